@@ -15,7 +15,7 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import RandomizedRegressor, Service
 from evenhand.draws import KeyedDraws
-from evenhand.service import Entry, Logged, Transaction, chain, entry_times, log_watch, open_log
+from evenhand.service import Entry, Logged, Transaction, chain, log_watch, open_log
 
 KEY = b"a secret of enough bytes"
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -34,7 +34,7 @@ def clock() -> Iterator[Any]:
             return cls.time
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (chain, entry_times, log_watch):
+        for module in (chain, log_watch):
             patch.setattr(module, "datetime", Clock)
         yield lambda time: setattr(Clock, "time", time)
 

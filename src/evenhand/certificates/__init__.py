@@ -23,13 +23,13 @@ from evenhand.certificates.event_certificate import (
     count_events,
 )
 from evenhand.certificates.evidence import CountEvidence, LinkBase, RowEvidence, TimesEvidence
-from evenhand.certificates.fixed_sequence_certificate import FixedSequenceCertificate
 from evenhand.certificates.hurdle_certificate import (
     HurdleCertificate,
     certify_hurdle,
     certify_hurdle_counts,
 )
 from evenhand.certificates.link_certificate import (
+    FixedSequenceCertificate,
     LinkCertificate,
     certify_link,
     certify_link_counts,

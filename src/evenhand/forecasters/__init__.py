@@ -16,11 +16,11 @@ from evenhand.forecasters.boosted import BoostedDistributionRegressor
 from evenhand.forecasters.bounds import Bounds as Bounds
 from evenhand.forecasters.bounds import check_support as check_support
 from evenhand.forecasters.discrete import ClassifierForecaster, CountRegressor, HurdleRegressor
+from evenhand.forecasters.discrete import as_forecaster as as_forecaster
 from evenhand.forecasters.groups import By as By
 from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
-from evenhand.forecasters.served import as_forecaster as as_forecaster
 from evenhand.forecasters.table_models import TableClassifier as TableClassifier
 from evenhand.forecasters.table_models import TableCounts as TableCounts
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from evenhand._validate import bad_input, check_choice
 from evenhand.links.base import Link
 from evenhand.links.closed_form import Gaussian, Laplace
-from evenhand.links.entropic import Entropic
-from evenhand.links.price import FREE as FREE
-from evenhand.links.price import price_of_proof
+from evenhand.links.entropic import FREE as FREE
+from evenhand.links.entropic import Entropic, price_of_proof
 
 LINKS: dict[str, type[Link]] = {link.name: link for link in (Laplace, Entropic, Gaussian)}
 

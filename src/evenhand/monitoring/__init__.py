@@ -1,11 +1,11 @@
 """Monitoring of served forecasts: whether promises still hold, by e-processes (outcomes: 6)."""
 
 # for the watch and for tests; `__all__` is the documented reference
-from evenhand.monitoring.alarms import Alarm, Notice
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.rows import as_horizon as as_horizon
 from evenhand.monitoring.rows import as_time as as_time
 from evenhand.monitoring.settings import PERIODS as PERIODS
+from evenhand.monitoring.settings import Alarm, Notice
 from evenhand.monitoring.watch import Watch, promise_of, watch_schema
 
 __all__ = ["Alarm", "Notice", "Rows", "Watch", "promise_of", "watch_schema"]

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from evenhand._validate import InputError, check_choice
 from evenhand.certificates import Promise
-from evenhand.monitoring.alarms import Alarm, Notice, Part, risk_shares
 from evenhand.monitoring.named_groups import NamedGroups
 from evenhand.monitoring.promise_test import promise_values
 from evenhand.monitoring.rows import Rows, as_horizon, as_time
-from evenhand.monitoring.settings import Calendar, Settings
+from evenhand.monitoring.settings import Alarm, Calendar, Notice, Part, Settings, risk_shares
 from evenhand.monitoring.tallies import Delays
 from evenhand.monitoring.watched_parts import (
     EnvelopeKept,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Mask
 from evenhand.calibration import binned_distance
-from evenhand.monitoring.alarms import Direction
+from evenhand.monitoring.settings import Direction
 
 Whole = NDArray[np.int64]
 

@@ -15,10 +15,9 @@ from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
 from evenhand._validate import InputError, about, bad_input, check_fraction
 from evenhand.certificates import Certificate, EventCertificate, Promise
-from evenhand.monitoring.alarms import Alarm, Notice
 from evenhand.monitoring.ledger import Ledger
 from evenhand.monitoring.rows import Rows, as_time
-from evenhand.monitoring.settings import STATE_SCHEMA, Settings, check_schema
+from evenhand.monitoring.settings import STATE_SCHEMA, Alarm, Notice, Settings, check_schema
 from evenhand.monitoring.watched_parts import FairDraws, GroupErrors, PromiseKept, cases
 from evenhand.report import watch_html, watch_text
 from evenhand.selection import Selection

@@ -10,10 +10,10 @@ import numpy as np
 
 from evenhand._validate import Floats, InputError, Mask
 from evenhand.certificates import Envelope, Promise
-from evenhand.monitoring.alarms import Part
 from evenhand.monitoring.named_groups import NamedGroups
 from evenhand.monitoring.promise_test import EnvelopeTest, PromiseEstimates, PromiseTest
 from evenhand.monitoring.rows import Rows
+from evenhand.monitoring.settings import Part
 from evenhand.monitoring.tallies import BiasSums, PITSums, SeenDraws
 from evenhand.monitoring.witnesses import (
     DRAW_WITNESSES,

@@ -16,8 +16,8 @@ import numpy as np
 
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.links import Link
-from evenhand.monitoring.alarms import Direction
 from evenhand.monitoring.e_processes import EProcesses
+from evenhand.monitoring.settings import Direction
 
 N_DRAWS = 64
 """Draws over which witnesses are averaged: their means are exact to 0.0001."""

@@ -13,9 +13,9 @@ from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.monitoring import Rows, as_horizon, as_time
+from evenhand.service.chain import EntryTimes
 from evenhand.service.contexts import base_of, in_blocks, link_of, served_of
 from evenhand.service.decision_log import DecisionLog, Logged
-from evenhand.service.entry_times import EntryTimes
 from evenhand.service.watched_contexts import WatchedContexts, naming_of
 
 # --- first forecasts of the people of some contexts, collected in one pass over a log

@@ -8,19 +8,27 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import islice
+from pathlib import Path
 from typing import Any, TypeVar
 from weakref import WeakSet
 
+import pyarrow as pa
 import sqlalchemy as sa
+from pyarrow import parquet
 
-from evenhand._validate import InputError
+from evenhand._files import Partial, link_target
+from evenhand._validate import InputError, bad_input, require_extra
 from evenhand.service.batches import Batches, Ticket
 from evenhand.service.chain import (
     FORMAT,
     Row,
+    Verification,
     is_storable,
     logged,
     next_row,
+    stored_row,
+    verified,
 )
 from evenhand.service.databases import Database
 from evenhand.service.decision_log import (
@@ -480,3 +488,182 @@ def _logs_of_this_process() -> WeakSet[SqlLog]:
 
     os.register_at_fork(before=before_fork, after_in_child=after_fork)
     return logs
+
+
+# --- opening of decision logs by path or URL
+
+SQLITE_ENDINGS = (".sqlite", ".sqlite3", ".db")
+
+
+def open_log(where: str | os.PathLike[str], *, create: bool = True) -> DecisionLog:
+    """Open a decision log, and make it if there is none.
+
+    Parameters
+    ----------
+    where : str or path
+        A path that ends in `.sqlite`, `.sqlite3` or `.db`, or `sqlite:///PATH`: a file of SQLite,
+        the default. `postgresql://USER@HOST/DATABASE`: tables in PostgreSQL, for servers
+        on several machines.
+    create : bool, default True
+        Whether to make a log that does not exist. Readers pass False, so that a wrong path is an
+        error and not an empty log.
+
+    Returns
+    -------
+    DecisionLog
+        The log; several threads and processes may have it open and write to it.
+
+    Raises
+    ------
+    InputError
+        If `where` has none of these forms or is something else than a decision log.
+    LogError
+        If the log cannot be reached, read or written.
+    MissingExtraError
+        If SQLAlchemy or the driver of PostgreSQL is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.service import Entry
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = open_log(f"{folder}/log.sqlite")
+    ...     logged = log.run(lambda transaction: transaction.add(Entry("context", "2026-11")))
+    ...     [(entry.number, entry.id) for entry in log.entries()]
+    ...     log.close()
+    [(1, '2026-11')]
+    """
+    text = os.fspath(where)
+    if "://" in text:
+        return _at_url(text, create)
+    if Path(text).suffix.lower() not in SQLITE_ENDINGS:
+        raise _unknown(repr(text))
+    try:
+        return _in_sqlite(Path(text), create)
+    except OSError as error:
+        raise LogError(
+            f"{text} cannot be opened: {error.strerror}; check the path and its permissions"
+        ) from error
+
+
+def _at_url(text: str, create: bool) -> DecisionLog:
+    require_extra("sqlalchemy", "service")
+    import sqlalchemy as sa
+
+    try:
+        url = sa.make_url(text)
+    except (sa.exc.ArgumentError, ValueError):  # of a port, which may be a part of a password
+        url = None
+    # from here on without the text, which may contain a password
+    if url is None:
+        raise _unknown("another URL")
+    backend = url.drivername.partition("+")[0]
+    if backend == "sqlite" and url.database not in (None, "", ":memory:"):
+        return _in_sqlite(Path(str(url.database)), create)
+    if backend in ("postgresql", "postgres"):
+        require_extra("psycopg", "postgresql")
+        from evenhand.service.databases import PostgreSQL
+
+        return SqlLog(PostgreSQL(url), create=create)
+    raise _unknown(repr(url.render_as_string(hide_password=True)))
+
+
+def _in_sqlite(path: Path, create: bool) -> DecisionLog:
+    require_extra("sqlalchemy", "service")
+    from evenhand.service.databases import SQLite
+
+    return SqlLog(SQLite(path, create=create), create=create)
+
+
+def _unknown(got: str) -> InputError:
+    return InputError(
+        f"a decision log must be a path that ends in {', '.join(SQLITE_ENDINGS)}, or a URL such as"
+        f" postgresql://USER@HOST/DATABASE, got {got}; name one of these"
+    )
+
+
+# --- export of decision logs as one parquet file
+
+GROUP = 1000
+"""Rows of a row group, the most that is in memory."""
+
+
+def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
+    """Write a log as one parquet file, and verify it on the way.
+
+    Each row has the `content` of an entry, JSON with the hash of the entry before it, its `sha256`,
+    and copies of what it contains as columns.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        Any log.
+    path : str or path
+        File that ends in `.parquet`; replaced atomically if it exists.
+
+    Returns
+    -------
+    Verification
+        Number of entries and the last one.
+
+    Raises
+    ------
+    InputError
+        If the log has no entries or is not as it was written, or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pandas as pd
+    >>> from evenhand.service import Entry, open_log
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = open_log(f"{folder}/log.sqlite")
+    ...     logged = log.run(lambda transaction: transaction.add(Entry("context", "2026-11")))
+    ...     exported = export(log, f"{folder}/log.parquet")
+    ...     log.close()
+    ...     pd.read_parquet(f"{folder}/log.parquet")["sha256"][0] == exported.head.sha256
+    True
+    """
+    target = link_target(path)
+    if target.suffix.lower() != ".parquet" or target.is_dir():
+        raise bad_input("path", "be a file that ends in .parquet", repr(str(path)))
+    if log.head() is None:
+        raise InputError(f"{log.source} has no entries; there is nothing to export")
+    last: list[Logged] = []
+    try:
+        _write(target, _rows(log, last))
+    except OSError as error:
+        raise LogError(
+            f"{path} cannot be written: {error.strerror}; name a file in an existing folder with"
+            " space"
+        ) from error
+    return Verification(last[0].number, Head(last[0].number, last[0].sha256))
+
+
+def _rows(log: DecisionLog, last: list[Logged]) -> Iterator[Row]:
+    """Yield the rows of a log; `last` has the last entry afterwards."""
+    for entry in verified(log.entries(), log.source):
+        last[:] = [entry]
+        yield stored_row(entry, log.source)
+
+
+def _write(path: Path, rows: Iterator[Row]) -> None:
+    """Write a file atomically and durably, readable by its owner only."""
+    texts = [(name, pa.string()) for name in Row._fields[1:]]
+    version = {"evenhand.decision_log": str(FORMAT)}
+    schema = pa.schema([("number", pa.int64()), *texts]).with_metadata(version)
+    partial = Partial(path)
+    try:
+        os.fchmod(partial.handle, 0o600)
+        with (
+            os.fdopen(partial.handle, "wb", closefd=False) as file,
+            parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer,
+        ):
+            while group := list(islice(rows, GROUP)):
+                columns = zip(zip(*group, strict=True), schema.types, strict=True)
+                arrays = [pa.array(column, type) for column, type in columns]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+        partial.commit()
+    except BaseException:
+        partial.discard()
+        raise

@@ -16,7 +16,6 @@ from evenhand.tables.cells import refuse_row as refuse_row
 from evenhand.tables.cells import repeated_id as repeated_id
 from evenhand.tables.cells import row_blocks as row_blocks
 from evenhand.tables.cells import take_rows as take_rows
-from evenhand.tables.copies import copies_in_words as copies_in_words
 from evenhand.tables.encoding import CategoryColumn as CategoryColumn
 from evenhand.tables.encoding import TableEncoder as TableEncoder
 from evenhand.tables.files import TABLE_ENDINGS as TABLE_ENDINGS
@@ -43,6 +42,7 @@ from evenhand.tables.schema import read_typed as read_typed
 from evenhand.tables.unseen import Tally as Tally
 from evenhand.tables.unseen import UnseenValues as UnseenValues
 from evenhand.tables.unseen import UnseenValuesWarning as UnseenValuesWarning
+from evenhand.tables.unseen import copies_in_words as copies_in_words
 from evenhand.tables.unseen import unreported as unreported
 from evenhand.tables.unseen import warn_unseen as warn_unseen
 from evenhand.tables.values import as_numbers as as_numbers
