@@ -17,7 +17,7 @@ from scipy import integrate, stats
 from censored_laws import STUDY, Readings, Sample, forecast_cdf
 from evenhand import Forecast, InputError, audit
 from evenhand.calibration import CensoredTimes, KaplanMeier, PITs, calibration_error, censored_error
-from evenhand.calibration.censored import KnownPITs, least_error
+from evenhand.calibration.censored_times import KnownPITs, least_error
 from repeats import most_failures, repeats, statistical
 
 # --- what is known of times ---------------------------------------------------------------------

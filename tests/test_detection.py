@@ -22,9 +22,8 @@ from evenhand.audits import with_people
 from evenhand.calibration import calibration_error
 from evenhand.draws import jittered
 from evenhand.links import Entropic
-from evenhand.search import cut_trees, find_group, group_learners, learned_group, scan_groups
-from evenhand.search.group_learners import top_rows
-from evenhand.search.learned_group import mean_lower_bound
+from evenhand.search import cut_trees, find_group, learned_group, scan_groups
+from evenhand.search.learned_group import mean_lower_bound, top_rows
 from evenhand.search.patterns import (
     PATTERN_CELLS,
     WAVES,
@@ -240,21 +239,21 @@ def test_boosting_is_that_of_single_rounds() -> None:
     """Brute force: each round adds a step of the column that reduces the squares the most."""
     table, targets = grown()
     above = table.above.astype(float)
-    coefficients, intercept = group_learners._boosted(
+    coefficients, intercept = learned_group._boosted(
         above.T @ above, above.T @ targets, targets.sum(axis=0), np.array(float(len(targets)))
     )
     centred = above - above.mean(axis=0)
     share = above.mean(axis=0)
     usable = np.minimum(share, 1 - share) >= 0.05
     left = targets - targets.mean(axis=0)
-    for _ in range(group_learners.ROUNDS):
+    for _ in range(learned_group.ROUNDS):
         slopes = centred.T @ left / (centred**2).sum(axis=0)[:, None]
         losses = [
             ((left - np.outer(column, slope)) ** 2).sum() if good else np.inf
             for column, slope, good in zip(centred.T, slopes, usable, strict=True)
         ]
         best = int(np.argmin(losses))
-        left = left - group_learners.RATE * np.outer(centred[:, best], slopes[best])
+        left = left - learned_group.RATE * np.outer(centred[:, best], slopes[best])
     np.testing.assert_allclose(targets - left, above @ coefficients + intercept, atol=1e-9)
 
 
@@ -262,7 +261,7 @@ def test_rows_that_tie_share_the_last_places_of_a_group() -> None:
     random = np.random.default_rng(1)
     unseen = np.zeros((12, len(wave_weights(starting_patterns()[0]))))
     unseen[:, 0] = [3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0]
-    share = group_learners._shares_of_best(unseen, starting_patterns()[:1], 0.25)[0]
+    share = learned_group._shares_of_best(unseen, starting_patterns()[:1], 0.25)[0]
     np.testing.assert_allclose(share * 3, [1, 1, 0.25, 0.25, 0.25, 0.25, 0, 0, 0, 0, 0, 0])
     picks = np.zeros(12)
     for _ in range(2000):
@@ -277,7 +276,7 @@ def test_held_out_predictions_do_not_depend_on_the_held_out_row() -> None:
     changed = pit.copy()
     changed[7] = 1 - changed[7]
     one, two = (
-        group_learners.learn_fits(cut_trees.cut_table(matrix), some) for some in (pit, changed)
+        learned_group.learn_fits(cut_trees.cut_table(matrix), some) for some in (pit, changed)
     )
     for before, after in zip(one[:-1], two[:-1], strict=True):  # all but the ridge: its penalty
         np.testing.assert_allclose(before.unseen[7], after.unseen[7], atol=1e-12)

@@ -165,7 +165,7 @@ def filled_with(log: DecisionLog, prefix: str) -> None:
 def test_a_writer_that_never_ends_is_named(
     log: DecisionLog, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.service.databases.PATIENCE_SECONDS", 1)
+    monkeypatch.setattr("evenhand.service.sql_log.PATIENCE_SECONDS", 1)
     other = open_log(url)
     with pytest.raises(LogError, match="another process has been writing for 60 seconds; end it"):
         other.run(lambda _: log.run(lambda t: t.add(forecast("a"))))

@@ -251,7 +251,7 @@ def test_pages_of_one_kind_of_entries_need_no_sorting(
 
 def test_the_file_beside_a_log_stays_small(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = 200_000
-    monkeypatch.setattr("evenhand.service.databases.WAL_BYTES", limit)
+    monkeypatch.setattr("evenhand.service.sql_log.WAL_BYTES", limit)
     log = open_log(path)
 
     def size_after(first: int, last: int) -> int:
@@ -278,7 +278,7 @@ def test_the_file_beside_a_log_stays_small(path: Path, monkeypatch: pytest.Monke
 def test_a_writer_that_never_ends_is_named(
     log: DecisionLog, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.service.databases.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("evenhand.service.sql_log.PATIENCE_SECONDS", 0.2)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(LogError, match="another process has been writing for 60 seconds; end it"):

@@ -26,7 +26,7 @@ from evenhand.service import (
     replay_forecast,
 )
 from evenhand.service.contexts import versions
-from evenhand.service.replay_result import ReplayPart
+from evenhand.service.replay import ReplayPart
 from served_examples import EXAMPLES, example
 
 KEY = b"a secret of enough bytes"

@@ -8,13 +8,14 @@ from evenhand.calibration.bands import CDFBands as CDFBands
 # parts for other rooms are imported under their own names; `__all__` is the documented reference
 from evenhand.calibration.bands import SurvivalBand, betting_cvar, cvar, local_levels_band
 from evenhand.calibration.bands import local_levels as local_levels
-from evenhand.calibration.censored import (
+from evenhand.calibration.censored_times import ISO_DATES as ISO_DATES
+from evenhand.calibration.censored_times import (
     CensoredError,
+    CensoredTimes,
+    KaplanMeier,
     censored_error,
 )
-from evenhand.calibration.censored import Estimate as Estimate
-from evenhand.calibration.censored_times import ISO_DATES as ISO_DATES
-from evenhand.calibration.censored_times import CensoredTimes, KaplanMeier
+from evenhand.calibration.censored_times import Estimate as Estimate
 from evenhand.calibration.censored_times import given_times as given_times
 from evenhand.calibration.censored_times import parsed_dates as parsed_dates
 from evenhand.calibration.counts import (

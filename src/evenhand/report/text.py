@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from evenhand._escape import visible
-from evenhand._format import count
-from evenhand._table import Table, folded_command, line_width, wrapped
+from evenhand._format import count, percent, whole
+from evenhand._table import Cells, Column, Table, folded_command, line_width, numeric, wrapped
 from evenhand.report.audit import audit_document, counts_in_words
 from evenhand.report.document import (
     Bullets,
@@ -19,10 +19,12 @@ from evenhand.report.document import (
     StatusBox,
     short,
 )
-from evenhand.report.findings import Findings, findings_of
+from evenhand.report.findings import Findings, GroupFinding, findings_of
+from evenhand.report.groups import bias_cell
 from evenhand.report.next_steps import NextStep, has_command, next_steps
 from evenhand.report.records import Values
 from evenhand.report.sentences import (
+    PROBLEM,
     everyone_in_words,
     group_in_words,
     headline,
@@ -125,6 +127,8 @@ def audit_brief(audit: Values) -> str:
     ]
     for label, texts in _paragraphs(findings):
         lines += _beside(label, texts, width)
+        if label == "Everyone" and findings.terms.is_event and findings.by_forecast:
+            lines += ["", _by_tenth(findings).text(width), ""]
     step = next(iter(next_steps(findings)), None)
     if step is not None:
         lines += _beside("Next", [step.what], width)
@@ -152,6 +156,19 @@ def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
     small = "" if least is None else f"groups of fewer than {least:,} rows; "
     yield "Not tested", [f"{small}changes since these rows"]
     yield "Gate", condition_lines(findings)
+
+
+def _by_tenth(findings: Findings) -> Table:
+    """Return predicted probabilities and event rates by tenth of the probability."""
+    cells: Cells[GroupFinding] = {
+        Column("probability"): lambda g: g.name.removeprefix("predicted probability "),
+        numeric("rows"): lambda g: whole(g.n),
+        numeric("predicted"): lambda g: percent(g.predicted),
+        numeric("event rate"): lambda g: percent(g.rate),
+        numeric("difference"): lambda g: bias_cell(g.bias, findings.terms),
+        Column(""): lambda g: PROBLEM if g.is_problem else "",
+    }
+    return Table.of("By tenth of the probability", findings.by_forecast, cells)
 
 
 def _beside(label: str, texts: Sequence[str], width: int) -> Iterator[str]:

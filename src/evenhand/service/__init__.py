@@ -12,9 +12,8 @@ from evenhand.service.log_watch import WatchState as WatchState
 from evenhand.service.matured import matured_rows
 from evenhand.service.outcomes import Recorded, record_outcome, record_outcomes
 from evenhand.service.outcomes import RowPlaces as RowPlaces
-from evenhand.service.replay import replay_forecast
+from evenhand.service.replay import Check, Difference, Replay, replay_forecast
 from evenhand.service.replay import row_of as row_of
-from evenhand.service.replay_result import Check, Difference, Replay
 from evenhand.service.service import Served, Service
 from evenhand.service.sql_log import export, open_log
 from evenhand.service.watched_contexts import WatchedContexts as WatchedContexts

@@ -16,14 +16,13 @@ from evenhand._ids import id_text
 from evenhand._validate import Floats, InputError, bad_input, check_choice
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
-from evenhand.service.batches import Batches, Ticket
 from evenhand.service.contexts import Naming, open_context, person_request, person_subject, versions
 from evenhand.service.decision_log import DecisionLog, Entry, Logged, Transaction
 from evenhand.service.features import Features, RowReader, UnseenFeatures
 from evenhand.service.forecasts import Decide, Forecasting, check_levels, loaded
 from evenhand.service.outcomes import record_outcome
-from evenhand.service.replay import replay_forecast
-from evenhand.service.replay_result import Replay
+from evenhand.service.replay import Replay, replay_forecast
+from evenhand.service.sql_log import Batches, Ticket
 from evenhand.tables import Schema
 
 # --- forecasts as they are served
