@@ -184,7 +184,7 @@ def _estimate(
         "n_rows": len(rows.y),
         "check": checked,
     }
-    show_result(values, model.summary(), as_json)
+    show_result(values, model.summary(full=True), as_json)
     inform(f"maps estimated from {count(len(rows.y), 'row')}; written to {out}")
     option = shlex.quote(str(out))
     inform(f"to recalibrate new rows, use --maps {option} with --id")

@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._format import band, count, number, points
-from evenhand._table import Cells, Column, Table, numeric, wrapped
+from evenhand._table import Cells, Column, Table, line_width, lines_within, numeric, wrapped
 from evenhand._validate import (
     MIN_DISTINCT,
     Floats,
@@ -63,6 +63,9 @@ CONFIDENCE = 0.95
 FEWEST_EVENTS = 10
 """Fewest observed events of a group for an interval, where times may be cut off."""
 
+SHOWN = 4
+"""Number of groups that a short text of a check lists."""
+
 CHECK_COLUMNS = (
     "group",
     "n",
@@ -76,6 +79,9 @@ CHECK_COLUMNS = (
 )
 """Columns of the table of a check."""
 
+
+SHORT_LINE = 88
+"""Characters of a line of a short text."""
 
 NOTE = (
     "Rows that were not used for the maps (cross-fitted). Errors are in percentage points."
@@ -154,12 +160,19 @@ def check_table(rows: Iterable[Sequence[Any]]) -> pd.DataFrame:
     return table.astype({"n": np.int64} | dict.fromkeys(numbers, np.float64))
 
 
-def check_text(table: pd.DataFrame, n_lost: int | None = None) -> str:
+def check_text(table: pd.DataFrame, *, full: bool = True, n_lost: int | None = None) -> str:
     """Return a check as text, with the verdicts in words.
 
+    Unless `full`, everyone and the `SHOWN` most notable groups are listed, and others are counted.
     With `n_lost` rows whose times are cut off, the text names what is assumed about them.
     """
-    return f"{_listed(table)}\n\n{wrapped(NOTE + (NOTE_OF_TIMES if n_lost else ''))}"
+    note = NOTE + (NOTE_OF_TIMES if n_lost else "")
+    if full or len(table) <= 2 + SHOWN:
+        return f"{_listed(table)}\n\n{wrapped(note)}"
+    listed = _notable(table)
+    counted = _counted(table.drop(index=listed.index))
+    with lines_within(min(line_width(), SHORT_LINE)):
+        return f"{_listed(listed)}\n{wrapped(counted)}\n\n{wrapped(note)}"
 
 
 def _listed(table: pd.DataFrame) -> str:
@@ -173,6 +186,25 @@ def _listed(table: pd.DataFrame) -> str:
         Column("verdict"): verdict_text,
     }
     return Table.of("Check of the repair", table.itertuples(index=False), cells).text()
+
+
+def _notable(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of everyone, then of groups made worse, then by falling error before."""
+    groups = table.iloc[1:]
+    is_worse = groups["verdict"] == "harms"
+    order = np.lexsort((-groups["error_before"], ~is_worse))[:SHOWN]
+    return pd.concat([table.iloc[:1], groups.iloc[order]])
+
+
+def _counted(others: pd.DataFrame) -> str:
+    """Return how many of the groups that are not listed were helped."""
+    n_helped = int((others["verdict"] == "helps").sum())
+    n_worse = int((others["verdict"] == "harms").sum())
+    n_open = len(others) - n_helped - n_worse
+    return (
+        f"{count(len(others), 'other group')}: forecasts got better in {n_helped:,} and worse in"
+        f" {n_worse:,}; no evidence in {n_open:,}. summary(full=True) lists them."
+    )
 
 
 def verdict_text(row: Any) -> str:
@@ -651,10 +683,16 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         rows = self._check_rows(X, reset=False)
         return self._mapped(forecast, self._members(rows, groups, forecast))
 
-    def summary(self) -> str:
-        """Return the held-out check as text: what the maps changed, by group, and a verdict."""
+    def summary(self, *, full: bool = False) -> str:
+        """Return the held-out check as text: what the maps changed, by group, and a verdict.
+
+        Parameters
+        ----------
+        full : bool, default False
+            List every group, not only those with the largest errors and those made worse.
+        """
         check_is_fitted(self)
-        return check_text(self.check_, self.n_lost_)
+        return check_text(self.check_, full=full, n_lost=self.n_lost_)
 
     def without_groups(self) -> Self:
         """Return the fitted model with only the map of all rows, as if fitted without `by`."""
