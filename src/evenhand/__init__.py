@@ -32,33 +32,23 @@ if TYPE_CHECKING:
     from evenhand.tables import UnseenValuesWarning
 
 _HOMES = {
-    "Audit": "audits",
-    "BoostedDistributionRegressor": "forecasters",
-    "Certificate": "certificates",
-    "ClassifierForecaster": "forecasters",
-    "CountRegressor": "forecasters",
-    "DiscreteOutcomeWarning": "_validate",
-    "Forecast": "forecast",
-    "HurdleRegressor": "forecasters",
-    "InputError": "_validate",
-    "MissingExtraError": "_validate",
-    "MixtureMLPRegressor": "forecasters",
-    "PAICRegressor": "forecasters",
-    "RandomizedRegressor": "forecasters",
-    "RecalibratedRegressor": "forecasters",
-    "Selection": "selection",
-    "Service": "service",
-    "UnseenValuesWarning": "tables",
-    "Watch": "monitoring",
-    "audit": "audits",
-    "audit_pit": "audits",
-    "certify": "audits",
-    "certify_pit": "certificates",
-    "compare": "audits",
-    "load": "store",
-    "randomize": "selection",
-    "rows_needed": "selection",
-    "save": "store",
+    name: room
+    for room, names in {
+        "_validate": "DiscreteOutcomeWarning InputError MissingExtraError",
+        "audits": "Audit audit audit_pit certify compare",
+        "certificates": "Certificate certify_pit",
+        "forecast": "Forecast",
+        "forecasters": (
+            "BoostedDistributionRegressor ClassifierForecaster CountRegressor HurdleRegressor"
+            " MixtureMLPRegressor PAICRegressor RandomizedRegressor RecalibratedRegressor"
+        ),
+        "monitoring": "Watch",
+        "selection": "Selection randomize rows_needed",
+        "service": "Service",
+        "store": "load save",
+        "tables": "UnseenValuesWarning",
+    }.items()
+    for name in names.split()
 }
 _ROOMS = (
     "calibration",

@@ -91,7 +91,9 @@ def _fault(value: Any, schema: Mapping[str, Any], place: str, known: Any) -> str
 
 
 def _has_type(value: Any, kind: str) -> bool:
-    # a flag is an int of Python, and is no number of JSON
+    # a flag is an int of Python, and is no number of JSON, in which 1.0 is an integer
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
     return isinstance(value, TYPES[kind][0]) and isinstance(value, bool) == (kind == "boolean")
 
 

@@ -480,9 +480,6 @@ def _mark(group: GroupFinding, findings: Findings) -> _Mark:
     how = how_off(group, findings)
     tip = f"{tip_name(group.name)}: off by {points(value)} points{reach}, {how}."
     name = short(group.name, NAME)
-    return _Mark(name, size, points(value), tip, kind_of(group), _ends(low, high, size))
-
-
-def _ends(low: Number, high: Number, value: float) -> tuple[float, float] | None:
     # without an upper end, the bar reaches from the lower end to the estimate
-    return None if low is None else (max(low, 0.0), value if high is None else high)
+    ends = None if low is None else (max(low, 0.0), size if high is None else high)
+    return _Mark(name, size, points(value), tip, kind_of(group), ends)

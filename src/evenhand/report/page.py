@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand._escape import printable
 from evenhand.report.audit import audit_document
 from evenhand.report.charts import digits, frame_of, stairs
-from evenhand.report.document import Document, PageData, Paragraph, Part, StatusBox, short
+from evenhand.report.document import Document, PageData, Paragraph, StatusBox, short
 from evenhand.report.findings import Findings, findings_of
 from evenhand.report.groups import shown_named, shown_scanned
 from evenhand.report.records import Values, without_ids
@@ -110,13 +110,8 @@ def _environment() -> Environment:
     }
     environment.filters.update(filters)
     environment.tests["is_status"] = lambda part: isinstance(part, StatusBox)
-    environment.tests["is_lead"] = _is_lead
+    environment.tests["is_lead"] = lambda part: isinstance(part, Paragraph) and part.kind == "lead"
     return environment
-
-
-def _is_lead(part: Part) -> bool:
-    """Whether a part of the opening is its headline."""
-    return isinstance(part, Paragraph) and part.kind == "lead"
 
 
 def _printed(value: Any) -> Any:

@@ -203,9 +203,9 @@ def delays_chart(delays: Values, horizon: float | None) -> Chart | None:
     if not known:
         return None
     top = 1.08 * max(n for *_, n in bins)
+    late = float("inf") if horizon is None else horizon
     bars = [
-        Bar(low, high, n, _delay_tip(low, high, n, known), _is_late(low, horizon))
-        for low, high, n in bins
+        Bar(low, high, n, _delay_tip(low, high, n, known), low >= late) for low, high, n in bins
     ]
     low, high = bins[0][0], bins[-1][1]
     layers: list[Layer] = [Bars(bars, "outcomes", "after the horizon")]
@@ -219,10 +219,6 @@ def delays_chart(delays: Values, horizon: float | None) -> Chart | None:
         title="Delays of outcomes",
         height=240,
     )
-
-
-def _is_late(start: float, horizon: float | None) -> bool:
-    return horizon is not None and start >= horizon
 
 
 def _delay_tip(low: float, high: float, n: int, known: int) -> str:

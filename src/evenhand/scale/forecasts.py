@@ -282,7 +282,8 @@ def forecast_parts(
     >>> import tempfile
     >>> from evenhand.links import Entropic
     >>> from evenhand.scale import ColumnSubject
-    >>> from evenhand.tables import read_table, write_table
+    >>> from evenhand.tables.files import read_table
+    >>> from evenhand.tables.writing import write_table
     >>> rows = pd.DataFrame({"id": ["a", "b"], "mean": [0.0, 1.0], "std": 1.0})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_table(rows, Path(folder, "in.parquet"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from scipy.optimize import brentq
 from evenhand._format import (
     UNKNOWN,
     Summarized,
-    Toward,
     at_most,
     band,
     confidence_in_full,
@@ -381,7 +380,7 @@ def _certificates(found: Plan) -> Table:
         )
     cells |= {
         numeric("80% intervals cover in every group"): _known(
-            lambda one: band(_whole_percent, one.coverage_low, one.coverage_high)
+            lambda one: band(partial(percent, decimals=0), one.coverage_low, one.coverage_high)
         ),
         Column("bound"): lambda one: UNKNOWN if one.bound is None else one.bound,
     }
@@ -391,10 +390,6 @@ def _certificates(found: Plan) -> Table:
 def _known(write: Callable[[PlannedCertificate], str]) -> Callable[[PlannedCertificate], str]:
     """Write the cell of a certificate that exists."""
     return lambda one: UNKNOWN if one.alpha is None else write(one)
-
-
-def _whole_percent(share: float | None, toward: Toward) -> str:
-    return percent(share, toward, decimals=0)
 
 
 def _tests(found: Plan) -> Table:

@@ -304,10 +304,7 @@ def _check_histogram_trees(model: Any) -> None:
 
 
 def _check_spread_trees(model: SpreadTrees) -> None:
-    nodes = (model.left_, model.right_, model.threshold_, model.missing_left_, model.value_)
     n_nodes = np.size(model.feature_)
-    if any(np.shape(values) != (n_nodes,) for values in nodes):
-        raise InputError("the arrays of a tree's nodes have different lengths")
     check_indices(model.roots_, n_nodes, "the root of a tree")
     if model.columns_ is not None:
         width = len(TableEncoder.from_state(model.columns_).names_out) + 1

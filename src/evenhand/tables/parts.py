@@ -63,7 +63,7 @@ class Parts:
     Examples
     --------
     >>> import tempfile
-    >>> from evenhand.tables import write_table
+    >>> from evenhand.tables.writing import write_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     table = pd.DataFrame({"id": ["a", "b", "c"], "income": [1, 2, 3]})
     ...     write_table(table, Path(folder, "part-1.parquet"))
