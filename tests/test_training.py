@@ -19,12 +19,12 @@ from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.network.inputs import Inputs, MixtureOutputs, robust_scale, skew_scores
 from evenhand.forecasters.network.mixture_mlp import spread_factor
 from evenhand.forecasters.network.neural import NeuralForecaster
+from evenhand.forecasters.network.settings import Settings
 from evenhand.forecasters.network.stack import Shape, Stack, Weights, score
 from evenhand.forecasters.network.training import (
     Candidate,
     Rows,
     Run,
-    Settings,
     Trained,
     Validation,
     split_rows,
@@ -666,7 +666,7 @@ def test_time_budget_ends_training(monkeypatch: pytest.MonkeyPatch) -> None:
         now[0] += 1.0
         return now[0]
 
-    monkeypatch.setattr("evenhand.forecasters.network.training.time.monotonic", later)
+    monkeypatch.setattr("evenhand.forecasters.network.settings.time.monotonic", later)
     X, y = linear_task(200)
     model = MixtureMLPRegressor(**GIVEN, time_budget=50.0).fit(X, y)
     # the clock is read twice a step: once for the step size, once for the end

@@ -199,7 +199,9 @@ class KeyedDraws:
     """
 
     def __init__(self, key: bytes, context: str = "") -> None:
-        secret = _secret(check_key(key))
+        key = check_key(key)
+        # BLAKE2b keys have at most 64 bytes; longer keys are hashed first, as in HMAC
+        secret = key if len(key) <= 64 else hashlib.blake2b(key).digest()
         if not isinstance(context, str):
             raise bad_input("context", "be text", repr(context))
         try:
@@ -308,8 +310,3 @@ def check_key(key: bytes) -> bytes:
         remedy = f"this key is easy to guess; make one with: {MAKE_KEY}"
         raise bad_input("key", rule, n_pairs, remedy)
     return whole
-
-
-def _secret(key: bytes) -> bytes:
-    # BLAKE2b keys have at most 64 bytes; longer keys are hashed first, as in HMAC
-    return key if len(key) <= 64 else hashlib.blake2b(key).digest()

@@ -698,14 +698,6 @@ def _probability(forecast: Forecast) -> Floats:
     return _of_kind(forecast, "predicted probability", forecast.outcome_kind is OutcomeKind.BINARY)
 
 
-def _chance_of_zero(forecast: Forecast) -> Floats:
-    return 1 - _of_kind(forecast, "chance of zero", _atom_end(forecast) == "low")
-
-
-def _by_horizon(forecast: Forecast) -> Floats:
-    return _of_kind(forecast, "event by horizon", _atom_end(forecast) == "high")
-
-
 def _of_kind(forecast: Forecast, name: str, is_right: bool) -> Floats:
     if not is_right:
         raise InputError(
@@ -741,8 +733,8 @@ OWN_VALUES: dict[str, Callable[[Forecast], Floats]] = {
     "predicted mean": _mean,
     "predicted median": _median,
     "80% width": _width,
-    "chance of zero": _chance_of_zero,
-    "event by horizon": _by_horizon,
+    "chance of zero": lambda one: 1 - _of_kind(one, "chance of zero", _atom_end(one) == "low"),
+    "event by horizon": lambda one: _of_kind(one, "event by horizon", _atom_end(one) == "high"),
 }
 """Functions for the values of forecasts, shape of the batch, by names that rules reserve."""
 

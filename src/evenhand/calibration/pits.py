@@ -307,8 +307,9 @@ def as_pits(
     >>> as_pits(([0.0, 0.5], [0.5, 1.0])).high.ravel()  # the ends of two cells
     array([0.5, 1. ])
     """
-    if _are_cells(pit):
-        low, high = (_matrix(end) for end in pit)  # type: ignore[union-attr]
+    # a tuple of two arrays; a tuple of two numbers is two PITs
+    if isinstance(pit, tuple) and len(pit) == 2 and all(np.ndim(end) > 0 for end in pit):
+        low, high = (_matrix(end) for end in pit)
         ties = generator(random_state).random(low.shape[0])
         return PITs.of_cells(low, high, ties, draws=r, weights=sample_weight)
     if not isinstance(pit, PITs):
@@ -321,11 +322,6 @@ def as_pits(
                 " to PITs(...) instead"
             )
     return pit
-
-
-def _are_cells(pit: Pit) -> bool:
-    """Whether the input is a tuple of two arrays; a tuple of two numbers is two PITs."""
-    return isinstance(pit, tuple) and len(pit) == 2 and all(np.ndim(end) > 0 for end in pit)
 
 
 def _matrix(pit: ArrayLike) -> Floats:

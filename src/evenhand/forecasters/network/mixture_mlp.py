@@ -19,7 +19,7 @@ from evenhand.forecasters.base import State
 from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.network.inputs import Inputs, MixtureOutputs, robust_scale
 from evenhand.forecasters.network.neural import NeuralForecaster
-from evenhand.forecasters.network.training import Settings
+from evenhand.forecasters.network.settings import Settings
 
 # --- recalibration of an ensemble's spread from the rows that its members held out
 

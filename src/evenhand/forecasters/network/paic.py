@@ -249,7 +249,8 @@ class PAICRegressor(NeuralForecaster):
     def _train(
         self, learning: Any, validation: Any, n_networks: int, random: np.random.Generator
     ) -> Any:
-        from evenhand.forecasters.network.training import Candidate, Settings, train_best
+        from evenhand.forecasters.network.settings import Settings
+        from evenhand.forecasters.network.training import Candidate, train_best
 
         self.shape_ = self._shape_of(learning.x.shape[1], self.dropout)
         settings = Settings(
