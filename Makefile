@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PEERS := .venv-peers
 
-.PHONY: setup demo test test-statistics test-faults test-rounding check release-check bench bench-forecasts bench-peers bench-peers-quick docs clean
+.PHONY: setup demo test test-quick test-statistics test-faults test-rounding check release-check bench bench-forecasts bench-peers bench-peers-quick docs clean
 
 setup: $(STAMP)
 
@@ -19,6 +19,10 @@ demo: $(STAMP)
 # statistical tests take an eighth of their simulated data sets here; bytecode is kept, since tests start many processes
 test: $(STAMP)
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+
+# the first case of each quick test, in under two minutes on two cores: while you work
+test-quick: $(STAMP)
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal --quick tests
 
 # statistical tests alone, with all their data sets: before a release, and before a larger change lands
 test-statistics: $(STAMP)

@@ -48,6 +48,16 @@ SLOWEST = (
     "test_report_browser.py",
     "test_audits.py",
     "test_demo.py",
+    "test_service.py",
+    "test_recipe.py",
+    "test_recipe_cox.py",
+    "test_explore.py",
+    "test_model_hashes.py",
+    "test_watch_command.py",
+    "test_readme.py",
+    "test_cli_outcomes.py",
+    "test_verdict_agreement.py",
+    "test_boosted.py",
     "test_scale.py",
     "test_any_link.py",
     "test_check_estimator.py",
@@ -57,7 +67,22 @@ SLOWEST = (
 )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "the first case of each test, without slow files, simulated data sets and doctests"
+    parser.addoption("--quick", action="store_true", help=text)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--quick"):
+        # in the order of the files, so that all workers keep the same cases
+        first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+        items[:] = [
+            item
+            for item in first.values()
+            if isinstance(item, pytest.Function)
+            and item.path.name not in SLOWEST
+            and item.get_closest_marker("statistics") is None
+        ]
     places = {name: place for place, name in enumerate(SLOWEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
