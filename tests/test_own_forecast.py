@@ -76,6 +76,25 @@ def test_p_values_of_many_rows_are_nearly_the_exact_ones() -> None:
         assert event_p_value(y, p) == pytest.approx(exact, rel=0.06, abs=1e-9)
 
 
+def test_an_impossible_outcome_has_no_probability() -> None:
+    p, y = np.full(40, 0.5), np.tile([0.0, 1.0], 20)
+    assert event_p_value(y, p) == 1
+    for certain in (0.0, 1.0):
+        p[3], y[3] = certain, 1 - certain
+        assert event_p_value(y, p) == 0
+        assert rate_error(p, y, 0.05).p_value == 0
+        y[3] = certain
+        assert event_p_value(y, p) > 0.5
+
+
+def test_weights_of_the_trend_have_the_mean_zero_under_the_variance_of_the_events() -> None:
+    p = special.expit(np.random.default_rng(4).normal(-2, 1.2, 2000))
+    weights, variance = trend_weights(p), p * (1 - p)
+    # whole numbers: at most half a step off
+    assert abs((variance * weights).sum() / variance.sum()) <= 0.5
+    assert abs(weights.mean()) > 0.5
+
+
 # --- groups by the forecast
 
 
