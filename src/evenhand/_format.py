@@ -16,6 +16,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from typing import Any, Literal, TypeGuard
 
 LEAST_FLOOR = 0.01
+"""Least lower bound of a coverage that texts give; a smaller one is uninformative."""
 
 Toward = Literal["nearest", "down", "up"]
 """Estimates are rounded to the nearest; lower ends of intervals and lower bounds down, upper up."""

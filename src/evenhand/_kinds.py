@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
 
 class OutcomeKind(StrEnum):
@@ -26,7 +26,16 @@ class OutcomeKind(StrEnum):
     """An event that happens (1) or not (0)."""
 
 
-Direction = str
+Direction = Literal[
+    "outcomes lower than forecast",
+    "outcomes higher than forecast",
+    "intervals too narrow",
+    "intervals too wide",
+    "mixed",
+    "as forecast",
+    "too few rows",
+    "possible leak",
+]
 """Values of the column `direction` in tables of groups, and of `FoundGroup.direction`."""
 
 LOWER: Final = "outcomes lower than forecast"

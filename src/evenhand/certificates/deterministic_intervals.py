@@ -18,8 +18,6 @@ WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
 LOW_SHARE = 0.9
 """Share of the risk of coverage that is spent on the lower bound: undercoverage does the harm."""
 
-"""Least lower bound of a coverage that texts give; a smaller one is uninformative."""
-
 
 @dataclass(frozen=True)
 class WiderInterval:

@@ -434,7 +434,7 @@ def _groups(values: Values, rows: Sequence[ChangedGroup], most_unchanged: int) -
         Column("group"): lambda row: row.name,
         Column("outcome"): _outcome,
         numeric("error (points)"): lambda row: _two(row, "error", points),
-        **(_cells_of_events() if is_of_events(values) else _cells_of_coverage()),
+        **(EVENT_CELLS if is_of_events(values) else COVERAGE_CELLS),
         numeric("rows"): lambda row: Value(whole(int(row.values["n"])), order=row.values["n"]),
     }
     dim = [i for i, row in enumerate(shown) if row.outcome not in CHANGED]
@@ -462,21 +462,18 @@ def is_of_events(values: Values) -> bool:
     return "rate" in values["groups"][0]
 
 
-def _cells_of_coverage() -> Cells[ChangedGroup]:
-    return {
-        numeric("80% coverage"): lambda row: _two(row, "coverage_80", percent),
-        numeric("90% coverage", in_text=False): lambda row: _two(row, "coverage_90", percent),
-    }
+COVERAGE_CELLS: Cells[ChangedGroup] = {
+    numeric("80% coverage"): lambda row: _two(row, "coverage_80", percent),
+    numeric("90% coverage", in_text=False): lambda row: _two(row, "coverage_90", percent),
+}
 
-
-def _cells_of_events() -> Cells[ChangedGroup]:
-    return {
-        numeric("predicted"): lambda row: _both(row, "predicted", percent),
-        numeric("observed"): lambda row: percent(row.values["rate"]),
-        numeric("difference", in_text=False): lambda row: _two(row, "bias", signed),
-        numeric("slope"): lambda row: _both(row, "slope", number),
-        numeric("log loss", in_text=False): lambda row: _both(row, "log_loss", number),
-    }
+EVENT_CELLS: Cells[ChangedGroup] = {
+    numeric("predicted"): lambda row: _both(row, "predicted", percent),
+    numeric("observed"): lambda row: percent(row.values["rate"]),
+    numeric("difference", in_text=False): lambda row: _two(row, "bias", signed),
+    numeric("slope"): lambda row: _both(row, "slope", number),
+    numeric("log loss", in_text=False): lambda row: _both(row, "log_loss", number),
+}
 
 
 def _outcome(row: ChangedGroup) -> str:

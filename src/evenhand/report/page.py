@@ -16,7 +16,7 @@ from evenhand.report.charts import digits, frame_of, stairs
 from evenhand.report.document import Document, PageData, Paragraph, StatusBox, short
 from evenhand.report.findings import Findings, findings_of
 from evenhand.report.groups import shown_named, shown_scanned
-from evenhand.report.records import Values, without_ids
+from evenhand.report.records import Values
 
 CODE = re.compile("`([^`]+)`")
 
@@ -49,7 +49,7 @@ def audit_html(audit: Values) -> str:
     True
     """
     findings = findings_of(audit)
-    data = PageData.of(without_ids(listed_values(audit, findings)))
+    data = PageData.of(listed_values(audit, findings))
     return document_html(audit_document(findings, data))
 
 

@@ -240,12 +240,6 @@ def or_zero(value: Any) -> float:
     return float(value) if is_known(value) else 0.0
 
 
-def without_ids(audit: Values) -> dict[str, Any]:
-    """Return the values of an audit without the ids of example people."""
-    examples = [{**one, "id": None} for one in audit.get("examples") or () if one]
-    return {**audit, "examples": examples}
-
-
 def without_nan(value: Any) -> Any:
     """Replace numbers that are not finite by None: Python writes them to JSON, which has none."""
     if isinstance(value, Mapping):

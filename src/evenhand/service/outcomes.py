@@ -6,7 +6,7 @@ import math
 import numbers
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -344,7 +344,7 @@ def record_outcomes(
     ]
     news: Counter[News] = Counter()
     for block in in_blocks(known, RECORDED_AT_ONCE):
-        news.update(log.run(_adding(block)))
+        news.update(_add_all(log, block))
     return Recorded(news["first"], news["correction"], news["repeated"], tuple(unknown))
 
 
@@ -396,11 +396,8 @@ def _matched(
     return found
 
 
-def _adding(
-    block: Sequence[tuple[str, float, str | None]],
-) -> Callable[[Transaction], list[News]]:
-    """Return the work of a transaction that adds outcomes."""
-    return lambda transaction: [_add(transaction, *one)[1] for one in block]
+def _add_all(log: DecisionLog, block: Sequence[tuple[str, float, str | None]]) -> list[News]:
+    return log.run(lambda transaction: [_add(transaction, *one)[1] for one in block])
 
 
 def _add(transaction: Transaction, id: str, y: float, observed: str | None) -> tuple[Logged, News]:

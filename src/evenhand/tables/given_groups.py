@@ -159,7 +159,8 @@ def _formed(
     for name, values in named or ():
         place = f"groups[{name!r}]"
         column = _one_column(values, place, n, X, "booleans" if is_block else "booleans or labels")
-        if _is_mask(column):
+        # categories of True and False are labels, so that missing values can be a separate group
+        if not isinstance(column.dtype, pd.CategoricalDtype) and kind_of(column) == "boolean":
             is_known = isinstance(groups, Groups)
             group = groups.what(name) if is_known else Group.given(str(name))
             yield place, group, _mask(column, place)
@@ -225,11 +226,6 @@ def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Serie
     if array.shape != (n,):
         raise bad_input(place, f"be {n} {kinds}", f"{array.dtype} of shape {array.shape}")
     return pd.Series(array)
-
-
-def _is_mask(column: pd.Series[Any]) -> bool:
-    # categories of True and False are labels, so that missing values can be a separate group
-    return not isinstance(column.dtype, pd.CategoricalDtype) and kind_of(column) == "boolean"
 
 
 def are_probabilities(column: pd.Series[Any]) -> bool:
