@@ -25,7 +25,7 @@ import numpy as np
 from scipy import special, stats
 from SurvivalEVAL import d_calibration, ksd_calibration
 
-from evenhand.calibration import PITs, calibration_error, censored_error, cvar
+from evenhand.calibration import Cells, Reading, calibration_error, censored_error, cvar
 from evenhand.calibration.censored_times import KnownPITs, least_error
 from evenhand.links import Entropic
 from evenhand.search import ScanRows
@@ -94,10 +94,10 @@ class Rows:
             is_shifted,
         )
 
-    def pits(self, random: np.random.Generator) -> PITs:
+    def pits(self, random: np.random.Generator) -> Cells:
         high = np.where(self.event, self.cdf, 1.0)
         ties = random.random(self.cdf.size)
-        return PITs.of_cells(self.cdf, high, ties, censored=~self.event)
+        return Cells.between(self.cdf, high, ties, reading=~self.event * Reading.UNKNOWN)
 
 
 def readings(rows: Rows, random: np.random.Generator) -> list[float]:
@@ -110,7 +110,7 @@ def readings(rows: Rows, random: np.random.Generator) -> list[float]:
         calibration_error(rows.truth),
         calibration_error(rows.cdf[rows.event]),
         calibration_error(rows.cdf),
-        calibration_error(pits.matrix[:, 0]),
+        calibration_error(pits.drawn[:, 0]),
         found.error,
         least_error(data.low, data.lost, data.weights, 0.0),
         data.largest,

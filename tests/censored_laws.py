@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.calibration import CensoredTimes, PITs
+from evenhand.calibration import Cells, CensoredTimes, Reading
 
 Floats = NDArray[np.float64]
 
@@ -53,11 +53,11 @@ class Sample:
             forecast_cdf(event_at, x),
         )
 
-    def pits(self, random: np.random.Generator) -> PITs:
+    def pits(self, random: np.random.Generator) -> Cells:
         """PITs as an audit makes them: a cell up to 1 for who is censored."""
         high = np.where(self.event, self.known, 1.0)
         ties = random.random(self.time.size)
-        return PITs.of_cells(self.known, high, ties, censored=~self.event)
+        return Cells.between(self.known, high, ties, reading=~self.event * Reading.UNKNOWN)
 
     def times(self, horizon: float | None = None) -> CensoredTimes:
         entered = None if horizon is None else self.entered
@@ -77,7 +77,7 @@ class Readings:
     """Errors of the readings of outcomes: 5 in a population, by quadrature.
 
     `followed` is the probability of being followed beyond the time with CDF `u`, on average over
-    people, from which the distribution of every reading follows: PITs have the distribution of
+    people, from which the distribution of every reading follows: Cells have the distribution of
     `Phi(z + shift)` and are independent of `x`.
     """
 

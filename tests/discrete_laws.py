@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from evenhand.calibration import PITs
+from evenhand.calibration import Cells
 
 
 def cells_of(law: str, n: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -24,7 +24,7 @@ def cells_of(law: str, n: int, random: np.random.Generator) -> tuple[np.ndarray,
     return np.where(is_atom, 0.0, u), np.where(is_atom, float(value), u)
 
 
-def pits_of(law: str, n: int, random: np.random.Generator) -> PITs:
+def pits_of(law: str, n: int, random: np.random.Generator) -> Cells:
     """Return PITs of n outcomes with a random position in each cell."""
     low, high = cells_of(law, n, random)
-    return PITs.of_cells(low, high, random.random(n))
+    return Cells.between(low, high, random.random(n))

@@ -17,7 +17,7 @@ import pandas as pd
 import evenhand.certificates as room
 from evenhand import InputError, audit, certify, compare, randomize
 from evenhand.audits import parse_condition
-from evenhand.calibration import PITs, count_pits
+from evenhand.calibration import Cells, count_pits
 from evenhand.certificates import (
     Certificate,
     EventCertificate,
@@ -201,7 +201,7 @@ def certificates_of_parts(folder: Path) -> Any:
     p = (np.arange(600) % 7 + 1) / 10
     event = np.random.default_rng(5).random(600) < np.where(np.arange(600) % 2, p, 0.75 * p)
     low, high = np.where(event, 1 - p, 0.0), np.where(event, 1.0, 1 - p)
-    cells = PITs.of_cells(low, high, u)
+    cells = Cells.between(low, high, u)
     events = count_events(p, event)
     bins = np.bincount((6400 * u).astype(int), minlength=6400)
     proofs = {
@@ -223,7 +223,7 @@ def certificates_of_parts(folder: Path) -> Any:
             link=link,
         ),
         "counts of cells": certify_counts(
-            count_pits(PITs.of_cells(0.8 * low, high, u), random_state=0), is_randomized=False
+            count_pits(Cells.between(0.8 * low, high, u), random_state=0), is_randomized=False
         ),
         "pathwise link": certify_link(u, Laplace(0.3), bound="pathwise"),
         "link of few": certify_link(u[:300], link, lost=np.arange(300) % 13 == 0),

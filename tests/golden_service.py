@@ -87,7 +87,7 @@ def moved(u: Any, how: str) -> Any:
 
 @functools.cache
 def uniform(seed: int) -> Any:
-    """Return numbers from 0.001 to 0.999: PITs or draws of right forecasts."""
+    """Return numbers from 0.001 to 0.999: Cells or draws of right forecasts."""
     return 0.001 + 0.998 * np.random.default_rng(seed).random(N)
 
 

@@ -31,7 +31,7 @@ from evenhand.audits import (
     with_counts,
 )
 from evenhand.audits.forecasts import read_subject
-from evenhand.calibration import PITs, calibration_error, cell_error, covered
+from evenhand.calibration import Cells, calibration_error, cell_error, covered
 from evenhand.certificates import WIDER_LEVELS, certify_events
 from evenhand.distributions import OutcomeKind, Recalibrated, as_hurdle
 from evenhand.draws import jittered
@@ -100,7 +100,7 @@ def test_cells_of_counts_are_those_of_their_distribution() -> None:
     peer = stats.poisson(people()["mean"])
     np.testing.assert_allclose(pits.low[:, 0], peer.cdf(y - 1), rtol=1e-9)
     np.testing.assert_allclose(pits.high[:, 0], peer.cdf(y), rtol=1e-9)
-    assert ((pits.low <= pits.matrix) & (pits.matrix <= pits.high)).all()
+    assert ((pits.low <= pits.drawn) & (pits.drawn <= pits.high)).all()
 
 
 def test_cells_of_a_hurdle_are_empty_off_the_atom() -> None:
@@ -114,8 +114,8 @@ def test_cells_of_a_hurdle_are_empty_off_the_atom() -> None:
     # given that the outcome is not the atom
     assert found.positive is not None
     np.testing.assert_array_equal(found.positive.rows, np.flatnonzero(~zero))
-    inside = (found.pits.matrix[~zero, 0] - chance[~zero]) / (1 - chance[~zero])
-    np.testing.assert_allclose(found.positive.pits.matrix[:, 0], inside, atol=1e-9)
+    inside = (found.pits.drawn[~zero, 0] - chance[~zero]) / (1 - chance[~zero])
+    np.testing.assert_allclose(found.positive.pits.drawn[:, 0], inside, atol=1e-9)
 
 
 def test_a_map_around_a_hurdle_is_audited_as_the_hurdle_that_it_is() -> None:
@@ -135,7 +135,7 @@ def test_one_position_per_person_is_shared_by_all_draws_and_independent_of_them(
     r = jittered(N, 16, random_state=1)
     pits = read_subject(forecast.randomized(0.2, r=r), None, y, np.random.default_rng(2)).pits
     wide = (pits.high - pits.low) > 1e-3
-    position = np.where(wide, (pits.matrix - pits.low) / np.where(wide, pits.high - pits.low, 1), 0)
+    position = np.where(wide, (pits.drawn - pits.low) / np.where(wide, pits.high - pits.low, 1), 0)
     first = np.array([row[use][0] for row, use in zip(position, wide, strict=True)])
     np.testing.assert_allclose(position[wide], np.repeat(first, wide.sum(axis=1)), atol=1e-9)
     # a false alarm of one in a million each
@@ -512,7 +512,7 @@ def test_the_share_of_the_grid_is_what_other_positions_could_remove() -> None:
         share_of = {end: (y == end).mean() > 0.02 for end in (y.min(), y.max())}
         ends[0] = ends[0] if share_of[y.min()] else y - 0.5
         ends[1] = ends[1] if share_of[y.max()] else y + 0.5
-        cells = PITs.of_cells(peer.cdf(ends[0]), peer.cdf(ends[1]), np.full(N, 0.5))
+        cells = Cells.between(peer.cdf(ends[0]), peer.cdf(ends[1]), np.full(N, 0.5))
         error, least = calibration_error(cells), cell_error(cells)
         assert found.score("average error") == pytest.approx(error, rel=1e-9)
         assert found.grid_share == pytest.approx((error - least) / error, rel=1e-9)

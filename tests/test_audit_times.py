@@ -314,7 +314,7 @@ def test_tested_pits_are_uniform_under_calibrated_forecasts(
         forecast = randomized(forecast, 0.3, np.random.default_rng(4).random(4000))
     times = CensoredTimes.of(who.time, who.event, horizon)
     found = read_subject(forecast, None, times.time, np.random.default_rng(5), times=times)
-    assert stats.kstest(found.pits.matrix[:, 0], "uniform").pvalue > 0.001
+    assert stats.kstest(found.pits.drawn[:, 0], "uniform").pvalue > 0.001
 
 
 def test_events_in_whole_units_have_cells_and_cuts_have_none() -> None:

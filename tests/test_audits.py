@@ -32,7 +32,7 @@ from evenhand.audits import Audit, audit_pit, certify, compare, provenance
 from evenhand.audits import audit as full_audit
 from evenhand.audits.outcomes import forecast_of, inside_link, read_forecast
 from evenhand.audits.scores import calibration_table
-from evenhand.calibration import PITs, pathwise_errors
+from evenhand.calibration import Cells, pathwise_errors
 from evenhand.certificates import RowEvidence, certify_link
 from evenhand.distributions import Distribution, Normal, NormalMixture, Randomized
 from evenhand.draws import fresh, jittered, nodes
@@ -568,7 +568,7 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
     for _ in range(runs):
         u = rng.uniform(size=(n, 1))
         pit = u if n_draws == 1 else link.ppf(u, jittered(n, n_draws, rng))
-        curve = calibration_table(PITs(pit))
+        curve = calibration_table(Cells(pit))
         outside += bool(((curve["level"] < curve["low"]) | (curve["level"] > curve["high"])).any())
     assert stats.binomtest(outside, runs, 0.05, alternative="greater").pvalue > 1e-3
 
@@ -855,7 +855,7 @@ def test_people_of_a_link_with_several_rows_are_counted_once() -> None:
     pairs = np.abs(u.reshape(150, 2) - proof.evidence.base.pit[:, None]).min(axis=-1)
     assert pairs.max() < 1e-12
     served = proof.link.ppf(proof.evidence.base.pit[:, None], proof.evidence.pits.draws)  # type: ignore[union-attr]
-    np.testing.assert_allclose(served, proof.evidence.pits.matrix, atol=1e-9)
+    np.testing.assert_allclose(served, proof.evidence.pits.drawn, atol=1e-9)
     expected = certify_link(proof.evidence.base.pit, Gaussian.from_rho(0.8))
     assert proof.group_error(0.2) == expected.group_error(0.2)
     assert any("share of the rows" in text for text in proof.not_covered)

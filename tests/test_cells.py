@@ -19,11 +19,11 @@ from scipy import stats
 
 from evenhand._validate import InputError
 from evenhand.calibration import (
+    Cells,
     Grid,
     GroupRows,
     GroupSums,
-    PITs,
-    as_pits,
+    as_cells,
     binned_error,
     calibration_error,
     cell_error,
@@ -177,7 +177,7 @@ def test_cells_that_are_points_give_the_errors_of_their_points(
     ends: list[list[list[float]]],
 ) -> None:
     low = np.array(ends)[..., 0]
-    assert as_pits((low, low)).cells is None
+    assert as_cells((low, low)).are_points
     assert cell_error(low) == pytest.approx(calibration_error(low), abs=1e-14)
     # one narrow cell elsewhere lets all others pass through the sums of ramps
     joined = np.vstack((low, np.zeros((1, low.shape[1]))))
@@ -197,9 +197,9 @@ def test_weights_are_repetitions_of_people(
     low, high = np.array(ends).transpose(2, 0, 1)
     n = low.shape[0]
     counts = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n).filter(any))
-    pits = PITs.of_cells(low, high, np.linspace(0, 1, n), weights=counts)
+    pits = Cells.between(low, high, np.linspace(0, 1, n), weights=counts)
     chosen = pits.take(np.repeat(np.arange(n), counts))
-    unweighted = PITs.of_cells(chosen.low, chosen.high, np.zeros(chosen.n_samples))
+    unweighted = Cells.between(chosen.low, chosen.high, np.zeros(chosen.n_samples))
     for measure in (calibration_error, cell_error):
         assert measure(pits) == pytest.approx(measure(unweighted), abs=1e-13)
     if all(counts):
@@ -229,24 +229,21 @@ def test_the_cell_error_of_a_biased_event_is_blind() -> None:
 
 
 def test_a_tuple_of_arrays_is_cells_and_a_tuple_of_numbers_is_pits() -> None:
-    assert as_pits((0.2, 0.7)).cells is None
-    pits = as_pits(([0.2, 0.3], [0.7, 0.3]), random_state=0)
-    assert pits.cells is not None
-    assert pits.matrix.shape == (2, 1)
+    assert as_cells((0.2, 0.7)).are_points
+    pits = as_cells(([0.2, 0.3], [0.7, 0.3]), random_state=0)
+    assert not pits.are_points
+    assert pits.drawn.shape == (2, 1)
     np.testing.assert_array_equal(
-        pits.matrix, as_pits(([0.2, 0.3], [0.7, 0.3]), random_state=0).matrix
+        pits.drawn, as_cells(([0.2, 0.3], [0.7, 0.3]), random_state=0).drawn
     )
     with pytest.raises(InputError, match="high must have the shape of low"):
-        as_pits(([0.2, 0.3], [0.7]))
+        as_cells(([0.2, 0.3], [0.7]))
     with pytest.raises(InputError, match="lie in its cell"):
-        as_pits(([0.5, 0.3], [0.2, 0.7]))
+        as_cells(([0.5, 0.3], [0.2, 0.7]))
 
 
 def test_copies_of_a_pit_in_different_cells_are_not_dropped() -> None:
-    pits = PITs(
-        np.array([[0.5, 0.5]]),
-        cells=(np.array([[0.5, 0.0]]), np.array([[0.5, 1.0]])),
-    )
+    pits = Cells(np.array([[0.5, 0.0]]), np.array([[0.5, 1.0]]), np.array([[0.5, 0.5]]))
     assert pits.without_copies().n_draws == 2
 
 
@@ -312,18 +309,18 @@ def test_coverage_is_nominal_on_average_and_whole_intervals_cover_more(
 # --- counts
 
 
-def poisson_pits(n: int, m: int, seed: int) -> PITs:
+def poisson_pits(n: int, m: int, seed: int) -> Cells:
     """PITs with cells of Poisson outcomes, of forecasts that are too high at high draws."""
     rng = np.random.default_rng(seed)
     y = rng.poisson(2.0, size=n)[:, None]
     law = stats.poisson(2.0 + np.linspace(-0.5, 0.5, m))
-    return PITs.of_cells(law.cdf(y - 1), law.cdf(y), rng.random(n))
+    return Cells.between(law.cdf(y - 1), law.cdf(y), rng.random(n))
 
 
 def test_counts_are_those_of_drawn_pits_and_of_averaged_errors() -> None:
     pits = poisson_pits(300, 4, 2)
     counts = count_pits(pits, levels=(0.5,), random_state=0)
-    drawn = count_pits(pits.matrix, levels=(0.5,), random_state=0)
+    drawn = count_pits(pits.drawn, levels=(0.5,), random_state=0)
     np.testing.assert_array_equal(counts.pit, drawn.pit)
     np.testing.assert_array_equal(counts.one_draw, drawn.one_draw)
     np.testing.assert_array_equal(counts.inside[0.5], drawn.inside[0.5])
@@ -354,9 +351,9 @@ def test_a_block_without_atoms_can_be_added() -> None:
 # --- sums over groups
 
 
-def sums_of(pits: PITs) -> GroupSums:
+def sums_of(pits: Cells) -> GroupSums:
     """Return the sums over all rows as one group."""
-    order, values = row_values(pits, None, pits.matrix[:, 0])
+    order, values = row_values(pits, None, pits.drawn[:, 0])
     error = np.array([calibration_error(pits)])
     return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
 
@@ -364,9 +361,9 @@ def sums_of(pits: PITs) -> GroupSums:
 def test_sums_test_drawn_pits_and_average_coverage() -> None:
     pits = poisson_pits(100, 1, 5)
     sums = sums_of(pits)
-    np.testing.assert_allclose(sums["level"], (pits.matrix - 0.5).sum())
+    np.testing.assert_allclose(sums["level"], (pits.drawn - 0.5).sum())
     np.testing.assert_allclose(sums.coverage(0.8), covered(pits, 0.8).mean())
-    drawn = sums_of(PITs(pits.matrix))
+    drawn = sums_of(Cells(pits.drawn))
     np.testing.assert_allclose(sums.tests, drawn.tests)
     # averages are not hits: the interval is that of sums of values in [0, 1]
     assert not sums.order.counts_hits
@@ -412,7 +409,7 @@ class Law(NamedTuple):
     chance: Floats
     is_atom: NDArray[np.bool_]
 
-    def pits(self, rng: np.random.Generator, n: int, m: int) -> PITs:
+    def pits(self, rng: np.random.Generator, n: int, m: int) -> Cells:
         """Draw outcomes; with several draws the forecasts are randomized by a link."""
         k = rng.choice(self.chance.size, size=n, p=self.chance / self.chance.sum())
         place = rng.random(n)
@@ -422,9 +419,9 @@ class Law(NamedTuple):
         if m > 1:
             r = jittered(n, m, rng)
             low, high = (LINK.ppf(end, r) for end in (low, high))
-        return PITs.of_cells(low, high, rng.random(n))
+        return Cells.between(low, high, rng.random(n))
 
-    def all_pits(self, m: int) -> PITs:
+    def all_pits(self, m: int) -> Cells:
         """Return all outcomes with their probabilities as weights, for the true values."""
         split = np.where(self.is_atom, 1, 400)
         count = np.concatenate([np.arange(parts) for parts in split])
@@ -436,7 +433,7 @@ class Law(NamedTuple):
             r = (np.arange(400) + 0.5) / 400
             low, high = (LINK.ppf(end, r[None, :]) for end in (low, high))
         weights = self.chance[k] / split[k]
-        return PITs.of_cells(low, high, np.full(k.size, 0.5), weights=weights)
+        return Cells.between(low, high, np.full(k.size, 0.5), weights=weights)
 
 
 LINK = make_link("entropic", 0.3)
@@ -475,15 +472,15 @@ WRONG: dict[str, Law] = {
 BOTH = TRUE | WRONG
 
 
-def tables(law: Law, n: int, m: int, count: int) -> Iterator[tuple[PITs, np.random.Generator]]:
+def tables(law: Law, n: int, m: int, count: int) -> Iterator[tuple[Cells, np.random.Generator]]:
     for seed in range(count):
         rng = np.random.default_rng(seed)
         yield law.pits(rng, n, m), rng
 
 
-def sums_of_one_draw(pits: PITs, rng: np.random.Generator) -> GroupSums:
+def sums_of_one_draw(pits: Cells, rng: np.random.Generator) -> GroupSums:
     """Return the sums over all rows as one group; a draw chosen at random is tested."""
-    one = pits.matrix[np.arange(pits.n_samples), rng.integers(pits.n_draws, size=pits.n_samples)]
+    one = pits.drawn[np.arange(pits.n_samples), rng.integers(pits.n_draws, size=pits.n_samples)]
     order, values = row_values(pits, None, one)
     error = np.array([calibration_error(pits)])
     everyone = np.ones(pits.n_samples, dtype=np.bool_)
@@ -540,7 +537,7 @@ def test_histograms_of_true_forecasts_stay_in_their_bands(name: str) -> None:
     outside = np.zeros(2, dtype=int)
     for pits, _ in tables(TRUE[name], 200, 1, count):
         found = pit_histogram(pits)
-        drawn = draws_in_bins(pits.matrix, found.share.size).mean(axis=0)
+        drawn = draws_in_bins(pits.drawn, found.share.size).mean(axis=0)
         for i, share in enumerate((found.share, drawn)):
             outside[i] += ((share < found.low - 1e-12) | (share > found.high + 1e-12)).any()
     assert outside.max() <= most_failures(count)

@@ -16,7 +16,14 @@ from scipy import integrate, stats
 
 from censored_laws import STUDY, Readings, Sample, forecast_cdf
 from evenhand import Forecast, InputError, audit
-from evenhand.calibration import CensoredTimes, KaplanMeier, PITs, calibration_error, censored_error
+from evenhand.calibration import (
+    Cells,
+    CensoredTimes,
+    KaplanMeier,
+    Reading,
+    calibration_error,
+    censored_error,
+)
 from evenhand.calibration.censored_times import KnownPITs, least_error
 from repeats import most_failures, repeats, statistical
 
@@ -197,7 +204,7 @@ def readings_of(sample: Sample, random: np.random.Generator) -> dict[str, float]
     return {
         "dropped": calibration_error(sample.known[sample.event]),
         "as_events": calibration_error(sample.known),
-        "randomized": calibration_error(pits.matrix[:, 0]),
+        "randomized": calibration_error(pits.drawn[:, 0]),
         "kaplan_meier": KaplanMeier.of(pits.low[:, 0], sample.event).error(),
     }
 
@@ -271,12 +278,12 @@ def test_a_horizon_beyond_all_times_is_refused_where_somebody_was_lost() -> None
 Floats = NDArray[np.float64]
 
 
-def cut(known: Floats, lost: NDArray[np.bool_], seed: int = 0) -> PITs:
+def cut(known: Floats, lost: NDArray[np.bool_], seed: int = 0) -> Cells:
     ties = np.random.default_rng(seed).random(known.size)
-    return PITs.of_cells(known, np.where(lost, 1.0, known), ties, censored=lost)
+    return Cells.between(known, np.where(lost, 1.0, known), ties, reading=lost * Reading.UNKNOWN)
 
 
-def range_of(pits: PITs) -> tuple[float, float]:
+def range_of(pits: Cells) -> tuple[float, float]:
     """Least and largest error of these people, wherever in the cells they are."""
     data = KnownPITs(pits)
     return least_error(data.low, data.lost, data.weights, 0.0), data.largest
@@ -299,7 +306,7 @@ def test_the_error_is_that_of_the_kaplan_meier_estimate() -> None:
 def test_cells_of_known_pits_are_averaged() -> None:
     low = np.repeat([0.0, 0.3, 0.8], 20)
     high = np.repeat([0.3, 0.8, 1.0], [20, 20, 20])
-    pits = PITs.of_cells(low, high, np.random.default_rng(0).random(60))
+    pits = Cells.between(low, high, np.random.default_rng(0).random(60))
     # cells are entered at 32 positions
     assert censored_error(pits).error == pytest.approx(calibration_error(pits), abs=1 / 32)
     assert range_of(pits)[1] == pytest.approx(calibration_error(pits))
@@ -334,7 +341,9 @@ def test_weights_are_copies_of_people() -> None:
     lost = (random.random(200) < 0.4) & (known < 0.5)
     counts = random.integers(1, 4, 200)
     ends = known, np.where(lost, 1.0, known)
-    weighted = PITs.of_cells(*ends, random.random(200), weights=counts, censored=lost)
+    weighted = Cells.between(
+        *ends, random.random(200), weights=counts, reading=lost * Reading.UNKNOWN
+    )
     whole = cut(np.repeat(known, counts), np.repeat(lost, counts))
     assert range_of(weighted) == pytest.approx(range_of(whole))
     one, other = censored_error(weighted), censored_error(whole)
@@ -343,7 +352,7 @@ def test_weights_are_copies_of_people() -> None:
 
 def test_the_variance_without_cuts_is_that_of_means() -> None:
     u = np.random.default_rng(3).beta(1.2, 1, 2000)
-    found = censored_error(PITs(u))
+    found = censored_error(Cells(u))
     t = stats.t(1999)
     # the level alone, as all of the error is in one direction; both are tested in two directions
     low = u.mean() - 0.5 - t.isf(0.025 / 4) * u.std(ddof=1) / np.sqrt(2000)

@@ -558,8 +558,8 @@ def test_clusters_keep_one_row_of_each_person() -> None:
     person = np.repeat(np.arange(5), 4)
     certificate = certify_pit(R, R, cluster=person, groups={"half": HALF}, random_state=0)
     assert certificate.n_samples == 5
-    assert certificate.evidence.pits.matrix.shape == (5, 4)
-    rows = [np.flatnonzero((row == R).all(axis=-1))[0] for row in certificate.evidence.pits.matrix]
+    assert certificate.evidence.pits.drawn.shape == (5, 4)
+    rows = [np.flatnonzero((row == R).all(axis=-1))[0] for row in certificate.evidence.pits.drawn]
     assert sorted(person[rows]) == [0, 1, 2, 3, 4]
     np.testing.assert_array_equal(certificate.evidence.masks["half"], HALF[rows])
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from evenhand._validate import InputError
-from evenhand.calibration import PITs, count_pits, pathwise_errors
+from evenhand.calibration import Cells, count_pits, pathwise_errors
 from evenhand.certificates import (
     HurdleCertificate,
     LinkBase,
@@ -199,7 +199,7 @@ def served_cells(
 
 def certify_world(world: CountWorld, n: int, rng: np.random.Generator) -> PITCertificate:
     ends, r, kind, _ = served_cells(world, n, rng)
-    pits = PITs.of_cells(*ends, rng.uniform(size=n), draws=r)
+    pits = Cells.between(*ends, rng.uniform(size=n), draws=r)
     return certify_pit(pits, groups={"first": kind == 0}, random_state=rng)
 
 
@@ -250,7 +250,7 @@ def test_bounds_average_over_the_position_in_the_cell() -> None:
     world, rng = WORLDS["ordinal of 5"], np.random.default_rng(5)
     ends, r, _, _ = served_cells(world, 200, rng)
     one, other = (
-        certify_pit(PITs.of_cells(*ends, rng.uniform(size=200), draws=r), random_state=0)
+        certify_pit(Cells.between(*ends, rng.uniform(size=200), draws=r), random_state=0)
         for _ in range(2)
     )
     assert one.evidence.errors.values == pytest.approx(other.evidence.errors.values, abs=1e-12)
@@ -284,7 +284,7 @@ def test_a_lattice_ignores_the_bounds_of_its_link_and_keeps_its_intervals() -> N
     world, rng = WORLDS["ordinal of 5"], np.random.default_rng(7)
     ends, r, _, (low, high) = served_cells(world, 500, rng)
     v = rng.uniform(size=500)
-    pits = PITs.of_cells(*ends, v, draws=r)
+    pits = Cells.between(*ends, v, draws=r)
     base = LinkBase(low + v * (high - low), world.link, (low, high))
     proof = certify_pit(pits, base=base, random_state=0)
     assert proof.bounds is None
@@ -304,22 +304,22 @@ def test_coverage_of_rounded_outcomes_is_that_of_positions_in_their_cells(step: 
     n = 3000
     cell = np.floor(rng.normal(size=n) / step)
     ends = stats.norm.cdf(cell * step), stats.norm.cdf((cell + 1) * step)
-    pits = PITs.of_cells(*ends, rng.uniform(size=n))
+    pits = Cells.between(*ends, rng.uniform(size=n))
     proof = certify_pit(pits, kind="continuous")
     low, high = proof.coverage(0.8, 1.0)
     assert low < 0.8 < high < 0.83
-    points = certify_pit(pits.matrix)
+    points = certify_pit(pits.drawn)
     assert proof.coverage(0.8, 0.5) == points.coverage(0.8, 0.5)
     assert proof.plain_intervals(0.5) == points.plain_intervals(0.5)
     # around a link, too
     link = Entropic(0.12)
     r = jittered(n, 4, rng)
     low_end, high_end = (link.ppf(end[:, None], r) for end in ends)
-    served = PITs.of_cells(low_end, high_end, rng.uniform(size=n), draws=r)
-    base = LinkBase(pits.matrix[:, 0], link, ends)
+    served = Cells.between(low_end, high_end, rng.uniform(size=n), draws=r)
+    base = LinkBase(pits.drawn[:, 0], link, ends)
     randomized = certify_pit(served, kind="continuous", base=base)
     assert randomized.plain_intervals(0.5) == points.plain_intervals(0.5)
-    own, drawn = certify_pit(served, kind="continuous"), certify_pit(PITs(served.matrix, r))
+    own, drawn = certify_pit(served, kind="continuous"), certify_pit(Cells(served.drawn, draws=r))
     assert own.coverage(0.8, 0.5) == drawn.coverage(0.8, 0.5)
 
 
@@ -345,8 +345,8 @@ class HurdleWorld:
         low, high = np.zeros((n, m)), np.repeat(atom[:, None], m, axis=1)
         low[positive] = high[positive] = atom[positive, None] * (1 - served) + served
         return certify_hurdle(
-            PITs.of_cells(low, high, rng.uniform(size=n), draws=r),
-            PITs(served, r[positive]),
+            Cells.between(low, high, rng.uniform(size=n), draws=r),
+            Cells(served, draws=r[positive]),
             positive,
             1 - atom,
             groups={"first": kind == 0},
@@ -417,16 +417,16 @@ def test_bounds_for_outcomes_with_an_atom_have_their_confidence(name: str) -> No
 
 def hurdle_rows(
     n: int, atom: float, link: Link, rng: np.random.Generator
-) -> tuple[PITs, PITs, NDArray[np.bool_], Floats]:
-    """Right forecasts: PITs of all, of the people off the atom, who they are, and base PITs."""
+) -> tuple[Cells, Cells, NDArray[np.bool_], Floats]:
+    """Right forecasts: Cells of all, of the people off the atom, who they are, and base PITs."""
     positive = rng.uniform(size=n) > atom
     u = rng.uniform(size=int(positive.sum()))
     r = jittered(n, 4, rng)
     served = link.ppf(u[:, None], r[positive])
     low, high = np.zeros((n, 4)), np.full((n, 4), atom)
     low[positive] = high[positive] = atom + (1 - atom) * served
-    whole = PITs.of_cells(low, high, rng.uniform(size=n), draws=r)
-    return whole, PITs(served, r[positive]), positive, u
+    whole = Cells.between(low, high, rng.uniform(size=n), draws=r)
+    return whole, Cells(served, draws=r[positive]), positive, u
 
 
 def test_group_errors_of_a_hurdle_are_those_of_the_people_off_the_atom() -> None:
@@ -466,9 +466,9 @@ def test_rows_of_the_same_person_are_chosen_before_the_atom_is_left_out() -> Non
     u = rng.uniform(size=int(positive.sum()))
     low, high = np.zeros(2 * people), np.full(2 * people, 0.4)
     low[positive] = high[positive] = 0.4 + 0.6 * u
-    whole = PITs.of_cells(low, high, rng.uniform(size=2 * people))
+    whole = Cells.between(low, high, rng.uniform(size=2 * people))
     proof = certify_hurdle(
-        whole, PITs(u), positive, np.full(2 * people, 0.6), cluster=cluster, random_state=0
+        whole, Cells(u), positive, np.full(2 * people, 0.6), cluster=cluster, random_state=0
     )
     assert proof.n_samples == people
     assert proof.events.n_samples == people
@@ -491,8 +491,8 @@ def test_rows_of_the_same_person_are_chosen_before_the_atom_is_left_out() -> Non
 )
 def test_unsuitable_input_of_a_hurdle_is_refused(change: dict, message: str) -> None:
     given = {
-        "pit": PITs.of_cells([0.6, 0.0, 0.8, 0.0], [0.6, 0.5, 0.8, 0.5], np.full(4, 0.5)),
-        "positive": PITs([0.2, 0.6]),
+        "pit": Cells.between([0.6, 0.0, 0.8, 0.0], [0.6, 0.5, 0.8, 0.5], np.full(4, 0.5)),
+        "positive": Cells([0.2, 0.6]),
         "is_positive": np.array([True, False, True, False]),
         "probability": np.full(4, 0.5),
     }
@@ -507,7 +507,7 @@ def test_unsuitable_input_of_a_hurdle_is_refused(change: dict, message: str) -> 
 def test_counts_of_cells_only_widen_the_bounds() -> None:
     world, rng = WORLDS["Poisson(2), forecast 3"], np.random.default_rng(13)
     ends, r, kind, _ = served_cells(world, 1500, rng)
-    pits = PITs.of_cells(*ends, rng.uniform(size=1500), draws=r)
+    pits = Cells.between(*ends, rng.uniform(size=1500), draws=r)
     groups = {"first": kind == 0}
     rows = certify_pit(pits, groups=groups, random_state=0)
     counts = count_pits(pits, levels=(LEVEL,), groups=groups, random_state=0)

@@ -15,7 +15,7 @@ from scipy import stats
 
 from evenhand import Forecast, InputError, audit, compare
 from evenhand.audits import Audit, Comparison, comparison, row_record
-from evenhand.calibration import PITs
+from evenhand.calibration import Cells
 from repeats import most_failures, repeats, statistical
 
 N = 600
@@ -183,7 +183,7 @@ def record(n: int = 90, draws: int = 5, *, ties: bool = False) -> row_record.Row
     random = np.random.default_rng(1)
     y = random.integers(0, 9, n).astype(float) if ties else random.normal(size=n)
     found = row_record.RowRecord.of(
-        PITs(random.random((n, draws)), weights=random.integers(1, 4, n)),
+        Cells(random.random((n, draws)), weights=random.integers(1, 4, n)),
         y,
         random.normal(size=n),
         {},
@@ -202,7 +202,7 @@ def test_groups_of_a_record_are_those_that_were_given() -> None:
     first = random.random(50) < 0.3
     masks = {"a": first, "not a": ~first, "everyone else": random.random(50) < 0.9}
     found = row_record.RowRecord.of(
-        PITs(random.random((50, 1))), np.arange(50.0), np.zeros(50), {}, masks
+        Cells(random.random((50, 1))), np.arange(50.0), np.zeros(50), {}, masks
     )
     assert found is not None
     for name, mask in masks.items():
@@ -211,7 +211,7 @@ def test_groups_of_a_record_are_those_that_were_given() -> None:
 
 def test_cells_count_pits_at_or_below_each_edge() -> None:
     pit = np.random.default_rng(0).random((50, 7))
-    found = row_record.RowRecord.of(PITs(pit), np.arange(50.0), np.zeros(50), {}, {})
+    found = row_record.RowRecord.of(Cells(pit), np.arange(50.0), np.zeros(50), {}, {})
     assert found is not None
     expected = (pit[:, :, None] <= EDGES).mean(axis=1)
     np.testing.assert_allclose(found.below, expected, atol=1e-12)
@@ -241,7 +241,7 @@ def test_records_are_small_and_bounded() -> None:
     state = json.dumps(audited("wrong").to_dict()["rows"])
     assert len(state) / N < 45
     n = row_record.MOST_ROWS + 1
-    pits = PITs(np.full((n, 1), 0.5))
+    pits = Cells(np.full((n, 1), 0.5))
     assert row_record.RowRecord.of(pits, np.arange(float(n)), np.zeros(n), {}, {}) is None
 
 

@@ -16,7 +16,7 @@ from scipy import special
 from evenhand import Forecast, audit, compare
 from evenhand.audits import Audit, Measure, comparison
 from evenhand.audits.row_record import RowRecord
-from evenhand.calibration import PITs
+from evenhand.calibration import Cells
 from evenhand.report import comparison_text
 from repeats import most_failures, repeats, statistical
 
@@ -43,7 +43,7 @@ def audited(slope: float, shift: float = 0.0) -> Audit:
 
 
 def record_of(p: Floats, y: Floats, weights: Floats | None = None) -> RowRecord:
-    pits = PITs(np.full((y.size, 1), 0.5), weights=weights)
+    pits = Cells(np.full((y.size, 1), 0.5), weights=weights)
     scores = {Measure("Brier score"): (y - p) ** 2}
     found = RowRecord.of(pits, y, y - p, scores, {})
     assert found is not None

@@ -10,7 +10,7 @@ import pytest
 
 from discrete_laws import pits_of
 from evenhand._validate import Floats
-from evenhand.calibration import PITs, calibration_error
+from evenhand.calibration import Cells, calibration_error
 from evenhand.links import Entropic
 from evenhand.search import GroupSearch, find_group, null_curve, scan_groups, worst_group_curve
 from evenhand.search.cells import group_errors, mean_cdfs
@@ -56,8 +56,8 @@ def test_means_of_ramps_equal_brute_force(n_cells: int) -> None:
 
 def test_values_of_cells_are_means_over_positions_in_the_cell() -> None:
     low, high = _random_cells((30, 3), 1)
-    pits = PITs.of_cells(low, high, np.full(30, 0.5))
-    many = [PITs(low + v * (high - low)) for v in _midpoints(2000)]
+    pits = Cells.between(low, high, np.full(30, 0.5))
+    many = [Cells(low + v * (high - low)) for v in _midpoints(2000)]
     for values in (waves, pattern_basis):
         expected = np.mean([values(some) for some in many], axis=0)
         # piecewise linear functions with kinks: the midpoint rule is exact up to 1/2000^2
@@ -97,11 +97,9 @@ def test_a_group_of_lowest_pits_must_not_see_drawn_positions(
     errors = []
     for seed in range(40):
         pits = pits_of(law, 1000, np.random.default_rng(seed))
-        lowest = np.argsort(pits.matrix[:, 0])[:200]
+        lowest = np.argsort(pits.drawn[:, 0])[:200]
         middle = np.argsort((pits.low + pits.high)[:, 0], kind="stable")[:200]
-        errors.append(
-            (calibration_error(pits.matrix[lowest]), calibration_error(pits.take(middle)))
-        )
+        errors.append((calibration_error(pits.drawn[lowest]), calibration_error(pits.take(middle))))
     means = np.mean(errors, axis=0)
     # samples of 1,000 exceed the limit for many people by about 0.01
     np.testing.assert_allclose(means, [drawn, averaged], atol=0.015)
@@ -109,7 +107,7 @@ def test_a_group_of_lowest_pits_must_not_see_drawn_positions(
 
 def test_errors_of_groups_with_one_sort_equal_exact_errors() -> None:
     low, high = _random_cells((200, 4), 8)
-    pits = PITs.of_cells(low, high, np.full(200, 0.5))
+    pits = Cells.between(low, high, np.full(200, 0.5))
     groups = [np.arange(200) < size for size in (1, 20, 200)]
     expected = [calibration_error(pits.take(group)) for group in groups]
     # cells narrower than 1e-6 move by at most that
@@ -171,7 +169,7 @@ def test_a_planted_group_of_events_is_found() -> None:
     random = np.random.default_rng(7)
     x = random.random(3000)
     is_event = random.random(3000) < np.where(x > 2 / 3, 0.35, 0.15)
-    pits = PITs.of_cells(
+    pits = Cells.between(
         np.where(is_event, 0.85, 0.0), np.where(is_event, 1, 0.85), random.random(3000)
     )
     X = pd.DataFrame({"x": x, "noise": random.random(3000)})
@@ -193,14 +191,14 @@ def test_no_rows_have_no_cdfs() -> None:
 def test_null_moments_are_those_of_the_values_of_the_true_distribution(pattern: Floats) -> None:
     cdf = np.array([0.0, 0.3, 0.55, 0.9, 0.995, 1.0])
     probability = np.diff(cdf)
-    pits = PITs.of_cells(cdf[:-1], cdf[1:], np.full(5, 0.5))
+    pits = Cells.between(cdf[:-1], cdf[1:], np.full(5, 0.5))
     values = pattern_values(pits, pattern)
     second, third = null_moments(pits, pattern)
     assert probability @ second == pytest.approx(probability @ values**2, rel=1e-9)
     assert probability @ third == pytest.approx(probability @ values**3, rel=1e-9)
     # without cells the values themselves are those of a uniform PIT
-    grid = PITs((np.arange(64 * 50) + 0.5) / 3200, cells=None)
-    point = PITs(grid.matrix, cells=(grid.matrix - 1e-9, grid.matrix + 1e-9))
+    grid = Cells((np.arange(64 * 50) + 0.5) / 3200)
+    point = Cells(grid.drawn - 1e-9, grid.drawn + 1e-9, grid.drawn)
     second, _ = null_moments(point, pattern)
     assert second[0] == pytest.approx((pattern_values(grid, pattern) ** 2).mean(), rel=1e-5)
 
@@ -211,8 +209,8 @@ def test_null_moments_of_means_over_draws() -> None:
     u, first, second = (x.ravel() for x in np.meshgrid(grid, grid, grid, indexing="ij"))
     draws = np.column_stack((first, second))
     rest = 0.9 + 0.1 * Entropic(0.2).ppf(u[:, None], draws)
-    atom = PITs(np.full((1, 2), 0.4), cells=(np.zeros((1, 2)), np.full((1, 2), 0.9)))
-    pits = PITs(rest, cells=(rest - 1e-12, rest))
+    atom = Cells(np.zeros((1, 2)), np.full((1, 2), 0.9), np.full((1, 2), 0.4))
+    pits = Cells(rest - 1e-12, rest, rest)
     for pattern in (LEVEL, MIXED):
         values = [pattern_values(some, pattern) for some in (atom, pits)]
         moments = [null_moments(some, pattern) for some in (atom, pits)]
@@ -232,6 +230,6 @@ def test_learned_groups_of_rare_events_are_significant_at_their_level(p: float, 
         rng = np.random.default_rng(seed)
         event = rng.random(n) < p
         low, high = np.where(event, 1 - p, 0.0), np.where(event, 1.0, 1 - p)
-        pits = PITs.of_cells(low, high, rng.random(n))
+        pits = Cells.between(low, high, rng.random(n))
         found += find_group(pits, rng.normal(size=(n, 3)), 0.2, random_state=seed).p_value < 0.05
     assert found <= most_failures(n_sets, 0.05)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from evenhand._validate import InputError
-from evenhand.calibration import PITs
+from evenhand.calibration import Cells
 from evenhand.certificates import (
     EventCertificate,
     certify_event_counts,
@@ -224,7 +224,7 @@ def binary_certificate(n: int = 2000):
     rng = np.random.default_rng(12)
     p = rng.beta(1, 9, size=n)
     y = rng.uniform(size=n) < p
-    pits = PITs.of_cells(np.where(y, 1 - p, 0.0), np.where(y, 1.0, 1 - p), rng.uniform(size=n))
+    pits = Cells.between(np.where(y, 1 - p, 0.0), np.where(y, 1.0, 1 - p), rng.uniform(size=n))
     return certify_pit(pits, groups={"low": p < 0.05}, events=certify_events(p, y)), p, y
 
 
@@ -242,7 +242,7 @@ def test_a_certificate_of_a_0_1_forecast_has_its_events() -> None:
 
 
 def test_events_must_be_those_of_the_same_people_and_confidence() -> None:
-    pits = PITs.of_cells([0.0, 0.5], [0.5, 1.0], [0.5, 0.5])
+    pits = Cells.between([0.0, 0.5], [0.5, 1.0], [0.5, 0.5])
     events = certify_events([0.5, 0.5, 0.5], [0, 1, 1])
     with pytest.raises(InputError, match=r"events must be those of the same people \(2\)"):
         certify_pit(pits, events=events)

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from evenhand._validate import Floats
-from evenhand.calibration import GroupRows, GroupSums, PITs, row_values
+from evenhand.calibration import Cells, GroupRows, GroupSums, row_values
 from evenhand.calibration.event_sums import rate_intervals, trend_weights
 from evenhand.calibration.simultaneous import bias_intervals, error_intervals
 from evenhand.scale import ColumnSubject, audit_parts
@@ -21,24 +21,24 @@ from evenhand.search import scan_groups
 from repeats import most_failures, repeats, statistical
 
 
-def pits_of(p: Floats, y: Floats, rng: np.random.Generator, weights: Floats | None = None) -> PITs:
+def pits_of(p: Floats, y: Floats, rng: np.random.Generator, weights: Floats | None = None) -> Cells:
     low, high = np.where(y == 1, 1 - p, 0.0), np.where(y == 1, 1.0, 1 - p)
-    return PITs.of_cells(low, high, rng.random(p.size), weights=weights)
+    return Cells.between(low, high, rng.random(p.size), weights=weights)
 
 
-def sums_of(pits: PITs, *, are_known: bool = True) -> GroupSums:
+def sums_of(pits: Cells, *, are_known: bool = True) -> GroupSums:
     """Return the sums over all rows as one group; single rows may be unknown."""
     events = pits.events()
     assert events is not None
     residual = events[0] - events[1]
-    order, values = row_values(pits, residual, pits.matrix[:, 0], events)
+    order, values = row_values(pits, residual, pits.drawn[:, 0], events)
     everyone = np.ones(pits.n_samples, dtype=np.bool_)
-    rows = GroupRows(pits.matrix[:, 0], residual, pits.weights, events, lambda _: everyone)
+    rows = GroupRows(pits.drawn[:, 0], residual, pits.weights, events, lambda _: everyone)
     sums = values.sum(axis=-1, keepdims=True)
     return GroupSums(order, sums, np.zeros(1), np.zeros(1), rows if are_known else None)
 
 
-def p_value_of(pits: PITs, *, are_known: bool = True) -> float:
+def p_value_of(pits: Cells, *, are_known: bool = True) -> float:
     return float(sums_of(pits, are_known=are_known).tests.p_value[0])
 
 
@@ -74,9 +74,9 @@ def test_outcomes_are_known_to_be_events_by_their_cells() -> None:
     np.testing.assert_allclose(events[1], p, atol=1e-15)
     # two draws, cells in the middle, or no cells
     two = np.column_stack([pits.low, pits.low]), np.column_stack([pits.high, pits.high])
-    assert PITs.of_cells(*two, ties=rng.random(4)).events() is None
-    assert PITs.of_cells([0.0, 0.2], [0.3, 0.6], ties=[0.5, 0.5]).events() is None
-    assert PITs([0.0, 1.0]).events() is None
+    assert Cells.between(*two, ties=rng.random(4)).events() is None
+    assert Cells.between([0.0, 0.2], [0.3, 0.6], ties=[0.5, 0.5]).events() is None
+    assert Cells([0.0, 1.0]).events() is None
 
 
 @pytest.mark.parametrize("tail", [0.2, 0.025, 1e-3])
@@ -217,7 +217,7 @@ def test_rare_events_are_found_that_drawn_positions_hide() -> None:
     p = np.full(1000, 0.015)
     for _ in range(count):
         pits = pits_of(p, (rng.random(1000) < 0.03).astype(float), rng)
-        drawn = pits.matrix[:, 0]
+        drawn = pits.drawn[:, 0]
         # of one drawn position per person, level and spread
         level, spread = drawn - 0.5, np.abs(drawn - 0.5) - 0.25
         z = max(abs(level.sum()) * np.sqrt(12 / 1000), abs(spread.sum()) * np.sqrt(48 / 1000))

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from evenhand._validate import InputError
-from evenhand.calibration import PITs
+from evenhand.calibration import Cells
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import (
     NO_BINARY_RANDOMIZATION,
@@ -270,7 +270,7 @@ def test_cells_off_the_support_are_empty() -> None:
     low, high = forecast.pit_interval(np.full(500, 2.5))
     assert (low <= high).all()
     assert (high - low).max() < 1e-12
-    PITs.of_cells(low, high, np.full(500, 0.3))
+    Cells.between(low, high, np.full(500, 0.3))
 
 
 # --- values of a person's own forecast

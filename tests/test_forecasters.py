@@ -396,7 +396,7 @@ def test_groups_chosen_by_outcome_are_served_by_randomization_only() -> None:
         errors[alpha] = float(
             np.abs(ordered - (np.arange(ordered.size) + 0.5) / ordered.size).mean()
         )
-    # deterministic truth: PITs below 0.2 have W1 0.4 from uniform. Randomized: at most the mean
+    # deterministic truth: Cells below 0.2 have W1 0.4 from uniform. Randomized: at most the mean
     # error of the worst fifth, 0.375 and 0.125 (method.md, section 3); 800 rows add 0.011 at most
     # with five standard errors of 0.01
     assert errors[1.0] == pytest.approx(0.4, abs=0.02)

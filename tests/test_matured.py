@@ -1,4 +1,4 @@
-"""Rows for the watch, made from a log: PITs, horizons, and what does not enter."""
+"""Rows for the watch, made from a log: Cells, horizons, and what does not enter."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from scipy import integrate, stats
 from evenhand import audit_pit
 from evenhand._validate import InputError
 from evenhand.audits import NoteKind, notes_of
-from evenhand.calibration import PITs
+from evenhand.calibration import Cells
 from evenhand.search import conditional_miscoverage
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
@@ -103,7 +103,7 @@ def test_weights_count_people_several_times() -> None:
     x = np.repeat([0.0, 1.0], [3000, 1000])
     pit = np.where((x == 1) & (random.random(4000) < 0.5), 0.01, 0.5)
     plain = conditional_miscoverage(pit, x[:, None], (0.8,), random_state=0)["excess"][0]
-    pits = PITs(pit, weights=np.where(x == 1, 3.0, 1.0))
+    pits = Cells(pit, weights=np.where(x == 1, 3.0, 1.0))
     weighted = conditional_miscoverage(pits, x[:, None], (0.8,), random_state=0)["excess"][0]
     # the others are always covered, an excess of 0.2; 4.5 standard errors
     assert plain == pytest.approx(0.75 * 0.2 + 0.25 * 0.3, abs=0.03)

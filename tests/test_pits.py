@@ -10,8 +10,8 @@ import pytest
 
 from evenhand._validate import InputError
 from evenhand.calibration import (
-    PITs,
-    as_pits,
+    Cells,
+    as_cells,
     calibration_error,
     check_own_draws,
     count_pits,
@@ -26,44 +26,46 @@ W = np.arange(1.0, 21.0)
 
 
 def test_shapes_are_those_of_people_by_draws() -> None:
-    one = PITs([0.2, 0.7], [0.4, 0.5])
-    assert one.matrix.shape == (2, 1)
+    one = Cells([0.2, 0.7], draws=[0.4, 0.5])
+    assert one.drawn.shape == (2, 1)
     assert one.draws is not None
     assert one.draws.shape == (2, 1)
     assert (one.n_samples, one.n_draws, one.is_randomized) == (2, 1, True)
-    assert PITs(R).is_randomized
-    assert not PITs(R[:, 0]).is_randomized
-    assert repr(PITs(R, R)) == ("PITs(n_samples=20, n_draws=4, has_draws=True, has_weights=False)")
+    assert Cells(R).is_randomized
+    assert not Cells(R[:, 0]).is_randomized
+    assert repr(Cells(R, draws=R)) == (
+        "Cells(n_samples=20, n_draws=4, has_draws=True, has_weights=False)"
+    )
 
 
 def test_weights_have_mean_one_and_equal_ones_are_none() -> None:
-    assert PITs(R, weights=np.full(20, 3.0)).weights is None
-    weights = PITs(R, weights=W).weights
+    assert Cells(R, weights=np.full(20, 3.0)).weights is None
+    weights = Cells(R, weights=W).weights
     assert weights is not None
     np.testing.assert_allclose(weights, W / W.mean(), rtol=1e-15)
 
 
 @pytest.mark.parametrize("rows", [[3, 1, 4], np.arange(20) < 7, slice(2, 9)])
 def test_rows_are_taken_with_their_draws_and_weights(rows: Any) -> None:
-    some = PITs(R, R, W).take(rows)
+    some = Cells(R, draws=R, weights=W).take(rows)
     assert some.draws is not None
     assert some.weights is not None
-    np.testing.assert_array_equal(some.matrix, R[rows])
+    np.testing.assert_array_equal(some.drawn, R[rows])
     np.testing.assert_array_equal(some.draws, R[rows])
     np.testing.assert_allclose(some.weights, W[rows] / W[rows].mean(), rtol=1e-14)
 
 
 def test_no_rows_and_rows_of_equal_weight_can_be_taken() -> None:
-    pits = PITs(R, weights=W)
+    pits = Cells(R, weights=W)
     assert pits.take([]).n_samples == 0
     assert pits.take([4]).weights is None
 
 
 def test_copies_of_one_forecast_are_one_column() -> None:
     flat = np.repeat(R[:, :1], 3, axis=1)
-    assert PITs(flat).without_copies().matrix.shape == (20, 1)
-    assert PITs(flat, R[:, :3]).without_copies().n_draws == 3
-    pits = PITs(R)
+    assert Cells(flat).without_copies().drawn.shape == (20, 1)
+    assert Cells(flat, draws=R[:, :3]).without_copies().n_draws == 3
+    pits = Cells(R)
     assert pits.without_copies() is pits
 
 
@@ -79,9 +81,9 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", CALLS)
 def test_pits_are_checked_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    check = PITs.__post_init__
-    monkeypatch.setattr(PITs, "__post_init__", lambda self: (made.append(1), check(self))[1])
-    pits = PITs(R)
+    check = Cells.__post_init__
+    monkeypatch.setattr(Cells, "__post_init__", lambda self: (made.append(1), check(self))[1])
+    pits = Cells(R)
     CALLS[name](pits)
     assert len(made) == 1
     CALLS[name](R)
@@ -89,23 +91,23 @@ def test_pits_are_checked_once(name: str, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_weights_of_pits_are_those_of_the_argument() -> None:
-    assert calibration_error(PITs(R, weights=W)) == calibration_error(R, sample_weight=W)
+    assert calibration_error(Cells(R, weights=W)) == calibration_error(R, sample_weight=W)
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "NaN": (lambda: PITs([0.2, np.nan]), r"pit\[1, 0\] must lie between 0 and 1, got nan"),
-    "above": (lambda: PITs([[0.2, 1.2]]), r"pit\[0, 1\] must lie between 0 and 1"),
-    "none": (lambda: PITs([]), r"pit must have shape \(n,\) or \(n, m\), n >= 1"),
-    "text": (lambda: PITs(["a"]), "pit .*not numbers"),
-    "draw of 1": (lambda: PITs([0.5], [1.0]), r"r\[0\] must lie strictly between 0 and 1"),
-    "draws too few": (lambda: PITs(R, R[:10]), r"r must have the shape of pit \(20, 4\)"),
-    "shared draws": (lambda: PITs(R, nodes(4)), r"draws\.jittered\(n, m\)"),
-    "weight below 0": (lambda: PITs([0.1, 0.2], weights=[1, -1]), r"sample_weight\[1\]"),
-    "no weight": (lambda: PITs([0.1, 0.2], weights=[0, 0]), "positive sum"),
-    "weights too few": (lambda: PITs([0.1, 0.2], weights=[1]), "one value per row"),
-    "draws twice": (lambda: as_pits(PITs(R), R), "^r .*PITs"),
-    "weights twice": (lambda: as_pits(PITs(R), sample_weight=W), "^sample_weight .*PITs"),
-    "weighted proof": (lambda: certify_pit(PITs(R, weights=W)), "sample_weight.*mass / W"),
+    "NaN": (lambda: Cells([0.2, np.nan]), r"pit\[1, 0\] must lie between 0 and 1, got nan"),
+    "above": (lambda: Cells([[0.2, 1.2]]), r"pit\[0, 1\] must lie between 0 and 1"),
+    "none": (lambda: Cells([]), r"pit must have shape \(n,\) or \(n, m\), n >= 1"),
+    "text": (lambda: Cells(["a"]), "pit .*not numbers"),
+    "draw of 1": (lambda: Cells([0.5], draws=[1.0]), r"r\[0\] must lie strictly between 0 and 1"),
+    "draws too few": (lambda: Cells(R, draws=R[:10]), r"r must have the shape of pit \(20, 4\)"),
+    "shared draws": (lambda: Cells(R, draws=nodes(4)), r"draws\.jittered\(n, m\)"),
+    "weight below 0": (lambda: Cells([0.1, 0.2], weights=[1, -1]), r"sample_weight\[1\]"),
+    "no weight": (lambda: Cells([0.1, 0.2], weights=[0, 0]), "positive sum"),
+    "weights too few": (lambda: Cells([0.1, 0.2], weights=[1]), "one value per row"),
+    "draws twice": (lambda: as_cells(Cells(R), R), "^r .*Cells"),
+    "weights twice": (lambda: as_cells(Cells(R), sample_weight=W), "^sample_weight .*Cells"),
+    "weighted proof": (lambda: certify_pit(Cells(R, weights=W)), "sample_weight.*mass / W"),
     "cells": (lambda: check_own_draws(R[:, ::-1] ** 2), "one draw in each of 4 equal cells"),
     "same for all": (lambda: check_own_draws(np.tile(R[:1], (9, 1))), "draws for all people"),
     "twins": (lambda: check_own_draws(np.vstack([R, R[:1]])), "draws in rows 0 and 20"),

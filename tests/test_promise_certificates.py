@@ -13,7 +13,7 @@ from scipy import stats
 
 from command_outcome import Command
 from evenhand import Forecast, InputError, randomize
-from evenhand.calibration import PITs
+from evenhand.calibration import Cells
 from evenhand.certificates import (
     FixedSequenceCertificate,
     LinkBase,
@@ -92,7 +92,7 @@ def test_gaps_of_a_randomized_forecaster_without_a_link_are_bounded_with_confide
     for _ in range(runs):
         pit, r = drawn_pits(rng, 300)
         mass = 0.2 if method == "betting" else None
-        pits = PITs(pit[:, None], r[:, None])
+        pits = Cells(pit[:, None], draws=r[:, None])
         proof = certify_pit(pits, method=method, mass=mass, random_state=0)
         promise = proof.promise(0.2)
         assert (promise.statistic, promise.link) == ("gap", None)
@@ -106,7 +106,7 @@ def test_gaps_of_a_randomized_forecaster_without_a_link_are_bounded_with_confide
 
 def test_a_certificate_with_the_pits_inside_a_link_promises_what_the_link_does():
     r = np.random.default_rng(4).uniform(size=U.size)
-    pits = PITs(LINK.ppf(U, r)[:, None], r[:, None])
+    pits = Cells(LINK.ppf(U, r)[:, None], draws=r[:, None])
     proof = certify_pit(pits, base=LinkBase(U, LINK), random_state=0)
     assert proof.promise(0.2) == certify_link(U, link=LINK).promise(0.2)
 
@@ -129,8 +129,8 @@ def test_amounts_with_an_atom_promise_the_bound_of_their_positive_part():
     served = LINK.ppf(u[:, None], r[positive])
     low, high = np.zeros((n, 1)), np.full((n, 1), 0.5)
     low[positive] = high[positive] = 0.5 + served / 2
-    whole = PITs.of_cells(low, high, rng.uniform(size=n), draws=r)
-    inner = PITs(served, r[positive])
+    whole = Cells.between(low, high, rng.uniform(size=n), draws=r)
+    inner = Cells(served, draws=r[positive])
     chance = np.full(n, 0.5)
     proof = certify_hurdle(whole, inner, positive, chance, base=LinkBase(u, LINK), random_state=0)
     assert proof.promise(0.2) == replace(certify_link(u, link=LINK).promise(0.2), atom=0.0)

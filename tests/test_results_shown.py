@@ -18,7 +18,7 @@ from sklearn.linear_model import BayesianRidge
 import evenhand
 from evenhand import Forecast, RandomizedRegressor, audit, audit_pit, certify, randomize
 from evenhand.audits import compare
-from evenhand.calibration import as_pits, count_pits, local_levels_band
+from evenhand.calibration import as_cells, count_pits, local_levels_band
 from evenhand.certificates import certify_counts, certify_link, certify_pit
 from evenhand.datasets import load_diabetes
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
@@ -59,7 +59,7 @@ def results() -> dict[str, Any]:
         "selection": randomize(BayesianRidge(), X, y, max_group_error=0.45, random_state=0),
         "loss guarantee": loss_guarantee(bank, served, y, k=2, masses=0.5, random_state=0),
         "decisions": bank.decide(served),
-        "PITs": as_pits(pit, r),
+        "PITs": as_cells(pit, r),
         "counts": counts,
         "evidence": certify_counts(counts, is_randomized=True).evidence,
         "evidence of rows": certify_pit(pit, r).evidence,

@@ -569,7 +569,7 @@ def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price()
     group = found.learned_group
     assert group is not None
     assert group is found.learned_group  # computed once
-    # half of the people are off by 1.5 deviations: PITs Phi(Z + 1.5), whose mean is 0.856
+    # half of the people are off by 1.5 deviations: Cells Phi(Z + 1.5), whose mean is 0.856
     true = float(stats.norm.cdf(1.5 / np.sqrt(2))) - 0.5
     assert group.low < true
     assert group.error == pytest.approx(true, abs=0.05)

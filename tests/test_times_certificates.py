@@ -13,8 +13,9 @@ from censored_laws import Sample, forecast_cdf
 from evenhand import Forecast, certify, randomize
 from evenhand._validate import Floats, InputError
 from evenhand.calibration import (
+    Cells,
     CensoredTimes,
-    PITs,
+    Reading,
     calibration_error,
     cvar,
     error_interval,
@@ -429,7 +430,9 @@ def test_certificates_are_broken_in_at_most_five_percent(is_informative: bool) -
         ends = at, np.where(found.happened, at, 1.0)
         r = random.random((400, 1))
         served = [LINK.ppf(end[:, None], r) for end in ends]
-        pit = PITs.of_cells(*served, random.random(400), draws=r, censored=found.is_lost)
+        pit = Cells.between(
+            *served, random.random(400), draws=r, reading=found.is_lost * Reading.UNKNOWN
+        )
         proof = certify_times(
             pit, found, base=LinkBase(at, LINK, ends), at_horizon=top, random_state=random
         )

@@ -415,8 +415,8 @@ FAULTS = (
     ),
     Fault(
         "a null of deterministic forecasts where a link was given",
-        "return PITs(base if link is None else link.ppf(base, jittered(n, m, random)))",
-        "return PITs(base)",
+        "return Cells(base if link is None else link.ppf(base, jittered(n, m, random)))",
+        "return Cells(base)",
         ("test_worst.py",),
     ),
     Fault(

@@ -18,7 +18,7 @@ from evenhand.audits.options import SearchOptions
 from evenhand.audits.outcomes import RowPITs
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS
-from evenhand.calibration import CensoredTimes, PITs, given_times
+from evenhand.calibration import Cells, CensoredTimes, given_times
 from evenhand.certificates import (
     Method,
     PITCertificate,
@@ -80,7 +80,7 @@ def _of_times(rows: RowPITs, times: CensoredTimes, options: dict[str, Any]) -> P
     base = part.base if has_base else None
     return certify_hurdle_times(
         rows.pits,
-        PITs(part.pits.matrix, part.pits.draws),
+        part.pits.at_points().without_weights(),
         events.probability,
         times,
         base=None if base is None else base._replace(cells=None),
@@ -99,7 +99,7 @@ def _hurdle(rows: RowPITs, options: dict[str, Any]) -> PITCertificate:
     base = part.base if options["method"] == "local-levels" else None
     return certify_hurdle(
         rows.pits,
-        PITs(part.pits.matrix, part.pits.draws, cells=part.pits.cells),
+        part.pits.without_weights(),
         events.happened,
         events.probability,
         at=part.at,
@@ -227,7 +227,7 @@ def certify_rows(
 
 
 def learn_groups(
-    pits: PITs,
+    pits: Cells,
     residual: Floats | None,
     held: HeldOut,
     options: SearchOptions,
@@ -255,7 +255,7 @@ def learn_groups(
 
 
 def conditional_coverage(
-    pits: PITs, held: HeldOut, options: SearchOptions, *, is_event: bool
+    pits: Cells, held: HeldOut, options: SearchOptions, *, is_event: bool
 ) -> tuple[pd.DataFrame, Notes]:
     """Estimate how far the coverage of intervals, given the features, differs from their level.
 
@@ -266,7 +266,7 @@ def conditional_coverage(
     if features is None or is_event:
         return nothing, ()
     why = "whether an interval covers a time that is cut off may be unknown"
-    if pits.censored is None:
+    if not pits.unknown.any():
         try:
             # the order of the rows has a fixed seed, so it does not depend on the searches before
             return search.conditional_miscoverage(

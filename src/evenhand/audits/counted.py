@@ -42,10 +42,10 @@ from evenhand.audits.tables import plain_table
 from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.calibration import (
     PIT_BINS,
+    Cells,
     GroupSums,
     PITCounts,
     PITHistogram,
-    PITs,
     RowValues,
     binned_error,
     count_pits,
@@ -404,12 +404,13 @@ def _counted(
     )
 
 
-def _pits(block: Block, plan: CountPlan) -> PITs:
+def _pits(block: Block, plan: CountPlan) -> Cells:
     """Return the PITs of a block, with the cells of outcomes that have atoms."""
     # cells of rounded outcomes are replaced by their drawn positions: in a block no outcome may
     # have a cell, and counts of blocks with and without cells cannot be added
     has_cells = plan.step is None and plan.span == OPEN
-    return PITs(block.pit, block.r, cells=block.cells if has_cells else None)
+    ends = block.cells if has_cells and block.cells is not None else (block.pit, block.pit)
+    return Cells(*ends, block.pit, block.r)
 
 
 def _with_whole(counts: PITCounts) -> PITCounts:
@@ -420,7 +421,7 @@ def _with_whole(counts: PITCounts) -> PITCounts:
     return replace(counts, inside_whole=counts.inside, groups=groups)
 
 
-def _sums(pits: PITs, excess: Floats, masks: Mapping[str, Mask], binary: Events | None) -> Sums:
+def _sums(pits: Cells, excess: Floats, masks: Mapping[str, Mask], binary: Events | None) -> Sums:
     """Return sums over everyone and the groups.
 
     `excess` are residuals minus their centre, `binary` the events if outcomes are 0 or 1.

@@ -41,10 +41,11 @@ from evenhand.audits.outcomes import (
 from evenhand.audits.scores import forecast_scores
 from evenhand.audits.tables import plain_widths
 from evenhand.calibration import (
+    Cells,
     CensoredTimes,
     Grid,
     KaplanMeier,
-    PITs,
+    Reading,
     calibration_error,
     cell_error,
 )
@@ -73,7 +74,7 @@ def simulation(
     Times are cut off anew, see `cut_off`.
     """
 
-    def simulate(random: np.random.Generator) -> PITs:
+    def simulate(random: np.random.Generator) -> Cells:
         inside = calibrated(forecast, random)
         drawn = inside.ppf(fresh(inside.batch_shape, random)).reshape(-1)
         outcomes = _rounded(forecast, drawn, rounding, origin)
@@ -81,7 +82,8 @@ def simulation(
         outcomes = outcomes if seen is None else seen.time
         ends = outcome_ends(forecast, outcomes, rounding, seen)
         pit, cells = spread_pits(forecast.distribution, ends, fresh(outcomes.size, random))
-        return PITs(pit, None, None, cells, None if seen is None else seen.is_lost)
+        lost = None if seen is None else seen.is_lost * Reading.UNKNOWN
+        return Cells(*(cells or (pit, pit)), pit, reading=lost)
 
     return simulate
 
@@ -217,7 +219,7 @@ class Imputation(NamedTuple):
 # --- PITs of all rows, read in blocks
 
 
-class Reading:
+class RowReader:
     """PITs of all rows of an audit, filled in block by block.
 
     Arrays of all rows are made with the first block: a list of blocks would double the memory.
@@ -296,12 +298,12 @@ class Reading:
                     block = block._replace(pit=pit)
                 self._positive.append(block)
 
-    def time_base(self, weights: Floats | None) -> PITs | None:
+    def time_base(self, weights: Floats | None) -> Cells | None:
         """Return PITs of the base of randomized forecasts of times; None for others."""
         if self._base is None or self.times is None:
             return None
         pit, low, high = (values[:, None] for values in self._base)
-        return PITs(pit, None, weights, (low, high), self.times.is_lost)
+        return Cells(low, high, pit, None, weights, self.times.is_lost * Reading.UNKNOWN)
 
     def _fill_horizon(self, rows: slice, forecast: Forecast, horizon: float) -> None:
         if self.by_horizon is None:
@@ -356,10 +358,11 @@ class Reading:
                 low, high = block.base.cells or (block.base.pit, block.base.pit)
                 self.base.cells[0][rows], self.base.cells[1][rows] = low, high
 
-    def pits(self, weights: Floats | None) -> PITs:
+    def pits(self, weights: Floats | None) -> Cells:
         """Return the PITs of all rows."""
-        censored = None if self.times is None else self.times.is_lost
-        return PITs(self._pit, self._r, weights, self._cells, censored)
+        ends = self._cells or (self._pit, self._pit)
+        lost = None if self.times is None else self.times.is_lost * Reading.UNKNOWN
+        return Cells(*ends, self._pit, self._r, weights, lost)
 
     def positive(self, weights: Floats | None, keys: Mapping[str, Floats]) -> PositivePart | None:
         """Return the PITs of the people whose outcome is not the atom of a hurdle, if any."""
@@ -452,7 +455,7 @@ def read_subject(
     # the intervals of mean scores are narrow at this size: more rows would only take time
     if n > BLOCK_ROWS:
         scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
-    read = Reading(outcomes, ties, times)
+    read = RowReader(outcomes, ties, times)
     kept: list[_Kept] = []
     for block in row_blocks(n, BLOCK_ROWS):
         forecast = forecast_of(*_block_of(model, X, block), random)
@@ -472,7 +475,7 @@ def read_subject(
         read.base,
         read.events,
         read.positive(weights, merged.keys),
-        None if pits.cells is None else _simulation(model, X, pits.n_draws, read, random),
+        None if pits.are_points else _simulation(model, X, pits.n_draws, read, random),
         times,
         read.at_horizon,
         read.by_horizon,
@@ -503,7 +506,7 @@ def _own_names(forecast: Forecast, times: CensoredTimes | None) -> tuple[str, ..
 
 
 def _simulation(
-    model: Any, X: Any, n_draws: int, read: Reading, random: np.random.Generator
+    model: Any, X: Any, n_draws: int, read: RowReader, random: np.random.Generator
 ) -> Simulate:
     """Return a function that draws outcomes of a sample of the rows, and gives their PITs."""
     n = read.outcomes.size
@@ -574,7 +577,7 @@ class _Kept:
         cls,
         forecast: Forecast,
         few: Forecast,
-        read: Reading,
+        read: RowReader,
         block: slice,
         scored: NDArray[np.intp],
     ) -> _Kept:
@@ -668,7 +671,7 @@ def grid_findings(subject: Subject) -> tuple[float | None, tuple[Note, ...]]:
     notes: tuple[Note, ...] = ()
     if np.isin(subject.outcomes, (0.0, 1.0)).all():
         notes = (Note(NoteKind.EVENT_AS_CONTINUOUS),)
-    if pits.cells is None:
+    if pits.are_points:
         return None, (*notes, Note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
     least, average_error = cell_error(pits), calibration_error(pits)
     share = max((average_error - least) / average_error, 0.0) if average_error > 0 else 0.0

@@ -16,10 +16,10 @@ from evenhand.audits import tables
 from evenhand.audits.options import SearchOptions
 from evenhand.audits.rows import HeldOut
 from evenhand.calibration import (
+    Cells,
     Events,
     GivenForecast,
     GroupSums,
-    PITs,
     calibration_slope,
     given_forecast,
     holm,
@@ -370,7 +370,7 @@ class TestedGroups:
 
 
 def tested_groups(
-    pits: PITs,
+    pits: Cells,
     residual: Floats | None,
     events: Events | None,
     keys: Mapping[str, Floats],

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand._validate import MILD_ATOM, Floats, InputError, Ints, Mask, bad_input, largest_atom
-from evenhand.calibration import CensoredTimes, PITs, rounding_step
+from evenhand.calibration import Cells, CensoredTimes, Reading, rounding_step
 from evenhand.certificates import LinkBase
 from evenhand.distributions import Distribution, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import jittered
@@ -266,7 +266,7 @@ def _is_atom(count: float, n: int) -> bool:
 
 # --- events, and the part off an atom
 
-Simulate = Callable[[np.random.Generator], PITs]
+Simulate = Callable[[np.random.Generator], Cells]
 """Function of a random generator that returns PITs of the same rows under their forecasts."""
 
 
@@ -311,7 +311,7 @@ class PositivePart:
     ----------
     rows : ndarray of int, shape (k,)
         Row numbers of these people.
-    pits : PITs
+    pits : Cells
         PITs of their outcomes under the continuous part.
     residual : ndarray of shape (k,)
         Outcome minus the mean of the continuous part, units of y; NaN for times.
@@ -324,7 +324,7 @@ class PositivePart:
     """
 
     rows: Ints
-    pits: PITs
+    pits: Cells
     residual: Floats
     base: LinkBase | None
     at: float
@@ -353,15 +353,21 @@ class PositivePart:
         draws = [part.r for part in parts if part.r is not None]
         base = [part.base for part in parts if part.base is not None]
         some = None if weights is None else weights[rows]
-        censored = None if times is None else times.is_lost[rows]
-        pits = PITs(pit, np.concatenate(draws) if draws else None, some, ends, censored)
+        lost = None if times is None else times.is_lost[rows]
+        pits = Cells(
+            *(ends or (pit, pit)),
+            pit,
+            np.concatenate(draws) if draws else None,
+            some,
+            None if lost is None else lost * Reading.UNKNOWN,
+        )
         link = None
         if base:
             inside = np.concatenate([one.pit for one in base])
-            if censored is not None:
+            if lost is not None:
                 # who is lost has no position in a cell, only a lower end
                 low = np.concatenate([(one.cells or (one.pit,))[0] for one in base])
-                inside = np.where(censored, low, inside)
+                inside = np.where(lost, low, inside)
             link = LinkBase(inside, base[0].link)
         mean = np.concatenate([part.mean for part in parts])
         residual = outcomes[rows] - mean
@@ -390,7 +396,7 @@ class RowPITs:
 
     Parameters
     ----------
-    pits : PITs
+    pits : Cells
         PITs of the rows.
     kind : OutcomeKind or None
         Kind of outcome; None if only PITs are known.
@@ -410,7 +416,7 @@ class RowPITs:
     by_horizon : ndarray of shape (n,) or None
         Predicted probability of the event before the horizon, mean over draws; None without a
         horizon.
-    time_base : PITs or None
+    time_base : Cells or None
         For randomized forecasts of times: PITs under the distributions under which they are
         calibrated, one per person; None for others.
     keys : dict of str to ndarray of shape (n,)
@@ -418,7 +424,7 @@ class RowPITs:
         only PITs are known.
     """
 
-    pits: PITs
+    pits: Cells
     kind: OutcomeKind | None = None
     base: LinkBase | None = None
     events: Events | None = None
@@ -427,11 +433,11 @@ class RowPITs:
     times: CensoredTimes | None = None
     at_horizon: Floats | None = None
     by_horizon: Floats | None = None
-    time_base: PITs | None = None
+    time_base: Cells | None = None
     keys: Mapping[str, Floats] = field(default_factory=dict)
 
     @classmethod
-    def of_pits(cls, pits: PITs) -> RowPITs:
+    def of_pits(cls, pits: Cells) -> RowPITs:
         """Return rows of which only PITs are known; cells of 0/1 outcomes have probabilities."""
         found = pits.events()
         if found is None:
@@ -463,7 +469,7 @@ class RowPITs:
         )
 
     @cached_property
-    def tested(self) -> PITs:
+    def tested(self) -> Cells:
         """PITs that tests use, and errors beside them.
 
         Positions in the cells of open outcomes are uniform under calibrated forecasts if these are
@@ -471,18 +477,14 @@ class RowPITs:
         """
         if self.time_base is None or self.times is None:
             return self.pits
-        pits = self.pits
-        cells = self._at_points(pits, self._is_open)
-        return PITs(pits.matrix, pits.draws, pits.weights, cells)
+        return self.pits.at_points(self._is_open)
 
     @cached_property
-    def sized(self) -> PITs:
+    def sized(self) -> Cells:
         """PITs that sizes of errors are estimated from: those of who is lost are unknown."""
         if self.time_base is None or self.times is None:
             return self.pits
-        pits = self.pits
-        cells = self._at_points(pits, self._is_open & ~self.times.is_lost)
-        return PITs(pits.matrix, pits.draws, pits.weights, cells, pits.censored)
+        return self.pits.at_points(self._is_open & ~self.times.is_lost)
 
     @property
     def _is_open(self) -> Mask:
@@ -491,15 +493,10 @@ class RowPITs:
         is_hurdle = self.kind is OutcomeKind.HURDLE
         return self.times.is_lost if is_hurdle else ~self.times.happened
 
-    @staticmethod
-    def _at_points(pits: PITs, rows: Mask) -> tuple[Floats, Floats]:
-        points = np.where(rows[:, None], pits.matrix, pits.low)
-        return points, np.where(rows[:, None], pits.matrix, pits.high)
-
     @property
     def is_censored(self) -> bool:
         """Whether outcomes are times that may be cut off."""
-        return self.times is not None or self.pits.censored is not None
+        return self.times is not None or bool(self.pits.unknown.any())
 
     @property
     def binary(self) -> tuple[Floats, Floats] | None:
@@ -516,9 +513,9 @@ def _base_of_rows(base: LinkBase | None, rows: Ints) -> LinkBase | None:
     return base._replace(pit=base.pit[rows], cells=cells)
 
 
-def replace_weights(pits: PITs) -> PITs:
+def replace_weights(pits: Cells) -> Cells:
     """Return PITs without weights."""
-    return PITs(pits.matrix, pits.draws, None, pits.cells, pits.censored)
+    return pits.without_weights()
 
 
 def event_probability(forecast: Forecast) -> Floats:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from evenhand._ids import id_text
 from evenhand._validate import Floats, Ints, bad_input
 from evenhand.audits.group_tests import OffGroup
-from evenhand.calibration import PITs
+from evenhand.calibration import Cells
 from evenhand.draws import RandomState
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def provenance_of(
     }
 
 
-def draws_in_words(pits: PITs, *, is_given: bool) -> str:
+def draws_in_words(pits: Cells, *, is_given: bool) -> str:
     """Return the origin of the draws of an audit.
 
     `is_given` is true if the forecasts or PITs were made before the audit.

@@ -55,7 +55,7 @@ from evenhand.audits.tables import membership_table, plain_table, relative_width
 from evenhand.calibration import (
     LEAST_EFFECTIVE,
     Pit,
-    as_pits,
+    as_cells,
     censored_error,
     given_times,
     isotonic_curve,
@@ -624,7 +624,7 @@ def audit_pit(
 
     Parameters
     ----------
-    pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+    pit : Cells, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
         PITs between 0 and 1, or the ends of their cells for outcomes with atoms, as from
         `Forecast.pit_interval`: rows are people, columns are draws; one column for a deterministic
         forecaster. Positions in the cells are drawn from `random_state`, one per person.
@@ -668,7 +668,7 @@ def audit_pit(
     sizes = masses, learned_masses, min_size
     options = check_search(*sizes, confidence, n_simulations, tolerance, largest_weight)
     random = generator(random_state)
-    pits = as_pits(pit, r, sample_weight, random)
+    pits = as_cells(pit, r, sample_weight, random)
     n = pits.n_samples
     bias = None if residual is None else check_finite("residual", residual)
     if bias is not None and bias.size != n:
@@ -690,6 +690,6 @@ def audit_pit(
         name_of(residual) if target_name is None else target_name,
     )
     words = draws_in_words(pits, is_given=True)
-    provenance = provenance_of(name, None, pits.matrix, random_state, words)
+    provenance = provenance_of(name, None, pits.drawn, random_state, words)
     found = replace(found, name=name, about=described, provenance=provenance)
     return found if people is None else with_people(found, people)

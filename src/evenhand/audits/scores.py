@@ -11,9 +11,9 @@ import pandas as pd
 from evenhand._validate import Floats
 from evenhand.calibration import (
     HISTOGRAM_CONFIDENCE,
+    Cells,
     CensoredTimes,
     Grid,
-    PITs,
     covered,
     covered_whole,
     crps,
@@ -133,7 +133,7 @@ def _log_loss(forecast: Forecast, y: Floats) -> Floats:
 
 
 def coverage_scores(
-    pits: PITs, *, has_whole: bool = False, is_event: bool = False
+    pits: Cells, *, has_whole: bool = False, is_event: bool = False
 ) -> dict[Measure, Band]:
     """Return the coverage of prediction intervals, with its confidence intervals.
 
@@ -223,7 +223,7 @@ CURVE_LEVELS = np.arange(1, 20) / 20
 """Probability levels of the calibration curve."""
 
 
-def calibration_table(pits: PITs) -> pd.DataFrame:
+def calibration_table(pits: Cells) -> pd.DataFrame:
     """Return the share of outcomes at or below the quantile of each level, with a 95% band.
 
     The band of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) is simultaneous for all levels. It is

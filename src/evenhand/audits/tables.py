@@ -15,7 +15,7 @@ from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, Ints
 from evenhand.audits.outcomes import Simulate
 from evenhand.audits.scores import BAND_ENDS, LEVELS, Band, bands_at
-from evenhand.calibration import GroupSums, Interval, PITs, coverage_name, covered, holm
+from evenhand.calibration import Cells, GroupSums, Interval, coverage_name, covered, holm
 from evenhand.certificates import MASSES, WIDER_LEVELS, PITCertificate
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.search import Scanned
@@ -53,13 +53,13 @@ LEARNED_COLUMNS = (
 )
 
 
-def mean_pits(pits: PITs) -> Floats:
+def mean_pits(pits: Cells) -> Floats:
     """Return each person's mean PIT over draws and positions in the cells, shape (n,)."""
     return np.asarray((pits.low.mean(axis=-1) + pits.high.mean(axis=-1)) / 2)
 
 
 def named_rows(
-    pits: PITs,
+    pits: Cells,
     groups: Groups,
     names: Sequence[str],
     sums: GroupSums,
@@ -160,7 +160,7 @@ def group_row(
 
 
 def worst_group_table(
-    pits: PITs,
+    pits: Cells,
     masses: Sequence[float],
     certificate: certificates.PITCertificate | None,
     n_simulations: int,
@@ -313,7 +313,7 @@ MOST_BINS = 20
 
 
 def membership_table(
-    pits: PITs, residual: Floats | None, groups: Groups, confidence: float
+    pits: Cells, residual: Floats | None, groups: Groups, confidence: float
 ) -> pd.DataFrame:
     """Return bounds for the coverage and the bias of each group known by probability.
 
@@ -329,7 +329,7 @@ def membership_table(
     """
     weights = np.ones(pits.n_samples) if pits.weights is None else pits.weights
     rows = []
-    for group, shares in groups.probable() if pits.censored is None else ():
+    for group, shares in groups.probable() if not pits.unknown.any() else ():
         row: dict[str, str | float] = {"group": group.name, "members": float(shares.sum())}
         values = {coverage_name(level): covered(pits, level) for level in LEVELS}
         if residual is not None:

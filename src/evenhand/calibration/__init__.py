@@ -8,6 +8,10 @@ from evenhand.calibration.bands import CDFBands as CDFBands
 # parts for other rooms are imported under their own names; `__all__` is the documented reference
 from evenhand.calibration.bands import SurvivalBand, betting_cvar, cvar, local_levels_band
 from evenhand.calibration.bands import local_levels as local_levels
+from evenhand.calibration.cells import Cells, Reading
+from evenhand.calibration.cells import Pit as Pit
+from evenhand.calibration.cells import as_cells as as_cells
+from evenhand.calibration.cells import check_own_draws as check_own_draws
 from evenhand.calibration.censored_times import ISO_DATES as ISO_DATES
 from evenhand.calibration.censored_times import (
     CensoredError,
@@ -70,10 +74,6 @@ from evenhand.calibration.own_forecast import given_forecast as given_forecast
 from evenhand.calibration.own_forecast import mid_ranks as mid_ranks
 from evenhand.calibration.own_forecast import own_parts as own_parts
 from evenhand.calibration.own_forecast import rate_error as rate_error
-from evenhand.calibration.pits import Pit as Pit
-from evenhand.calibration.pits import PITs
-from evenhand.calibration.pits import as_pits as as_pits
-from evenhand.calibration.pits import check_own_draws as check_own_draws
 from evenhand.calibration.scores import Grid as Grid
 from evenhand.calibration.scores import (
     cell_log_score,
@@ -93,13 +93,14 @@ __all__ = [
     "ERROR_BINS",
     "GAP_BINS",
     "PIT_BINS",
+    "Cells",
     "CensoredError",
     "CensoredTimes",
     "KaplanMeier",
     "PITCounts",
     "PITHistogram",
-    "PITs",
     "ProbabilityScores",
+    "Reading",
     "Reliability",
     "SurvivalBand",
     "betting_cvar",

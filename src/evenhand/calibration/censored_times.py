@@ -26,6 +26,7 @@ from evenhand._validate import (
     check_fraction,
     check_horizon,
 )
+from evenhand.calibration.cells import BLOCK_ROWS, Cells
 from evenhand.calibration.errors import (
     calibration_error,
     cell_excess,
@@ -35,7 +36,6 @@ from evenhand.calibration.errors import (
 )
 from evenhand.calibration.group_sums import COVERED
 from evenhand.calibration.intervals import binomial_intervals
-from evenhand.calibration.pits import BLOCK_ROWS, PITs
 from evenhand.calibration.scores import share_inside
 from evenhand.draws import RandomState, generator
 from evenhand.tables import parse_numbers
@@ -466,14 +466,12 @@ class _Deviations(NamedTuple):
 class KnownPITs:
     """What is known of the PITs of some people."""
 
-    pits: PITs
+    pits: Cells
 
     @cached_property
     def lost(self) -> Mask:
         """Who is cut off, shape (n,)."""
-        if self.pits.censored is None:
-            return np.zeros(self.pits.n_samples, dtype=np.bool_)
-        return self.pits.censored
+        return self.pits.unknown
 
     @cached_property
     def weights(self) -> Floats:
@@ -674,21 +672,20 @@ class KnownPITs:
             return calibration_error(pits)
         at_end = np.ones((int(self.lost.sum()), pits.n_draws))
         halves = np.where(self.lost, 0.5, 1.0) * self.weights
-        middle = PITs(
+        middle = Cells(
             np.concatenate((self.ends[0], at_end)),
-            None,
-            np.concatenate((halves, halves[self.lost])),
-            (np.concatenate((self.ends[0], at_end)), np.concatenate((self.ends[1], at_end))),
+            np.concatenate((self.ends[1], at_end)),
+            weights=np.concatenate((halves, halves[self.lost])),
         )
         width = float(self.weights[self.lost] @ (1 - self.ends[0][self.lost]).mean(axis=-1))
         return min(calibration_error(middle) + width / float(self.weights.sum()) / 2, 0.5)
 
     def bounds(self, tail: float, random: np.random.Generator) -> tuple[float, float]:
         """Return bounds for the error, each of which fails with probability `tail`."""
-        n, m = self.pits.matrix.shape
+        n, m = self.pits.drawn.shape
         # independent PITs, one of each person at one position in its cell
         draw = np.zeros(n, dtype=np.intp) if m == 1 else random.integers(m, size=n)
-        one = self.pits.matrix[np.arange(n), draw]
+        one = self.pits.drawn[np.arange(n), draw]
         low = np.where(self.lost, self.ends[0][np.arange(n), draw], one)
         # a band for each end of the cells, on one side
         margin = math.sqrt(math.log(2 / tail) / (2 * self.n_effective))
@@ -720,23 +717,18 @@ class ServedTimes(KnownPITs):
     people who are cut off and whose completed base PIT is beyond it.
     """
 
-    base: PITs
+    base: Cells
 
     @cached_property
     def _of_base(self) -> KnownPITs:
         """What is known of the base, each person at one position in the cell."""
-        one = self.base.matrix
-        cells = self.base.cells
-        if cells is not None:
-            lost = self.lost[:, None]
-            cells = (np.where(lost, cells[0], one), np.where(lost, cells[1], one))
-        return KnownPITs(PITs(one, None, self.base.weights, cells, self.base.censored))
+        return KnownPITs(self.base.at_points(~self.lost))
 
     @cached_property
     def jumps(self) -> Floats:
         """Estimated probability of each person's outcome, shape (n,); 0 for who is cut off."""
         estimate = self._of_base.estimate
-        values = self.base.matrix[:, 0]
+        values = self.base.drawn[:, 0]
         known = ~self.lost & (values <= self._of_base.end)
         place = np.searchsorted(estimate.values, values[known])
         weight = self.weights[known]
@@ -752,7 +744,7 @@ class ServedTimes(KnownPITs):
         """Weights of all rows in the distribution of served PITs; they add up to 1."""
         estimate = self._of_base.estimate
         # by their completed times, or by times beyond the end of the estimate
-        beyond = self.weights * ((self.jumps == 0) & (self.base.matrix[:, 0] > estimate.last))
+        beyond = self.weights * ((self.jumps == 0) & (self.base.drawn[:, 0] > estimate.last))
         rest = 1 - self.jumps.sum()
         if rest > 0 and beyond.any():
             return np.asarray(self.jumps + rest * beyond / beyond.sum())
@@ -763,33 +755,33 @@ class ServedTimes(KnownPITs):
     def error(self) -> float:
         """W1 distance of the distribution of served PITs to uniform."""
         some = self.masses > 0
-        return min(calibration_error(PITs(self.pits.matrix[some], None, self.masses[some])), 0.5)
+        return min(calibration_error(Cells(self.pits.drawn[some], weights=self.masses[some])), 0.5)
 
     @cached_property
     def unknown(self) -> float:
         """Largest W1 distance from a distribution whose mass beyond the end is elsewhere."""
-        moved = np.maximum(self.pits.matrix, 1 - self.pits.matrix).mean(axis=-1)
+        moved = np.maximum(self.pits.drawn, 1 - self.pits.drawn).mean(axis=-1)
         return float((self.masses * (self.jumps == 0)) @ moved)
 
     def shares(self, level: float) -> tuple[float, float]:
         """Least and largest probability of a central interval, whatever is beyond the end."""
-        matrix = self.pits.matrix
+        matrix = self.pits.drawn
         least = float(self.jumps @ share_inside(matrix, matrix, level).mean(axis=-1))
         return least, least + float(1 - self.jumps.sum())
 
     @cached_property
     def level(self) -> float:
         """Integral of `F(c) - c`."""
-        return 0.5 - float(self.masses @ self.pits.matrix.mean(axis=-1))
+        return 0.5 - float(self.masses @ self.pits.drawn.mean(axis=-1))
 
     @cached_property
     def spread(self) -> float:
         """Mean of `|u - 1/2| - 1/4`."""
-        return float(self.masses @ np.abs(self.pits.matrix - 0.5).mean(axis=-1)) - 0.25
+        return float(self.masses @ np.abs(self.pits.drawn - 0.5).mean(axis=-1)) - 0.25
 
     def share(self, level: float) -> float:
         """Estimated probability of a central interval."""
-        matrix = self.pits.matrix
+        matrix = self.pits.drawn
         return float(self.masses @ share_inside(matrix, matrix, level).mean(axis=-1))
 
     def covariance(self) -> Floats:
@@ -801,7 +793,7 @@ class ServedTimes(KnownPITs):
         edges = np.arange(1, BINS + 1) / BINS
         known = np.flatnonzero(self.jumps > 0)
         jumps = self.jumps[known]
-        place = np.clip(np.ceil(self.base.matrix[known, 0] * BINS) - 1, 0, BINS - 1).astype(np.intp)
+        place = np.clip(np.ceil(self.base.drawn[known, 0] * BINS) - 1, 0, BINS - 1).astype(np.intp)
         mapped = np.zeros((BINS, BINS))
         for rows in self._parts(known.size):
             np.add.at(mapped, place[rows], jumps[rows, None] * self._cdf(known[rows], edges))
@@ -816,7 +808,7 @@ class ServedTimes(KnownPITs):
         return covariance
 
     def _cdf(self, rows: Ints, edges: Floats) -> Floats:
-        matrix = self.pits.matrix[rows]
+        matrix = self.pits.drawn[rows]
         return ramps_at(edges, matrix, matrix) / self.pits.n_draws
 
     @staticmethod
@@ -858,25 +850,25 @@ class CensoredError(NamedTuple):
 
 
 def censored_error(
-    pits: PITs,
+    pits: Cells,
     confidence: float = 0.95,
     *,
     n_groups: int = 1,
-    base: PITs | None = None,
+    base: Cells | None = None,
     random_state: RandomState = None,
 ) -> CensoredError:
     """Estimate and bound the calibration error of people of whom some are cut off.
 
     Parameters
     ----------
-    pits : PITs
+    pits : Cells
         PITs; those of people who are `censored` are only known to lie in their cell, which reaches
         to 1.
     confidence : float, default 0.95
         Confidence of each interval.
     n_groups : int, default 1
         Number of groups whose intervals hold simultaneously (Bonferroni).
-    base : PITs of one column, optional
+    base : Cells of one column, optional
         For randomized forecasts: PITs of the deterministic forecasts under which they are
         calibrated over their draws, such as those inside a link, with the same people `censored`.
     random_state : int, generator or None
@@ -917,7 +909,7 @@ def censored_error(
     >>> u, c = random.random((2, 2000))
     >>> lost = c < u
     >>> low = np.minimum(u, c)
-    >>> pits = PITs.of_cells(low, np.where(lost, 1.0, low), random.random(2000), censored=lost)
+    >>> pits = Cells.between(low, np.where(lost, 1.0, low), random.random(2000), censored=lost)
     >>> found = censored_error(pits)
     >>> found.error < 0.03, found.low, found.most > 0.2
     (True, 0.0, True)

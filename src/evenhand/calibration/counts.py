@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
+from evenhand.calibration.cells import Cells, Pit, as_cells, check_own_draws
 from evenhand.calibration.errors import binned_distance, cell_row_distances, row_distances
-from evenhand.calibration.pits import Pit, PITs, as_pits, check_own_draws
 from evenhand.calibration.scores import is_inside, touches
 from evenhand.draws import RandomState, generator
 from evenhand.tables import check_groups
@@ -216,7 +216,7 @@ def count_pits(
 
     Parameters
     ----------
-    pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+    pit : Cells, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
         PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws. PITs
         with cells are counted at one position in each cell; pathwise errors average over them.
     r : array-like of shape (n,) or (n, m), optional
@@ -232,7 +232,7 @@ def count_pits(
     random_state : int, generator or None
         Seed for the draw chosen per person, and for the positions in cells given as a tuple. Pass
         the same generator to all blocks: the result then equals that of the whole table, if a
-        `PITs` fixes the positions. With the same integer, people in different blocks would not be
+        `Cells` fixes the positions. With the same integer, people in different blocks would not be
         independent.
 
     Returns
@@ -254,7 +254,7 @@ def count_pits(
     2
     """
     random = generator(random_state)
-    pits = as_pits(pit, r, random_state=random)
+    pits = as_cells(pit, r, random_state=random)
     n = pits.n_samples
     m = pits.n_draws
     masks = check_groups(groups, n, is_block=True)  # a group may have all its rows in other blocks
@@ -266,7 +266,7 @@ def count_pits(
     bins, error, inside, whole = _binned(pits, shares)
     gap = None
     if pits.draws is not None:
-        gap = _bins_of(np.abs(pits.matrix[place] - pits.draws[place]), GAP_BINS, 1.0)
+        gap = _bins_of(np.abs(pits.drawn[place] - pits.draws[place]), GAP_BINS, 1.0)
     own = None if base is None else _base_bins(base, n)
     rows = _BinnedRows(bins, bins[place], error, gap, inside, own, whole)
     by_group = {name: rows.counts(np.flatnonzero(mask)) for name, mask in masks.items()}
@@ -315,21 +315,21 @@ _Inside = dict[float, NDArray[np.intp]]
 
 
 def _binned(
-    pits: PITs, levels: list[float]
+    pits: Cells, levels: list[float]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], _Inside, _Inside | None]:
     """Return bins of PITs, (n, m), and of pathwise errors, (n,), and draws inside each level, (n,).
 
     The last is the number of draws whose interval contains the whole cell; None without cells.
     """
-    n, m = pits.matrix.shape
+    n, m = pits.drawn.shape
     bins = np.empty((n, m), dtype=np.int32)
     error = np.empty(n)
     inside = {level: np.empty(n, dtype=np.intp) for level in levels}
-    whole = None if pits.cells is None else {level: np.empty(n, dtype=np.intp) for level in levels}
+    whole = None if pits.are_points else {level: np.empty(n, dtype=np.intp) for level in levels}
     size = max(1, BLOCK_PITS // m)
     for start, (low, high) in zip(range(0, n, size), pits.row_blocks(size), strict=True):
         part = slice(start, start + size)
-        block = pits.matrix[part]
+        block = pits.drawn[part]
         bins[part] = _pit_bins(block)
         error[part] = row_distances(block) if low is high else cell_row_distances(low, high)
         for level in levels:
@@ -350,7 +350,7 @@ def _pit_bins(pits: Floats) -> NDArray[np.int32]:
 
 def _base_bins(base: ArrayLike, n: int) -> NDArray[np.int32]:
     """Check the PITs of a base, one per row, and return their bins."""
-    pits = as_pits(base).matrix
+    pits = as_cells(base).drawn
     if pits.shape != (n, 1):
         raise bad_input("base", f"have one PIT per row ({n})", f"shape {np.shape(base)}")
     return _pit_bins(pits[:, 0])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, Ints
-from evenhand.calibration.pits import BLOCK_ROWS, Pit, PITs, as_pits
+from evenhand.calibration.cells import BLOCK_ROWS, Cells, Pit, as_cells
 
 # --- W1 distances to the uniform distribution, in closed form
 
@@ -387,7 +387,7 @@ def calibration_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float
 
     Parameters
     ----------
-    pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+    pit : Cells, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
         PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws.
     sample_weight : array-like of shape (n,), optional
         Weights of the people.
@@ -411,13 +411,13 @@ def calibration_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float
     >>> calibration_error(([0.0, 0.5], [0.5, 1.0]))
     0.0
     """
-    pits = as_pits(pit, sample_weight=sample_weight)
-    if pits.cells is not None:
-        low, high = (end.ravel() for end in pits.cells)
+    pits = as_cells(pit, sample_weight=sample_weight)
+    if not pits.are_points:
+        low, high = (end.ravel() for end in (pits.low, pits.high))
         shares = 1 / low.size if pits.weights is None else _weights_of_draws(pits)
         return float(ramp_distance(low, high, shares))
     # in blocks: every temporary of a million people by 64 draws takes half a gigabyte
-    matrix, weights = pits.matrix, pits.weights
+    matrix, weights = pits.drawn, pits.weights
     count, m = matrix.size, pits.n_draws
     values = np.sort(matrix, axis=None) if weights is None else matrix.ravel()
     order = None if weights is None else np.argsort(values, kind="stable")
@@ -454,8 +454,8 @@ def pathwise_errors(pit: Pit) -> Floats:
     >>> pathwise_errors((low, high))
     array([0.1, 0.4])
     """
-    pits = as_pits(pit)
-    if pits.cells is None:
+    pits = as_cells(pit)
+    if pits.are_points:
         return np.concatenate([row_distances(low) for low, _ in pits.row_blocks(BLOCK_ROWS)])
     # sums of ramps have many temporaries
     blocks = pits.row_blocks(max(1, BLOCK_CELLS // pits.n_draws))
@@ -488,14 +488,14 @@ def cell_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float:
     >>> cell_error(cells), calibration_error(cells)
     (0.125, 0.25)
     """
-    pits = as_pits(pit, sample_weight=sample_weight)
+    pits = as_cells(pit, sample_weight=sample_weight)
     weights = None if pits.weights is None else _weights_of_draws(pits)
     above = cell_excess(pits.high.ravel(), weights)
     # the mirror image of B(c) - c below 0: P(1 - low < c') - c' above 0
     return above + cell_excess(1 - pits.low.ravel(), weights)
 
 
-def _weights_of_draws(pits: PITs) -> Floats:
+def _weights_of_draws(pits: Cells) -> Floats:
     """Return the share of each draw in the total weight, shape (n m,)."""
     return np.repeat(pits.shares / pits.n_draws, pits.n_draws)
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import special
 
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.calibration.cells import BLOCK_ROWS, Cells
 from evenhand.calibration.event_sums import (
     CERTAIN,
     EVENT_NAMES,
@@ -21,7 +22,6 @@ from evenhand.calibration.event_sums import (
     event_values,
     trend_weights,
 )
-from evenhand.calibration.pits import BLOCK_ROWS, PITs
 from evenhand.calibration.scores import share_inside
 
 COVERED = (0.8, 0.9)
@@ -98,7 +98,7 @@ class RowValues:
         return (*names, *(["w2", "w"] if self.is_weighted else []))
 
     def values(
-        self, pits: PITs, residual: Floats | None, u: Floats, events: Events | None = None
+        self, pits: Cells, residual: Floats | None, u: Floats, events: Events | None = None
     ) -> Floats:
         """Return the values of all rows, shape (q, n); `u` is one PIT per person, (n,)."""
         n = pits.n_samples
@@ -121,7 +121,7 @@ class RowValues:
 
 
 def row_values(
-    pits: PITs, residual: Floats | None, u: Floats, events: Events | None = None
+    pits: Cells, residual: Floats | None, u: Floats, events: Events | None = None
 ) -> tuple[RowValues, Floats]:
     """Return the values of each row, shape (q, n), and their order."""
     centre = 0.0
@@ -132,13 +132,13 @@ def row_values(
         residual is not None,
         pits.weights is not None,
         centre,
-        has_cells=pits.cells is not None,
+        has_cells=not pits.are_points,
         has_events=events is not None,
     )
     return order, order.values(pits, residual, u, events)
 
 
-def _shares(pits: PITs) -> list[Floats]:
+def _shares(pits: Cells) -> list[Floats]:
     """Return each person's share of draws inside the interval of each level."""
     # in blocks of rows, so that temporaries need little memory
     blocks = list(pits.row_blocks(BLOCK_ROWS))

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, bdtrik
 
 from evenhand._validate import Floats
+from evenhand.calibration.cells import Pit, as_cells
 from evenhand.calibration.errors import ramps_at
-from evenhand.calibration.pits import Pit, as_pits
 
 HISTOGRAM_CONFIDENCE = 0.95
 """Probability that the band contains all bins of calibrated forecasts."""
@@ -56,10 +56,10 @@ def pit_histogram(
 
     Parameters
     ----------
-    pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+    pit : Cells, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
         PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws.
     sample_weight : array-like of shape (n,), optional
-        Weights of the people; a `PITs` has its own.
+        Weights of the people; a `Cells` has its own.
     n_bins : int, optional
         Number of equal bins of [0, 1]: by default 20, or 10 for fewer than 500 rows.
 
@@ -85,7 +85,7 @@ def pit_histogram(
     2   0.50  0.75   0.25  0.15  0.36
     3   0.75  1.00   0.25  0.15  0.36
     """
-    pits = as_pits(pit, sample_weight=sample_weight)
+    pits = as_cells(pit, sample_weight=sample_weight)
     if n_bins is None:
         # each bin needs enough rows
         n_bins = HISTOGRAM_BINS if pits.n_samples >= 500 else HISTOGRAM_BINS // 2
@@ -98,8 +98,8 @@ def pit_histogram(
     ):
         rows = slice(start, start + BLOCK_ROWS)
         # the band is that of drawn PITs, and shares are averages over the cells (outcomes: 4.3)
-        drawn = draws_in_bins(pits.matrix[rows], n_bins) / pits.n_draws
-        part = drawn if pits.cells is None else cells_in_bins(*block, n_bins) / pits.n_draws
+        drawn = draws_in_bins(pits.drawn[rows], n_bins) / pits.n_draws
+        part = drawn if pits.are_points else cells_in_bins(*block, n_bins) / pits.n_draws
         share += weights[rows] @ part
         variance += weights[rows] ** 2 @ (drawn - even) ** 2
     return PITHistogram(share, *histogram_band(variance, pits.n_draws))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, bad_input, check_finite, check_fraction
-from evenhand.calibration.pits import Pit, as_pits
+from evenhand.calibration.cells import Pit, as_cells
 from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks
 
@@ -233,7 +233,7 @@ def covered(pit: Pit, level: float = 0.9) -> Floats:
 
     Parameters
     ----------
-    pit : PITs, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+    pit : Cells, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
         PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws.
     level : float, default 0.9
         Nominal level of the central interval.
@@ -246,7 +246,7 @@ def covered(pit: Pit, level: float = 0.9) -> Floats:
     array([0.625, 0.   ])
     """
     check_fraction("level", level)
-    pits = as_pits(pit)
+    pits = as_cells(pit)
     return np.asarray(share_inside(pits.low, pits.high, level).mean(axis=-1))
 
 
@@ -268,7 +268,7 @@ def covered_whole(pit: Pit, level: float = 0.9) -> Floats:
     array([1., 0.])
     """
     check_fraction("level", level)
-    pits = as_pits(pit)
+    pits = as_cells(pit)
     return np.asarray(touches(pits.low, pits.high, level).mean(axis=-1))
 
 

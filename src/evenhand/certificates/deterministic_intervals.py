@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import LEAST_FLOOR, at_least, in_full, percent
 from evenhand._validate import bad_input, check_fraction
-from evenhand.calibration import PITs, as_pits, covered_whole, share_bound
+from evenhand.calibration import Cells, as_cells, covered_whole, share_bound
 
 WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
 """Nominal levels of the wider intervals, among which the risk is shared equally."""
@@ -51,7 +51,7 @@ class WiderInterval:
 
 
 def wider_interval(
-    pit: ArrayLike | PITs, floor: float, mass: float, *, confidence: float = 0.95
+    pit: ArrayLike | Cells, floor: float, mass: float, *, confidence: float = 0.95
 ) -> WiderInterval | None:
     """Return the narrowest interval without a draw that covers at least `floor` in every group.
 
@@ -63,7 +63,7 @@ def wider_interval(
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,)
+    pit : Cells or array-like of shape (n,)
         PITs of the deterministic forecaster on independent rows that it has not seen, one per row.
     floor : float
         Smallest admissible coverage in a group, 0 to 1.
@@ -101,7 +101,7 @@ def wider_interval(
 
 
 def wider_intervals(
-    pit: ArrayLike | PITs, mass: float, *, confidence: float = 0.95
+    pit: ArrayLike | Cells, mass: float, *, confidence: float = 0.95
 ) -> tuple[WiderInterval, ...]:
     """Return the floors of intervals without a draw in every group, by increasing level.
 
@@ -126,10 +126,10 @@ def wider_intervals(
     >>> [round(interval.floor, 2) for interval in wider_intervals(u, mass=0.2)]
     [0.38, 0.66, 0.84, 0.9]
     """
-    pits = as_pits(pit)
+    pits = as_cells(pit)
     if pits.n_draws != 1:
         remedy = "pass the PITs of the deterministic forecaster"
-        raise bad_input("pit", "have one PIT per row", f"shape {pits.matrix.shape}", remedy)
+        raise bad_input("pit", "have one PIT per row", f"shape {pits.drawn.shape}", remedy)
     inside = [round(covered_whole(pits, level).sum()) for level in WIDER_LEVELS]
     return intervals_of_hits(inside, pits.n_samples, mass, confidence)
 

@@ -1,4 +1,4 @@
-"""Evidence of a certificate: PITs, counts of PITs, or PITs of times that may be cut off."""
+"""Evidence of a certificate: Cells, counts of PITs, or PITs of times that may be cut off."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from evenhand._validate import Floats, Mask, bad_input
 from evenhand.calibration import (
     ERROR_BINS,
     GAP_BINS,
+    Cells,
     KaplanMeier,
     PITCounts,
-    PITs,
     SurvivalBand,
     betting_cvar,
     binned_distance,
@@ -67,10 +67,10 @@ class LinkBase(NamedTuple):
         cells = None if self.cells is None else (self.cells[0][rows], self.cells[1][rows])
         return LinkBase(self.pit[rows], self.link, cells)
 
-    def pits(self) -> PITs:
+    def pits(self) -> Cells:
         """Return the PITs with their cells."""
         ends = None if self.cells is None else (self.cells[0][:, None], self.cells[1][:, None])
-        return PITs(self.pit, cells=ends)
+        return Cells(*(ends or (self.pit, self.pit)), self.pit)
 
 
 class Values(NamedTuple):
@@ -109,7 +109,7 @@ class Values(NamedTuple):
 class PeopleEvidence:
     """Evidence with PITs of each person."""
 
-    pits: PITs
+    pits: Cells
     gap: Floats | None
     masks: Mapping[str, Mask]
 
@@ -154,7 +154,7 @@ class RowEvidence(PeopleEvidence):
 
     Parameters
     ----------
-    pits : PITs
+    pits : Cells
         PITs, with their draws if known.
     one_draw : ndarray of shape (n,)
         One PIT per person, at a draw chosen at random.
@@ -169,7 +169,7 @@ class RowEvidence(PeopleEvidence):
         one position in their cells, and an interval that meets a cell need not cover the outcome.
     """
 
-    pits: PITs
+    pits: Cells
     one_draw: Floats
     gap: Floats | None
     masks: Mapping[str, Mask]
@@ -179,7 +179,7 @@ class RowEvidence(PeopleEvidence):
     @property
     def has_cells(self) -> bool:
         """Whether the PITs have cells."""
-        return self.pits.cells is not None
+        return not self.pits.are_points
 
     @cached_property
     def errors(self) -> Values:
@@ -203,9 +203,9 @@ class RowEvidence(PeopleEvidence):
         return self.inside(level).complement()
 
     @property
-    def _values(self) -> PITs:
+    def _values(self) -> Cells:
         """PITs whose cells are those of whole values: drawn positions if outcomes were rounded."""
-        return PITs(self.pits.matrix, self.pits.draws) if self.is_rounded else self.pits
+        return self.pits.at_points() if self.is_rounded else self.pits
 
     def plain_intervals(
         self, mass: float, *, confidence: float, is_randomized: bool
@@ -214,7 +214,7 @@ class RowEvidence(PeopleEvidence):
         if self.base is not None:
             # without its cells, a base of outcomes with atoms does not show what intervals cover
             is_known = self.base.cells is not None or not self.has_cells or self.is_rounded
-            own = PITs(self.base.pit) if self.is_rounded else self.base.pits()
+            own = Cells(self.base.pit) if self.is_rounded else self.base.pits()
             return wider_intervals(own, mass, confidence=confidence) if is_known else ()
         return () if is_randomized else wider_intervals(self._values, mass, confidence=confidence)
 
@@ -228,7 +228,7 @@ class RowEvidence(PeopleEvidence):
 
 
 def row_evidence(
-    pits: PITs,
+    pits: Cells,
     groups: Any,
     cluster: ArrayLike | None,
     random: np.random.Generator,
@@ -251,12 +251,12 @@ def row_evidence(
     # one PIT per person at a random draw: independent, and distributed as the PITs in use
     n = pits.n_samples
     place = np.arange(n), random.integers(pits.n_draws, size=n)
-    one_draw = pits.matrix[place]
+    one_draw = pits.drawn[place]
     gap = None if pits.draws is None else np.abs(one_draw - pits.draws[place])
     return RowEvidence(pits, one_draw, gap, masks, base)
 
 
-def _checked_base(base: LinkBase, pits: PITs) -> LinkBase:
+def _checked_base(base: LinkBase, pits: Cells) -> LinkBase:
     """Check the base of a link, whose served PITs are `pits`."""
     if not isinstance(base, LinkBase):
         raise bad_input("base", "be a LinkBase(pit, link)", type(base).__name__)
@@ -422,7 +422,7 @@ class Spans:
         return np.where(self.lost, 1.0, self._known(level))
 
     def _known(self, level: float) -> Floats:
-        return covered_whole(PITs(self.low, cells=(self.low, self.high)), level)
+        return covered_whole(Cells(self.low, self.high), level)
 
     def errors(self, link: Link | None = None) -> Floats:
         """Return the largest pathwise error that each person may have, (n,), in cells of outcomes.
@@ -454,7 +454,7 @@ class TimesEvidence(PeopleEvidence):
 
     Parameters
     ----------
-    pits : PITs
+    pits : Cells
         PITs at positions in their cells; those of people who are `censored` are not known.
     spans : Spans
         What is known of the PITs over draws.
@@ -470,7 +470,7 @@ class TimesEvidence(PeopleEvidence):
         Evidence of the deterministic forecaster inside a link, if it is known.
     """
 
-    pits: PITs
+    pits: Cells
     spans: Spans
     errors: Values
     one_draw: Ends
@@ -516,9 +516,8 @@ class TimesEvidence(PeopleEvidence):
         """Return the W1 error of the Kaplan-Meier estimate of the distribution of PITs."""
         if not self.n_samples:
             return np.nan
-        lost = self.pits.censored
-        known = np.ones(self.n_samples, dtype=np.bool_) if lost is None else ~lost
-        pit = np.where(known[:, None], self.pits.matrix, self.pits.low)
+        known = ~self.pits.unknown
+        pit = np.where(known[:, None], self.pits.drawn, self.pits.low)
         return min(KaplanMeier.of(pit.ravel(), np.repeat(known, self.n_draws)).error(), WORST)
 
     def error_interval(self, confidence: float) -> tuple[float, float]:
@@ -530,7 +529,7 @@ class TimesEvidence(PeopleEvidence):
 
 
 def times_evidence(
-    pits: PITs,
+    pits: Cells,
     reached: Mask,
     lost: Mask,
     masks: Mapping[str, Mask],
@@ -543,7 +542,7 @@ def times_evidence(
 
     Parameters
     ----------
-    pits : PITs
+    pits : Cells
         PITs; those of people who reached the horizon or were lost have cells that reach to 1.
     reached, lost : ndarray of bool, shape (n,)
         As for `Spans`.
@@ -558,7 +557,7 @@ def times_evidence(
     """
     # events at their position in a rounding cell, other people at the end that is known
     is_open = (reached | lost)[:, None]
-    low = np.where(is_open, pits.low, pits.matrix)
+    low = np.where(is_open, pits.low, pits.drawn)
     tops = np.ones(pits.n_samples) if at_horizon is None else at_horizon
     inner = None
     if base is None:
@@ -576,7 +575,7 @@ def times_evidence(
         spans = Spans.of(low_served, top, reached, lost)
         errors = inner.errors(base.link)
     place = np.arange(pits.n_samples), random.integers(pits.n_draws, size=pits.n_samples)
-    drawn = np.where(lost, low[place], pits.matrix[place])
+    drawn = np.where(lost, low[place], pits.drawn[place])
     gap = None
     if pits.draws is not None:
         r = pits.draws[place]
@@ -589,7 +588,7 @@ def times_evidence(
 
 
 def part_evidence(
-    pits: PITs, lost: Mask, masks: Mapping[str, Mask], random: np.random.Generator
+    pits: Cells, lost: Mask, masks: Mapping[str, Mask], random: np.random.Generator
 ) -> TimesEvidence:
     """Return the evidence of people with an event by the horizon, and of people who were lost.
 
@@ -598,13 +597,13 @@ def part_evidence(
     people with the event, as adding people with the largest value only raises it.
     """
     anywhere = lost[:, None]
-    low = np.where(anywhere, 0.0, pits.matrix)
-    high = np.where(anywhere, 1.0, pits.matrix)
+    low = np.where(anywhere, 0.0, pits.drawn)
+    high = np.where(anywhere, 1.0, pits.drawn)
     nobody = np.zeros(lost.size, dtype=np.bool_)
     spans = Spans(low, high, nobody, lost)
-    errors = np.where(lost, WORST, row_distances(pits.matrix))
+    errors = np.where(lost, WORST, row_distances(pits.drawn))
     place = np.arange(pits.n_samples), random.integers(pits.n_draws, size=pits.n_samples)
     gap = None
     if pits.draws is not None:
-        gap = np.where(lost, 1.0, np.abs(pits.matrix[place] - pits.draws[place]))
+        gap = np.where(lost, 1.0, np.abs(pits.drawn[place] - pits.draws[place]))
     return TimesEvidence(pits, spans, Values(errors), (low[place], high[place]), gap, masks)

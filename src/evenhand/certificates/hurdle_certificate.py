@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import at_most, count, number_in_full
 from evenhand._validate import Floats, InputError, Mask, bad_input, check_finite, check_rows
-from evenhand.calibration import PITCounts, PITs
+from evenhand.calibration import Cells, PITCounts
 from evenhand.certificates.assumptions import (
     ATOM,
     BY_HORIZON,
@@ -265,8 +265,8 @@ class HurdleCertificate(PITCertificate):
 
 
 def certify_hurdle(
-    pit: PITs,
-    positive: PITs,
+    pit: Cells,
+    positive: Cells,
     is_positive: ArrayLike,
     probability: ArrayLike,
     *,
@@ -284,10 +284,10 @@ def certify_hurdle(
 
     Parameters
     ----------
-    pit : PITs of n people
+    pit : Cells of n people
         PITs of the whole forecast, with their cells: the basis of the overall bound and of those of
         named groups.
-    positive : PITs of the n_positive people whose outcome is not the atom
+    positive : Cells of the n_positive people whose outcome is not the atom
         PITs of the forecast given that the outcome is not the atom (`Forecast.positive_part`), in
         the order of the rows; their draws are those of the rows. They have cells only where
         outcomes were rounded.
@@ -328,8 +328,8 @@ def certify_hurdle(
     >>> low[is_positive] = chance + (1 - chance) * link.ppf(u[:, None], r[is_positive])
     >>> high[is_positive] = low[is_positive]
     >>> proof = certify_hurdle(
-    ...     PITs.of_cells(low, high, rng.uniform(size=n), draws=r),
-    ...     PITs(link.ppf(u[:, None], r[is_positive]), r[is_positive]),
+    ...     Cells.between(low, high, rng.uniform(size=n), draws=r),
+    ...     Cells(link.ppf(u[:, None], r[is_positive]), draws=r[is_positive]),
     ...     is_positive,
     ...     np.full(n, 1 - chance),
     ...     base=LinkBase(u, link),
@@ -425,7 +425,7 @@ def certify_hurdle_counts(
     return _hurdle(CountEvidence(counts), inner, made, at)
 
 
-def _flags(is_positive: ArrayLike, pit: PITs, positive: PITs) -> Mask:
+def _flags(is_positive: ArrayLike, pit: Cells, positive: Cells) -> Mask:
     """Check which people have an outcome off the atom, and that the PITs match them."""
     values = check_rows("is_positive", is_positive, pit.n_samples)
     flags: Mask = values != 0

@@ -20,7 +20,7 @@ from evenhand._validate import (
     check_fraction,
     check_rows,
 )
-from evenhand.calibration import PIT_BINS, PITs, as_pits
+from evenhand.calibration import PIT_BINS, Cells, as_cells
 from evenhand.certificates.assumptions import SAMPLE, UNIFORM_DRAWS, WEIGHTED
 from evenhand.certificates.certificate import WORST, Certificate
 from evenhand.certificates.event_certificate import SHOWN_MASS, Sample
@@ -378,7 +378,7 @@ def _two_digits(n: int) -> int:
 
 
 def certify_link(
-    pit: ArrayLike | PITs,
+    pit: ArrayLike | Cells,
     link: Link,
     *,
     confidence: float = 0.95,
@@ -391,7 +391,7 @@ def certify_link(
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,)
+    pit : Cells or array-like of shape (n,)
         PITs of the deterministic forecaster, between 0 and 1, one per row.
     link : Link
         The link whose bounds are returned; `with_link` returns those of any other.
@@ -434,18 +434,18 @@ def certify_link(
     (True, True)
     """
     check_fraction("confidence", confidence)
-    pits = as_pits(pit)
+    pits = as_cells(pit)
     remedy = "links wrap a deterministic forecaster; certify a randomized one with certify_pit"
     if pits.n_draws != 1:
-        raise bad_input("pit", "have one PIT per row", f"shape {pits.matrix.shape}", remedy)
+        raise bad_input("pit", "have one PIT per row", f"shape {pits.drawn.shape}", remedy)
     if pits.is_randomized:
         raise bad_input("pit", "be those of forecasts without a draw", "PITs with draws", remedy)
-    if pits.cells is not None:
+    if not pits.are_points:
         remedy = "certify randomized forecasts of outcomes with atoms with certify_pit"
         raise bad_input("pit", "be PITs of continuous outcomes", "PITs with cells", remedy)
     if pits.weights is not None:
         raise bad_input("pit", "have no weights", "weighted PITs", WEIGHTED)
-    u = pits.matrix[:, 0]
+    u = pits.drawn[:, 0]
     unknown = np.zeros(u.size, dtype=np.bool_)
     if lost is not None:
         unknown = check_rows("lost", lost, u.size) != 0

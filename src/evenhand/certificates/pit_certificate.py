@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import four_digits, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_choice, check_fraction
-from evenhand.calibration import PITCounts, PITs, SurvivalBand, as_pits, share_bound
+from evenhand.calibration import Cells, PITCounts, SurvivalBand, as_cells, share_bound
 from evenhand.certificates.assumptions import (
     CHOSEN,
     FIXED,
@@ -464,7 +464,7 @@ class PITCertificate(Certificate):
 
 
 def certify_pit(
-    pit: ArrayLike | PITs,
+    pit: ArrayLike | Cells,
     r: ArrayLike | None = None,
     *,
     confidence: float = 0.95,
@@ -482,9 +482,9 @@ def certify_pit(
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
+    pit : Cells or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns are draws. A single column without `r` means
-        a deterministic forecaster. Outcomes with atoms have PITs with cells (`PITs.of_cells`):
+        a deterministic forecaster. Outcomes with atoms have PITs with cells (`Cells.between`):
         bounds for every group then average over the position in the cell, coverage is that of
         intervals of whole values, and all other bounds use the drawn positions. Coverage of rounded
         outcomes under continuous forecasts (`kind="continuous"`) uses the drawn positions, too.
@@ -560,8 +560,8 @@ def certify_pit(
     >>> certify_pit(np.random.default_rng(0).uniform(size=1000)).group_error(0.2) > 0.25
     True
     """
-    pits = as_pits(pit, r)
-    outcome = _kind_of(kind, events, pits.cells is not None)
+    pits = as_cells(pit, r)
+    outcome = _kind_of(kind, events, not pits.are_points)
     check_options(pits, confidence, method, mass, sample_weight)
     has_bounds = base is not None and outcome is OutcomeKind.CONTINUOUS
     if has_bounds and method != "local-levels":
@@ -590,7 +590,7 @@ def certify_pit(
 
 
 def check_options(
-    pits: PITs,
+    pits: Cells,
     confidence: float,
     method: Method,
     mass: float | None,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from evenhand._format import number_in_full
 from evenhand._ids import check_cluster
 from evenhand._validate import InputError, Ints, Mask, bad_input, check_fraction, check_rows
-from evenhand.calibration import CensoredTimes, PITs, check_own_draws
+from evenhand.calibration import Cells, CensoredTimes, check_own_draws
 from evenhand.certificates.assumptions import (
     FIXED,
     NO_PROMISE_OF_TIMES,
@@ -146,7 +146,7 @@ class TimesCertificate(PITCertificate):
 
 
 def certify_times(
-    pit: PITs,
+    pit: Cells,
     times: CensoredTimes,
     *,
     at_horizon: ArrayLike | None = None,
@@ -163,7 +163,7 @@ def certify_times(
 
     Parameters
     ----------
-    pit : PITs of n people
+    pit : Cells of n people
         PITs with cells: those of events are points, or rounding cells, and those of other people
         reach from the CDF at their time to 1.
     times : CensoredTimes of n people
@@ -203,7 +203,7 @@ def certify_times(
     >>> high = np.where(known, low, 1.0)
     >>> base = LinkBase(low, link, (low, high))
     >>> served = [link.ppf(end[:, None], r) for end in (low, high)]
-    >>> pit = PITs.of_cells(*served, rng.uniform(size=n), draws=r, censored=times.is_lost)
+    >>> pit = Cells.between(*served, rng.uniform(size=n), draws=r, censored=times.is_lost)
     >>> proof = certify_times(pit, times, base=base, at_horizon=np.full(n, -np.expm1(-1.0)))
     >>> proof.follow_up.n_lost < 500, 0.1 < proof.group_error(0.5) < 0.2
     (True, True)
@@ -248,8 +248,8 @@ def certify_times(
 
 
 def certify_hurdle_times(
-    pit: PITs,
-    positive: PITs,
+    pit: Cells,
+    positive: Cells,
     probability: ArrayLike,
     times: CensoredTimes,
     *,
@@ -269,10 +269,10 @@ def certify_hurdle_times(
 
     Parameters
     ----------
-    pit : PITs of n people
+    pit : Cells of n people
         PITs of the whole forecast, with their cells: [P(event by the horizon), 1] of people who
         reached the horizon, and up to 1 of people who were lost.
-    positive : PITs of the k people with the event by the horizon or lost before it
+    positive : Cells of the k people with the event by the horizon or lost before it
         PITs of the forecast given that the event happens by the horizon, in the order of the rows;
         what they are for people who were lost is ignored.
     probability : array-like of shape (n,)
@@ -340,7 +340,7 @@ class _Chosen:
     ----------
     rows : ndarray of int, shape (k,)
         Increasing row numbers.
-    pits : PITs
+    pits : Cells
         PITs of these rows.
     times : CensoredTimes
         Times of these rows.
@@ -353,7 +353,7 @@ class _Chosen:
     """
 
     rows: Ints
-    pits: PITs
+    pits: Cells
     times: CensoredTimes
     masks: dict[str, Mask]
     follow_up: FollowUp
@@ -362,7 +362,7 @@ class _Chosen:
     @classmethod
     def of(
         cls,
-        pit: PITs,
+        pit: Cells,
         times: CensoredTimes,
         groups: Any,
         cluster: ArrayLike | None,
@@ -405,7 +405,7 @@ def _nobody(times: CensoredTimes) -> str:
 
 
 def _part(
-    pits: PITs,
+    pits: Cells,
     lost: Mask,
     base: LinkBase | None,
     method: Method,
@@ -424,7 +424,7 @@ def _part(
         bounds = certify_link(
             base.pit, base.link, confidence=confidence, bound="pathwise", lost=lost
         )
-    known = PITs(pits.matrix, pits.draws)
+    known = pits.at_points()
     return PITCertificate(
         confidence=float(confidence),
         method=method,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.calibration import PITs, quantile_distance
+from evenhand.calibration import Cells, quantile_distance
 from evenhand.tables import row_blocks
 
 # --- distribution functions of rows whose PITs are cells, averaged over the position in the cell
@@ -124,7 +124,7 @@ BLOCK_PITS = 1 << 17
 
 
 @dataclass(frozen=True)
-class Cells:
+class LevelCells:
     """Cells of [0, 1] and the mean of each row's CDF over each cell.
 
     The CDF of a row is a mean of steps, or of ramps for PITs of outcomes with atoms. If the edges
@@ -144,13 +144,13 @@ class Cells:
     cdfs: NDArray[Any]
 
     @classmethod
-    def of(cls, pits: PITs) -> Cells:
+    def of(cls, pits: Cells) -> LevelCells:
         """Make the cells of the PITs of n rows."""
-        matrix = pits.matrix
+        matrix = pits.drawn
         n, m = matrix.shape
         is_small = n * max(m, MOST_DISTINCT) <= MOST_EXACT_NUMBERS
         # usually the first rows alone contain too many values, which saves a sort of all PITs
-        is_exact = is_small and pits.cells is None
+        is_exact = is_small and pits.are_points
         if is_exact and np.unique(matrix.ravel()[: 2 * MOST_DISTINCT]).size <= MOST_DISTINCT:
             values = np.unique(np.concatenate(([0.0], matrix.ravel(), [1.0])))
             if values.size <= MOST_DISTINCT:
@@ -161,7 +161,7 @@ class Cells:
         # products over many rows are faster in float32; the final groups are scored exactly
         cdfs = np.empty((n, EVEN_CELLS), dtype=np.float64 if n <= 600 else np.float32)
         for rows in row_blocks(n, max(BLOCK_PITS // max(m, EVEN_CELLS), 1)):
-            if pits.cells is None:
+            if pits.are_points:
                 cdfs[rows] = _mean_cdfs(matrix[rows] * EVEN_CELLS, EVEN_CELLS)
             else:
                 cdfs[rows] = mean_cdfs(pits.low[rows], pits.high[rows], EVEN_CELLS)

@@ -24,7 +24,7 @@ from evenhand._validate import (
     check_fraction,
     check_rows,
 )
-from evenhand.calibration import PITs, as_pits, covered
+from evenhand.calibration import Cells, as_cells, covered
 from evenhand.draws import RandomState, generator
 from evenhand.search.cut_trees import (
     RULE_STRETCH,
@@ -119,7 +119,7 @@ class LearnedScore:
         return np.asarray(self.fit.predict(table) @ wave_weights(self.pattern))
 
 
-def learn_fits(table: CutTable, pits: PITs) -> tuple[Fit, ...]:
+def learn_fits(table: CutTable, pits: Cells) -> tuple[Fit, ...]:
     """Fit all models to the waves of PITs; the fits do not depend on the mass of groups.
 
     The rows must be in random order.
@@ -134,7 +134,7 @@ def learn_fits(table: CutTable, pits: PITs) -> tuple[Fit, ...]:
 
 
 def best_score(
-    fits: tuple[Fit, ...], pits: PITs, mass: float, before: LearnedScore | None = None
+    fits: tuple[Fit, ...], pits: Cells, mass: float, before: LearnedScore | None = None
 ) -> LearnedScore:
     """Return the best score over fits, the starting patterns and one ascent step from each.
 
@@ -615,7 +615,7 @@ class _Stage:
 
 
 def find_group(
-    pit: ArrayLike | PITs,
+    pit: ArrayLike | Cells,
     X: Any,
     mass: float = 0.2,
     *,
@@ -637,7 +637,7 @@ def find_group(
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
+    pit : Cells or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns are draws. A guarantee with few draws needs
         one jittered draw per cell. Each row counts once.
     X : DataFrame of any library, or array-like of shape (n, n_features)
@@ -712,7 +712,7 @@ class GroupSearch:
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
+    pit : Cells or array-like of shape (n,) or (n, m)
         PITs between 0 and 1.
     X : DataFrame of any library, or array-like of shape (n, n_features)
         Features.
@@ -738,14 +738,14 @@ class GroupSearch:
 
     def __init__(
         self,
-        pit: ArrayLike | PITs,
+        pit: ArrayLike | Cells,
         X: Any,
         *,
         n_folds: int = 4,
         max_rows: int = 50_000,
         random_state: RandomState = None,
     ) -> None:
-        self._pits = as_pits(pit)
+        self._pits = as_cells(pit)
         self._X = X
         self._random = generator(random_state)
         # files are often sorted by time or place; shuffling makes the folds alike
@@ -836,7 +836,7 @@ class GroupSearch:
         judged = take_rows(as_table(self._X, self._pits.n_samples), self._rows[self._starts[0] :])
         return float(GroupRule(conditions).mask(judged).mean())
 
-    def _judged(self, pits: PITs, start: int, mass: float, before: LearnedScore | None) -> _Stage:
+    def _judged(self, pits: Cells, start: int, mass: float, before: LearnedScore | None) -> _Stage:
         """Learn from the rows before `start` and evaluate the others."""
         table = self._encoded[1]
         n_learned = min(start, LEARNING_ROWS)
@@ -851,7 +851,7 @@ class GroupSearch:
         # of all these rows: under the hypothesis their values have the distribution of the group's
         skewness = skewness_of(pattern_values(learned, score.pattern))
         deviation, moments = score.deviation, None
-        if pits.cells is not None:
+        if not pits.are_points:
             # values of earlier rows without a rare outcome hardly vary
             deviation = math.sqrt(max(null_moments(learned, score.pattern)[0].mean(), 0.0))
             moments = null_moments(pits.take(best), score.pattern)
@@ -869,7 +869,7 @@ def _usual_direction(stages: Sequence[_Stage]) -> Direction:
 
 
 def _described(
-    stages: Sequence[_Stage], table: CutTable, pits: PITs, error: float, encoder: TableEncoder
+    stages: Sequence[_Stage], table: CutTable, pits: Cells, error: float, encoder: TableEncoder
 ) -> tuple[Condition, ...]:
     """Return the conditions of the last fold's rule; none if no rule describes the group.
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._validate import Floats, bad_input, check_count, check_fraction
-from evenhand.calibration import PITs, as_pits, covered
+from evenhand.calibration import Cells, as_cells, covered
 from evenhand.draws import RandomState, generator
 from evenhand.tables import TableEncoder, as_table, take_rows
 
@@ -35,7 +35,7 @@ FIFTH = 0.2
 
 
 def conditional_miscoverage(
-    pit: ArrayLike | PITs,
+    pit: ArrayLike | Cells,
     X: Any,
     levels: Sequence[float] = (0.8, 0.9),
     *,
@@ -54,7 +54,7 @@ def conditional_miscoverage(
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
+    pit : Cells or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns are draws. The coverage of a person is the
         mean over draws.
     X : DataFrame or array-like of shape (n, n_features)
@@ -108,7 +108,7 @@ def conditional_miscoverage(
     >>> bool(found["low"][0] > 0.05)
     True
     """
-    pits = as_pits(pit)
+    pits = as_cells(pit)
     check_fraction("confidence", confidence)
     check_count("max_rows", max_rows, least=LEAST_ROWS)
     table = as_table(X, pits.n_samples)

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 from evenhand._format import one_line
 from evenhand._validate import Floats, bad_input, check_count, check_masses
 from evenhand.calibration import (
-    PITs,
-    as_pits,
+    Cells,
+    as_cells,
     calibration_error,
     pathwise_errors,
     row_distances,
@@ -24,9 +24,9 @@ from evenhand.search.oracle_group import group_sizes, worst_groups
 
 Search = Callable[[Any, Floats], ArrayLike]
 """User-defined search: PITs and masses of shape (k,) to errors of shape (k,). The PITs have the
-shape (n, m), or are a `PITs` if a function simulates them."""
+shape (n, m), or are a `Cells` if a function simulates them."""
 
-Simulate = Callable[[np.random.Generator], PITs]
+Simulate = Callable[[np.random.Generator], Cells]
 """Function that simulates outcomes from forecasts and returns their PITs."""
 
 MOST_ROWS = 5000
@@ -68,7 +68,7 @@ class NullCurve:
 
 
 def null_curve(
-    pit: ArrayLike | PITs,
+    pit: ArrayLike | Cells,
     masses: ArrayLike,
     *,
     selection: str | Search = "oracle",
@@ -85,7 +85,7 @@ def null_curve(
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
+    pit : Cells or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns are draws, one jittered draw in each of `m`
         cells.
     masses : float or array-like of shape (k,)
@@ -135,7 +135,7 @@ def null_curve(
     >>> null_curve(pit, 1.0, selection="fixed", n_simulations=500, random_state=0).mean.round(3)
     array([0.016])
     """
-    pits = as_pits(pit)
+    pits = as_cells(pit)
     shares = check_masses(masses)
     check_count("n_simulations", n_simulations, least=2)
     if not callable(selection) and selection not in ("oracle", "fixed"):
@@ -166,7 +166,7 @@ def null_curve(
 
 
 def _search(
-    selection: str | Search, pits: PITs, masses: Floats, random: np.random.Generator
+    selection: str | Search, pits: Cells, masses: Floats, random: np.random.Generator
 ) -> Floats:
     """Return the errors of the groups that a search finds."""
     if selection == "oracle":
@@ -175,7 +175,7 @@ def _search(
         # rows are exchangeable, so the first rows represent any fixed group
         sizes = group_sizes(masses, pits.n_samples)
         return np.array([calibration_error(pits.take(slice(k))) for k in sizes])
-    pit = pits.matrix if pits.cells is None else pits
+    pit = pits.drawn if pits.are_points else pits
     errors = np.asarray(selection(pit, masses), dtype=np.float64)
     if errors.shape != masses.shape:
         raise bad_input(
@@ -184,13 +184,13 @@ def _search(
     return errors
 
 
-def _calibrated(n: int, m: int, link: Link | None, random: np.random.Generator) -> PITs:
+def _calibrated(n: int, m: int, link: Link | None, random: np.random.Generator) -> Cells:
     """Return PITs of calibrated forecasts, shape (n, m): randomized by a link, or deterministic."""
     base = fresh((n, 1), random)
-    return PITs(base if link is None else link.ppf(base, jittered(n, m, random)))
+    return Cells(base if link is None else link.ppf(base, jittered(n, m, random)))
 
 
-def _matching_link(pits: PITs) -> Link:
+def _matching_link(pits: Cells) -> Link:
     """Return the entropic link under which calibrated PITs have the same mean pathwise error.
 
     Both errors are computed with the same number of draws.

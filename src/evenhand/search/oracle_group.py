@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, Ints, Mask, check_count, check_masses
-from evenhand.calibration import PITs, as_pits, quantile_distance
+from evenhand.calibration import Cells, as_cells, quantile_distance
 from evenhand.draws import RandomState, generator
-from evenhand.search.cells import BLOCK_PITS, EVEN_CELLS, Cells, group_errors
+from evenhand.search.cells import BLOCK_PITS, EVEN_CELLS, LevelCells, group_errors
 
 SEARCH_ROWS = 1024
 """Largest number of rows from which patterns are learned; larger samples are subsampled."""
@@ -61,7 +61,7 @@ class WorstGroupCurve:
 
 
 def worst_group_curve(
-    pit: ArrayLike | PITs,
+    pit: ArrayLike | Cells,
     masses: ArrayLike,
     *,
     n_starts: int = 64,
@@ -78,7 +78,7 @@ def worst_group_curve(
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
+    pit : Cells or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns are draws. Each row counts once.
     masses : float or array-like of shape (k,)
         Group sizes as shares of the rows, 0 < mass <= 1; a group has `ceil(mass * n)` rows.
@@ -117,7 +117,7 @@ def worst_group_curve(
     >>> curve.errors, curve.rows[0]
     (array([0.25]), array([1, 3, 5, 7]))
     """
-    pits = as_pits(pit)
+    pits = as_cells(pit)
     shares = check_masses(masses)
     check_count("n_starts", n_starts)
     errors, groups = worst_groups(pits, shares, generator(random_state), n_starts)
@@ -125,7 +125,7 @@ def worst_group_curve(
 
 
 def worst_groups(
-    pits: PITs, masses: Floats, random: np.random.Generator, n_starts: int = 64
+    pits: Cells, masses: Floats, random: np.random.Generator, n_starts: int = 64
 ) -> tuple[Floats, Mask]:
     """Return the error and the rows of the worst group of each size."""
     sizes, which = np.unique(group_sizes(masses, pits.n_samples), return_inverse=True)
@@ -140,7 +140,7 @@ def group_sizes(masses: Floats, n_samples: int) -> Ints:
     return np.clip(np.ceil(masses * n_samples - 1e-9), 1, n_samples).astype(np.intp)
 
 
-def _starts(cells: Cells, n_starts: int, random: np.random.Generator) -> Floats:
+def _starts(cells: LevelCells, n_starts: int, random: np.random.Generator) -> Floats:
     """Return the starting patterns: constant, one or two changes of sign, random."""
     n_cells = cells.edges.size - 1
     cell = np.arange(n_cells)
@@ -157,18 +157,18 @@ def _starts(cells: Cells, n_starts: int, random: np.random.Generator) -> Floats:
     return np.concatenate(([width, -width], np.where(chosen, 1.0, -1.0) * width))
 
 
-def _find(pits: PITs, sizes: Ints, n_starts: int, random: np.random.Generator) -> Mask:
+def _find(pits: Cells, sizes: Ints, n_starts: int, random: np.random.Generator) -> Mask:
     """Return the worst group of each size that the search in cells finds."""
     n = pits.n_samples
     if n <= SEARCH_ROWS:
-        return _search(Cells.of(pits), sizes, n_starts, random, keep=1)[0]
+        return _search(LevelCells.of(pits), sizes, n_starts, random, keep=1)[0]
     subset = pits.take(np.sort(random.choice(n, SEARCH_ROWS, replace=False)))
     # patterns depend on shares of rows, so sizes are scaled to the subset
     few = np.maximum(np.round(sizes * (SEARCH_ROWS / n)), 1).astype(np.intp)
-    part = Cells.of(subset)
+    part = LevelCells.of(subset)
     _, means, owner = _search(part, few, n_starts, random, keep=3)
     patterns = part.slopes(means)
-    cells = Cells.of(pits)
+    cells = LevelCells.of(pits)
     if cells.edges.size != part.edges.size or (cells.edges != part.edges).any():
         # the subset lacks some of the distinct values, so its cells are wider: convert patterns to
         # weights per unit of c and evaluate these at the middles of the cells of all rows
@@ -180,7 +180,7 @@ def _find(pits: PITs, sizes: Ints, n_starts: int, random: np.random.Generator) -
 
 
 def _search(
-    cells: Cells, sizes: Ints, n_starts: int, random: np.random.Generator, keep: int
+    cells: LevelCells, sizes: Ints, n_starts: int, random: np.random.Generator, keep: int
 ) -> tuple[Mask, Floats, Ints]:
     """Return the `keep` worst groups of each size, their mean CDFs and positions of sizes."""
     groups, means, errors, owner = _ascend_from(
@@ -202,7 +202,7 @@ def _search(
 
 
 def _ascend_from(
-    cells: Cells, patterns: Floats, sizes: Ints, count: int
+    cells: LevelCells, patterns: Floats, sizes: Ints, count: int
 ) -> tuple[Mask, Floats, Floats, Ints]:
     """Ascend, for each size, from the `count` patterns whose groups have the largest errors."""
     means = _screened(cells, patterns, sizes).reshape(-1, cells.cdfs.shape[1])
@@ -211,7 +211,7 @@ def _ascend_from(
     return *_ascend(cells, cells.slopes(means[best]), sizes[owner[best]]), owner[best]
 
 
-def _screened(cells: Cells, patterns: Floats, sizes: Ints) -> Floats:
+def _screened(cells: LevelCells, patterns: Floats, sizes: Ints) -> Floats:
     """Return the mean CDF of each pattern's best rows, shape (patterns, sizes, cells)."""
     # one sort of the scores gives the best rows for every size
     scores = patterns.astype(cells.cdfs.dtype) @ cells.cdfs.T
@@ -225,7 +225,9 @@ def _screened(cells: Cells, patterns: Floats, sizes: Ints) -> Floats:
     return np.stack([cells.means(ranks < k, int(k)) for k in sizes], axis=1)
 
 
-def _worst_of_each(cells: Cells, means: Floats, errors: Floats, owner: Ints, count: int) -> Ints:
+def _worst_of_each(
+    cells: LevelCells, means: Floats, errors: Floats, owner: Ints, count: int
+) -> Ints:
     """Return positions of the `count` largest errors of each owner, one per set of similar groups.
 
     Two groups are similar if their CDFs lie on the same side of the diagonal at eight levels: the
@@ -249,7 +251,7 @@ def _worst_of_each(cells: Cells, means: Floats, errors: Floats, owner: Ints, cou
 
 
 def _ascend(
-    cells: Cells, patterns: Floats, sizes: Ints, most_steps: int = 50
+    cells: LevelCells, patterns: Floats, sizes: Ints, most_steps: int = 50
 ) -> tuple[Mask, Floats, Floats]:
     """Take the best rows of each pattern, then those of their slopes, until no error increases.
 
@@ -274,7 +276,9 @@ def _ascend(
     return groups, means, errors
 
 
-def _exchanged(cells: Cells, group: Mask, mean: Floats, error: float) -> tuple[Mask, Floats, float]:
+def _exchanged(
+    cells: LevelCells, group: Mask, mean: Floats, error: float
+) -> tuple[Mask, Floats, float]:
     """Exchange one row for another as long as the error increases, if there are few pairs."""
     k = int(group.sum())
     (n, n_cells) = cells.cdfs.shape
@@ -293,7 +297,7 @@ def _exchanged(cells: Cells, group: Mask, mean: Floats, error: float) -> tuple[M
     return group, mean, error
 
 
-def _decide(pits: PITs, sizes: Ints, found: Mask) -> tuple[Floats, Mask]:
+def _decide(pits: Cells, sizes: Ints, found: Mask) -> tuple[Floats, Mask]:
     """Return the worst of three groups of each size by exact errors: found, lowest, highest PITs.
 
     The search compares errors in cells, which are slightly too small. With the two groups of the
@@ -318,11 +322,11 @@ def _decide(pits: PITs, sizes: Ints, found: Mask) -> tuple[Floats, Mask]:
     return errors[best], np.array([groups[i] for i in best])
 
 
-def _exact_errors(pits: PITs, groups: list[Mask], owner: list[int]) -> Floats:
+def _exact_errors(pits: Cells, groups: list[Mask], owner: list[int]) -> Floats:
     """Return the exact W1 error of each group; all groups share one sort of the PITs."""
-    if pits.cells is not None:
+    if not pits.are_points:
         return _exact_cell_errors(pits, groups, owner)
-    matrix = pits.matrix
+    matrix = pits.drawn
     counts = [int(group.sum()) * matrix.shape[1] for group in groups]
     errors = np.zeros(len(groups))
     done = [0] * len(groups)
@@ -342,13 +346,13 @@ def _exact_errors(pits: PITs, groups: list[Mask], owner: list[int]) -> Floats:
     return errors
 
 
-def _exact_cell_errors(pits: PITs, groups: list[Mask], owner: list[int]) -> Floats:
+def _exact_cell_errors(pits: Cells, groups: list[Mask], owner: list[int]) -> Floats:
     """Return the exact W1 error of each group of cells, or a smaller one if it is not the worst.
 
     Exact errors need all ends of the cells, so only groups are compared whose errors in 64 equal
     cells are within a cell's width of the largest of their owner.
     """
-    cells = Cells.of(pits)
+    cells = LevelCells.of(pits)
     sizes = np.array([np.count_nonzero(group) for group in groups])
     errors = cells.errors(cells.means(np.array(groups), sizes))
     worst = np.zeros(max(owner) + 1)

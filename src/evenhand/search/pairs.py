@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.calibration import PITs, line_distance, ramps_at
+from evenhand.calibration import Cells, line_distance, ramps_at
 from evenhand.tables import Group, Groups, feature_groups, row_blocks
 
 # --- indicator matrix of groups
@@ -215,14 +215,14 @@ class Found:
         return Found(*some)
 
 
-def scan_pairs(masks: Masks, pits: PITs | None, quantities: Floats, min_size: int) -> Found:
+def scan_pairs(masks: Masks, pits: Cells | None, quantities: Floats, min_size: int) -> Found:
     """Sum over all single masks and large pairs of masks of different features, tile by tile.
 
     Parameters
     ----------
     masks : Masks
         Single groups.
-    pits : PITs of n rows, or None
+    pits : Cells of n rows, or None
         PITs over draws, with positive weights if any; None if no area is needed.
     quantities : ndarray of shape (q, n)
         Values that are summed over groups: ones first and, with weights, the weights last.
@@ -246,7 +246,7 @@ def scan_pairs(masks: Masks, pits: PITs | None, quantities: Floats, min_size: in
 
 
 def _scan_tile(
-    masks: Masks, pits: PITs | None, quantities: Floats, min_size: int, left: Ints, right: Ints
+    masks: Masks, pits: Cells | None, quantities: Floats, min_size: int, left: Ints, right: Ints
 ) -> list[Found]:
     """Return the groups whose first column is in `left` and whose second column is in `right`.
 
@@ -319,7 +319,7 @@ def _signed(whole: Any, first: Any, second: Any, both: Any, sign: Sign) -> Any:
 
 def _areas(
     columns: Mask,
-    pits: PITs,
+    pits: Cells,
     sums: Floats,
     sides: tuple[Ints, Ints],
     pairs: tuple[Ints, Ints],
@@ -332,8 +332,8 @@ def _areas(
     # single columns first, then pairs
     places = np.append(np.zeros(k, dtype=np.intp), a), np.append(np.arange(k), b)
     # whole numbers up to 2^24 are exact in float32, and so are sums of two such deviations
-    is_whole = pits.weights is None and pits.cells is None
-    is_exact = is_whole and BINS * pits.matrix.size < 2**23
+    is_whole = pits.weights is None and pits.are_points
+    is_exact = is_whole and BINS * pits.drawn.size < 2**23
     dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
     total = pits.n_draws * sums[0 if pits.weights is None else -1][places].astype(dtype)
     below = _counts_below(pits, columns, left, right, places).astype(dtype, copy=False)
@@ -388,15 +388,15 @@ def _pair_sums(columns: Mask, left: Ints, right: Ints, quantities: Floats) -> Fl
 
 
 def _counts_below(
-    pits: PITs, columns: Mask, left: Ints, right: Ints, pairs: tuple[Ints, Ints]
+    pits: Cells, columns: Mask, left: Ints, right: Ints, pairs: tuple[Ints, Ints]
 ) -> Floats:
     """Count the PITs at or below the edges `0, 1/B, ..., (B-1)/B` in some pairs of columns.
 
     `pairs` are positions in `left` and `right`. Counts have shape (B, pairs); with weights they are
     sums of weights. PITs of outcomes with atoms count by the part of their cell below an edge.
     """
-    if pits.n_draws == 1 and pits.cells is None:
-        below = _one_draw_below(pits.matrix[:, 0], pits.weights, columns, left, right)
+    if pits.n_draws == 1 and pits.are_points:
+        below = _one_draw_below(pits.drawn[:, 0], pits.weights, columns, left, right)
         return below.reshape(BINS, -1).take(pairs[0] * right.size + pairs[1], axis=-1)
     return _many_draws_below(pits, columns, left[pairs[0]], right[pairs[1]])
 
@@ -428,12 +428,12 @@ def _one_draw_below(
     return below
 
 
-def _many_draws_below(pits: PITs, columns: Mask, left: Ints, right: Ints) -> Floats:
+def _many_draws_below(pits: Cells, columns: Mask, left: Ints, right: Ints) -> Floats:
     """Count several PITs per row, by the row's number of draws at or below each edge."""
-    n, m = pits.matrix.shape
+    n, m = pits.drawn.shape
     # few enough rows for sums below 2^24, which are exact in float32, unless one row exceeds it
     size = int(np.clip(2 * BLOCK_NUMBERS // left.size, 16, min(BLOCK_ROWS, max(2**24 // m - 1, 1))))
-    is_exact = pits.weights is None and pits.cells is None and size * m < 2**24
+    is_exact = pits.weights is None and pits.are_points and size * m < 2**24
     dtype: type[np.floating[Any]] = np.float32 if is_exact else np.float64
     below = np.zeros((left.size, BINS))
     for part in row_blocks(n, size):
@@ -445,11 +445,11 @@ def _many_draws_below(pits: PITs, columns: Mask, left: Ints, right: Ints) -> Flo
     return below.T
 
 
-def _draws_below(pits: PITs) -> NDArray[Any]:
+def _draws_below(pits: Cells) -> NDArray[Any]:
     """Return each row's number of draws at or below each edge, shape (k, B)."""
-    if pits.cells is not None:
+    if not pits.are_points:
         return ramps_at(np.arange(BINS) / BINS, pits.low, pits.high)
-    bins = np.ceil(pits.matrix * BINS).astype(np.intp)
+    bins = np.ceil(pits.drawn * BINS).astype(np.intp)
     k = bins.shape[0]
     # offset the bins by row, so that one count gives the histograms of all rows
     bins += np.arange(k)[:, None] * (BINS + 1)

@@ -12,7 +12,7 @@ import numpy as np
 
 from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE, Direction
 from evenhand._validate import Floats
-from evenhand.calibration import PITs, as_pits
+from evenhand.calibration import Cells, as_cells
 from evenhand.search.cells import LEAST_WIDTH, mean_cdfs
 
 # --- values of PITs under patterns
@@ -44,51 +44,51 @@ def starting_patterns() -> Floats:
     return pattern_of((np.eye(WAVES)[:, None] * signs[:, None]).reshape(-1, WAVES))
 
 
-def pattern_values(pit: Floats | PITs, pattern: Floats) -> Floats:
+def pattern_values(pit: Floats | Cells, pattern: Floats) -> Floats:
     """Return each row's value under a pattern, shape (n,), between -1/2 and 1/2.
 
     The value is `mean_j T(u_j) - integral_0^1 s(c) c dc` with `T(u) = integral_u^1 s(c) dc`. Its
     expectation for PITs with distribution `F` is `integral_0^1 s(c) (F(c) - c) dc`, which is at
     most the error of `F`. For cells, the value is the mean over positions in the cell.
     """
-    pits = as_pits(pit)
-    if pits.cells is not None:
+    pits = as_cells(pit)
+    if not pits.are_points:
         return np.asarray(pattern_basis(pits) @ pattern)
     steps = pattern / PATTERN_CELLS
     # T is linear between the edges of cells, so interpolation is exact
     tails = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
-    return np.asarray(np.interp(pits.matrix, _EDGES, tails).mean(axis=-1) - steps @ _MIDDLES)
+    return np.asarray(np.interp(pits.drawn, _EDGES, tails).mean(axis=-1) - steps @ _MIDDLES)
 
 
-def pattern_basis(pit: Floats | PITs) -> Floats:
+def pattern_basis(pit: Floats | Cells) -> Floats:
     """Return the matrix, shape (n, PATTERN_CELLS), whose product with a pattern gives its values.
 
     For many patterns one product takes less time than `pattern_values` for each.
     """
-    pits = as_pits(pit)
+    pits = as_cells(pit)
     width = 1 / PATTERN_CELLS
-    if pits.cells is not None:
+    if not pits.are_points:
         # the mean part of a cell of the pattern above a PIT is the integral of its ramp
         return np.asarray(width * (mean_cdfs(pits.low, pits.high, PATTERN_CELLS) - _MIDDLES))
     basis = np.zeros((pits.n_samples, PATTERN_CELLS))
     # the part of each cell above a PIT; one draw at a time, as all draws would need much memory
-    for draw in pits.matrix.T:
+    for draw in pits.drawn.T:
         basis += np.clip(_EDGES[1:] - draw[:, None], 0.0, width)
     return np.asarray(basis / pits.n_draws - width * _MIDDLES)
 
 
-def waves(pit: Floats | PITs) -> Floats:
+def waves(pit: Floats | Cells) -> Floats:
     """Return each row's mean of `sqrt(2) cos(k pi u)` for k = 1 to WAVES, shape (n, WAVES).
 
     The cosines are orthonormal, so a squared error gives equal weight to level and spread.
     """
-    pits = as_pits(pit)
+    pits = as_cells(pit)
     return np.stack([_mean_wave(pits, k) for k in range(1, WAVES + 1)], axis=-1)
 
 
-def _mean_wave(pits: PITs, k: int) -> Floats:
-    if pits.cells is None:
-        return np.asarray(np.sqrt(2) * np.cos(k * np.pi * pits.matrix).mean(axis=-1))
+def _mean_wave(pits: Cells, k: int) -> Floats:
+    if pits.are_points:
+        return np.asarray(np.sqrt(2) * np.cos(k * np.pi * pits.drawn).mean(axis=-1))
     # the mean of a cosine over a cell of width w is that at its middle times sinc(k w / 2)
     middle = (pits.low + pits.high) / 2
     means = np.cos(k * np.pi * middle) * np.sinc(k * (pits.high - pits.low) / 2)
@@ -126,7 +126,7 @@ def direction_of(pattern: Floats) -> Direction:
 _GAUSS = 0.5 / np.sqrt(3)
 
 
-def null_moments(pits: PITs, pattern: Floats) -> tuple[Floats, Floats]:
+def null_moments(pits: Cells, pattern: Floats) -> tuple[Floats, Floats]:
     """Return estimates of the second and third moment of each row's pattern value, shape (n,) each.
 
     If the PIT `W` of a row is uniform given the features, the moments of `T(W)` are known. With the
@@ -138,7 +138,7 @@ def null_moments(pits: PITs, pattern: Floats) -> tuple[Floats, Floats]:
 
     Parameters
     ----------
-    pits : PITs of n rows
+    pits : Cells of n rows
         PITs with their cells.
     pattern : ndarray of shape (PATTERN_CELLS,)
         Signs over probability levels.

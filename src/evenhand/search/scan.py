@@ -28,12 +28,12 @@ from evenhand._validate import (
     check_rows,
 )
 from evenhand.calibration import (
+    Cells,
     Events,
     GroupRows,
     GroupSums,
-    PITs,
     RowValues,
-    as_pits,
+    as_cells,
     calibration_error,
     holm,
     row_values,
@@ -110,7 +110,7 @@ FEW_ROWS = 30
 
 
 def scan_groups(
-    pit: ArrayLike | PITs,
+    pit: ArrayLike | Cells,
     X: Any,
     min_size: int = MIN_SIZE,
     *,
@@ -129,7 +129,7 @@ def scan_groups(
 
     Parameters
     ----------
-    pit : PITs or array-like of shape (n,) or (n, m)
+    pit : Cells or array-like of shape (n,) or (n, m)
         PITs between 0 and 1: rows are people, columns are draws.
     X : table, or array-like of shape (n, p)
         Features that define groups. The columns of an array are named `x0`, `x1`, ...
@@ -145,7 +145,7 @@ def scan_groups(
     residual : array-like of shape (n,), optional
         Outcome minus mean of the forecast, in units of the outcome.
     sample_weight : array-like of shape (n,), optional
-        Weights of the people in estimates and intervals; a `PITs` contains its own. Tests count
+        Weights of the people in estimates and intervals; a `Cells` contains its own. Tests count
         each person once; rows of weight 0 are left out.
     confidence : float, default 0.95
         Probability that, for each measure and level, the intervals of all groups contain the true
@@ -235,7 +235,7 @@ def scan_groups(
     1  sex = m  32   0.01                   as forecast
     """
     check_fraction("confidence", confidence)
-    pits = as_pits(pit, sample_weight=sample_weight)
+    pits = as_cells(pit, sample_weight=sample_weight)
     n = pits.n_samples
     table = as_table(X, n)
     named = check_groups(groups, n, X)
@@ -261,7 +261,7 @@ class ScanRows:
 
     Parameters
     ----------
-    pits : PITs of n rows
+    pits : Cells of n rows
         PITs; weights are positive.
     order : RowValues
         Order of the values.
@@ -275,7 +275,7 @@ class ScanRows:
         0/1 outcomes and their probabilities; None for outcomes of other kinds.
     """
 
-    pits: PITs
+    pits: Cells
     order: RowValues
     values: Floats
     residual: Floats | None
@@ -285,16 +285,16 @@ class ScanRows:
     @classmethod
     def of(
         cls,
-        pits: PITs,
+        pits: Cells,
         residual: Floats | None,
         random_state: RandomState,
         events: Events | None = None,
     ) -> ScanRows:
         """Choose one draw per person and compute the values."""
-        n, m = pits.matrix.shape
+        n, m = pits.drawn.shape
         # PITs over draws of one person share an outcome and are dependent: a test uses only one
         draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
-        one_draw = pits.matrix[np.arange(n), draw]
+        one_draw = pits.drawn[np.arange(n), draw]
         residual = residual if events is None else events[0] - events[1]
         order, values = row_values(pits, residual, one_draw, events)
         return cls(pits, order, values, residual, one_draw, events)

@@ -39,7 +39,7 @@ from evenhand.forecasters import (
 )
 from evenhand.links import Link
 from evenhand.selection.chosen_link import Costs, affordable_alpha, continuous_choice
-from evenhand.selection.comparison import COMPARED_DRAWS, Cells, HeldOutScores, mean_with_error
+from evenhand.selection.comparison import COMPARED_DRAWS, Ends, HeldOutScores, mean_with_error
 from evenhand.selection.estimators import (
     DEFAULT_LINK,
     check_estimator,
@@ -188,7 +188,7 @@ def _deterministic_lines(
     held: HeldOutScores,
     X: Any,
     base: Forecast,
-    pit: Floats | Cells,
+    pit: Floats | Ends,
     model: RandomizedRegressor,
     recalibrated: RecalibratedRegressor | None,
     alternative: bool,

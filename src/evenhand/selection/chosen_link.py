@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, InputError, Mask
-from evenhand.calibration import Grid, PITs, interval_width
+from evenhand.calibration import Cells, Grid, interval_width
 from evenhand.certificates import LinkCertificate, PITCertificate, certify_link, wider_interval
 from evenhand.draws import RandomState, generator, jittered
 from evenhand.forecast import Forecast, cell_ends
 from evenhand.links import Link
-from evenhand.selection.comparison import Cells
+from evenhand.selection.comparison import Ends
 from evenhand.selection.result import PlainInterval
 from evenhand.selection.rows import SplitRows, least_price
 from evenhand.selection.target import (
@@ -255,8 +255,8 @@ class ChosenLink:
     price: float
     limit: float
     wider: float
-    pit: Floats | Cells
-    searched: Floats | PITs
+    pit: Floats | Ends
+    searched: Floats | Cells
     costs: LinkCosts
     error_at: Callable[[Link], float]
     plain: PlainInterval | None = None

@@ -131,7 +131,7 @@ def _forecast(outcomes: Floats, n: int) -> Forecast:
 
 # --- scores
 
-Cells = tuple[Floats, Floats]
+Ends = tuple[Floats, Floats]
 """Lower and upper ends of PITs, which differ where an outcome has a positive probability."""
 
 COMPARED_DRAWS = 2
@@ -169,7 +169,7 @@ class HeldOutScores:
         if y.size > COMPARED:
             self.compared = np.sort(random.choice(y.size, COMPARED, replace=False))
 
-    def pit(self, forecast: Forecast) -> Floats | Cells:
+    def pit(self, forecast: Forecast) -> Floats | Ends:
         """Return PITs of the outcomes, spread over their rounding cells if they are rounded.
 
         Those of forecasts with atoms are the ends of cells, over which errors are averaged.
@@ -184,7 +184,7 @@ class HeldOutScores:
         return np.asarray(each.reshape(self.compared.size, -1).mean(axis=-1))
 
     def line(
-        self, name: str, forecast: Forecast, pit: Floats | Cells | None = None
+        self, name: str, forecast: Forecast, pit: Floats | Ends | None = None
     ) -> dict[str, Any]:
         """Return the row of a forecaster in `Selection.comparison`."""
         return self._line(
@@ -199,7 +199,7 @@ class HeldOutScores:
         """Return the log score of each person, shape (n,)."""
         return log_score_on(forecast, self.y, self.grid)
 
-    def average_error(self, pit: Floats | Cells) -> float:
+    def average_error(self, pit: Floats | Ends) -> float:
         """Return the estimated overall error of PITs."""
         return calibration_error(pit)
 
@@ -230,7 +230,7 @@ class HeldOutScores:
         return [self._line(WITHOUT_FEATURES, losses, scores[self.compared], widths, (low, high))]
 
     def _line(
-        self, name: str, losses: Floats, crps: Floats, widths: Floats, pit: Floats | Cells
+        self, name: str, losses: Floats, crps: Floats, widths: Floats, pit: Floats | Ends
     ) -> dict[str, Any]:
         return {
             "forecaster": name,

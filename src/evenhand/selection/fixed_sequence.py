@@ -17,7 +17,7 @@ from evenhand.audits import (
     event_probability,
     is_off_atom,
 )
-from evenhand.calibration import Grid, PITs, pathwise_errors
+from evenhand.calibration import Cells, Grid, pathwise_errors
 from evenhand.certificates import (
     FixedSequenceCertificate,
     HurdleCertificate,
@@ -95,7 +95,7 @@ def _selection_of_randomized(
     assert isinstance(proof.evidence, RowEvidence)
     pits = proof.evidence.pits
     # PITs of forecasts with atoms have cells, and their log score is one of probabilities
-    grid = Grid.of(rows.y) if pits.cells is None else None
+    grid = Grid.of(rows.y) if pits.are_points else None
     held = HeldOutScores(y, grid, None, random)
     forecast = model.forecast(X, jittered(y.size, COMPARED_DRAWS, random))
     randomized = held.line("randomized", forecast, (pits.low, pits.high)) | {
@@ -148,7 +148,7 @@ def _certify_model(
             low, high = rounding.ends(y[block])
             ends[0, block] = forecast.cdf(low)
             ends[1, block] = forecast.cdf(high) if rounding.is_used else ends[0, block]
-    cells = PITs.of_cells(ends[0], ends[1], share, draws=draws)
+    cells = Cells.between(ends[0], ends[1], share, draws=draws)
     tested: dict[str, Any] = {
         "confidence": target.confidence,
         "method": "betting",
@@ -159,11 +159,11 @@ def _certify_model(
     if atom is not None:
         # groups are shares of the people off the atom, and only their part is randomized
         off_atom = np.concatenate([part.off_atom for part in parts])
-        positive = PITs(np.concatenate([part.pit for part in parts]), draws[off_atom])
+        positive = Cells(np.concatenate([part.pit for part in parts]), draws=draws[off_atom])
         chance = np.concatenate([part.probability for part in parts])
         return certify_hurdle(cells, positive, off_atom, chance, at=atom, **tested)
     # rounded outcomes of a continuous forecast have one position in their rounding cells
-    return certify_pit(cells if has_atoms else PITs(cells.matrix, draws), **tested)
+    return certify_pit(cells if has_atoms else cells.at_points(), **tested)
 
 
 class _Part(NamedTuple):

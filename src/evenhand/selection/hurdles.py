@@ -9,7 +9,7 @@ import numpy as np
 from evenhand._format import count
 from evenhand._validate import Floats, InputError, about
 from evenhand.audits import spread_step
-from evenhand.calibration import CensoredTimes, PITs
+from evenhand.calibration import Cells, CensoredTimes, Reading
 from evenhand.certificates import certify_hurdle
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh, jittered
@@ -114,7 +114,7 @@ def hurdle_choice(
         costs.share * least_price(proof.mean_error()),
         costs.wider(link) if costs.widths.is_positive else np.nan,
         (pits.low, pits.high),
-        PITs.of_cells(*base.pit_interval(y), fresh(y.size, random)),
+        Cells.between(*base.pit_interval(y), fresh(y.size, random)),
         costs,
         lambda link: proof.with_link(link).group_error(target.group_mass),
         plain_interval(proof, inside, inside.wider(link), target),
@@ -128,7 +128,7 @@ def served_pits(
     link: Link,
     random: np.random.Generator,
     times: CensoredTimes | None = None,
-) -> tuple[PITs, PITs]:
+) -> tuple[Cells, Cells]:
     """Return PITs of the randomized forecasts of all people, and those of their continuous part.
 
     `pit` are those of the continuous part without a draw, of the people whose outcome is not the
@@ -142,9 +142,11 @@ def served_pits(
     low, high = (np.repeat(end[:, None], n_draws, axis=1) for end in base.pit_interval(y))
     chance = base.event_probability()[off_atom, None]
     below = 1 - chance if hurdle.end == "low" else 0.0
-    part = PITs(link.ppf(pit[:, None], draws[off_atom]), draws[off_atom])
-    low[off_atom] = high[off_atom] = below + chance * part.matrix
-    lost = None if times is None else times.is_lost
-    if lost is not None:
-        high[lost] = 1.0
-    return PITs.of_cells(low, high, fresh(y.size, random), draws=draws, censored=lost), part
+    part = Cells(link.ppf(pit[:, None], draws[off_atom]), draws=draws[off_atom])
+    low[off_atom] = high[off_atom] = below + chance * part.drawn
+    reading = None
+    if times is not None:
+        high[times.is_lost] = 1.0
+        reading = times.is_lost * Reading.UNKNOWN
+    ties = fresh(y.size, random)
+    return Cells.between(low, high, ties, draws=draws, reading=reading), part

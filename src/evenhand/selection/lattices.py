@@ -10,14 +10,14 @@ import numpy as np
 from evenhand._format import count, in_full
 from evenhand._validate import Floats, InputError
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS
-from evenhand.calibration import PITs, betting_cvar, cvar, pathwise_errors
+from evenhand.calibration import Cells, betting_cvar, cvar, pathwise_errors
 from evenhand.certificates import WORST, FixedSequenceCertificate, certify_pit
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.selection.chosen_link import ChosenLink, Costs, affordable_alpha
-from evenhand.selection.comparison import Cells
+from evenhand.selection.comparison import Ends
 from evenhand.selection.rows import SplitRows
 from evenhand.selection.target import MaxGroupError, Target
 
@@ -113,7 +113,7 @@ class LatticeTests:
     seed: int
 
     @classmethod
-    def of(cls, cells: Cells, target: Target, random: np.random.Generator) -> LatticeTests:
+    def of(cls, cells: Ends, target: Target, random: np.random.Generator) -> LatticeTests:
         """Make the tests with fresh draws, which are the same for all links."""
         low, high = cells
         draws = jittered(low.size, PIT_DRAWS, random)
@@ -125,12 +125,12 @@ class LatticeTests:
         """Number of people."""
         return self.low.size
 
-    def pits(self, link: Link, rows: slice = slice(None)) -> PITs:
+    def pits(self, link: Link, rows: slice = slice(None)) -> Cells:
         """Return PITs of the randomized forecasts of some people, with their cells."""
         draws = self.draws[rows]
         low, high = (link.ppf(end[rows, None], draws) for end in (self.low, self.high))
         # both ends of a cell move up with the same draw: rounding errors alone could cross them
-        return PITs.of_cells(low, np.maximum(low, high), self.ties[rows], draws=draws)
+        return Cells.between(low, np.maximum(low, high), self.ties[rows], draws=draws)
 
     def errors(self, link: Link) -> Floats:
         """Return the pathwise error of each person under a link, shape (n,)."""
@@ -159,8 +159,8 @@ def lattice_choice(
     them hold simultaneously.
     """
     tests = LatticeTests.of(base.pit_interval(y), target, random)
-    searched = PITs.of_cells(tests.low, tests.high, tests.ties)
-    costs = Costs(base, searched.matrix[:, 0], y, None, random)
+    searched = Cells.between(tests.low, tests.high, tests.ties)
+    costs = Costs(base, searched.drawn[:, 0], y, None, random)
     if isinstance(target.goal, MaxGroupError):
         link, bounds = least_randomized(tests, family, target, rows.one_row_each)
     else:

@@ -21,7 +21,7 @@ from evenhand._format import (
 )
 from evenhand._kinds import NARROW, WIDE
 from evenhand._validate import Floats, InputError, Ints
-from evenhand.calibration import PITs, as_pits, covered
+from evenhand.calibration import Cells, as_cells, covered
 from evenhand.certificates import (
     Bound,
     Certificate,
@@ -82,7 +82,7 @@ class GroupSearches:
 
     Parameters
     ----------
-    pit : PITs or ndarray of shape (n,)
+    pit : Cells or ndarray of shape (n,)
         PITs of the deterministic model on rows that it has not seen; with cells for outcomes with
         atoms, over whose positions `learned` averages.
     X : table or array of n rows
@@ -95,7 +95,7 @@ class GroupSearches:
         Seed of the searches.
     """
 
-    pit: Floats | PITs
+    pit: Floats | Cells
     X: Any
     mass: float
     confidence: float
@@ -113,9 +113,9 @@ class GroupSearches:
         that recalibration repairs has no such group. Under the hypothesis that the distance does
         not depend on the features, the ranks are in random order.
         """
-        pits = as_pits(self.pit)
+        pits = as_cells(self.pit)
         # a rank needs one value per person: the drawn position in a cell
-        (drawn,) = pits.matrix.T
+        (drawn,) = pits.drawn.T
         n = drawn.size
         # equal distances, as of PITs of 0 and 1, are ranked at random: mean ranks are not uniform
         order = np.random.default_rng(self.seed).permutation(n)
@@ -134,7 +134,7 @@ class GroupSearches:
             description=found.description,
         )
 
-    def _found(self, pit: Floats | PITs) -> FoundGroup | None:
+    def _found(self, pit: Floats | Cells) -> FoundGroup | None:
         try:
             search = GroupSearch(
                 pit,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from evenhand._format import count, number_in_full
 from evenhand._validate import Floats, InputError, about
 from evenhand.audits import censored_log_score, spread_step
-from evenhand.calibration import CensoredTimes, KaplanMeier, PITs, given_times
+from evenhand.calibration import Cells, CensoredTimes, KaplanMeier, Reading, given_times
 from evenhand.certificates import certify_hurdle_times
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh
@@ -19,7 +19,7 @@ from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.forecasters import SurvivalModel, thawed
 from evenhand.links import Link
 from evenhand.selection.chosen_link import ChosenLink, Costs, Widths, certified
-from evenhand.selection.comparison import Cells, HeldOutScores
+from evenhand.selection.comparison import Ends, HeldOutScores
 from evenhand.selection.estimators import is_model_sequence, is_prefit
 from evenhand.selection.hurdles import LEAST_ROWS, served_pits
 from evenhand.selection.rows import SplitRows, least_price
@@ -111,7 +111,7 @@ class TimesScores(HeldOutScores):
         super().__init__(times.time, None, None, random)
         self.times = times
 
-    def pit(self, forecast: Forecast) -> Floats | Cells:
+    def pit(self, forecast: Forecast) -> Floats | Ends:
         return _cells(forecast, self.times)
 
     def crps(self, part: Forecast) -> Floats:
@@ -120,7 +120,7 @@ class TimesScores(HeldOutScores):
     def losses(self, forecast: Forecast) -> Floats:
         return censored_log_score(forecast, self.y, self.times)
 
-    def average_error(self, pit: Floats | Cells) -> float:
+    def average_error(self, pit: Floats | Ends) -> float:
         low, high = pit
         lost = self.times.is_lost
         # people whose outcome is known at random positions in its cell
@@ -225,6 +225,9 @@ def times_choice(
         confidence=target.confidence,
         random_state=random,
     )
+    ties = fresh(times.n_samples, random)
+    reading = times.is_lost * Reading.UNKNOWN
+    searched = Cells.between(*_cells(base, times), ties, reading=reading)
     return ChosenLink(
         proof.link,
         certificate.accounting_for(proof),
@@ -232,13 +235,13 @@ def times_choice(
         (n / times.n_samples) * least_price(proof.mean_error()),
         costs.wider(proof.link) if costs.widths.is_positive else np.nan,
         (pits.low, pits.high),
-        PITs.of_cells(*_cells(base, times), fresh(times.n_samples, random), censored=times.is_lost),
+        searched,
         costs,
         lambda link: proof.with_link(link).group_error(target.group_mass),
     )
 
 
-def _cells(forecast: Forecast, times: CensoredTimes) -> Cells:
+def _cells(forecast: Forecast, times: CensoredTimes) -> Ends:
     """Return the ends of what is known of PITs."""
     low, high = forecast.pit_interval(times.time)
     lost = times.is_lost if low.ndim == 1 else times.is_lost[:, None]

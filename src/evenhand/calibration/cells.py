@@ -1,0 +1,498 @@
+"""Cells of the PIT axis: what is known of each outcome under its forecast (method: one core)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._format import one_line
+from evenhand._validate import (
+    Floats,
+    InputError,
+    Ints,
+    Mask,
+    bad_input,
+    check_draws,
+    check_rows,
+    check_weights,
+)
+from evenhand.draws import RandomState, generator
+from evenhand.links import Link
+
+BLOCK_ROWS = 10_000
+"""Number of rows processed at once, so that temporaries need little memory."""
+
+JITTERED = "make the draws with draws.jittered(n, m)"
+"""Remedy in messages about draws."""
+
+
+class Reading(IntEnum):
+    """What is known of the position of an outcome in its cell (method: 12)."""
+
+    AVERAGED = 0
+    """Uniform under calibrated forecasts: an atom, a rounding cell, or a point."""
+    UNKNOWN = 1
+    """Anywhere, so that the worst position counts: a time that is cut off, a bin of counts."""
+    BEYOND = 2
+    """Anywhere above the lower end, and forecasts are compared with this fact alone, so that the
+    best position counts: a person who reached the horizon."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cells:
+    """Cells `[F(y-), F(y)]` of outcomes under their forecasts; a continuous outcome is a point.
+
+    The input is validated once: every function that takes `pit` also takes `Cells`, and does not
+    check them again.
+
+    Parameters
+    ----------
+    low : array-like of shape (n,) or (n, m)
+        Lower ends of the cells, between 0 and 1: rows are people, columns are draws; one column for
+        a deterministic forecaster. Stored as an array of shape (n, m); an array of float64 is not
+        copied and must not be changed afterwards.
+    high : array-like of the shape of `low`, optional
+        Upper ends; the lower ends by default. One array is stored for both if they are equal.
+    drawn : array-like of the shape of `low`, optional
+        A PIT in each cell, at one position per person: tests and bounds with exact null
+        distributions use it, and estimates average over the position (outcomes: 4.3). The lower end
+        by default.
+    draws : array-like of shape (n,) or (n, m), optional
+        The draws `r` behind the PITs, each strictly between 0 and 1.
+    weights : array-like of shape (n,), optional
+        Weights of the people, at least 0 and not all 0. Stored with mean 1, or as None if all
+        weights are equal.
+    reading : array-like of shape (n,), optional
+        The `Reading` of each cell; "averaged" by default. Stored as None if all are averaged.
+    count : array-like of int, shape (n,), optional
+        Number of people whom each row stands for, as in tables in parts; one by default.
+    link : Link, optional
+        The link whose draw these cells do not contain yet: they are those of the deterministic
+        forecaster inside it, in one column.
+
+    Raises
+    ------
+    InputError
+        If a value is not a number or out of range, or the shapes do not match.
+
+    See Also
+    --------
+    Cells.between : cells with a position in each of them.
+
+    Examples
+    --------
+    >>> cells = Cells([0.2, 0.7, 0.9], weights=[1, 1, 2])
+    >>> cells.n_samples, cells.n_draws, cells.is_randomized, cells.are_points
+    (3, 1, False, True)
+    >>> cells.take([0, 1]).drawn
+    array([[0.2],
+           [0.7]])
+    """
+
+    low: Floats
+    high: Floats = None  # type: ignore[assignment]  # set below
+    drawn: Floats = None  # type: ignore[assignment]
+    draws: Floats | None = None
+    weights: Floats | None = None
+    reading: NDArray[np.int8] | None = None
+    count: NDArray[np.int64] | None = None
+    link: Link | None = None
+
+    def __post_init__(self) -> None:
+        low = _matrix(self.low)
+        high = low if self.high is None else _matrix(self.high)
+        if high.shape != low.shape:
+            raise bad_input("high", f"have the shape of low {low.shape}", f"{high.shape}")
+        drawn = low if self.drawn is None else _matrix(self.drawn)
+        if drawn.shape != low.shape:
+            got = f"shapes {low.shape} and {high.shape}"
+            raise bad_input("cells", f"have the shape of pit {drawn.shape}", got)
+        outside = (drawn < low) | (drawn > high)
+        if outside.any():
+            i, j = (int(k) for k in np.argwhere(outside)[0])
+            got = f"{drawn[i, j]:g} in [{low[i, j]:g}, {high[i, j]:g}]"
+            raise bad_input(f"pit[{i}, {j}]", "lie in its cell", got)
+        if np.array_equal(low, high):
+            low = high = drawn
+        n = low.shape[0]
+        # the fields of a frozen dataclass cannot be assigned
+        self.__dict__.update(
+            low=low,
+            high=high,
+            drawn=drawn,
+            draws=None if self.draws is None else _draws(self.draws, low.shape),
+            weights=_weights(self.weights, n),
+            reading=None if self.reading is None else _readings(self.reading, n),
+            count=None if self.count is None else np.asarray(self.count, dtype=np.int64),
+        )
+
+    @classmethod
+    def between(
+        cls,
+        low: ArrayLike,
+        high: ArrayLike,
+        ties: ArrayLike,
+        *,
+        draws: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        reading: ArrayLike | None = None,
+    ) -> Cells:
+        """Make cells with one position of each person in them.
+
+        Parameters
+        ----------
+        low, high : array-like of shape (n,) or (n, m)
+            CDF just below and at the outcomes, as from `Forecast.pit_interval`.
+        ties : array-like of shape (n,)
+            Position `V` of each person between 0 and 1, uniform and independent of the draws; it is
+            shared by all of the person's draws.
+        draws, weights, reading : optional
+            As for `Cells`.
+
+        Examples
+        --------
+        >>> cells = Cells.between([0.0, 0.5], [0.5, 1.0], ties=[0.5, 0.1])
+        >>> cells.drawn.ravel(), cells.high.ravel()
+        (array([0.25, 0.55]), array([0.5, 1. ]))
+        """
+        ends = _matrix(low), _matrix(high)
+        if ends[0].shape != ends[1].shape:
+            raise bad_input("high", f"have the shape of low {ends[0].shape}", f"{ends[1].shape}")
+        share = check_rows("ties", ties, ends[0].shape[0])
+        if not ((share >= 0) & (share <= 1)).all():
+            raise bad_input("ties", "lie between 0 and 1", "a value outside")
+        drawn = np.clip(ends[0] + share[:, None] * (ends[1] - ends[0]), *ends)
+        return cls(*ends, drawn, draws, weights, reading)  # type: ignore[arg-type]
+
+    @classmethod
+    def of_events(cls, probability: Floats, event: Mask, lost: Mask | None = None) -> Cells:
+        """Make the cells of 0/1 outcomes from the probabilities `p` of 1, shape (n,).
+
+        The cell of an outcome 0 is [0, 1 - p], that of an outcome 1 is [1 - p, 1]; of who is
+        `lost`, for whom it is not known whether the event happened, it is unknown between 0 and 1.
+        """
+        edge = 1 - probability
+        low, high = np.where(event, edge, 0.0), np.where(event, 1.0, edge)
+        if lost is None or not lost.any():
+            return cls(low, high)
+        reading = np.where(lost, Reading.UNKNOWN, Reading.AVERAGED)
+        return cls(np.where(lost, 0.0, low), np.where(lost, 1.0, high), reading=reading)
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            n_samples=self.n_samples,
+            n_draws=self.n_draws,
+            has_draws=self.draws is not None,
+            has_weights=self.weights is not None,
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return int(self.low.shape[0])
+
+    @property
+    def n_people(self) -> int:
+        """Number of people for whom the rows stand."""
+        return self.n_samples if self.count is None else int(self.count.sum())
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws per person."""
+        return int(self.low.shape[1])
+
+    @property
+    def is_randomized(self) -> bool:
+        """Whether the forecasts depend on a draw."""
+        return self.draws is not None or self.n_draws > 1
+
+    @property
+    def are_points(self) -> bool:
+        """Whether all cells have width 0."""
+        return self.low is self.high
+
+    @property
+    def unknown(self) -> Mask:
+        """Who may be anywhere in the cell, shape (n,)."""
+        return self._is(Reading.UNKNOWN)
+
+    @property
+    def beyond(self) -> Mask:
+        """Who is only known to be above the lower end, and is compared with that; shape (n,)."""
+        return self._is(Reading.BEYOND)
+
+    def _is(self, reading: Reading) -> Mask:
+        if self.reading is None:
+            return np.full(self.n_samples, reading is Reading.AVERAGED)
+        return np.asarray(self.reading == reading)
+
+    @property
+    def shares(self) -> Floats:
+        """Share of each person in the total weight, shape (n,)."""
+        if self.weights is None:
+            return np.full(self.n_samples, 1 / self.n_samples)
+        return np.asarray(self.weights / self.weights.sum())
+
+    def events(self) -> tuple[Floats, Floats] | None:
+        """Return 0/1 outcomes and the probabilities of 1, each of shape (n,); None for others.
+
+        Outcomes are 0/1 if each person has one cell that begins at 0 or ends at 1. So do lattices
+        with two values. Cells [0, 1], of outcomes that were certain, count as outcomes 0 of
+        probability 0.
+
+        Examples
+        --------
+        >>> Cells.between([0.0, 0.75], [0.9, 1.0], ties=[0.5, 0.5]).events()
+        (array([0., 1.]), array([0.1 , 0.25]))
+        """
+        if self.are_points or self.n_draws > 1 or self.reading is not None:
+            return None
+        low, high = self.low[:, 0], self.high[:, 0]
+        is_zero = low == 0
+        if not (is_zero | (high == 1)).all():
+            return None
+        return np.where(is_zero, 0.0, 1.0), 1 - np.where(is_zero, high, low)
+
+    def row_blocks(self, size: int) -> Iterator[tuple[Floats, Floats]]:
+        """Yield `low` and `high` in blocks of `size` rows; one array twice for points.
+
+        Examples
+        --------
+        >>> [low.ravel() for low, _ in Cells([0.2, 0.7, 0.9]).row_blocks(2)]
+        [array([0.2, 0.7]), array([0.9])]
+        """
+        for start in range(0, self.n_samples, size):
+            low = self.low[start : start + size]
+            yield low, low if self.are_points else self.high[start : start + size]
+
+    def take(self, rows: Any) -> Cells:
+        """Return the cells of some people, with weights rescaled to mean 1.
+
+        Parameters
+        ----------
+        rows : slice, boolean mask or row numbers
+            Rows of the people; may be empty.
+        """
+        drawn = self.drawn[rows]
+        weights = None if self.weights is None or not drawn.size else self.weights[rows]
+        reading = None if self.reading is None else self.reading[rows]
+        return self._with(
+            low=drawn if self.are_points else self.low[rows],
+            high=drawn if self.are_points else self.high[rows],
+            drawn=drawn,
+            draws=None if self.draws is None else self.draws[rows],
+            weights=_weights(weights, drawn.shape[0]),
+            reading=None if reading is None or not reading.any() else reading,
+            count=None if self.count is None else self.count[rows],
+        )
+
+    def at_points(self, rows: Mask | None = None) -> Cells:
+        """Return cells that are the drawn positions, of all or of some people.
+
+        Examples
+        --------
+        >>> Cells.between([0.0, 0.5], [0.5, 1.0], ties=[0.5, 0.1]).at_points().high.ravel()
+        array([0.25, 0.55])
+        """
+        drawn = self.drawn
+        if rows is None or rows.all():
+            return self._with(low=drawn, high=drawn, reading=None)
+        low, high = (np.where(rows[:, None], drawn, end) for end in (self.low, self.high))
+        if np.array_equal(low, high):
+            low = high = drawn
+        reading = None if self.reading is None else np.where(rows, 0, self.reading)
+        return self._with(
+            low=low, high=high, reading=None if reading is None else _readings(reading, rows.size)
+        )
+
+    def without_weights(self) -> Cells:
+        """Return the cells of people who all count once."""
+        return self._with(weights=None)
+
+    def weighted_by(self, membership: Floats) -> Cells:
+        """Return the cells with the weight of each person multiplied by a probability.
+
+        Parameters
+        ----------
+        membership : ndarray of shape (n,)
+            Probabilities of membership in a group, between 0 and 1 and not all 0.
+
+        Examples
+        --------
+        >>> Cells([0.2, 0.7], weights=[1, 3]).weighted_by(np.array([0.75, 0.25])).weights is None
+        True
+        """
+        return self._with(weights=_weights(self.shares * membership, self.n_samples))
+
+    def without_copies(self) -> Cells:
+        """Return cells of one column if no draws are known and all columns are equal.
+
+        Such cells are those of a deterministic forecaster, repeated.
+        """
+        if self.draws is not None or self.n_draws == 1:
+            return self
+        # different cells may contain the same PIT
+        if not all((x == x[:, :1]).all() for x in (self.drawn, self.low, self.high)):
+            return self
+        drawn = self.drawn[:, :1]
+        low, high = (drawn, drawn) if self.are_points else (self.low[:, :1], self.high[:, :1])
+        return self._with(low=low, high=high, drawn=drawn)
+
+    def _with(self, **values: Any) -> Cells:
+        """Return the same with some values, which are already validated."""
+        some = copy(self)
+        some.__dict__.update(values)
+        return some
+
+
+Pit: TypeAlias = ArrayLike | Cells | tuple[ArrayLike, ArrayLike]
+"""PITs of people: an array, `Cells`, or a tuple of the lower and the upper ends of their cells."""
+
+
+def as_cells(
+    pit: Pit,
+    r: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    random_state: RandomState = None,
+) -> Cells:
+    """Return `Cells` unchanged, or validate an array of PITs with its draws and weights.
+
+    Parameters
+    ----------
+    pit : Cells, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+        PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws.
+    r : array-like of shape (n,) or (n, m), optional
+        The draws behind an array of PITs.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the people in an array of PITs.
+    random_state : int, generator or None
+        Seed for the positions in the cells of a tuple, one per person. Estimates average over the
+        positions and do not depend on it; tests and bounds do. Positions that are to be the same
+        in another run come from the key of a person: `Cells.between` with `KeyedDraws.ties`.
+
+    Returns
+    -------
+    Cells
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, or draws or weights are given in addition to those of `Cells`.
+
+    Examples
+    --------
+    >>> cells = as_cells([[0.25, 0.75], [0.5, 0.5]])
+    >>> cells.n_draws, as_cells(cells) is cells
+    (2, True)
+    >>> as_cells(([0.0, 0.5], [0.5, 1.0])).high.ravel()  # the ends of two cells
+    array([0.5, 1. ])
+    """
+    # a tuple of two arrays; a tuple of two numbers is two PITs
+    if isinstance(pit, tuple) and len(pit) == 2 and all(np.ndim(end) > 0 for end in pit):
+        low, high = (_matrix(end) for end in pit)
+        ties = generator(random_state).random(low.shape[0])
+        return Cells.between(low, high, ties, draws=r, weights=sample_weight)
+    if not isinstance(pit, Cells):
+        # the constructor turns array-likes into arrays
+        return Cells(pit, draws=r, weights=sample_weight)  # type: ignore[arg-type]
+    for name, own in (("r", r), ("sample_weight", sample_weight)):
+        if own is not None:
+            raise InputError(
+                f"{name} was given together with Cells, which already contain it; pass it to"
+                " Cells(...) instead"
+            )
+    return pit
+
+
+def _matrix(pit: ArrayLike) -> Floats:
+    """Check PITs, shape (n, m)."""
+    try:
+        matrix = np.asarray(pit, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"pit contains values that are not numbers ({error})") from error
+    if matrix.ndim == 1:
+        matrix = matrix[:, None]
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise bad_input("pit", "have shape (n,) or (n, m), n >= 1", f"shape {np.shape(pit)}")
+    wrong = ~((matrix >= 0) & (matrix <= 1))
+    if wrong.any():
+        i, j = (int(k) for k in np.argwhere(wrong)[0])
+        raise bad_input(f"pit[{i}, {j}]", "lie between 0 and 1", float(matrix[i, j]))
+    return matrix
+
+
+def _readings(reading: ArrayLike, n: int) -> NDArray[np.int8] | None:
+    """Check readings; None if all are averaged."""
+    found = np.asarray(reading)
+    if found.shape != (n,) or not np.isin(found, list(Reading)).all():
+        raise bad_input("reading", f"be {n} of {[*Reading]}", f"shape {found.shape}")
+    return found.astype(np.int8) if found.any() else None
+
+
+def _draws(r: ArrayLike, shape: tuple[int, ...]) -> Floats:
+    """Check the draws behind PITs of a shape."""
+    draws = check_draws(r)
+    if draws.ndim == 1:
+        draws = draws[:, None]
+    if draws.shape != shape:
+        # a common mistake is one row of draws for all people, such as draws.nodes
+        is_shared = draws.ndim == 2 and draws.shape[0] == 1
+        remedy = f"each person needs separate draws: {JITTERED}" if is_shared else ""
+        raise bad_input("r", f"have the shape of pit {shape}", f"shape {np.shape(r)}", remedy)
+    return draws
+
+
+def _weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
+    """Check weights; None if all are equal."""
+    if sample_weight is None:
+        return None
+    # PITs without weights need only a plain sort
+    weights = check_weights(sample_weight, n)
+    return None if (weights == weights[0]).all() else weights
+
+
+# --- draws that can support a guarantee (method: draws)
+
+
+def check_own_draws(draws: Floats, rows: Ints | None = None) -> None:
+    """Refuse draws that cannot support a guarantee (method: draws).
+
+    Draws must be fresh for each person of `rows` (all by default) and, for m > 1, one in each of m
+    equal cells. Shared draws, or draws that cover [0, 1] unevenly, understate errors.
+    """
+    n, m = draws.shape
+    for start in range(0, n, BLOCK_ROWS):
+        # draws of draws.jittered are in the order of the cells; only others need a sort
+        scaled = draws[start : start + BLOCK_ROWS] * m
+        if (np.floor(scaled) == np.arange(m)).all():
+            continue
+        cells = np.sort(scaled, axis=-1) - np.arange(m)
+        elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
+        if elsewhere.any():
+            place = f"r[{start + int(np.argmax(elsewhere))}]"
+            raise InputError(
+                f"{place} does not have one draw in each of {m} equal cells of [0, 1]; {JITTERED}"
+            )
+    _check_fresh(draws, np.arange(n) if rows is None else rows)
+
+
+def _check_fresh(draws: Floats, rows: Ints) -> None:
+    """Refuse draws shared by several people: continuous draws coincide with probability 0."""
+    first = draws[rows, 0]
+    order = rows[np.argsort(first, kind="stable")]
+    twins = np.flatnonzero(np.diff(draws[order, 0]) == 0)
+    same = twins[(draws[order[twins]] == draws[order[twins + 1]]).all(axis=-1)]
+    rule = "contain fresh draws for each person"
+    if same.size == rows.size - 1 > 0:
+        raise bad_input("r", rule, "the same draws for all people", JITTERED)
+    if same.size:
+        got = f"the same draws in rows {order[same[0]]} and {order[same[0] + 1]}"
+        remedy = "if these are rows of the same person, pass person labels as cluster"
+        raise bad_input("r", rule, got, remedy)
