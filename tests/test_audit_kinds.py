@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -33,7 +32,7 @@ from evenhand.audits import (
 from evenhand.audits.forecasts import read_subject
 from evenhand.calibration import PITs, calibration_error, cell_error, covered
 from evenhand.certificates import WIDER_LEVELS, certify_events
-from evenhand.distributions import OutcomeKind, Recalibrated, as_hurdle
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
 from evenhand.tables import EVERYONE
 from repeats import most_failures, repeats, statistical
@@ -116,18 +115,6 @@ def test_cells_of_a_hurdle_are_empty_off_the_atom() -> None:
     np.testing.assert_array_equal(found.positive.rows, np.flatnonzero(~zero))
     inside = (found.pits.matrix[~zero, 0] - chance[~zero]) / (1 - chance[~zero])
     np.testing.assert_allclose(found.positive.pits.matrix[:, 0], inside, atol=1e-9)
-
-
-def test_a_map_around_a_hurdle_is_audited_as_the_hurdle_that_it_is() -> None:
-    forecast, y = outcomes("hurdle")
-    mapped = Recalibrated(forecast.distribution, [0, 0.4, 1], [0, 0.5, 1])
-    found, same = (
-        audit(Forecast(batch), people(), y, groups=["sex"], **QUICK)
-        for batch in (mapped, as_hurdle(mapped))
-    )
-    columns = ["error", "mean_pit", "coverage_80"]
-    pd.testing.assert_frame_equal(found.groups[columns], same.groups[columns], atol=1e-7)
-    pd.testing.assert_frame_equal(found.reliability, same.reliability, atol=1e-7)
 
 
 def test_one_position_per_person_is_shared_by_all_draws_and_independent_of_them() -> None:
@@ -567,20 +554,6 @@ def test_records_keep_the_shares_of_cells(kind: str) -> None:
         expected = np.where(low <= edge, np.clip((edge - low) / width, 0, 1), 0)
         # up to 40 rounded shares are added
         np.testing.assert_allclose(stored.below[:, round(40 * edge) - 1], expected, atol=0.03)
-
-
-def test_audits_of_one_kind_are_compared_row_by_row(tmp_path: Path) -> None:
-    forecast, y = outcomes("hurdle")
-    wrong = Forecast.from_hurdle(0.5 * people()["chance"] + 0.5, forecast.positive_part())
-    before = audit(wrong, people(), y, groups=["sex"], name="wrong", **QUICK)
-    before.to_json(tmp_path / "before.json")
-    audited("hurdle").to_json(tmp_path / "after.json")
-    changes = compare(tmp_path / "before.json", tmp_path / "after.json")
-    assert changes.is_paired
-    assert changes.groups["outcome"][0] == "better"
-    assert "log score" in changes.scores["measure"].tolist()
-    assert "log score" in changes.table["measure"].tolist()
-    assert "better" in changes.summary()
 
 
 @pytest.mark.parametrize("kind", KINDS)
