@@ -98,15 +98,6 @@ def test_an_alarm_names_the_group_the_direction_and_the_date(
     assert re.search(r"^\d+ new alarms?$", done.err, re.MULTILINE)
 
 
-def test_forecasts_wait_for_their_horizon(place: Path, evenhand: Command) -> None:
-    found = values(evenhand, place / "right.sqlite", "--until", "2026-01-15T12:00:00Z")
-    # served daily from 5 January at 11:00, 20 people a day
-    assert (found["n_rows"], found["n_waiting"]) == (4 * 20, 7 * 20)
-    assert found["first"] == "2026-01-12"
-    empty = values(evenhand, place / "right.sqlite", "--until", "2026-01-06")
-    assert (empty["status"], empty["n_waiting"]) == ("no rows yet", 20)
-
-
 def test_the_groups_of_the_log_are_watched_unless_others_are_named(
     place: Path, evenhand: Command
 ) -> None:
