@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import brier_score_loss, log_loss
 
 from complaints import complains_of
 from evenhand import Forecast, audit, audit_pit, certify, compare
@@ -167,15 +166,6 @@ def test_pits_alone_give_the_same_estimates(kind: str) -> None:
 
 
 # --- scores
-
-
-def test_scores_of_events_are_those_of_a_peer() -> None:
-    _, y = outcomes("binary")
-    found, p = audited("binary"), people()["chance"]
-    assert found.score("log loss") == pytest.approx(log_loss(y, p), rel=1e-9)
-    assert found.score("Brier score") == pytest.approx(brier_score_loss(y, p), rel=1e-9)
-    assert "log score" not in set(found.scores["measure"])
-    assert "80% interval width" not in set(found.scores["measure"])
 
 
 def test_scores_of_counts_and_of_hurdles_are_log_probabilities_of_atoms() -> None:

@@ -19,6 +19,7 @@ from scipy import stats
 
 from evenhand._validate import InputError
 from evenhand.calibration import (
+    Grid,
     GroupRows,
     GroupSums,
     PITs,
@@ -29,14 +30,18 @@ from evenhand.calibration import (
     count_pits,
     covered,
     covered_whole,
+    crps,
     draws_in_bins,
     histogram_band,
+    log_score,
+    log_score_on,
     pathwise_errors,
     pit_histogram,
     row_values,
 )
 from evenhand.calibration.simultaneous import coverage_intervals, error_intervals
 from evenhand.draws import jittered
+from evenhand.forecast import Forecast
 from evenhand.links import make_link
 from repeats import most_failures, repeats, statistical
 
@@ -374,6 +379,21 @@ def test_sums_test_drawn_pits_and_average_coverage() -> None:
 
 
 # --- scores of forecasts with atoms
+
+
+def test_scores_of_counts_are_those_of_their_probabilities() -> None:
+    mean = np.array([0.5, 2.0, 7.0])
+    forecast = Forecast.from_poisson(mean)
+    y = np.array([0.0, 3.0, 5.0])
+    np.testing.assert_allclose(log_score(forecast, y), -stats.poisson.logpmf(y, mean))
+    # counts have cells of their own, whatever the grid
+    np.testing.assert_allclose(log_score_on(forecast, y, Grid(5.0)), log_score(forecast, y))
+    # integral of (F - 1{y <= t})^2 by sums over whole numbers
+    t = np.arange(200)
+    steps = stats.poisson.cdf(t[:, None], mean) - (t[:, None] >= y)
+    np.testing.assert_allclose(crps(forecast, y), (steps**2).sum(axis=0), atol=1e-9)
+    with pytest.raises(InputError, match=r"lie within the support of the forecasts, got 2\.5"):
+        log_score(forecast, [0.0, 2.5, 1.0])
 
 
 # --- how often tests and intervals fail, under true and under wrong forecasts

@@ -192,6 +192,15 @@ def test_a_cell_that_does_not_fit_its_column_is_named_with_file_column_row_and_v
         assert "\n" not in str(caught.value)
 
 
+def test_new_values_of_a_category_type_stay_values_of_it() -> None:
+    schema = Schema.learn(pd.DataFrame({"v": pd.Categorical(["a", "b"] * 40)}))
+    cells = pd.Series(["a", "new", None], dtype=object)
+    found = schema.apply(pd.DataFrame({"v": cells}), "")["v"]
+    assert isinstance(found.dtype, pd.CategoricalDtype)
+    assert found.tolist()[:2] == ["a", "new"]
+    assert found.isna().tolist() == [False, False, True]
+
+
 DAYS = pd.to_datetime(["2020-01-01", "2021-06-30"] * 40)
 
 
