@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -13,7 +12,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import brier_score_loss, log_loss
 
 from complaints import complains_of
 from evenhand import Forecast, audit, audit_pit, certify, compare
@@ -33,7 +31,7 @@ from evenhand.audits import (
 from evenhand.audits.forecasts import read_subject
 from evenhand.calibration import Cells, calibration_error, cell_error, covered
 from evenhand.certificates import WIDER_LEVELS, certify_events
-from evenhand.distributions import OutcomeKind, Recalibrated, as_hurdle
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
 from evenhand.tables import EVERYONE
 from repeats import most_failures, repeats, statistical
@@ -118,18 +116,6 @@ def test_cells_of_a_hurdle_are_empty_off_the_atom() -> None:
     np.testing.assert_allclose(found.positive.pits.drawn[:, 0], inside, atol=1e-9)
 
 
-def test_a_map_around_a_hurdle_is_audited_as_the_hurdle_that_it_is() -> None:
-    forecast, y = outcomes("hurdle")
-    mapped = Recalibrated(forecast.distribution, [0, 0.4, 1], [0, 0.5, 1])
-    found, same = (
-        audit(Forecast(batch), people(), y, groups=["sex"], **QUICK)
-        for batch in (mapped, as_hurdle(mapped))
-    )
-    columns = ["error", "mean_pit", "coverage_80"]
-    pd.testing.assert_frame_equal(found.groups[columns], same.groups[columns], atol=1e-7)
-    pd.testing.assert_frame_equal(found.reliability, same.reliability, atol=1e-7)
-
-
 def test_one_position_per_person_is_shared_by_all_draws_and_independent_of_them() -> None:
     forecast, y = outcomes("count")
     r = jittered(N, 16, random_state=1)
@@ -180,15 +166,6 @@ def test_pits_alone_give_the_same_estimates(kind: str) -> None:
 
 
 # --- scores
-
-
-def test_scores_of_events_are_those_of_a_peer() -> None:
-    _, y = outcomes("binary")
-    found, p = audited("binary"), people()["chance"]
-    assert found.score("log loss") == pytest.approx(log_loss(y, p), rel=1e-9)
-    assert found.score("Brier score") == pytest.approx(brier_score_loss(y, p), rel=1e-9)
-    assert "log score" not in set(found.scores["measure"])
-    assert "80% interval width" not in set(found.scores["measure"])
 
 
 def test_scores_of_counts_and_of_hurdles_are_log_probabilities_of_atoms() -> None:
@@ -567,20 +544,6 @@ def test_records_keep_the_shares_of_cells(kind: str) -> None:
         expected = np.where(low <= edge, np.clip((edge - low) / width, 0, 1), 0)
         # up to 40 rounded shares are added
         np.testing.assert_allclose(stored.below[:, round(40 * edge) - 1], expected, atol=0.03)
-
-
-def test_audits_of_one_kind_are_compared_row_by_row(tmp_path: Path) -> None:
-    forecast, y = outcomes("hurdle")
-    wrong = Forecast.from_hurdle(0.5 * people()["chance"] + 0.5, forecast.positive_part())
-    before = audit(wrong, people(), y, groups=["sex"], name="wrong", **QUICK)
-    before.to_json(tmp_path / "before.json")
-    audited("hurdle").to_json(tmp_path / "after.json")
-    changes = compare(tmp_path / "before.json", tmp_path / "after.json")
-    assert changes.is_paired
-    assert changes.groups["outcome"][0] == "better"
-    assert "log score" in changes.scores["measure"].tolist()
-    assert "log score" in changes.table["measure"].tolist()
-    assert "better" in changes.summary()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -19,7 +19,6 @@ from evenhand import (
     MissingExtraError,
     RandomizedRegressor,
 )
-from evenhand.forecasters import State
 from evenhand.forecasters.boosted import FoldEnsembles
 
 Floats = NDArray[np.float64]
@@ -213,21 +212,6 @@ def test_folds_stop_their_ensembles_together_and_are_in_none_of_their_trees() ->
     assert int(np.argmin(losses)) == len(losses) - 1
 
 
-def test_noise_alone_stops_early() -> None:
-    random = np.random.default_rng(8)
-    X, y = random.normal(size=(1000, 5)), random.normal(size=1000)
-    model = BoostedDistributionRegressor(random_state=0).fit(X, y)
-    # the mean may be that of plain ensembles, of weighted ones or of both
-    assert len(model.mean_boosters_) in {5, 10}
-    boosters = [*model.mean_boosters_, *model.scale_boosters_]
-    assert max(one.current_iteration() for one in boosters) < 100
-    fresh, outcomes = random.normal(size=(4000, 5)), random.normal(size=4000)
-    price = (stats.norm.logpdf(outcomes) - model.forecast(fresh).logpdf(outcomes)).mean()
-    # a law of 32 cells learned from 1000 rows costs 32 / 2000 nats, its corners and tails about as
-    # much again
-    assert 0.0 < price < 0.05
-
-
 # --- weights
 
 
@@ -289,16 +273,6 @@ def test_where_no_feature_can_be_split_the_law_says_all() -> None:
 
 
 # --- copies, links, and what is refused
-
-
-def test_stored_boosters_of_another_table_are_refused() -> None:
-    X, y, _ = wavy_task(100, 10, "normal")
-    state, other = quick().fit(X, y).to_state(), quick().fit(X[:, :2], y).to_state()
-    learned = state.params["learned"] | {"boosters": other.params["learned"]["boosters"]}
-    with pytest.raises(InputError, match=r"stored booster .* 5 features"):
-        BoostedDistributionRegressor.from_state(
-            State(state.kind, state.params | {"learned": learned}, state.arrays)
-        )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ import pytest
 from complaints import complaint
 from evenhand._validate import (
     DiscreteOutcomeWarning,
-    InputError,
     MissingExtraError,
     check_choice,
     check_column,
@@ -28,7 +27,6 @@ from evenhand._validate import (
     outcomes_checked,
     require_extra,
 )
-from evenhand.tables import number_column
 
 # --- the form of a message
 
@@ -234,15 +232,3 @@ def test_outcomes_that_a_caller_has_checked_are_not_checked_again() -> None:
 def test_a_constant_is_called_constant(kind: str | None) -> None:
     message = complaint(check_outcomes, np.full(30, 2.5), kind=kind)
     assert re.search(r"^y is constant .*2\.5 .*30 rows", message)
-
-
-def test_missing_outcomes_are_to_be_dropped_and_not_filled() -> None:
-    holed = pd.DataFrame({"loan": [1.0, np.nan]})
-    for refused in (
-        lambda: number_column(holed, "loan", source="a.csv"),
-        lambda: check_finite("y", holed["loan"]),
-    ):
-        with pytest.raises(InputError) as caught:
-            refused()
-        assert "fill" not in str(caught.value)
-        assert "; drop th" in str(caught.value)

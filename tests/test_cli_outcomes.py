@@ -222,46 +222,6 @@ def test_a_fit_is_deterministic_and_its_forecasts_need_no_key(
         pd.testing.assert_frame_equal(logged.drop(columns="forecast_id"), written)
 
 
-DISCRETE = {
-    "visits": "of counts or scores, add --outcome count",
-    "event": "name their column with --probability",
-    "cost": "add --chance-of-zero, with the other",
-}
-
-
-@pytest.mark.parametrize("target", DISCRETE)
-def test_columns_of_discrete_outcomes_are_told_their_option(
-    evenhand: Command, table: Path, target: str
-) -> None:
-    make_table().assign(sd=2.0).to_csv("t.csv", index=False)
-    columns = ("--mean", "mean", "--std", "sd", "--features", "x")
-    done = evenhand("audit", "t.csv", "--target", target, *columns)
-    assert done.code == 0, done.err
-    (line,) = done.err.splitlines()
-    assert line.startswith(f"warning: t.csv: column {target!r}")
-    assert DISCRETE[target] in line
-    # classes of Python are no help for a table of columns
-    assert not re.search("Regressor|Forecaster", line)
-
-
-def test_recalibrated_scores_are_audited_again(evenhand: Command, table: Path) -> None:
-    columns = ("--pmf", "k0,k1,k2,k3")
-    assert evenhand("recalibrate", "t.csv", "--target", "score", *columns, "--out", "m").code == 0
-    options = ("--id", "id", "--maps", "m", "--out", "new.csv")
-    done = evenhand("recalibrate", "t.csv", *columns, *options)
-    assert done.code == 0, done.err
-    new = pd.read_csv("new.csv")
-    chances = new[[f"p{k}" for k in range(4)]].to_numpy()
-    np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-9)
-    np.testing.assert_allclose(chances @ np.arange(4), new["mean"], rtol=1e-9)
-    # the median is the first value that at least half of the probability lies up to
-    median = (np.cumsum(chances, axis=1) < 0.5).sum(axis=1)
-    np.testing.assert_array_equal(new["q0.5"], median)
-    new.merge(make_table()[["id", "x", "sex", "score"]], on="id").to_csv("new.csv", index=False)
-    found = audited(evenhand, "new.csv", "--target", "score", "--pmf", "p")
-    assert found["outcome_kind"] == "count"
-
-
 @pytest.fixture
 def not_due(table: Path) -> Path:
     """Return a table in which a fifth of the outcomes is missing; known.csv has the other rows."""

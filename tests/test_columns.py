@@ -192,20 +192,13 @@ def test_a_cell_that_does_not_fit_its_column_is_named_with_file_column_row_and_v
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: pd.Categorical(["a", "b"] * 40), lambda: pd.Categorical([1, 2] * 40)]
-)
-def test_columns_of_a_category_type_are_read_back_as_such(make: Any) -> None:
-    schema = Schema.learn(pd.DataFrame({"v": make()}))
-    first, second = make().categories[:2]
-    for cells in (
-        [str(first), str(second), "new", None],
-        [first, f"{second}.0" if second == 2 else second, "new", None],
-    ):
-        found = schema.apply(pd.DataFrame({"v": pd.Series(cells, dtype=object)}), "")["v"]
-        assert isinstance(found.dtype, pd.CategoricalDtype)
-        assert found.tolist()[:3] == [first, second, "new"]
-        assert found.isna().tolist() == [False, False, False, True]
+def test_new_values_of_a_category_type_stay_values_of_it() -> None:
+    schema = Schema.learn(pd.DataFrame({"v": pd.Categorical(["a", "b"] * 40)}))
+    cells = pd.Series(["a", "new", None], dtype=object)
+    found = schema.apply(pd.DataFrame({"v": cells}), "")["v"]
+    assert isinstance(found.dtype, pd.CategoricalDtype)
+    assert found.tolist()[:2] == ["a", "new"]
+    assert found.isna().tolist() == [False, False, True]
 
 
 DAYS = pd.to_datetime(["2020-01-01", "2021-06-30"] * 40)
@@ -337,15 +330,6 @@ def test_long_tails_are_not_remarked_on(n: int, m: int, tail: str) -> None:
         found = UnseenValues((column,), (Tally.of(column, pd.Series(draw[tail](rng, m))),))
         alarms += bool(found.lines())
     assert alarms <= most_failures(n_tables, 2e-3)
-
-
-def test_another_unit_is_remarked_on() -> None:
-    """Fahrenheit for Celsius in 20 rows of 20, one age in days in 5,000 rows."""
-    rng = np.random.default_rng(0)
-    celsius = rng.normal(15, 8, 500)
-    assert unseen(celsius, 32 + 1.8 * rng.normal(15, 8, 20))
-    age = rng.uniform(20, 90, 5000)
-    assert unseen(age[:500], np.append(age, 50 * 365.25))
 
 
 @pytest.mark.parametrize(

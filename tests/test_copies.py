@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import special
-from sklearn import datasets
 from sklearn.linear_model import BayesianRidge
 
 from command_outcome import Command
@@ -75,12 +74,6 @@ def test_a_tenth_of_the_people_twice_is_found() -> None:
     X, y = table(N, 15, random), random.normal(size=N)
     rows = np.concatenate((np.arange(N), np.arange(N // 10)))
     assert str(copies_in_words(X.iloc[rows], y[rows])).startswith("9.1% of 220 rows")
-
-
-@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "diabetes", "digits"])
-def test_tables_of_scikit_learn_have_no_copies(name: str) -> None:
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True, as_frame=True)
-    assert copies_in_words(X, y.to_numpy(dtype=np.float64)) is None
 
 
 def test_an_audit_of_copies_starts_with_a_caution() -> None:

@@ -459,22 +459,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "without draws": (lambda: COUNTS + count_pits(R), "has_draws.* True and False"),
     "nothing to merge": (lambda: PITCounts.merged([]), "at least one block"),
-    "error of nobody": (
-        lambda: binned_error(count_pits(R, groups={"a": R[:, 0] > 1}).groups["a"]),
-        "at least one person",
-    ),
     "nobody": (
         lambda: certify_counts(
             count_pits(R, groups={"a": R[:, 0] > 1}).groups["a"], is_randomized=True
         ),
         "person",
     ),
-    "unknown group": (
-        lambda: certify_counts(COUNTS, is_randomized=True).named("x"),
-        "some",
-    ),
     "base of others": (lambda: count_pits(R, base=R[:19, 0]), "base must have one PIT per row"),
-    "base of several draws": (lambda: count_pits(R, base=R), "base must have one PIT per row"),
     "link without a base": (
         lambda: certify_counts(ONE, is_randomized=True, link=Entropic(0.1)),
         "counts must have a base",

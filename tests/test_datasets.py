@@ -131,20 +131,6 @@ def test_other_tables_than_the_credit_table_are_refused(
         load_credit(file)
 
 
-def test_without_a_file_the_message_names_the_source(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for folder in (None, str(tmp_path)):
-        if folder:
-            monkeypatch.setenv("EVENHAND_DATA", folder)
-        with pytest.raises(InputError, match=r"Kaggle .*login.*EVENHAND_DATA"):
-            load_credit()
-    with pytest.raises(InputError, match=r"existing file.*none\.csv"):
-        load_credit(tmp_path / "none.csv")
-    with pytest.raises(InputError, match=r"folder with communities\.data"):
-        load_crime(tmp_path)
-
-
 def test_generated_doses_follow_their_truth() -> None:
     data = make_doses(20_000, random_state=3)
     z = (data.y - data.truth["mean"]) / data.truth["std"]

@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtri
@@ -246,16 +243,6 @@ def test_blocks_of_people_give_what_one_piece_gives(
 # --- decisions
 
 
-@pytest.mark.parametrize("level", [0.9])
-def test_the_best_action_of_the_pinball_loss_is_the_quantile(
-    forecast: Forecast, level: float
-) -> None:
-    actions = np.arange(-8, 12, 0.05).tolist()
-    made = BayesDecision(actions, lambda y, a: pinball(y, a, level)).decide(forecast)
-    # the loss is convex in the action: its minimum lies next to the least action on the grid
-    assert (np.abs(made.chosen.astype(float) - forecast.ppf(level)) <= 0.05 + 1e-3).all()
-
-
 def test_the_bank_lends_where_the_forecast_gives_bad_loans_at_most_a_quarter(
     forecast: Forecast,
 ) -> None:
@@ -284,35 +271,6 @@ def test_realized_losses_are_those_of_the_chosen_actions(forecast: Forecast) -> 
         assert found[place] == ((y[i] - 1) ** 2 if action else 4.0 * (y[i] < 0.5))
 
 
-amounts = st.floats(0, 10).map(lambda value: round(value, 3))
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    mean=hnp.arrays(np.float64, 4, elements=st.floats(-3, 3)),
-    values=hnp.arrays(np.float64, (3, 3), elements=amounts),
-    constant=st.floats(-5, 50),
-)
-def test_a_constant_added_to_all_losses_changes_no_decision(
-    mean: Floats, values: Floats, constant: float
-) -> None:
-    forecast = Forecast.from_normal(mean, np.full(4, 0.8))
-    cuts = [-0.5, 0.5]
-    plain = BayesDecision(range(3), {j: StepLoss(cuts, values[j]) for j in range(3)})
-    moved = BayesDecision(range(3), {j: StepLoss(cuts, values[j] + constant) for j in range(3)})
-    expected, made, again = (
-        plain.expected_loss(forecast),
-        plain.decide(forecast),
-        moved.decide(forecast),
-    )
-    np.testing.assert_array_equal(made.promised, expected.min(axis=-1))
-    np.testing.assert_array_equal(made.index, expected.argmin(axis=-1))
-    # ties but for rounding may go either way: the other action is as good
-    best = np.take_along_axis(expected, again.index[:, None], axis=1)[:, 0]
-    np.testing.assert_allclose(best, made.promised, atol=1e-12)
-    np.testing.assert_allclose(again.promised, made.promised + constant, atol=1e-12)
-
-
 # --- what is refused
 
 
@@ -323,30 +281,17 @@ def _one(loss: Any) -> BayesDecision:
 @pytest.mark.parametrize(
     ("act", "says"),
     [
-        (lambda: StepLoss([0.0], [1.0]), "values .* 1 value for 1 cut"),
         (lambda: StepLoss([1.0, 0.0], [1.0, 2.0, 3.0]), "cuts .*increasing.*sort"),
-        (lambda: StepLoss([np.nan], [1.0, 2.0]), "cuts must be finite"),
         (lambda: StepLoss([[0.0]] * 3, [[1.0, 2.0]] * 2), "cuts and values.* rows.* 3 and 2"),
-        (lambda: StepLoss([[0.0]] * 3, [1.0, 2.0])([0.0, 1.0]), "StepLoss.* 3 people.* 2;"),
         (lambda: BayesDecision(["a", "a"], {"a": 1.0}), r"actions .*duplicates.* \['a', 'a'\]"),
         (lambda: BayesDecision(["a", "b"], {"a": 1.0}), r"loss .* action 'b'.* \['a'\]"),
-        (lambda: _one("much"), r"loss\['a'\] .*StepLoss.* 'much'"),
-        (lambda: _one(lambda y: 1.0).decide(normals()), "loss of action 'a'.*shape"),
         (
             lambda: _one(lambda y: np.where(y < 1, y, np.inf)).check_loss([0.0, 2.0]),
             "finite.* inf at y = 2",
         ),
         (
-            lambda: _one(lambda y, x: y).decide(normals(), [1, 2]),
-            r"X .*per person \(3\).* 2 rows",
-        ),
-        (
             lambda: _one(1.0).realized_loss(_one(1.0).decide(normals()), [1.0]),
             r"y .*per person \(3\).*\(1,\)",
-        ),
-        (
-            lambda: _one(StepLoss([0.0], [1.0, -2.0])).check_loss([5.0]),
-            "'a' .*at least 0.* -2 at y = 0; add .*constant",
         ),
         (
             lambda: _one(lambda y: y).check_loss([1, -3]),

@@ -214,27 +214,6 @@ def test_trees_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> Non
     assert np.unique(leaves, return_counts=True)[1].min() >= 15
 
 
-def test_values_of_nodes_are_drawn_to_those_of_their_parents() -> None:
-    table, targets = grown()
-    tree = cut_trees.grow_tree(table.above.astype(np.float32), targets, 1, 15)
-    right = table.above[:, tree.split[0]]
-    parent = targets.mean(axis=0)
-    np.testing.assert_allclose(tree.value[0], parent, atol=1e-6)
-    shrunk = (targets[right].sum(axis=0) + 20 * parent) / (right.sum() + 20)
-    np.testing.assert_allclose(tree.value[2], shrunk, atol=1e-5)
-
-
-def test_cuts_separate_few_values_and_quantiles_of_many() -> None:
-    matrix = np.column_stack([np.repeat([0.0, 1.0, 5.0], 100), np.arange(300.0), np.ones(300)])
-    table = cut_trees.cut_table(matrix)
-    np.testing.assert_array_equal(table.cut[table.column == 0], [0.5, 3.0])
-    # every 5% of 300 rows
-    np.testing.assert_array_equal(
-        table.above[:, table.column == 1].sum(axis=0), 300 - 15 * np.arange(1, 20)
-    )
-    assert not (table.column == 2).any()
-
-
 def test_boosting_is_that_of_single_rounds() -> None:
     """Brute force: each round adds a step of the column that reduces the squares the most."""
     table, targets = grown()

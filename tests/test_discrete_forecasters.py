@@ -27,7 +27,6 @@ from evenhand import (
     InputError,
     RandomizedRegressor,
     RecalibratedRegressor,
-    audit,
     load,
     save,
 )
@@ -233,7 +232,6 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         as_counts(Y) / 2,
         r"got \d\.5; use ClassifierForecaster",
     ),
-    "family": (CountRegressor(family="gamma"), as_counts(Y), "family must be one of 'auto', 'poi"),
     "classes 1 and 2": (
         ClassifierForecaster(),
         1 + as_events(Y),
@@ -270,16 +268,6 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         RandomizedRegressor(HurdleRegressor(LogisticRegression(), Ridge())),
         ONE,
         "y has 1 of 120 rows away from at=0; at least 20 are needed",
-    ),
-    "counts by a classifier": (
-        CountRegressor(LogisticRegression()),
-        as_counts(Y),
-        "estimator must be a regressor of means, got Logistic",
-    ),
-    "an atom that is no number": (
-        HurdleRegressor(at="a"),  # type: ignore[arg-type]
-        as_counts(Y),
-        "at must be a finite number, got 'a'",
     ),
 }
 
@@ -412,18 +400,3 @@ def test_wrong_probabilities_are_one_clear_line() -> None:
         model.estimator_.predict_proba = lambda rows, wrong=wrong: wrong
         with pytest.raises(InputError, match=message):
             model.forecast(X)
-
-
-@pytest.mark.parametrize(
-    ("words", "remedy"),
-    [
-        (["no", "yes"], "code the event as 1 and the other value as 0"),
-        (["low", "middle", "high"], "code ordered values as numbers, such as 1, 2, 3"),
-    ],
-)
-def test_words_are_told_their_code(words: list[str], remedy: str) -> None:
-    y = pd.Series(words * (N // len(words)))
-    model = LogisticRegression().fit(X, y)
-    for use in (ClassifierForecaster(model).fit, lambda rows, y: audit(model, rows, y)):
-        with pytest.raises(InputError, match=f"y contains values that are not num.*; {remedy}$"):
-            use(X, y)

@@ -68,18 +68,6 @@ def test_the_log_score_of_simulated_counts_is_that_of_statsmodels() -> None:
     assert default.forecast(X[held]).log_density(y[held]).mean() > expected.mean() - 0.01
 
 
-def test_the_log_score_of_poisson_counts_is_that_of_statsmodels() -> None:
-    sm = pytest.importorskip("statsmodels.api")
-    X, y, _ = counts(4000, 0.0)
-    learn, held = slice(0, 3000), slice(3000, None)
-    peer = sm.GLM(y[learn], sm.add_constant(X[learn]), family=sm.families.Poisson()).fit()
-    expected = log_probability(y[held], peer.predict(sm.add_constant(X[held])), 0.0)
-    model = CountRegressor(PoissonRegressor(alpha=0, tol=1e-8), random_state=0)
-    forecast = model.fit(X[learn], y[learn]).forecast(X[held])
-    assert model.dispersion_ == 0
-    np.testing.assert_allclose(forecast.log_density(y[held]), expected, atol=1e-4)
-
-
 @pytest.mark.parametrize("dispersion", [0.05, 0.5, 3.0])
 def test_the_dispersion_is_the_maximum_of_the_likelihood(dispersion: float) -> None:
     X, y, mean = counts(2000, dispersion)

@@ -121,17 +121,6 @@ def test_constant_and_all_missing_columns_give_zeros() -> None:
     }
 
 
-def test_booleans_are_plus_and_minus_one_in_whatever_form_a_file_gave_them() -> None:
-    expected = {"v": [1.0, -1.0]}
-    for train in (column([True, False]), column([True, False], dtype="boolean")):
-        for new in (column([True, False]), column([1, 0]), column([True, False], dtype=object)):
-            assert encoded(train, new) == expected
-    assert encoded(column([True, None, False], dtype=object)) == {
-        "v": [1.0, 0.0, -1.0],
-        "v missing": [0.0, 1.0, 0.0],
-    }
-
-
 def test_levels_are_one_hot_like_scikit_learn() -> None:
     rng = np.random.default_rng(1)
     table = pd.DataFrame({name: rng.choice(["u", "v", "w"], 30) for name in "ab"})

@@ -5,15 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 from scipy.stats import binom, binomtest
 
-from evenhand._validate import InputError
 from evenhand.calibration import pit_histogram
 from evenhand.figures import plot_calibration, plot_groups, plot_price_of_proof, plot_worst_group
 from repeats import repeats, statistical
@@ -78,14 +75,6 @@ def test_groups_are_dots_with_whiskers_from_top_to_bottom():
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
 
 
-@pytest.mark.parametrize(("n", "n_bins"), [(200, 10)])
-def test_bars_of_the_histogram_are_shares_of_the_pits(n, n_bins):
-    pit = np.random.default_rng(0).beta(2, 3, size=n)
-    ax = plot_calibration(pit)
-    expected = np.histogram(pit, n_bins, (0, 1))[0] / n
-    np.testing.assert_allclose([bar.get_height() for bar in bars(ax)], expected)
-
-
 def bars(ax):
     return [patch for patch in ax.patches if isinstance(patch, Rectangle)]
 
@@ -143,29 +132,6 @@ def test_bars_outside_the_band_are_marked_by_colour_and_hatch():
     assert marked == [10]
 
 
-@pytest.mark.parametrize(
-    ("draw", "given"),
-    [(plot_worst_group, worst_groups()), (plot_groups, groups()), (plot_calibration, [0.2, 0.7])],
-)
-def test_axes_given_are_used_and_input_is_left_alone(draw, given):
-    before, settings = (
-        [dict(row) if isinstance(row, dict) else row for row in given],
-        dict(mpl.rcParams),
-    )
-    figure = Figure()
-    ax = figure.add_subplot()
-    assert draw(given, ax=ax) is ax
-    assert figure.axes == [ax]
-    assert given == before
-    assert dict(mpl.rcParams) == settings
-    assert draw(given) is not ax
-
-
-def test_pits_outside_0_and_1_are_refused():
-    with pytest.raises(InputError, match="lie between 0 and 1"):
-        plot_calibration([0.5, 1.2])
-
-
 def forecasters():
     keys = ("name", "error", "price", "price_low", "price_high")
     rows = [
@@ -174,26 +140,6 @@ def forecasters():
         (None, 0.1, None, None, None),
     ]
     return [dict(zip(keys, row, strict=True)) for row in rows]
-
-
-def shannon(error):
-    """Mean distance e to a point bounds the entropy by that of Laplace, 1 + log(2 e)."""
-    return -1 - np.log(2 * error)
-
-
-def test_limits_of_proof_run_from_the_logarithm_down_to_a_third():
-    ax = plot_price_of_proof()
-    for start in ("limit of all", "limit if calibrated"):
-        error, price = line(ax, start).get_xydata().T
-        assert price[0] == pytest.approx(shannon(error[0]), abs=0.01)
-        assert (error[-1], price[-1]) == (pytest.approx(1 / 3), 0)
-        assert (np.diff(price) < 0).all()
-        assert (price >= shannon(error)).all()
-    assert ax.get_ylim()[1] > shannon(0.02)
-    assert list(labelled(ax)) == [
-        "limit of all forecasters, attained by laplace",
-        "limit if calibrated on average, attained by entropic",
-    ]
 
 
 def test_forecasters_are_dots_with_names_and_known_whiskers():

@@ -18,10 +18,8 @@ from numpy.typing import NDArray
 from scipy import special, stats
 from scipy.stats import mstats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import BayesianRidge, Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
@@ -526,16 +524,10 @@ def test_what_is_randomized_is_not_randomized_again(inner: Any) -> None:
     ("params", "message"),
     [
         ({"alpha": 0.0}, "alpha must satisfy 0 < alpha <= 1, got 0.0"),
-        ({"link": "probit"}, "link must be one of 'laplace', 'entropic', 'gaussian', got 'probit'"),
-        ({"cv": 1}, "cv must be an integer of at least 2, got 1"),
         ({"cv": 61}, "X must have at least 122 rows for cv=61, got n_samples = 120"),
         (
             {"estimator": StandardScaler()},
             "estimator must be a regressor with fit and predict, got StandardScaler",
-        ),
-        (
-            {"random_state": -1},
-            "random_state must be None, a non-negative integer or a generator, got -1",
         ),
     ],
 )
@@ -543,19 +535,6 @@ def test_parameters_that_cannot_be_are_named(params: dict[str, Any], message: st
     with pytest.raises(InputError) as caught:
         RandomizedRegressor(**({"estimator": Ridge()} | params)).fit(X, Y)
     assert str(caught.value).startswith(message)
-
-
-def test_missing_values_are_the_models_affair() -> None:
-    holes = X.copy()
-    holes[::7, 1] = np.nan
-    with pytest.raises(ValueError, match="contains NaN"):
-        RandomizedRegressor(Ridge()).fit(holes, Y)
-    for estimator in (
-        make_pipeline(SimpleImputer(), Ridge()),
-        HistGradientBoostingRegressor(max_iter=5),
-    ):
-        model = RandomizedRegressor(estimator, random_state=0).fit(holes, Y)
-        assert np.isfinite(model.predict(holes)).all()
 
 
 def test_a_prediction_that_is_not_finite_is_refused() -> None:

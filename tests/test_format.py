@@ -25,7 +25,7 @@ from evenhand._format import (
     plain_number,
     points,
 )
-from evenhand._table import WIDTH, Column, Table, Value, line_width, lines_within, wrapped
+from evenhand._table import WIDTH, Column, Table, Value, wrapped
 from evenhand.draws import jittered
 
 shares = st.floats(0, 1, allow_subnormal=False)
@@ -158,21 +158,6 @@ def test_a_certificate_in_one_line_shows_valid_bounds():
 COLUMNS = [Column("group"), Column("error", is_number=True), Column("drawn", in_text=False)]
 
 
-def test_numbers_are_aligned_to_the_right_and_columns_of_pages_left_out() -> None:
-    table = Table("Groups", COLUMNS, [["a", "1,200", "x"], ["bcd", Value("7", "5 to 9"), "y"]])
-    assert table.text().splitlines() == [
-        "group        error",
-        "──────────────────",
-        "a            1,200",
-        "bcd     7 (5 to 9)",
-    ]
-
-
-def test_the_most_rows_are_shown() -> None:
-    rows = [[str(i), "1", ""] for i in range(9)]
-    assert len(Table("Groups", COLUMNS, rows).text(most=4).splitlines()) == 6
-
-
 def test_text_from_data_is_neither_markup_nor_control() -> None:
     name = "[red]a[/red] \x1b[2J\u202e\n"
     shown = Table("Groups", [Column(name)], [[name], [Value(name, name)]]).text()
@@ -207,15 +192,3 @@ def test_words_are_whole_at_any_width_and_narrow_tables_are_printed_row_by_row()
         "  error (points): 2.5 (0.0 to 5.2)",
         "  adjusted: <0.0001",
     ]
-
-
-def test_the_width_of_text_is_set_for_a_block() -> None:
-    assert line_width() == WIDTH
-    with lines_within(60):
-        assert max(map(len, wrapped("word " * 90).splitlines())) <= 60
-    with lines_within(10):
-        assert line_width() == 40
-    with lines_within(500):
-        assert line_width() == WIDTH
-    with lines_within(None):
-        assert line_width() == WIDTH

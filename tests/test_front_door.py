@@ -17,7 +17,6 @@ from test_docs import check_line, check_shell
 
 ROOT = Path(__file__).parents[1]
 GITHUB = ROOT / ".github"
-FORMS = sorted((GITHUB / "ISSUE_TEMPLATE").glob("[!c]*.yml"))
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md"]
 ALL = [*PAGES, *sorted(path for path in GITHUB.rglob("*") if path.is_file())]
@@ -55,21 +54,6 @@ def test_one_sentence_describes_the_package() -> None:
     sentence = project()["description"]
     title = parsed(ROOT / "CITATION.cff")["title"]
     assert title == f"evenhand: {sentence[0].lower()}{sentence[1:]}"
-
-
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)
-def test_issue_forms_have_the_fields_of_the_format(form: Path) -> None:
-    found = parsed(form)
-    assert set(found) == {"name", "description", "labels", "body"}
-    asked = [part for part in found["body"] if part["type"] != "markdown"]
-    assert {part["type"] for part in asked} <= {"input", "textarea", "dropdown", "checkboxes"}
-    assert len({part["id"] for part in asked}) == len(asked)
-    for part in asked:
-        assert set(part) <= {"type", "id", "attributes", "validations"}
-        assert part["attributes"]["label"]
-        chosen = part["type"] in ("dropdown", "checkboxes")
-        assert bool(part["attributes"].get("options")) == chosen
-    assert any(part.get("validations", {}).get("required") for part in asked)
 
 
 def steps_of(workflow: Path) -> list[dict[str, Any]]:

@@ -132,17 +132,12 @@ MIXED = OLD.astype("boolean").mask(X["sex"] == "m")
         ),
         ({"none": np.zeros(N, dtype=bool)}, r"groups\['none'\].* empty group"),
         ({"everyone": OLD}, r"groups\['everyone'\].*reserved.*; rename"),
-        (
-            {"old": np.ones((N, 2), dtype=bool)},
-            r"groups\['old'\] .*240 booleans or labels.* bool of shape",
-        ),
         (OLD.rename(None), r"^groups .*Series without a name; write"),
         (
             pd.DataFrame({"old": MIXED}),
             r"groups\['old'\] is a mask .*missing.*first in row.*; fill",
         ),
         ([OLD.to_numpy()], r"^groups .*column names.* ndarray; pass masks as"),
-        ({"id": [f"p{i}" for i in range(N)]}, "groups: column 'id' .*100 distinct"),
         ({"sex": X["sex"], "sex = f": OLD}, r"groups\['sex = f'\]: two groups .*'sex = f'; rename"),
     ],
 )
@@ -317,7 +312,6 @@ TABLE = pd.DataFrame(
         ("bmi is not missing and sex = 2", [1, 2]),
         ("bmi > 0.03 and sex = 2", [2]),
         ("sex = 2.0", [1, 2]),
-        ("sex is 1", [0, 3]),
         ("years and months > 2 and sex = 2", [2]),
         ("years and months <= 3 and years and months > 1", [1, 2]),
         ("job = R and D", [1]),
@@ -329,9 +323,7 @@ TABLE = pd.DataFrame(
         ("day < 2021", [0, 1, 2]),
         ("job != cook", [1, 2, 3]),
         ("smokes = true", [0, 2]),
-        ("smokes = False and sex = 1", [3]),
         ("day <= 2020-01-02", [0, 1]),
-        ("day > 2020-01-02", [2]),
         ("day = 2020-01-02", [1]),
     ],
 )

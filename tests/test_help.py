@@ -81,21 +81,6 @@ def test_misspelled_commands_and_options_are_refused_with_similar_names(
     assert refused.endswith("see evenhand audit --help\n")
 
 
-def test_results_fit_the_terminal_and_json_is_never_broken(
-    evenhand: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    args = ["plan", "--rows", "200"]
-    wide, as_json = evenhand(*args).out, evenhand(*args, "--json").out
-    monkeypatch.setenv("COLUMNS", "60")
-    shown = evenhand(*args).out
-    assert max(map(len, shown.splitlines())) <= 60
-    # the same words as on a wide terminal, in tables too
-    assert sorted(shown.replace("─", "").split()) == sorted(wide.replace("─", "").split())
-    monkeypatch.setenv("COLUMNS", "30")
-    assert max(map(len, as_json.splitlines())) > 30
-    assert evenhand(*args, "--json").out == as_json
-
-
 # The option --json: one document on standard output, messages on standard error.
 
 NORMAL = ("--mean", "mu", "--std", "sigma")

@@ -26,7 +26,6 @@ from browser.report_examples import (
     scanned,
 )
 from evenhand.report import audit_html, audit_text, findings_of
-from evenhand.report.charts import nice_ticks
 from evenhand.report.next_steps import next_steps
 from evenhand.report.sentences import main_findings
 
@@ -285,26 +284,6 @@ def test_a_plain_interval_stands_beside_the_coverage_of_a_randomized_one():
     assert plain[1] == ["95%", "94.6%", "29.0%", "64.5%", "85.8%", "85%"]
 
 
-def test_where_no_plain_interval_has_the_same_lower_bound_that_is_said():
-    audit = full_randomized()
-    for row in audit["plain_intervals"]:
-        row["floor"] /= 2
-    page = audit_html(audit)
-    assert re.search(
-        r"no prediction interval of up to 99% has this lower bound\. The 99% interval covers at"
-        r" least 44\.2% of outcomes in every group of at least 20% of people\.",
-        text_of(page),
-    )
-    assert [row[-1] for row in rows_of(page, "Bounds for every group")][1] == "none"
-    # without a lower bound there is nothing to compare, and without plain intervals nothing is said
-    for row in audit["certificate"]["every_group"]:
-        row["coverage_80_low"] = 0.0
-    assert "Without a draw" not in text_of(audit_html(audit)).partition("Guarantees")[0]
-    none = audit_html(full_randomized() | {"plain_intervals": []})
-    assert "ithout a draw" not in text_of(none)
-    assert len(rows_of(none, "Bounds for every group")[0]) == 5
-
-
 def test_a_deterministic_model_has_lower_bounds_of_coverage_alone():
     page = audit_html(full_deterministic())
     assert re.search(
@@ -349,19 +328,6 @@ def test_very_many_groups_and_long_names_stay_in_bounds():
     )  # sex=f has a problem
 
 
-def test_picture_shows_everybody_the_most_important_groups_and_the_proof(pages):
-    page = pages["full_randomized"]
-    picture = page.partition('<section class="picture">')[2].partition("</section>")[0]
-    names = re.findall(r'<text class="name"[^>]*>(.*?)</text>', picture)
-    assert names[:3] == ["everyone", "4.1", "20% found by search: age &gt; 44 and sex = f"]
-    assert names[6:8] == ["sex=f", "9.2"]
-    assert names[-2:] == ["every group of 20% of people", "at most 31.4"]
-    said = [html.unescape(one) for one in re.findall(r"<title>(.*?)</title>", picture)]
-    assert len(said) == 8
-    assert "everyone: off by 4.1 points (interval 2.0 to 6.2), " in " ".join(said)
-    assert "Proven for every group of 20% of people: at most 31.4 points." in said
-
-
 def test_bars_outside_the_band_are_told_apart():
     audit = full_randomized()
     n = len(audit["pit"]["share"])
@@ -380,18 +346,6 @@ def test_bars_outside_the_band_are_told_apart():
     (tip,) = [tip for tip in said if tip.startswith("Predicted 80%: 70.0% of outcomes")]
     assert "65.0% to 75.0%" in tip
     assert "At 1 of 1 level, the band does not contain the predicted" in text_of(page)
-    # an unknown band is neither in the key nor in the note
-    audit["pit"] |= {"low": None, "high": None}
-    audit["calibration"][0] |= {"low": None, "high": None}
-    text = text_of(audit_html(audit))
-    assert not re.search(r"simultaneous 95% band|the band\.|the band contains", text)
-
-
-def test_ticks_are_round_and_inside():
-    assert nice_ticks(0, 7.1, 4) == [0.0, 2.0, 4.0, 6.0]
-    assert nice_ticks(-0.31, 0.29, 5) == [-0.2, 0.0, 0.2]
-    assert nice_ticks(5.0, 5.0) == [5.0]
-    assert nice_ticks(0.0, float("inf")) == [0.0]
 
 
 def test_bounds_that_round_to_nothing_are_not_told_of():
@@ -470,20 +424,6 @@ def test_bad_news_over_everybody_comes_first_with_direction_and_units():
     )
     audit["groups"][0] |= {"bias": 15.2, "bias_low": 7.3, "bias_high": 23.1}
     assert "Forecasts are too low by 15.2 units of y on average" in verdict(audit)[0]
-
-
-def test_why_nothing_was_scanned_is_said():
-    note = "no groups were scanned: the scan needs 150 rows, got 120"
-    audit = full_deterministic() | {"scan": [], "learned": [], "certificate": None, "notes": [note]}
-    audit["groups"][0] |= {"bias_low": -1.0, "bias_high": 1.0, "error_low": 0.0}
-    audit["groups"][2] |= {"error_low": 0.0}
-    page = audit_html(audit)
-    reason = "No groups were scanned: the scan needs 150 rows, got 120."
-    assert text_of(page).count(reason) == 1
-    assert "no features" not in text_of(page)
-    assert "No groups were scanned: no features were given." in text_of(
-        audit_html(audit | {"notes": []})
-    )
 
 
 def test_one_unknown_error_does_not_mix_up_the_order_of_groups():

@@ -69,6 +69,7 @@ TRADER = BayesDecision(
     {"buy": StepLoss([JUST_ABOVE], [1.0, 0.0]), "sell": StepLoss([0.0], [0.0, 1.0])},
 )
 BUYER = BayesDecision(["buy"], {"buy": StepLoss([0.0], [1.0, 0.0])})
+SMOOTH = BayesDecision(("up", "down"), {"up": np.exp, "down": lambda y: np.exp(-y)})
 
 
 def never_mixing(person: Numbers) -> BayesDecision:
@@ -106,15 +107,6 @@ def assert_bound_for_each(decision: BayesDecision, forecast: Forecast, y: Floats
     for k in KS:
         most = hits_of_each(exceeds(decision, forecast, y, k)).max()
         assert most <= most_hits(N_TIMES, 1 / k, tests=N_PEOPLE * len(KS))
-
-
-@pytest.mark.parametrize("decision", [BANK, LENDER, TRADER])
-def test_true_forecasts_break_k_times_their_promise_in_one_of_k_cases(
-    decision: BayesDecision, people: Any
-) -> None:
-    # Markov's inequality: for the truth the directions of losses do not matter
-    mean, person, y, _ = people
-    assert_bound_for_each(decision, Forecast.from_normal(mean[person], np.full(y.size, NOISE)), y)
 
 
 @pytest.mark.parametrize("decision", [BANK, LENDER, BUYER])
@@ -164,22 +156,14 @@ def test_two_in_k_is_attained_where_the_draw_decides_the_direction(k: float) -> 
 # --- the theorem, on average
 
 
-@pytest.fixture(scope="module")
-def average() -> tuple[Floats, Floats, Forecast]:
-    """Means, outcomes and one forecast for all, which is calibrated on average only."""
+@pytest.mark.parametrize("k", KS)
+def test_average_calibration_bounds_the_average_but_not_a_group(k: float) -> None:
+    # one forecast for all, which is calibrated on average only
     n, rng = 200_000, np.random.default_rng(30)
     mean = rng.normal(0.0, SHIFT, n)
-    return (
-        mean,
-        mean + NOISE * rng.normal(size=n),
-        Forecast.from_normal(np.zeros(n), np.full(n, FORECAST_STD)),
-    )
-
-
-@pytest.mark.parametrize("k", KS)
-def test_average_calibration_bounds_the_average_but_not_a_group(k: float, average: Any) -> None:
-    mean, y, forecast = average
-    n, cut = y.size, FORECAST_STD * float(ndtri(1 / k)) - 1e-9
+    y = mean + NOISE * rng.normal(size=n)
+    forecast = Forecast.from_normal(np.zeros(n), np.full(n, FORECAST_STD))
+    cut = FORECAST_STD * float(ndtri(1 / k)) - 1e-9
     bad = BayesDecision(["buy"], {"buy": StepLoss([cut], [1.0, 0.0])})
     hits = exceeds(bad, forecast, y, k)
     assert hits.sum() <= most_hits(n, 1 / k)
@@ -190,27 +174,6 @@ def test_average_calibration_bounds_the_average_but_not_a_group(k: float, averag
         mean < cut - NOISE
     )  # nearly all of them are hit: more than 2/k allows, where that is below 1
     assert hits[planted].sum() > most_hits(int(planted.sum()), min(2 / k, 0.8))
-
-
-@pytest.mark.parametrize("k", KS)
-def test_both_tails_count_on_average_where_directions_differ_between_people(
-    k: float, average: Any
-) -> None:
-    mean, y, forecast = average
-    n, cut, falls = y.size, FORECAST_STD * float(ndtri(1 / k)) - 1e-9, mean < 0
-    own = BayesDecision(
-        ["own"],
-        {
-            "own": StepLoss(
-                np.where(falls, cut, -cut)[:, None],
-                np.where(falls[:, None], [1.0, 0.0], [0.0, 1.0]),
-            )
-        },
-    )
-    hits = exceeds(own, forecast, y, k)
-    assert most_hits(n, 1.4 / k) < hits.sum() <= most_hits(n, 2 / k)
-    planted = np.abs(mean) > -cut + NOISE
-    assert hits[planted].mean() > 0.8
 
 
 # --- which bound applies
@@ -243,6 +206,7 @@ def guarantee(
         (never_mixing(np.arange(200)), 1, 2, "1 draw per person cannot show"),
         (BANK, 0, 1, "same direction for all people"),
         (TRADER, 0, 2, "chosen actions rise in both directions"),
+        (SMOOTH, 16, 2, "depends on the draw"),
         (never_mixing(np.arange(200)), 0, 2, "chosen actions rise in both directions"),
     ],
 )
@@ -255,23 +219,6 @@ def test_the_bound_and_its_reason_fit_the_losses_and_the_draws(
     everyone = found.table[found.table["kind"] == "everyone"]
     np.testing.assert_allclose(everyone["bound"], np.minimum(1, factor / np.array(KS)))
     assert found.is_randomized == (m > 0)
-
-
-def test_functions_have_directions_too() -> None:
-    smooth = BayesDecision(("up", "down"), {"up": np.exp, "down": lambda y: np.exp(-y)})
-    assert guarantee(smooth).factor == 2
-    assert guarantee(BayesDecision(["up"], {"up": np.exp})).factor == 1
-
-
-def test_the_share_of_people_whose_draws_mix_is_counted() -> None:
-    n, m = 60, 16
-    mean, r = np.linspace(-4, 4, n), jittered(n, m, 0)
-    forecast = individually_calibrated(mean, r)
-    buys = forecast.cdf(JUST_ABOVE) <= forecast.distribution.sf(0.0)
-    mixes = float((buys.any(axis=1) & ~buys.all(axis=1)).mean())
-    assert 0 < mixes < 1
-    found = loss_guarantee(TRADER, forecast, mean, random_state=0)
-    assert f"for {100 * mixes:.3g}% of people" in found.why
 
 
 # --- what is counted
@@ -464,30 +411,6 @@ def test_each_verdict_says_how_the_interval_lies_to_the_bound() -> None:
         BUYER, Forecast.from_normal([2.0] * 10, [1.0] * 10), y, k=4, masses=1.0
     ).table.loc[0]
     assert (few["exceeded"], few["verdict"]) == (0.4, "open")
-    for found in (proven, surprised):
-        for row in found.table.to_dict("records"):
-            named = {"proven": row["high"] <= row["bound"], "broken": row["low"] > row["bound"]}
-            assert named.get(row["verdict"], row["bound"] == 1 or not any(named.values()))
-
-
-def test_the_counterexample_is_reported_with_its_bound() -> None:
-    n, m = 1000, 40
-    r = jittered(n, m, 5)
-    forecast = Forecast(Normal(-ndtri(r), np.ones((n, m))), r)
-    found = loss_guarantee(TRADER, forecast, np.zeros(n), k=4, masses=(0.1, 1.0), random_state=0)
-    np.testing.assert_allclose(
-        found.table["exceeded"], 0.5
-    )  # a draw in each cell: half of them for everybody
-    assert (found.table["bound"] == 0.5).all()
-    assert found.table["low"].iloc[0] > 0.25
-
-
-def test_draws_outside_their_cells_prove_nothing() -> None:
-    n = 50
-    r = np.random.default_rng(0).uniform(0.90, 0.91, size=(n, 16))
-    forecast = Forecast.from_normal(np.zeros(n), np.ones(n)).randomized(0.2, r=r)
-    with pytest.raises(InputError, match="one draw in each of 16 equal cells"):
-        loss_guarantee(BANK, forecast, np.zeros(n))
 
 
 # --- what is refused
@@ -511,6 +434,10 @@ def _shared(r: Floats) -> LossGuarantee:
             lambda: _shared(np.repeat(jittered(15, 4, 0), 2, axis=0)),
             "the same draws in rows .*cluster",
         ),
+        (
+            lambda: _shared(np.random.default_rng(0).uniform(0.90, 0.91, size=(30, 16))),
+            "one draw in each of 16 equal cells",
+        ),
         (lambda: guarantee(BUYER, k=0.5), "k .*at least 1.* 0.5"),
         (
             lambda: guarantee(BUYER, groups={"g": np.zeros(200, dtype=bool)}),
@@ -528,16 +455,18 @@ def _shared(r: Floats) -> LossGuarantee:
             lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y**2})),
             "'a' .*monotone",
         ),
+        # negative where forecasts reach, though not at the outcomes
+        (
+            lambda: loss_guarantee(
+                BayesDecision(["a"], {"a": lambda y: y + 1}),
+                Forecast.from_normal([0.0] * 20, [1.0] * 20),
+                np.full(20, 2.0),
+            ),
+            "'a' must be at least 0",
+        ),
     ],
 )
 def test_what_proves_nothing_is_refused_in_one_line(act: Any, says: str) -> None:
     with pytest.raises(InputError, match=says) as caught:
         act()
     assert "\n" not in str(caught.value)
-
-
-def test_the_sign_of_a_loss_is_checked_where_forecasts_reach_and_outcomes_do_not() -> None:
-    forecast = Forecast.from_normal([0.0] * 20, [1.0] * 20)
-    loss = BayesDecision(["a"], {"a": lambda y: y + 1})
-    with pytest.raises(InputError, match="'a' must be at least 0"):
-        loss_guarantee(loss, forecast, np.full(20, 2.0))

@@ -10,7 +10,6 @@ import pytest
 from scipy import integrate, stats
 
 from evenhand import audit_pit
-from evenhand._validate import InputError
 from evenhand.audits import NoteKind, notes_of
 from evenhand.calibration import Cells
 from evenhand.search import conditional_miscoverage
@@ -116,21 +115,6 @@ def test_many_rows_are_sampled_and_the_seed_determines_the_result() -> None:
     assert (found["n"] == 400).all()
     again = conditional_miscoverage(pit, X, max_rows=500, random_state=3)
     pd.testing.assert_frame_equal(found, again)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"pit": np.full(150, 0.5), "X": np.zeros((150, 1))}, "at least 200 rows, got 150"),
-        ({"levels": (1.2,)}, "levels"),
-        ({"max_rows": 50}, "max_rows"),
-    ],
-)
-def test_invalid_input_is_refused(changed: dict[str, Any], message: str) -> None:
-    random = np.random.default_rng(0)
-    given = {"pit": random.random(300), "X": random.random((300, 1))} | changed
-    with pytest.raises(InputError, match=message):
-        conditional_miscoverage(given.pop("pit"), given.pop("X"), **given)
 
 
 def test_an_audit_estimates_it_by_its_features() -> None:

@@ -14,7 +14,7 @@ from sklearn.linear_model import BayesianRidge
 from evenhand import RandomizedRegressor, Service
 from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
-from evenhand.service import Recorded, RowPlaces, open_log, record_outcome, record_outcomes, verify
+from evenhand.service import Recorded, open_log, record_outcome, record_outcomes, verify
 from evenhand.service.outcomes import check_outcome
 from served_examples import LogInMemory, example, open_context, serve
 
@@ -118,8 +118,6 @@ def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record: Any, y: Any) 
     ("record", "y", "message"),
     [
         (NORMAL, np.nan, "y must be a finite number, got nan"),
-        (NORMAL, "much", "y must be a finite number, got 'much'"),
-        (NORMAL, 10**400, "y must be a finite number, got a larger integer"),
         (NORMAL, True, "y must be a number, not a boolean, got True"),
         (COUNT, -1, "y must be a whole number of at least 0, got -1"),
         (COUNT, 0.5, "y must be a whole number of at least 0, got 0.5"),
@@ -202,16 +200,6 @@ def test_all_unknown_ids_are_listed_and_nothing_is_recorded(log: LogInMemory) ->
     found = record_outcomes(log, ids, np.zeros(5), skip_unknown=True)
     assert found == Recorded(2, 0, 0, unknown=(0, 2, 3))
     assert outcomes(log) == [("f0", 0.0), ("f1", 0.0)]
-
-
-def test_rows_are_named_by_their_file() -> None:
-    places = RowPlaces(("a.csv", "b.csv", "c.csv"), (0, 3, 5))
-    assert places.listed([1, 2, 3, 4]) == "a.csv, rows 2 to 3; b.csv, rows 1 to 2"
-    assert places.of(5) == "c.csv, row 1"
-    every_second = range(0, 2000, 2)
-    shown = RowPlaces(("a.csv",)).listed(list(every_second))
-    assert shown.startswith("a.csv, rows 1, 3, 5, ")
-    assert shown.endswith(", 399 and 800 more")
 
 
 def test_people_are_matched_with_their_first_forecast(log: LogInMemory) -> None:

@@ -423,21 +423,6 @@ def test_degenerate_groups_leave_the_repair_of_another_group_unchanged(case: str
     assert forecast.logpdf(y)[club].mean() > standard(table).logpdf(y)[club].mean()
 
 
-def test_a_short_text_lists_who_got_worse_first_and_counts_the_rest() -> None:
-    random = np.random.default_rng(0)
-    table = pd.DataFrame({"x": random.uniform(size=900)})
-    groups = {f"part {k}": table["x"].to_numpy() * 9 // 1 == k for k in range(9)}
-    model = RecalibratedRegressor(standard, by=groups, random_state=0)
-    model.fit(table, random.normal(size=900))
-    model.check_.loc[6, "verdict"] = "harms"
-    worst = model.check_.drop(index=[0, 6]).sort_values("error_before", ascending=False)["group"]
-    # without the heading and the line under it; cells with long texts have more lines
-    lines = [line[:8].strip() for line in model.summary().splitlines()[2:] if line[:8].strip()]
-    assert lines[:5] == ["everyone", "part 5", *worst[:3]]
-    assert "5 other groups: forecasts got better in" in " ".join(model.summary().split())
-    assert all(f"part {k}" in model.summary(full=True) for k in range(9))
-
-
 # --- groups by the model's own forecast
 
 TOO_HIGH = "predicted probability > 0.6 and predicted probability <= 0.9"

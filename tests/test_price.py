@@ -206,25 +206,10 @@ def test_errors_from_a_third_on_cost_nothing(exact: bool) -> None:
 # --- what goes in and comes out
 
 
-def test_any_shape_is_kept_and_the_input_left_alone() -> None:
-    errors = np.array([[0.1, 0.2, 0.3], [0.05, 1 / 3, 0.5]])
-    before = errors.copy()
-    price = price_of_proof(errors)
-    assert price.shape == errors.shape
-    assert price.dtype == np.float64
-    np.testing.assert_array_equal(errors, before)
-    assert [[float(price_of_proof(e)) for e in row] for row in errors] == price.tolist()
-    assert price_of_proof([]).shape == (0,)
-    assert isinstance(price_of_proof(0.1), float)
-    assert price_of_proof(np.float32(0.25)) == price_of_proof(0.25)
-
-
 @pytest.mark.parametrize(
     ("error", "message"),
     [
         (0, "error must satisfy 0 < error <= 1/2, got 0.0; an error of 0 has no finite price"),
-        (-0.1, "error must satisfy 0 < error <= 1/2, got -0.1"),
-        (0.6, "error must satisfy 0 < error <= 1/2, got 0.6"),
         (12, "error must satisfy 0 < error <= 1/2, got 12.0; fractions: 0.1, not 10"),
         ([0.1, np.nan], "error[1] must satisfy 0 < error <= 1/2, got nan"),
         ([[0.1, 0.2], [0.3, np.inf]], "error[1, 1] must satisfy 0 < error <= 1/2, got inf"),

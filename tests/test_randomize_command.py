@@ -205,17 +205,6 @@ def test_rows_of_one_person_count_once(place: Path, evenhand: Command) -> None:
 
 
 @pytest.mark.usefixtures("no_audit")
-def test_rounded_outcomes_are_spread_over_their_cells(place: Path, evenhand: Command) -> None:
-    rounded = OLD.assign(loss=OLD["loss"].round())
-    written(rounded, place / "old.csv")
-    assert evenhand(*certify_args(place)).code == 0
-    # atoms of rounded outcomes cost a few per cent of alpha at most, as PITs of an audit are spread
-    X = OLD[["mu", "sigma"]]
-    exact = randomize(SUBJECTS["mean_std"], X, OLD["loss"], max_group_error=0.4, random_state=0)
-    assert proof_in(place)["alpha"] == pytest.approx(exact.alpha, rel=0.1)
-
-
-@pytest.mark.usefixtures("no_audit")
 def test_a_certificate_is_replaced_and_other_files_are_not(place: Path, evenhand: Command) -> None:
     assert evenhand(*certify_args(place, "--link", "laplace")).code == 0
     (place / "proof" / "report.html").write_text("of an older certificate")

@@ -65,20 +65,6 @@ def test_maps_are_estimated_checked_and_applied(
     assert isinstance(load(maps, ColumnSubject("mu", "sigma")), RecalibratedRegressor)
 
 
-def test_columns_define_groups_and_the_check_is_printed_as_json(
-    evenhand: Command, tables: tuple[Path, Path], tmp_path: Path
-) -> None:
-    options = ("--target", "loss", "--by", "sex", "--out", str(tmp_path / "maps"), "--json")
-    done = evenhand("recalibrate", str(tables[0]), *FORECAST, *options)
-    assert done.code == 0, done.err
-    found = json.loads(done.out)
-    assert found["schema"] == "evenhand.recalibration/1"
-    groups = {row["group"]: row for row in found["check"]}
-    assert list(groups) == ["everyone", "sex = 1", "sex = 2"]
-    assert groups["sex = 2"]["verdict"] == "helps"
-    assert groups["sex = 2"]["low"] > 0
-
-
 def test_wrong_options_are_refused_in_one_line(
     evenhand: Command, tables: tuple[Path, Path], tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
-from evenhand import RandomizedRegressor, Service, save
+from evenhand import RandomizedRegressor, Service
 from evenhand._validate import Floats, InputError
 from evenhand.draws import KeyedDraws
 from evenhand.service import (
@@ -79,15 +79,6 @@ def test_a_forecast_of_each_kind_is_equal_to_all_digits(name: str, log: Decision
     assert replay.is_equal
     assert replay.is_identical
     assert replay.differences == ()
-
-
-def test_a_model_folder_is_equal_to_the_model_that_was_saved(
-    log: DecisionLog, tmp_path: Path
-) -> None:
-    served = service(log).forecast("ada", ROW)
-    save(example("normal").model, tmp_path / "model")
-    given = {"draws": draws(), "row": ROW, "person": "ada"}
-    assert replay_forecast(log, served.id, tmp_path / "model", **given).is_equal
 
 
 def test_an_action_is_compared_by_a_service_with_the_rule(log: DecisionLog) -> None:

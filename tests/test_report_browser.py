@@ -247,9 +247,6 @@ def test_page_reads_without_javascript(opened):
     assert page.locator("#calibration details table").first.is_visible()
 
 
-"""Least size in pixels of a text in a chart, as it is shown."""
-
-
 def test_script_that_is_not_of_the_page_does_not_run(chromium, reports, tmp_path):
     text = (reports / "full_randomized.html").read_text(encoding="utf-8")
     (tmp_path / "report.html").write_text(

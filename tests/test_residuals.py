@@ -18,7 +18,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from evenhand import InputError, RandomizedRegressor, RecalibratedRegressor, load, randomize, save
+from evenhand import InputError, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Normal, Quantiles, Recalibrated
 from evenhand.forecasters import SpreadTrees
@@ -188,23 +188,6 @@ def test_forged_trees_are_refused(tmp_path: Path) -> None:
         save(model, tmp_path / name)
         with pytest.raises(InputError, match="an inner model is refused"):
             load(tmp_path / name)
-
-
-def test_selections_take_a_spread() -> None:
-    X, y, inside = noisy_region(1500, "threshold", 6)
-    ratios = {}
-    for spread in ("learned", "constant"):
-        chosen = randomize(
-            LinearRegression(), X, y, spread=spread, max_group_error=0.4, random_state=0
-        )
-        low, high = chosen.model.base_forecast(X).interval(0.8)
-        ratios[spread] = (high - low)[inside].mean() / (high - low)[~inside].mean()
-        assert chosen.model.spread == spread
-    # a perfect model of the spread has a ratio of 3
-    assert ratios["learned"] > 2
-    assert ratios["constant"] == pytest.approx(1.0)
-    with pytest.raises(InputError, match="spread='constant' has no effect"):
-        randomize([chosen.model], X, y, spread="constant")
 
 
 # --- tails of estimated distributions: extreme intervals miss as often as stated

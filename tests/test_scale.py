@@ -125,22 +125,6 @@ def awkward(n: int, seed: int) -> pd.DataFrame:
     return table
 
 
-def test_a_piece_without_values_says_nothing_of_their_kind() -> None:
-    numbers = pd.Series(np.arange(50.0))
-    empty = pd.Series([None] * 4, dtype=object)
-    seen = Seen.of(empty) + Seen.of(numbers)
-    assert (seen.kind, seen.has_missing, seen.has_halves) == ("number", True, True)
-    part = Partition.learn(numbers, "x", source="t", seen=seen)
-    assert {name: int(mask.sum()) for name, mask in part.masks(empty).items()} == {
-        "x <= 24.5": 0,
-        "x > 24.5": 0,
-        "x missing": 4,
-    }
-    dates = pd.Series(pd.date_range("2020-01-01", periods=40))
-    part = Partition.learn(dates, "x", source="t", seen=Seen.of(dates) + Seen.of(empty))
-    assert [int(mask.sum()) for mask in part.masks(empty).values()] == [0, 0, 4]
-
-
 def test_outcomes_whose_squares_are_no_numbers_are_refused() -> None:
     table = people(50)
     plan = CountPlan((), (0.8, 0.9), None, (0.0, 1.0))
@@ -611,16 +595,6 @@ def assert_same_rows(found: Any, expected: Any) -> None:
     assert found.certificate.group_error(0.2) == expected.certificate.group_error(0.2)
 
 
-def test_a_folder_of_bad_parts_is_refused_with_the_first_reason(tmp_path: Path) -> None:
-    table = people(100)
-    table.loc[[3, 60], "y"] = np.nan
-    folder = write_parts(table, tmp_path / "in", [50])
-    with pytest.raises(
-        InputError, match=r"no part can be used .2 tried.; .*part-0.parquet: column 'y'"
-    ):
-        audit_parts(GIVEN, folder, "y", skip_bad=True, **QUICK)
-
-
 def test_a_part_that_goes_bad_between_the_passes_is_left_out_or_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -773,14 +747,6 @@ def test_text_in_a_column_of_other_kind_in_other_csv_parts_is_named(
     )
     assert found.n_samples == 400
     assert any(told in str(note) for note in found.notes)
-
-
-def test_a_folder_is_not_named_like_a_file(tmp_path: Path) -> None:
-    folder = write_parts(people(40), tmp_path / "in", [20])
-    with pytest.raises(InputError, match=r"out\.txt must end in"):
-        forecast_parts(GIVEN, folder, tmp_path / "out.txt", **ASKED)
-    assert forecast_parts(GIVEN, folder, tmp_path / "2026.11", **ASKED).n_rows == 40
-    assert (tmp_path / "2026.11").is_dir()
 
 
 # Forecasts.

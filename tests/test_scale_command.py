@@ -192,16 +192,6 @@ def test_an_output_that_is_there_is_refused_and_left_as_it_was(
     assert "not a writable folder" in told
 
 
-@pytest.mark.parametrize("out", ["out", "out.csv"])
-def test_a_bad_part_leaves_nothing_behind(
-    place: Path, evenhand: Command, tmp_path: Path, out: str
-) -> None:
-    folder = damaged(tmp_path / "in")
-    told = evenhand(*randomize_args(place, folder, tmp_path / out)).complaint()
-    assert "part-1.parquet: column 'std' has 1 missing value, the first in row 18" in told
-    assert [path.name for path in tmp_path.iterdir()] == ["in"]
-
-
 @pytest.mark.parametrize("out", ["out", "out.parquet"])
 def test_an_interruption_leaves_nothing_behind(
     place: Path, evenhand: Command, tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch

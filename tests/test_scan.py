@@ -295,8 +295,6 @@ def bad(**change: Any) -> dict[str, Any]:
             bad(X=pd.DataFrame(np.ones((40, 2)), columns=["a", "a"])),
             r"X: column name 'a' appears 2 times",
         ),
-        (bad(min_size=150), r"min_size must be at most the number of rows, 40, got 150"),
-        (bad(residual=np.ones(39)), r"residual must have one value per row \(40\)"),
         (
             bad(sample_weight=np.r_[np.ones(9), np.zeros(31)]),
             r"min_size must be at most the number of rows, 9, got 10",

@@ -27,17 +27,6 @@ def standard_normal(rows: Any) -> tuple[Any, Any]:
     return np.zeros(len(rows)), np.ones(len(rows))
 
 
-def test_scores_of_normal_forecasts_are_their_formulas() -> None:
-    scoringrules = pytest.importorskip("scoringrules")
-    model = RandomizedRegressor(standard_normal, alpha=1.0).fit(X, Y)
-    assert scoring.neg_crps(model, X, Y) == pytest.approx(
-        -scoringrules.crps_normal(Y, 0.0, 1.0).mean(), abs=1e-4
-    )
-    assert scoring.neg_log_score(model, X, Y) == pytest.approx(
-        -scoringrules.logs_normal(Y, 0.0, 1.0).mean(), rel=1e-12
-    )
-
-
 def test_scores_of_randomized_forecasts_are_means_over_the_draw() -> None:
     # around a standard normal the Gaussian link gives normal forecasts: their scores are formulas,
     # and their means over the draw integrals over a normal score

@@ -14,7 +14,6 @@ import pytest
 from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, Ridge
-from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -26,7 +25,6 @@ from evenhand import (
     audit,
     randomize,
 )
-from evenhand._validate import DiscreteOutcomeWarning
 from evenhand.calibration import Grid, calibration_error, cell_log_score
 from evenhand.certificates import Certificate, LinkCertificate, certify_pit, wider_intervals
 from evenhand.draws import nodes
@@ -221,17 +219,6 @@ def test_a_model_is_never_certified_on_rows_that_it_learned_from(
         randomize(Memory(), X, y, max_group_error=0.45, certify_share=0.4, random_state=0)
 
 
-def test_discrete_outcomes_are_warned_about_once() -> None:
-    X, y = data(1000)
-    rounded = np.round(1.3 * y)  # fewer than 20 values
-    inner = RecalibratedRegressor(Ridge())  # which would warn again
-    for subject in (inner, law, PAICRegressor(hidden=(8, 8), max_steps=40, random_state=0)):
-        with pytest.warns(DiscreteOutcomeWarning, match="distinct values in 1000 rows") as caught:
-            found = randomize(subject, X[["a", "b"]], rounded, max_group_error=0.45, random_state=0)
-        assert len([one for one in caught if issubclass(one.category, DiscreteOutcomeWarning)]) == 1
-        assert found.model is not None
-
-
 @pytest.mark.parametrize("by", [None, "sex"])
 def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by: str | None) -> None:
     X, y = data(900)
@@ -361,34 +348,17 @@ def test_the_choice_is_certified_at_the_confidence_asked_for() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"max_group_error": 30}, "give a fraction"),
         ({"max_group_error": 0.5}, "max_group_error .*below 0.5"),
-        ({"certify_share": 1.0}, "certify_share"),
-        ({"link": "probit"}, "link"),
         ({"max_group_error": 0.02}, r"cannot be certified .*60 .*about .* rows"),
-        ({"y": np.ones(3)}, "one outcome per row of X"),
         ({"estimator": []}, "at least one fitted forecaster"),
         ({"by": "sex", "alternative": False}, "by='sex' .*alternative=False"),
-        ({"estimator": ""}, "fit and predict.* str"),
-        ({"estimator": Ridge}, r"class Ridge.* Ridge\(\)"),
         ({"estimator": [PAICRegressor()]}, "unfitted PAICRegressor; fit it"),
         ({"estimator": RandomizedRegressor()}, "unfitted RandomizedRegressor, .*base estimator"),
         ({"estimator": [RandomizedRegressor(), Truth()]}, "randomized .*deterministic"),
         ({"estimator": PAICRegressor(), "by": "sex"}, "by='sex' .*already randomized"),
-        ({"max_wider": 10}, "max_wider .*0.1 for intervals 10% wider"),
-        ({"max_price": "much"}, "max_price .*above 0.*'much'"),
         ({"max_wider": 0.1, "max_price": 1}, "max_wider=0.1 and max_price=1 .*give one of"),
         ({"estimator": PAICRegressor(), "max_wider": 0.1}, "max_wider=0.1 .*max_group_error"),
         ({"estimator": law, "sample_weight": np.ones(200)}, "sample_weight .*not fitted here"),
-        ({"sample_weight": np.ones(3)}, "sample_weight"),
-        (
-            {
-                "estimator": KNeighborsRegressor(),
-                "X": np.ones((200, 1)),
-                "sample_weight": np.ones(200),
-            },
-            "sample_weight is not supported by KNeighborsRegressor.fit",
-        ),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments: dict[str, Any], message: str) -> None:

@@ -25,12 +25,12 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import Forecast, InputError, RandomizedRegressor, Service, save
 from evenhand.decisions import BayesDecision, StepLoss
-from evenhand.distributions import Normal, from_records
+from evenhand.distributions import from_records
 from evenhand.draws import KeyedDraws
 from evenhand.service import Served, open_log, verify
 from evenhand.service.features import RowReader, UnseenFeatures
 from evenhand.tables import Schema, UnseenValues
-from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted
+from forecaster_examples import linear_task, small_boosted
 from log_writers import wait_for
 
 KEY = b"a key of these tests, not secret"
@@ -472,74 +472,6 @@ def test_an_error_in_one_row_loses_nothing_that_was_logged(
     assert [one.id for one in served][:4] == logged
     assert [one.is_repeated for one in served] == [True] * 4 + [False] * 6
     assert verify(service.log).n_entries == 11
-
-
-SERVED = (
-    "PAICRegressor",
-    "RandomizedRegressor(Ridge)",
-    "RandomizedRegressor(BayesianRidge, recalibrate)",
-    "BoostedDistributionRegressor",
-    "CountRegressor(PoissonRegressor)",
-    "ClassifierForecaster(LogisticRegression)",
-    "RandomizedRegressor(LogisticRegression), scores",
-    "RandomizedRegressor(HurdleRegressor)",
-)
-
-
-@pytest.mark.parametrize("name", SERVED)
-def test_every_kind_of_forecaster_can_be_served(name: str, tmp_path: Path) -> None:
-    X, y = linear_task(200)
-    example: Any = (EXAMPLES | DISCRETE)[name]
-    outcomes = y if name in EXAMPLES else example.outcomes(y)
-    fitted = example.make().fit(X, outcomes)
-    service = Service(fitted, DRAWS, open_log(tmp_path / "a.sqlite"))
-    served = service.forecast_many(range(5), X[:5])
-    for person, row in enumerate(X[:5]):
-        again = service.forecast(person, list(row))
-        assert again.is_repeated
-        assert again.id == served[person].id
-    forecast = fitted.forecast(X[:5], DRAWS(range(5)))
-    entries = [entry.values for entry in forecasts(service)]
-    context = next(service.log.entries(kind="context")).values
-    assert context["outcome"] == forecast.outcome_kind
-    assert [one.r for one in served] == (
-        DRAWS(range(5)).tolist() if example.is_randomized else [None] * 5
-    )
-    rebuilt = Forecast(from_records([one["record"] for one in entries]))
-    if entries[0]["link"] is not None:
-        link, alpha = (context[key] for key in ("link", "alpha"))
-        rebuilt = rebuilt.randomized(alpha, link, [one["r"] for one in entries])
-    assert rebuilt.outcome_kind is forecast.outcome_kind
-    at = np.quantile(outcomes, [0.2, 0.6, 0.9])
-    for value in at:
-        np.testing.assert_allclose(rebuilt.cdf(value), forecast.cdf(value), rtol=1e-7)
-        np.testing.assert_allclose(rebuilt.cdf_left(value), forecast.cdf_left(value), rtol=1e-7)
-    if forecast.outcome_kind == "binary":
-        probability = [one.probability for one in served]
-        np.testing.assert_allclose(probability, forecast.event_probability(), rtol=EXACT)
-        assert served[0].quantiles == {}
-    else:
-        median = [one.quantiles["0.5"] for one in served]
-        np.testing.assert_allclose(median, forecast.ppf(0.5), rtol=1e-7)
-        assert served[0].probability is None
-
-
-class Gumbel(Normal):
-    """A family of somebody else: a log could not name it."""
-
-
-def test_a_model_with_a_family_of_its_own_is_refused_in_one_line(
-    service: Service, model: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-
-    def own(self: Any, X: Any, r: Any = None) -> Any:
-        return Forecast(Gumbel(np.zeros(len(X)), 2.0)).randomized(0.1, r=r), np.zeros(len(X))
-
-    monkeypatch.setattr(type(model), "forecast_and_predict", own)
-    with pytest.raises(InputError, match=r"must be a family of the package.*Gumbel") as caught:
-        service.forecast(1, ROW)
-    assert "\n" not in str(caught.value)
-    assert forecasts(service) == []
 
 
 def bank() -> BayesDecision:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -307,19 +306,6 @@ def test_outcomes_that_do_not_fit_are_refused_together(
 # replay.
 
 
-def test_a_replay_of_the_same_is_equal(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
-    id = served["forecast_id"][7]
-    done = replay(evenhand, place, tmp_path, id, *features(place))
-    assert (done.code, done.err) == (0, "")
-    assert done.out.splitlines()[0].startswith(f"Forecast {id} of ")
-    # sums of a batch and of one row may differ in their last digits
-    assert re.search(": equal( up to rounding)?$", done.out.splitlines()[0])
-    assert "differs" not in done.out
-    assert "not checked" not in done.out
-
-
 def test_the_row_is_found_by_its_features(
     place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
 ) -> None:
@@ -359,42 +345,6 @@ def test_what_differs_is_named(
         checks = json.loads(done.out)["checks"]
         assert {one["part"] for one in checks if one["status"] == "differs"} == parts
         assert "secret" not in done.out + done.err
-
-
-def test_without_features_the_rest_is_compared(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
-    done = replay(evenhand, place, tmp_path, served["forecast_id"][7], "--person", "p7")
-    assert done.code == 2
-    assert "the forecast was not computed again: the log has only the hash" in done.err
-    assert done.err.endswith("(--features TABLE)\n")
-    for part in ("model", "key", "context", "person", "draw", "record"):
-        assert f"\n{part:12}equal" in done.out
-    done = replay(evenhand, place, tmp_path, served["forecast_id"][7], "--person", "p8")
-    assert done.code == 1
-
-
-def test_options_of_a_replay_that_have_no_effect_are_refused(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
-    id = served["forecast_id"][7]
-    assert "--id has no effect" in replay(evenhand, place, tmp_path, id, "--id", "x").complaint()
-    model = ("--model", place / "model")
-    done = evenhand("replay", tmp_path / "log.sqlite", id, *model, "--context", CONTEXT)
-    assert "--context has no effect without --key-file" in done.complaint()
-
-
-def test_an_unknown_forecast_is_one_line(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
-    known = served["forecast_id"][0]
-    wrong = known[:-1] + ("0" if known[-1] != "0" else "1")
-    assert f"did you mean '{known}'" in replay(evenhand, place, tmp_path, wrong).complaint()
-    complaint = replay(evenhand, place, tmp_path, "nothing").complaint()
-    assert f"has no forecast 'nothing'; it has {N} forecasts" in complaint
-    (tmp_path / "none").mkdir()
-    replay(evenhand, place, tmp_path / "none", "f0").complaint()
-    assert not (tmp_path / "none" / "log.sqlite").exists()
 
 
 def test_an_anchor_shows_a_log_that_was_written_anew(

@@ -81,8 +81,6 @@ BAD_COLUMNS: list[tuple[dict[str, str], dict[str, float], str]] = [
     ({"survival": "s20"}, {"s20": 1.2}, "column 's20', row 1: a probability must lie between"),
     ({"survival": "s"}, {"s10": 0.99}, "must not rise with time, got 0.99 at 10 after"),
     ({"survival": "2=s2,2=s5"}, {}, "one column for each time, got 's2' and 's5' for 2"),
-    ({"survival": "x=s2"}, {}, "name columns as TIME=COLUMN"),
-    ({"survival": "-1=s2"}, {}, "have times of at least 0"),
     ({"survival": "0=s2"}, {}, "name a column for a time above 0"),
     ({"survival": "z"}, {}, "no columns with this prefix, such as z30"),
     ({"survival": "s", "outcome": "count"}, {}, "--survival is for times, which --outcome count"),
@@ -195,18 +193,6 @@ def test_maps_of_times_are_estimated_and_applied(
     expected = model.forecast(later[used])
     np.testing.assert_allclose(written["survival_5"], 1 - expected.cdf(5.0), rtol=1e-9)
     np.testing.assert_allclose(written["survival_20"], 1 - expected.event_probability(), rtol=1e-9)
-    # an audit reads the written columns, and finds less in the group than before
-    read = ("--survival", "survival_", *TIMES[2:], "--horizon", "20", "--groups", "group")
-    before = evenhand("audit", str(new), *TIMES, *read[6:], "--json")
-    after = evenhand("audit", str(out), *read, "--features", "group", "--json")
-    assert (before.code, after.code) == (0, 0), after.err
-    sizes = [
-        {row["group"]: row["km_error"] for row in json.loads(done.out)["groups"]}["group = b"]
-        for done in (before, after)
-    ]
-    # half the time moves the distribution by about 0.13; 180 people leave an error of about 0.03
-    assert sizes[0] > 0.08
-    assert sizes[1] < 0.06
 
 
 def test_maps_are_for_their_horizon(evenhand: Command, table: Path, tmp_path: Path) -> None:

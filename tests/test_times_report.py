@@ -21,7 +21,7 @@ from evenhand import Audit, Forecast, audit
 from evenhand._format import band, percent, points
 from evenhand._table import Table
 from evenhand.draws import jittered
-from evenhand.figures import plot_groups, plot_survival
+from evenhand.figures import plot_groups
 from evenhand.report import Verdict, audit_brief, audit_html, audit_text, findings_of, status_of
 from evenhand.report.audit import audit_document
 from evenhand.report.document import Section
@@ -227,17 +227,6 @@ def test_figures_draw_kaplan_meier_estimates(kind: str) -> None:
     drawn = np.concatenate([line.get_xdata() for line in axes.lines if line.get_marker() != "None"])
     assert sorted(drawn) == pytest.approx(sorted(found.groups["km_error"]))
     assert "Kaplan-Meier" in axes.get_xlabel()
-
-
-def test_figure_of_rates_draws_predictions_estimates_and_ranges() -> None:
-    rows = audited().survival
-    axes = plot_survival(rows)
-    handles, labels = axes.get_legend_handles_labels()
-    drawn = dict(zip(labels, handles, strict=True))
-    assert drawn["predicted"].get_xdata().tolist() == rows["predicted"].tolist()
-    bars = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in drawn["without assumption"]]
-    assert np.array(bars) == pytest.approx(rows[["least", "most"]].to_numpy())
-    assert drawn["observed"].lines[0].get_xdata().tolist() == rows["observed"].tolist()
 
 
 def test_awkward_names_and_absent_values_leave_a_page_complete() -> None:

@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters.network.inputs import Inputs, MixtureOutputs, robust_scale, skew_scores
 from evenhand.forecasters.network.mixture_mlp import spread_factor
 from evenhand.forecasters.network.neural import NeuralForecaster
 from evenhand.forecasters.network.settings import Settings
@@ -32,7 +31,7 @@ from evenhand.forecasters.network.training import (
     train_best,
 )
 from evenhand.links import Laplace, make_link
-from evenhand.losses import individual_calibration_loss, nll_loss
+from evenhand.losses import individual_calibration_loss
 from forecaster_examples import linear_task
 
 Floats = NDArray[np.float64]
@@ -332,20 +331,6 @@ def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
     assert len({tuple(order.tolist()) for order in (*first, *second)}) == 6
 
 
-def test_step_size_falls_along_a_half_cosine_to_a_tenth() -> None:
-    settings = Settings(0.2, 0.0, batch_size=10, max_steps=4, patience=5, check_every=10)
-    run = Run(Stack(SMALL, 1), squared_loss, settings, torch.arange(10)[None])
-    x, y, weight = (torch.zeros(size) for size in ((10, 3), (10,), (10,)))
-    rates = []
-    for step in range(1, 5):
-        run.step(step, x, y, weight, torch.Generator().manual_seed(0))
-        rates.append(run.optimizer.learning_rate)
-    # halves of the way down at 1/4, 1/2, 3/4 and the end: (1 + cos) / 2 is 0.8536, 0.5, 0.1464, 0
-    np.testing.assert_allclose(
-        rates, [0.02 + 0.18 * share for share in (0.853553, 0.5, 0.146447, 0.0)], atol=1e-6
-    )
-
-
 def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
     settings = Settings(0.2, 0.3, 10, max_steps=4, patience=5, check_every=10, decays_biases=False)
     shape = Shape(3, 1, (8, 8), takes_draw=False, dropout=0.0)
@@ -576,26 +561,12 @@ def test_path_gives_one_model_for_each_alpha_in_order() -> None:
     assert errors[1] < errors[0] < errors[2]
 
 
-def test_path_of_one_alpha_is_a_fit() -> None:
-    X, y = linear_task(100)
-    params: dict[str, Any] = {"hidden": (8, 8), "max_steps": 20, "random_state": 3}
-    (of_path,) = PAICRegressor.path(X, y, [0.2], **params)
-    fitted = PAICRegressor(0.2, **params).fit(X, y)
-    assert all(
-        np.array_equal(of_path.weights_[name], array) for name, array in fitted.weights_.items()
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("max_steps", 0),
-        ("patience", 1.5),
         ("dropout", 1.0),
-        ("hidden", (16,)),
         ("hidden", (16, 2.5)),
-        ("learning_rate", 0.0),
-        ("validation_fraction", 1.0),
         ("device", "tpu"),
         ("alpha", 0.0),
     ],
@@ -628,11 +599,6 @@ def test_global_generators_and_the_number_of_threads_are_left_alone() -> None:
     assert torch.equal(before[0], torch.random.get_rng_state())
 
 
-def test_a_path_needs_an_alpha() -> None:
-    with pytest.raises(InputError, match=r"^alphas .*at least one"):
-        PAICRegressor.path(np.zeros((9, 1)), np.arange(9.0), [])
-
-
 # --- the default network
 
 TINY: dict[str, Any] = {"n_members": 2, "n_components": 2, "hidden": (8,), "random_state": 0}
@@ -640,23 +606,6 @@ GIVEN: dict[str, Any] = TINY | {"dropout": 0.0}
 
 
 # --- length of training
-
-
-@pytest.mark.parametrize(
-    ("n", "batch_size", "n_steps"),
-    [
-        # 200 passes of 4 steps, 1,250 steps in whole passes of 19, and 30 passes of 156
-        (300, 64, 800),
-        (2500, 128, 1235),
-        (40_000, 256, 4680),
-    ],
-)
-def test_training_is_counted_in_passes(n: int, batch_size: int, n_steps: int) -> None:
-    settings = MixtureMLPRegressor()._settings(n, 0.1)
-    assert settings.batch_size == batch_size
-    assert settings.max_steps == n_steps
-    assert MixtureMLPRegressor(max_passes=3)._settings(n, 0.1).max_steps == 3 * (n // batch_size)
-    assert MixtureMLPRegressor(max_steps=7)._settings(n, 0.1).max_steps == 7
 
 
 def test_time_budget_ends_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -696,35 +645,6 @@ def test_weak_regularization_is_chosen_for_outcomes_without_noise() -> None:
 # --- inputs and outcomes
 
 
-def test_scale_of_a_lognormal_variable_is_that_of_its_normal_scores() -> None:
-    score = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
-    offset, unit, g = robust_scale(10 + 2 * np.expm1(0.8 * score) / 0.8, np.ones(20_000))
-    # estimates are shrunk by the factor n / (n + 50)
-    assert (offset, unit, g) == pytest.approx((10.0, 2.0, 0.8), rel=5e-3)
-    recovered = skew_scores((10 + 2 * np.expm1(0.8 * score) / 0.8 - 10) / 2, 0.8)
-    np.testing.assert_allclose(recovered, score, atol=1e-9)
-
-
-def test_bins_need_rows_and_grow_within_their_own_range_only() -> None:
-    encoded = np.random.default_rng(0).normal(size=(1600, 1))
-    assert not Inputs.fit(encoded[:700]).has_bins
-    learned = Inputs.fit(encoded)
-    transformed = learned.transform(encoded)
-    assert transformed.shape == (1600, 1 + 16)
-    # every row is inside at most one bin: the others are at one of their two ends
-    ends = np.isclose(np.abs(transformed[:, 1:]), 1.5)
-    assert ((~ends).sum(axis=1) <= 1).all()
-    restored = Inputs.from_state(learned.to_state(), learned.factor.size)
-    np.testing.assert_array_equal(restored.transform(encoded), transformed)
-
-
-def test_components_are_at_least_as_wide_as_a_rounding_cell() -> None:
-    units = np.round(np.random.default_rng(0).normal(size=500), 1)
-    assert MixtureOutputs.of(units, 0.0).min_std == pytest.approx(0.1 / np.sqrt(12))
-    smooth = np.random.default_rng(0).normal(size=500)
-    assert MixtureOutputs.of(smooth, 0.0).min_std == 0.002
-
-
 # --- spread
 
 
@@ -754,24 +674,8 @@ def test_spread_is_calibrated_where_there_is_little_noise() -> None:
     assert 0.82 < inside.mean() < 0.97
 
 
-def test_networks_chosen_by_few_members_are_trained_from_the_beginning() -> None:
-    # each of four members holds out 900 rows, so that two suffice for 1,500; columns of two values
-    # have no bins, so that only the strength is chosen
-    rng = np.random.default_rng(0)
-    X = rng.integers(2, size=(6000, 3)).astype(float)
-    y = X[:, 0] + rng.normal(size=6000)
-    params: dict[str, Any] = TINY | {"n_members": 4, "max_steps": 20}
-    tried = MixtureMLPRegressor(**params).fit(X, y)
-    dropout, weight_decay = tried.strength_
-    given = MixtureMLPRegressor(**params, dropout=dropout, weight_decay=weight_decay).fit(X, y)
-    for name, array in given.weights_.items():
-        np.testing.assert_allclose(tried.weights_[name], array, rtol=1e-5, atol=1e-6)
-
-
 Y = np.array([0.3, -1.2, 2.5, 0.0])
 R = np.array([0.2, 0.9, 0.5, 0.01])
-PIT = np.array([0.25, 0.4, 1.0, 0.0])
-LOG_DENSITY = np.array([-0.5, -2.0, 1.5, -30.0])
 
 
 def tensor(values: object) -> torch.Tensor:
@@ -779,15 +683,6 @@ def tensor(values: object) -> torch.Tensor:
 
 
 # --- objectives: formulas by hand, gradients by finite differences, known values
-
-
-def test_objective_weighs_the_two_by_alpha() -> None:
-    # 0.75 * |pit - r| - 0.25 * log density
-    by_hand = [0.0375 + 0.125, 0.375 + 0.5, 0.375 - 0.375, 0.0075 + 7.5]
-    loss = individual_calibration_loss(tensor(PIT), tensor(LOG_DENSITY), tensor(R), alpha=0.25)
-    assert loss.tolist() == pytest.approx(by_hand, abs=1e-14)
-    at_one = individual_calibration_loss(tensor(PIT), tensor(LOG_DENSITY), tensor(R), alpha=1.0)
-    assert torch.equal(at_one, nll_loss(tensor(LOG_DENSITY)))
 
 
 # --- theory

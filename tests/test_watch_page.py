@@ -172,20 +172,6 @@ def test_outcomes_missing_and_late_are_counted_with_their_delays() -> None:
     assert [bar.is_off for bar in bars] == [start >= 30 for start in values["delays"]["days"][:-1]]
 
 
-@pytest.mark.parametrize(("n_late", "is_named"), [(4_900, False), (5_100, True)])
-def test_outcomes_that_are_mostly_late_are_a_reason_for_a_longer_horizon(
-    n_late: int, is_named: bool
-) -> None:
-    values = quiet() | {"n_missing": n_late, "n_late": n_late}
-    assert values["n_rows"] == 10_000
-    remedy = (
-        f"{n_late:,} of 10,000 outcomes were recorded after the horizon of 30 days and count as"
-        " missing: begin a new watch with a longer horizon."
-    )
-    assert (remedy in printed(values)) == is_named
-    assert (remedy in shown(values)) == is_named
-
-
 def test_the_page_embeds_its_data() -> None:
     values = quiet()
     data = embedded(watch_html(values))

@@ -1206,7 +1206,7 @@ FAULTS = (
         "the mean of a randomized forecast at its draw",
         "return served, base.mean()",
         "return served, served.mean()",
-        ("test_scale.py",),
+        ("test_randomize_command.py",),
     ),
     Fault(
         "new categories read as missing",
