@@ -77,7 +77,7 @@ def check_id(value: str | int, place: str) -> str:
     return text
 
 
-def check_cluster(cluster: ArrayLike, n_samples: int) -> NDArray[np.intp]:
+def check_person_labels(person: ArrayLike, n_samples: int) -> NDArray[np.intp]:
     """Return one integer per row, from 0, that identifies the person; people may have many rows.
 
     Text labels, and integers mixed with text, follow the rules of `check_id`. Labels of a single
@@ -85,16 +85,16 @@ def check_cluster(cluster: ArrayLike, n_samples: int) -> NDArray[np.intp]:
     """
     import pandas as pd  # slow to import, and rarely needed here
 
-    labels = np.asarray(cluster)
+    labels = np.asarray(person)
     if labels.shape != (n_samples,):
-        raise bad_input("cluster", f"have one label per row ({n_samples})", f"shape {labels.shape}")
+        raise bad_input("person", f"have one label per row ({n_samples})", f"shape {labels.shape}")
     missing = np.asarray(pd.isna(labels))
     if missing.any():
         row = int(np.argmax(missing))
-        raise InputError(f"cluster[{row}] is missing; give each row the label of a person")
+        raise InputError(f"person[{row}] is missing; give each row the label of a person")
     if labels.dtype.kind in "OU":
         labels = np.array(
-            [_label(label, f"cluster[{row}]") for row, label in enumerate(labels.tolist())]
+            [_label(label, f"person[{row}]") for row, label in enumerate(labels.tolist())]
         )
     return np.asarray(np.unique(labels, return_inverse=True)[1], dtype=np.intp)
 

@@ -295,17 +295,17 @@ def check_rows(name: str, values: ArrayLike, n_samples: int) -> Floats:
     return array
 
 
-def check_weights(sample_weight: ArrayLike | None, n_samples: int) -> Floats:
+def check_weights(weights: ArrayLike | None, n_samples: int, name: str = "sample_weight") -> Floats:
     """Return non-negative weights, not all zero, scaled to mean 1; ones if None."""
-    if sample_weight is None:
+    if weights is None:
         return np.ones(n_samples)
-    weights = check_rows("sample_weight", sample_weight, n_samples)
-    if (weights < 0).any():
-        first = int(np.argmax(weights < 0))
-        raise bad_input(f"sample_weight[{first}]", "be at least 0", float(weights[first]))
-    if not weights.any():
-        raise bad_input("sample_weight", "have a positive sum", "zeros only")
-    return np.asarray(weights / weights.mean())
+    checked = check_rows(name, weights, n_samples)
+    if (checked < 0).any():
+        first = int(np.argmax(checked < 0))
+        raise bad_input(f"{name}[{first}]", "be at least 0", float(checked[first]))
+    if not checked.any():
+        raise bad_input(name, "have a positive sum", "zeros only")
+    return np.asarray(checked / checked.mean())
 
 
 def check_indices(values: ArrayLike, n: int, what: str) -> None:

@@ -40,9 +40,9 @@ from evenhand.calibration import (
     share_bound,
     share_interval,
 )
-from evenhand.certificates import ONE_ROW_EACH
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
+from evenhand.report import ONE_ROW_EACH
 from evenhand.tables import check_groups, row_blocks, take_rows
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._ids import check_cluster, check_id, id_text
+from evenhand._ids import check_id, check_person_labels, id_text
 from evenhand._validate import Floats, bad_input, check_count, check_draws
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
@@ -139,7 +139,7 @@ def one_row_each(
     >>> one_row_each(["a", "b", "b", "c"], 4, random_state=0).size
     3
     """
-    person = check_cluster(cluster, n_samples)
+    person = check_person_labels(cluster, n_samples)
     # the first row of each person in a random order is a random row of the person
     shuffled = generator(random_state).permutation(n_samples)
     _, first = np.unique(person[shuffled], return_index=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,8 @@ from evenhand._logarithms import log1mexp
 from evenhand._validate import (
     Floats,
     InputError,
+    Ints,
+    Mask,
     as_floats,
     bad_input,
     check_choice,
@@ -22,6 +24,7 @@ from evenhand._validate import (
     check_fraction,
     check_horizon,
 )
+from evenhand.calibration import Cells, Outcomes, Reading, Rounding, as_outcomes
 from evenhand.distributions import (
     NO_BINARY_RANDOMIZATION,
     Bernoulli,
@@ -44,9 +47,6 @@ from evenhand.distributions import (
 from evenhand.draws import RandomState, as_draws, fresh, generator
 from evenhand.links import Link, make_link
 from evenhand.tables import row_blocks
-
-if TYPE_CHECKING:
-    from evenhand.calibration import CensoredTimes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -436,6 +436,99 @@ class Forecast:
         """CRPS at `y`, a number or one value per person, in units of `y`; shape of the batch."""
         return self.distribution.crps(self._per_person(y))
 
+    def cells(
+        self,
+        outcomes: ArrayLike | Outcomes,
+        *,
+        rounding: Rounding | None = None,
+        ties: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> Cells:
+        """Return the cells of outcomes on the PIT axis, with a position in each (method: 12).
+
+        A continuous outcome is a point, an atom the cell `[F(y-), F(y)]`, and the cell of a rounded
+        outcome reaches over all values that are rounded to it. The cell of a time that is cut off
+        reaches from what is known to 1, and its position is unknown; so does that of a person who
+        reached the horizon, unless the forecast has an atom there, and the reading is "beyond".
+
+        Parameters
+        ----------
+        outcomes : array-like of shape (n,) or Outcomes
+            Outcomes of the same people.
+        rounding : Rounding, optional
+            Rounding cells of all outcomes, as from `rounding`; none by default.
+        ties : array-like of shape (n,), optional
+            Position of each person in the cell, between 0 and 1, uniform and independent of the
+            draws (`KeyedDraws.ties`).
+        random_state : int, generator or None
+            Seed for the positions if there are no `ties`.
+
+        Returns
+        -------
+        Cells
+
+        Examples
+        --------
+        >>> Forecast.from_poisson([2.0, 2.0]).cells([0, 3], ties=[0.5, 0.5]).high.ravel().round(3)
+        array([0.135, 0.857])
+        """
+        known = as_outcomes(outcomes)
+        share = fresh(self.n_samples, generator(random_state)) if ties is None else np.asarray(ties)
+        draws = self.r
+        if draws is not None:
+            draws = draws if draws.ndim == 2 else draws[:, None]
+            draws = np.broadcast_to(draws, (self.n_samples, draws.shape[1]))
+        return cells_of(self.distribution, self, known, rounding or Rounding(), share, draws)
+
+    def base_cells(
+        self,
+        outcomes: ArrayLike | Outcomes,
+        *,
+        rounding: Rounding | None = None,
+        ties: ArrayLike,
+    ) -> Cells | None:
+        """Return the cells of the deterministic forecast inside a link, before the draw.
+
+        The parameters are those of `cells`. None for forecasts without a link, and for those of a
+        hurdle, whose continuous part has the link.
+        """
+        inside = self.inside_link()
+        if inside is None:
+            return None
+        # served PITs are not computed from these: near 1 they would lose digits of the upper tail
+        known, share = as_outcomes(outcomes), np.asarray(ties)
+        found = cells_of(inside.base, self, known, rounding or Rounding(), share)
+        return found.before(inside.link)
+
+    def inside_link(self) -> Randomized | None:
+        """Return the distributions of a link around one base distribution per person, or None."""
+        distribution = self.distribution
+        if self.r is None or not isinstance(distribution, Randomized):
+            return None
+        # a base with several draws per person is not deterministic
+        is_one_each = self.r.ndim == 1 or distribution.base.batch_shape[-1:] in ((), (1,))
+        return distribution if is_one_each else None
+
+    def rounding(self, outcomes: ArrayLike | Outcomes) -> Rounding:
+        """Return the rounding cells of outcomes, which only continuous parts of forecasts need.
+
+        Of times only those of events are rounded. Many people may be cut off on one day, or reach
+        the horizon: that is no rounding, and none of these times stands for all beyond it.
+        """
+        known = as_outcomes(outcomes)
+        if known.are_times:
+            return Rounding(Rounding.of(known.value[known.happened]).step)
+        if self.outcome_kind is OutcomeKind.CONTINUOUS:
+            return Rounding.of(known.value)
+        if self.outcome_kind is OutcomeKind.HURDLE:
+            off = known.value[self.is_off_atom(known.value)]
+            return Rounding.of(off) if off.size else Rounding()
+        return Rounding()
+
+    def is_off_atom(self, y: Floats) -> Mask:
+        """Whether each outcome is not the atom of a hurdle forecast."""
+        return np.asarray(y != self._hurdle("is_off_atom").at)
+
     def pit_interval(
         self,
         y: ArrayLike,
@@ -651,6 +744,69 @@ def _one_per_person(name: str, values: ArrayLike, remedy: str = "") -> Floats:
     return array
 
 
+# --- cells of outcomes on the PIT axis (method: 12)
+
+
+def outcome_ends(
+    forecast: Forecast, outcomes: Outcomes, rounding: Rounding
+) -> tuple[Floats, Floats]:
+    """Return the ends of what is known of outcomes, each of shape (n,).
+
+    The cell of a rounded outcome ends at the atom of a hurdle: the outcome is known not to be the
+    atom. Times that are cut off have no upper end, and neither have outcomes at the horizon, unless
+    the forecast has an atom there (outcomes: 5).
+    """
+    y = outcomes.value
+    low, high = rounding.ends(y)
+    is_hurdle = forecast.outcome_kind is OutcomeKind.HURDLE
+    if is_hurdle and rounding.is_used:
+        hurdle = as_hurdle(forecast.distribution)
+        if hurdle.end == "low":
+            low = np.maximum(low, np.nextafter(hurdle.at, np.inf))
+        else:
+            high = np.minimum(high, np.nextafter(hurdle.at, -np.inf))
+        is_off = forecast.is_off_atom(y)
+        low, high = np.where(is_off, low, y), np.where(is_off, high, y)
+    if not outcomes.are_times:
+        return low, high
+    is_open = outcomes.is_lost if is_hurdle else ~outcomes.happened
+    return np.where(is_open, y, low), np.where(is_open, np.inf, high)
+
+
+def _reading(forecast: Forecast, outcomes: Outcomes) -> Ints | None:
+    """Return the readings of cells; None if all are averaged."""
+    if not outcomes.are_times:
+        return None
+    reading = np.where(outcomes.is_lost, Reading.UNKNOWN, Reading.AVERAGED)
+    if forecast.outcome_kind is OutcomeKind.HURDLE:
+        return reading
+    return np.where(outcomes.has_reached, Reading.BEYOND, reading)
+
+
+def cells_of(
+    distribution: Distribution,
+    forecast: Forecast,
+    outcomes: Outcomes,
+    rounding: Rounding,
+    ties: Floats,
+    draws: Floats | None = None,
+) -> Cells:
+    """Return the cells of outcomes under distributions inside a forecast, or its own."""
+    low, high = outcome_ends(forecast, outcomes, rounding)
+    reading = _reading(forecast, outcomes)
+    if len(distribution.batch_shape) == 2:
+        low, high, ties = low[:, None], high[:, None], ties[:, None]
+    # exactly 1 where nothing is known above
+    upper = np.where(np.isposinf(high), 1.0, distribution.cdf(high))
+    # without atoms and a grid both ends of a cell are the outcome: one evaluation suffices
+    if not distribution.has_atoms and np.array_equal(low, high):
+        return Cells(upper, draws=draws, reading=reading)
+    lower = np.minimum(distribution.cdf_left(low), upper)
+    # rounding errors must not move a PIT out of its cell
+    drawn = np.clip(lower + ties * (upper - lower), lower, upper)
+    return Cells(lower, upper, drawn, draws, reading=reading)
+
+
 # --- values of a person's own forecast, which groups of rows may be defined by
 
 BLOCK = 1024
@@ -742,9 +898,9 @@ OWN_VALUES: dict[str, Callable[[Forecast], Floats]] = {
 # --- checks of forecasts of times that may be cut off (outcomes: 5)
 
 
-def check_forecast_of_times(forecast: Forecast, times: CensoredTimes | None) -> None:
+def check_forecast_of_times(forecast: Forecast, outcomes: Outcomes) -> None:
     """Raise InputError if forecasts are of times without `event`, or not those of the times."""
-    if times is None:
+    if not outcomes.are_times:
         if describes_times(forecast.distribution):
             raise InputError(
                 "event is missing: these are forecasts of times, and a time that is cut off is not"
@@ -754,7 +910,7 @@ def check_forecast_of_times(forecast: Forecast, times: CensoredTimes | None) -> 
         return
     kind = forecast.outcome_kind
     if kind is OutcomeKind.HURDLE:
-        check_atom_at_horizon(forecast, times.horizon)
+        check_atom_at_horizon(forecast, outcomes.horizon)
     elif kind is not OutcomeKind.CONTINUOUS:
         raise InputError(
             f"event is given, but forecasts are of the kind {str(kind)!r} and not of times; leave"

@@ -15,10 +15,7 @@ from evenhand.audits.group_tests import Family
 from evenhand.audits.options import check_about as check_about
 from evenhand.audits.options import check_search as check_search
 from evenhand.audits.outcomes import PIT_DRAWS as PIT_DRAWS
-from evenhand.audits.outcomes import RoundingCells as RoundingCells
 from evenhand.audits.outcomes import event_probability as event_probability
-from evenhand.audits.outcomes import is_off_atom as is_off_atom
-from evenhand.audits.outcomes import spread_step as spread_step
 from evenhand.audits.plain import audit_schema
 from evenhand.audits.provenance import with_people, with_sources
 from evenhand.audits.provenance import with_rows as with_rows

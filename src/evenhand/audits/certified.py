@@ -10,100 +10,72 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand import certificates, search
+from evenhand import search
 from evenhand._format import number_in_full
-from evenhand._validate import Floats, InputError, check_finite
+from evenhand._validate import Floats, InputError, Ints
 from evenhand.audits.forecasts import check_model, check_rows, copies_among, read_subject
 from evenhand.audits.options import SearchOptions
-from evenhand.audits.outcomes import RowPITs
+from evenhand.audits.outcomes import RowCells
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS
-from evenhand.calibration import Cells, CensoredTimes, given_times
+from evenhand.calibration import LEAST_EFFECTIVE, Cells, Outcomes, as_outcomes, thinned_rows
 from evenhand.certificates import (
+    WEIGHTED,
+    Certificate,
+    EventPart,
     Method,
-    PITCertificate,
-    certify_events,
-    certify_hurdle,
-    certify_hurdle_times,
-    certify_pit,
-    certify_times,
+    OffAtom,
+    Thinned,
+    certify_rows,
 )
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
+from evenhand.forecast import Forecast
 from evenhand.report import Note, NoteKind
-from evenhand.tables import check_groups
+from evenhand.tables import check_groups, take_rows
 
 # --- certificates by the kind of outcome
 
 
-def certificate_of(
-    rows: RowPITs, *, method: Method = "local-levels", **options: Any
-) -> PITCertificate:
-    """Certify rows; `options` are those of `certify_pit`.
-
-    Raises
-    ------
-    InputError
-        If the rows cannot support a guarantee.
-    """
-    options["method"] = method
-    if rows.times is not None:
-        return _of_times(rows, rows.times, options)
-    if rows.kind is OutcomeKind.HURDLE:
-        return _hurdle(rows, options)
-    events = None
-    if rows.kind is OutcomeKind.BINARY and rows.events is not None:
-        names = ("confidence", "cluster", "random_state")
-        shared: dict[str, Any] = {name: options.get(name) for name in names}
-        events = certify_events(rows.events.probability, rows.events.happened, **shared)
-    # the other methods bound pathwise errors over draws, of any forecaster; a base of counts only
-    # shows what its intervals prove
-    has_base = method == "local-levels" or rows.kind is OutcomeKind.COUNT
-    base = rows.base if has_base else None
-    return certify_pit(rows.pits, base=base, kind=rows.kind, events=events, **options)
-
-
-def _of_times(rows: RowPITs, times: CensoredTimes, options: dict[str, Any]) -> PITCertificate:
-    """Certify forecasts of times that may be cut off (outcomes: 5)."""
-    has_base = options["method"] == "local-levels"
-    if rows.kind is OutcomeKind.CONTINUOUS:
-        base = rows.base if has_base else None
-        return certify_times(rows.pits, times, base=base, at_horizon=rows.at_horizon, **options)
-    part, events = rows.positive, rows.events
-    if part is None or events is None or part.at != times.horizon:
+def certificate_of(rows: RowCells, **options: Any) -> Certificate:
+    """Certify rows; `options` are those of `certify_pit`."""
+    times, part, events = rows.times, rows.positive, rows.events
+    kind = rows.kind or (OutcomeKind.CONTINUOUS if rows.cells.are_points else OutcomeKind.COUNT)
+    is_hurdle = kind is OutcomeKind.HURDLE
+    if times is not None and is_hurdle and (part is None or part.at != times.horizon):
         atom = "" if part is None else f" with an atom at {number_in_full(part.at)}"
         raise InputError(
             "times that may be cut off are certified under continuous forecasts and under those"
-            f" with an atom at the horizon, and these are of the kind {rows.kind}{atom}; make them"
+            f" with an atom at the horizon, and these are of the kind {kind}{atom}; make them"
             " with Forecast.from_survival(times, survival, horizon)"
         )
-    base = part.base if has_base else None
-    return certify_hurdle_times(
-        rows.pits,
-        part.pits.at_points().without_weights(),
-        events.probability,
-        times,
-        base=None if base is None else base._replace(cells=None),
-        **options,
-    )
-
-
-def _hurdle(rows: RowPITs, options: dict[str, Any]) -> PITCertificate:
-    """Certify forecasts with an atom: the event, and the people whose outcome is not the atom."""
-    part, events = rows.positive, rows.events
-    if part is None or events is None:
+    if is_hurdle and part is None:
         raise InputError(
             "every outcome is the atom, so nothing can be certified about the others; use rows with"
             " other outcomes"
         )
-    base = part.base if options["method"] == "local-levels" else None
-    return certify_hurdle(
-        rows.pits,
-        part.pits.without_weights(),
-        events.happened,
-        events.probability,
-        at=part.at,
-        base=None if base is None else base._replace(cells=None),
+    # the other method bounds pathwise errors over draws, of any forecaster; a base of counts only
+    # shows what its intervals prove
+    has_base = options.get("method", "local-levels") == "local-levels"
+    event = None
+    lost = None if times is None else times.is_lost
+    if events is not None:
+        event = EventPart.of(events.probability, events.happened, lost)
+    elif times is not None and rows.at_horizon is not None and not rows.cells.is_randomized:
+        # without a draw, whether the event happens by the horizon is a 0/1 forecast
+        event = EventPart.of(rows.at_horizon, times.happened, lost)
+    off_atom = None
+    if part is not None:
+        own = part.base if has_base else None
+        off_atom = OffAtom(part.rows, part.cells.without_weights(), own, part.at)
+    return certify_rows(
+        rows.cells,
+        kind=kind,
+        base=rows.base if has_base or kind is OutcomeKind.COUNT else None,
+        off_atom=off_atom,
+        event=event,
+        times=times,
+        at_horizon=None if is_hurdle else rows.at_horizon,
         **options,
     )
 
@@ -114,19 +86,14 @@ def _hurdle(rows: RowPITs, options: dict[str, Any]) -> PITCertificate:
 def certify(
     model: Any,
     X: Any = None,
-    y: ArrayLike | None = None,
+    y: ArrayLike | Outcomes | None = None,
     *,
-    event: ArrayLike | None = None,
-    horizon: float | None = None,
-    entered: Any = None,
     confidence: float = 0.95,
     groups: Any = None,
-    method: certificates.Method = "local-levels",
+    method: Method = "local-levels",
     mass: float | None = None,
-    cluster: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
     random_state: RandomState = None,
-) -> certificates.PITCertificate:
+) -> Certificate:
     """Certify a forecaster, or given forecasts, on rows not used for training or model selection.
 
     Parameters
@@ -137,19 +104,10 @@ def certify(
         certified as forecasters.
     X : DataFrame or array-like of shape (n, n_features), optional
         Input rows of the forecaster, and the table that contains the columns listed in `groups`.
-    y : array-like of shape (n,)
-        Outcomes.
-    event : array-like of shape (n,), optional
-        For times until an event: 1 or True where the event was observed, 0 or False where the time
-        is cut off, so that `y` is when the person was last seen without it.
-    horizon : float, optional
-        For times: up to when outcomes are followed, in units of `y`. The outcome is then the time
-        or the horizon, whichever is first.
-    entered : array-like of shape (n,), optional
-        For times with a horizon: when each person entered, as dates (`y` is then in days) or as
-        numbers in units of `y`. The guarantee uses the people who entered at least a horizon before
-        the end of follow-up, the latest `entered + y`.
-    confidence, method, mass, cluster, sample_weight, random_state
+    y : array-like of shape (n,) or Outcomes
+        Outcomes. `Outcomes` have the event, the horizon, weights and persons as well. Only people
+        are used who entered at least a horizon before the end of follow-up, if it is known.
+    confidence, method, mass, random_state
         As in `certificates.certify_pit`. With the default method, a forecaster or a forecast that
         is a link around a deterministic forecaster has the bounds of `certificates.certify_link`,
         from the PITs of that forecaster; one draw per person then suffices.
@@ -184,24 +142,46 @@ def certify(
     if y is None:
         raise InputError("y is missing: a certificate needs outcomes; pass y=")
     random = generator(random_state)
-    times = given_times(y, event, horizon, entered, sample_weight)
-    outcomes = check_finite("y", y) if times is None else times.time
-    masks = check_groups(groups, outcomes.size, y if X is None else X)
+    outcomes = as_outcomes(y)
+    n = outcomes.n_samples
+    masks = check_groups(groups, n, y if X is None else X)
     audited = check_model(model)
-    rows = check_rows(audited, X, outcomes.size)
-    subject = read_subject(audited, rows, outcomes, random, times=times)
-    if cluster is None and (warning := copies_among(rows, subject)):
+    rows = check_rows(audited, X, n)
+    kept, seed = _kept(outcomes, random)
+    if kept is not None:
+        outcomes, masks = outcomes.take(kept), masks.take(kept)
+        rows = None if rows is None else take_rows(rows, kept)
+        audited = audited[kept] if isinstance(audited, Forecast) else audited
+    subject = read_subject(audited, rows, outcomes, random)
+    if outcomes.person is None and (warning := copies_among(rows, subject)):
         warnings.warn(warning, UserWarning, stacklevel=2)
-    return certificate_of(
+    proof = certificate_of(
         subject,
         confidence=confidence,
         groups=masks,
         method=method,
         mass=mass,
-        cluster=cluster,
-        sample_weight=sample_weight,
+        person=outcomes.person,
         random_state=random,
     )
+    return proof if kept is None else replace(proof, thinned=Thinned(kept.size, n, seed))
+
+
+def _kept(outcomes: Outcomes, random: np.random.Generator) -> tuple[Ints | None, int]:
+    """Return the rows that need no weights, None for all, and the seed of their choice."""
+    weight = outcomes.weight
+    if weight is None or (weight == weight[0]).all():
+        return None, 0
+    if outcomes.largest_weight is None:
+        raise InputError(f"certificates do not accept weights alone: {WEIGHTED}")
+    seed = int(random.integers(2**32))
+    kept = thinned_rows(weight, outcomes.largest_weight, seed)
+    if kept.size < LEAST_EFFECTIVE:
+        raise InputError(
+            f"of {outcomes.n_samples:,} weighted rows {kept.size} are left that need no weights,"
+            f" and at least {LEAST_EFFECTIVE} are needed; use more rows"
+        )
+    return kept, seed
 
 
 # --- searches; one that has too few rows gives a note, not an error
@@ -209,12 +189,12 @@ def certify(
 Notes = tuple[Note, ...]
 
 
-def certify_rows(
-    rows: RowPITs,
+def certify_held(
+    rows: RowCells,
     held: HeldOut,
     confidence: float,
     random: np.random.Generator,
-) -> tuple[PITCertificate | None, Notes]:
+) -> tuple[Certificate | None, Notes]:
     """Certify the rows, or return None and a note with the reason if there is no guarantee."""
     # groups are chosen before seeing the rows, so they can share the level (method: proof)
     try:
@@ -227,7 +207,7 @@ def certify_rows(
 
 
 def learn_groups(
-    pits: Cells,
+    cells: Cells,
     residual: Floats | None,
     held: HeldOut,
     options: SearchOptions,
@@ -239,7 +219,7 @@ def learn_groups(
     notes = [Note(NoteKind.COLUMN_NOT_LEARNED, (name,)) for name in names]
     found: list[search.FoundGroup] = []
     # one search object for all sizes: its model of the PITs is fitted once
-    learner = search.GroupSearch(pits, features, random_state=random)
+    learner = search.GroupSearch(cells, features, random_state=random)
     masses = options.learned_masses if held.searched is not None else ()
     for mass in masses:
         try:
@@ -255,7 +235,7 @@ def learn_groups(
 
 
 def conditional_coverage(
-    pits: Cells, held: HeldOut, options: SearchOptions, *, is_event: bool
+    cells: Cells, held: HeldOut, options: SearchOptions, *, is_event: bool
 ) -> tuple[pd.DataFrame, Notes]:
     """Estimate how far the coverage of intervals, given the features, differs from their level.
 
@@ -266,11 +246,11 @@ def conditional_coverage(
     if features is None or is_event:
         return nothing, ()
     why = "whether an interval covers a time that is cut off may be unknown"
-    if not pits.unknown.any():
+    if not cells.unknown.any():
         try:
             # the order of the rows has a fixed seed, so it does not depend on the searches before
             return search.conditional_miscoverage(
-                pits, features, LEVELS, confidence=options.confidence, random_state=0
+                cells, features, LEVELS, confidence=options.confidence, random_state=0
             ), ()
         except InputError as error:
             why = str(error).partition("; ")[0]

@@ -12,21 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand import certificates, search
+from evenhand import search
 from evenhand._kinds import AS_FORECAST
 from evenhand._validate import Floats, Mask, bad_input
 from evenhand.audits import tables
 from evenhand.audits.group_tests import Family
-from evenhand.audits.outcomes import (
-    OPEN,
-    Block,
-    Events,
-    RoundingCells,
-    forecast_of,
-    is_off_atom,
-    outcome_ends,
-    read_forecast,
-)
+from evenhand.audits.outcomes import Block, Events, forecast_of, read_forecast
 from evenhand.audits.result import Audit
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
@@ -41,12 +32,15 @@ from evenhand.audits.scores import (
 from evenhand.audits.tables import plain_table
 from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.calibration import (
+    OPEN,
     PIT_BINS,
     Cells,
     GroupSums,
     PITCounts,
     PITHistogram,
+    Rounding,
     RowValues,
+    as_outcomes,
     binned_error,
     count_pits,
     coverage_name,
@@ -56,6 +50,7 @@ from evenhand.calibration import (
     holm,
     simultaneous_intervals,
 )
+from evenhand.certificates import Certificate, EventCounts, certify_counts, count_events
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast
@@ -294,7 +289,7 @@ class RowCounts:
     counts: PITCounts
     bars: NDArray[np.int64]
     sums: dict[int, Sums]
-    events: certificates.EventCounts | None = None
+    events: EventCounts | None = None
     positive: PITCounts | None = None
 
     def __add__(self, other: RowCounts) -> RowCounts:
@@ -353,9 +348,9 @@ def count_rows(
     ties = fresh(y.size, random)
     forecast = forecast_of(model, X, random)
     # atoms are those of all rows: atoms of a block would depend on the block
-    ends = outcome_ends(forecast, y, RoundingCells(plan.step, plan.span))
-    is_own = not isinstance(model, Forecast)
-    block = read_forecast(forecast, ends, ties, random, is_own=is_own)
+    rounding = Rounding(plan.step, plan.span)
+    outcomes, is_own = as_outcomes(y), not isinstance(model, Forecast)
+    block = read_forecast(forecast, outcomes, rounding, ties, random, is_own=is_own)
     residual = y - block.mean
     if not np.abs(residual).max() < MOST_RESIDUAL:
         rule = f"lie within {MOST_RESIDUAL:g} of their forecasts"
@@ -368,20 +363,20 @@ def count_rows(
     }
     is_hurdle = forecast.outcome_kind is OutcomeKind.HURDLE
     counts = _counted(block, plan, masks, random, has_base=not is_hurdle)
-    off = np.flatnonzero(is_off_atom(forecast, y)) if is_hurdle else np.empty(0, np.intp)
+    off = np.flatnonzero(forecast.is_off_atom(y)) if is_hurdle else np.empty(0, np.intp)
     positive = None
     if off.size:
-        some = ends[0][off], ends[1][off]
-        part = forecast.positive_part()[off]
-        inner = read_forecast(part, some, ties[off], random, is_own=is_own)
-        positive = _counted(inner._replace(cells=None), plan, {}, random, has_base=True)
+        part, some = forecast.positive_part()[off], outcomes.take(off)
+        inner = read_forecast(part, some, rounding, ties[off], random, is_own=is_own)
+        inner = inner._replace(cells=inner.cells.at_points())
+        positive = _counted(inner, plan, {}, random, has_base=True)
     found = Events.of(forecast, y)
     binary = found if forecast.outcome_kind is OutcomeKind.BINARY else None
     return RowCounts(
         _with_whole(counts) if forecast.has_atoms else counts,
         _bars(block),
         {part_number: _sums(_pits(block, plan), residual - plan.centre, masks, binary)},
-        None if found is None else certificates.count_events(found.probability, found.happened),
+        None if found is None else count_events(found.probability, found.happened),
         positive,
     )
 
@@ -409,8 +404,7 @@ def _pits(block: Block, plan: CountPlan) -> Cells:
     # cells of rounded outcomes are replaced by their drawn positions: in a block no outcome may
     # have a cell, and counts of blocks with and without cells cannot be added
     has_cells = plan.step is None and plan.span == OPEN
-    ends = block.cells if has_cells and block.cells is not None else (block.pit, block.pit)
-    return Cells(*ends, block.pit, block.r)
+    return block.cells if has_cells else block.cells.at_points()
 
 
 def _with_whole(counts: PITCounts) -> PITCounts:
@@ -421,13 +415,13 @@ def _with_whole(counts: PITCounts) -> PITCounts:
     return replace(counts, inside_whole=counts.inside, groups=groups)
 
 
-def _sums(pits: Cells, excess: Floats, masks: Mapping[str, Mask], binary: Events | None) -> Sums:
+def _sums(cells: Cells, excess: Floats, masks: Mapping[str, Mask], binary: Events | None) -> Sums:
     """Return sums over everyone and the groups.
 
     `excess` are residuals minus their centre, `binary` the events if outcomes are 0 or 1.
     """
     # centred at the bias of the sample: the variance is not a difference of two large sums
-    columns = [tables.mean_pits(pits), excess, excess**2, excess**3]
+    columns = [tables.mean_pits(cells), excess, excess**2, excess**3]
     if binary is not None:
         columns += list(event_values((binary.happened, binary.probability)))
     values = np.column_stack(columns)
@@ -436,7 +430,7 @@ def _sums(pits: Cells, excess: Floats, masks: Mapping[str, Mask], binary: Events
 
 
 def _bars(block: Block) -> NDArray[np.int64]:
-    in_bars = draws_in_bins(block.pit, BARS)
+    in_bars = draws_in_bins(block.cells.drawn, BARS)
     return np.stack((in_bars.sum(axis=0), (in_bars**2).sum(axis=0)))
 
 
@@ -448,7 +442,7 @@ def _base_of(block: Block, plan: CountPlan) -> Floats | None:
     if block.base is None or block.base.link != plan.link:
         got = "another forecaster" if block.base is None else repr(block.base.link)
         raise bad_input("the forecaster", f"be a link {plan.link!r} in all parts", got)
-    return block.base.pit
+    return block.base.drawn[:, 0]
 
 
 def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: float) -> Audit:
@@ -512,28 +506,20 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
 
 
 def _proof(
-    rows: RowCounts,
-    sampled: certificates.PITCertificate,
-    confidence: float,
-    link: Link | None,
-) -> certificates.PITCertificate:
+    rows: RowCounts, sampled: Certificate, confidence: float, link: Link | None
+) -> Certificate:
     """Certify all rows from their counts, as a certificate of a sample of the rows."""
-    counts, events = rows.counts, rows.events
-    options: dict[str, Any] = {
-        "is_randomized": counts.gap is not None,
-        "confidence": confidence,
-        "link": link,
-    }
-    if isinstance(sampled, certificates.HurdleCertificate):
-        assert events is not None
-        assert rows.positive is not None
-        return certificates.certify_hurdle_counts(
-            counts, rows.positive, events, at=sampled.at, **options
-        )
-    bounds = None
-    if events is not None:
-        bounds = certificates.certify_event_counts(events, confidence=confidence)
-    return certificates.certify_counts(counts, kind=sampled.kind, events=bounds, **options)
+    is_hurdle = sampled.kind is OutcomeKind.HURDLE
+    return certify_counts(
+        rows.counts,
+        is_randomized=rows.counts.gap is not None,
+        link=link,
+        kind=sampled.kind,
+        off_atom=rows.positive if is_hurdle else None,
+        events=rows.events,
+        at=sampled.at or 0.0,
+        confidence=confidence,
+    )
 
 
 def _notes(n: int, found: Audit) -> tuple[Note, ...]:

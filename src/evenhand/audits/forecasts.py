@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -23,36 +23,29 @@ from evenhand._validate import (
 from evenhand.audits.outcomes import (
     PIT_DRAWS,
     Block,
-    Ends,
     Events,
     PositivePart,
-    RoundingCells,
-    RowPITs,
+    RowCells,
     Simulate,
+    base_of,
     event_probability,
     forecast_of,
-    inside_link,
-    is_off_atom,
-    outcome_ends,
     read_forecast,
-    rounding_of,
-    spread_pits,
 )
 from evenhand.audits.scores import forecast_scores
 from evenhand.audits.tables import plain_widths
 from evenhand.calibration import (
     Cells,
-    CensoredTimes,
     Grid,
     KaplanMeier,
-    Reading,
+    Outcomes,
+    Rounding,
     calibration_error,
     cell_error,
 )
-from evenhand.certificates import LinkBase
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh
-from evenhand.forecast import Forecast, check_forecast_of_times, forecast_values
+from evenhand.forecast import Forecast, cells_of, check_forecast_of_times, forecast_values
 from evenhand.report import Measure, Note, NoteKind
 from evenhand.tables import as_table, copies_in_words, row_blocks, take_rows
 
@@ -60,12 +53,9 @@ from evenhand.tables import as_table, copies_in_words, row_blocks, take_rows
 
 
 def simulation(
-    forecast: Forecast,
-    rounding: RoundingCells,
-    origin: float,
-    times: CensoredTimes | None = None,
+    forecast: Forecast, rounding: Rounding, origin: float, times: Outcomes | None = None
 ) -> Simulate:
-    """Return a function that draws outcomes from forecasts, and gives the PITs of these outcomes.
+    """Return a function that draws outcomes from forecasts, and gives the cells of these outcomes.
 
     The outcomes of a randomized forecast are drawn from the deterministic forecast inside its link,
     under which it is calibrated; those of other randomized forecasts from one of their draws,
@@ -77,18 +67,14 @@ def simulation(
     def simulate(random: np.random.Generator) -> Cells:
         inside = calibrated(forecast, random)
         drawn = inside.ppf(fresh(inside.batch_shape, random)).reshape(-1)
-        outcomes = _rounded(forecast, drawn, rounding, origin)
-        seen = None if times is None else cut_off(np.maximum(outcomes, 0.0), times, random)
-        outcomes = outcomes if seen is None else seen.time
-        ends = outcome_ends(forecast, outcomes, rounding, seen)
-        pit, cells = spread_pits(forecast.distribution, ends, fresh(outcomes.size, random))
-        lost = None if seen is None else seen.is_lost * Reading.UNKNOWN
-        return Cells(*(cells or (pit, pit)), pit, reading=lost)
+        values = _rounded(forecast, drawn, rounding, origin)
+        seen = values if times is None else cut_off(np.maximum(values, 0.0), times, random)
+        return forecast.cells(seen, rounding=rounding, random_state=random)
 
     return simulate
 
 
-def cut_off(latent: Floats, times: CensoredTimes, random: np.random.Generator) -> CensoredTimes:
+def cut_off(latent: Floats, times: Outcomes, random: np.random.Generator) -> Outcomes:
     """Return new times of the same people, cut off as they were.
 
     A person who was lost is cut off at the same time. When the others would have been cut off is
@@ -99,25 +85,25 @@ def cut_off(latent: Floats, times: CensoredTimes, random: np.random.Generator) -
     ----------
     latent : ndarray of shape (n,)
         New times until the event, at least 0.
-    times : CensoredTimes
+    times : Outcomes
         The times that were seen.
     """
     lost = times.is_lost
-    estimate = KaplanMeier.of(times.time, lost)
-    before = estimate.at(times.time)
+    estimate = KaplanMeier.of(times.value, lost)
+    before = estimate.at(times.value)
     levels = before + (1 - before) * fresh(lost.size, random)
     # beyond the last of these times nobody is cut off
     drawn = np.append(estimate.values, np.inf)[np.searchsorted(estimate.cdf, levels)]
-    cut = np.where(lost, times.time, drawn)
+    cut = np.where(lost, times.value, drawn)
     happened = latent <= cut
     if times.horizon is not None:
         happened &= latent < times.horizon
         cut = np.minimum(cut, times.horizon)
     seen = np.where(happened, latent, np.minimum(latent, cut))
-    return CensoredTimes(seen, happened, times.horizon, times.entered, seen, happened)
+    return times.completed(seen, happened)
 
 
-def _rounded(forecast: Forecast, values: Floats, rounding: RoundingCells, origin: float) -> Floats:
+def _rounded(forecast: Forecast, values: Floats, rounding: Rounding, origin: float) -> Floats:
     if not rounding.is_used:
         return values
     rounded = rounding.rounded(values, origin)
@@ -131,7 +117,7 @@ def _rounded(forecast: Forecast, values: Floats, rounding: RoundingCells, origin
 def calibrated(forecast: Forecast, random: np.random.Generator) -> Distribution:
     """Return distributions of shape (n,) or (n, 1) under which the forecasts are calibrated."""
     distribution = forecast.distribution
-    inside = inside_link(forecast)
+    inside = forecast.inside_link()
     if inside is not None:
         return inside.base
     if isinstance(distribution, Hurdle) and isinstance(distribution.positive, Randomized):
@@ -164,95 +150,78 @@ class Imputation(NamedTuple):
         Completed times of these people; the times of others.
     ties : ndarray of shape (n,)
         Position of each completed time within its own cell, if it is an atom.
-    pit, low, high : ndarray of shape (n,)
-        PITs of all people under the distributions under which the forecasts are calibrated, and the
-        ends of their cells.
+    base : Cells
+        Cells of all people under the distributions under which the forecasts are calibrated.
     """
 
     rows: Mask
     times: Floats
     ties: Floats
-    pit: Floats
-    low: Floats
-    high: Floats
+    base: Cells
 
     @classmethod
     def of(
         cls,
         forecast: Forecast,
-        times: CensoredTimes,
-        ends: Ends,
+        times: Outcomes,
+        rounding: Rounding,
         ties: Floats,
         random: np.random.Generator,
     ) -> Self:
-        """Complete times; `ends` and `ties` are those that PITs are computed from."""
-        rows = np.isposinf(ends[1]) & ~times.happened
+        """Complete times; `ties` are those that positions in cells are computed from."""
         inside = calibrated(forecast, random)
         shape = (-1,) if len(inside.batch_shape) == 1 else (-1, 1)
-        level, cells = spread_pits(inside, ends, ties)
-        low, high = (end.reshape(-1) for end in (cells or (level, level)))
+        base = cells_of(inside, forecast, times, rounding, ties)
+        level = base.drawn[:, 0]
         completed = inside.ppf(level.reshape(shape))
         least, most = (inside.cdf_left(completed).reshape(-1), inside.cdf(completed).reshape(-1))
-        level, width = level.reshape(-1), most - least
-        own = np.divide(level - least, width, out=ties.copy(), where=width > 0)
-        values = np.where(rows, np.maximum(completed.reshape(-1), times.time), times.time)
-        return cls(rows, values, np.clip(own, 0.0, 1.0), level, low, high)
+        own = np.divide(level - least, most - least, out=ties.copy(), where=most > least)
+        rows = base.unknown | base.beyond
+        values = np.where(rows, np.maximum(completed.reshape(-1), times.value), times.value)
+        return cls(rows, values, np.clip(own, 0.0, 1.0), base)
 
-    def take(self, rows: Ints) -> Self:
-        """Return the completed times of some people."""
-        values: tuple[Any, ...] = self
-        return type(self)(*(one[rows] for one in values))
+    def moved(self, forecast: Forecast, cells: Cells, people: Ints, rows: Mask) -> Cells:
+        """Return the cells of people with the positions of some at their completed times.
 
-    def positions(self, forecast: Forecast, pits: Floats, low: Floats, rows: Mask) -> Floats:
-        """Return PITs, shape (n, m), with those of some people at their completed times.
-
-        `low` are the lower ends of what is known of the PITs.
+        `people` are the numbers of the rows of `forecast` and `cells`, of which `rows` are moved.
         """
-        found = pits.copy()
-        if rows.any():
-            at = self.times[rows]
-            moved, _ = spread_pits(forecast[rows].distribution, (at, at), self.ties[rows])
-            found[rows] = np.maximum(moved.reshape(at.size, -1), low[rows])
-        return found
+        if cells.are_points or not rows.any():
+            return cells
+        chosen = people[rows]
+        at = forecast[rows].cells(self.times[chosen], ties=self.ties[chosen])
+        drawn = cells.drawn.copy()
+        drawn[rows] = np.maximum(at.drawn, cells.low[rows])
+        return replace(cells, drawn=drawn)
 
 
-# --- PITs of all rows, read in blocks
+# --- cells of all rows, read in blocks
 
 
 class RowReader:
-    """PITs of all rows of an audit, filled in block by block.
-
-    Arrays of all rows are made with the first block: a list of blocks would double the memory.
+    """Cells of all rows of an audit, read block by block.
 
     Parameters
     ----------
-    outcomes : ndarray of shape (n,)
-        Outcomes of all rows, finite.
+    outcomes : Outcomes
+        Outcomes of all rows.
     ties : ndarray of shape (n,)
-        Position of each person's PITs within their cells, between 0 and 1.
-    times : CensoredTimes or None
-        Which of the outcomes are times that are cut off; None if all are known.
+        Position of each person within the cells, between 0 and 1.
     """
 
-    def __init__(self, outcomes: Floats, ties: Floats, times: CensoredTimes | None = None) -> None:
+    def __init__(self, outcomes: Outcomes, ties: Floats) -> None:
         self.outcomes = outcomes
-        self.times = times
-        self.at_horizon: Floats | None = None
-        self.by_horizon: Floats | None = None
-        self.mean = np.empty(outcomes.size)
-        self.base: LinkBase | None = None
         self.kind = OutcomeKind.CONTINUOUS
-        self.rounding = RoundingCells()
+        self.rounding = Rounding()
         self.grid: Grid | None = None
+        self.blocks: list[Block] = []
         self._ties = ties
-        self._pit = np.empty((outcomes.size, 0))
-        self._r: Floats | None = None
-        self._cells: Ends | None = None
-        self.events: Events | None = None
+        self._events: list[Events] = []
         self._positive: list[Block] = []
-        self._base: Floats | None = None
+        self._off_atom: list[Ints] = []
+        self._time_base: list[Cells] = []
+        self._at_horizon: list[Floats] = []
+        self._by_horizon: list[Floats] = []
         self._at = 0.0
-        self._off_atom = np.zeros(outcomes.size, dtype=np.bool_)
 
     def add(
         self, rows: slice, forecast: Forecast, random: np.random.Generator, *, is_own: bool
@@ -260,119 +229,89 @@ class RowReader:
         """Read the forecasts of a block of rows; the first block begins with row 0."""
         if rows.start == 0:
             self._start(forecast)
-        outcomes, ties = self.outcomes[rows], self._ties[rows]
-        times = None if self.times is None else self.times.take(rows)
-        ends = outcome_ends(forecast, outcomes, self.rounding, times)
-        has_mean = times is None
-        block = read_forecast(forecast, ends, ties, random, is_own=is_own, has_mean=has_mean)
+        outcomes, ties = self.outcomes.take(rows), self._ties[rows]
+        block = read_forecast(forecast, outcomes, self.rounding, ties, random, is_own=is_own)
         guess = None
-        if times is not None:
-            guess = Imputation.of(forecast, times, ends, ties, random)
-            if forecast.is_randomized and block.cells is not None:
-                if self._base is None:
-                    self._base = np.empty((3, self.outcomes.size))
-                self._base[:, rows] = guess.pit, guess.low, guess.high
-                pit = guess.positions(forecast, block.pit, block.cells[0], guess.rows)
-                block = block._replace(pit=pit)
-        self._fill(rows, block)
-        if times is not None and times.horizon is not None:
-            self._fill_horizon(rows, forecast, times.horizon)
-        found = Events.of(forecast, outcomes)
-        if found is not None and self.events is not None:
-            self.events.probability[rows] = found.probability
-            self.events.happened[rows] = found.happened
+        if outcomes.are_times:
+            guess = Imputation.of(forecast, outcomes, self.rounding, ties, random)
+            if forecast.is_randomized and not block.cells.are_points:
+                self._time_base.append(guess.base)
+                everyone = np.arange(len(forecast))
+                cells = guess.moved(forecast, block.cells, everyone, guess.rows)
+                block = block._replace(cells=cells)
+        self.blocks.append(block)
+        if outcomes.horizon is not None:
+            self._read_horizon(forecast, outcomes.horizon)
+        found = Events.of(forecast, outcomes.value)
+        if found is not None:
+            self._events.append(found)
         if self.kind is OutcomeKind.HURDLE:
-            off = np.flatnonzero(is_off_atom(forecast, outcomes))
-            self._off_atom[rows] = is_off_atom(forecast, outcomes)
+            off = np.flatnonzero(forecast.is_off_atom(outcomes.value))
+            self._off_atom.append(off + rows.start)
             if off.size:
                 part = forecast.positive_part()[off]
-                ends = ends[0][off], ends[1][off]
-                block = read_forecast(
-                    part, ends, ties[off], random, is_own=is_own, has_mean=has_mean
-                )
-                if guess is not None and block.cells is not None:
-                    guess = guess.take(off)
-                    is_before = is_off_atom(forecast, guess.times)
-                    some = guess.rows & is_before
-                    pit = guess.positions(part, block.pit, block.cells[0], some)
-                    block = block._replace(pit=pit)
+                some = outcomes.take(off)
+                block = read_forecast(part, some, self.rounding, ties[off], random, is_own=is_own)
+                if guess is not None:
+                    is_before = forecast.is_off_atom(guess.times)
+                    cells = guess.moved(part, block.cells, off, (guess.rows & is_before)[off])
+                    block = block._replace(cells=cells)
                 self._positive.append(block)
-
-    def time_base(self, weights: Floats | None) -> Cells | None:
-        """Return PITs of the base of randomized forecasts of times; None for others."""
-        if self._base is None or self.times is None:
-            return None
-        pit, low, high = (values[:, None] for values in self._base)
-        return Cells(low, high, pit, None, weights, self.times.is_lost * Reading.UNKNOWN)
-
-    def _fill_horizon(self, rows: slice, forecast: Forecast, horizon: float) -> None:
-        if self.by_horizon is None:
-            self.by_horizon = np.empty(self.outcomes.size)
-        served = forecast.cdf_left(horizon)
-        self.by_horizon[rows] = served.reshape(served.shape[0], -1).mean(axis=-1)
-        inside = inside_link(forecast)
-        known = forecast.distribution if inside is None else inside.base
-        if inside is None and forecast.is_randomized:
-            return
-        if self.at_horizon is None:
-            self.at_horizon = np.empty(self.outcomes.size)
-        self.at_horizon[rows] = known.cdf_left(horizon).reshape(-1)
 
     def _start(self, forecast: Forecast) -> None:
         """Read the kind of outcome off the first forecasts, and check all outcomes."""
-        check_forecast_of_times(forecast, self.times)
+        known = self.outcomes
+        check_forecast_of_times(forecast, known)
         self.kind = forecast.outcome_kind
         # many people may be cut off, or reach the horizon, at one time
-        check_outcomes(self.outcomes, kind=str(self.kind) if self.times is None else None)
-        self.rounding = rounding_of(forecast, self.outcomes, self.times)
+        check_outcomes(known.value, kind=None if known.are_times else str(self.kind))
+        self.rounding = forecast.rounding(known)
         # the grid is for scores of rounding cells, which times that are cut off do not have
-        if self.kind is OutcomeKind.CONTINUOUS and self.times is None:
-            self.grid = Grid.of(self.outcomes)
+        if self.kind is OutcomeKind.CONTINUOUS and not known.are_times:
+            self.grid = Grid.of(known.value)
         if self.kind is OutcomeKind.HURDLE:
             self._at = as_hurdle(forecast.distribution).at
-        if self.kind in (OutcomeKind.BINARY, OutcomeKind.HURDLE):
-            self.events = Events(np.empty(self.outcomes.size), np.empty(self.outcomes.size))
 
-    def _fill(self, rows: slice, block: Block) -> None:
-        n = self.outcomes.size
-        if rows.start == 0:  # draws, cells and link are known from the first block
-            shape = (n, block.pit.shape[1])
-            self._pit = np.empty(shape)
-            self._r = None if block.r is None else np.empty((n, block.r.shape[1]))
-            # a block without atoms at the ends has no cells, although others may have them
-            has_cells = block.cells is not None or self.rounding.is_used or self.times is not None
-            self._cells = (np.empty(shape), np.empty(shape)) if has_cells else None
-            if block.base is not None:
-                own = (np.empty(n), np.empty(n)) if has_cells else None
-                self.base = LinkBase(np.empty(n), block.base.link, own)
-        self._pit[rows] = block.pit
-        self.mean[rows] = block.mean
-        if self._r is not None:
-            self._r[rows] = block.r
-        if self._cells is not None:
-            ends = (block.pit, block.pit) if block.cells is None else block.cells
-            self._cells[0][rows], self._cells[1][rows] = ends
-        if self.base is not None and block.base is not None:
-            self.base.pit[rows] = block.base.pit
-            if self.base.cells is not None:
-                low, high = block.base.cells or (block.base.pit, block.base.pit)
-                self.base.cells[0][rows], self.base.cells[1][rows] = low, high
+    def _read_horizon(self, forecast: Forecast, horizon: float) -> None:
+        served = forecast.cdf_left(horizon)
+        self._by_horizon.append(served.reshape(served.shape[0], -1).mean(axis=-1))
+        inside = forecast.inside_link()
+        known = forecast.distribution if inside is None else inside.base
+        if inside is not None or not forecast.is_randomized:
+            self._at_horizon.append(known.cdf_left(horizon).reshape(-1))
 
-    def pits(self, weights: Floats | None) -> Cells:
-        """Return the PITs of all rows."""
-        ends = self._cells or (self._pit, self._pit)
-        lost = None if self.times is None else self.times.is_lost * Reading.UNKNOWN
-        return Cells(*ends, self._pit, self._r, weights, lost)
-
-    def positive(self, weights: Floats | None, keys: Mapping[str, Floats]) -> PositivePart | None:
-        """Return the PITs of the people whose outcome is not the atom of a hurdle, if any."""
-        if not self._positive:
-            return None
-        rows = np.flatnonzero(self._off_atom)
-        part = PositivePart.joined(
-            rows, self._positive, self.outcomes, weights, self._at, self.times
+    def rows(self, weights: Floats | None, keys: Mapping[str, Floats]) -> RowCells:
+        """Return the cells of all rows; `keys` are values of the forecasts that define groups."""
+        events = None
+        if self._events:
+            events = Events(
+                np.concatenate([one.probability for one in self._events]),
+                np.concatenate([one.happened for one in self._events]),
+            )
+        positive = None
+        if self._positive:
+            off = np.concatenate(self._off_atom)
+            positive = PositivePart.joined(
+                off, self._positive, self.outcomes.value, weights, self._at
+            )
+            own = {**positive.keys, "80% width": keys["80% width"][off]}
+            positive = replace(positive, keys=own)
+        return RowCells(
+            Cells.joined([block.cells for block in self.blocks], weights),
+            self.kind,
+            self.outcomes,
+            base_of(self.blocks),
+            events,
+            positive,
+            at_horizon=_joined(self._at_horizon),
+            by_horizon=_joined(self._by_horizon),
+            time_base=Cells.joined(self._time_base, weights) if self._time_base else None,
+            keys=keys,
         )
-        return replace(part, keys={**part.keys, "80% width": keys["80% width"][rows]})
+
+
+def _joined(parts: Sequence[Floats]) -> Floats | None:
+    return np.concatenate(parts) if parts else None
 
 
 # --- PITs and scores
@@ -395,19 +334,19 @@ scores are computed on."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Subject(RowPITs):
-    """PITs of held-out rows, and what an audit stores of their forecasts beside them.
+class Subject(RowCells):
+    """Cells of held-out rows, and what an audit stores of their forecasts beside them.
 
     Parameters
     ----------
-    outcomes : ndarray of shape (n,)
+    outcomes : Outcomes
         The outcomes.
     residual : ndarray of shape (n,)
         Outcome minus the mean of the forecasts, units of y; NaN for times that may be cut off.
     step : float or None
         Grid that outcomes of a continuous forecast lie on, if they are rounded.
-    rounding : RoundingCells
-        Cells of outcomes that have atoms although the forecast is continuous.
+    rounding : Rounding
+        Rounding cells of outcomes that have atoms although the forecast is continuous.
     scored : ndarray of int, shape (k,)
         Numbers of the rows that scores are computed on: all rows, or a random sample of
         `BLOCK_ROWS`.
@@ -421,10 +360,10 @@ class Subject(RowPITs):
         there is none.
     """
 
-    outcomes: Floats
+    outcomes: Outcomes
     residual: Floats
     step: float | None
-    rounding: RoundingCells
+    rounding: Rounding
     scored: NDArray[np.intp]
     scores: dict[Measure, Floats]
     medians: Floats
@@ -434,19 +373,17 @@ class Subject(RowPITs):
 def read_subject(
     model: Any,
     X: Any,
-    outcomes: Floats,
+    outcomes: Outcomes,
     random: np.random.Generator,
     *,
     weights: Floats | None = None,
-    times: CensoredTimes | None = None,
 ) -> Subject:
-    """Forecast each row once, and store PITs and scores.
+    """Forecast each row once, and store cells and scores.
 
-    A forecaster is evaluated with jittered draws; given forecasts keep their own draws. Outcomes
-    must be finite, and `X` must come from `check_rows`. Of `times` that may be cut off, `outcomes`
-    are the times.
+    A forecaster is evaluated with jittered draws; given forecasts keep their own draws. `X` must
+    come from `check_rows`.
     """
-    n = outcomes.size
+    n = outcomes.n_samples
     is_own = not isinstance(model, Forecast)
     # one position in the cell per person, shared by all draws: PITs of the true distribution are
     # uniform because it is independent of the draws (outcomes: 4.3)
@@ -455,7 +392,7 @@ def read_subject(
     # the intervals of mean scores are narrow at this size: more rows would only take time
     if n > BLOCK_ROWS:
         scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
-    read = RowReader(outcomes, ties, times)
+    read = RowReader(outcomes, ties)
     kept: list[_Kept] = []
     for block in row_blocks(n, BLOCK_ROWS):
         forecast = forecast_of(*_block_of(model, X, block), random)
@@ -467,22 +404,14 @@ def read_subject(
             else forecast
         )
         kept.append(_Kept.of(forecast, few, read, block, scored))
-    pits = read.pits(weights)
     merged = _Kept.joined(kept)
+    found = vars(read.rows(weights, merged.keys))
+    if not found["cells"].are_points:
+        found["simulate"] = _simulation(model, X, found["cells"].n_draws, read, random)
+    mean = np.concatenate([block.mean for block in read.blocks])
     return Subject(
-        pits,
-        read.kind,
-        read.base,
-        read.events,
-        read.positive(weights, merged.keys),
-        None if pits.are_points else _simulation(model, X, pits.n_draws, read, random),
-        times,
-        read.at_horizon,
-        read.by_horizon,
-        read.time_base(weights),
-        merged.keys,
-        outcomes=outcomes,
-        residual=outcomes - read.mean,
+        **found,
+        residual=outcomes.value - mean,
         step=None if read.grid is None else read.grid.step,
         rounding=read.rounding,
         scored=scored,
@@ -492,7 +421,7 @@ def read_subject(
     )
 
 
-def _own_names(forecast: Forecast, times: CensoredTimes | None) -> tuple[str, ...]:
+def _own_names(forecast: Forecast, outcomes: Outcomes) -> tuple[str, ...]:
     """Return the values of forecasts that define groups (verdict: 1)."""
     kind = forecast.outcome_kind
     if kind is OutcomeKind.BINARY:
@@ -501,7 +430,7 @@ def _own_names(forecast: Forecast, times: CensoredTimes | None) -> tuple[str, ..
         is_zero = as_hurdle(forecast.distribution).end == "low"
         level = ("chance of zero", "predicted mean") if is_zero else ("event by horizon",)
     else:
-        level = ("predicted mean",) if times is None else ("predicted median",)
+        level = ("predicted median",) if outcomes.are_times else ("predicted mean",)
     return (*level, "80% width")
 
 
@@ -509,7 +438,7 @@ def _simulation(
     model: Any, X: Any, n_draws: int, read: RowReader, random: np.random.Generator
 ) -> Simulate:
     """Return a function that draws outcomes of a sample of the rows, and gives their PITs."""
-    n = read.outcomes.size
+    n = read.outcomes.n_samples
     most = min(n, SIMULATED_ROWS, max(SIMULATED_PITS // n_draws, 1))
     rows = np.arange(n) if most == n else np.sort(random.choice(n, most, replace=False))
     if isinstance(model, Forecast):
@@ -517,9 +446,9 @@ def _simulation(
     else:
         some = forecast_of(model, take_rows(X, rows), random)
     # tests of randomized forecasts complete times, which then are as if nobody was cut off
-    is_cut_off = read.times is not None and not some.is_randomized
-    times = read.times.take(rows) if is_cut_off and read.times is not None else None
-    return simulation(some, read.rounding, float(read.outcomes[0]), times)
+    is_cut_off = read.outcomes.are_times and not some.is_randomized
+    times = read.outcomes.take(rows) if is_cut_off else None
+    return simulation(some, read.rounding, float(read.outcomes.value[0]), times)
 
 
 def check_model(model: Any) -> Any:
@@ -558,9 +487,9 @@ def copies_among(X: Any, subject: Subject) -> str | None:
     """Return a warning if scored rows are copies, by their columns and deterministic forecasts."""
     is_table = hasattr(X, "columns") or np.ndim(X) == 2
     table = as_table(take_rows(X, subject.scored)) if is_table else pd.DataFrame()
-    if not subject.pits.is_randomized:
+    if not subject.cells.is_randomized:
         table = table.assign(**{"": subject.medians})
-    return copies_in_words(table, subject.outcomes[subject.scored])
+    return copies_in_words(table, subject.outcomes.value[subject.scored])
 
 
 @dataclass(frozen=True)
@@ -596,15 +525,14 @@ class _Kept:
             forecast_scores(
                 wide,
                 some,
-                outcomes[inside],
+                outcomes.take(inside),
                 read.grid,
-                None if read.times is None else read.times.take(inside),
             ),
             np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
             _plain(some),
             {
                 str(name): values.to_numpy()
-                for name, values in forecast_values(few, _own_names(few, read.times)).items()
+                for name, values in forecast_values(few, _own_names(few, outcomes)).items()
             },
         )
 
@@ -623,7 +551,7 @@ def _plain(forecast: Forecast) -> Floats:
     """Return the widths of intervals without a draw; NaN without a deterministic base."""
     if not forecast.is_randomized:
         return plain_widths(forecast.distribution, len(forecast))
-    link = inside_link(forecast)
+    link = forecast.inside_link()
     return plain_widths(None if link is None else link.base, len(forecast))
 
 
@@ -660,34 +588,34 @@ def grid_findings(subject: Subject) -> tuple[float | None, tuple[Note, ...]]:
     subject : Subject
         Forecasts of the audited rows.
     """
-    pits, rounding = subject.pits, subject.rounding
+    cells, rounding = subject.cells, subject.rounding
     # cells of times that are cut off are no rounding, and atoms at a horizon or at the end of
     # follow-up neither
     if subject.kind is not OutcomeKind.CONTINUOUS or subject.times is not None:
         return None, ()
-    value, atom = largest_atom(subject.outcomes)
-    if atom <= MILD_ATOM or atom * subject.outcomes.size < 1.5:
+    value, atom = largest_atom(subject.outcomes.value)
+    if atom <= MILD_ATOM or atom * subject.outcomes.n_samples < 1.5:
         return None, ()
     notes: tuple[Note, ...] = ()
-    if np.isin(subject.outcomes, (0.0, 1.0)).all():
+    if np.isin(subject.outcomes.value, (0.0, 1.0)).all():
         notes = (Note(NoteKind.EVENT_AS_CONTINUOUS),)
-    if pits.are_points:
+    if cells.are_points:
         return None, (*notes, Note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
-    least, average_error = cell_error(pits), calibration_error(pits)
+    least, average_error = cell_error(cells), calibration_error(cells)
     share = max((average_error - least) / average_error, 0.0) if average_error > 0 else 0.0
     step = np.nan if rounding.step is None else rounding.step
     note = Note(NoteKind.ROUNDING_CELLS, numbers=(value, atom, step, share))
     return share, (*notes, note)
 
 
-def time_notes(times: CensoredTimes | None) -> tuple[Note, ...]:
+def time_notes(outcomes: Outcomes) -> tuple[Note, ...]:
     """Return a note on the times that are cut off, and on what their analysis assumes."""
-    if times is None:
+    if not outcomes.are_times:
         return ()
-    if times.happened.all():
+    if outcomes.happened.all():
         return (Note(NoteKind.NO_TIME_CUT_OFF),)
-    n_lost = int(times.is_lost.sum())
-    return (Note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, times.n_samples)),) if n_lost else ()
+    n_lost = int(outcomes.is_lost.sum())
+    return (Note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, outcomes.n_samples)),) if n_lost else ()
 
 
 def excluded_outcomes(subject: Subject) -> tuple[Note, ...]:

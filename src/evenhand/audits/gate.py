@@ -22,7 +22,7 @@ from evenhand._validate import (
     short,
 )
 from evenhand.audits.result import Audit
-from evenhand.certificates import PITCertificate
+from evenhand.certificates import Certificate
 from evenhand.distributions import OutcomeKind
 from evenhand.report import JudgedCondition, Note, NoteKind, Verdict, notes_of
 
@@ -198,7 +198,7 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
     return proof.coverage(level[0], mass)[0] if level else proof.group_error(mass)
 
 
-def _of_events(audit: Audit, proof: PITCertificate, below: Sequence[float], mass: float) -> float:
+def _of_events(audit: Audit, proof: Certificate, below: Sequence[float], mass: float) -> float:
     if proof.events is None:
         kind = "unknown" if audit.outcome_kind is None else str(audit.outcome_kind)
         raise InputError(
@@ -211,7 +211,7 @@ def _of_events(audit: Audit, proof: PITCertificate, below: Sequence[float], mass
     return max(-low, high)
 
 
-def _refuse_unprovable(proof: PITCertificate, level: Sequence[float], mass: float) -> None:
+def _refuse_unprovable(proof: Certificate, level: Sequence[float], mass: float) -> None:
     """Refuse a bound that even the true distribution would not have with one forecast per person.
 
     A gate would not depend on the model.

@@ -370,7 +370,7 @@ class TestedGroups:
 
 
 def tested_groups(
-    pits: Cells,
+    cells: Cells,
     residual: Floats | None,
     events: Events | None,
     keys: Mapping[str, Floats],
@@ -388,7 +388,7 @@ def tested_groups(
 
     Parameters
     ----------
-    pits, residual, events
+    cells, residual, events
         PITs, outcomes minus means of the forecasts, and 0/1 outcomes with their probabilities.
     keys : dict of str to ndarray of shape (n,)
         Values of the forecasts that define groups.
@@ -400,10 +400,10 @@ def tested_groups(
         Error probability of the family.
     """
     whole = 1 - options.confidence
-    rows = search.ScanRows.of(pits, residual, random, events)
+    rows = search.ScanRows.of(cells, residual, random, events)
     scanned, leaks, notes = _scans(rows, held, options)
     keys = own_keys(keys)
-    own = own_groups(keys, pits.weights)
+    own = own_groups(keys, cells.weights)
     named = rows.sums(held.groups)
     n_groups = _n_groups(scanned, leaks, held.groups)
     present = {"by_forecast": bool(own), "groups": n_groups > 0, "learned": n_learned > 0}
@@ -411,7 +411,7 @@ def tested_groups(
     # own groups of the same rows by two values are one hypothesis
     masks = {group.mask.tobytes() for group in own}
     of_own = rows.sums(as_groups(own))
-    all_rows = Groups([(Group.given(EVERYONE), np.ones(pits.n_samples, dtype=np.bool_))])
+    all_rows = Groups([(Group.given(EVERYONE), np.ones(cells.n_samples, dtype=np.bool_))])
     pooled = rows.sums(all_rows)
     given = _given(rows, events, keys, of_own, own, pooled, shares["everyone"])
     family = Family(
@@ -422,7 +422,7 @@ def tested_groups(
         len(given.tests),
         shares,
         options.min_size,
-        float(pooled.n_effective[0]) / pits.n_samples,
+        float(pooled.n_effective[0]) / cells.n_samples,
         _asymptotic(named, held.groups),
     )
     everyone = _everyone(rows, all_rows, pooled, given, shares["everyone"])

@@ -25,7 +25,6 @@ class SearchOptions:
     confidence: float
     n_simulations: int
     tolerance: float | None
-    largest_weight: float | None
 
 
 def check_search(
@@ -35,16 +34,11 @@ def check_search(
     confidence: float,
     n_simulations: int,
     tolerance: float | None,
-    largest_weight: float | None = None,
 ) -> SearchOptions:
     """Check options before any work, so that a search can later fail only for lack of rows."""
     learned = _shares("learned_masses", learned_masses) if np.size(learned_masses) else []
     if tolerance is not None:
         tolerance = check_fraction("tolerance", tolerance, low_open=False, high_open=False)
-    if largest_weight is not None:
-        largest_weight = float(check_finite("largest_weight", [largest_weight])[0])
-        if largest_weight <= 0:
-            raise bad_input("largest_weight", "be above 0", largest_weight)
     return SearchOptions(
         _shares("masses", masses),
         learned,
@@ -52,7 +46,6 @@ def check_search(
         check_fraction("confidence", confidence),
         check_count("n_simulations", n_simulations, least=2),
         tolerance,
-        largest_weight,
     )
 
 

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from evenhand import certificates
 from evenhand._files import link_target, write_text
 from evenhand._format import finite
 from evenhand._validate import InputError
 from evenhand.audits.group_tests import Family, plain_groups
+from evenhand.certificates import Certificate
 from evenhand.distributions import OutcomeKind
 from evenhand.report import findings_of, status_of
 from evenhand.tables import UnseenValues
@@ -180,16 +180,11 @@ def plain_histogram(bins: pd.DataFrame) -> dict[str, list[float]] | None:
     return {"edges": edges} | {key: bins[key].tolist() for key in ("share", "low", "high")}
 
 
-def plain_certificate(
-    certificate: certificates.PITCertificate, every_group: pd.DataFrame
-) -> dict[str, Any]:
+def plain_certificate(certificate: Certificate, every_group: pd.DataFrame) -> dict[str, Any]:
     """Return a certificate with its bounds for every group."""
-    events = certificate.events
     # in pooled PITs of 0/1 outcomes too high and too low probabilities cancel (verdict: 2)
     is_event = certificate.kind is OutcomeKind.BINARY
-    atom = (
-        {"atom": certificate.at} if isinstance(certificate, certificates.HurdleCertificate) else {}
-    )
+    follow_up = certificate.follow_up
     return {
         "confidence": certificate.confidence,
         "method": certificate.method,
@@ -199,12 +194,12 @@ def plain_certificate(
         "average_error": None if is_event else certificate.average_error(),
         "groups": [] if is_event else plain_records(certificate.named_table()),
         "every_group": plain_records(every_group),
-        "events": None if events is None else plain_records(events.table()),
+        "events": None if certificate.events is None else plain_records(certificate.event_table()),
         "questions": plain_records(certificate.questions),
         "assumptions": list(certificate.assumptions),
         "not_covered": list(certificate.not_covered),
-        **atom,
-        **({} if certificate.follow_up is None else {"follow_up": certificate.follow_up.to_dict()}),
+        **({} if certificate.at is None else {"atom": certificate.at}),
+        **({} if follow_up is None else {"follow_up": asdict(follow_up)}),
     }
 
 

@@ -117,14 +117,14 @@ def provenance_of(
     }
 
 
-def draws_in_words(pits: Cells, *, is_given: bool) -> str:
+def draws_in_words(cells: Cells, *, is_given: bool) -> str:
     """Return the origin of the draws of an audit.
 
     `is_given` is true if the forecasts or PITs were made before the audit.
     """
-    m = pits.n_draws
+    m = cells.n_draws
     each = f"{m} draw{'s' * (m > 1)} per row"
-    if pits.draws is None:
+    if cells.draws is None:
         # several columns of PITs imply draws, although the caller did not pass them
         return f"unknown: {each}" if m > 1 else "none: one forecast per row, without randomization"
     if is_given:

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand import certificates
 from evenhand._files import write_text
 from evenhand._format import Summarized, count, one_line
 from evenhand._validate import InputError, bad_input
@@ -24,7 +23,8 @@ from evenhand.audits.plain import csv_tables, plain_audit, write_tables
 from evenhand.audits.row_record import RowRecord
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.audits.survival import CensoringCounts
-from evenhand.calibration import CensoredTimes, GivenForecast
+from evenhand.calibration import GivenForecast, Outcomes, as_outcomes
+from evenhand.certificates import Certificate
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import OWN_VALUES, Forecast
@@ -355,7 +355,7 @@ class Audit(Summarized):
     scan: pd.DataFrame
     learned: pd.DataFrame
     worst_groups: pd.DataFrame
-    certificate: certificates.PITCertificate | None
+    certificate: Certificate | None
     plain_intervals: pd.DataFrame
     notes: tuple[Note, ...]
     measures: tuple[Measure, ...]
@@ -474,7 +474,10 @@ class Audit(Summarized):
         """
         if self.certificate is None:
             return pd.DataFrame({"mass": []})
-        return self.certificate.table()
+        table = self.certificate.table()
+        if self.certificate.kind is OutcomeKind.BINARY:
+            return table[["mass", "bias_low", "bias_high"]]
+        return table
 
     def to_json(self, path: str | Path | None = None, *, rows: bool = True) -> str:
         """Return the findings as JSON; write them to `path` if given.
@@ -535,12 +538,9 @@ class Audit(Summarized):
         self,
         model: Any,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | Outcomes,
         *,
         groups: Mapping[str, Any] | None = None,
-        sample_weight: ArrayLike | None = None,
-        event: ArrayLike | None = None,
-        horizon: float | None = None,
         random_state: RandomState = None,
     ) -> RecalibratedRegressor:
         """Recalibrate a fitted model for the groups that are a problem.
@@ -567,19 +567,12 @@ class Audit(Summarized):
             The audited model, fitted on other rows. It is not fitted again.
         X : DataFrame or array-like of shape (n, n_features)
             Rows that neither the model nor the audit has seen, with the columns of the groups.
-        y : array-like of shape (n,)
-            Outcomes.
+        y : array-like of shape (n,) or Outcomes
+            Outcomes, of times that may be cut off with their events, and the horizon of the audit.
         groups : dict of str to array of bool, optional
             Masks of these rows for groups that no rule defines: groups that were given to the audit
             as masks, and learned groups without a rule. Without a mask they are not repaired, with
             a warning that names them.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows.
-        event : array-like of shape (n,), optional
-            For times until an event: 1 or True where the event was observed, 0 or False where the
-            time is cut off, as for `audit`.
-        horizon : float, optional
-            For times: up to when outcomes are followed, as for `audit`.
         random_state : int, generator or None
             Seed of the folds of the check.
 
@@ -597,12 +590,12 @@ class Audit(Summarized):
         if isinstance(model, Forecast):
             remedy = "pass the model, or a function from X to its forecasts"
             raise bad_input("model", "be a fitted model or a function", "a Forecast", remedy)
+        outcomes = as_outcomes(y)
         by = _rules(self._marked("problem"), dict(groups or {}))
-        unfitted = _unfitted(model, _distinct(by, X, y), random_state)
+        unfitted = _unfitted(model, _distinct(by, X, outcomes.value), random_state)
         with missing_columns_named(model, X):
-            repaired = unfitted.fit(X, y, sample_weight=sample_weight, event=event, horizon=horizon)
-        outcomes = y if event is None else CensoredTimes.of(y, event, horizon).time
-        if self.rows is not None and self.rows.has_outcomes(np.asarray(outcomes, dtype=np.float64)):
+            repaired = unfitted.fit(X, outcomes)
+        if self.rows is not None and self.rows.has_outcomes(outcomes.value):
             warnings.warn(
                 "X and y are the rows of this audit, which chose the groups by them: the check of"
                 " the repair overestimates its gains; pass other rows",

@@ -80,7 +80,7 @@ class RowRecord:
     @classmethod
     def of(
         cls,
-        pits: Cells,
+        cells: Cells,
         outcomes: Floats,
         residual: Floats,
         scores: Mapping[Measure, Floats],
@@ -106,9 +106,9 @@ class RowRecord:
             and np.isfinite(values).all()
         }
         # shares of positions in the cells are stored like those of many draws
-        draws = min(pits.n_draws, MOST_DRAWS) if pits.are_points else MOST_DRAWS
+        draws = min(cells.n_draws, MOST_DRAWS) if cells.are_points else MOST_DRAWS
         known = cls(
-            key, fingerprint, draws, _shares(pits), residual, pits.weights, kept, dict(masks)
+            key, fingerprint, draws, _shares(cells), residual, cells.weights, kept, dict(masks)
         )
         return cls.from_state(known.to_state())
 
@@ -217,12 +217,12 @@ def _storable(probability: Floats) -> Floats:
     return np.clip(np.rint(probability * steps), 1, steps - 1) / steps
 
 
-def _shares(pits: Cells) -> Floats:
+def _shares(cells: Cells) -> Floats:
     """Return the share of each row's PITs at or below each inner edge, shape (n, 39)."""
-    if not pits.are_points:
+    if not cells.are_points:
         edges = np.arange(1, EDGES) / EDGES
-        return ramps_at(edges, pits.low, pits.high) / pits.n_draws
-    cell = np.clip(np.ceil(pits.drawn * EDGES).astype(np.intp) - 1, 0, EDGES - 1)
+        return ramps_at(edges, cells.low, cells.high) / cells.n_draws
+    cell = np.clip(np.ceil(cells.drawn * EDGES).astype(np.intp) - 1, 0, EDGES - 1)
     n, m = cell.shape
     counts = np.bincount((cell + EDGES * np.arange(n)[:, None]).ravel(), minlength=n * EDGES)
     return np.asarray(np.cumsum(counts.reshape(n, EDGES), axis=-1)[:, :-1] / m)

@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._ids import check_cluster
-from evenhand._validate import Floats, InputError, bad_input, check_weights
+from evenhand._validate import Floats, Ints, check_weights
 from evenhand.audits.forecasts import Subject
+from evenhand.calibration import Outcomes
 from evenhand.draws import one_row_each
 from evenhand.report import Note, NoteKind
 from evenhand.search import LEAK_COLUMNS, find_leaks
@@ -93,23 +93,22 @@ class HeldOut:
 
 
 def hold_out(
-    n: int,
+    outcomes: Outcomes,
     X: Any,
     features: Any,
     groups: Any,
-    sample_weight: Any,
-    cluster: Any,
     random: np.random.Generator,
     y: Any,
-    largest_weight: float | None,
 ) -> HeldOut:
     """Select the rows that all parts of the audit use: rows of positive weight, one per person.
 
     Where there is no table, groups must have the index of `y`, if both have one.
     """
+    n = outcomes.n_samples
     searched = _searched(*((X, n, "X") if features is None else (features, n, "features")))
-    weight = check_weights(sample_weight, n)
-    largest = _largest(largest_weight, sample_weight)
+    weight, largest = check_weights(outcomes.weight, n), outcomes.largest_weight
+    if outcomes.weight is not None and largest is not None:
+        largest /= float(outcomes.weight.mean())
     masks = check_groups(
         groups,
         n,
@@ -117,7 +116,7 @@ def hold_out(
         allow_probable=True,
     )
     # rows are chosen before any other draw, so that PITs do not depend on the searches
-    kept, notes = _kept(weight, cluster, random)
+    kept, notes = _kept(weight, outcomes.person, random)
     if kept.size < n:
         left = masks.take(kept)
         notes += [
@@ -129,24 +128,10 @@ def hold_out(
     notes += _readings(masks, searched)
     # equal weights are dropped: the rows are then a plain sample, which can be certified
     weights = weight if (weight != weight[0]).any() else None
-    one_row_each = cluster is not None
+    one_row_each = outcomes.person is not None
     return HeldOut(
         kept, X, searched, weights, masks, one_row_each, tuple(notes), largest_weight=largest
     )
-
-
-def _largest(largest: float | None, sample_weight: Any) -> float | None:
-    """Return the largest weight of a design in the scale of weights of mean 1."""
-    if largest is None:
-        return None
-    if sample_weight is None:
-        raise InputError("largest_weight is that of sampling weights; pass sample_weight= as well")
-    given = np.asarray(sample_weight, dtype=np.float64)
-    if largest < given.max():
-        rule = f"be at least the largest sample_weight ({given.max():g})"
-        remedy = "give the largest weight that the design of the sample allows"
-        raise bad_input("largest_weight", rule, largest, remedy)
-    return largest / float(given.mean())
 
 
 def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:
@@ -156,33 +141,33 @@ def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:
     features = None if held.features is None else take_rows(held.features, rows)
     groups = held.groups.take(rows)
     if subject.times is not None:
-        return replace(held, leaks=_leaks_of_times(subject, groups, features))
-    leaks = find_leaks(subject.outcomes[rows], subject.medians, groups, features)
+        of_times = _leaks_of_times(subject.times.take(rows), subject.medians, groups, features)
+        return replace(held, leaks=of_times)
+    leaks = find_leaks(subject.outcomes.value[rows], subject.medians, groups, features)
     if tuple(groups.probable()):
         # a probability made from the outcome is found as a feature would be
         shares = pd.DataFrame({group.name: share for group, share in groups.probable()})
-        made = find_leaks(subject.outcomes[rows], subject.medians, Groups(), shares)
+        made = find_leaks(subject.outcomes.value[rows], subject.medians, Groups(), shares)
         leaks = pd.concat([leaks, made.assign(kind="group", column=None)] if len(made) else [leaks])
     return replace(held, leaks=leaks.reset_index(drop=True))
 
 
-def _leaks_of_times(subject: Subject, groups: Groups, features: Any) -> pd.DataFrame:
+def _leaks_of_times(
+    times: Outcomes, medians: Floats, groups: Groups, features: Any
+) -> pd.DataFrame:
     """Find what the event, also one after the horizon, or the time of an event may define.
 
     The time of a person who is cut off is not searched for: it may follow from the date of entry,
     which is known before.
     """
-    assert subject.times is not None
-    times = subject.times.take(subject.scored)
     happened = times.happened
     # a column of the event may count those after the horizon, or not
-    events = [happened, *([] if times.horizon is None else [times.observed])]
-    found = [
-        find_leaks(event.astype(np.float64), subject.medians, groups, features) for event in events
-    ]
+    happening = [] if times.horizon is None or times.event is None else [times.event]
+    events = [happened, *happening]
+    found = [find_leaks(event.astype(np.float64), medians, groups, features) for event in events]
     of_events = None if features is None else take_rows(features, np.flatnonzero(happened))
     some = groups.take(np.flatnonzero(happened))
-    found.append(find_leaks(times.followed[happened], subject.medians[happened], some, of_events))
+    found.append(find_leaks(times.y[happened], medians[happened], some, of_events))
     # all columns of an empty table have no type, which concat would have to guess
     tables = [one for one in found if len(one)] or found[:1]
     return pd.concat(tables).drop_duplicates(["kind", "name"]).reset_index(drop=True)
@@ -199,7 +184,7 @@ def _readings(groups: Groups, features: Any) -> list[Note]:
 
 
 def _kept(
-    weight: Floats, cluster: Any, random: np.random.Generator
+    weight: Floats, person: Ints | None, random: np.random.Generator
 ) -> tuple[NDArray[np.intp], list[Note]]:
     """Return the numbers of the rows to audit, and notes on rows left out."""
     kept = np.flatnonzero(weight > 0)
@@ -207,10 +192,10 @@ def _kept(
     notes = []
     if kept.size < weight.size:
         notes.append(Note(NoteKind.ZERO_WEIGHTS, numbers=(weight.size - kept.size,)))
-    if cluster is None:
+    if person is None:
         return kept, notes
     # rows of one person are not exchangeable with rows of others (method: proof)
-    people = kept[one_row_each(check_cluster(cluster, weight.size)[kept], kept.size, random)]
+    people = kept[one_row_each(person[kept], kept.size, random)]
     return people, [*notes, Note(NoteKind.ONE_ROW_EACH, numbers=(people.size, kept.size))]
 
 

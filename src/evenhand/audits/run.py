@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from evenhand import search
 from evenhand._validate import Floats, InputError, Ints, bad_input, check_finite
 from evenhand.audits import tables
-from evenhand.audits.certified import Notes, certify_rows, conditional_coverage, learn_groups
+from evenhand.audits.certified import Notes, certify_held, conditional_coverage, learn_groups
 from evenhand.audits.forecasts import (
     Subject,
     check_model,
@@ -26,7 +26,7 @@ from evenhand.audits.forecasts import (
 )
 from evenhand.audits.group_tests import TestedGroups, off_learned, tested_groups
 from evenhand.audits.options import SearchOptions, check_about, check_search, resolved_tolerance
-from evenhand.audits.outcomes import PositivePart, RowPITs
+from evenhand.audits.outcomes import PositivePart, RowCells
 from evenhand.audits.provenance import check_people, draws_in_words, provenance_of, with_people
 from evenhand.audits.result import Audit
 from evenhand.audits.row_record import MOST_ROWS, RowRecord, group_masks
@@ -54,13 +54,15 @@ from evenhand.audits.survival import (
 from evenhand.audits.tables import membership_table, plain_table, relative_widths
 from evenhand.calibration import (
     LEAST_EFFECTIVE,
+    Outcomes,
     Pit,
     as_cells,
+    as_outcomes,
     censored_error,
-    given_times,
     isotonic_curve,
     pit_histogram,
     probability_scores,
+    thinned_rows,
 )
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
@@ -76,7 +78,7 @@ MOST_SKEWED = 3.0
 
 
 def audit_rows(
-    rows: RowPITs,
+    rows: RowCells,
     residual: Floats | None,
     scores: dict[Measure, Band],
     held: HeldOut,
@@ -85,27 +87,27 @@ def audit_rows(
     target: str | None,
 ) -> Audit:
     """Run the parts of an audit that need only PITs."""
-    pits = rows.tested
+    cells = rows.tested
     # learned and worst groups and guarantees are those of a sample that needs no weights
     thin = _thinned(held, random)
     plain = rows if thin.rows is None else rows.take(thin.rows)
     # all share one random generator, so the order of these calls affects the numbers
     proof, unproven = None, thin.notes
     if thin.held is not None:
-        proof, unproven = certify_rows(plain, thin.held, options.confidence, random)
+        proof, unproven = certify_held(plain, thin.held, options.confidence, random)
         unproven = (*thin.notes, *unproven)
     if rows.is_censored:
         # the mean of times that are cut off is not that of times until the event
         residual = None
     n_learned = 0
     if thin.held is not None and thin.held.searched is not None:
-        n_learned = search.n_learnable(plain.pits.n_samples, options.learned_masses)
+        n_learned = search.n_learnable(plain.cells.n_samples, options.learned_masses)
     part = rows.positive
     # who is lost may or may not have the event by the horizon: times have no such part
     has_part = part is not None and rows.times is None and part.rows.size >= FEW_ROWS
     level = (1 - options.confidence) / (2 if has_part else 1)
     tested = tested_groups(
-        pits,
+        cells,
         residual,
         rows.binary,
         rows.keys,
@@ -141,7 +143,7 @@ def audit_rows(
             plain.tested, options.masses, proof, options.n_simulations, random, simulate
         )
     kept = held.kept if thin.held is None else thin.held.kept
-    miscoverage, unmeasured = conditional_coverage(rows.pits, held, options, is_event=is_event)
+    miscoverage, unmeasured = conditional_coverage(rows.cells, held, options, is_event=is_event)
     is_searched = held.searched is not None and (len(tested.scan) > 0 or len(learned) > 0)
     # the note names them: by default they are all other columns of a table of forecasts
     names = tuple(map(str, held.searched.columns)) if is_searched else ()
@@ -152,9 +154,9 @@ def audit_rows(
     searched = (Note(NoteKind.FEATURES, names),) if is_searched else ()
     return Audit(
         name="",
-        n_samples=pits.n_samples,
-        n_draws=pits.n_draws,
-        is_randomized=pits.is_randomized,
+        n_samples=cells.n_samples,
+        n_draws=cells.n_draws,
+        is_randomized=cells.is_randomized,
         rounding_step=None,
         scores=score_table(scores, units_of(target)),
         measures=tuple(scores),
@@ -190,7 +192,7 @@ def audit_rows(
             *unmeasured,
             *searched,
         ),
-        histogram=pit_histogram(pits).table(),
+        histogram=pit_histogram(cells).table(),
         calibration=_calibration(rows, tested.by_forecast),
         target=target,
         tolerance=resolved_tolerance(
@@ -198,18 +200,18 @@ def audit_rows(
             None if not is_event else float(tested.groups["predicted"].iloc[0]),
         ),
         miscoverage=miscoverage,
-        membership=membership_table(rows.pits, residual, held.groups, options.confidence),
+        membership=membership_table(rows.cells, residual, held.groups, options.confidence),
     )
 
 
 def _reliability(
-    rows: RowPITs, held: HeldOut, tested: TestedGroups, confidence: float
+    rows: RowCells, held: HeldOut, tested: TestedGroups, confidence: float
 ) -> pd.DataFrame:
     if rows.binary is not None:
         return own_reliability(tested)
     if rows.times is not None:
         return survival_reliability(rows, held.groups, confidence)
-    return reliability_table(rows.events, rows.pits.weights, held.groups, confidence)
+    return reliability_table(rows.events, rows.cells.weights, held.groups, confidence)
 
 
 class _Thinned(NamedTuple):
@@ -228,9 +230,7 @@ def _thinned(held: HeldOut, random: np.random.Generator) -> _Thinned:
         return _Thinned(None, None, (Note(NoteKind.NO_THINNING),))
     seed = int(random.integers(2**32))
     n = held.kept.size
-    kept = np.flatnonzero(
-        np.random.default_rng(seed).random(n) < held.weights / held.largest_weight
-    )
+    kept = thinned_rows(held.weights, held.largest_weight, seed)
     if kept.size < LEAST_EFFECTIVE:
         return _Thinned(None, None, (Note(NoteKind.FEW_AFTER_THINNING, numbers=(n, kept.size)),))
     features = None if held.features is None else take_rows(held.features, kept)
@@ -245,7 +245,7 @@ def _thinned(held: HeldOut, random: np.random.Generator) -> _Thinned:
     return _Thinned(kept, some, (Note(NoteKind.THINNED, numbers=(kept.size, n, seed)),))
 
 
-def _own_notes(rows: RowPITs, held: HeldOut) -> Notes:
+def _own_notes(rows: RowCells, held: HeldOut) -> Notes:
     """Return notes on unknown forecasts, and on outcomes that their probabilities exclude."""
     if not rows.keys:
         return (Note(NoteKind.NO_OWN_FORECAST),)
@@ -260,7 +260,7 @@ def _own_notes(rows: RowPITs, held: HeldOut) -> Notes:
     return (Note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers),)
 
 
-def _skewed(rows: RowPITs, residual: Floats | None) -> Notes:
+def _skewed(rows: RowCells, residual: Floats | None) -> Notes:
     """Return a note if intervals of mean residuals are too short; those of 0/1 outcomes hold."""
     if residual is None or rows.binary is not None:
         return ()
@@ -271,7 +271,7 @@ def _skewed(rows: RowPITs, residual: Floats | None) -> Notes:
     return (Note(NoteKind.SKEWED_RESIDUALS, numbers=(skewness,)),) if is_large else ()
 
 
-def _probability_scores(rows: RowPITs, held: HeldOut, confidence: float) -> pd.DataFrame:
+def _probability_scores(rows: RowCells, held: HeldOut, confidence: float) -> pd.DataFrame:
     """Return the usual scores of probabilities, of everyone and of named groups with enough rows.
 
     Groups have at least 150 rows.
@@ -279,7 +279,7 @@ def _probability_scores(rows: RowPITs, held: HeldOut, confidence: float) -> pd.D
     if rows.binary is None:
         return pd.DataFrame()
     happened, probability = rows.binary
-    weights = rows.pits.weights
+    weights = rows.cells.weights
     masks = {EVERYONE: np.ones(happened.size, dtype=np.bool_)}
     masks |= {name: mask for name, mask in held.groups.items() if mask.sum() >= LEAST_EFFECTIVE}
     found = []
@@ -290,7 +290,7 @@ def _probability_scores(rows: RowPITs, held: HeldOut, confidence: float) -> pd.D
     return pd.DataFrame(found)
 
 
-def _calibration(rows: RowPITs, by_forecast: pd.DataFrame) -> pd.DataFrame:
+def _calibration(rows: RowCells, by_forecast: pd.DataFrame) -> pd.DataFrame:
     """Return the calibration curve; of 0/1 outcomes the isotonic curve with its band."""
     if rows.binary is None:
         return calibration_table(rows.tested)
@@ -300,7 +300,7 @@ def _calibration(rows: RowPITs, by_forecast: pd.DataFrame) -> pd.DataFrame:
         ends = [by_forecast[end].to_numpy(dtype=np.float64) for end in ("lowest", "highest")]
         ends += [rate_ends(by_forecast, end) for end in ("low", "high")]
     lowest, highest, low, high = ends
-    weights = rows.pits.weights
+    weights = rows.cells.weights
     return isotonic_curve(probability, happened, lowest, highest, low, high, weights)
 
 
@@ -315,17 +315,17 @@ def _positive_groups(
 
     Everyone comes first, then the groups by the forecast, then named groups.
     """
-    rows, pits = part.rows, part.pits
+    rows, cells = part.rows, part.cells
     some = replace(
         held,
         kept=held.kept[rows],
         X=None,
         features=None,
-        weights=pits.weights,
+        weights=cells.weights,
         groups=held.groups.take(rows),
     )
     found = tested_groups(
-        pits, part.residual, None, part.keys, some, options, random, n_learned=0, level=level
+        cells, part.residual, None, part.keys, some, options, random, n_learned=0, level=level
     )
     everyone, named = found.groups.iloc[:1], found.groups.iloc[1:]
     own = found.by_forecast.assign(possible_leak=False)
@@ -356,21 +356,15 @@ MIN_SIZE = 150
 def audit(
     model: Any,
     X: Any = None,
-    y: ArrayLike | None = None,
+    y: ArrayLike | Outcomes | None = None,
     *,
-    event: ArrayLike | None = None,
-    horizon: float | None = None,
-    entered: Any = None,
     groups: Any = None,
     features: Any = None,
-    sample_weight: ArrayLike | None = None,
-    cluster: ArrayLike | None = None,
     ids: ArrayLike | Sequence[object] | None = None,
     masses: Sequence[float] = MASSES,
     learned_masses: Sequence[float] = LEARNED_MASSES,
     min_size: int = MIN_SIZE,
     tolerance: float | None = None,
-    largest_weight: float | None = None,
     confidence: float = 0.95,
     n_simulations: int = 20,
     random_state: RandomState = None,
@@ -390,18 +384,12 @@ def audit(
         event coded as 0 and 1, or continuous.
     X : DataFrame or array-like of shape (n, n_features), optional
         Input rows of the forecaster, and the table that contains the columns listed in `groups`.
-    y : array-like of shape (n,)
-        Outcomes.
-    event : array-like of shape (n,), optional
-        For times until an event: 1 or True where the event was observed, 0 or False where the time
-        is cut off, so that `y` is when the person was last seen without it.
-    horizon : float, optional
-        For times: up to when outcomes are followed, in units of `y`. The outcome is then the time
-        or the horizon, whichever is first.
-    entered : array-like of shape (n,), optional
-        For times with a horizon: when each person entered, as dates (`y` is then in days) or as
-        numbers in units of `y`. Guarantees use the people who entered at least a horizon before the
-        end of follow-up, the latest `entered + y`.
+    y : array-like of shape (n,) or Outcomes
+        Outcomes. `Outcomes` have the event and the horizon of times that may be cut off, weights
+        and persons as well. Rows of weight 0 are left out. If the other weights differ, tests and
+        intervals are those of weighted means with their empirical variance, which are asymptotic,
+        groups of fewer than 150 effective rows are not tested, and without a largest weight no
+        groups are learned and nothing is certified.
     groups : DataFrame, Series, dict of name to values, or list of column names, optional
         Named groups, known before the outcome. A DataFrame, Series or dict holds masks (booleans:
         one group each), probabilities of membership (floats from 0 to 1, some strictly between: one
@@ -415,13 +403,6 @@ def audit(
         forecaster does not use. X by default. Features must be known before the outcome: a feature
         that seems to be derived from it is reported as a possible leak and excluded from the
         search.
-    sample_weight : array-like of shape (n,), optional
-        Sampling weights of the rows, inverse to the probability that a row was sampled, whatever
-        that depends on. Rows of weight 0 are left out. If the other weights differ, tests and
-        intervals are those of weighted means with their empirical variance, which are asymptotic,
-        and groups of fewer than 150 effective rows are not tested.
-    cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: one row per person, chosen at random, is audited.
     ids : array-like of shape (n,), optional
         Ids of the people: `Audit.members` and `Audit.to_csv` list the members of groups by them.
     masses : sequence of float
@@ -435,10 +416,6 @@ def audit(
         is a problem. By default 0.02, which is 2 points; for 0/1 outcomes, whose errors are
         differences of event rate and probability, at most a fifth of the mean probability of the
         event, or of its absence.
-    largest_weight : float, optional
-        Largest weight that any person could have had by the design of the sample, not the largest
-        one observed. With it, groups are learned and certificates computed from a random part of
-        the rows that needs no weights; without it neither is, if weights differ.
     confidence : float, default 0.95
         Confidence level of the certificate, and of all tests and intervals of groups together.
     n_simulations : int, default 20
@@ -502,27 +479,24 @@ def audit(
     # options are checked before forecasts are made, which may take minutes
     described = check_about(about)
     sizes = masses, learned_masses, min_size
-    options = check_search(*sizes, confidence, n_simulations, tolerance, largest_weight)
+    options = check_search(*sizes, confidence, n_simulations, tolerance)
     random = generator(random_state)
-    times = given_times(y, event, horizon, entered, sample_weight)
-    outcomes = check_finite("y", y) if times is None else times.time
+    outcomes = as_outcomes(y)
     target = name_of(y) if target_name is None else target_name
-    people = check_people(ids, outcomes.size)
+    n = outcomes.n_samples
+    people = check_people(ids, n)
     given, model = model, check_model(model)
-    table = check_rows(model, X, outcomes.size)
-    given_rows = table, features, groups, sample_weight, cluster
-    held = hold_out(outcomes.size, *given_rows, random, y, options.largest_weight)
+    held = hold_out(outcomes, check_rows(model, X, n), features, groups, random, y)
     is_given = isinstance(model, Forecast)
     title = name or ("forecast" if is_given else type(given).__name__)
-    audited = model[held.kept] if is_given and held.kept.size < outcomes.size else model
+    audited = model[held.kept] if is_given and held.kept.size < n else model
     with unreported():  # the audit itself reports unseen values
         subject = read_subject(
             audited,
             held.X,
-            outcomes[held.kept],
+            outcomes.take(held.kept),
             random,
             weights=held.weights,
-            times=None if times is None else times.take(held.kept),
         )
     copies = copies_among(held.features if held.X is None else held.X, subject)
     held = without_leaks(held, subject)
@@ -537,9 +511,9 @@ def audit(
         provenance=provenance_of(
             title,
             type(given).__name__,
-            outcomes,
+            outcomes.value,
             random_state,
-            draws_in_words(subject.pits, is_given=is_given),
+            draws_in_words(subject.cells, is_given=is_given),
         ),
         unseen=_unseen(model, held.X),
     )
@@ -554,8 +528,8 @@ def _of_subject(
     target: str | None,
 ) -> Audit:
     """Audit the forecasts of held-out rows, whose PITs `read_subject` validated."""
-    pits = subject.pits
-    weights = None if pits.weights is None else pits.weights[subject.scored]
+    cells = subject.cells
+    weights = None if cells.weights is None else cells.weights[subject.scored]
     is_of_times = subject.times is not None
     has_whole = not is_of_times and subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
     scores = mean_scores(subject.scores, weights) | coverage_scores(
@@ -564,7 +538,7 @@ def _of_subject(
         is_event=subject.kind is OutcomeKind.BINARY,
     )
     share, notes = grid_findings(subject)
-    notes = (*notes, *time_notes(subject.times), *excluded_outcomes(subject))
+    notes = (*notes, *time_notes(subject.outcomes), *excluded_outcomes(subject))
     held = replace(held, notes=(*held.notes, *notes))
     found = audit_rows(subject, subject.residual, scores, held, options, random, target)
     return replace(
@@ -581,11 +555,13 @@ def _of_subject(
 
 def _record(subject: Subject, held: HeldOut, found: Audit) -> RowRecord | None:
     """Return the values of each row for comparisons with another audit; None for many rows."""
-    if subject.outcomes.size > MOST_ROWS:
+    if subject.outcomes.n_samples > MOST_ROWS:
         return None
     listed = [*found.groups["group"], *found.scan["group"]]
     masks = group_masks(held.judged, held.searched, listed)
-    return RowRecord.of(subject.pits, subject.outcomes, subject.residual, subject.scores, masks)
+    return RowRecord.of(
+        subject.cells, subject.outcomes.value, subject.residual, subject.scores, masks
+    )
 
 
 def _unseen(model: Any, X: Any) -> UnseenValues | None:
@@ -606,13 +582,13 @@ def audit_pit(
     groups: Any = None,
     features: Any = None,
     sample_weight: ArrayLike | None = None,
-    cluster: ArrayLike | None = None,
+    largest_weight: float | None = None,
+    person: ArrayLike | None = None,
     ids: ArrayLike | Sequence[object] | None = None,
     masses: Sequence[float] = MASSES,
     learned_masses: Sequence[float] = LEARNED_MASSES,
     min_size: int = MIN_SIZE,
     tolerance: float | None = None,
-    largest_weight: float | None = None,
     confidence: float = 0.95,
     n_simulations: int = 20,
     random_state: RandomState = None,
@@ -635,9 +611,11 @@ def audit_pit(
         `features` are given.
     residual : array-like of shape (n,), optional
         Outcome minus mean forecast, for the bias of groups in units of the outcome.
-    groups, features, sample_weight, cluster, ids : optional
+    groups, features, ids : optional
         As in `audit`.
-    masses, learned_masses, min_size, tolerance, largest_weight : optional
+    sample_weight, largest_weight, person : optional
+        As `weight`, `largest_weight` and `person` of `Outcomes`.
+    masses, learned_masses, min_size, tolerance : optional
         As in `audit`.
     confidence, n_simulations, random_state, name : optional
         As in `audit`.
@@ -666,30 +644,34 @@ def audit_pit(
     """
     described = check_about(about)
     sizes = masses, learned_masses, min_size
-    options = check_search(*sizes, confidence, n_simulations, tolerance, largest_weight)
+    options = check_search(*sizes, confidence, n_simulations, tolerance)
     random = generator(random_state)
-    pits = as_cells(pit, r, sample_weight, random)
-    n = pits.n_samples
+    cells = as_cells(pit, r, sample_weight, random)
+    n = cells.n_samples
     bias = None if residual is None else check_finite("residual", residual)
     if bias is not None and bias.size != n:
         raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
     people = check_people(ids, n)
-    given = pits.weights if sample_weight is None else sample_weight
-    given_rows = X, features, groups, given, cluster
-    held = hold_out(n, *given_rows, random, residual, options.largest_weight)
+    known = Outcomes(
+        np.zeros(n) if bias is None else bias,
+        weight=cells.weights if sample_weight is None else sample_weight,
+        largest_weight=largest_weight,
+        person=person,
+    )
+    held = hold_out(known, X, features, groups, random, residual)
     # rows of validated PITs need no second validation, and all rows need no copy
-    some = pits if held.kept.size == n else pits.take(held.kept)
-    known = RowPITs.of_pits(some)
+    some = cells if held.kept.size == n else cells.take(held.kept)
+    rows = RowCells.of_pits(some)
     found = audit_rows(
-        known,
+        rows,
         None if bias is None else bias[held.kept],
-        coverage_scores(some, is_event=known.kind is OutcomeKind.BINARY),
+        coverage_scores(some, is_event=rows.kind is OutcomeKind.BINARY),
         held,
         options,
         random,
         name_of(residual) if target_name is None else target_name,
     )
-    words = draws_in_words(pits, is_given=True)
-    provenance = provenance_of(name, None, pits.drawn, random_state, words)
+    words = draws_in_words(cells, is_given=True)
+    provenance = provenance_of(name, None, cells.drawn, random_state, words)
     found = replace(found, name=name, about=described, provenance=provenance)
     return found if people is None else with_people(found, people)

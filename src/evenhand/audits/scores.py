@@ -12,8 +12,8 @@ from evenhand._validate import Floats
 from evenhand.calibration import (
     HISTOGRAM_CONFIDENCE,
     Cells,
-    CensoredTimes,
     Grid,
+    Outcomes,
     covered,
     covered_whole,
     crps,
@@ -63,9 +63,8 @@ def bands_at(
 def forecast_scores(
     wide: Forecast,
     few: Forecast,
-    y: Floats,
+    outcomes: Outcomes,
     grid: Grid | None,
-    times: CensoredTimes | None = None,
 ) -> dict[Measure, Floats]:
     """Compute the scores of each row that need forecasts, in the order of the report.
 
@@ -73,12 +72,10 @@ def forecast_scores(
     ----------
     wide, few : Forecast of k rows
         Forecasts over all draws, and over a few draws for scores whose mean converges quickly.
-    y : ndarray of shape (k,)
-        Outcomes.
+    outcomes : Outcomes of k rows
+        The outcomes.
     grid : Grid or None
         Grid of all outcomes, if they are rounded and the forecasts continuous.
-    times : CensoredTimes, optional
-        Which of the outcomes are times that are cut off.
 
     Notes
     -----
@@ -90,9 +87,10 @@ def forecast_scores(
     of a later time, which makes it proper if being cut off is independent of the time given the
     features (Rindt et al., AISTATS 2022). Its CRPS is not known.
     """
-    if times is not None:
+    y = outcomes.value
+    if outcomes.are_times:
         widths = _widths(few)
-        censored = {Measure("log score"): censored_log_score(wide, y, times)}
+        censored = {Measure("log score"): censored_log_score(wide, outcomes)}
         return censored | {Measure("mean std"): spread(few)} | widths
     if wide.outcome_kind is OutcomeKind.BINARY:
         return {Measure("log loss"): _log_loss(wide, y), Measure("Brier score"): crps(wide, y)}
@@ -109,10 +107,11 @@ def _widths(forecast: Forecast) -> dict[Measure, Floats]:
     return {Measure("interval width", level): interval_width(forecast, level) for level in LEVELS}
 
 
-def censored_log_score(forecast: Forecast, y: Floats, times: CensoredTimes) -> Floats:
+def censored_log_score(forecast: Forecast, times: Outcomes) -> Floats:
     """Return right-censored log scores, mean over draws."""
     # an atom at the horizon is known to be the outcome of who reaches it
     is_open = times.is_lost if forecast.has_atoms else ~times.happened
+    y = times.value
     found = _log_loss(forecast, y)
     if is_open.any():
         some = forecast[is_open]
@@ -133,7 +132,7 @@ def _log_loss(forecast: Forecast, y: Floats) -> Floats:
 
 
 def coverage_scores(
-    pits: Cells, *, has_whole: bool = False, is_event: bool = False
+    cells: Cells, *, has_whole: bool = False, is_event: bool = False
 ) -> dict[Measure, Band]:
     """Return the coverage of prediction intervals, with its confidence intervals.
 
@@ -146,13 +145,13 @@ def coverage_scores(
     if is_event:
         return {}
     bands = {
-        Measure("coverage", level): weighted_share_band(covered(pits, level), pits.weights)
+        Measure("coverage", level): weighted_share_band(covered(cells, level), cells.weights)
         for level in LEVELS
     }
     if has_whole:
         bands |= {
             Measure("whole coverage", level): weighted_share_band(
-                covered_whole(pits, level), pits.weights
+                covered_whole(cells, level), cells.weights
             )
             for level in LEVELS
         }
@@ -223,15 +222,15 @@ CURVE_LEVELS = np.arange(1, 20) / 20
 """Probability levels of the calibration curve."""
 
 
-def calibration_table(pits: Cells) -> pd.DataFrame:
+def calibration_table(cells: Cells) -> pd.DataFrame:
     """Return the share of outcomes at or below the quantile of each level, with a 95% band.
 
     The band of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) is simultaneous for all levels. It is
     valid for one PIT per person; it is approximate for several PITs, whose mean varies less, for
     weighted rows, and for outcomes with atoms, whose share is the mean over positions in the cells.
     """
-    share = pits.shares
-    observed = share @ ramps_at(CURVE_LEVELS, pits.low, pits.high) / pits.n_draws
+    share = cells.shares
+    observed = share @ ramps_at(CURVE_LEVELS, cells.low, cells.high) / cells.n_draws
     return curve_table(observed, n_effective(share))
 
 

@@ -13,14 +13,14 @@ from evenhand import calibration, search
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.group_tests import TestedGroups
 from evenhand.audits.options import SearchOptions
-from evenhand.audits.outcomes import Events, RowPITs
+from evenhand.audits.outcomes import Events, RowCells
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS, Band
 from evenhand.calibration import (
     CensoredError,
-    CensoredTimes,
     Estimate,
     KaplanMeier,
+    Outcomes,
     censored_error,
     coverage_name,
     n_effective,
@@ -151,7 +151,7 @@ class CensoringCounts:
     n_followed: int | None
 
     @classmethod
-    def of(cls, times: CensoredTimes) -> Self:
+    def of(cls, times: Outcomes) -> Self:
         """Count the people."""
         n_followed = None if times.entered is None else int(times.is_followed.sum())
         return cls(
@@ -163,12 +163,12 @@ class CensoringCounts:
         )
 
 
-def survival_table(rows: RowPITs, groups: Groups, confidence: float) -> pd.DataFrame:
+def survival_table(rows: RowCells, groups: Groups, confidence: float) -> pd.DataFrame:
     """Return the predicted and the observed probability of the event by the horizon.
 
     Parameters
     ----------
-    rows : RowPITs
+    rows : RowCells
         Rows with their times and `by_horizon`.
     groups : Groups
         Named groups; those known by probability are left out.
@@ -189,17 +189,17 @@ def survival_table(rows: RowPITs, groups: Groups, confidence: float) -> pd.DataF
     return pd.DataFrame(found, columns=list(SURVIVAL_COLUMNS))
 
 
-def _followed(rows: RowPITs, groups: Groups) -> Iterator[tuple[str, CensoredTimes, Floats, Floats]]:
+def _followed(rows: RowCells, groups: Groups) -> Iterator[tuple[str, Outcomes, Floats, Floats]]:
     """Yield times, predicted probabilities and weights of each group; none without a horizon."""
     times, predicted = rows.times, rows.by_horizon
     if times is None or predicted is None or times.horizon is None:
         return
-    weights = np.ones(times.n_samples) if rows.pits.weights is None else rows.pits.weights
+    weights = np.ones(times.n_samples) if rows.cells.weights is None else rows.cells.weights
     for name, mask in known_masks(times.n_samples, groups):
         yield name, times.take(mask), predicted[mask], weights[mask]
 
 
-def survival_reliability(rows: RowPITs, groups: Groups, confidence: float) -> pd.DataFrame:
+def survival_reliability(rows: RowCells, groups: Groups, confidence: float) -> pd.DataFrame:
     """Return Kaplan-Meier estimates of the event among people with similar probabilities of it.
 
     The columns are those of `Audit.reliability`; intervals are simultaneous for all bins of a
@@ -210,7 +210,7 @@ def survival_reliability(rows: RowPITs, groups: Groups, confidence: float) -> pd
 
 
 def _bins(
-    name: str, times: CensoredTimes, predicted: Floats, weights: Floats, confidence: float
+    name: str, times: Outcomes, predicted: Floats, weights: Floats, confidence: float
 ) -> pd.DataFrame:
     place = probability_bins(predicted)
     n_bins = int(place.max()) + 1
@@ -229,12 +229,12 @@ LEAST_REACHED = 5
 
 
 def _rates(
-    times: CensoredTimes, predicted: Floats, weights: Floats, confidence: float
+    times: Outcomes, predicted: Floats, weights: Floats, confidence: float
 ) -> dict[str, float | int]:
     """Return the numbers of a group; `confidence` is that of each interval."""
     assert times.horizon is not None
     happened, lost = times.happened, times.is_lost
-    estimate = KaplanMeier.of(times.time, happened, weights)
+    estimate = KaplanMeier.of(times.value, happened, weights)
     observed = float(estimate.at(times.horizon))
     n = n_effective(weights)
     least, most = (
@@ -287,7 +287,7 @@ def censored_scores(scores: Mapping[Measure, Band], everyone: CensoredError) -> 
 
 def with_sizes(
     tested: TestedGroups,
-    rows: RowPITs,
+    rows: RowCells,
     everyone: CensoredError,
     held: HeldOut,
     options: SearchOptions,
@@ -332,7 +332,7 @@ def with_sizes(
 def with_learned_sizes(
     learned: pd.DataFrame,
     found: Sequence[search.FoundGroup],
-    rows: RowPITs,
+    rows: RowCells,
     options: SearchOptions,
     random: np.random.Generator,
 ) -> pd.DataFrame:
@@ -352,7 +352,7 @@ def with_learned_sizes(
 
 
 def _sized(
-    rows: RowPITs,
+    rows: RowCells,
     members: Members,
     confidence: float,
     n_groups: int,
@@ -363,9 +363,9 @@ def _sized(
     parts = [None if one is None else one.take(members) for one in (rows.sized, rows.time_base)]
     if shares is not None:
         parts = [None if one is None else one.weighted_by(shares) for one in parts]
-    pits, base = parts
-    assert pits is not None
-    return censored_error(pits, confidence, n_groups=n_groups, base=base, random_state=random)
+    cells, base = parts
+    assert cells is not None
+    return censored_error(cells, confidence, n_groups=n_groups, base=base, random_state=random)
 
 
 def _columns(one: CensoredError) -> Columns:

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from evenhand import certificates, search
+from evenhand import search
 from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, Ints
 from evenhand.audits.outcomes import Simulate
 from evenhand.audits.scores import BAND_ENDS, LEVELS, Band, bands_at
 from evenhand.calibration import Cells, GroupSums, Interval, coverage_name, covered, holm
-from evenhand.certificates import MASSES, WIDER_LEVELS, PITCertificate
+from evenhand.certificates import MASSES, WIDER_LEVELS, Certificate
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.search import Scanned
 from evenhand.tables import Group, Groups
@@ -53,13 +53,13 @@ LEARNED_COLUMNS = (
 )
 
 
-def mean_pits(pits: Cells) -> Floats:
+def mean_pits(cells: Cells) -> Floats:
     """Return each person's mean PIT over draws and positions in the cells, shape (n,)."""
-    return np.asarray((pits.low.mean(axis=-1) + pits.high.mean(axis=-1)) / 2)
+    return np.asarray((cells.low.mean(axis=-1) + cells.high.mean(axis=-1)) / 2)
 
 
 def named_rows(
-    pits: Cells,
+    cells: Cells,
     groups: Groups,
     names: Sequence[str],
     sums: GroupSums,
@@ -67,13 +67,13 @@ def named_rows(
     slopes: Mapping[str, Floats],
 ) -> list[dict[str, Any]]:
     """Return the rows of named groups from their sums, intervals and calibration slopes."""
-    mean_pit = mean_pits(pits)
+    mean_pit = mean_pits(cells)
     estimates = sums.estimates
     further = sums.rates | dict(slopes)
     rows = []
     for i, name in enumerate(names):
         members = groups.membership(name)
-        weights = members if pits.weights is None else members * pits.weights
+        weights = members if cells.weights is None else members * cells.weights
         row = group_row(
             groups.what(name),
             round(float(members.sum())),
@@ -160,9 +160,9 @@ def group_row(
 
 
 def worst_group_table(
-    pits: Cells,
+    cells: Cells,
     masses: Sequence[float],
-    certificate: certificates.PITCertificate | None,
+    certificate: Certificate | None,
     n_simulations: int,
     random: np.random.Generator,
     simulate: Simulate | None = None,
@@ -174,13 +174,13 @@ def worst_group_table(
     chooses among more distinct PITs.
     """
     # random starts have a fixed seed, so the group does not depend on the searches before
-    curve = search.worst_group_curve(pits, masses, random_state=0)
+    curve = search.worst_group_curve(cells, masses, random_state=0)
     table = pd.DataFrame(
         {"mass": curve.masses, "n": [rows.size for rows in curve.rows], "error": curve.errors}
     )
     # an oracle finds groups in calibrated forecasts, too (method: worst groups)
     null = search.null_curve(
-        pits, masses, n_simulations=n_simulations, random_state=random, simulate=simulate
+        cells, masses, n_simulations=n_simulations, random_state=random, simulate=simulate
     )
     table["null_mean"] = null.mean
     table["null_low"] = null.low
@@ -188,9 +188,7 @@ def worst_group_table(
     return table.assign(certified=certified_errors(certificate, table["mass"]))
 
 
-def certified_errors(
-    certificate: certificates.PITCertificate | None, masses: Iterable[float]
-) -> list[float]:
+def certified_errors(certificate: Certificate | None, masses: Iterable[float]) -> list[float]:
     """Return the bounds for the errors of every group of shares of all people; NaN without one."""
     # bounds of a hurdle are for shares of the people whose outcome is not the atom
     if certificate is None or certificate.kind is OutcomeKind.HURDLE:
@@ -268,13 +266,13 @@ def relative_widths(plain: Floats, served_80: Floats | None) -> dict[float, floa
 
 
 def plain_table(
-    proof: PITCertificate | None, widths: Mapping[float, float] | None = None
+    proof: Certificate | None, widths: Mapping[float, float] | None = None
 ) -> pd.DataFrame:
     """Return the floors of intervals without a draw, by level and group size.
 
     Parameters
     ----------
-    proof : PITCertificate or None
+    proof : Certificate or None
         Certificate of a deterministic forecaster or of a link around one.
     widths : mapping of float to float, optional
         Relative width by level, from `relative_widths`.
@@ -313,7 +311,7 @@ MOST_BINS = 20
 
 
 def membership_table(
-    pits: Cells, residual: Floats | None, groups: Groups, confidence: float
+    cells: Cells, residual: Floats | None, groups: Groups, confidence: float
 ) -> pd.DataFrame:
     """Return bounds for the coverage and the bias of each group known by probability.
 
@@ -327,11 +325,11 @@ def membership_table(
         `least` and `most` of an interval that contains the value of the group with the stated
         confidence, separately for each measure.
     """
-    weights = np.ones(pits.n_samples) if pits.weights is None else pits.weights
+    weights = np.ones(cells.n_samples) if cells.weights is None else cells.weights
     rows = []
-    for group, shares in groups.probable() if not pits.unknown.any() else ():
+    for group, shares in groups.probable() if not cells.unknown.any() else ():
         row: dict[str, str | float] = {"group": group.name, "members": float(shares.sum())}
-        values = {coverage_name(level): covered(pits, level) for level in LEVELS}
+        values = {coverage_name(level): covered(cells, level) for level in LEVELS}
         if residual is not None:
             values["bias"] = residual
         for key, one in values.items():

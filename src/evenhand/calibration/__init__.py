@@ -12,16 +12,6 @@ from evenhand.calibration.cells import Cells, Reading
 from evenhand.calibration.cells import Pit as Pit
 from evenhand.calibration.cells import as_cells as as_cells
 from evenhand.calibration.cells import check_own_draws as check_own_draws
-from evenhand.calibration.censored_times import ISO_DATES as ISO_DATES
-from evenhand.calibration.censored_times import (
-    CensoredError,
-    CensoredTimes,
-    KaplanMeier,
-    censored_error,
-)
-from evenhand.calibration.censored_times import Estimate as Estimate
-from evenhand.calibration.censored_times import given_times as given_times
-from evenhand.calibration.censored_times import parsed_dates as parsed_dates
 from evenhand.calibration.counts import (
     ERROR_BINS,
     GAP_BINS,
@@ -69,6 +59,20 @@ from evenhand.calibration.histogram import histogram_band as histogram_band
 from evenhand.calibration.intervals import Interval as Interval
 from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
+from evenhand.calibration.kaplan_meier import (
+    CensoredError,
+    KaplanMeier,
+    censored_error,
+)
+from evenhand.calibration.kaplan_meier import Estimate as Estimate
+from evenhand.calibration.kaplan_meier import estimated_error as estimated_error
+from evenhand.calibration.outcomes import ISO_DATES as ISO_DATES
+from evenhand.calibration.outcomes import OPEN as OPEN
+from evenhand.calibration.outcomes import Outcomes as Outcomes
+from evenhand.calibration.outcomes import Rounding as Rounding
+from evenhand.calibration.outcomes import as_outcomes as as_outcomes
+from evenhand.calibration.outcomes import parsed_dates as parsed_dates
+from evenhand.calibration.outcomes import thinned_rows as thinned_rows
 from evenhand.calibration.own_forecast import GivenForecast as GivenForecast
 from evenhand.calibration.own_forecast import given_forecast as given_forecast
 from evenhand.calibration.own_forecast import mid_ranks as mid_ranks
@@ -95,7 +99,6 @@ __all__ = [
     "PIT_BINS",
     "Cells",
     "CensoredError",
-    "CensoredTimes",
     "KaplanMeier",
     "PITCounts",
     "PITHistogram",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import IntEnum
@@ -44,7 +44,7 @@ class Reading(IntEnum):
     best position counts: a person who reached the horizon."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class Cells:
     """Cells `[F(y-), F(y)]` of outcomes under their forecasts; a continuous outcome is a point.
 
@@ -96,20 +96,31 @@ class Cells:
     """
 
     low: Floats
-    high: Floats = None  # type: ignore[assignment]  # set below
-    drawn: Floats = None  # type: ignore[assignment]
-    draws: Floats | None = None
-    weights: Floats | None = None
-    reading: NDArray[np.int8] | None = None
-    count: NDArray[np.int64] | None = None
-    link: Link | None = None
+    high: Floats
+    drawn: Floats
+    draws: Floats | None
+    weights: Floats | None
+    reading: NDArray[np.int8] | None
+    count: NDArray[np.int64] | None
+    link: Link | None
 
-    def __post_init__(self) -> None:
-        low = _matrix(self.low)
-        high = low if self.high is None else _matrix(self.high)
+    def __init__(
+        self,
+        low: ArrayLike,
+        high: ArrayLike | None = None,
+        drawn: ArrayLike | None = None,
+        draws: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        reading: ArrayLike | None = None,
+        count: ArrayLike | None = None,
+        link: Link | None = None,
+    ) -> None:
+        own = low
+        low = _matrix(low)
+        high = low if high is None or high is own else _matrix(high)
         if high.shape != low.shape:
             raise bad_input("high", f"have the shape of low {low.shape}", f"{high.shape}")
-        drawn = low if self.drawn is None else _matrix(self.drawn)
+        drawn = low if drawn is None or drawn is own else _matrix(drawn)
         if drawn.shape != low.shape:
             got = f"shapes {low.shape} and {high.shape}"
             raise bad_input("cells", f"have the shape of pit {drawn.shape}", got)
@@ -126,10 +137,11 @@ class Cells:
             low=low,
             high=high,
             drawn=drawn,
-            draws=None if self.draws is None else _draws(self.draws, low.shape),
-            weights=_weights(self.weights, n),
-            reading=None if self.reading is None else _readings(self.reading, n),
-            count=None if self.count is None else np.asarray(self.count, dtype=np.int64),
+            draws=None if draws is None else _draws(draws, low.shape),
+            weights=_weights(weights, n),
+            reading=None if reading is None else _readings(reading, n),
+            count=None if count is None else np.asarray(count, dtype=np.int64),
+            link=link,
         )
 
     @classmethod
@@ -168,7 +180,7 @@ class Cells:
         if not ((share >= 0) & (share <= 1)).all():
             raise bad_input("ties", "lie between 0 and 1", "a value outside")
         drawn = np.clip(ends[0] + share[:, None] * (ends[1] - ends[0]), *ends)
-        return cls(*ends, drawn, draws, weights, reading)  # type: ignore[arg-type]
+        return cls(*ends, drawn, draws, weights, reading)
 
     @classmethod
     def of_events(cls, probability: Floats, event: Mask, lost: Mask | None = None) -> Cells:
@@ -312,6 +324,53 @@ class Cells:
             low=low, high=high, reading=None if reading is None else _readings(reading, rows.size)
         )
 
+    def before(self, link: Link) -> Cells:
+        """Return cells of a deterministic forecaster as those before the draw of a link."""
+        return self._with(link=link)
+
+    def served(self, link: Link, draws: Floats) -> Cells:
+        """Return the cells of forecasts that a link randomizes, at draws of shape (n, m).
+
+        The position of each person in the served cells is that in the own cell.
+        """
+        if self.are_points:
+            return Cells(link.ppf(self.drawn, draws), draws=draws, reading=self.reading)
+        low, high = (link.ppf(end, draws) for end in (self.low, self.high))
+        # both ends of a cell move up with the same draw: rounding errors alone could cross them
+        high = np.maximum(low, high)
+        width = self.high - self.low
+        at = np.divide(self.drawn - self.low, width, out=np.zeros(width.shape), where=width > 0)
+        drawn = np.clip(low + at * (high - low), low, high)
+        return Cells(low, high, drawn, draws, reading=self.reading)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Cells], weights: Floats | None = None) -> Cells:
+        """Return the cells of several blocks of people, in their order.
+
+        Examples
+        --------
+        >>> Cells.joined([Cells([0.2]), Cells([0.1], [0.5])]).high.ravel()
+        array([0.2, 0.5])
+        """
+
+        def all_of(name: str) -> Any:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        drawn = all_of("drawn")
+        are_points = all(part.are_points for part in parts)
+        has_reading = any(part.reading is not None for part in parts)
+        readings = [
+            np.zeros(p.n_samples, np.int8) if p.reading is None else p.reading for p in parts
+        ]
+        return parts[0]._with(
+            low=drawn if are_points else all_of("low"),
+            high=drawn if are_points else all_of("high"),
+            drawn=drawn,
+            draws=None if parts[0].draws is None else all_of("draws"),
+            weights=_weights(weights, drawn.shape[0]),
+            reading=np.concatenate(readings) if has_reading else None,
+        )
+
     def without_weights(self) -> Cells:
         """Return the cells of people who all count once."""
         return self._with(weights=None)
@@ -400,8 +459,7 @@ def as_cells(
         ties = generator(random_state).random(low.shape[0])
         return Cells.between(low, high, ties, draws=r, weights=sample_weight)
     if not isinstance(pit, Cells):
-        # the constructor turns array-likes into arrays
-        return Cells(pit, draws=r, weights=sample_weight)  # type: ignore[arg-type]
+        return Cells(pit, draws=r, weights=sample_weight)  # type: ignore[arg-type]  # no tuple
     for name, own in (("r", r), ("sample_weight", sample_weight)):
         if own is not None:
             raise InputError(
@@ -494,5 +552,5 @@ def _check_fresh(draws: Floats, rows: Ints) -> None:
         raise bad_input("r", rule, "the same draws for all people", JITTERED)
     if same.size:
         got = f"the same draws in rows {order[same[0]]} and {order[same[0] + 1]}"
-        remedy = "if these are rows of the same person, pass person labels as cluster"
+        remedy = "if these are rows of the same person, pass their labels as person"
         raise bad_input("r", rule, got, remedy)

@@ -254,19 +254,19 @@ def count_pits(
     2
     """
     random = generator(random_state)
-    pits = as_cells(pit, r, random_state=random)
-    n = pits.n_samples
-    m = pits.n_draws
+    cells = as_cells(pit, r, random_state=random)
+    n = cells.n_samples
+    m = cells.n_draws
     masks = check_groups(groups, n, is_block=True)  # a group may have all its rows in other blocks
     shares = [check_fraction("level", level) for level in levels]
-    if pits.draws is not None:
-        check_own_draws(pits.draws)
+    if cells.draws is not None:
+        check_own_draws(cells.draws)
     place = np.arange(n), random.integers(m, size=n)
     # every row is binned once; the counts of a group reuse the bins of its rows
-    bins, error, inside, whole = _binned(pits, shares)
+    bins, error, inside, whole = _binned(cells, shares)
     gap = None
-    if pits.draws is not None:
-        gap = _bins_of(np.abs(pits.drawn[place] - pits.draws[place]), GAP_BINS, 1.0)
+    if cells.draws is not None:
+        gap = _bins_of(np.abs(cells.drawn[place] - cells.draws[place]), GAP_BINS, 1.0)
     own = None if base is None else _base_bins(base, n)
     rows = _BinnedRows(bins, bins[place], error, gap, inside, own, whole)
     by_group = {name: rows.counts(np.flatnonzero(mask)) for name, mask in masks.items()}
@@ -315,21 +315,21 @@ _Inside = dict[float, NDArray[np.intp]]
 
 
 def _binned(
-    pits: Cells, levels: list[float]
+    cells: Cells, levels: list[float]
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], _Inside, _Inside | None]:
     """Return bins of PITs, (n, m), and of pathwise errors, (n,), and draws inside each level, (n,).
 
     The last is the number of draws whose interval contains the whole cell; None without cells.
     """
-    n, m = pits.drawn.shape
+    n, m = cells.drawn.shape
     bins = np.empty((n, m), dtype=np.int32)
     error = np.empty(n)
     inside = {level: np.empty(n, dtype=np.intp) for level in levels}
-    whole = None if pits.are_points else {level: np.empty(n, dtype=np.intp) for level in levels}
+    whole = None if cells.are_points else {level: np.empty(n, dtype=np.intp) for level in levels}
     size = max(1, BLOCK_PITS // m)
-    for start, (low, high) in zip(range(0, n, size), pits.row_blocks(size), strict=True):
+    for start, (low, high) in zip(range(0, n, size), cells.row_blocks(size), strict=True):
         part = slice(start, start + size)
-        block = pits.drawn[part]
+        block = cells.drawn[part]
         bins[part] = _pit_bins(block)
         error[part] = row_distances(block) if low is high else cell_row_distances(low, high)
         for level in levels:
@@ -339,21 +339,21 @@ def _binned(
     return bins, _bins_of(error, ERROR_BINS, 0.5), inside, whole
 
 
-def _pit_bins(pits: Floats) -> NDArray[np.int32]:
+def _pit_bins(cells: Floats) -> NDArray[np.int32]:
     """Return the bin of each PIT."""
-    bins = (pits * PIT_BINS).astype(np.int32)
+    bins = (cells * PIT_BINS).astype(np.int32)
     # products such as PIT_BINS * (k / PIT_BINS) are rounded to either side of k: a PIT at or below
     # the lower edge of its bin belongs to the bin below. The first bin includes PITs of 0
-    bins -= (pits <= bins / PIT_BINS) & (bins > 0)
+    bins -= (cells <= bins / PIT_BINS) & (bins > 0)
     return bins
 
 
 def _base_bins(base: ArrayLike, n: int) -> NDArray[np.int32]:
     """Check the PITs of a base, one per row, and return their bins."""
-    pits = as_cells(base).drawn
-    if pits.shape != (n, 1):
+    cells = as_cells(base).drawn
+    if cells.shape != (n, 1):
         raise bad_input("base", f"have one PIT per row ({n})", f"shape {np.shape(base)}")
-    return _pit_bins(pits[:, 0])
+    return _pit_bins(cells[:, 0])
 
 
 def _bins_of(values: Floats, n_bins: int, top: float) -> NDArray[np.int32]:

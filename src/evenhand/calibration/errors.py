@@ -411,14 +411,14 @@ def calibration_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float
     >>> calibration_error(([0.0, 0.5], [0.5, 1.0]))
     0.0
     """
-    pits = as_cells(pit, sample_weight=sample_weight)
-    if not pits.are_points:
-        low, high = (end.ravel() for end in (pits.low, pits.high))
-        shares = 1 / low.size if pits.weights is None else _weights_of_draws(pits)
+    cells = as_cells(pit, sample_weight=sample_weight)
+    if not cells.are_points:
+        low, high = (end.ravel() for end in (cells.low, cells.high))
+        shares = 1 / low.size if cells.weights is None else _weights_of_draws(cells)
         return float(ramp_distance(low, high, shares))
     # in blocks: every temporary of a million people by 64 draws takes half a gigabyte
-    matrix, weights = pits.drawn, pits.weights
-    count, m = matrix.size, pits.n_draws
+    matrix, weights = cells.drawn, cells.weights
+    count, m = matrix.size, cells.n_draws
     values = np.sort(matrix, axis=None) if weights is None else matrix.ravel()
     order = None if weights is None else np.argsort(values, kind="stable")
     total = 0.0
@@ -454,11 +454,11 @@ def pathwise_errors(pit: Pit) -> Floats:
     >>> pathwise_errors((low, high))
     array([0.1, 0.4])
     """
-    pits = as_cells(pit)
-    if pits.are_points:
-        return np.concatenate([row_distances(low) for low, _ in pits.row_blocks(BLOCK_ROWS)])
+    cells = as_cells(pit)
+    if cells.are_points:
+        return np.concatenate([row_distances(low) for low, _ in cells.row_blocks(BLOCK_ROWS)])
     # sums of ramps have many temporaries
-    blocks = pits.row_blocks(max(1, BLOCK_CELLS // pits.n_draws))
+    blocks = cells.row_blocks(max(1, BLOCK_CELLS // cells.n_draws))
     return np.concatenate([cell_row_distances(*block) for block in blocks])
 
 
@@ -488,16 +488,16 @@ def cell_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float:
     >>> cell_error(cells), calibration_error(cells)
     (0.125, 0.25)
     """
-    pits = as_cells(pit, sample_weight=sample_weight)
-    weights = None if pits.weights is None else _weights_of_draws(pits)
-    above = cell_excess(pits.high.ravel(), weights)
+    cells = as_cells(pit, sample_weight=sample_weight)
+    weights = None if cells.weights is None else _weights_of_draws(cells)
+    above = cell_excess(cells.high.ravel(), weights)
     # the mirror image of B(c) - c below 0: P(1 - low < c') - c' above 0
-    return above + cell_excess(1 - pits.low.ravel(), weights)
+    return above + cell_excess(1 - cells.low.ravel(), weights)
 
 
-def _weights_of_draws(pits: Cells) -> Floats:
+def _weights_of_draws(cells: Cells) -> Floats:
     """Return the share of each draw in the total weight, shape (n m,)."""
-    return np.repeat(pits.shares / pits.n_draws, pits.n_draws)
+    return np.repeat(cells.shares / cells.n_draws, cells.n_draws)
 
 
 def cell_excess(ends: Floats, weights: Floats | None, margin: float = 0.0) -> float:

@@ -98,17 +98,17 @@ class RowValues:
         return (*names, *(["w2", "w"] if self.is_weighted else []))
 
     def values(
-        self, pits: Cells, residual: Floats | None, u: Floats, events: Events | None = None
+        self, cells: Cells, residual: Floats | None, u: Floats, events: Events | None = None
     ) -> Floats:
         """Return the values of all rows, shape (q, n); `u` is one PIT per person, (n,)."""
-        n = pits.n_samples
+        n = cells.n_samples
         level = u - 0.5
         spread = np.abs(level) - 0.25
         rows = [np.ones(n), level, spread]
-        w = pits.weights
+        w = cells.weights
         if w is not None:
             rows += [w * level, w * spread]
-        for share in [] if self.has_events else _shares(pits):
+        for share in [] if self.has_events else _shares(cells):
             rows += [share] if w is None else [w * share, w**2 * share]
         if events is not None:
             rows += list(event_values(events) * (1.0 if w is None else w))
@@ -121,27 +121,27 @@ class RowValues:
 
 
 def row_values(
-    pits: Cells, residual: Floats | None, u: Floats, events: Events | None = None
+    cells: Cells, residual: Floats | None, u: Floats, events: Events | None = None
 ) -> tuple[RowValues, Floats]:
     """Return the values of each row, shape (q, n), and their order."""
     centre = 0.0
     if residual is not None:
-        centre = float(np.average(residual, weights=pits.weights))
+        centre = float(np.average(residual, weights=cells.weights))
     order = RowValues(
-        pits.n_draws,
+        cells.n_draws,
         residual is not None,
-        pits.weights is not None,
+        cells.weights is not None,
         centre,
-        has_cells=not pits.are_points,
+        has_cells=not cells.are_points,
         has_events=events is not None,
     )
-    return order, order.values(pits, residual, u, events)
+    return order, order.values(cells, residual, u, events)
 
 
-def _shares(pits: Cells) -> list[Floats]:
+def _shares(cells: Cells) -> list[Floats]:
     """Return each person's share of draws inside the interval of each level."""
     # in blocks of rows, so that temporaries need little memory
-    blocks = list(pits.row_blocks(BLOCK_ROWS))
+    blocks = list(cells.row_blocks(BLOCK_ROWS))
     return [
         np.concatenate([share_inside(*block, level).mean(axis=-1) for block in blocks])
         for level in COVERED

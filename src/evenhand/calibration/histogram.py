@@ -85,24 +85,24 @@ def pit_histogram(
     2   0.50  0.75   0.25  0.15  0.36
     3   0.75  1.00   0.25  0.15  0.36
     """
-    pits = as_cells(pit, sample_weight=sample_weight)
+    cells = as_cells(pit, sample_weight=sample_weight)
     if n_bins is None:
         # each bin needs enough rows
-        n_bins = HISTOGRAM_BINS if pits.n_samples >= 500 else HISTOGRAM_BINS // 2
+        n_bins = HISTOGRAM_BINS if cells.n_samples >= 500 else HISTOGRAM_BINS // 2
     even = 1 / n_bins
     share = np.zeros(n_bins)
     variance = np.zeros(n_bins)
-    weights = pits.shares
+    weights = cells.shares
     for start, block in zip(
-        range(0, pits.n_samples, BLOCK_ROWS), pits.row_blocks(BLOCK_ROWS), strict=True
+        range(0, cells.n_samples, BLOCK_ROWS), cells.row_blocks(BLOCK_ROWS), strict=True
     ):
         rows = slice(start, start + BLOCK_ROWS)
         # the band is that of drawn PITs, and shares are averages over the cells (outcomes: 4.3)
-        drawn = draws_in_bins(pits.drawn[rows], n_bins) / pits.n_draws
-        part = drawn if pits.are_points else cells_in_bins(*block, n_bins) / pits.n_draws
+        drawn = draws_in_bins(cells.drawn[rows], n_bins) / cells.n_draws
+        part = drawn if cells.are_points else cells_in_bins(*block, n_bins) / cells.n_draws
         share += weights[rows] @ part
         variance += weights[rows] ** 2 @ (drawn - even) ** 2
-    return PITHistogram(share, *histogram_band(variance, pits.n_draws))
+    return PITHistogram(share, *histogram_band(variance, cells.n_draws))
 
 
 def histogram_band(variance: Floats, n_draws: int) -> tuple[Floats, Floats]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, bad_input, check_finite, check_fraction
 from evenhand.calibration.cells import Pit, as_cells
-from evenhand.forecast import Forecast
 from evenhand.tables import row_blocks
+
+if TYPE_CHECKING:
+    from evenhand.forecast import Forecast
 
 # --- grids of rounded outcomes
 
@@ -246,8 +249,8 @@ def covered(pit: Pit, level: float = 0.9) -> Floats:
     array([0.625, 0.   ])
     """
     check_fraction("level", level)
-    pits = as_cells(pit)
-    return np.asarray(share_inside(pits.low, pits.high, level).mean(axis=-1))
+    cells = as_cells(pit)
+    return np.asarray(share_inside(cells.low, cells.high, level).mean(axis=-1))
 
 
 def covered_whole(pit: Pit, level: float = 0.9) -> Floats:
@@ -268,8 +271,8 @@ def covered_whole(pit: Pit, level: float = 0.9) -> Floats:
     array([1., 0.])
     """
     check_fraction("level", level)
-    pits = as_cells(pit)
-    return np.asarray(touches(pits.low, pits.high, level).mean(axis=-1))
+    cells = as_cells(pit)
+    return np.asarray(touches(cells.low, cells.high, level).mean(axis=-1))
 
 
 def share_inside(low: Floats, high: Floats, level: float) -> Floats:

@@ -1,125 +1,438 @@
-"""Base class of certificates: confidence bounds on calibration errors (method: proof)."""
+"""The certificate: parts of the people, how the randomization was chosen, and every answer."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._format import (
-    Summarized,
-    at_most,
-    band,
-    confidence_in_full,
-    count,
-    in_full,
-    percent,
-    points,
-)
-from evenhand._validate import InputError, bad_input
-from evenhand.certificates.assumptions import (
-    DISCRETE,
-    MEAN_PROBABILITIES,
-    ONE_ROW_EACH,
-    OTHER_GROUPS,
-    SHARES_OF_ROWS,
-    SHIFT,
-    SMALLER_GROUPS,
-)
-from evenhand.certificates.event_certificate import MASSES, EventCertificate
-from evenhand.certificates.promise import Promise
+from evenhand._format import Summarized, four_digits, number_in_full, one_line
+from evenhand._validate import Floats, InputError, bad_input, check_fraction, check_masses
+from evenhand.calibration import CDFBand, Outcomes, SurvivalBand, share_bound
+from evenhand.certificates.assumptions import assumption_keys, limit_keys, question_keys
+from evenhand.certificates.bounds import LatticeBounds, LinkBounds
+from evenhand.certificates.functionals import WORST, Values
+from evenhand.certificates.parts import EventPart, Part, quantiles
+from evenhand.certificates.promise import Envelope, Promise
 from evenhand.distributions import OutcomeKind
+from evenhand.links import Link
+from evenhand.report import ASSUMED, NOT_COVERED, QUESTIONS, WHY, certificate_text
 
 Method = Literal["local-levels", "betting"]
 
-WORST = 0.5
-"""Largest possible W1 error."""
+MASSES = (0.1, 0.2, 0.5, 1.0)
+"""Group sizes of tables."""
+
+SHOWN_MASS = 0.2
+"""Group size whose bounds are shown in one line."""
+
+AVERAGE_SHARE = 0.1
+"""Share of the risk of `group_error` that is spent on the overall error, which tightens the bound
+at large masses."""
+
+LOW_SHARE = 0.9
+"""Share of the risk of coverage that is spent on the lower bound: undercoverage does the harm."""
+
+WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
+"""Nominal levels of intervals without a draw, among which the risk is shared equally."""
+
+MOST_PITS = 1000
+"""Largest number of people in estimates; more are replaced by as many equal steps in rank."""
+
+THRESHOLDS = (
+    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5),
+    *(0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999),
+)
+"""Probabilities from which tables take a threshold for each group size."""
 
 NAMED_COLUMNS = ["group", "n", "error", "low", "high"]
 
 
-class Certificate(Summarized, ABC):
-    """Bounds on the calibration errors of a forecaster; each holds with the given confidence.
+@dataclass(frozen=True)
+class Choice:
+    """How the randomization was chosen, and what is proven for every group because of it.
 
-    A group is any share of the people that is chosen without seeing the draws: by features, by
-    outcomes, by any reweighting whose density ratio is at most `1 / mass`. A method that bounds a
-    quantity which this certificate cannot bound raises InputError, which names the alternative.
+    Parameters
+    ----------
+    rule : {"fixed", "simultaneous", "tested"}
+        "fixed": without using the certified rows. "simultaneous": the bounds for every group hold
+        for all links at once. "tested": only the tested bound holds (fixed-sequence testing, or one
+        of several links whose bounds hold simultaneously).
+    error, mass : float, optional
+        Tested bound of the group error, and the smallest group size that it is for.
+    n_links : int, default 1
+        Number of links whose bounds hold simultaneously (Bonferroni).
+    """
 
-    Attributes
+    rule: Literal["fixed", "simultaneous", "tested"] = "fixed"
+    error: float = WORST
+    mass: float = 1.0
+    n_links: int = 1
+
+
+class Thinned(NamedTuple):
+    """Part of weighted rows that was kept at random so that it needs no weights (method: 12).
+
+    Parameters
+    ----------
+    n_kept, n_given : int
+        Number of rows that were kept, and of all.
+    seed : int
+        Seed of their choice.
+    """
+
+    n_kept: int
+    n_given: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """How many certified people had the event, reached the horizon, or were lost before it.
+
+    Parameters
+    ----------
+    horizon : float or None
+        Time up to which outcomes are followed, in units of the times; None without one.
+    n_events, n_reached, n_lost : int
+        Number of people with the event by the horizon, seen until the horizon without it, and last
+        seen without it before the horizon: their outcome is not known.
+    n_left_out : int
+        Number of people who entered less than a horizon before the end of follow-up: they are not
+        used, whatever happened to them.
+    has_entry : bool
+        Whether the times of entry are known, so that such people could be left out.
+    """
+
+    horizon: float | None
+    n_events: int
+    n_reached: int
+    n_lost: int
+    n_left_out: int = 0
+    has_entry: bool = False
+
+    @classmethod
+    def of(cls, times: Outcomes, n_left_out: int = 0) -> FollowUp:
+        """Count the people whose times are used; `n_left_out` others are not.
+
+        Examples
+        --------
+        >>> FollowUp.of(Outcomes([1.0, 2.0, 5.0], event=[1, 0, 0], horizon=3.0))
+        FollowUp(horizon=3.0, n_events=1, n_reached=1, n_lost=1, n_left_out=0, has_entry=False)
+        """
+        return cls(
+            times.horizon,
+            int(times.happened.sum()),
+            int(times.has_reached.sum()),
+            int(times.is_lost.sum()),
+            n_left_out,
+            times.entered is not None,
+        )
+
+
+@dataclass(frozen=True)
+class PlainInterval:
+    """Lower bound for the coverage of an interval without a draw in every group.
+
+    The bounds of all `WIDER_LEVELS` hold simultaneously, at every group size.
+
+    Parameters
+    ----------
+    level : float
+        Nominal level of the central prediction interval.
+    mass : float
+        Smallest share of people in the group.
+    floor : float
+        Lower bound for the coverage in every group of at least this share of people, 0 to 1. There
+        is no upper bound below 1, unless the group contains nearly all people.
+    covered : float
+        Share of all of these people whose outcome the interval covers: an estimate.
+    n_samples : int
+        Number of people.
+    confidence : float
+        Probability, over the rows, that the bounds of all levels hold.
+    """
+
+    level: float
+    mass: float
+    floor: float
+    covered: float
+    n_samples: int
+    confidence: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Certificate(Summarized):
+    """Bounds on the calibration of a forecaster, each with a stated confidence.
+
+    Made by `certify` and its relatives, and by `randomize`.
+
+    Parameters
     ----------
     confidence : float
         Probability, over the rows and draws, that a bound holds.
+    parts : dict of str to Part or EventPart
+        What was seen of "everyone"; of the people "off the atom" of a hurdle, which with a horizon
+        are those with the event by then; and of the "event" of 0/1 forecasts.
+    kind : OutcomeKind
+        Kind of outcome that the forecasts describe.
+    is_randomized : bool
+        Whether the forecasts depend on a draw.
+    link : Link or None
+        The link around a deterministic forecaster, if it is known.
     method : {"local-levels", "betting"}
-        Method of the bounds for every group.
+        Method of the bounds for every group without a link.
     mass : float or None
-        The one group size for which bounds for every group are available; None if they are
-        available for every size.
+        The single group size of "betting".
+    seed : int
+        Seed of the order of bets.
+    choice : Choice
+        How the randomization was chosen.
+    at : float or None
+        The atom of a hurdle.
+    follow_up : FollowUp or None
+        Follow-up of times that may be cut off.
+    may_be_unknown : bool
+        Whether positions may be unknown, which was known before the rows were seen.
+    is_rounded, has_cells, has_draws : bool
+        Whether cells have a width, whether they are then those of rounded outcomes under continuous
+        forecasts, and whether the draws were given.
     one_row_each : bool
         Whether people have several rows and one row per person was used: group sizes are then
         shares of people, not of rows.
-    kind : OutcomeKind
-        Kind of outcome that the forecasts describe.
-    events : EventCertificate or None
-        Bounds of event rates and biases, for 0/1 outcomes and for whether an outcome is an atom.
-    has_cells : bool
-        Whether the PITs of outcomes are cells: outcomes have atoms, or were rounded.
+    thinned : Thinned or None
+        Which part of weighted rows was kept; None without weights.
+    ratio : float
+        Largest density ratio of the population that the bounds are for, see `under_shift`.
     """
 
-    # annotations, not abstract properties: in the subclasses they are fields of dataclasses
     confidence: float
-    method: Method
-    mass: float | None
-    one_row_each: bool
-    is_randomized: bool
+    parts: Mapping[str, Part | EventPart]
     kind: OutcomeKind = OutcomeKind.CONTINUOUS
-    events: EventCertificate | None = None
+    is_randomized: bool = False
+    link: Link | None = None
+    method: Method = "local-levels"
+    mass: float | None = None
+    seed: int = 0
+    choice: Choice = field(default_factory=Choice)
+    at: float | None = None
+    follow_up: FollowUp | None = None
+    may_be_unknown: bool = False
+    is_rounded: bool = False
     has_cells: bool = False
+    has_draws: bool = True
+    one_row_each: bool = False
+    thinned: Thinned | None = None
+    ratio: float = 1.0
+
+    def __repr__(self) -> str:
+        mass = SHOWN_MASS if self.mass is None else self.mass
+        event = self._is_event
+        shown = self.bounds_every_group and not event
+        low, high = self.bias(SHOWN_MASS) if event else (0.0, 0.0)
+        return one_line(
+            self,
+            kind=str(self.kind),
+            link=self.link,
+            n_samples=self.n_samples,
+            confidence=four_digits(self.confidence, "down"),
+            average_error=None if event else four_digits(self.average_error(), "up"),
+            group_error=four_digits(self.group_error(mass), "up") if shown else None,
+            bias_low=-four_digits(-low, "up") if event else None,
+            bias_high=four_digits(high, "up") if event else None,
+            group_mass=mass if shown or event else None,
+            ratio=None if self.ratio == 1 else self.ratio,
+        )
+
+    # --- parts
 
     @property
-    @abstractmethod
+    def everyone(self) -> Part | None:
+        """What was seen of everyone; None if only events are known."""
+        found = self.parts.get("everyone")
+        return found if isinstance(found, Part) else None
+
+    @property
+    def own(self) -> Part:
+        """What was seen of the people whom the bounds for every group are for."""
+        found = self.parts.get("off the atom", self.parts.get("everyone"))
+        if not isinstance(found, Part):
+            raise InputError(
+                "only the probability of an event was certified; use bias and event_rate"
+            )
+        return found
+
+    @property
+    def events(self) -> EventPart | None:
+        """Probabilities of people with their events; None for forecasts without an event."""
+        found = self.parts.get("event")
+        return found if isinstance(found, EventPart) else None
+
+    @property
+    def _is_event(self) -> bool:
+        """Whether outcomes are 0/1, so that bounds are those of the event."""
+        return self.kind is OutcomeKind.BINARY
+
+    @property
+    def n_draws(self) -> int:
+        """Number of draws per person."""
+        return 1 if self.parts.keys() == {"event"} else self.own.n_draws
+
+    @property
+    def bound(self) -> Literal["sharp"] | None:
+        """Whether the bounds for every group are the sharp ones of a link (method: 11)."""
+        if self.choice.rule == "tested" or self._is_event:
+            return None
+        return None if self._link_bounds is None else "sharp"
+
+    @property
     def n_samples(self) -> int:
         """Number of people."""
+        return self.parts["everyone" if "everyone" in self.parts else "event"].n_people
 
     @property
-    @abstractmethod
-    def assumptions(self) -> tuple[str, ...]:
-        """Assumptions under which the bounds hold."""
+    def n_positive(self) -> int | None:
+        """Number of people off the atom of a hurdle, without those who were lost; None if none."""
+        part = self.parts.get("off the atom")
+        lost = 0 if self.follow_up is None else self.follow_up.n_lost
+        return None if part is None else part.n_people - lost
 
     @property
-    def not_covered(self) -> tuple[str, ...]:
-        """Situations that the bounds do not cover."""
-        others: tuple[str, ...] = OTHER_GROUPS if self.is_randomized else ()
-        if self.events is not None:
-            others = (SMALLER_GROUPS,)
-        if self.kind is OutcomeKind.CONTINUOUS and not self.has_cells:
-            others = (*others, DISCRETE)
-        elif self.kind is OutcomeKind.COUNT and self.is_randomized:
-            others = (*others, MEAN_PROBABILITIES)
-        return (SHIFT, *others, *((SHARES_OF_ROWS,) if self.one_row_each else ()))
+    def bounds_every_group(self) -> bool:
+        """Whether every group can have a useful bound: for links, and from several draws each."""
+        if self.follow_up is not None and self.follow_up.horizon is None and self.follow_up.n_lost:
+            return False
+        has_own = self.kind is not OutcomeKind.BINARY and self.parts.keys() != {"event"}
+        return has_own and (self.link is not None or self.own.n_draws > 1)
 
-    @abstractmethod
+    # --- everyone and named groups
+
     def average_error(self) -> float:
-        """Upper bound for the overall W1 error, 0 to 1/2."""
+        """Upper bound for the overall W1 error, 0 to 1/2; available for any forecaster."""
+        if self.choice.rule == "tested" and self.at is None:
+            # all people together are such a group
+            return self._tested(1.0)
+        if self._bounds is not None and self.at is None:
+            return self._bounds(self._size(1.0))
+        if self.ratio > 1:
+            return self.group_error(1.0) if self.at is None else WORST
+        everyone = self.everyone
+        return WORST if everyone is None else everyone.average(self.confidence)[1]
 
-    @abstractmethod
-    def group_error(self, mass: float) -> float:
-        """Upper bound for the W1 error of every group that contains at least this share of people.
+    def named(self, group: str) -> float:
+        """Upper bound for the W1 error of a named group, 0 to 1/2; simultaneous for all of them."""
+        table = self.named_table()
+        found = table.loc[table["group"] == group, "high"]
+        if table.empty:
+            raise InputError(
+                f"group {group!r} has no bound: these rows were certified without named groups, or"
+                " for a shifted population; name groups in certify(..., groups=...)"
+            )
+        if found.empty:
+            raise bad_input("group", f"be one of {list(table['group'])}", repr(group))
+        return float(found.iloc[0])
 
-        Parameters
-        ----------
-        mass : float
-            Smallest share of people in the group, 0 < mass <= 1.
+    def named_table(self) -> pd.DataFrame:
+        """Return simultaneous intervals for the W1 errors of the named groups (Bonferroni).
 
-        Returns
-        -------
-        float
-            Between 0 and 1/2.
+        Columns: `group`, `n`, the estimated `error`, `low` and `high`. Empty under a shift, which
+        may be larger in a group.
         """
+        return self._named.copy()
 
-    @abstractmethod
+    @cached_property
+    def _named(self) -> pd.DataFrame:
+        everyone = self.everyone
+        groups = {} if everyone is None or self.ratio > 1 else everyone.groups
+        each = 1 - (1 - self.confidence) / max(len(groups), 1)
+        rows = [
+            (name, part.n_people, part.estimate(), *part.average(each))
+            for name, part in groups.items()
+        ]
+        return pd.DataFrame(rows, columns=NAMED_COLUMNS)
+
+    # --- every group of a size
+
+    def group_error(self, mass: float) -> float:
+        """Upper bound for the W1 error, 0 to 1/2, of every group of at least this share of people.
+
+        Of a hurdle the people are those off the atom, or with the event by the horizon. For a
+        deterministic forecaster of continuous outcomes the bound is at least 1/4 for groups of up
+        to half of the people. Nothing below `(1 - mass) / 2` can be certified if its PITs are
+        uniform; see `questions`.
+
+        Raises
+        ------
+        InputError
+            For 0/1 outcomes, of which no data can prove it; see `bias` and `event_rate`.
+        """
+        check_fraction("mass", mass, high_open=False)
+        self._refuse_events("group_error")
+        if self.choice.rule == "tested":
+            return self._tested(mass)
+        size = self._size(mass)
+        if self._bounds is not None:
+            return self._bounds(size)
+        own = self.own
+        if self.method == "betting":  # all of the risk goes to the one mass
+            return self._worst_mean(own.all_errors, size, WORST, self.confidence)
+        overall = own.average(1 - (1 - self.confidence) * AVERAGE_SHARE)[1]
+        if size == 1:
+            return min(self._band.cvar(1.0), overall)
+        if self.follow_up is not None:
+            # the overall error bounds no other group here: that of randomized PITs is not the error
+            # in the reading of cells of the other people
+            return self._band.cvar(size)
+        # triangle inequality for a group and its complement, weighted by their shares:
+        # d(S) <= (d(all) + (1 - mass) CVaR_(1 - mass)) / mass
+        rest = (overall + (1 - size) * self._band.cvar(1 - size)) / size
+        return min(self._band.cvar(size), rest, WORST)
+
+    @cached_property
+    def _band(self) -> SurvivalBand:
+        confidence = 1 - (1 - self.confidence) * (1 - AVERAGE_SHARE)
+        return self.own.all_errors.band(WORST, confidence)
+
+    @cached_property
+    def _link_bounds(self) -> LinkBounds | None:
+        """Bounds under every link, if there is one and they are proven for the cells."""
+        base = None if self.link is None else self.own.base
+        if base is None or base.beyond.any() or not self._has_points:
+            return None
+        return LinkBounds.of(base, self.confidence, may_be_unknown=self.may_be_unknown)
+
+    @property
+    def _has_points(self) -> bool:
+        """Whether cells under the link are points but for people whose position is unknown."""
+        base = self.own.base
+        return base is not None and (base.are_points or base.reading is not None)
+
+    @cached_property
+    def _bounds(self) -> Callable[[float], float] | None:
+        """Bound of the group error as a function of the size; None without those of a link."""
+        link, bounds = self.link, self._link_bounds
+        if link is None:
+            return None
+        if bounds is not None:
+            return lambda size: bounds.group_error(link, size)
+        if self.kind is not OutcomeKind.COUNT or self.own.base is None:
+            return None
+        lattice = LatticeBounds.of(self.own.base, np.random.default_rng(self.seed))
+        return lambda size: lattice.group_error(link, size, self.confidence)
+
+    def _size(self, mass: float) -> float:
+        """Return the size of a group among the certified people, at the largest density ratio."""
+        return mass / self.ratio
+
+    def _tested(self, mass: float) -> float:
+        # a bound for every group of a size holds for larger groups, which are mixtures of them
+        return self.choice.error if self._size(mass) >= self.choice.mass else WORST
+
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
         """Bounds for the coverage of central prediction intervals in every group of a given size.
 
@@ -133,72 +446,116 @@ class Certificate(Summarized, ABC):
         Returns
         -------
         low, high : float
-            The coverage of every such group lies between them. Intervals of outcomes with atoms
-            contain whole values, so their coverage may exceed the nominal level.
+            The coverage of every such group lies between them.
         """
+        check_fraction("level", level)
+        check_fraction("mass", mass, high_open=False)
+        self._refuse_events("coverage")
+        if self.choice.rule == "tested":  # coverage was not tested
+            return 0.0, 1.0
+        size = self._size(mass)
+        if self.link is not None and self._link_bounds is not None:
+            return self._link_bounds.coverage(self.link, level, size)
+        missed, n = self.own.missed(level), self.own.n_people
+        inside = missed.complement()
+        risk = 1 - self.confidence
+        if not self.is_randomized:
+            # a group of a share `mass` of people has at most all misses, and at most all hits, of
+            # all people (method: 11)
+            low = coverage_floor(missed.n_at_least(1.0), n, level, size, self.confidence)
+            if level in WIDER_LEVELS:  # the lower bounds of these levels share the whole risk
+                return low, 1.0
+            low = coverage_floor(missed.n_at_least(1.0), n, level, size, 1 - risk * LOW_SHARE)
+            high = share_bound(inside.n_at_least(1.0), n, 1 - risk * (1 - LOW_SHARE)) / size
+            return low, min(high, 1.0)
+        # the CVaR of people's shares of misses bounds coverage from below, that of their shares of
+        # hits from above; the risk is split between both (method: 5, no loss from Jensen)
+        most = self._worst_mean(missed, size, 1.0, 1 - risk * LOW_SHARE)
+        return 1 - most, self._worst_mean(inside, size, 1.0, 1 - risk * (1 - LOW_SHARE))
 
-    @abstractmethod
-    def mpaic(self, error: float) -> float:
-        """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC.
+    def _worst_mean(self, values: Values, size: float, top: float, confidence: float) -> float:
+        if self.mass is not None and size != self.mass:
+            remedy = "use method='local-levels' for bounds at all masses"
+            rule = f"be {self.mass}, the single mass of this betting certificate"
+            raise bad_input("mass", rule, size, remedy)
+        seed = self.seed if self.method == "betting" else None
+        return values.worst_mean(size, top, confidence, seed)
 
-        For an outcome with an atom, `h[X, R](Y)` is the randomized PIT. That keeps what mPAIC
-        implies: a person's pathwise error is at most the mean of `|PIT - R|`.
+    def _refuse_events(self, name: str) -> None:
+        if self.kind is OutcomeKind.BINARY:
+            raise InputError(
+                f"0/1 outcomes have no certified {name}: whether probabilities are right in every"
+                " group cannot be proven; use bias(mass) or event_rate(mass, below=...)"
+            )
 
-        Parameters
-        ----------
-        error : float
-            A single threshold, 0 to 1, chosen before the rows were seen.
+    def plain_intervals(self, mass: float) -> tuple[PlainInterval, ...]:
+        """Return the floors of intervals of the deterministic forecaster, without a draw.
 
-        Returns
-        -------
-        float
-            Between 0 and 1.
+        By increasing level; empty if there is no such forecaster, or it is not known what its
+        intervals cover.
         """
+        check_fraction("mass", mass, high_open=False)
+        part = self.parts.get("off the atom", self.parts.get("everyone"))
+        if not isinstance(part, Part) or part.plain is None:
+            return ()
+        if not all(map(part.knows, WIDER_LEVELS)) and not self.is_randomized and self.has_cells:
+            return ()
+        return plain_intervals(
+            part.plain, part.n_people, mass, self._size(mass), confidence=self.confidence
+        )
 
-    @abstractmethod
-    def promise(self, mass: float) -> Promise:
-        """Return what is promised for every group of a size, in the form that a watch tests.
-
-        Parameters
-        ----------
-        mass : float
-            Smallest share of people in the group, 0 < mass <= 1.
-
-        Raises
-        ------
-        InputError
-            If nothing is promised that served forecasts can show; the message gives the reason.
-        """
+    # --- the event of 0/1 forecasts
 
     def event_rate(
         self, *, below: float | None = None, above: float | None = None, mass: float
     ) -> float:
         """Bound the event rate of every group of people whose forecasts are below or above a value.
 
-        As `EventCertificate.event_rate`. For an outcome with an atom at an end of its range, the
-        event is that the outcome is not the atom, and `mass` is a share of all people.
-
-        Raises
-        ------
-        InputError
-            If the outcome is neither 0/1 nor has such an atom, or an argument is out of its range.
+        Parameters
+        ----------
+        below : float, optional
+            Group members have a forecast of at most this probability; the upper bound is returned.
+        above : float, optional
+            They have a forecast of at least this probability; the lower bound is returned.
+        mass : float
+            Smallest share of all people in the group, 0 < mass <= 1.
         """
-        return self._known_events("event_rate").event_rate(below=below, above=above, mass=mass)
+        self._known_events("event_rate")
+        size = self._size(check_fraction("mass", mass, high_open=False))
+        if below is not None and above is None:
+            share = self._with_event.at(np.array(check_fraction("below", below)))
+            return min(float(share) / size, 1.0)
+        if above is not None and below is None:
+            share = self._without_event.at(np.array(1 - check_fraction("above", above)))
+            return max(1 - float(share) / size, 0.0)
+        got = "neither" if below is None else f"below={below} and above={above}"
+        raise bad_input("event_rate", "have exactly one of below and above", got)
 
     def bias(self, mass: float) -> tuple[float, float]:
         """Bounds for the event rate minus the mean forecast in every group of at least this share.
 
-        As `EventCertificate.bias`. For an outcome with an atom at an end of its range, the event is
-        that the outcome is not the atom, and `mass` is a share of all people.
-
-        Raises
-        ------
-        InputError
-            If the outcome is neither 0/1 nor has such an atom, or `mass` is out of its range.
+        In rate points, between -1 and 1; both hold jointly.
         """
-        return self._known_events("bias").bias(mass)
+        self._known_events("bias")
+        size = self._size(check_fraction("mass", mass, high_open=False))
+        above, below = self._excess
+        return 1 - below.cvar(size), above.cvar(size) - 1
 
-    def _known_events(self, method: str) -> EventCertificate:
+    @cached_property
+    def _excess(self) -> tuple[SurvivalBand, SurvivalBand]:
+        excess, both = self._known_events("bias").excess(), (1 + self.confidence) / 2
+        mirrored = Values(2 - excess.high, 2 - excess.low, excess.people)
+        return excess.band(2.0, both), mirrored.band(2.0, both)
+
+    @cached_property
+    def _with_event(self) -> CDFBand:
+        return self._known_events("event_rate").band(self.confidence, of_events=True)
+
+    @cached_property
+    def _without_event(self) -> CDFBand:
+        return self._known_events("event_rate").band(self.confidence, of_events=False)
+
+    def _known_events(self, method: str) -> EventPart:
         if self.events is None:
             raise InputError(
                 f"{method} bounds 0/1 forecasts, and this certificate has no events; use"
@@ -207,104 +564,385 @@ class Certificate(Summarized, ABC):
             )
         return self.events
 
-    def named(self, group: str) -> float:
-        """Upper bound for the W1 error of a named group, 0 to 1/2; simultaneous for all of them.
+    # --- the paper's own terms
+
+    def mpaic(self, error: float) -> float:
+        """Upper bound for `P(|h[X, R](Y) - R| >= error)`, the delta of the paper's mPAIC.
+
+        By one draw per person (Clopper-Pearson); for a link whose choice is "simultaneous" by its
+        bounds, for all thresholds at once. Of a hurdle it is given that the outcome is off the
+        atom.
+
+        Parameters
+        ----------
+        error : float
+            Threshold, 0 to 1.
+        """
+        check_fraction("error", error, low_open=False, high_open=False)
+        gaps = self.own.gaps
+        if gaps is None and self.link is not None and self._link_bounds is not None:
+            return min(self.ratio * self._link_bounds.mpaic(self.link, error), 1.0)
+        gaps = self._known_gaps()
+        found = share_bound(gaps.n_at_least(error), gaps.n_people, self.confidence)
+        return min(self.ratio * found, 1.0)
+
+    def mpaic_curve(self, errors: ArrayLike) -> Floats:
+        """Simultaneous upper bounds for `P(|h[X, R](Y) - R| >= error)` at all thresholds, by DKW.
+
+        Returns
+        -------
+        ndarray of the shape of `errors`
+        """
+        thresholds = np.asarray(errors, dtype=np.float64)
+        for error in thresholds.ravel():
+            check_fraction("error", error, low_open=False, high_open=False)
+        gaps = self._known_gaps()
+        n = gaps.n_people
+        reached = np.array([gaps.n_at_least(error) for error in thresholds.flat])
+        # the band of Dvoretzky, Kiefer and Wolfowitz on one side (Massart 1990)
+        margin = np.sqrt(np.log(1 / (1 - self.confidence)) / (2 * n))
+        bounds = np.minimum(self.ratio * (1 - (n - reached) / n + margin), 1.0)
+        return np.asarray(bounds.reshape(thresholds.shape))
+
+    def chain(self, mass: float) -> float:
+        """Return the bound for every group, 0 to 1/2, that follows from the paper's own results.
+
+        From mPAIC over PAIC to every group, by Markov's inequality; see `group_error` for a bound
+        that is much smaller.
+        """
+        check_fraction("mass", mass, high_open=False)
+        return chained_bound(self.mpaic_curve, mass)
+
+    def _known_gaps(self) -> Values:
+        if self.own.gaps is None:
+            raise InputError(
+                "mPAIC compares PITs with their draws, and these PITs have no draws; give r"
+            )
+        return self.own.gaps
+
+    # --- links
+
+    def with_link(self, link: Link) -> Certificate:
+        """Return the same bounds read for another link.
 
         Raises
         ------
         InputError
-            If the rows were not certified with a group of this name.
+            Unless the bounds for every group hold for all links at once.
         """
-        table = self.named_table()
-        found = table.loc[table["group"] == group, "high"]
-        if table.empty:
-            raise InputError(
-                f"group {group!r} has no bound: these rows were certified without named groups;"
-                " name groups in certify_pit(..., groups=...)"
+        if self._link_bounds is None:
+            raise InputError("the bounds of this certificate hold for its own forecasts alone")
+        made = replace(self, link=link)
+        made.__dict__["_link_bounds"] = self._link_bounds
+        return made
+
+    def accounting_for(self, chosen: Certificate) -> Certificate:
+        """Return the certificate with the bounds for every group of another one of these people.
+
+        `chosen` is that of a selection: its bounds account for the choice of the randomization.
+        """
+        name = "off the atom" if "off the atom" in self.parts else "everyone"
+        own = replace(self.own, base=chosen.own.base)
+        made = replace(
+            self,
+            parts={**self.parts, name: own},
+            link=chosen.link,
+            method=chosen.method,
+            mass=chosen.mass,
+            choice=chosen.choice,
+            may_be_unknown=chosen.may_be_unknown,
+            one_row_each=chosen.one_row_each,
+        )
+        made.__dict__["_link_bounds"] = chosen._link_bounds
+        return made
+
+    def mean_error(self) -> float:
+        """Return the mean pathwise error of these people under the link.
+
+        This is the argument of `price_of_proof`. Exact up to 1,000 people, to within 0.001 beyond.
+        People whose PIT is not known are left out.
+        """
+        base = self.own.base
+        if base is None or self.link is None:
+            raise InputError("mean_error is that of a link, and these forecasts have none")
+        known = base if base.count is not None else base.take(~base.unknown)
+        # errors increase with the distance from 1/2 and lie in [0, 1/2]: the mean over equal steps
+        # in rank is off by at most half a step
+        middle = quantiles((known.low + known.high)[:, 0] / 2, known.count, MOST_PITS)
+        return float(self.link.pathwise_error(middle).mean())
+
+    # --- other populations, and what is promised
+
+    def under_shift(self, ratio: float) -> Certificate:
+        """Return the certificate for populations whose densities are at most `ratio` times larger.
+
+        Where the density of (features, outcome) is at most `ratio` times that of the certified
+        people, every group of a size `m` there is a group of the certified people of size
+        `m / ratio` (method: 12). Everything that this certificate states is divided so: group
+        errors, coverage, bias and event rates. The ratio is assumed, and cannot be estimated from
+        the rows; of a hurdle, sizes and the ratio are those of the people off the atom. Named
+        groups have no bound, and a tested certificate knows nothing below its size.
+
+        Parameters
+        ----------
+        ratio : float
+            Largest density ratio, at least 1.
+
+        Examples
+        --------
+        >>> from evenhand.links import Entropic
+        >>> from evenhand.certificates import certify_link
+        >>> proof = certify_link((np.arange(2000) + 0.5) / 2000, Entropic(0.1))
+        >>> proof.under_shift(2).group_error(0.2) == proof.group_error(0.1)
+        True
+        """
+        if not 1 <= ratio < np.inf:
+            raise bad_input("ratio", "be at least 1", ratio, "give the largest ratio of densities")
+        return replace(self, ratio=self.ratio * float(ratio))
+
+    def promise(self, mass: float) -> Promise:
+        """Return what is promised for every group of a size, in the form that a watch tests.
+
+        Under a link it is the bound of the group error, as a promise about mean served PITs: a
+        group error is at least the distance of the group's mean served PIT from 1/2. Of 0/1
+        forecasts it is the bias. Of other randomized forecasters it is the mean of `|PIT - r|`, r
+        the one draw that is served: the CVaR of these gaps, which is at least the group error.
+
+        Parameters
+        ----------
+        mass : float
+            Smallest share of people in the group, 0 < mass <= 1.
+        """
+        check_fraction("mass", mass, high_open=False)
+        if self._is_event:
+            low, high = self.bias(mass)
+            return Promise.of_bias(low, high, mass, self.confidence)
+        is_tested = self.choice.rule == "tested"
+        if (why := self._unpromised()) is not None:
+            raise InputError(f"nothing is promised that served forecasts can show: {why}")
+        if is_tested and self._size(mass) < self.choice.mass:
+            rule = f"be at least {self.choice.mass * self.ratio:g}, the tested group size"
+            raise bad_input("mass", rule, mass)
+        if is_tested or self._bounds is not None:
+            assert self.link is not None
+            bounds = None if is_tested else self._link_bounds
+            envelope = None if bounds is None else Envelope.of(bounds.bands, self._size(mass))
+            error = self.group_error(mass)
+            return Promise("mean_pit", mass, error, self.confidence, self.link, envelope, self.at)
+        target = self._worst_mean(self._known_gaps(), self._size(mass), 1.0, self.confidence)
+        return Promise("gap", mass, target, self.confidence)
+
+    def _unpromised(self) -> str | None:
+        """Return why nothing is promised; None if something is."""
+        if self.follow_up is not None:
+            return (
+                "the outcomes of people who are lost before the horizon are not known; watch named"
+                " groups"
             )
-        if found.empty:
-            raise bad_input("group", f"be one of {list(table['group'])}", repr(group))
-        return float(found.iloc[0])
+        has_link = self._bounds is not None or self.link is not None
+        if self.choice.rule == "tested" and not has_link:
+            return (
+                "the model is not a link around a deterministic one, so its mean PIT over draws is"
+                " not known after one draw; certify it on other rows with certify_pit(..., r=...),"
+                " which bounds |PIT - r|"
+            )
+        if self.at is not None and self._bounds is None and self.choice.rule != "tested":
+            return (
+                "the gaps between PITs and draws were certified for the positive part alone;"
+                " randomize with a link (evenhand.randomize), or watch named groups"
+            )
+        if not self.is_randomized:
+            return (
+                "the forecasts are deterministic, and no rows can prove a small error in every"
+                " group of them; randomize them with evenhand.randomize, or watch named groups"
+            )
+        return None
 
-    def named_table(self) -> pd.DataFrame:
-        """Return simultaneous bounds for the W1 errors of the named groups (Bonferroni).
-
-        Columns: `group`, `n`, `error`, `low`, `high`. A group without rows has the trivial bounds 0
-        and 1/2. The table is empty if no groups were named.
-        """
-        return pd.DataFrame(columns=NAMED_COLUMNS)
+    # --- views: tables, questions, text
 
     def table(self, masses: ArrayLike = MASSES) -> pd.DataFrame:
         """Return the bounds for every group, one row per group size.
 
-        Columns: `mass`, `group_error`, `coverage_80_low`, `coverage_80_high` (NaN if the evidence
-        is counts that do not include that level).
+        Columns: `mass`, `group_error`, `chain` (NaN if the draws are not known or the randomization
+        was chosen on these people), `coverage_80_low`, `coverage_80_high` (NaN if counts do not
+        include that level). For 0/1 outcomes it is the `event_table`.
         """
+        if self._is_event:
+            return self.event_table(masses)
         # bounds made for a single mass do not hold for another
-        shares = np.atleast_1d(masses).tolist() if self.mass is None else [self.mass]
-        rows = [(mass, self.group_error(mass), *self._coverage_80(mass)) for mass in shares]
-        columns = ["mass", "group_error", "coverage_80_low", "coverage_80_high"]
-        return pd.DataFrame(rows, columns=columns)
+        shares = check_masses(masses).tolist() if self.mass is None else [self.mass]
+        has_chain = self.own.gaps is not None and self.choice.rule == "fixed"
+        knows = self._link_bounds is not None or self.own.knows(0.8)
+        rows = [
+            (
+                mass,
+                self.group_error(mass),
+                self.chain(mass) if has_chain else np.nan,
+                *(self.coverage(0.8, mass) if knows else (np.nan, np.nan)),
+            )
+            for mass in shares
+        ]
+        return pd.DataFrame(rows, columns=GROUP_COLUMNS)
+
+    def event_table(self, masses: ArrayLike = MASSES) -> pd.DataFrame:
+        """Return the bounds for the event, one row per group size; empty if there is none.
+
+        Columns: `mass`, `below`, `event_rate_below`, `above`, `event_rate_above`, `bias_low` and
+        `bias_high`; NaN where no threshold has that share of the people.
+        """
+        events = self.events
+        p = np.empty(0) if events is None else events.quantiles(MOST_PITS)
+        rows = []
+        for mass in [] if events is None else check_masses(masses).tolist():
+            # bounds hold for all thresholds, so they may be chosen on the same people: thresholds
+            # below and above which about a share `mass` of the people lies
+            below = next((t for t in THRESHOLDS if np.mean(p <= t) >= mass), np.nan)
+            above = next((t for t in reversed(THRESHOLDS) if np.mean(p >= t) >= mass), np.nan)
+            low = np.nan if np.isnan(below) else self.event_rate(below=below, mass=mass)
+            high = np.nan if np.isnan(above) else self.event_rate(above=above, mass=mass)
+            rows.append((mass, below, low, above, high, *self.bias(mass)))
+        return pd.DataFrame(rows, columns=EVENT_COLUMNS)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Assumptions under which the bounds hold."""
+        return tuple(ASSUMED[key].format(**self._words) for key in assumption_keys(self))
+
+    @property
+    def not_covered(self) -> tuple[str, ...]:
+        """Situations that the bounds do not cover."""
+        return tuple(NOT_COVERED[key].format(**self._words) for key in limit_keys(self))
+
+    @property
+    def questions(self) -> pd.DataFrame:
+        """Questions that these rows can or cannot answer: `question`, `answered`, `why`."""
+        rows = [
+            (QUESTIONS[question].format(**self._words), answered, WHY[why])
+            for question, answered, why in question_keys(self)
+        ]
+        return pd.DataFrame(rows, columns=["question", "answered", "why"])
+
+    @property
+    def _words(self) -> dict[str, str]:
+        """Values in texts."""
+        horizon = None if self.follow_up is None else self.follow_up.horizon
+        return {
+            "atom": "" if self.at is None else number_in_full(self.at),
+            "horizon": "" if horizon is None else number_in_full(horizon),
+            "ratio": f"{self.ratio:g}",
+        }
+
+    def facts(self) -> dict[str, Any]:
+        """Return what texts are made of, as plain values."""
+        single = self.mass or SHOWN_MASS
+        is_event, sizes = self._is_event, (0.1, 0.2, 0.5)
+        every = self.table(sizes).to_dict("records")
+        part = "off the atom" in self.parts
+        return {
+            "confidence": self.confidence,
+            "kind": str(self.kind),
+            "n": self.n_samples,
+            "n_draws": None if self.parts.keys() == {"event"} else self.own.n_draws,
+            "is_randomized": self.is_randomized,
+            "link": None if self.link is None else repr(self.link),
+            "is_ordered": self.bound is not None,
+            "choice": vars(self.choice),
+            "atom": self.at,
+            "n_off_atom": self.n_positive,
+            "off_atom_error": self.own.average(self.confidence)[1] if part else None,
+            "average_error": None if is_event else self.average_error(),
+            "named": self.named_table().to_dict("records"),
+            "every_group": [] if is_event or not self.bounds_every_group else every,
+            "events": self.event_table(sizes).to_dict("records"),
+            "n_events": None if self.events is None else self.events.n_events,
+            "n_events_unknown": None if self.events is None else self.events.n_lost,
+            "floors": [vars(one) for one in self.plain_intervals(single)],
+            "follow_up": None if self.follow_up is None else vars(self.follow_up),
+            "one_row_each": self.one_row_each,
+            "thinned": self.thinned,
+            "ratio": self.ratio,
+            "questions": self.questions.to_dict("records"),
+            "assumptions": self.assumptions,
+            "not_covered": self.not_covered,
+        }
 
     def summary(self) -> str:
         """Return the bounds as text, with their assumptions and limits."""
-        lines = [
-            f"With {confidence_in_full(self.confidence)} confidence, from"
-            f" {count(self.n_samples, 'person', 'people')}, {self._forecasts()}:",
-            *self._all_lines(),
-            *self._group_lines(),
-        ]
-        lines += [ONE_ROW_EACH] if self.one_row_each else []
-        lines.append(
-            "Errors are means over all probability levels: 0 points is perfect, 50 the worst."
+        return certificate_text(self.facts())
+
+
+EVENT_COLUMNS = [
+    "mass",
+    "below",
+    "event_rate_below",
+    "above",
+    "event_rate_above",
+    "bias_low",
+    "bias_high",
+]
+GROUP_COLUMNS = ["mass", "group_error", "chain", "coverage_80_low", "coverage_80_high"]
+
+
+# --- intervals without a draw
+
+
+def plain_intervals(
+    n_covered: Callable[[float], int], n: int, mass: float, size: float, *, confidence: float
+) -> tuple[PlainInterval, ...]:
+    """Return the floors of intervals without a draw in every group, by increasing level.
+
+    Parameters
+    ----------
+    n_covered : callable
+        Number of people whom the interval of a level covers.
+    n : int
+        Number of people.
+    mass, size : float
+        Group size that is asked for, and its size among these people.
+    confidence : float
+        Probability that the bounds of all levels hold.
+    """
+    covered = [n_covered(level) for level in WIDER_LEVELS]
+    return tuple(
+        PlainInterval(
+            level,
+            mass,
+            coverage_floor(n - inside, n, level, size, confidence),
+            inside / n,
+            n,
+            confidence,
         )
-        lines += self._remarks()
-        lines.append("Assumes: " + "; ".join(self.assumptions) + ".")
-        lines.append("Does not cover: " + "; ".join(self.not_covered) + ".")
-        return "\n".join(lines)
-
-    def _all_lines(self) -> list[str]:
-        """Return the lines of the summary about all people and named groups."""
-        overall = at_most(self.average_error())
-        return [
-            f"- overall, predicted probabilities are off by at most {overall} points",
-            *(
-                f"- in group {row['group']!r} ({count(row['n'], 'row')}), by"
-                f" {band(points, row['low'], row['high'])} points"
-                for row in self.named_table().to_dict("records")
-            ),
-        ]
-
-    @abstractmethod
-    def _forecasts(self) -> str:
-        """Return the kind of forecasts that were certified, for the head of the summary."""
-
-    def _remarks(self) -> list[str]:
-        """Return the lines of the summary after the bounds."""
-        return []
-
-    def _group_lines(self, of: str = "people") -> list[str]:
-        """Return the lines of the summary about every group of a given size of some people."""
-        lines = []
-        for row in self.table((0.1, 0.2, 0.5)).to_dict("records"):
-            line = f"- in every group of at least {in_full(row['mass'])} of {of}"
-            error = at_most(row["group_error"])
-            # an error of 50 points, the largest, is no bound
-            line += (
-                f", by at most {error} points" if error != at_most(0.5) else ": nothing is proven"
-            )
-            if not np.isnan(row["coverage_80_low"]):
-                line += _coverage(row["coverage_80_low"], row["coverage_80_high"])
-            lines.append(line)
-        return lines
-
-    def _coverage_80(self, mass: float) -> tuple[float, float]:
-        return self.coverage(0.8, mass)
+        for level, inside in zip(WIDER_LEVELS, covered, strict=True)
+    )
 
 
-def _coverage(low: float, high: float) -> str:
-    """Return what is proven for the coverage of 80% prediction intervals; "" for nothing."""
-    shown = band(percent, low, high)
-    if shown == band(percent, 0.0, 1.0):
-        return ""
-    return f"; the 80% prediction interval covers {shown} of outcomes"
+def coverage_floor(n_missed: int, n: int, level: float, size: float, confidence: float) -> float:
+    """Lower bound for the coverage of a deterministic interval in every group of a given size.
+
+    Examples
+    --------
+    >>> round(coverage_floor(20, 1000, level=0.98, size=0.2, confidence=0.95), 2)
+    0.84
+    """
+    shared = len(WIDER_LEVELS) if level in WIDER_LEVELS else 1
+    missed = share_bound(n_missed, n, 1 - (1 - confidence) / shared)
+    # all of the misses may be in one group
+    return max(1 - missed / size, 0.0)
+
+
+# --- the paper's chain: mPAIC, PAIC, every group (method: proof)
+
+
+def chained_bound(mpaic_curve: Callable[[Floats], Floats], mass: float) -> float:
+    """Return the bound for the W1 error of every group of a size, 0 to 1/2."""
+    # a person with a pathwise error above the target has |h - R| >= e with probability at least
+    # (target - e) / (1 - e); by Markov such people are at most a share delta (1 - e) / (target - e)
+    # of all people, and at most that share over mass of a group
+    threshold = np.linspace(0.0, WORST, 201)
+    delta = mpaic_curve(threshold)
+    e = threshold[:, None]
+    target = threshold[None, :]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        outside = np.where(target > e, delta[:, None] * (1 - e) / (target - e), np.inf)
+    bounds = np.where(outside < mass, target + outside / mass, WORST)
+    return min(float(bounds.min()), WORST)

@@ -14,13 +14,6 @@ from evenhand.links import Link, make_link
 
 Statistic = Literal["mean_pit", "gap", "bias"]
 
-NOTHING_PROMISED = (
-    "nothing is promised for every group: the forecasts are deterministic, and no rows can prove a"
-    " small error in every group of them; randomize them with evenhand.randomize, or watch named"
-    " groups"
-)
-"""Message about deterministic forecasts."""
-
 SHARES_OF_MASS = (0.125, 0.25, 0.5, 1.0)
 """Tail probabilities, as shares of the group size, at which an envelope has bounds."""
 

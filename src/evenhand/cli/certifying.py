@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.audits import Audit
-    from evenhand.certificates import EventCertificate, Promise
+    from evenhand.certificates import Certificate, Promise
     from evenhand.distributions import OutcomeKind
     from evenhand.selection import Selection
 
@@ -164,15 +164,16 @@ def choose(training: Training, asked: dict[str, Any]) -> Selection:
     `asked` are options of `evenhand.randomize`; None stands for its default.
     """
     from evenhand import selection
+    from evenhand.calibration import Outcomes
 
     given = {name: value for name, value in asked.items() if value is not None}
+    person = given.pop("cluster", None)
     with about(training.table.name):
         return selection.randomize(
             training.base,
             training.X,
-            training.y,
+            Outcomes(training.y, person=person, **training.times),
             random_state=training.seed,
-            **training.times,
             **given,
         )
 
@@ -202,25 +203,22 @@ def audit_of_held(
 ) -> Audit:
     """Audit a model on rows that were held out from training."""
     from evenhand.audits import audit, with_sources
+    from evenhand.calibration import Outcomes
     from evenhand.tables import take_rows
 
     searched = training.searched
-    times = {
-        name: given if name == "horizon" else given[held] for name, given in training.times.items()
-    }
     with warnings.catch_warnings():
         # `fit` has warned about the whole table
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         found = audit(
             model,
             take_rows(training.X, held),
-            training.y[held],
+            Outcomes(training.y, **training.times).take(held),
             features=None if searched is None else take_rows(searched, held),
             confidence=confidence,
             random_state=training.seed,
             name=name,
             target_name=training.target,
-            **times,
         )
     return with_sources(
         found,
@@ -247,7 +245,6 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
         **_follow_up(chosen),
         **chosen.target.to_dict(),
         "group_error": chosen.group_error,
-        "bound": chosen.bound,
         "promise": promise_record(chosen.promise),
         "coverage_80": list(chosen.certificate.coverage(0.8, chosen.group_mass)),
         "price": chosen.price,
@@ -270,21 +267,16 @@ def _atom(chosen: Selection) -> dict[str, Any]:
     Group sizes are then shares of the people whose outcome is not the atom; those of the event
     that an outcome is not the atom are shares of all people.
     """
-    events = chosen.certificate.events
-    if chosen.atom is None or events is None:
+    if chosen.atom is None or chosen.certificate.events is None:
         return {}
     atom = {"atom": chosen.atom, "n_off_atom": chosen.n_off_atom}
-    return atom | event_bounds(events, chosen.group_mass)
+    return atom | event_bounds(chosen.certificate, chosen.group_mass)
 
 
 def _follow_up(chosen: Selection) -> dict[str, Any]:
     """Return how many people had the event, reached the horizon or were lost, for times."""
-    from evenhand.certificates import PITCertificate
-
-    proof = chosen.certificate
-    if not isinstance(proof, PITCertificate) or proof.follow_up is None:
-        return {}
-    return {"follow_up": proof.follow_up.to_dict()}
+    found = chosen.certificate.follow_up
+    return {} if found is None else {"follow_up": asdict(found)}
 
 
 def promise_record(promise: Callable[[], Promise]) -> dict[str, Any] | None:
@@ -310,12 +302,12 @@ def _plain_interval(chosen: Selection) -> dict[str, Any] | None:
     """Return the prediction interval without a draw that guarantees the same lower limit."""
     if chosen.plain is None:
         return None
-    interval = chosen.plain.interval
+    interval, wider = chosen.plain
     return {
         "level": interval.level,
         "coverage_low": interval.floor,
         "covered": interval.covered,
-        "wider": chosen.plain.wider,
+        "wider": wider,
     }
 
 
@@ -328,12 +320,13 @@ def _learned_group(chosen: Selection) -> dict[str, Any] | None:
     return {name: getattr(found, name) for name in names}
 
 
-def event_bounds(proof: EventCertificate, mass: float) -> dict[str, Any]:
+def event_bounds(proof: Certificate, mass: float) -> dict[str, Any]:
     """Return the bounds of event rates and biases in every group of a size, as JSON values."""
+    assert proof.events is not None
     return {
-        "n_events": proof.n_events,
+        "n_events": proof.events.n_events,
         "bias": list(proof.bias(mass)),
-        "event_rates": table_records(proof.table([mass])),
+        "event_rates": table_records(proof.event_table([mass])),
     }
 
 
@@ -419,18 +412,18 @@ def fit_events(
 def _split(training: Training, cluster: list[str] | None) -> tuple[Ints, Ints]:
     """Return training rows and certifying rows, one per person, as `evenhand.randomize` does."""
     from evenhand._validate import MIN_DISTINCT
+    from evenhand.calibration import Outcomes
     from evenhand.draws import generator
     from evenhand.selection import CERTIFY_SHARE, split_rows
 
     random = generator(training.seed)
     with about(training.table.name):
-        rows = split_rows(
-            training.X, training.y, None, cluster, CERTIFY_SHARE, MIN_DISTINCT, random
-        )
+        outcomes = Outcomes(training.y, person=cluster)
+        rows = split_rows(training.X, outcomes, CERTIFY_SHARE, MIN_DISTINCT, random)
     return rows.learn, rows.certify
 
 
-def _record(proof: EventCertificate, mass: float) -> dict[str, Any]:
+def _record(proof: Certificate, mass: float) -> dict[str, Any]:
     """Return a certificate of event rates as JSON values."""
     from evenhand._version import __version__
 

@@ -158,6 +158,7 @@ def _estimate(
 ) -> None:
     """Estimate maps by group, print their check and write them."""
     from evenhand import store
+    from evenhand.calibration import Outcomes
     from evenhand.forecasters import RecalibratedRegressor
 
     table = request.rows
@@ -174,7 +175,7 @@ def _estimate(
     model = RecalibratedRegressor(subject, by=rules or groups or None, random_state=request.seed)
     warn_of_replacement(folder)
     with about(rows.source):
-        model.fit(rows.data[list(dict.fromkeys(used))], rows.y, **rows.times)
+        model.fit(rows.data[list(dict.fromkeys(used))], Outcomes(rows.y, **rows.times))
     _write(model, folder)
     checked = model.check_.astype(object).where(model.check_.notna(), None).to_dict("records")
     values = {

@@ -223,7 +223,7 @@ class TimeColumns:
             Column of the times, and file name, for messages.
         """
         from evenhand import tables
-        from evenhand.calibration import CensoredTimes
+        from evenhand.calibration import Outcomes
 
         if self.event is None:
             return {}
@@ -242,7 +242,7 @@ class TimeColumns:
         if self.entered is not None:
             found["entered"] = self._entries(data, source)
         with about(source):
-            CensoredTimes.of(y, **found)
+            Outcomes(y, **found)
         return found
 
     def _events(self, data: pd.DataFrame, source: str) -> Mask:
@@ -494,6 +494,7 @@ def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tupl
 def audit_in_memory(request: Request) -> Audit:
     """Audit a table that is read into memory."""
     from evenhand import audits
+    from evenhand.calibration import Outcomes
 
     rows = read_rows(request)
     subject, X = request.subject.of(rows.data, rows.source)
@@ -503,14 +504,16 @@ def audit_in_memory(request: Request) -> Audit:
         found = audits.audit(
             subject,
             X,
-            rows.y,
+            Outcomes(
+                rows.y,
+                weight=rows.weights,
+                largest_weight=request.largest_weight,
+                person=None if request.cluster is None else rows.people,
+                **rows.times,
+            ),
             groups=rows.groups,
-            cluster=None if request.cluster is None else rows.people,
             features=rows.searched,
-            sample_weight=rows.weights,
-            largest_weight=request.largest_weight,
             target_name=request.target,
-            **rows.times,
             **request.options,
         )
     found = found if rows.people is None else audits.with_people(found, rows.people)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._validate import Floats, Ints, Mask, bad_input
-from evenhand.calibration import CensoredTimes
+from evenhand.calibration import Outcomes, as_outcomes
 from evenhand.distributions import (
     Bernoulli,
     Hurdle,
@@ -74,15 +74,14 @@ class HeldOut:
     curve_times: tuple[float, ...] = ()
 
     @classmethod
-    def of(
-        cls, forecast: Forecast, outcomes: Floats, times: CensoredTimes | None = None
-    ) -> HeldOut:
-        """Return the forecasts of rows with their outcomes, shape (n,), or with their `times`."""
-        kind = forecast.outcome_kind
-        check_forecast_of_times(forecast, times)
-        if times is not None:
+    def of(cls, forecast: Forecast, known: Floats | Outcomes) -> HeldOut:
+        """Return the forecasts of rows with their outcomes."""
+        kind, known = forecast.outcome_kind, as_outcomes(known)
+        check_forecast_of_times(forecast, known)
+        if known.are_times:
             grid = tuple(curve_times(forecast.distribution))
-            return replace(cls._of_times(forecast, times), curve_times=grid)
+            return replace(cls._of_times(forecast, known), curve_times=grid)
+        outcomes = known.value
         if kind is OutcomeKind.CONTINUOUS:
             return cls(kind, PitCells.of(forecast.cdf(outcomes)))
         if kind is OutcomeKind.COUNT:
@@ -102,17 +101,17 @@ class HeldOut:
         return cls(kind, PitCells.of(pit), events, hurdle.end == "high")
 
     @classmethod
-    def _of_times(cls, forecast: Forecast, times: CensoredTimes) -> HeldOut:
+    def _of_times(cls, forecast: Forecast, times: Outcomes) -> HeldOut:
         """Return forecasts of times, which are continuous or have an atom at the horizon."""
         if forecast.outcome_kind is OutcomeKind.CONTINUOUS:
-            low = forecast.cdf(times.time)
+            low = forecast.cdf(times.value)
             high = np.where(times.happened, low, 1.0)
             is_known = bool(times.happened.all())
             pit = PitCells.of(low) if is_known else PitCells.spread(low, high, times.is_lost)
             return cls(forecast.outcome_kind, pit)
         hurdle = as_hurdle(forecast.distribution)
         # who reached the horizon is at the atom, where the positive part has no PIT
-        low = np.where(times.has_reached, 0.5, hurdle.positive.cdf(times.time))
+        low = np.where(times.has_reached, 0.5, hurdle.positive.cdf(times.value))
         lost = times.is_lost
         is_known = not lost.any()
         high = np.where(lost, 1.0, low)

@@ -25,7 +25,7 @@ from evenhand._validate import (
     check_count,
     outcomes_checked,
 )
-from evenhand.calibration import CensoredTimes, given_times, n_effective, rate_error
+from evenhand.calibration import Outcomes, as_outcomes, n_effective, rate_error
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast, check_atom_at_horizon, forecast_values
@@ -106,7 +106,7 @@ def check_maps(
     members: Members,
     corrected: Mapping[str, str],
     random: np.random.Generator,
-    times: CensoredTimes | None = None,
+    outcomes: Outcomes,
 ) -> pd.DataFrame:
     """Compare errors and log scores with and without maps, on rows that the maps have not seen.
 
@@ -124,8 +124,8 @@ def check_maps(
         The map of each group of the fitted model, "own" or "pooled".
     random : Generator
         Assigns the rows to folds.
-    times : CensoredTimes of n people, optional
-        Outcomes that are times which may be cut off; None for other outcomes.
+    outcomes : Outcomes of n people
+        The outcomes.
 
     Returns
     -------
@@ -147,7 +147,8 @@ def check_maps(
     n_intervals = 1 + len(members.names)
     rows = []
     for name, mask in (everyone, *members.groups()):
-        is_few = times is not None and times.happened[mask & (weight > 0)].sum() < FEWEST_EVENTS
+        n_events = outcomes.happened[mask & (weight > 0)].sum()
+        is_few = outcomes.are_times and n_events < FEWEST_EVENTS
         kind = corrected.get(name, "pooled")
         rows.append(_row(name, mask, kind, weight, found, n_intervals, is_few=is_few))
     return check_table(rows)
@@ -285,35 +286,18 @@ def _mean_interval(values: Floats, weight: Floats, confidence: float) -> tuple[f
 # --- times that may be cut off, as recalibration takes them (outcomes: 5)
 
 
-def training_times(
-    estimator: Any,
-    y: ArrayLike,
-    event: ArrayLike | None,
-    horizon: float | None,
-    sample_weight: ArrayLike | None,
-) -> CensoredTimes | None:
-    """Return times that may be cut off, of all rows; None if there is no `event`.
-
-    Raises
-    ------
-    InputError
-        If an input is invalid, if the estimator would be fitted to the times, or if weights leave
-        out the people whose times are cut off.
-    """
-    times = given_times(y, event, horizon, sample_weight=sample_weight)
-    if times is None:
-        return None
+def check_training_times(estimator: Any, times: Outcomes) -> None:
+    """Raise InputError for too few times, and if the estimator would be fitted to them."""
     if times.n_samples < MIN_DISTINCT:
         rule = f"have at least {MIN_DISTINCT} rows"
         raise bad_input("y", rule, f"n_samples = {times.n_samples}")
-    if not kind_of(estimator, times.time).is_held_out(estimator):
+    if not kind_of(estimator, times.value).is_held_out(estimator):
         name = type(thawed(estimator)).__name__
         raise InputError(
             f"event is given, and {name} would be fitted to times that are cut off as if they were"
             " those of events; pass a fitted survival model in a FrozenEstimator or SurvivalModel,"
             " or a function from X to Forecast.from_survival(...)"
         )
-    return times
 
 
 # --- held-out forecasts of the rows of a fit, with their outcomes
@@ -323,8 +307,7 @@ def held_out_forecasts(
     base: Base,
     estimator: Any,
     rows: Training,
-    outcomes: Floats,
-    times: CensoredTimes | None,
+    outcomes: Outcomes,
     on_support: Callable[[Distribution], Distribution],
     own_values: Sequence[str],
 ) -> tuple[HeldOut, pd.DataFrame]:
@@ -338,10 +321,8 @@ def held_out_forecasts(
         The estimator as it was given.
     rows : Training
         Rows of the fit, with outcomes on the line.
-    outcomes : ndarray of shape (n,)
+    outcomes : Outcomes of n rows
         Outcomes in their own units.
-    times : CensoredTimes or None
-        Which of the outcomes are times that are cut off; None if all are known.
     on_support : callable
         Map from the line to the support.
     own_values : sequence of str
@@ -351,13 +332,13 @@ def held_out_forecasts(
     Raises
     ------
     InputError
-        If a forecast is not finite, or is not one of times if there are `times`.
+        If a forecast is not finite, or is not one of times if outcomes are.
     """
 
-    def judged(distribution: Distribution, known: Floats) -> tuple[HeldOut, pd.DataFrame]:
+    def judged(distribution: Distribution, known: Outcomes) -> tuple[HeldOut, pd.DataFrame]:
         forecast = Forecast(on_support(distribution))
         # checks of the forecast come before its values
-        found, values = HeldOut.of(forecast, known, times), forecast_values(forecast, own_values)
+        found, values = HeldOut.of(forecast, known), forecast_values(forecast, own_values)
         if not found.is_finite:
             raise InputError(
                 f"estimator {type(base.estimator).__name__} predicts distributions that are not"
@@ -376,13 +357,13 @@ def held_out_forecasts(
     parts, own = [], []
     for learn, test in rows.folds():
         # inside a caller that has checked all outcomes, all of them may be equal
-        if (learn.y == learn.y[0]).all() and not (outcomes == outcomes[0]).all():
+        if (learn.y == learn.y[0]).all() and not (outcomes.value == outcomes.value[0]).all():
             raise InputError(
                 f"y is {learn.y[0]:g} in all rows outside one of the folds; give more rows with"
                 " other outcomes, or pass a fitted model in a FrozenEstimator"
             )
         part = kind.fit(estimator, learn).distribution(take_rows(rows.X, test))
-        found, values = judged(part, outcomes[test])
+        found, values = judged(part, outcomes.take(test))
         parts.append((test, found))
         own.append(values)
     order = np.argsort(np.concatenate([test for test, _ in parts]), kind="stable")
@@ -530,11 +511,8 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | Outcomes,
         sample_weight: ArrayLike | None = None,
-        *,
-        event: ArrayLike | None = None,
-        horizon: float | None = None,
     ) -> Self:
         """Fit the model, and estimate the maps from held-out PITs.
 
@@ -542,17 +520,13 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         ----------
         X : DataFrame or array-like of shape (n, n_features)
             Training rows, passed to the estimator unchanged; a table if `by` names columns.
-        y : array-like of shape (n,)
-            Outcomes of the kind that the estimator predicts; events are 1 (happened) or 0.
+        y : array-like of shape (n,) or Outcomes
+            Outcomes of the kind that the estimator predicts; events are 1 (happened) or 0. Times
+            that may be cut off are `Outcomes` with their events, and the horizon of the forecasts,
+            if they have one; they need a fitted model.
         sample_weight : array-like of shape (n,), optional
             Weights of the rows, for the maps and for estimators that accept them; rows of weight 0
-            are dropped.
-        event : array-like of shape (n,), optional
-            For times until an event: 1 or True where the event was observed, 0 or False where the
-            time is cut off (censored). Needs a fitted model.
-        horizon : float, optional
-            For times: up to when outcomes are followed, in units of `y`. It must be the horizon of
-            the forecasts, if they have one.
+            are dropped. By default those of `Outcomes`.
 
         Returns
         -------
@@ -567,11 +541,17 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         """
         cv = check_count("cv", self.cv, least=2)
         check_choice("spread", self.spread, SPREADS)
-        times = training_times(self.estimator, y, event, horizon, sample_weight)
-        y = y if times is None else times.time
+        times = None
+        if isinstance(y, Outcomes):
+            times = y if y.are_times else None
+            sample_weight = y.weight if sample_weight is None else sample_weight
+            y = y.value
+        if times is not None:
+            check_training_times(self.estimator, times)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         if times is not None and times.n_samples > outcomes.size:
             times = times.take(np.flatnonzero(np.asarray(sample_weight)))
+        seen = as_outcomes(outcomes) if times is None else times
         kind = kind_of(self.estimator, outcomes)
         given = None if sample_weight is None else weight
         is_held_out = kind.is_held_out(self.estimator)
@@ -583,7 +563,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         # times at the horizon are many, and no atom of a continuous outcome
         checked = nullcontext if times is None else outcomes_checked
         with checked():
-            known = check_before_fit(self.estimator, outcomes, self.support)
+            form = check_before_fit(self.estimator, outcomes, self.support)
         line = self._learn_support_of(self.estimator, outcomes, table)
         random = generator(self.random_state)
         self._define_groups(table)
@@ -592,14 +572,13 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         with outcomes_checked():
             self._set_base(kind.fit(self.estimator, rows))
         with checked():
-            check_after_fit(self._base, table, outcomes, self.support, known)
+            check_after_fit(self._base, table, outcomes, self.support, form)
         with outcomes_checked():
             held_out, own = held_out_forecasts(
                 self._base,
                 self.estimator,
                 rows,
-                outcomes,
-                times,
+                seen,
                 self._on_support,
                 self._own_values,
             )
@@ -611,7 +590,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         weight = weight / weight.max()
         self._set_maps(Maps.learn(held_out, weight, members))
         corrected = dict(zip(self.groups_["group"], self.groups_["map"], strict=True))
-        self.check_ = check_maps(held_out, weight, members, corrected, random, times)
+        self.check_ = check_maps(held_out, weight, members, corrected, random, seen)
         return self
 
     def _set_maps(self, maps: Maps) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
 from evenhand._validate import InputError, about, bad_input, check_choice, check_fraction
-from evenhand.certificates import Certificate, EventCertificate, Promise
+from evenhand.certificates import Certificate, Promise
 from evenhand.monitoring.promise_test import promise_values
 from evenhand.monitoring.rows import Rows, as_horizon, as_time
 from evenhand.monitoring.settings import (
@@ -340,7 +340,7 @@ def _text(time: np.datetime64 | None) -> str | None:
 DEFAULT_MASS = 0.2
 """Group size of a promise, if neither the certificate nor the caller gives one."""
 
-Promising = Certificate | EventCertificate | Selection | Promise | str | os.PathLike[str]
+Promising = Certificate | Selection | Promise | str | os.PathLike[str]
 """What contains a promise: a certificate, a selected randomization, or the path of a folder."""
 
 
@@ -349,7 +349,7 @@ def promise_of(source: Promising, mass: float | None = None) -> Promise:
 
     Parameters
     ----------
-    source : Certificate, EventCertificate, Selection, Promise or path
+    source : Certificate, Selection, Promise or path
         A certificate; the result of `randomize`; or a folder with `certificate.json`, which
         `evenhand fit` and `evenhand randomize` write, or that file itself.
     mass : float, optional
@@ -377,9 +377,8 @@ def promise_of(source: Promising, mass: float | None = None) -> Promise:
     """
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
-    if isinstance(source, Certificate | EventCertificate):
-        only = getattr(source, "mass", None)
-        return source.promise((only or DEFAULT_MASS) if mass is None else mass)
+    if isinstance(source, Certificate):
+        return source.promise((source.mass or DEFAULT_MASS) if mass is None else mass)
     if isinstance(source, Promise):
         found = source
     elif isinstance(source, Selection):

@@ -214,10 +214,6 @@ def _of_size(findings: Findings, mass: float) -> list[PlainInterval]:
 
 # --- sections on certified bounds and their assumptions
 
-PATHWISE = (
-    "The bounds for every group are pathwise: they bound the mean error of single people in the"
-    " group."
-)
 PART = (
     "In the bounds for every group, for errors and coverage, the people are those whose outcome is"
     " not {atom}, and the forecasts those given that it is not. The bound for all people together"
@@ -276,7 +272,7 @@ def proof_section(findings: Findings) -> Section:
         }
         table = Table.of("Questions", proof.questions, answers)
         parts += [Heading("Questions that these rows can answer"), table]
-    rests_on = "" if is_event else f" {SHARP if proof.link_bound == 'sharp' else PATHWISE}"
+    rests_on = f" {SHARP}" if proof.link_bound == "sharp" and not is_event else ""
     parts.append(Paragraph(f"Method of the bounds: {proof.method}.{rests_on}", "facts"))
     return Section(title, parts, "proof", in_text=False)
 

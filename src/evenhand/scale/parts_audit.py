@@ -29,7 +29,6 @@ from evenhand.audits import (
     CountPlan,
     Note,
     NoteKind,
-    RoundingCells,
     audit,
     check_about,
     check_search,
@@ -37,6 +36,7 @@ from evenhand.audits import (
     with_people,
     with_rows,
 )
+from evenhand.calibration import Rounding
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
@@ -289,10 +289,10 @@ def _count_plan(
 ) -> CountPlan:
     # frequent values also occur in the sample, so it suffices to find the rounding cells, which
     # must not depend on the block (outcomes: 4.3); forecasts with atoms need none
-    cells = RoundingCells()
+    cells = Rounding()
     if found.outcome_kind is OutcomeKind.CONTINUOUS:
         outcomes = number_column(sample.table, columns.target, source=columns.source)
-        cells = RoundingCells.of(outcomes)
+        cells = Rounding.of(outcomes)
     return CountPlan(
         tuple(known[name] for name in columns.named),
         levels if found.is_randomized else tuple(sorted({*levels, *WIDER_LEVELS})),

@@ -11,7 +11,6 @@ from evenhand.selection.estimators import refuse_events as refuse_events
 from evenhand.selection.plans import GroupTest, Plan, PlannedCertificate, plan, rows_needed
 from evenhand.selection.result import (
     NotWorthItWarning,
-    PlainInterval,
     Selection,
     SpreadGroup,
 )
@@ -25,7 +24,6 @@ __all__ = [
     "MaxPrice",
     "MaxWider",
     "NotWorthItWarning",
-    "PlainInterval",
     "Plan",
     "PlannedCertificate",
     "Selection",

@@ -10,22 +10,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from evenhand._format import number_in_full
 from evenhand._validate import (
     MIN_DISTINCT,
-    Floats,
+    InputError,
     bad_input,
     check_choice,
-    check_finite,
     check_fraction,
     check_outcomes,
-    check_weights,
     outcomes_checked,
 )
-from evenhand.audits import spread_step
-from evenhand.calibration import Grid
-from evenhand.distributions import OutcomeKind
+from evenhand.calibration import Cells, Grid, Outcomes, as_outcomes, estimated_error
+from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import RandomState, generator, jittered
-from evenhand.forecast import Forecast
+from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.forecasters import (
     SPREADS,
     Bounds,
@@ -35,11 +33,13 @@ from evenhand.forecasters import (
     RandomizedRegressor,
     RecalibratedRegressor,
     SpreadKind,
+    SurvivalModel,
     check_support,
+    thawed,
 )
 from evenhand.links import Link
-from evenhand.selection.chosen_link import Costs, affordable_alpha, continuous_choice
-from evenhand.selection.comparison import COMPARED_DRAWS, Ends, HeldOutScores, mean_with_error
+from evenhand.selection.chosen_link import Wrapped, affordable_alpha, choose_link
+from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores, mean_with_error
 from evenhand.selection.estimators import (
     DEFAULT_LINK,
     check_estimator,
@@ -50,22 +50,13 @@ from evenhand.selection.estimators import (
     refuse_events,
 )
 from evenhand.selection.fixed_sequence import fixed_sequence_test
-from evenhand.selection.hurdles import atom_of, hurdle_choice
-from evenhand.selection.lattices import lattice_choice
 from evenhand.selection.result import GroupSearches, NotWorthItWarning, Selection
 from evenhand.selection.rows import SplitRows, naming_the_split, split_rows
 from evenhand.selection.sentences import worth
 from evenhand.selection.target import MaxPrice, Target, family_of, goal_of
-from evenhand.selection.times import (
-    TimesScores,
-    check_forecasts,
-    check_times,
-    times_choice,
-    with_horizon,
-)
 from evenhand.tables import as_table, copies_in_words, unreported
 
-# --- choice of a link around a deterministic model (method: proof, choosing a link)
+# --- choice of a link around a deterministic model
 
 
 def fit_model(
@@ -87,14 +78,15 @@ def fit_model(
     randomized: dict[str, Any] = {"alpha": 1.0, "link": link}
     if rows.share is None:
         # a prefit model: fitting the wrapper learns nothing from these rows
-        return RandomizedRegressor(model, **randomized, **fitted).fit(*rows.certifying()), None
+        X, outcomes = rows.certifying()
+        return RandomizedRegressor(model, **randomized, **fitted).fit(X, outcomes.value), None
     with naming_the_split(rows):
         if not (alternative or recalibrate):
-            return RandomizedRegressor(model, **randomized, **fitted).fit(
-                *rows.learning(), rows.learning_weight
-            ), None
+            X, outcomes = rows.learning()
+            around = RandomizedRegressor(model, **randomized, **fitted)
+            return around.fit(X, outcomes.value, outcomes.weight), None
         recalibrated = RecalibratedRegressor(model, by=by, **fitted)
-        recalibrated.fit(*rows.learning(), rows.learning_weight, **rows.learning_times())
+        recalibrated.fit(*rows.learning())
     # the base of a link is recalibrated overall only; maps by group are the alternative
     base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
     around = RandomizedRegressor.around(
@@ -103,7 +95,7 @@ def fit_model(
     return around, recalibrated
 
 
-def choose_link(
+def select_around(
     model: RandomizedRegressor,
     base: Forecast,
     recalibrated: RecalibratedRegressor | None,
@@ -113,32 +105,19 @@ def choose_link(
     alternative: bool,
     random: np.random.Generator,
 ) -> Selection:
-    """Choose the link with the least randomization that meets the target, or the most it may cost.
-
-    The choice is made on the rows that certify it, in a way that the certificate accounts for;
-    `base` is the deterministic forecast of these rows.
-    """
-    X, y = rows.certifying()
+    """Choose the link around a model, and compare its forecasts with those without a draw."""
+    X, outcomes = rows.certifying()
     # the grid of all rows: that of a few rows may be coarser
-    grid = None if base.has_atoms else Grid.of(rows.y)
-    held = HeldOutScores(y, grid, None if base.has_atoms else spread_step(y), random)
-    times = rows.certifying_times
-    if times is not None:
-        held = TimesScores(times, random)
-    pit = held.pit(base)
-    match base.outcome_kind:
-        case OutcomeKind.COUNT:
-            chosen = lattice_choice(base, y, family, target, rows, random)
-        case OutcomeKind.HURDLE if times is not None:
-            chosen = times_choice(base, times, family, target, rows, random)
-        case OutcomeKind.HURDLE:
-            chosen = hurdle_choice(base, y, family, target, rows, random)
-        case _:
-            assert not isinstance(pit, tuple)
-            chosen = continuous_choice(Costs(base, pit, y, grid, random), family, target, rows)
+    is_continuous = not base.has_atoms and not outcomes.are_times
+    grid = Grid.of(rows.y) if is_continuous else None
+    step = base.rounding(outcomes).step if is_continuous else None
+    held = HeldOutScores(outcomes, grid, step, random)
+    wrapped = Wrapped.of(base, outcomes, random)
+    cells = held.cells(base) if base.has_atoms else wrapped.cells
+    chosen = choose_link(wrapped, grid, family, target, rows, random)
     # the fit does not depend on alpha: the link is chosen afterwards
     model.set_params(alpha=chosen.link.alpha)
-    lines = _deterministic_lines(held, X, base, pit, model, recalibrated, alternative)
+    lines = _deterministic_lines(held, X, base, cells, model, recalibrated, alternative)
     base_line = lines[1 if model.recalibrate else 0]
     draws = jittered(held.compared.size, COMPARED_DRAWS, random)
     served = base[held.compared].randomized(chosen.link.alpha, chosen.link, draws)
@@ -147,7 +126,7 @@ def choose_link(
         "log_score": base_line["log_score"] + chosen.price,
         **mean_with_error(held.crps(served)),
         "width": base_line["width"] * (1 + chosen.wider),
-        "average_error": held.average_error(chosen.pit),
+        "average_error": estimated_error(chosen.cells),
         "certified_group_error": chosen.certificate.group_error(target.group_mass),
     }
     without = held.without_features(rows.y[rows.learn], base)
@@ -167,11 +146,11 @@ def choose_link(
         alternative=recalibrated if alternative else None,
         comparison=pd.DataFrame([*without, *lines, randomized_line]),
         n_learning=int(rows.learn.size),
-        n_certifying=y.size,
+        n_certifying=outcomes.n_samples,
         certifying=rows.certify,
         plain=chosen.plain,
         searches=GroupSearches(
-            chosen.searched,
+            wrapped.searched(),
             X,
             target.group_mass,
             target.confidence,
@@ -179,7 +158,7 @@ def choose_link(
         ),
         rounding_step=None if grid is None else grid.step,
         kind=base.outcome_kind,
-        atom=atom_of(base),
+        atom=wrapped.at,
         worthy_error=worthy,
     )
 
@@ -188,25 +167,72 @@ def _deterministic_lines(
     held: HeldOutScores,
     X: Any,
     base: Forecast,
-    pit: Floats | Ends,
+    cells: Cells,
     model: RandomizedRegressor,
     recalibrated: RecalibratedRegressor | None,
     alternative: bool,
 ) -> list[dict[str, Any]]:
     """Score the unrandomized model and its recalibrations, overall and by group, if they exist."""
     if not model.recalibrate:
-        lines = [held.line("as it is", base, pit)]
+        lines = [held.line("as it is", base, cells)]
         if recalibrated is not None:
             name = "recalibrated" if recalibrated.by is None else "recalibrated by group"
             lines.append(held.line(name, recalibrated.recalibrate(base, X)))
         return lines
     assert recalibrated is not None
     as_it_is = recalibrated.base_forecast(X)
-    lines = [held.line("as it is", as_it_is), held.line("recalibrated", base, pit)]
+    lines = [held.line("as it is", as_it_is), held.line("recalibrated", base, cells)]
     if alternative and recalibrated.by is not None:
         by_group = recalibrated.recalibrate(as_it_is, X)
         lines.append(held.line("recalibrated by group", by_group))
     return lines
+
+
+# --- times that may be cut off (outcomes: 5)
+
+NO_HORIZON = (
+    "horizon is missing: without a time up to which people are followed, a time that is cut off may"
+    " have any error up to the largest, and no randomization can be certified; give the horizon"
+)
+
+
+def check_times(estimator: Any, times: Outcomes) -> Any:
+    """Check times and their model, which becomes a survival model with their horizon."""
+    if times.horizon is None:
+        raise InputError(NO_HORIZON)
+    if is_model_sequence(estimator) or not is_prefit(estimator):
+        name = "a list of randomized models" if isinstance(estimator, list) else repr(estimator)
+        raise InputError(
+            "event is given, and models of times that may be cut off are fitted beforehand, on"
+            f" other rows, and without a draw, got {name[:80]}; pass"
+            " evenhand.forecasters.SurvivalModel(fitted model, horizon=...), or a function from X"
+            " to Forecast.from_survival(times, survival, horizon)"
+        )
+    model = thawed(estimator)
+    if isinstance(model, SurvivalModel) or not hasattr(model, "predict_survival_function"):
+        return estimator
+    return SurvivalModel(model, times.horizon)
+
+
+def check_forecasts(base: Forecast, outcomes: Outcomes) -> None:
+    """Refuse forecasts of times without events, and those whose atom is not the horizon."""
+    if not outcomes.are_times:
+        check_forecast_of_times(base, outcomes)
+        check_outcomes(outcomes.value, kind=str(base.outcome_kind))
+        return
+    # the remedy is Python
+    tau = f"{outcomes.horizon:.15g}"
+    got = f"are of the kind {base.outcome_kind}"
+    if base.outcome_kind is OutcomeKind.HURDLE:
+        hurdle = as_hurdle(base.distribution)
+        if hurdle.end == "high" and hurdle.at == outcomes.horizon:
+            return
+        got = f"have their atom at {number_in_full(hurdle.at)}"
+    raise InputError(
+        f"horizon is {tau}, and forecasts must have an atom at it, whose probability is not"
+        f" randomized, but these {got}; make them with Forecast.from_survival(times, survival,"
+        f" horizon={tau}) or SurvivalModel(model, horizon={tau})"
+    )
 
 
 # --- `randomize`
@@ -219,11 +245,8 @@ CERTIFY_SHARE = 0.3
 def randomize(
     estimator: Any,
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | Outcomes,
     *,
-    event: ArrayLike | None = None,
-    horizon: float | None = None,
-    entered: Any = None,
     max_group_error: float | None = None,
     max_wider: float | None = None,
     max_price: float | None = None,
@@ -234,8 +257,6 @@ def randomize(
     recalibrate: bool = False,
     alternative: bool = True,
     certify_share: float = CERTIFY_SHARE,
-    sample_weight: ArrayLike | None = None,
-    cluster: ArrayLike | None = None,
     spread: SpreadKind = "learned",
     support: Bounds = None,
     random_state: RandomState = None,
@@ -270,23 +291,19 @@ def randomize(
         `[model]` for one.
     X : DataFrame or array-like of shape (n, n_features)
         Rows.
-    y : array-like of shape (n,)
+    y : array-like of shape (n,) or Outcomes
         Outcomes of the kind that the model predicts: continuous; counts or ordinal scores; or with
         an atom at an end of their range, such as money with zeros, of which only the continuous
         part is randomized. Outcomes 0 and 1 are refused: no randomization improves their forecasts.
-    event : array-like of shape (n,), optional
-        For times until an event: 1 or True where the event was observed, 0 or False where the time
-        is cut off, so that `y` is when the person was last seen without it. The model is fitted
+        Times that may be cut off are `Outcomes` with events and a horizon. Their model is fitted
         beforehand, on other rows: `evenhand.forecasters.SurvivalModel`, or a function that returns
         `Forecast.from_survival` with the horizon. Only the time of an event is randomized, given
         that it happens by the horizon, and `group_mass` is a share of the people with the event by
-        then. Who was lost before the horizon may be one of them and counts with the largest error,
-        so no randomization can be certified where they are many.
-    horizon : float, optional
-        For times: up to when outcomes are followed, in units of `y`.
-    entered : array-like of shape (n,), optional
-        For times: when each person entered, as in `evenhand.certify`. Only people who entered at
-        least a horizon before the end of follow-up certify.
+        then. Who was lost before the horizon may be one of them and counts with the worst time.
+        Weights of `Outcomes` are for the fits; with the largest weight of the design the certifying
+        rows are thinned as well, otherwise each certifying person counts once. With persons nobody
+        is in both parts, and one row per person certifies; cross-fitting folds of the training rows
+        may split a person's rows, which makes more randomization necessary.
     max_group_error : float, optional
         Largest W1 error that a group may have, between 0 and 1/2; 0.25 if neither of the other two
         is given.
@@ -315,14 +332,6 @@ def randomize(
         plain regressor none.
     certify_share : float, default 0.3
         Share of people held out for the certificate, if the model is fitted here.
-    sample_weight : array-like of shape (n,), optional
-        Weights for training: of the fits of the model and of its recalibration. Certificate, price
-        and comparison never use weights: each certifying person counts once, also one of weight 0.
-    cluster : array-like of shape (n,), optional
-        Labels of people who have several rows: no person is in both parts, and one row per person
-        certifies. Cross-fitting folds of the training rows may split a person's rows: residuals,
-        and PITs for recalibration, then look better than they are for new people, and more
-        randomization is needed. The certificate stays valid.
     spread : {"learned", "constant"}, default "learned"
         Spread of the residuals of a plain regressor, as for `RandomizedRegressor`.
     support : tuple of (float or None, float or None), optional
@@ -371,34 +380,30 @@ def randomize(
     check_choice("spread", spread, SPREADS)
     check_estimator(estimator)
     is_randomized = isinstance(estimator, PAICRegressor) or is_model_sequence(estimator)
-    times = check_times(estimator, y, event, horizon, entered, sample_weight)
-    estimator = with_horizon(estimator, times)
+    outcomes = as_outcomes(y)
+    if outcomes.are_times:
+        estimator = check_times(estimator, outcomes)
     # recalibration fits maps, which needs training rows
     is_held_out = not recalibrate and is_prefit(estimator)
     if is_randomized:
         check_randomized_options(target.goal, link, by, recalibrate, spread, support)
-    check_options(by, alternative, is_held_out, sample_weight is not None)
-    outcomes = check_finite("y", y) if times is None else times.time
+    is_weighted = outcomes.weight is not None and outcomes.largest_weight is None
+    check_options(by, alternative, is_held_out, is_weighted)
     table = X if hasattr(X, "columns") else np.asarray(X)
-    if len(table) != outcomes.size:
-        raise bad_input(
-            "y", f"have one outcome per row of X ({len(table)})", f"{outcomes.size} outcomes"
-        )
-    check_support(outcomes, support)
-    if times is None:  # the forecasts show the kind of outcome, later
-        check_outcomes(outcomes, kind=None)
-        refuse_events(outcomes)
-    weight = None
-    if sample_weight is not None:
-        check_weights(sample_weight, outcomes.size)
-        # not scaled: some models depend on the sum of the weights
-        weight = np.asarray(sample_weight, dtype=np.float64)
+    n = outcomes.n_samples
+    if len(table) != n:
+        raise bad_input("y", f"have one outcome per row of X ({len(table)})", f"{n} outcomes")
+    check_support(outcomes.value, support)
+    if not outcomes.are_times:  # the forecasts show the kind of outcome, later
+        check_outcomes(outcomes.value, kind=None)
+        refuse_events(outcomes.value)
     random = generator(random_state)
     share = None if is_held_out else certify_share
-    split = split_rows(table, outcomes, weight, cluster, share, MIN_DISTINCT, random)
-    rows = split.of_times(times)
-    if cluster is None and (warning := copies_in_words(as_table(table), outcomes)):
-        warnings.warn(warning, UserWarning, stacklevel=3)
+    rows = split_rows(table, outcomes, share, MIN_DISTINCT, random)
+    if outcomes.person is None:
+        warning = copies_in_words(as_table(table), outcomes.value)
+        if warning:
+            warnings.warn(warning, UserWarning, stacklevel=3)
     # how continuous outcomes must be is checked once, when the kind of forecast is known
     with outcomes_checked():
         if is_randomized:
@@ -408,16 +413,17 @@ def randomize(
                 estimator, rows, family.name, by, recalibrate, alternative, spread, support, random
             )
     if is_randomized:
-        check_outcomes(outcomes, kind=str(selection.kind))
+        check_outcomes(outcomes.value, kind=str(selection.kind))
     else:
         # computed once for PITs, scores, widths and the price
         base = model.base_forecast(rows.certifying()[0])
-        check_forecasts(base, times)
-        if times is None:
-            check_outcomes(outcomes, kind=str(base.outcome_kind))
-        selection = choose_link(
+        check_forecasts(base, outcomes)
+        selection = select_around(
             model, base, recalibrated, rows, target, family, alternative, random
         )
+    if rows.thinned is not None:
+        proof = replace(selection.certificate, thinned=rows.thinned)
+        selection = replace(selection, certificate=proof)
     for reason in worth(selection):
         warnings.warn(reason, NotWorthItWarning, stacklevel=3)
     return selection

@@ -1,35 +1,138 @@
-"""What links cost on given people, and the link chosen for continuous outcomes."""
+"""The link chosen around a deterministic model: what links cost, and which one is certified."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand._format import count, in_full, number_in_full, points_in_full
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, InputError, Mask
-from evenhand.calibration import Cells, Grid, interval_width
-from evenhand.certificates import LinkCertificate, PITCertificate, certify_link, wider_interval
-from evenhand.draws import RandomState, generator, jittered
+from evenhand._validate import Floats, InputError, Ints, about
+from evenhand.calibration import Cells, Grid, Outcomes, Rounding, cvar, interval_width
+from evenhand.certificates import (
+    Certificate,
+    Choice,
+    EventPart,
+    LatticeBounds,
+    OffAtom,
+    PlainInterval,
+    certify_link,
+    certify_rows,
+)
+from evenhand.distributions import OutcomeKind, as_hurdle
+from evenhand.draws import RandomState, fresh, generator, jittered, nodes
 from evenhand.forecast import Forecast, cell_ends
 from evenhand.links import Link
-from evenhand.selection.comparison import Ends
-from evenhand.selection.result import PlainInterval
 from evenhand.selection.rows import SplitRows, least_price
 from evenhand.selection.target import (
+    LEAST_ALPHA,
     LEVEL,
     MaxGroupError,
-    MaxPrice,
     MaxWider,
     Target,
-    bound_of,
+    enough_rows,
+    largest_alpha,
     least_alpha,
 )
 from evenhand.tables import take_rows
+
+# --- what a link goes around: everyone, or the people off the atom
+
+LEAST_ROWS = 20
+"""Fewest certifying outcomes besides the atom."""
+
+
+class Wrapped(NamedTuple):
+    """The people whose forecasts a link goes around, and their cells before the draw.
+
+    Parameters
+    ----------
+    base : Forecast
+        Deterministic forecast of all certifying people.
+    outcomes : Outcomes
+        Outcomes of all of them.
+    rows : ndarray of int, shape (k,)
+        Numbers of the people off the atom of a hurdle, or who had the event or were lost before the
+        horizon; of everyone for other outcomes.
+    part : Forecast of k people
+        Their forecasts, given that the outcome is off the atom.
+    cells : Cells of k people
+        Cells of their outcomes.
+    ties : ndarray of shape (n,)
+        Position of each person in the cell.
+    rounding : Rounding
+        Rounding cells of the outcomes.
+    at : float or None
+        The atom.
+    """
+
+    base: Forecast
+    outcomes: Outcomes
+    rows: Ints
+    part: Forecast
+    cells: Cells
+    ties: Floats
+    rounding: Rounding
+    at: float | None
+
+    @classmethod
+    def of(cls, base: Forecast, outcomes: Outcomes, random: np.random.Generator) -> Self:
+        """Return what a link around a forecast goes around."""
+        # PITs of rounded outcomes are spread over their cells, none of which is open
+        rounding = Rounding(base.rounding(outcomes).step)
+        n = outcomes.n_samples
+        needs_ties = base.has_atoms or rounding.step is not None or outcomes.are_times
+        ties = fresh(n, random) if needs_ties else np.full(n, 0.5)
+        if base.outcome_kind is not OutcomeKind.HURDLE:
+            cells = base.cells(outcomes, rounding=rounding, ties=ties)
+            if base.outcome_kind is not OutcomeKind.COUNT:
+                # rounded outcomes have one position
+                cells = cells.at_points(~cells.unknown)
+            return cls(base, outcomes, np.arange(n), base, cells, ties, rounding, None)
+        at = as_hurdle(base.distribution).at
+        rows = np.flatnonzero(outcomes.value != at)
+        n_known = int(outcomes.happened[rows].sum())
+        if n_known < LEAST_ROWS:
+            has = "has" if n_known == 1 else "have"
+            what = f"an outcome other than {at:g}"
+            if outcomes.are_times:
+                what = f"the event by {number_in_full(at)}"
+            raise InputError(
+                f"{count(n_known, 'certifying row')} {has} {what}, and at least {LEAST_ROWS} are"
+                " needed; use more rows"
+            )
+        part = base.positive_part()[rows]
+        cells = part.cells(outcomes.take(rows), rounding=rounding, ties=ties[rows])
+        cells = cells.at_points(~cells.unknown)
+        return cls(base, outcomes, rows, part, cells, ties, rounding, at)
+
+    @property
+    def people(self) -> str:
+        """The people of the part, where that is not everyone."""
+        if self.at is None:
+            return ""
+        if self.outcomes.are_times:
+            return f"people with the event by {number_in_full(self.at)}"
+        return f"outcomes other than {self.at:g}"
+
+    def served(self, link: Link, draws: Floats) -> Cells:
+        """Return the cells of all people under the randomized forecasts."""
+        forecast = self.base.randomized(link.alpha, link, draws)
+        return forecast.cells(self.outcomes, rounding=self.rounding, ties=self.ties)
+
+    def searched(self) -> Floats | Cells:
+        """Return the PITs of all people in which groups are searched."""
+        if self.at is None:
+            return self.cells.drawn[:, 0] if self.cells.are_points else self.cells
+        return self.base.cells(self.outcomes, rounding=self.rounding, ties=self.ties)
+
 
 # --- costs: loss of log score and width of prediction intervals
 
@@ -46,69 +149,22 @@ FITTED_PEOPLE = 500
 """Most people in the width of the intervals of a fitted model, whose error is then below 2%."""
 
 
-class Widths:
-    """Widths of prediction intervals of a forecast and of its randomizations, at fixed draws.
-
-    Parameters
-    ----------
-    base : Forecast
-        Deterministic forecast of n people.
-    random : Generator
-        Source of the sample of people, and of the draws.
-    """
-
-    def __init__(self, base: Forecast, random: np.random.Generator) -> None:
-        n = base.n_samples
-        rows = np.arange(n)
-        if n > WIDTH_PEOPLE:
-            rows = np.sort(random.choice(n, WIDTH_PEOPLE, replace=False))
-        self._base = base[rows]
-        self._draws = jittered(rows.size, WIDTH_DRAWS, random)
-
-    def wider(self, link: Link) -> float:
-        """Return the relative increase of the mean width of 80% intervals through a link."""
-        served = self._base.randomized(link.alpha, link, self._draws)
-        return float(interval_width(served, LEVEL).mean()) / self._unrandomized_width - 1
-
-    def of_base(self, level: float) -> float:
-        """Return the mean width of the intervals of the deterministic forecast, in units of y."""
-        return float(interval_width(self._base, level).mean())
-
-    @property
-    def is_positive(self) -> bool:
-        """Whether the intervals of the deterministic forecast have a mean width above 0."""
-        return 0 < self._width < np.inf
-
-    @cached_property
-    def _width(self) -> float:
-        return self.of_base(LEVEL)
-
-    @property
-    def _unrandomized_width(self) -> float:
-        if not self.is_positive:
-            raise InputError(
-                f"80% prediction intervals of the model have a mean width of {self._width:g}; give"
-                " forecasts whose intervals have a width"
-            )
-        return self._width
-
-
 def wider_intervals(model: Any, X: Any, random_state: RandomState) -> float | None:
     """Return the relative increase of the mean width of 80% intervals that a model's draw causes.
 
     Parameters
     ----------
-    model : fitted randomized forecaster
-        Forecaster with `base_forecast`, its forecast without the draw.
-    X : array-like or DataFrame of n rows
-        Features of people; the widths of a random sample of them are computed.
-    random_state : int, Generator, RandomState or None
-        Source of the sample and of the draws.
+    model : RandomizedRegressor
+        A fitted model.
+    X : DataFrame or array-like of shape (n, n_features)
+        Rows, of which at most 500 random ones are used.
+    random_state : int, generator or None
+        Seed of the sample and of the draws.
 
     Returns
     -------
     float or None
-        0.6 for intervals 60% wider; None if the intervals without the draw have no width.
+        None if intervals of the base have no width.
     """
     random = generator(random_state)
     n = len(X)
@@ -122,87 +178,137 @@ def wider_intervals(model: Any, X: Any, random_state: RandomState) -> float | No
 
 
 class Costs:
-    """Costs of links around a deterministic forecast, at fixed draws.
+    """Costs of links, as means over all certifying people, at fixed draws.
+
+    A cost is a continuous function of alpha, as the draws are the same for all links.
 
     Parameters
     ----------
-    base : Forecast
-        Deterministic forecast of n people, continuous or of counts.
-    pit : ndarray of shape (n,)
-        Its PITs; for counts, randomized ones.
-    y : ndarray of shape (n,)
-        Outcomes.
+    wrapped : Wrapped
+        What the links go around.
     grid : Grid or None
-        Grid of the outcomes, which makes the price a difference of cell log scores; None for
-        counts, whose log score is that of the outcome's probability.
+        Grid of continuous outcomes, which makes the price a difference of cell log scores.
     random : Generator
-        Source of the draws, which are the same for all links: a cost is then a continuous function
-        of alpha.
+        Source of the draws.
     """
 
-    def __init__(
-        self,
-        base: Forecast,
-        pit: Floats,
-        y: Floats,
-        grid: Grid | None,
-        random: np.random.Generator,
-    ) -> None:
-        n = pit.size
-        self.pit = pit
-        self.y = y
-        self.grid = grid
-        self._whole = base
+    def __init__(self, wrapped: Wrapped, grid: Grid | None, random: np.random.Generator) -> None:
+        self.wrapped = wrapped
+        self.grid = grid if wrapped.at is None else None
+        self.known = np.flatnonzero(~wrapped.cells.unknown)
+        n = self.known.size
         self.draws = jittered(n, int(np.clip(MOST_PRICED // n, 1, PRICE_DRAWS)), random)
-        self.widths = Widths(base, random)
+        base = wrapped.base
+        rows = np.arange(base.n_samples)
+        if base.n_samples > WIDTH_PEOPLE:
+            rows = np.sort(random.choice(base.n_samples, WIDTH_PEOPLE, replace=False))
+        self._sample = base[rows]
+        self._width_draws = jittered(rows.size, WIDTH_DRAWS, random)
+        n_lost = wrapped.cells.n_samples - n
+        self._lost_draws = fresh((n_lost, self.draws.shape[1]), random) if n_lost else None
+        # of a hurdle, intervals without a draw are compared with those of the part
+        self._part = self._sample, self._width_draws
+        if wrapped.at is not None:
+            some = wrapped.part[np.sort(random.permutation(len(wrapped.part))[:WIDTH_PEOPLE])]
+            self._part = some, jittered(some.n_samples, WIDTH_DRAWS, random)
+
+    @property
+    def pit(self) -> Floats:
+        """PITs of the people of the part whose outcome is known, shape (k,)."""
+        return np.asarray(self.wrapped.cells.drawn[self.known, 0])
 
     def randomized_pit(self, link: Link) -> Floats:
-        """Return PITs of the randomized forecasts, shape (n, m)."""
+        """Return their PITs under the randomized forecasts, shape (k, m)."""
         return link.ppf(self.pit[:, None], self.draws)
 
     def price(self, link: Link) -> float:
         """Return the mean loss of log score through a link, in nats."""
+        n = self.wrapped.outcomes.n_samples
+        of_known = float(self._losses(link).mean())
+        if self.known.size == n:
+            return of_known
+        # the probability of the atom is not randomized: the score of these people does not change
+        return (self.known.size * of_known + self._loss_of_lost(link)) / n
+
+    def _losses(self, link: Link) -> Floats:
+        """Return the losses of the people whose outcome is known, over draws."""
         # log h = log g - log k at the base's PIT: the price needs no further forecasts
         losses = link.logpdf(self.randomized_pit(link), self.draws)
-        if self.grid is not None or self._whole.has_atoms:
-            outer, inner, is_upper = self._cells
-            draws = np.where(is_upper, 1 - self.draws, self.draws)
-            far, near = (_log_ppf(link, log_u, draws) for log_u in (outer, inner))
-            with np.errstate(invalid="ignore"):
-                in_cells = _log_minus(inner, outer) - _log_minus(near, far)
-            # cells whose probability is below the smallest float are as good as points
-            losses = np.where(np.isfinite(in_cells), in_cells, losses)
-        return float(losses.mean())
+        if self.grid is None and not self.wrapped.part.has_atoms:
+            return losses
+        outer, inner, is_upper = self._cells
+        draws = np.where(is_upper, 1 - self.draws, self.draws)
+        far, near = (_log_ppf(link, log_u, draws) for log_u in (outer, inner))
+        with np.errstate(invalid="ignore"):
+            in_cells = _log_minus(inner, outer) - _log_minus(near, far)
+        # cells whose probability is below the smallest float are as good as points
+        return np.where(np.isfinite(in_cells), in_cells, losses)
+
+    def _loss_of_lost(self, link: Link) -> float:
+        """Return the loss of the right-censored log score of the people who were lost."""
+        if self._lost_draws is None:
+            return 0.0
+        cells = self.wrapped.cells
+        rows = self.wrapped.rows[cells.unknown]
+        chance = self.wrapped.base.event_probability()[rows]
+        u = cells.low[cells.unknown, 0]
+        # the probability of later times changes; that of the horizon does not
+        served = link.ppf(u[:, None], self._lost_draws)
+        with np.errstate(divide="ignore"):
+            after = np.log1p(-chance * u)
+            through = np.log1p(-chance[:, None] * served).mean(axis=-1)
+        return float((after - through).sum())
 
     def wider(self, link: Link) -> float:
         """Return the relative increase of the mean width of 80% intervals through a link."""
-        return self.widths.wider(link)
+        if not self.has_width:
+            raise InputError(
+                f"80% prediction intervals of the model have a mean width of {self._width:g}; give"
+                " forecasts whose intervals have a width"
+            )
+        served = self._sample.randomized(link.alpha, link, self._width_draws)
+        return mean_width(served) / self._width - 1
 
-    def base_width(self, level: float) -> float:
-        """Return the mean width of the intervals of the deterministic forecast, in units of y."""
-        return self.widths.of_base(level)
+    def plain_wider(self, link: Link, level: float) -> float:
+        """Return the width of an interval without a draw beside the randomized 80% one, minus 1."""
+        part, draws = self._part
+        served = part.randomized(link.alpha, link, draws)
+        return mean_width(part, level) / mean_width(served) - 1
+
+    @property
+    def has_width(self) -> bool:
+        """Whether the intervals of the deterministic forecast have a mean width above 0."""
+        return 0 < self._width < np.inf
+
+    @cached_property
+    def _width(self) -> float:
+        return mean_width(self._sample)
 
     @cached_property
     def _cells(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Logs of the base's tail probabilities at both ends of each cell, shape (n, 1).
 
-        The cell of a rounded outcome is its rounding cell, that of a count the step of the CDF. The
-        last array is True where they are those of the upper tail: a cell keeps its digits in the
-        smaller tail. All links are evaluated at these ends, the base only once.
+        In the smaller tail, which keeps its digits: the end farther from the median, the nearer
+        one, and whether it is the upper tail.
         """
-        base = self._whole.distribution
-        if self._whole.has_atoms:
-            lower, upper = base.logcdf(self.y), base.logsf_left(self.y)
-            rests = base.logcdf_left(self.y), base.logsf(self.y)
+        base, y = self.wrapped.part.distribution, self.wrapped.outcomes.value
+        if self.wrapped.part.has_atoms:
+            lower, upper = base.logcdf(y), base.logsf_left(y)
+            rests = base.logcdf_left(y), base.logsf(y)
         else:
             assert self.grid is not None
-            low, high = cell_ends(self.y, self.grid.step, self.grid.span)
+            low, high = cell_ends(y, self.grid.step, self.grid.span)
             lower, upper = base.logcdf(high), base.logsf(low)
             rests = base.logcdf(low), base.logsf(high)
         is_upper = upper < lower
         outer = np.where(is_upper, rests[1], rests[0])
         inner = np.where(is_upper, upper, lower)
         return outer[:, None], inner[:, None], is_upper[:, None]
+
+
+def mean_width(forecast: Forecast, level: float = LEVEL) -> float:
+    """Return the mean width of central prediction intervals, in units of y."""
+    return float(interval_width(forecast, level).mean())
 
 
 def _log_ppf(link: Link, log_u: Floats, r: Floats) -> Floats:
@@ -219,7 +325,7 @@ def _log_minus(log_a: Floats, log_b: Floats) -> Floats:
     return np.asarray(log_a + log1mexp(log_b - log_a))
 
 
-# --- choice for continuous outcomes
+# --- the choice of a link
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,96 +336,133 @@ class ChosenLink:
     ----------
     link : Link
         The link.
-    certificate : LinkCertificate or PITCertificate
-        Certificate that accounts for the choice.
-    price : float
-        Mean loss of log score, in nats.
+    certificate : Certificate
+        Its certificate, given the choice.
+    costs : Costs
+        Costs of links.
+    price, wider : float
+        Mean loss of log score in nats, and relative increase of the mean width of 80% intervals;
+        NaN if intervals have no width.
     limit : float
         Minimum price of any forecaster with the same mean pathwise error; NaN if it is not known.
-    wider : float
-        Relative increase of the mean width of 80% prediction intervals; NaN if they have no width.
-    pit : ndarray of shape (n, m) or tuple of two
-        PITs of the randomized forecasts of all certifying people, or the ends of their cells.
-    searched : ndarray of shape (n,) or PITs
-        PITs of the deterministic model, in which groups are searched.
-    costs : LinkCosts
-        Costs of all links.
+    cells : Floats or Cells
+        PITs of the randomized forecasts.
     error_at : callable
-        Function that returns the certified group error of another link.
-    plain : PlainInterval or None
-        Prediction interval without a draw that covers at least as much.
+        Certified group error of another link.
+    plain : tuple of PlainInterval and float, or None
+        The narrowest interval without a draw that covers as much, and its width relative to that of
+        the randomized one.
     """
 
     link: Link
-    certificate: LinkCertificate | PITCertificate
+    certificate: Certificate
+    costs: Costs
     price: float
-    limit: float
     wider: float
-    pit: Floats | Ends
-    searched: Floats | Cells
-    costs: LinkCosts
+    limit: float
+    cells: Floats | Cells
     error_at: Callable[[Link], float]
-    plain: PlainInterval | None = None
+    plain: tuple[PlainInterval, float] | None
 
 
-class LinkCosts(Protocol):
-    """Costs of links, which decide where a limit of the cost is the goal."""
-
-    def price(self, link: Link) -> float:
-        """Return the mean loss of log score through a link, in nats."""
-
-    def wider(self, link: Link) -> float:
-        """Return the relative increase of the mean width of 80% intervals through a link."""
-
-
-def continuous_choice(costs: Costs, family: Link, target: Target, rows: SplitRows) -> ChosenLink:
-    """Choose a link around a forecast of continuous outcomes.
-
-    The bands over the base model's PITs bound all links simultaneously, so the link may be chosen
-    on the rows that certify it.
-    """
-    proof = certified(costs.pit, costs, family, target, rows)
-    wider = costs.wider(proof.link)
-    return ChosenLink(
-        proof.link,
-        proof,
-        costs.price(proof.link),
-        least_price(proof.mean_error()),
-        wider,
-        costs.randomized_pit(proof.link),
-        costs.pit,
-        costs,
-        lambda link: proof.with_link(link).group_error(target.group_mass),
-        plain_interval(proof, costs, wider, target),
-    )
-
-
-def certified(
-    pit: Floats,
-    costs: LinkCosts,
+def choose_link(
+    wrapped: Wrapped,
+    grid: Grid | None,
     family: Link,
     target: Target,
     rows: SplitRows,
-    lost: Mask | None = None,
-) -> LinkCertificate:
-    """Certify all links, and read the certificate for the link that meets the goal.
+    random: np.random.Generator,
+) -> ChosenLink:
+    """Choose the link with the least randomization that meets the target, or the most it may cost.
 
-    `pit` are PITs of a continuous deterministic forecast; those of people who were `lost` are not
-    known.
+    Under a link around continuous outcomes and times the bounds of all links hold at once; around
+    a lattice they are tested in a fixed order (method: proof, choosing on the same rows).
     """
-    # two bands for the tails would count people who were lost twice
-    bound = "pathwise" if lost is not None else bound_of(target, family, pit.size)
-    proof = certify_link(pit, family, confidence=target.confidence, bound=bound, lost=lost)
-    proof = replace(proof, one_row_each=rows.one_row_each)
+    if wrapped.base.outcome_kind is OutcomeKind.COUNT:
+        return _tested_link(wrapped, family, target, rows, random)
+    costs = Costs(wrapped, grid, random)
+    where = wrapped.people
+    with about(where) if where else nullcontext():
+        proof = _simultaneous(wrapped, costs, family, target, rows)
+    link = proof.link
+    assert link is not None
+    wider = costs.wider(link) if wrapped.at is None or costs.has_width else math.nan
+    cells: Floats | Cells = costs.randomized_pit(link)
+    certificate = proof
+    if wrapped.at is not None:
+        n_draws = costs.draws.shape[1]
+        draws = jittered(wrapped.outcomes.n_samples, n_draws, random)
+        cells = wrapped.served(link, draws)
+        certificate = _certificate(wrapped, cells, link, draws, target, random, proof.choice)
+    return ChosenLink(
+        link,
+        replace(certificate, one_row_each=rows.one_row_each),
+        costs,
+        costs.price(link),
+        wider,
+        costs.known.size / wrapped.outcomes.n_samples * least_price(proof.mean_error()),
+        cells,
+        lambda other: proof.with_link(other).group_error(target.group_mass),
+        plain_interval(proof, costs, target),
+    )
+
+
+def _simultaneous(
+    wrapped: Wrapped, costs: Costs, family: Link, target: Target, rows: SplitRows
+) -> Certificate:
+    """Certify all links, and read the certificate for the link that meets the goal."""
+    cells = wrapped.cells
+    lost = cells.unknown if wrapped.outcomes.are_times else None
+    proof = certify_link(cells.low, family, lost=lost, confidence=target.confidence)
     goal = target.goal
-    match goal:
-        case MaxGroupError():
-            return proof.least_randomized(goal.most, target.group_mass, certify_share=rows.share)
-        case MaxWider() | MaxPrice():
-            return proof.with_link(type(family)(affordable_alpha(costs, family, target)))
+    if not isinstance(goal, MaxGroupError):
+        return proof.with_link(type(family)(affordable_alpha(costs, family, target)))
+
+    def error_at(alpha: float) -> float:
+        return proof.with_link(type(family)(alpha)).group_error(target.group_mass)
+
+    alpha = largest_alpha(error_at, goal.most)
+    if alpha is None:
+        # a number of rows in a message is one of the part: all rows, with the atom, are more
+        share = rows.share if wrapped.at is None else None
+        raise InputError(_too_few_rows(cells, family, target, share))
+    return proof.with_link(type(family)(alpha))
 
 
-def affordable_alpha(costs: LinkCosts, family: Link, target: Target) -> float:
+def _certificate(
+    wrapped: Wrapped,
+    cells: Cells,
+    link: Link,
+    draws: Floats,
+    target: Target,
+    random: np.random.Generator,
+    choice: Choice,
+) -> Certificate:
+    """Certify the served forecasts, with bounds for every group that account for the choice."""
+    base, outcomes = wrapped.base, wrapped.outcomes
+    is_count = base.outcome_kind is OutcomeKind.COUNT
+    off_atom = event = None
+    if wrapped.at is not None:
+        own = wrapped.cells.served(link, draws[wrapped.rows])
+        off_atom = OffAtom(wrapped.rows, own, wrapped.cells.before(link), wrapped.at)
+        happened = outcomes.happened & (outcomes.value != wrapped.at)
+        lost = outcomes.is_lost if outcomes.are_times else None
+        event = EventPart.of(base.event_probability(), happened, lost)
+    made = certify_rows(
+        cells,
+        kind=base.outcome_kind,
+        off_atom=off_atom,
+        event=event,
+        times=outcomes if outcomes.are_times else None,
+        confidence=target.confidence,
+        method="betting" if is_count else "local-levels",
+        mass=target.group_mass if is_count else None,
+        random_state=random,
+    )
+    return replace(made, link=link, choice=choice)
+
+
+def affordable_alpha(costs: Costs, family: Link, target: Target) -> float:
     """Return the smallest alpha that costs no more than the goal admits."""
     link = type(family)
     cost = costs.wider if isinstance(target.goal, MaxWider) else costs.price
@@ -327,12 +470,177 @@ def affordable_alpha(costs: LinkCosts, family: Link, target: Target) -> float:
 
 
 def plain_interval(
-    proof: LinkCertificate, costs: Costs, wider: float, target: Target
-) -> PlainInterval | None:
+    proof: Certificate, costs: Costs, target: Target
+) -> tuple[PlainInterval, float] | None:
     """Return the interval without a draw that covers at least as much as the randomized one."""
+    if not costs.has_width or costs.wrapped.outcomes.are_times:
+        return None
+    assert proof.link is not None
     floor, _ = proof.coverage(LEVEL, target.group_mass)
-    found = wider_interval(costs.pit, floor, target.group_mass, confidence=target.confidence)
+    plain = proof.plain_intervals(target.group_mass)
+    found = next((one for one in plain if one.floor >= floor), None)
     if found is None or floor <= 0:
         return None
-    width = costs.base_width(found.level) / (costs.base_width(LEVEL) * (1 + wider))
-    return PlainInterval(found, width - 1)
+    return found, costs.plain_wider(proof.link, found.level)
+
+
+# --- lattices: links tested in a fixed order (outcomes: 4.4; method: 12, Theorem L)
+
+ALPHAS = tuple(float(alpha) for alpha in np.geomspace(0.01, 1.0, 40))
+"""Values of alpha around a forecast of counts, in the order of the tests; each is 12.5% larger.
+
+They are fixed here, before any rows are seen, which fixed-sequence testing needs. More of them cost
+nothing, as no test is corrected for the others (outcomes: 4.4).
+"""
+
+ROWS_MARGIN = 1.3
+"""Factor of the number of rows that a message proposes, as bounds of random rows vary."""
+
+MOST_TESTED_ROWS = 10_000_000
+"""Largest number of rows that a message proposes."""
+
+
+def _tested_link(
+    wrapped: Wrapped, family: Link, target: Target, rows: SplitRows, random: np.random.Generator
+) -> ChosenLink:
+    """Choose a link around a forecast of counts or ordinal scores."""
+    bounds = LatticeBounds.of(wrapped.cells, random)
+    costs = Costs(wrapped, None, random)
+    goal, mass, kind = target.goal, target.group_mass, type(family)
+
+    def error_at(link: Link, confidence: float = target.confidence) -> float:
+        return bounds.group_error(link, mass, confidence, by_betting=True)
+
+    if isinstance(goal, MaxGroupError):
+        # the last one before the first failure
+        alpha = last_passed(lambda alpha: error_at(kind(alpha)), goal.most)
+        if alpha is None:
+            raise InputError(_refusal(bounds, error_at(kind(ALPHAS[0])), kind(ALPHAS[0]), target))
+        link, choice = kind(alpha), Choice("tested", goal.most, mass)
+    else:
+        link = _tested(kind(affordable_alpha(costs, family, target)))
+        # the choice depends on these people: each link has an equal share of the risk (Bonferroni)
+        risk = (1 - target.confidence) / len(ALPHAS)
+        choice = Choice("tested", error_at(link, 1 - risk), mass, len(ALPHAS))
+    cells = bounds.served(link)
+    certificate = _certificate(wrapped, cells, link, bounds.draws, target, random, choice)
+    return ChosenLink(
+        link,
+        replace(certificate, one_row_each=rows.one_row_each),
+        costs,
+        costs.price(link),
+        # counts that are nearly always equal have intervals without a width
+        costs.wider(link) if costs.has_width else math.nan,
+        # the limit of the price at a mean error is one of continuous outcomes
+        math.nan,
+        cells,
+        lambda other: error_at(_tested(other)),
+        None,
+    )
+
+
+def last_passed(bound_at: Callable[[float], float], most: float) -> float | None:
+    """Test each of `ALPHAS` in order, and return the last one before the first failure."""
+    passed = None
+    for alpha in ALPHAS:
+        if bound_at(alpha) > most:
+            break
+        passed = alpha
+    return passed
+
+
+def _tested(link: Link) -> Link:
+    """Return the link of the smallest of `ALPHAS` that is not below a link's; it costs no more."""
+    place = int(np.searchsorted(ALPHAS, link.alpha))
+    return type(link)(ALPHAS[min(place, len(ALPHAS) - 1)])
+
+
+def _refusal(bounds: LatticeBounds, bound: float, link: Link, target: Target) -> str:
+    """Return why no link is certified: atoms that no randomization helps, or too few rows."""
+    most, n = target.goal.most, bounds.cells.n_samples
+    groups = f"groups of {in_full(target.group_mass)} of people"
+    start = f"no randomization has a certified group error of at most {most:g} for {groups}"
+    least = cvar(bounds.errors(link)[0].high, target.group_mass)
+    if least >= most:
+        # an end of the scale keeps an error of 1/4 under the strongest link (outcomes: 4.1)
+        return (
+            f"{start}: even with the strongest (alpha = {link.alpha:g}) it is an estimated"
+            f" {least:.2f}, because outcomes at an end of their scale are frequent; allow a larger"
+            " error or larger groups"
+        )
+    # the excess of a bound over the estimate falls with the square root of the number of rows
+    needed = n * max(ROWS_MARGIN * ((bound - least) / (most - least)) ** 2, ROWS_MARGIN)
+    rows = (
+        f"; about {count(two_digits(needed), 'row')} suffice" if needed < MOST_TESTED_ROWS else ""
+    )
+    return (
+        f"{start} with {count(n, 'certifying row')}{rows}; use more rows, or allow a larger error"
+        " or larger groups"
+    )
+
+
+# --- messages where no link is certified
+
+MOST_ROWS = 200_000
+"""Largest number of rows that a message proposes, or twice the given rows if that is more."""
+
+
+def _too_few_rows(cells: Cells, family: Link, target: Target, share: float | None) -> str:
+    """Return that a target is not met, and a number of rows that suffices nine times in ten.
+
+    With the share of all rows that certify, the number of all rows is named, too.
+    """
+    most, mass = target.goal.most, target.group_mass
+    n, n_lost = cells.n_samples, int(cells.unknown.sum())
+    start = (
+        f"a group error of at most {points_in_full(most)} points cannot be certified for groups of"
+        f" {in_full(mass)} of people on {n:,} rows"
+    )
+    were = "was" if n_lost == 1 else "were"
+    lost = (
+        f"of {n:,} people who had the event or were lost, {n_lost:,} {were} lost before the"
+        " horizon, and each of these may have the largest error; use people who entered early"
+        " enough to be followed (entered), an earlier horizon, larger groups or a larger error"
+    )
+    # a group may contain all people who were lost, each with an error of 1/2
+    if n_lost / (2 * n * mass) >= most:
+        return f"{start}: {lost}"
+    known = np.sort(cells.drawn[~cells.unknown, 0])
+
+    def error_at(rows: int, alpha: float) -> float:
+        """Return the bound of this many people with the same quantiles."""
+        unknown = np.arange(rows) < round(rows * n_lost / n)
+        alike = np.zeros(rows)
+        n_alike = int((~unknown).sum())
+        alike[~unknown] = np.quantile(known, (np.arange(n_alike) + 0.5) / n_alike)
+        gone = unknown if n_lost else None
+        proof = certify_link(alike, type(family)(alpha), lost=gone, confidence=target.confidence)
+        return proof.group_error(mass)
+
+    limit = max(MOST_ROWS, 2 * n)
+    enough = enough_rows(lambda rows: error_at(rows, LEAST_ALPHA) <= most, n, limit)
+    if enough is None:
+        remedy = (
+            "allow a larger error, or recalibrate the model first (in Python: recalibrate=True)"
+        )
+        why = f": {lost}" if n_lost else f"; {remedy}"
+        return f"{start}, nor on {limit:,} such rows{why}"
+    # that many rows suffice on average: a tenth more suffices nine times in ten
+    needed = two_digits(1.1 * enough)
+    link = type(family)(largest_alpha(lambda alpha: error_at(needed, alpha), most) or LEAST_ALPHA)
+    r = nodes(16)
+    price = float(link.logpdf(link.ppf(known[:, None], r), r).mean())
+    in_all = ""
+    if share is not None:
+        rows = two_digits(needed / share)
+        in_all = f" ({rows:,} in all if {in_full(share)} of them certify)"
+    return (
+        f"{start}: about {needed:,} certification rows suffice{in_all}, at a price of {price:.1f}"
+        " nats of log score; use more rows or allow a larger error"
+    )
+
+
+def two_digits(n: float) -> int:
+    """Return a number with two digits, rounded up."""
+    unit = int(10 ** max(math.floor(math.log10(n)) - 1, 0))
+    return math.ceil(n / unit) * unit

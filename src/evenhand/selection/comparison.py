@@ -8,8 +8,19 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import Floats, Ints
-from evenhand.calibration import Grid, calibration_error, crps, interval_width, log_score_on
+from evenhand.audits import censored_log_score
+from evenhand.calibration import (
+    Cells,
+    Grid,
+    Outcomes,
+    Rounding,
+    crps,
+    estimated_error,
+    interval_width,
+    log_score_on,
+)
 from evenhand.distributions import LocationScale, OutcomeKind, Quantiles, Samples, as_hurdle
+from evenhand.draws import RandomState, fresh
 from evenhand.forecast import Forecast
 from evenhand.selection.target import LEVEL
 
@@ -131,9 +142,6 @@ def _forecast(outcomes: Floats, n: int) -> Forecast:
 
 # --- scores
 
-Ends = tuple[Floats, Floats]
-"""Lower and upper ends of PITs, which differ where an outcome has a positive probability."""
-
 COMPARED_DRAWS = 2
 """Draws per person in the comparison of CRPS."""
 
@@ -147,8 +155,9 @@ class HeldOutScores:
 
     Parameters
     ----------
-    y : ndarray of shape (n,)
-        Outcomes.
+    outcomes : Outcomes of n people
+        Their outcomes. Of times that may be cut off the log score is the right-censored one, and
+        a CRPS is not known.
     grid : Grid or None
         Grid of all outcomes, which makes the log score a cell log score.
     step : float or None
@@ -158,33 +167,47 @@ class HeldOutScores:
     """
 
     def __init__(
-        self, y: Floats, grid: Grid | None, step: float | None, random: np.random.Generator
+        self,
+        outcomes: Outcomes,
+        grid: Grid | None,
+        step: float | None,
+        random: np.random.Generator,
     ) -> None:
-        self.y = y
+        self.outcomes = outcomes
+        self.y = outcomes.value
         self.grid = grid
         self.step = step
         self.random = random
-        self.compared = np.arange(y.size)
+        n = outcomes.n_samples
+        self.compared = np.arange(n)
         # one random sample for all forecasters
-        if y.size > COMPARED:
-            self.compared = np.sort(random.choice(y.size, COMPARED, replace=False))
+        if n > COMPARED:
+            self.compared = np.sort(random.choice(n, COMPARED, replace=False))
 
-    def pit(self, forecast: Forecast) -> Floats | Ends:
-        """Return PITs of the outcomes, spread over their rounding cells if they are rounded.
-
-        Those of forecasts with atoms are the ends of cells, over which errors are averaged.
-        """
-        if forecast.has_atoms:
-            return forecast.pit_interval(self.y)
-        return forecast.pit(self.y, step=self.step, random_state=self.random)
+    def cells(
+        self, forecast: Forecast, rows: Any = slice(None), random: RandomState = None
+    ) -> Cells:
+        """Return the cells of some outcomes, rounded ones at one position in their cells."""
+        outcomes = self.outcomes.take(rows)
+        # positions in atoms are averaged over
+        needs_ties = self.step is not None or outcomes.are_times
+        ties = fresh(outcomes.n_samples, random or self.random) if needs_ties else None
+        cells = forecast.cells(
+            outcomes,
+            rounding=Rounding(None if forecast.has_atoms else self.step),
+            ties=np.full(outcomes.n_samples, 0.5) if ties is None else ties,
+        )
+        return cells if forecast.has_atoms else cells.at_points(~cells.unknown)
 
     def crps(self, part: Forecast) -> Floats:
-        """Return the CRPS of each compared person, averaged over draws."""
+        """Return the CRPS of each compared person, averaged over draws; NaN for times."""
+        if self.outcomes.are_times:
+            return np.full(self.compared.size, np.nan)
         each = crps(part, self.y[self.compared])
         return np.asarray(each.reshape(self.compared.size, -1).mean(axis=-1))
 
     def line(
-        self, name: str, forecast: Forecast, pit: Floats | Ends | None = None
+        self, name: str, forecast: Forecast, cells: Floats | Cells | None = None
     ) -> dict[str, Any]:
         """Return the row of a forecaster in `Selection.comparison`."""
         return self._line(
@@ -192,16 +215,14 @@ class HeldOutScores:
             self.losses(forecast),
             self.crps(forecast[self.compared]),
             interval_width(forecast, LEVEL),
-            self.pit(forecast) if pit is None else pit,
+            self.cells(forecast) if cells is None else cells,
         )
 
     def losses(self, forecast: Forecast) -> Floats:
         """Return the log score of each person, shape (n,)."""
+        if self.outcomes.are_times:
+            return censored_log_score(forecast, self.outcomes)
         return log_score_on(forecast, self.y, self.grid)
-
-    def average_error(self, pit: Floats | Ends) -> float:
-        """Return the estimated overall error of PITs."""
-        return calibration_error(pit)
 
     def without_features(self, learned: Floats, like: Forecast) -> list[dict[str, Any]]:
         """Return the row of the forecast that ignores every feature, if it has a density.
@@ -209,35 +230,36 @@ class HeldOutScores:
         `learned` are the training outcomes, of which there may be none; `like` is a forecast of the
         same kind of outcome.
         """
+        if self.outcomes.are_times:
+            return []
         # draws of its own: those of the other forecasts must not depend on it
         random = self.random.spawn(1)[0]
         parts = without_features(learned, self.y, like, random)
         if not parts:
             return []
-        losses, scores, widths, low, high = np.empty((5, self.y.size))
+        losses, scores, widths = np.empty((3, self.y.size))
+        cells = []
         is_compared = np.isin(np.arange(self.y.size), self.compared)
         for rows, forecast in parts:
             y = self.y[rows]
             losses[rows] = log_score_on(forecast, y, self.grid)
             widths[rows] = interval_width(forecast, LEVEL)
-            if forecast.has_atoms:
-                low[rows], high[rows] = forecast.pit_interval(y)
-            else:
-                low[rows] = high[rows] = forecast.pit(y, step=self.step, random_state=random)
+            cells.append(self.cells(forecast, rows, random))
             some = np.flatnonzero(is_compared[rows])
             if some.size:
                 scores[rows[some]] = crps(forecast[some], y[some])
-        return [self._line(WITHOUT_FEATURES, losses, scores[self.compared], widths, (low, high))]
+        joined = Cells.joined(cells)
+        return [self._line(WITHOUT_FEATURES, losses, scores[self.compared], widths, joined)]
 
     def _line(
-        self, name: str, losses: Floats, crps: Floats, widths: Floats, pit: Floats | Ends
+        self, name: str, losses: Floats, crps: Floats, widths: Floats, cells: Floats | Cells
     ) -> dict[str, Any]:
         return {
             "forecaster": name,
             "log_score": float(losses.mean()),
             **mean_with_error(crps),
             "width": float(widths.mean()),
-            "average_error": self.average_error(pit),
+            "average_error": estimated_error(cells),
             "certified_group_error": np.nan,
         }
 

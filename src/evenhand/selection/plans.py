@@ -27,20 +27,14 @@ from evenhand._format import (
     points_in_full,
     whole,
 )
-from evenhand._table import Cells, Column, Table, numeric, wrapped
+from evenhand._table import Cells, Table, numeric, wrapped
 from evenhand._validate import Floats, InputError, bad_input, check_count
 from evenhand.calibration import local_levels
-from evenhand.certificates import (
-    LEAST_ALPHA,
-    WORST,
-    Bound,
-    certify_calibrated,
-    choose_bound,
-    search_alpha,
-)
+from evenhand.certificates import WORST, certify_calibrated
 from evenhand.links import Link
 from evenhand.search import MIN_SIZE, group_test_rows, shift_of
 from evenhand.selection.target import (
+    LEAST_ALPHA,
     LEVEL,
     TOLERANCE,
     MaxGroupError,
@@ -48,11 +42,11 @@ from evenhand.selection.target import (
     MaxWider,
     Target,
     affordable,
-    bound_of,
     family_of,
     goal_of,
     right_coverage,
     right_wider,
+    search_alpha,
 )
 
 # --- the bound that most random samples of a calibrated base reach
@@ -68,20 +62,18 @@ NODES = 300
 
 
 @lru_cache(maxsize=256)
-def reached_error(n: int, link: Link, bound: Bound, mass: float, confidence: float) -> float:
+def reached_error(n: int, link: Link, mass: float, confidence: float) -> float:
     """Return the group error that `n` random rows certify with a probability of `PROBABILITY`.
 
     The bound of evenly spread PITs, plus a simulated quantile of the difference that random PITs
-    make. For the difference, a group has the lowest or the highest PITs (sharp bound), or those
-    farthest from 1/2 (pathwise bound): its bound is linear in the link at order statistics. Strong
-    links have a smaller difference, so that more samples reach the error than planned.
+    make. For the difference, a group has the lowest or the highest PITs: its bound is linear in the
+    link at order statistics. Strong links have a smaller difference, so that more samples reach the
+    error than planned.
     """
-    even_error = certify_calibrated(n, link, confidence=confidence, bound=bound).group_error(mass)
-    is_sharp = bound == "sharp"
-    even, weights, tails = _tails(n, is_sharp, mass, confidence)
+    even_error = certify_calibrated(n, link, confidence=confidence).group_error(mass)
+    even, weights, tails = _tails(n, mass, confidence)
     nodes = np.geomspace(min(even[0], tails.min()), 1.0, NODES)
-    # nodes are distances of PITs from an end, for the pathwise bound from the nearer one, twice
-    values = -link.mean_pit(nodes) if is_sharp else link.pathwise_error(1 - nodes / 2)
+    values = -link.mean_pit(nodes)
     # sums, as products of matrices depend on the number of threads
     drawn, planned = ((np.interp(u, nodes, values) * weights).sum(axis=-1) for u in (tails, even))
     excess = np.quantile(drawn.max(axis=0), PROBABILITY) - planned
@@ -89,12 +81,12 @@ def reached_error(n: int, link: Link, bound: Bound, mass: float, confidence: flo
 
 
 @lru_cache(maxsize=4)
-def _tails(n: int, is_sharp: bool, mass: float, confidence: float) -> tuple[Floats, Floats, Floats]:
-    """Return evenly spread PITs, their weights in a bound, and random PITs in their place.
+def _tails(n: int, mass: float, confidence: float) -> tuple[Floats, Floats, Floats]:
+    """Return evenly spread PITs, their weights in a bound, and random PITs in both tails.
 
-    Shapes (k,), (k,) and (tails, SAMPLES, k); the sharp bound has two tails.
+    Shapes (k,), (k,) and (2, SAMPLES, k).
     """
-    ranks, levels = local_levels(n, (1 + confidence) / 2 if is_sharp else confidence)
+    ranks, levels = local_levels(n, (1 + confidence) / 2)
     weights = np.diff(np.minimum(np.append(levels, 1.0) / mass, 1.0))
     # the first rank has no weight with so few rows that nothing is certified
     is_used = (weights > 0) | (ranks == 1)
@@ -104,11 +96,8 @@ def _tails(n: int, is_sharp: bool, mass: float, confidence: float) -> tuple[Floa
     steps = np.diff(drawn, prepend=0, append=n + 1)
     sums = np.random.default_rng(0).standard_gamma(steps, (SAMPLES, steps.size)).cumsum(axis=1)
     rising = sums[:, :-1] / sums[:, -1:]
-    tails = [rising[:, np.searchsorted(drawn, ranks)]]
-    if is_sharp:
-        tails.append(1 - rising[:, np.searchsorted(drawn, n + 1 - ranks)])
-    even = (ranks - 0.5) / n if is_sharp else ((ranks + 1) // 2 * 2 - 1) / n
-    return even, weights, np.array(tails)
+    low, high = (np.searchsorted(drawn, places) for places in (ranks, n + 1 - ranks))
+    return (ranks - 0.5) / n, weights, np.array([rising[:, low], 1 - rising[:, high]])
 
 
 # --- number of rows with which a guarantee can be certified
@@ -137,8 +126,7 @@ def rows_needed(
 
     The guarantee: every group of at least `group_mass` has a W1 error of at most `max_group_error`.
     The model is calibrated before the randomization. With this number of rows `randomize` finds a
-    certified link in nine of ten random samples or more, by the bound with the lower price, which
-    is chosen before rows are seen (`certificates.choose_bound`).
+    certified link in nine of ten random samples or more.
 
     Parameters
     ----------
@@ -189,8 +177,7 @@ def rows_needed(
         raise InputError(_impossible(target, strongest, most))
 
     def gap(rows: int) -> float:
-        bound = choose_bound(rows, strongest, mass=mass, confidence=target.confidence)
-        excess = reached_error(rows, strongest, bound, mass, target.confidence) - limit
+        excess = reached_error(rows, strongest, mass, target.confidence) - limit
         # the excess falls as a power of the number of rows: nearly linear on the log scale
         return math.log(max(excess, TINY) / margin)
 
@@ -382,7 +369,6 @@ def _certificates(found: Plan) -> Table:
         numeric("80% intervals cover in every group"): _known(
             lambda one: band(partial(percent, decimals=0), one.coverage_low, one.coverage_high)
         ),
-        Column("bound"): lambda one: UNKNOWN if one.bound is None else one.bound,
     }
     return Table.of("Certificates by the number of rows", found.certificates, cells)
 
@@ -433,9 +419,6 @@ class PlannedCertificate:
     ----------
     n_samples : int or None
         Number of certifying rows; None for unlimited rows.
-    bound : {"sharp", "pathwise"} or None
-        Kind of the bound, by the rule of `choose_bound`; None for unlimited rows, and where no link
-        meets the target.
     alpha : float or None
         Alpha of the link; None if no link meets the target with so few rows. The other fields are
         then None, too.
@@ -451,7 +434,6 @@ class PlannedCertificate:
     """
 
     n_samples: int | None
-    bound: Bound | None = None
     alpha: float | None = None
     price: float | None = None
     wider: float | None = None
@@ -551,8 +533,7 @@ def plan(
     """Return the price of a guarantee by number of rows, or the certified error for a price.
 
     The model is calibrated before the randomization. Nine of ten random samples or more certify
-    what is planned; a miscalibrated model needs more rows or a higher price. The bound of each
-    certificate is chosen as in `randomize`, before rows are seen.
+    what is planned; a miscalibrated model needs more rows or a higher price.
 
     Parameters
     ----------
@@ -616,7 +597,6 @@ def plan(
             *(_certificate(n, family, target) for n in numbers),
             _row(
                 None,
-                None,
                 limit,
                 limit.group_error(target.group_mass),
                 right_coverage(limit, target.group_mass),
@@ -651,10 +631,9 @@ def _certificate(n: int, family: Link, target: Target) -> PlannedCertificate:
     goal = target.goal
     mass = target.group_mass
     confidence = target.confidence
-    bound = bound_of(target, family, n)
 
     def error_at(alpha: float) -> float:
-        return reached_error(n, type(family)(alpha), bound, mass, confidence)
+        return reached_error(n, type(family)(alpha), mass, confidence)
 
     if not isinstance(goal, MaxGroupError):
         link = affordable(goal, family)
@@ -664,17 +643,14 @@ def _certificate(n: int, family: Link, target: Target) -> PlannedCertificate:
         link = type(family)(search_alpha(error_at, goal.most, WORST))
         if error_at(link.alpha) > goal.most:
             return PlannedCertificate(n)
-    proof = certify_calibrated(n, link, confidence=confidence, bound=bound)
-    return _row(n, bound, link, error_at(link.alpha), proof.coverage(LEVEL, mass))
+    proof = certify_calibrated(n, link, confidence=confidence)
+    return _row(n, link, error_at(link.alpha), proof.coverage(LEVEL, mass))
 
 
 def _row(
     n: int | None,
-    bound: Bound | None,
     link: Link,
     group_error: float,
     coverage: tuple[float, float],
 ) -> PlannedCertificate:
-    return PlannedCertificate(
-        n, bound, link.alpha, link.price, right_wider(link), group_error, *coverage
-    )
+    return PlannedCertificate(n, link.alpha, link.price, right_wider(link), group_error, *coverage)

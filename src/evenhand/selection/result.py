@@ -22,16 +22,7 @@ from evenhand._format import (
 from evenhand._kinds import NARROW, WIDE
 from evenhand._validate import Floats, InputError, Ints
 from evenhand.calibration import Cells, as_cells, covered
-from evenhand.certificates import (
-    Bound,
-    Certificate,
-    FollowUp,
-    HurdleCertificate,
-    LinkCertificate,
-    PITCertificate,
-    Promise,
-    WiderInterval,
-)
+from evenhand.certificates import Certificate, FollowUp, PlainInterval, Promise
 from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import RecalibratedRegressor
 from evenhand.search import FoundGroup, GroupSearch
@@ -159,22 +150,6 @@ class NotWorthItWarning(UserWarning):
     """The randomized forecast is worse than one that ignores every feature."""
 
 
-@dataclass(frozen=True)
-class PlainInterval:
-    """Prediction interval without a draw, beside the randomized 80% interval.
-
-    Parameters
-    ----------
-    interval : WiderInterval
-        Its level, and its least coverage in every group; there is no upper bound.
-    wider : float
-        Its mean width divided by that of the randomized 80% interval, minus 1.
-    """
-
-    interval: WiderInterval
-    wider: float
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Selection(Summarized):
     """Model with the least certified randomization, its certificate and its price.
@@ -183,7 +158,7 @@ class Selection(Summarized):
     ----------
     model : forecaster
         The fitted model with the chosen randomization.
-    certificate : LinkCertificate or PITCertificate
+    certificate : Certificate
         Certificate that accounts for the choice. For links all its bounds are valid; `bound` names
         the one that it rests on, which was chosen by a rule that sees no outcomes. For models
         tested in sequence it has a single bound: the error of every group of `group_mass` is at
@@ -223,10 +198,10 @@ class Selection(Summarized):
         The certifying rows: increasing row numbers in the given `X` and `y`, one row per person.
         The model was not trained on them; `alpha` was chosen on them, which the certificate
         accounts for.
-    plain : PlainInterval or None
+    plain : tuple of PlainInterval and float, or None
         The prediction interval without a draw that covers at least as many outcomes in every group
-        as the randomized 80% interval; None if no level up to 99% does, or no randomized model was
-        chosen by a link.
+        as the randomized 80% interval, and its mean width divided by that of the randomized one,
+        minus 1. None if no level up to 99% does, or no randomized model was chosen by a link.
     searches : GroupSearches or None
         Searches for learned groups; None for models that were already randomized.
     rounding_step : float or None
@@ -261,7 +236,7 @@ class Selection(Summarized):
     """
 
     model: Any
-    certificate: LinkCertificate | PITCertificate
+    certificate: Certificate
     target: Target
     price: float
     limit: float
@@ -271,7 +246,7 @@ class Selection(Summarized):
     n_learning: int
     n_certifying: int
     certifying: Ints
-    plain: PlainInterval | None
+    plain: tuple[PlainInterval, float] | None
     searches: GroupSearches | None
     rounding_step: float | None = None
     kind: OutcomeKind = OutcomeKind.CONTINUOUS
@@ -317,8 +292,7 @@ class Selection(Summarized):
     @property
     def n_off_atom(self) -> int | None:
         """Number of certifying people whose outcome is not the atom; None without an atom."""
-        proof = self.certificate
-        return proof.n_positive if isinstance(proof, HurdleCertificate) else None
+        return self.certificate.n_positive
 
     @property
     def people(self) -> str:
@@ -335,8 +309,7 @@ class Selection(Summarized):
     @property
     def follow_up(self) -> FollowUp | None:
         """How many certifying people had the event or were lost; None for other outcomes."""
-        proof = self.certificate
-        return proof.follow_up if isinstance(proof, PITCertificate) else None
+        return self.certificate.follow_up
 
     @property
     def caveat(self) -> str:
@@ -375,17 +348,10 @@ class Selection(Summarized):
         found = replace(found, caveat=caveat)
         if found.certificate is None:
             return found
-        proof = found.certificate.accounting_for(self._bounds)
+        proof = found.certificate.accounting_for(self.certificate)
         certified = [proof.group_error(mass) for mass in found.worst_groups["mass"]]
         worst = found.worst_groups.assign(certified=certified)
         return replace(found, certificate=proof, worst_groups=worst)
-
-    @property
-    def _bounds(self) -> Certificate:
-        """Bounds that account for the choice."""
-        if isinstance(self.certificate, PITCertificate) and self.certificate.bounds is not None:
-            return self.certificate.bounds
-        return self.certificate
 
     @cached_property
     def learned_group(self) -> FoundGroup | None:
@@ -447,12 +413,6 @@ class Selection(Summarized):
         """Return a column of the comparison by forecaster."""
         values = self.comparison[name].tolist()
         return dict(zip(self.comparison["forecaster"], values, strict=True))
-
-    @property
-    def bound(self) -> Bound:
-        """Bound that the certificate rests on: "sharp" or "pathwise" (method.md, 5 and 11)."""
-        # models that are not links have no other bound
-        return self._bounds.bound if isinstance(self._bounds, LinkCertificate) else "pathwise"
 
     @property
     def statement(self) -> str:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from evenhand._ids import check_cluster
 from evenhand._validate import Floats, InputError, Ints
-from evenhand.calibration import CensoredTimes
+from evenhand.calibration import Outcomes, thinned_rows
+from evenhand.certificates import Thinned
 from evenhand.draws import one_row_each
 from evenhand.links import price_of_proof
 from evenhand.tables import take_rows
@@ -26,60 +25,46 @@ class SplitRows:
     """
 
     X: Any
-    y: Floats
-    weight: Floats | None
+    outcomes: Outcomes
     learn: Ints
     certify: Ints
     share: float | None
-    one_row_each: bool
-    times: CensoredTimes | None = None
+    thinned: Thinned | None = None
 
-    def learning(self) -> tuple[Any, Floats]:
+    @property
+    def y(self) -> Floats:
+        """Outcomes of all rows, shape (n,)."""
+        return self.outcomes.value
+
+    def learning(self) -> tuple[Any, Outcomes]:
         """Return the training rows and their outcomes."""
-        return take_rows(self.X, self.learn), self.y[self.learn]
+        return take_rows(self.X, self.learn), self.outcomes.take(self.learn)
 
     @property
-    def learning_weight(self) -> Floats | None:
-        """Weights of the training rows, if there are any."""
-        return None if self.weight is None else self.weight[self.learn]
+    def one_row_each(self) -> bool:
+        """Whether people have several rows, of which one certifies."""
+        return self.outcomes.person is not None
 
-    def of_times(self, times: CensoredTimes | None) -> SplitRows:
-        """Return rows with times that may be cut off.
-
-        Only people certify who entered at least a horizon before the end of follow-up, whatever
-        happened to them (outcomes: 5).
-        """
-        if times is None:
-            return self
-        return replace(self, times=times, certify=self.certify[times.is_followed[self.certify]])
-
-    def learning_times(self) -> dict[str, Any]:
-        """Return the options of a recalibration about times; none for other outcomes."""
-        if self.times is None:
-            return {}
-        return {"event": self.times.happened[self.learn], "horizon": self.times.horizon}
-
-    @property
-    def certifying_times(self) -> CensoredTimes | None:
-        """Times of the certifying rows; None for other outcomes."""
-        return None if self.times is None else self.times.take(self.certify)
-
-    def certifying(self) -> tuple[Any, Floats]:
+    def certifying(self) -> tuple[Any, Outcomes]:
         """Return the certifying rows and their outcomes."""
-        return take_rows(self.X, self.certify), self.y[self.certify]
+        return take_rows(self.X, self.certify), self.outcomes.take(self.certify)
 
 
 def split_rows(
     X: Any,
-    y: Floats,
-    weight: Floats | None,
-    cluster: ArrayLike | None,
+    outcomes: Outcomes,
     share: float | None,
     least: int,
     random: np.random.Generator,
 ) -> SplitRows:
-    """Hold out a random share of the people for the certificate; all of them if it is None."""
-    people = np.arange(y.size) if cluster is None else check_cluster(cluster, y.size)
+    """Hold out a random share of the people for the certificate; all of them if it is None.
+
+    Of times only people certify who entered at least a horizon before the end of follow-up,
+    whatever happened to them (outcomes: 5); of rows with the largest weight of a design a part that
+    needs no weights (method: 12).
+    """
+    n, person = outcomes.n_samples, outcomes.person
+    people = np.arange(n) if person is None else person
     n_people = int(people.max()) + 1
     n_kept = n_people if share is None else int(np.ceil(share * n_people))
     # people are split, not rows: a person in both parts would be certified on training data
@@ -89,16 +74,24 @@ def split_rows(
     learn = np.flatnonzero(~kept[people])
     # too small a part of the rows could be neither trained nor certified on
     if share is not None and min(learn.size, n_kept) < least:
-        several = "" if cluster is None else f" of {_people(n_people)}"
+        several = "" if person is None else f" of {_people(n_people)}"
         raise InputError(
-            f"{y.size:,} rows{several} are split into {learn.size:,} training rows and"
+            f"{n:,} rows{several} are split into {learn.size:,} training rows and"
             f" {_people(n_kept)} to certify on, but each part needs at least {least}; provide more"
             f" people (in Python: or another certify_share than {share:g})"
         )
     # one row per person, because bounds need independent rows
-    if cluster is not None:
+    if person is not None:
         held = held[one_row_each(people[held], held.size, random)]
-    return SplitRows(X, y, weight, learn, np.sort(held), share, cluster is not None)
+    held = np.sort(held)
+    thinned = None
+    if outcomes.weight is not None and outcomes.largest_weight is not None:
+        n_given, seed = held.size, int(random.integers(2**32))
+        held = held[thinned_rows(outcomes.weight[held], outcomes.largest_weight, seed)]
+        thinned = Thinned(held.size, n_given, seed)
+    if outcomes.are_times:
+        held = held[outcomes.is_followed[held]]
+    return SplitRows(X, outcomes, learn, held, share, thinned)
 
 
 def _people(n: int) -> str:

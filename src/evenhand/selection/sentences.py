@@ -24,9 +24,8 @@ from evenhand._format import (
     with_error,
 )
 from evenhand._table import Column, Table, numeric
-from evenhand.certificates import LEAST_ALPHA, LOST, ONE_ROW_EACH
-from evenhand.report import log_score_name
-from evenhand.selection.target import LEVEL, MaxGroupError, MaxPrice, MaxWider
+from evenhand.report import ONE_ROW_EACH, follow_up_sentences, log_score_name
+from evenhand.selection.target import LEAST_ALPHA, LEVEL, MaxGroupError, MaxPrice, MaxWider
 
 if TYPE_CHECKING:
     from evenhand.selection.result import Selection
@@ -128,8 +127,7 @@ def _atom(chosen: Selection) -> list[str]:
         return [
             "The probability of an event by the horizon is not randomized, because a draw cannot"
             " improve the forecast of an event.",
-            *([] if found is None else [found.sentence()]),
-            *([LOST] if found is not None and found.n_lost else []),
+            *([] if found is None else follow_up_sentences(vars(found))),
         ]
     return [
         f"The probability of {chosen.atom:g} is not randomized, because a draw cannot improve the"
@@ -148,17 +146,17 @@ def _coverage(chosen: Selection) -> list[str]:
     if is_trivial(high):
         lines = [f"{start} at least {at_least(low, percent)} of outcomes, with no upper limit."]
     if chosen.plain is not None and chosen.alpha < 1:
-        interval = chosen.plain.interval
-        compared = "wider" if chosen.plain.wider >= 0 else "narrower"
+        interval, wider = chosen.plain
+        compared = "wider" if wider >= 0 else "narrower"
         lines.append(
             f"A {in_full(interval.level)} interval without a draw covers at least"
             f" {at_least(interval.floor, percent)} there (separately, with"
             f" {confidence_in_full(interval.confidence)} confidence) and"
             f" {percent(interval.covered, decimals=0)} overall, with no upper limit; it is"
-            f" {percent(abs(chosen.plain.wider), decimals=0)} {compared} than the randomized 80%"
+            f" {percent(abs(wider), decimals=0)} {compared} than the randomized 80%"
             " interval."
         )
-        if high >= NO_CEILING and chosen.plain.wider <= NO_WIDER:
+        if high >= NO_CEILING and wider <= NO_WIDER:
             lines.append(
                 "For prediction intervals the draw buys nothing here: a smaller group error, such"
                 " as 0.25, buys an upper limit."

@@ -1,4 +1,4 @@
-"""Times until an event, of which some are cut off before it (outcomes: 5)."""
+"""Kaplan-Meier estimates of the distribution of PITs, of which some are unknown (outcomes: 5)."""
 
 from __future__ import annotations
 
@@ -6,27 +6,21 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
-import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._format import number_in_full, one_line
+from evenhand._format import one_line
 from evenhand._validate import (
     Floats,
-    InputError,
     Ints,
     Mask,
-    as_floats,
-    bad_input,
     check_count,
-    check_finite,
     check_fraction,
-    check_horizon,
 )
-from evenhand.calibration.cells import BLOCK_ROWS, Cells
+from evenhand.calibration.cells import BLOCK_ROWS, Cells, Pit, as_cells
 from evenhand.calibration.errors import (
     calibration_error,
     cell_excess,
@@ -38,295 +32,6 @@ from evenhand.calibration.group_sums import COVERED
 from evenhand.calibration.intervals import binomial_intervals
 from evenhand.calibration.scores import share_inside
 from evenhand.draws import RandomState, generator
-from evenhand.tables import parse_numbers
-
-DAY = np.timedelta64(1, "D")
-
-ISO_DATES = "write dates as YYYY-MM-DD"
-"""What to do with dates that are not read."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CensoredTimes:
-    """Times of people until an event, or until they were last seen without it.
-
-    With a horizon the outcome is `min(T, horizon)`: who is seen without the event until then is
-    known to have the outcome `horizon`, and only who is lost before it is not known.
-
-    Parameters
-    ----------
-    time : ndarray of shape (n,)
-        Time of the event, or time at which the person was last seen without it; at least 0, and
-        at most the horizon.
-    happened : ndarray of bool, shape (n,)
-        Whether the event was observed, by the horizon.
-    horizon : float or None
-        Time up to which outcomes are followed, in units of `time`; None without one.
-    entered : ndarray of shape (n,) or None
-        When each person entered, in units of `time` from any origin; None if unknown.
-    followed : ndarray of shape (n,)
-        Time as it was given, before it was cut at the horizon.
-    observed : ndarray of bool, shape (n,)
-        Whether the event was observed, also after the horizon.
-
-    See Also
-    --------
-    CensoredTimes.of : times from user input, with validation.
-
-    Examples
-    --------
-    >>> times = CensoredTimes.of([2.0, 5.0, 9.0], [1, 0, 1], horizon=6)
-    >>> times.time, times.happened, times.is_lost
-    (array([2., 5., 6.]), array([ True, False, False]), array([False,  True, False]))
-    """
-
-    time: Floats
-    happened: Mask
-    horizon: float | None
-    entered: Floats | None
-    followed: Floats
-    observed: Mask
-
-    @classmethod
-    def of(
-        cls,
-        y: ArrayLike,
-        event: ArrayLike,
-        horizon: float | None = None,
-        entered: Any = None,
-    ) -> Self:
-        """Check times, events, the horizon and dates of entry.
-
-        Parameters
-        ----------
-        y : array-like of shape (n,)
-            Time of the event, or of the last observation without it; at least 0.
-        event : array-like of shape (n,)
-            1 or True where the event was observed, 0 or False where the time is cut off.
-        horizon : float, optional
-            Time up to which outcomes are followed, > 0, in units of `y`.
-        entered : array-like of shape (n,), optional
-            When each person entered, on one calendar: numbers in units of `y`, or dates if `y` is
-            in days. Follow-up ends at the latest `entered + y`. Needs a horizon.
-
-        Raises
-        ------
-        InputError
-            If an input is invalid, or no event was observed.
-        """
-        if y is None:
-            raise InputError("y is missing: it contains the times; pass y=")
-        time = _times(y)
-        happened = _events(event, time.size)
-        tau = None if horizon is None else check_horizon(horizon)
-        if entered is not None and tau is None:
-            raise InputError(
-                "entered is given without horizon: it selects the people who entered at least a"
-                " horizon before the end of follow-up; pass horizon="
-            )
-        start = None if entered is None else _entered(entered, time.size)
-        seen = happened if tau is None else happened & (time <= tau)
-        if not seen.any():
-            before = "" if tau is None else f" by the horizon {number_in_full(tau)}"
-            remedy = (
-                "check that 1 stands for an observed event"
-                if not happened.any()
-                else "give a later horizon"
-            )
-            raise InputError(f"no event was observed{before}, so nothing can be compared; {remedy}")
-        if tau is None:
-            return cls(time, seen, tau, start, time, happened)
-        if time.max() < tau and not seen.all():
-            rule = f"be at most {number_in_full(float(time.max()))}, the longest time"
-            remedy = "nobody was followed for longer; check that y and horizon have one unit"
-            raise bad_input("horizon", rule, number_in_full(tau), remedy)
-        # the outcome `horizon` is that of people without an event until then
-        last = np.where(seen, np.nextafter(tau, 0.0), tau)
-        return cls(np.minimum(time, last), seen, tau, start, time, happened)
-
-    def __repr__(self) -> str:
-        return one_line(
-            self,
-            n_samples=self.n_samples,
-            n_events=int(self.happened.sum()),
-            n_lost=int(self.is_lost.sum()),
-            horizon=self.horizon,
-        )
-
-    @property
-    def n_samples(self) -> int:
-        """Number of people."""
-        return self.time.size
-
-    @property
-    def has_reached(self) -> Mask:
-        """Who was seen without the event until the horizon, shape (n,)."""
-        if self.horizon is None:
-            return np.zeros(self.n_samples, dtype=np.bool_)
-        return np.asarray(~self.happened & (self.time >= self.horizon))
-
-    @property
-    def is_lost(self) -> Mask:
-        """Whose outcome is not known: no event, and not seen until a horizon; shape (n,)."""
-        return ~self.happened & ~self.has_reached
-
-    @property
-    def upper(self) -> Floats:
-        """Upper ends of what is known of the outcomes: infinite for who is lost; shape (n,)."""
-        return np.where(self.is_lost, np.inf, self.time)
-
-    @property
-    def is_followed(self) -> Mask:
-        """Who entered at least a horizon before the end of follow-up, whatever happened; (n,).
-
-        Everybody if the times of entry are unknown. Of these people only those are lost who left:
-        nobody is cut off by the end of the study (outcomes: 5, administrative censoring).
-        """
-        if self.entered is None or self.horizon is None:
-            return np.ones(self.n_samples, dtype=np.bool_)
-        end = float((self.entered + self.followed).max())
-        # dates and times in units such as years are rounded
-        slack = 1e-9 * max(abs(end), self.horizon)
-        return np.asarray(self.entered + self.horizon <= end + slack)
-
-    def take(self, rows: Any) -> Self:
-        """Return the times of some people, by a mask, a slice or row numbers."""
-        return type(self)(
-            self.time[rows],
-            self.happened[rows],
-            self.horizon,
-            None if self.entered is None else self.entered[rows],
-            self.followed[rows],
-            self.observed[rows],
-        )
-
-
-def given_times(
-    y: ArrayLike,
-    event: ArrayLike | None,
-    horizon: float | None = None,
-    entered: Any = None,
-    sample_weight: ArrayLike | None = None,
-) -> CensoredTimes | None:
-    """Return times that may be cut off, or None if there is no `event`.
-
-    The parameters are those of `CensoredTimes.of`, and weights of shape (n,).
-
-    Raises
-    ------
-    InputError
-        If an input is invalid, if there is a horizon or a time of entry without `event`, or if
-        weights leave out the people whose times are cut off.
-    """
-    if event is None:
-        for name, value in (("horizon", horizon), ("entered", entered)):
-            if value is not None:
-                raise InputError(
-                    f"{name} is given without event: it is for times that may be cut off; pass"
-                    " event=, 1 where the event was observed, 0 where the time is cut off"
-                )
-        return None
-    times = CensoredTimes.of(y, event, horizon, entered)
-    if sample_weight is not None and np.shape(sample_weight) == times.time.shape:
-        is_left_out = np.asarray(sample_weight) == 0
-        if times.is_lost.any() and is_left_out[times.is_lost].all():
-            raise InputError(
-                "sample_weight is 0 for each person whose time is cut off, which leaves them out:"
-                " without them, times seem shorter than they are, and right forecasts seem wrong;"
-                " weight people whatever happened to them"
-            )
-    return times
-
-
-def _times(y: ArrayLike) -> Floats:
-    time = as_floats("y", y)
-    is_missing = np.isnan(time)
-    if time.ndim == 1 and is_missing.any():
-        remedy = (
-            "where no event was observed, give the time at which the person was last seen: without"
-            " these people, times would seem shorter than they are"
-        )
-        raise bad_input(f"y[{int(np.argmax(is_missing))}]", "be a time", "a missing value", remedy)
-    time = check_finite("y", time)
-    if time.min() < 0:
-        first = int(np.argmax(time < 0))
-        raise bad_input(f"y[{first}]", "be at least 0, as it is a time", float(time[first]))
-    return time
-
-
-def _events(event: ArrayLike, n: int) -> Mask:
-    remedy = "give 1 where the event was observed, 0 where the time is cut off"
-    values = np.asarray(event)
-    if values.shape != (n,):
-        raise bad_input("event", f"have shape ({n},), one value per time", f"shape {values.shape}")
-    if values.dtype.kind == "b":
-        return values
-    try:
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError):
-        first = next(one for one in values.tolist() if not isinstance(one, int | float))
-        raise bad_input("event", "be 0 or 1", repr(first)[:80], remedy) from None
-    wrong = (numbers != 0) & (numbers != 1)
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        raise bad_input(f"event[{first}]", "be 0 or 1", float(numbers[first]), remedy)
-    return np.asarray(numbers == 1)
-
-
-def _entered(entered: Any, n: int) -> Floats:
-    values = np.asarray(entered)
-    if values.shape != (n,):
-        got = f"shape {values.shape}"
-        raise bad_input("entered", f"have shape ({n},), one value per time", got)
-    if values.dtype.kind in "OUS":
-        values = _read(values)
-    if values.dtype.kind == "M":
-        if np.isnat(values).any():
-            first = int(np.argmax(np.isnat(values)))
-            raise bad_input(f"entered[{first}]", "be a date", "a missing value", "fill it")
-        values = (values - values.min()) / DAY
-    return check_finite("entered", values)
-
-
-def _read(values: NDArray[Any]) -> NDArray[Any]:
-    """Return texts and objects as dates, or as numbers if most of them are."""
-    column = pd.Series(values)
-    found = parsed_dates(column)
-    read, wrong = parse_numbers(column) if found is None else found
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        rule = "be a number, in units of y" if found is None else "be a date"
-        remedy = "correct it" if found is None else ISO_DATES
-        raise bad_input(f"entered[{first}]", rule, repr(values.tolist()[first])[:80], remedy)
-    return read
-
-
-def parsed_dates(values: pd.Series[Any]) -> tuple[NDArray[np.datetime64], Mask] | None:
-    """Return texts and objects as dates, in UTC, or None if most of them are numbers.
-
-    Returns
-    -------
-    dates : ndarray of datetime64, shape (n,)
-        NaT where there is no date.
-    wrong : ndarray of bool, shape (n,)
-        Values that are neither dates such as 2024-12-31 nor missing.
-
-    Examples
-    --------
-    >>> parsed_dates(pd.Series(["2024-12-31", "31/12/2024", None]))[1]
-    array([False,  True, False])
-    >>> parsed_dates(pd.Series(["0.5", "unknown", "2"])) is None
-    True
-    """
-    is_there = values.notna().to_numpy()
-    _, no_numbers = parse_numbers(values)
-    if 2 * no_numbers.sum() < is_there.sum():
-        return None
-    # days first and months first look the same, so neither is guessed
-    stamps = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
-    dates = stamps.to_numpy("M8[ns]")
-    return dates, np.asarray(np.isnat(dates) & is_there)
-
 
 # --- the Kaplan-Meier estimate of the distribution of values that are cut off (outcomes: 5)
 
@@ -426,6 +131,18 @@ class KaplanMeier:
         return float(inner + abs(levels[-1] - self.last) * (1 - self.last) / 2)
 
 
+def estimated_error(pit: Pit) -> float:
+    """Return the W1 error of PITs; where people were lost, of the Kaplan-Meier estimate."""
+    cells = as_cells(pit)
+    if not cells.n_samples:
+        return math.nan
+    if not cells.unknown.any():
+        return calibration_error(cells)
+    seen = ~cells.unknown
+    values = np.where(seen[:, None], cells.drawn, cells.low)
+    return min(KaplanMeier.of(values.ravel(), np.repeat(seen, cells.n_draws)).error(), 0.5)
+
+
 # --- size of the calibration error where some PITs are only known to be larger (outcomes: 5)
 
 # --- Kaplan-Meier estimates of the distribution of PITs, with their variances
@@ -466,25 +183,25 @@ class _Deviations(NamedTuple):
 class KnownPITs:
     """What is known of the PITs of some people."""
 
-    pits: Cells
+    cells: Cells
 
     @cached_property
     def lost(self) -> Mask:
         """Who is cut off, shape (n,)."""
-        return self.pits.unknown
+        return self.cells.unknown
 
     @cached_property
     def weights(self) -> Floats:
         """Weights of the people, shape (n,)."""
-        if self.pits.weights is None:
-            return np.ones(self.pits.n_samples)
-        return self.pits.weights
+        if self.cells.weights is None:
+            return np.ones(self.cells.n_samples)
+        return self.cells.weights
 
     @cached_property
     def ends(self) -> tuple[Floats, Floats]:
         """Cells of what is known; the lower end, twice, of who is cut off. Shape (n, m)."""
-        low = self.pits.low
-        return low, np.where(self.lost[:, None], low, self.pits.high)
+        low = self.cells.low
+        return low, np.where(self.lost[:, None], low, self.cells.high)
 
     @cached_property
     def low(self) -> Floats:
@@ -493,7 +210,7 @@ class KnownPITs:
         width = high - low
         if not width.any():
             return low
-        count = max(POSITIONS // self.pits.n_draws, 1)
+        count = max(POSITIONS // self.cells.n_draws, 1)
         at = (np.arange(count) + 0.5) / count
         return (low[:, :, None] + width[:, :, None] * at).reshape(low.shape[0], -1)
 
@@ -656,7 +373,7 @@ class KnownPITs:
         """Return each person's share of draws at risk in each bin, and of those that end there."""
         low, high = (end[rows] for end in self.ends)
         edges = np.arange(1, BINS + 1) / BINS
-        left = ramps_at(edges, low, high) / self.pits.n_draws
+        left = ramps_at(edges, low, high) / self.cells.n_draws
         mass = np.diff(left, axis=-1, prepend=0.0)
         return 1 - left + mass, mass
 
@@ -667,10 +384,10 @@ class KnownPITs:
         With `M(c) = (A(c) + B(c)) / 2` it is the integral of `|M(c) - c| + (B(c) - A(c)) / 2`: half
         of each unknown PIT at the lower end, the other half at 1, and half of all widths.
         """
-        pits = self.pits
+        cells = self.cells
         if not self.lost.any():
-            return calibration_error(pits)
-        at_end = np.ones((int(self.lost.sum()), pits.n_draws))
+            return calibration_error(cells)
+        at_end = np.ones((int(self.lost.sum()), cells.n_draws))
         halves = np.where(self.lost, 0.5, 1.0) * self.weights
         middle = Cells(
             np.concatenate((self.ends[0], at_end)),
@@ -682,10 +399,10 @@ class KnownPITs:
 
     def bounds(self, tail: float, random: np.random.Generator) -> tuple[float, float]:
         """Return bounds for the error, each of which fails with probability `tail`."""
-        n, m = self.pits.drawn.shape
+        n, m = self.cells.drawn.shape
         # independent PITs, one of each person at one position in its cell
         draw = np.zeros(n, dtype=np.intp) if m == 1 else random.integers(m, size=n)
-        one = self.pits.drawn[np.arange(n), draw]
+        one = self.cells.drawn[np.arange(n), draw]
         low = np.where(self.lost, self.ends[0][np.arange(n), draw], one)
         # a band for each end of the cells, on one side
         margin = math.sqrt(math.log(2 / tail) / (2 * self.n_effective))
@@ -749,39 +466,39 @@ class ServedTimes(KnownPITs):
         if rest > 0 and beyond.any():
             return np.asarray(self.jumps + rest * beyond / beyond.sum())
         total = self.jumps.sum()
-        return np.asarray(self.jumps / total if total > 0 else self.pits.shares)
+        return np.asarray(self.jumps / total if total > 0 else self.cells.shares)
 
     @cached_property
     def error(self) -> float:
         """W1 distance of the distribution of served PITs to uniform."""
         some = self.masses > 0
-        return min(calibration_error(Cells(self.pits.drawn[some], weights=self.masses[some])), 0.5)
+        return min(calibration_error(Cells(self.cells.drawn[some], weights=self.masses[some])), 0.5)
 
     @cached_property
     def unknown(self) -> float:
         """Largest W1 distance from a distribution whose mass beyond the end is elsewhere."""
-        moved = np.maximum(self.pits.drawn, 1 - self.pits.drawn).mean(axis=-1)
+        moved = np.maximum(self.cells.drawn, 1 - self.cells.drawn).mean(axis=-1)
         return float((self.masses * (self.jumps == 0)) @ moved)
 
     def shares(self, level: float) -> tuple[float, float]:
         """Least and largest probability of a central interval, whatever is beyond the end."""
-        matrix = self.pits.drawn
+        matrix = self.cells.drawn
         least = float(self.jumps @ share_inside(matrix, matrix, level).mean(axis=-1))
         return least, least + float(1 - self.jumps.sum())
 
     @cached_property
     def level(self) -> float:
         """Integral of `F(c) - c`."""
-        return 0.5 - float(self.masses @ self.pits.drawn.mean(axis=-1))
+        return 0.5 - float(self.masses @ self.cells.drawn.mean(axis=-1))
 
     @cached_property
     def spread(self) -> float:
         """Mean of `|u - 1/2| - 1/4`."""
-        return float(self.masses @ np.abs(self.pits.drawn - 0.5).mean(axis=-1)) - 0.25
+        return float(self.masses @ np.abs(self.cells.drawn - 0.5).mean(axis=-1)) - 0.25
 
     def share(self, level: float) -> float:
         """Estimated probability of a central interval."""
-        matrix = self.pits.drawn
+        matrix = self.cells.drawn
         return float(self.masses @ share_inside(matrix, matrix, level).mean(axis=-1))
 
     def covariance(self) -> Floats:
@@ -808,8 +525,8 @@ class ServedTimes(KnownPITs):
         return covariance
 
     def _cdf(self, rows: Ints, edges: Floats) -> Floats:
-        matrix = self.pits.drawn[rows]
-        return ramps_at(edges, matrix, matrix) / self.pits.n_draws
+        matrix = self.cells.drawn[rows]
+        return ramps_at(edges, matrix, matrix) / self.cells.n_draws
 
     @staticmethod
     def _parts(n: int) -> list[slice]:
@@ -850,7 +567,7 @@ class CensoredError(NamedTuple):
 
 
 def censored_error(
-    pits: Cells,
+    cells: Cells,
     confidence: float = 0.95,
     *,
     n_groups: int = 1,
@@ -861,7 +578,7 @@ def censored_error(
 
     Parameters
     ----------
-    pits : Cells
+    cells : Cells
         PITs; those of people who are `censored` are only known to lie in their cell, which reaches
         to 1.
     confidence : float, default 0.95
@@ -909,14 +626,14 @@ def censored_error(
     >>> u, c = random.random((2, 2000))
     >>> lost = c < u
     >>> low = np.minimum(u, c)
-    >>> pits = Cells.between(low, np.where(lost, 1.0, low), random.random(2000), censored=lost)
-    >>> found = censored_error(pits)
+    >>> cells = Cells.between(low, np.where(lost, 1.0, low), random.random(2000), censored=lost)
+    >>> found = censored_error(cells)
     >>> found.error < 0.03, found.low, found.most > 0.2
     (True, 0.0, True)
     """
     check_fraction("confidence", confidence)
     tail = (1 - confidence) / (2 * check_count("n_groups", n_groups))
-    data = KnownPITs(pits) if base is None else ServedTimes(pits, base)
+    data = KnownPITs(cells) if base is None else ServedTimes(cells, base)
     deviation = data.deviations
     low, high = 0.0, 0.5
     if data.is_large:

@@ -1,0 +1,440 @@
+"""Outcomes of people, with what is known of them, checked once."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._format import number_in_full, one_line
+from evenhand._ids import check_person_labels
+from evenhand._validate import (
+    MILD_ATOM,
+    Floats,
+    InputError,
+    Ints,
+    Mask,
+    as_floats,
+    bad_input,
+    check_finite,
+    check_horizon,
+    check_weights,
+    largest_atom,
+)
+from evenhand.calibration.scores import rounding_step
+from evenhand.tables import parse_numbers
+
+DAY = np.timedelta64(1, "D")
+
+ISO_DATES = "write dates as YYYY-MM-DD"
+"""What to do with dates that are not read."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class Outcomes:
+    """Outcomes of people, with the event, follow-up, weight and person of each; checked once.
+
+    Every function that takes outcomes `y` takes an array, or `Outcomes` with what else is known.
+    With `event`, outcomes are times that may be cut off. With a horizon the outcome is then
+    `min(T, horizon)`: who is seen without the event until then is known to have the outcome
+    `horizon`, and only who is lost before it is not known (outcomes: 5).
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Outcomes; with `event`, times of the event, or of the last observation without it, at least
+        0.
+    event : array-like of shape (n,), optional
+        1 or True where the event was observed, 0 or False where the time is cut off.
+    horizon : float, optional
+        Time up to which outcomes are followed, > 0, in units of `y`.
+    entered : array-like of shape (n,), optional
+        When each person entered, on one calendar: numbers in units of `y`, or dates if `y` is in
+        days. Follow-up ends at the latest `entered + y`. Needs a horizon.
+    weight : array-like of shape (n,), optional
+        Sampling weights of the rows, inverse to the probability that a row was sampled, whatever
+        that depends on; at least 0 and not all 0.
+    largest_weight : float, optional
+        Largest weight that any person could have had by the design of the sample, in the units of
+        `weight`; not the largest one observed. With it, certificates and searches use a random part
+        of the rows that needs no weights: each with probability `weight / largest_weight`
+        (method: 12).
+    person : array-like of shape (n,), optional
+        Label of the person of each row. Where a plain sample is needed, one row per person, chosen
+        at random, is used.
+
+    Attributes
+    ----------
+    value : ndarray of shape (n,)
+        What forecasts are compared with: `y`, cut at the horizon.
+    happened : ndarray of bool, shape (n,)
+        Whether the outcome was observed, by the horizon.
+
+    Raises
+    ------
+    InputError
+        If an input is invalid, no event was observed, or weights leave out the people whose times
+        are cut off.
+
+    Examples
+    --------
+    >>> times = Outcomes([2.0, 5.0, 9.0], event=[1, 0, 1], horizon=6)
+    >>> times.value, times.happened, times.is_lost
+    (array([2., 5., 6.]), array([ True, False, False]), array([False,  True, False]))
+    """
+
+    y: Floats
+    event: Mask | None
+    horizon: float | None
+    entered: Floats | None
+    weight: Floats | None
+    largest_weight: float | None
+    person: Ints | None
+    value: Floats
+    happened: Mask
+
+    def __init__(
+        self,
+        y: ArrayLike,
+        event: ArrayLike | None = None,
+        horizon: float | None = None,
+        entered: Any = None,
+        weight: ArrayLike | None = None,
+        largest_weight: float | None = None,
+        person: ArrayLike | None = None,
+    ) -> None:
+        if y is None:
+            raise InputError("y is missing: it contains the outcomes; pass y=")
+        time = check_finite("y", y) if event is None else _times(y)
+        # the fields of a frozen dataclass cannot be assigned
+        self.__dict__.update(
+            y=time,
+            event=None if event is None else _events(event, time.size),
+            horizon=None if horizon is None else check_horizon(horizon),
+            entered=None if entered is None else _entered(entered, time.size),
+            weight=weight,
+            largest_weight=largest_weight,
+            person=None if person is None else check_person_labels(person, time.size),
+            value=time,
+            happened=np.ones(time.size, dtype=np.bool_),
+        )
+        self._follow()
+        self._weigh()
+
+    def _follow(self) -> None:
+        """Cut times at the horizon."""
+        time, tau = self.y, self.horizon
+        if self.event is None:
+            for name in ("horizon", "entered"):
+                if self.__dict__[name] is not None:
+                    raise InputError(
+                        f"{name} is given without event: it is for times that may be cut off; pass"
+                        " event=, 1 where the event was observed, 0 where the time is cut off"
+                    )
+            return
+        if self.entered is not None and tau is None:
+            raise InputError(
+                "entered is given without horizon: it selects the people who entered at least a"
+                " horizon before the end of follow-up; pass horizon="
+            )
+        seen = self.event if tau is None else self.event & (time <= tau)
+        if not seen.any():
+            before = "" if tau is None else f" by the horizon {number_in_full(tau)}"
+            remedy = (
+                "check that 1 stands for an observed event"
+                if not self.event.any()
+                else "give a later horizon"
+            )
+            raise InputError(f"no event was observed{before}, so nothing can be compared; {remedy}")
+        value = time
+        if tau is not None:
+            if time.max() < tau and not seen.all():
+                rule = f"be at most {number_in_full(float(time.max()))}, the longest time"
+                remedy = "nobody was followed for longer; check that y and horizon have one unit"
+                raise bad_input("horizon", rule, number_in_full(tau), remedy)
+            # the outcome `horizon` is that of people without an event until then
+            value = np.minimum(time, np.where(seen, np.nextafter(tau, 0.0), tau))
+        self.__dict__.update(value=value, happened=seen)
+
+    def _weigh(self) -> None:
+        """Check the weights, which are not scaled: some models depend on their sum."""
+        largest = self.largest_weight
+        if self.weight is None:
+            if largest is not None:
+                raise InputError("largest_weight is that of sampling weights; pass weight= as well")
+            return
+        check_weights(self.weight, self.y.size, "weight")
+        weight = np.asarray(self.weight, dtype=np.float64)
+        self.__dict__["weight"] = weight
+        if self.is_lost.any() and not weight[self.is_lost].any():
+            raise InputError(
+                "weight is 0 for each person whose time is cut off, which leaves them out: without"
+                " them, times seem shorter than they are, and right forecasts seem wrong; weight"
+                " people whatever happened to them"
+            )
+        if largest is not None and largest < weight.max():
+            row = int(weight.argmax())
+            rule = f"be at least the largest weight ({weight[row]:g} in row {row})"
+            remedy = "give the largest weight that the design of the sample allows"
+            raise bad_input("largest_weight", rule, largest, remedy)
+
+    def __repr__(self) -> str:
+        return one_line(
+            self,
+            n_samples=self.n_samples,
+            n_events=int(self.happened.sum()) if self.are_times else None,
+            n_lost=int(self.is_lost.sum()) if self.are_times else None,
+            horizon=self.horizon,
+            has_weights=self.weight is not None or None,
+            has_persons=self.person is not None or None,
+        )
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.y.size
+
+    @property
+    def are_times(self) -> bool:
+        """Whether outcomes are times that may be cut off."""
+        return self.event is not None
+
+    @property
+    def has_reached(self) -> Mask:
+        """Who was seen without the event until the horizon, shape (n,)."""
+        if self.horizon is None:
+            return np.zeros(self.n_samples, dtype=np.bool_)
+        return np.asarray(~self.happened & (self.value >= self.horizon))
+
+    @property
+    def is_lost(self) -> Mask:
+        """Whose outcome is not known: no event, and not seen until a horizon; shape (n,)."""
+        return ~self.happened & ~self.has_reached
+
+    @property
+    def is_followed(self) -> Mask:
+        """Who entered at least a horizon before the end of follow-up, whatever happened; (n,).
+
+        Everybody if the times of entry are unknown. Of these people only those are lost who left:
+        nobody is cut off by the end of the study (outcomes: 5, administrative censoring).
+        """
+        if self.entered is None or self.horizon is None:
+            return np.ones(self.n_samples, dtype=np.bool_)
+        end = float((self.entered + self.y).max())
+        # dates and times in units such as years are rounded
+        slack = 1e-9 * max(abs(end), self.horizon)
+        return np.asarray(self.entered + self.horizon <= end + slack)
+
+    def take(self, rows: Any) -> Outcomes:
+        """Return the outcomes of some people, by a mask, a slice or row numbers."""
+        some = copy(self)
+        each = ("y", "event", "entered", "weight", "person", "value", "happened")
+        given = {name: self.__dict__[name] for name in each}
+        some.__dict__.update(
+            {name: None if one is None else one[rows] for name, one in given.items()}
+        )
+        return some
+
+    def completed(self, value: Floats, happened: Mask) -> Outcomes:
+        """Return other outcomes of the same people, cut off at the same horizon; not checked."""
+        some = copy(self)
+        some.__dict__.update(y=value, event=happened, value=value, happened=happened)
+        return some
+
+
+def thinned_rows(weight: Floats, largest: float, seed: int) -> Ints:
+    """Return the rows that are kept with probability `weight / largest` (method: 12).
+
+    If rows were drawn independently of each other with these weights, the kept ones are a plain
+    sample of the population.
+    """
+    kept = np.random.default_rng(seed).random(weight.size) < weight / largest
+    return np.flatnonzero(kept)
+
+
+def as_outcomes(y: ArrayLike | Outcomes) -> Outcomes:
+    """Return `Outcomes` unchanged, or check an array of outcomes.
+
+    Examples
+    --------
+    >>> as_outcomes([1.0, 2.5])
+    Outcomes(n_samples=2)
+    """
+    return y if isinstance(y, Outcomes) else Outcomes(y)
+
+
+def _times(y: ArrayLike) -> Floats:
+    time = as_floats("y", y)
+    is_missing = np.isnan(time)
+    if time.ndim == 1 and is_missing.any():
+        remedy = (
+            "where no event was observed, give the time at which the person was last seen: without"
+            " these people, times would seem shorter than they are"
+        )
+        raise bad_input(f"y[{int(np.argmax(is_missing))}]", "be a time", "a missing value", remedy)
+    time = check_finite("y", time)
+    if time.min() < 0:
+        first = int(np.argmax(time < 0))
+        raise bad_input(f"y[{first}]", "be at least 0, as it is a time", float(time[first]))
+    return time
+
+
+def _events(event: ArrayLike, n: int) -> Mask:
+    remedy = "give 1 where the event was observed, 0 where the time is cut off"
+    values = np.asarray(event)
+    if values.shape != (n,):
+        raise bad_input("event", f"have shape ({n},), one value per time", f"shape {values.shape}")
+    if values.dtype.kind == "b":
+        return values
+    try:
+        numbers = values.astype(np.float64)
+    except (TypeError, ValueError):
+        first = next(one for one in values.tolist() if not isinstance(one, int | float))
+        raise bad_input("event", "be 0 or 1", repr(first)[:80], remedy) from None
+    wrong = (numbers != 0) & (numbers != 1)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise bad_input(f"event[{first}]", "be 0 or 1", float(numbers[first]), remedy)
+    return np.asarray(numbers == 1)
+
+
+def _entered(entered: Any, n: int) -> Floats:
+    values = np.asarray(entered)
+    if values.shape != (n,):
+        got = f"shape {values.shape}"
+        raise bad_input("entered", f"have shape ({n},), one value per time", got)
+    if values.dtype.kind in "OUS":
+        values = _read(values)
+    if values.dtype.kind == "M":
+        if np.isnat(values).any():
+            first = int(np.argmax(np.isnat(values)))
+            raise bad_input(f"entered[{first}]", "be a date", "a missing value", "fill it")
+        values = (values - values.min()) / DAY
+    return check_finite("entered", values)
+
+
+def _read(values: NDArray[Any]) -> NDArray[Any]:
+    """Return texts and objects as dates, or as numbers if most of them are."""
+    column = pd.Series(values)
+    found = parsed_dates(column)
+    read, wrong = parse_numbers(column) if found is None else found
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        rule = "be a number, in units of y" if found is None else "be a date"
+        remedy = "correct it" if found is None else ISO_DATES
+        raise bad_input(f"entered[{first}]", rule, repr(values.tolist()[first])[:80], remedy)
+    return read
+
+
+def parsed_dates(values: pd.Series[Any]) -> tuple[NDArray[np.datetime64], Mask] | None:
+    """Return texts and objects as dates, in UTC, or None if most of them are numbers.
+
+    Returns
+    -------
+    dates : ndarray of datetime64, shape (n,)
+        NaT where there is no date.
+    wrong : ndarray of bool, shape (n,)
+        Values that are neither dates such as 2024-12-31 nor missing.
+
+    Examples
+    --------
+    >>> parsed_dates(pd.Series(["2024-12-31", "31/12/2024", None]))[1]
+    array([False,  True, False])
+    >>> parsed_dates(pd.Series(["0.5", "unknown", "2"])) is None
+    True
+    """
+    is_there = values.notna().to_numpy()
+    _, no_numbers = parse_numbers(values)
+    if 2 * no_numbers.sum() < is_there.sum():
+        return None
+    # days first and months first look the same, so neither is guessed
+    stamps = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
+    dates = stamps.to_numpy("M8[ns]")
+    return dates, np.asarray(np.isnat(dates) & is_there)
+
+
+# --- cells of rounded outcomes (outcomes: 4.3)
+
+OPEN = (-np.inf, np.inf)
+"""Bounds of outcomes that are no atoms: no cell is open."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Rounding cells of outcomes, over whose probability PITs are spread.
+
+    Many rows may share an outcome although the forecast is continuous. Their PITs would coincide
+    under the true distribution of the unrounded outcome, and that distribution would seem
+    miscalibrated. An outcome on a grid has the cell `y -+ step / 2`. The cell of an atom at the
+    smallest or largest outcome is open: that outcome stands for all values beyond it.
+
+    Parameters
+    ----------
+    step : float or None
+        Distance of neighbouring grid values, in units of the outcome; None for outcomes off a grid.
+    span : tuple of float
+        Bounds of the outcome that are atoms, whose cells are open; infinite for an end that is
+        none.
+
+    Examples
+    --------
+    A fifth of the outcomes are censored at 3, the others are continuous:
+
+    >>> y = np.minimum(np.random.default_rng(0).exponential(2.0, size=500), 3.0)
+    >>> rounding = Rounding.of(y)
+    >>> rounding
+    Rounding(step=None, span=(-inf, 3.0))
+    >>> rounding.ends(np.array([1.5, 3.0]))
+    (array([1.5, 3. ]), array([1.5, inf]))
+    """
+
+    step: float | None = None
+    span: tuple[float, float] = OPEN
+
+    @classmethod
+    def of(cls, outcomes: Floats) -> Rounding:
+        """Return the cells of outcomes; no cells unless more than 2% of the rows share one."""
+        # on a fine grid spreading would add a random number to each PIT without any benefit
+        _, share = largest_atom(outcomes)
+        if not _is_atom(share * outcomes.size, outcomes.size):
+            return cls()
+        low, high = float(outcomes.min()), float(outcomes.max())
+        ends = (
+            low if _is_atom((outcomes == low).sum(), outcomes.size) else -np.inf,
+            high if _is_atom((outcomes == high).sum(), outcomes.size) else np.inf,
+        )
+        return cls(rounding_step(outcomes), ends)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any outcome has a cell."""
+        return self.step is not None or self.span != OPEN
+
+    def ends(self, outcomes: Floats) -> tuple[Floats, Floats]:
+        """Return both ends of each outcome's cell; the outcome itself where it has no cell."""
+        half = 0.0 if self.step is None else self.step / 2
+        low = np.where(outcomes <= self.span[0], -np.inf, outcomes - half)
+        return low, np.where(outcomes >= self.span[1], np.inf, outcomes + half)
+
+    def rounded(self, values: Floats, origin: float) -> Floats:
+        """Return the outcomes that would be observed instead of continuous values.
+
+        Parameters
+        ----------
+        values : ndarray
+            Values of a continuous distribution.
+        origin : float
+            A value on the grid.
+        """
+        step = self.step
+        on_grid = values if step is None else origin + step * np.round((values - origin) / step)
+        return np.clip(on_grid, *self.span)
+
+
+def _is_atom(count: float, n: int) -> bool:
+    # a single row is more than 2% of fewer than 50 rows
+    return count > MILD_ATOM * n and count > 1.5

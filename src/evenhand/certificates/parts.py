@@ -1,0 +1,451 @@
+"""Parts of the people of a certificate, and what was seen of them: rows, counts, or events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand._format import one_line
+from evenhand._validate import (
+    Floats,
+    InputError,
+    Ints,
+    Mask,
+    bad_input,
+    check_finite,
+    check_rows,
+)
+from evenhand.calibration import (
+    ERROR_BINS,
+    GAP_BINS,
+    PIT_BINS,
+    CDFBand,
+    Cells,
+    PITCounts,
+    binned_distance,
+    binned_error_interval,
+    check_events,
+    error_interval,
+    estimated_error,
+)
+from evenhand.certificates.functionals import WORST, Values, gap, missed, norm
+from evenhand.draws import jittered
+from evenhand.links import Link
+
+# --- rows of people, or counts of them in bins
+
+
+def _unknown(*_: Any) -> Any:
+    raise InputError("served forecasts are not known, only those of the forecaster inside a link")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What was seen of some people under their forecasts.
+
+    Parameters
+    ----------
+    n_people, n_draws : int
+        Number of people, and of draws of each.
+    errors : callable
+        Function that returns the pathwise errors of the people.
+    average : callable
+        Function of a confidence that returns an interval of the W1 error of all of them.
+    estimate : callable
+        Function that returns the estimated W1 error of all of them.
+    missed : callable
+        Function of a level that returns the shares of draws whose central interval misses.
+    gaps : Values or None
+        `|h[x, r](y) - r|` of one draw per person, if the draws are known.
+    plain : callable
+        Function of a level that returns how many people the interval of the deterministic
+        forecaster covers; None if it is not known.
+    levels : tuple of float or None
+        Levels of counted intervals; None if all are known.
+    base : Cells or None
+        Cells under the deterministic forecaster inside a link, before the draw.
+    groups : mapping of str to Part
+        Named groups.
+    """
+
+    n_people: int
+    n_draws: int
+    errors: Callable[[], Values] = _unknown
+    average: Callable[[float], tuple[float, float]] = _unknown
+    estimate: Callable[[], float] = _unknown
+    missed: Callable[[float], Values] = _unknown
+    gaps: Values | None = None
+    plain: Callable[[float], int] | None = None
+    levels: tuple[float, ...] | None = None
+    base: Cells | None = None
+    groups: Mapping[str, Part] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        groups = len(self.groups)
+        return one_line(self, n_people=self.n_people, n_draws=self.n_draws, groups=groups)
+
+    @cached_property
+    def all_errors(self) -> Values:
+        """Pathwise errors, computed once."""
+        return self.errors()
+
+    def knows(self, level: float) -> bool:
+        """Whether the coverage of this level is known."""
+        return self.levels is None or level in self.levels
+
+
+LEAST_DRAWS = 16
+"""Fewest draws over which the coverage of a known link is computed where people were lost."""
+
+
+def part_of_rows(
+    cells: Cells,
+    random: np.random.Generator,
+    *,
+    base: Cells | None = None,
+    masks: Mapping[str, Mask] | None = None,
+    is_rounded: bool = False,
+) -> Part:
+    """Return what was seen of people in rows; one draw of each is chosen at random.
+
+    Parameters
+    ----------
+    cells : Cells
+        Served cells of independent people.
+    random : numpy.random.Generator
+        Source of the choice of draws.
+    base : Cells, optional
+        Cells before the draw of the link, with the link.
+    masks : mapping of str to ndarray of bool, optional
+        Rows of each named group.
+    is_rounded : bool, default False
+        Whether cells are those of rounded outcomes under continuous forecasts: outcomes then lie at
+        one position in their cells, and an interval that meets a cell need not cover the outcome.
+    """
+    n, m = cells.n_samples, cells.n_draws
+    # one PIT per person at a random draw: independent, and distributed as the PITs in use
+    column = random.integers(m, size=n)
+    place = np.arange(n), column
+    low = np.where(cells.unknown, cells.low[place], cells.drawn[place])
+    high = np.where(cells.unknown, 1.0, low) if cells.unknown.any() else low
+    whole = cells.at_points(~cells.unknown & ~cells.beyond) if is_rounded else cells
+    measured, served = cells, whole
+    if base is not None and cells.reading is not None:
+        # of times that may be cut off the link is known, and one draw does not show the error
+        assert base.link is not None
+        measured = base
+        draws = cells.draws
+        if draws is None or draws.shape[1] < LEAST_DRAWS:
+            draws = jittered(n, LEAST_DRAWS, random)
+        served = base.served(base.link, draws)
+    own = None
+    if base is not None or not cells.is_randomized:
+        own = whole if base is None else (base.at_points() if is_rounded else base)
+        own = replace(own, link=None)
+
+    def part(rows: Any = slice(None), **more: Any) -> Part:
+        some = low[rows], high[rows]
+        return Part(
+            some[0].size,
+            m,
+            errors=lambda: norm(measured.take(rows)),
+            average=lambda confidence: _average(*some, confidence),
+            estimate=lambda: estimated_error(cells.take(rows)),
+            missed=lambda level: missed(served.take(rows), level),
+            **more,
+        )
+
+    return part(
+        gaps=gap(cells, column),
+        plain=None if own is None else lambda level: n - missed(own, level).n_at_least(TINY),
+        base=base,
+        groups={name: part(mask) for name, mask in (masks or {}).items()},
+    )
+
+
+def _average(low: Floats, high: Floats, confidence: float) -> tuple[float, float]:
+    """Return an interval for the W1 error of one independent PIT per person."""
+    if not low.size:
+        return 0.0, WORST
+    return error_interval(low, confidence, None if high is low or (high == low).all() else high)
+
+
+def part_of_base(base: Cells) -> Part:
+    """Return what is known of people under a deterministic forecaster inside a link alone."""
+    n = base.n_people
+    own = replace(base, link=None)
+
+    def covered(level: float) -> int:
+        return n - missed(own, level).n_at_least(TINY)
+
+    return Part(n, 1, plain=covered, base=base)
+
+
+TINY = 1e-300
+"""Any share of draws whose interval misses is more."""
+
+
+def part_of_counts(counts: PITCounts, link: Link | None, *, is_randomized: bool) -> Part:
+    """Return what was seen of people in counts; values at the upper ends of bins widen bounds."""
+    n, m = counts.n_samples, counts.n_draws
+    shares = np.arange(m + 1) / m
+    covered = counts.inside_whole or counts.inside
+
+    def missed_at(level: float) -> Values:
+        if level not in counts.inside:
+            listed = ", ".join(f"{one:g}" for one in counts.levels) or "none"
+            remedy = "count the rows again with this level in count_pits(..., levels=...)"
+            raise bad_input("level", f"be one of the counted levels ({listed})", level, remedy)
+        return Values.known(1 - shares, covered[level])
+
+    return Part(
+        n,
+        m,
+        # taken at the upper ends of their bins, so that no bound is understated
+        errors=lambda: _upper(ERROR_BINS, WORST, counts.error),
+        average=lambda confidence: (
+            binned_error_interval(counts.one_draw, confidence) if n else (0.0, WORST)
+        ),
+        estimate=lambda: binned_distance(counts.pit) if n else np.nan,
+        missed=missed_at,
+        gaps=None if counts.gap is None else _upper(GAP_BINS, 1.0, counts.gap),
+        plain=_plain_of_counts(counts, is_randomized),
+        levels=counts.levels,
+        base=None if link is None or counts.base is None else cells_of_bins(counts.base, link),
+        groups={
+            name: part_of_counts(one, None, is_randomized=is_randomized)
+            for name, one in counts.groups.items()
+        },
+    )
+
+
+def _upper(n_bins: int, top: float, count: Ints) -> Values:
+    return Values.known(np.asarray(np.arange(1, n_bins + 1) * (top / n_bins)), count)
+
+
+def _plain_of_counts(counts: PITCounts, is_randomized: bool) -> Callable[[float], int] | None:
+    whole = counts.inside_whole
+    if whole is not None:
+        # bins of drawn PITs do not show whether the intervals contain the whole outcomes
+        return None if is_randomized else lambda level: int(whole[level][-1])
+    bins = counts.base if is_randomized else counts.one_draw
+    if bins is None:
+        return None
+
+    def covered(level: float) -> int:
+        end = round((1 - level) / 2 * bins.size)
+        return int(bins[end : bins.size - end].sum())
+
+    return covered
+
+
+def cells_of_bins(counts: NDArray[np.int64], link: Link | None = None) -> Cells:
+    """Return the cells of people counted by their PIT in equal bins, closed on the right.
+
+    Examples
+    --------
+    >>> cells_of_bins(np.array([0, 3, 1, 0])).count
+    array([3, 1])
+    """
+    bins = np.flatnonzero(counts)
+    low, high = bins / counts.size, (bins + 1) / counts.size
+    return Cells(low, high, reading=np.ones(bins.size), count=counts[bins], link=link)
+
+
+def check_bins(counts: ArrayLike) -> NDArray[np.int64]:
+    """Check counts of people by PIT in `PIT_BINS` bins."""
+    found = np.asarray(counts)
+    if found.shape != (PIT_BINS,) or found.dtype.kind not in "iu":
+        rule = f"be {PIT_BINS} integers"
+        raise bad_input("counts", rule, f"shape {found.shape} of type {found.dtype}")
+    if found.min() < 0 or found.sum() == 0:
+        raise bad_input("counts", "be at least 0, of at least one person", f"sum {found.sum()}")
+    return found
+
+
+# --- 0/1 outcomes: probabilities of people, or limits of them, with their events (outcomes: 3)
+
+EQUAL_BINS = 6400
+"""Number of equal bins of [0, 1] for probabilities; bins near 0 and 1 are narrower."""
+
+END = 0.01
+"""Distance from 0 and from 1 up to which bins have geometric widths."""
+
+LEAST = 1e-7
+"""Upper end of the first bin."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EventPart:
+    """Probabilities of people, or limits between which they lie, with their events.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (k,)
+        Limits of the probabilities; one array twice if they are known.
+    event : ndarray of bool, shape (k,)
+        Whether the event is known to have happened.
+    possible : ndarray of bool, shape (k,)
+        Whether it happened, or may have happened.
+    count : ndarray of int, shape (k,), optional
+        Number of people of each row; one by default.
+    """
+
+    low: Floats
+    high: Floats
+    event: Mask
+    possible: Mask
+    count: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(
+        cls, probability: ArrayLike, event: ArrayLike, lost: ArrayLike | None = None
+    ) -> EventPart:
+        """Check probabilities and events, and of whom events are not known."""
+        p, happened = check_events(check_finite("probability", probability), event)
+        if lost is None:
+            return cls(p, p, happened == 1, happened == 1)
+        unknown = check_rows("lost", lost, p.size) != 0
+        seen = (happened == 1) & ~unknown
+        return cls(p, p, seen, seen | unknown)
+
+    def __repr__(self) -> str:
+        return one_line(self, n_people=self.n_people, n_events=self.n_events)
+
+    def take(self, rows: Any) -> EventPart:
+        """Return some of the people, one in each row."""
+        return EventPart(self.low[rows], self.high[rows], self.event[rows], self.possible[rows])
+
+    @property
+    def n_people(self) -> int:
+        """Number of people."""
+        return self.low.size if self.count is None else int(self.count.sum())
+
+    @property
+    def n_events(self) -> int:
+        """Number of people who are known to have the event."""
+        return int(self.event.sum() if self.count is None else self.count[self.event].sum())
+
+    @property
+    def n_lost(self) -> int:
+        """Number of people of whom it is not known whether the event happened."""
+        return int((self.possible & ~self.event).sum())
+
+    def excess(self) -> Values:
+        """Return `1 + Y - p` of each person, 0 to 2."""
+        # twice the mean PIT over the cell: linear in the profile (method: 12)
+        return Values(1 + self.event - self.high, 1 + self.possible - self.low, self.count)
+
+    def band(self, confidence: float, *, of_events: bool) -> CDFBand:
+        """Return an upper band for `P(p <= t, Y = 1)`, or for `P(1 - p <= t, Y = 0)`."""
+        # people without the event never enter P(p <= t, Y = 1) for t < 1. Limits of probabilities
+        # are taken at the ends that make each bound larger, and so are events that are not known
+        if of_events:
+            return CDFBand.of(np.where(self.possible, self.low, 1.0), confidence, self.count)
+        return CDFBand.of(np.where(self.event, 1.0, 1 - self.high), confidence, self.count)
+
+    def quantiles(self, most: int) -> Floats:
+        """Return at most that many probabilities, in the middle of equal steps in rank."""
+        return quantiles((self.low + self.high) / 2, self.count, most)
+
+
+def quantiles(values: Floats, count: NDArray[np.int64] | None, most: int) -> Floats:
+    """Return at most that many values, increasing, in the middle of equal steps in rank."""
+    n = values.size if count is None else int(count.sum())
+    size = min(n, most)
+    ranks = ((np.arange(size) + 0.5) * n / size).astype(np.int64)
+    if count is None:
+        return np.asarray(np.sort(values)[ranks])
+    order = np.argsort(values, kind="stable")
+    upto = np.cumsum(count[order])
+    return np.asarray(values[order][np.searchsorted(upto, ranks, side="right")])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EventCounts:
+    """Counts of people by probability and event, for tables that do not fit into memory.
+
+    Counts of disjoint rows can be added.
+
+    Parameters
+    ----------
+    with_event, without_event : ndarray of int64
+        Number of people with and without the event by probability, in bins that are narrow near 0
+        and 1.
+    """
+
+    with_event: NDArray[np.int64]
+    without_event: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return one_line(self, n_samples=self.n_samples, n_events=self.n_events)
+
+    @property
+    def n_samples(self) -> int:
+        """Number of people."""
+        return self.n_events + int(self.without_event.sum())
+
+    @property
+    def n_events(self) -> int:
+        """Number of people who have the event."""
+        return int(self.with_event.sum())
+
+    def __add__(self, other: EventCounts) -> EventCounts:
+        """Return the counts of both blocks of people."""
+        if not isinstance(other, EventCounts):
+            return NotImplemented
+        return EventCounts(
+            self.with_event + other.with_event, self.without_event + other.without_event
+        )
+
+    def part(self) -> EventPart:
+        """Return the limits of the probabilities of the counted people."""
+        edges = _edges()
+        count = np.concatenate((self.with_event, self.without_event))
+        some = count > 0
+        low, high = np.tile(edges[:-1], 2)[some], np.tile(edges[1:], 2)[some]
+        event = np.repeat([True, False], edges.size - 1)[some]
+        return EventPart(low, high, event, event, count[some])
+
+
+def count_events(probability: ArrayLike, event: ArrayLike) -> EventCounts:
+    """Count the people of a block by the probability of an event and by the event.
+
+    Parameters
+    ----------
+    probability : array-like of shape (n,)
+        Probabilities of the event, between 0 and 1.
+    event : array-like of shape (n,)
+        Whether the event happened, as booleans or as 0 and 1.
+
+    Examples
+    --------
+    >>> counts = count_events([0.1, 0.9], [0, 1]) + count_events([0.5], [1])
+    >>> counts.n_samples, counts.n_events
+    (3, 2)
+    """
+    part = EventPart.of(probability, event)
+    edges = _edges()
+    n_bins = edges.size - 1
+    # a probability of 1 belongs to the last bin
+    bins = np.minimum(np.searchsorted(edges, part.low, side="right") - 1, n_bins - 1)
+    each = (np.bincount(bins[rows], minlength=n_bins) for rows in (part.event, ~part.event))
+    with_event, without_event = (counts.astype(np.int64, copy=False) for counts in each)
+    return EventCounts(with_event, without_event)
+
+
+@cache
+def _edges() -> Floats:
+    """Return the edges of the bins: rare events need narrow bins near 0."""
+    ratio = 1 + 1 / (EQUAL_BINS * END)
+    # so many steps that the narrowest equal bin is no narrower than the widest geometric one
+    steps = int(np.ceil(np.log(END / LEAST) / np.log(ratio)))
+    end = np.append(0.0, np.geomspace(LEAST, END, steps + 1))
+    first = round(END * EQUAL_BINS)
+    middle = np.arange(first + 1, EQUAL_BINS - first) / EQUAL_BINS
+    return np.concatenate((end, middle, 1 - end[::-1]))

@@ -1,0 +1,409 @@
+"""Texts of certificates: assumptions, limits, questions, and the bounds as a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from evenhand._format import (
+    LEAST_FLOOR,
+    at_least,
+    at_most,
+    band,
+    confidence_in_full,
+    count,
+    in_full,
+    is_known,
+    number_in_full,
+    percent,
+    points,
+)
+
+ONE_ROW_EACH = "One row per person was used: group sizes are shares of people, not of rows."
+"""Remark of results where people have several rows."""
+
+ASSUMED = {
+    "sample": (
+        "the rows are a random sample of the population to which the certificate applies,"
+        " exchangeable and independent of each other"
+    ),
+    "fixed": (
+        "the forecaster, its recalibration and its randomization were fixed without using these"
+        " rows"
+    ),
+    "fixed base": "the deterministic forecaster was fixed without using these rows",
+    "fixed models": "the models and their order were fixed without using these rows",
+    "fixed links": (
+        "the deterministic forecaster and the links compared were fixed without using these rows"
+    ),
+    "fixed event": "the forecaster and its recalibration were fixed without using these rows",
+    "fixed link": (
+        "the link was fixed without using these rows, for the bounds of named groups and of mPAIC"
+    ),
+    "fixed hurdle link": (
+        "the link was fixed without using these rows, for the bounds of all people and of named"
+        " groups under the whole forecast, and for that of mPAIC"
+    ),
+    "draws": (
+        "each draw is uniform on [0, 1] and independent of the person and of other people's draws"
+    ),
+    "own draws": (
+        "the draws, which were not given, were made separately for each person, one in each of as"
+        " many equal cells of [0, 1]"
+    ),
+    "ties": (
+        "the position of each PIT within the probability of its outcome is uniform on [0, 1] and"
+        " independent of the person, of the draw and of other people"
+    ),
+    "rounded": (
+        "outcomes were rounded: they lie anywhere in their rounding cells, distributed as the"
+        " forecasts predict"
+    ),
+    "counted": (
+        "pathwise errors and gaps |PIT - r| were rounded up to bins of width 1/16384 and 1/8192,"
+        " which only widens the bounds"
+    ),
+    "horizon": "the horizon was chosen without using these rows",
+    "entry": (
+        "the time at which a person enters is independent of everything else about the person, so"
+        " that those who entered at least a horizon before the end of follow-up represent all"
+    ),
+    "design": (
+        "the largest weight is that of the design, and rows were drawn independently of each other:"
+        " of a design in clusters or stages, one row per cluster is needed"
+    ),
+    "ratio": (
+        "densities of features and outcomes are at most {ratio} times those of the certified"
+        " people, which rows cannot show; sizes of a part are shares of the people in that part"
+    ),
+}
+"""Assumptions of certificates."""
+
+NOT_COVERED = {
+    # where the density of features and outcomes is at most k times that of the certified people, an
+    # average over the new people is one over a group of size 1/k (method: 12)
+    "shift": (
+        "changes over time or population; if densities of rows grow at most k-fold, which rows"
+        " cannot show, bounds at size 1/k still hold"
+    ),
+    "larger shift": (
+        "populations whose densities exceed {ratio} times those of the certified people"
+    ),
+    "discrete": "outcomes that are not continuous",
+    "smaller": "groups smaller than the size for which a bound is given",
+    "after draws": "groups formed after seeing the draws, such as the people who were approved",
+    "shares of rows": (
+        "groups measured by their share of the rows: one row per person was used, so group sizes"
+        " are shares of people"
+    ),
+    "mean probabilities": (
+        "averages of forecast probabilities over draws, which strong randomization moves towards"
+        " 1/2"
+    ),
+    "atom": (
+        "the probability of {atom} in the forecasts, except as a 0/1 event: bounds for every group"
+        " are for people whose outcome is not {atom}"
+    ),
+    "by horizon": (
+        "the probability of an event by the horizon {horizon}, except as a 0/1 event: bounds for"
+        " every group are for people who have the event by then"
+    ),
+    "beyond horizon": "what happens after the horizon {horizon}",
+    "chosen named": (
+        "the choice of the randomization on these same people, in the bounds for named groups"
+    ),
+    "chosen overall": (
+        "the choice of the randomization on these same people, in the overall bound and in the"
+        " bounds for named groups"
+    ),
+}
+"""Situations that certificates do not cover."""
+
+QUESTIONS = {
+    "average": "is it calibrated on average",
+    "named": "is it calibrated for groups named beforehand",
+    "every group": "is it calibrated for every group of a given size",
+    "coverage": (
+        "do prediction intervals have their nominal coverage in every group of a given size"
+    ),
+    "after draws": "is it calibrated for groups formed after the draws",
+    "low forecasts": (
+        "is the event rate limited in every group of a given size with low forecasts"
+    ),
+    "each person": "is the probability of each person right",
+}
+OPENINGS = {
+    "whether": "whether the outcome is {atom}: ",
+    "among": "among the people whose outcome is not {atom}: ",
+    "whether by": "whether the event happens by {atom}: ",
+    "among by": "among the people with the event by {atom}: ",
+}
+QUESTIONS |= {
+    f"{part}: {key}": opening + text
+    for part, opening in OPENINGS.items()
+    for key, text in QUESTIONS.items()
+}
+"""Questions about forecasters."""
+
+WHY = {
+    "one PIT": "one PIT per person suffices, for any forecaster",
+    "one PIT each": "one PIT per person suffices, in each group",
+    "several": (
+        "with several draws per person, the error of each person's own forecasts is observed"
+    ),
+    "link": (
+        "the forecasts are those of a link around a deterministic forecaster, whose PITs bound the"
+        " error under all draws"
+    ),
+    "one draw": (
+        "only one draw per person is known; give PITs over several draws of the same forecaster"
+    ),
+    # the sharp floor (method: 11, Theorem 2)
+    "one forecast": (
+        "with one forecast per person and uniform PITs, no bound below (1 - size) / 2 can be"
+        " certified, which is 0.4 for a fifth of the people: no rows can rule out that features"
+        " define the group of the people with the lowest PITs"
+    ),
+    "one forecast of counts": (
+        "with one forecast per person no bound below the error of the people with the lowest or the"
+        " highest outcomes, compared with their forecasts, can be certified: no rows can rule out"
+        " that features define their group"
+    ),
+    "floor": (
+        "a floor only: a group contains at most all people whom an interval misses, so the share"
+        " that it misses in the group is at most the share that it misses among all people, divided"
+        " by the size of the group; see coverage"
+    ),
+    "after draws": "such groups can select people by their draws",
+    "event rate": (
+        "a group contains at most all people who have a low forecast and the event; see event_rate"
+    ),
+    "binary": (
+        "no bound for the bias of a group can be certified below the mean of the largest"
+        " differences between outcome and forecast: no rows can rule out that features define the"
+        " group of these people. Randomization does not lower this bound; see bias for its size"
+    ),
+    "each person": (
+        "one outcome per person cannot show a probability, and no randomized 0/1 forecast but the"
+        " true probabilities is calibrated for each person"
+    ),
+    "lost on average": (
+        "whatever happened to people whose times are cut off; the bounds are wide where they are"
+        " many"
+    ),
+    "no horizon": (
+        "a time that is cut off may have any error up to the largest, so nothing is proven for"
+        " groups that may contain nobody else; give a horizon up to which people are followed"
+    ),
+}
+WHY |= {
+    f"{key}; worst": f"{text}; each person who was lost before the horizon counts with the largest"
+    " error that any outcome would have"
+    for key, text in WHY.items()
+}
+"""Why a question is answered, or why it cannot be."""
+
+MEANINGS = {
+    "count": (
+        "Errors are those of randomized PITs, averaged over the position within the probability of"
+        " an outcome. Prediction intervals contain whole outcomes, so they may cover more than"
+        " their nominal level."
+    ),
+    "binary": (
+        "For 0/1 outcomes, the error of people with the same forecast is half of the difference"
+        " between the forecast and their event rate."
+    ),
+}
+"""Remarks on the meaning of errors, by kind of outcome."""
+
+LOST = (
+    "No assumption is made on why people were lost: each of them counts with the largest error"
+    " that any time after the last observation can have."
+)
+"""Remark of certificates of times with a horizon."""
+
+WHOLE_CELLS = (
+    "Outcomes are times up to the horizon: of a person who reached it without the event, forecasts"
+    " are only compared with the fact that the time is later."
+)
+"""Meaning of errors of times with a horizon: the reading of cells (outcomes: 5)."""
+
+Facts = Mapping[str, Any]
+
+
+def certificate_text(facts: Facts) -> str:
+    """Return the bounds of a certificate as text, with their assumptions and limits."""
+    has_errors = facts["average_error"] is not None
+    lines = [
+        f"With {confidence_in_full(facts['confidence'])} confidence, from"
+        f" {count(facts['n'], 'person', 'people')}, {_forecasts(facts)}:",
+        *(_overall(facts) if has_errors else []),
+        *_groups(facts),
+        *([ONE_ROW_EACH] if facts["one_row_each"] else []),
+    ]
+    if facts["thinned"] is not None:
+        kept, given, seed = facts["thinned"]
+        lines.append(
+            f"Of {given:,} weighted rows {kept:,} were kept at random (seed {seed}), so"
+            " that they need no weights."
+        )
+    if has_errors:
+        lines.append(
+            "Errors are means over all probability levels: 0 points is perfect, 50 the worst."
+        )
+    lines += _remarks(facts)
+    lines.append("Assumes: " + "; ".join(facts["assumptions"]) + ".")
+    lines.append("Does not cover: " + "; ".join(facts["not_covered"]) + ".")
+    return "\n".join(lines)
+
+
+def _forecasts(facts: Facts) -> str:
+    """Return the kind of forecasts that were certified."""
+    if facts["n_draws"] is None:
+        unknown = f", and of {facts['n_events_unknown']:,} it is not known whether they had it"
+        lost = unknown if facts["n_events_unknown"] else ""
+        return f"of whom {facts['n_events']:,} had the event{lost}"
+    under = "" if facts["link"] is None else f", under {facts['link']}"
+    drawn = f"{facts['n_draws']} draw{'' if facts['n_draws'] == 1 else 's'} each{under}"
+    if not facts["is_randomized"]:
+        drawn = "one deterministic forecast each"
+    if facts["n_off_atom"] is None:
+        return drawn
+    outcome = f"an outcome other than {number_in_full(facts['atom'])}"
+    if facts["follow_up"] is not None:
+        outcome = f"the event by {number_in_full(facts['atom'])}"
+    return f"of whom {count(facts['n_off_atom'], 'has', 'have')} {outcome}, {drawn}"
+
+
+def _overall(facts: Facts) -> list[str]:
+    return [
+        f"- overall, predicted probabilities are off by at most {at_most(facts['average_error'])}"
+        " points",
+        *(
+            f"- in group {row['group']!r} ({count(row['n'], 'row')}), by"
+            f" {band(points, row['low'], row['high'])} points"
+            for row in facts["named"]
+        ),
+    ]
+
+
+def _groups(facts: Facts) -> list[str]:
+    """Return the lines about every group of a size."""
+    people, event = "people", "have the event"
+    opening = []
+    if facts["atom"] is not None:
+        people, at = "these people", number_in_full(facts["atom"])
+        event = f"have an outcome other than {at}"
+        who = f"the {count(facts['n_off_atom'], 'person', 'people')} whose outcome is not {at}"
+        given = "given that it is not"
+        if facts["follow_up"] is not None:
+            event, who = f"have the event by {at}", f"the people who have the event by {at}"
+            given = "given that it happens by then"
+        opening = [
+            f"- for {who}, probabilities {given} are off by at most"
+            f" {at_most(facts['off_atom_error'])} points"
+        ]
+    lines = [line for row in facts["events"] for line in event_lines(row, event)] + opening
+    for row in facts["every_group"]:
+        error = at_most(row["group_error"])
+        line = f"- in every group of at least {in_full(row['mass'])} of {people}"
+        # an error of 50 points, the largest, is no bound
+        line += f", by at most {error} points" if error != at_most(0.5) else ": nothing is proven"
+        if is_known(row["coverage_80_low"]):
+            shown = band(percent, row["coverage_80_low"], row["coverage_80_high"])
+            if shown != band(percent, 0.0, 1.0):
+                line += f"; the 80% prediction interval covers {shown} of outcomes"
+        lines.append(line)
+    lines += _floors(facts["floors"], people)
+    if facts["is_ordered"]:
+        lines.append(
+            f"The bounds for all {people} and for every group are computed from the PITs of the"
+            " deterministic forecaster inside the link, and hold jointly."
+        )
+    rule = facts["choice"]["rule"]
+    if rule == "simultaneous":
+        lines.append(
+            "These bounds hold simultaneously for every link and alpha, so both may be chosen on"
+            " the same people."
+        )
+    elif rule == "tested":
+        lines.append(
+            "Bounds for every group account for the choice of the randomization on these people."
+        )
+    return lines
+
+
+def event_lines(row: Facts, event: str = "have the event") -> list[str]:
+    """Return the bounds of an event for one group size; `event` is the verb of the event."""
+    every = f"- in every group of at least {in_full(row['mass'])} of all people"
+    lines = [
+        f"{every}, the share who {event} is at most {at_most(row['bias_high'])} points above and at"
+        f" most {at_most(-row['bias_low'])} points below the mean forecast"
+    ]
+    low, high = row["event_rate_below"], row["event_rate_above"]
+    if is_known(low) and low < 1:
+        lines.append(
+            f"{every}, all with a forecast of at most {in_full(row['below'])}, at most"
+            f" {at_most(low, percent)} {event}"
+        )
+    if is_known(high) and high > 0:
+        lines.append(
+            f"{every}, all with a forecast of at least {in_full(row['above'])}, at least"
+            f" {at_least(high, percent)} {event}"
+        )
+    return lines
+
+
+def _floors(intervals: list[Facts], people: str) -> list[str]:
+    """Return the line about intervals without a draw; nothing if it is uninformative."""
+    useful = [
+        (f"the {in_full(one['level'])} interval", at_least(one["floor"], percent))
+        for one in intervals
+        if one["floor"] >= LEAST_FLOOR
+    ]
+    if not useful:
+        return []
+    (first, least), *others = useful
+    listed = [f"{first} covers at least {least} of outcomes", *map(" ".join, others)]
+    text = f"{', '.join(listed[:-1])} and {listed[-1]}" if others else listed[0]
+    size = in_full(intervals[0]["mass"])
+    return [
+        f"- without a draw, in every group of at least {size} of {people}, {text}; there is no"
+        " upper bound"
+    ]
+
+
+def _remarks(facts: Facts) -> list[str]:
+    found = facts["follow_up"]
+    times = [] if found is None else follow_up_sentences(found, in_cells=facts["atom"] is None)
+    meaning = [MEANINGS[facts["kind"]]] if facts["kind"] in MEANINGS else []
+    return [
+        *times,
+        *meaning,
+        *(
+            f"Cannot be answered: {row['question']}? {row['why'][:1].upper()}{row['why'][1:]}."
+            for row in facts["questions"]
+            if not row["answered"]
+        ),
+    ]
+
+
+def follow_up_sentences(found: Facts, *, in_cells: bool = False) -> list[str]:
+    """Return how many people had the event, and what those who were lost count for."""
+    events = f"{count(found['n_events'], 'person', 'people')} had the event"
+    if found["horizon"] is None:
+        return [f"{events}, and the times of {found['n_lost']:,} are cut off."]
+    tau = number_in_full(found["horizon"])
+    left_out = (
+        f" Not used: {count(found['n_left_out'], 'person', 'people')} who entered less than {tau}"
+        " before the end of follow-up."
+        if found["n_left_out"]
+        else ""
+    )
+    lost = "was" if found["n_lost"] == 1 else "were"
+    return [
+        f"{events} by {tau}, {found['n_reached']:,} reached {tau} without it, and"
+        f" {found['n_lost']:,} {lost} lost before.{left_out}",
+        *([LOST] if found["n_lost"] else []),
+        *([WHOLE_CELLS] if in_cells else []),
+    ]
