@@ -16,7 +16,9 @@ from evenhand.certificates import (
     certify_events,
     certify_link,
     certify_pit,
+    certify_rows,
 )
+from evenhand.distributions import OutcomeKind
 from evenhand.selection.target import largest_alpha
 
 OF_OUTCOMES = {
@@ -59,7 +61,13 @@ def of_person(certified: Any) -> Any:
     return call
 
 
-pit, link, events = of_person(certify_pit), of_person(certify_link), of_person(certify_events)
+def pit_or_event(pit: Any, *given: Any, events: Any = None, **options: Any) -> Certificate:
+    if events is None:
+        return certify_pit(pit, *given, **options)
+    return certify_rows(pit, kind=OutcomeKind.BINARY, event=events.parts["event"], **options)
+
+
+pit, link, events = map(of_person, (pit_or_event, certify_link, certify_events))
 
 
 def hurdle_counts(counts: Any, positive: Any, events: Any, **options: Any) -> Certificate:

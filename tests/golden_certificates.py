@@ -83,7 +83,7 @@ NOT_ASKED = {"accounting_for", "under_shift", "facts"}
 
 PARTS = {
     # fields whose values are in answers
-    *("at", "events", "everyone", "follow_up", "own", "parts", "choice", "may_be_unknown"),
+    *("at", "confidence", "events", "everyone", "follow_up", "own", "parts", "choice", "may_be_unknown"),
     *("has_draws", "is_rounded", "mass", "ratio", "seed", "thinned", "event_table"),
 }
 
@@ -126,6 +126,8 @@ def answers(proof: Any) -> dict[str, Any]:
                 value = len(value)
             said[name] = value["answered"].to_list() if name == "questions" else value
     for name, questions in ASKED.items():
+        if name == "least_randomized" and proof.choice.rule != "simultaneous":
+            continue
         method = functools.partial(OWN[name], proof) if name in OWN else getattr(proof, name)
         found = [answer(method, asked) for asked in questions]
         if name in ("summary", "lines"):

@@ -412,7 +412,7 @@ def _contraction(link: Link, bands: CDFBands) -> Contraction:
 LATTICE_SHARE = 0.5
 """Share of the risk of Theorem L; the norm has the rest, as it is better for few levels."""
 
-SHIFT_SHARE = 0.1
+SHIFT_SHARE = 0.3
 """Part of this share that is spent on the distance between the two positions of a person."""
 
 LATTICE_DRAWS = 64

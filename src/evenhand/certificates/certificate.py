@@ -317,8 +317,8 @@ class Certificate(Summarized):
         if self.choice.rule == "tested" and self.at is None:
             # all people together are such a group
             return self._tested(1.0)
-        if self._bounds is not None and self.at is None:
-            return self._bounds(self._size(1.0))
+        if self._link_bounds is not None and self.at is None:
+            return self.group_error(1.0)
         if self.ratio > 1:
             return self.group_error(1.0) if self.at is None else WORST
         everyone = self.everyone
