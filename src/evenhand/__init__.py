@@ -13,6 +13,7 @@ from evenhand._version import __version__ as __version__
 if TYPE_CHECKING:
     from evenhand._validate import DiscreteOutcomeWarning, InputError, MissingExtraError
     from evenhand.audits import Audit, audit, audit_pit, certify, compare
+    from evenhand.calibration import Outcomes
     from evenhand.certificates import Certificate, certify_pit
     from evenhand.forecast import Forecast
     from evenhand.forecasters import (
@@ -36,6 +37,7 @@ _HOMES = {
     for room, names in {
         "_validate": "DiscreteOutcomeWarning InputError MissingExtraError",
         "audits": "Audit audit audit_pit certify compare",
+        "calibration": "Outcomes",
         "certificates": "Certificate certify_pit",
         "forecast": "Forecast",
         "forecasters": (
@@ -81,6 +83,7 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "MixtureMLPRegressor",
+    "Outcomes",
     "PAICRegressor",
     "RandomizedRegressor",
     "RecalibratedRegressor",
