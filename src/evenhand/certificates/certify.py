@@ -323,6 +323,10 @@ def certify_rows(
     Certificate
     """
     _check_options(cells, confidence, method, mass)
+    n = cells.n_samples
+    if base is not None and base.n_samples != n:
+        got = f"{base.n_samples} rows"
+        raise bad_input("base", f"have one cell for each of the {n} rows", got)
     is_continuous = kind is not OutcomeKind.COUNT
     if base is not None and not cells.is_randomized:
         remedy = "give the draws of the link as r, or leave base out"
@@ -330,7 +334,6 @@ def certify_rows(
     if base is not None and is_continuous and method != "local-levels":
         rule = "be 'local-levels' where base is given"
         raise bad_input("method", rule, repr(method), "leave base out for another method")
-    n = cells.n_samples
     masks: Mapping[str, Mask] = check_groups(groups, n)
     # the order of draws from the generator is fixed: one seed gives one certificate
     random = generator(random_state)
