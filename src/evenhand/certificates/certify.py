@@ -323,17 +323,10 @@ def certify_rows(
     Certificate
     """
     _check_options(cells, confidence, method, mass)
-    n = cells.n_samples
-    if base is not None and base.n_samples != n:
-        got = f"{base.n_samples} rows"
-        raise bad_input("base", f"have one cell for each of the {n} rows", got)
     is_continuous = kind is not OutcomeKind.COUNT
-    if base is not None and not cells.is_randomized:
-        remedy = "give the draws of the link as r, or leave base out"
-        raise bad_input("base", "be None for forecasts without a draw", repr(base.link), remedy)
-    if base is not None and is_continuous and method != "local-levels":
-        rule = "be 'local-levels' where base is given"
-        raise bad_input("method", rule, repr(method), "leave base out for another method")
+    if base is not None:
+        _check_base(base, cells, method, is_continuous=is_continuous)
+    n = cells.n_samples
     masks: Mapping[str, Mask] = check_groups(groups, n)
     # the order of draws from the generator is fixed: one seed gives one certificate
     random = generator(random_state)
@@ -442,6 +435,23 @@ def _check_options(cells: Cells, confidence: float, method: Method, mass: float 
         )
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
+
+
+def _check_base(base: Cells, cells: Cells, method: Method, *, is_continuous: bool) -> None:
+    n = cells.n_samples
+    if base.n_samples != n:
+        got = f"{base.n_samples} rows"
+        raise bad_input("base", f"have one cell for each of the {n} rows", got)
+    if not cells.is_randomized:
+        remedy = "give the draws of the link as r, or leave base out"
+        raise bad_input("base", "be None for forecasts without a draw", repr(base.link), remedy)
+    if is_continuous and method != "local-levels":
+        rule = "be 'local-levels' where base is given"
+        raise bad_input("method", rule, repr(method), "leave base out for another method")
+    if not is_continuous and base.are_points and not cells.are_points:
+        # positions in cells of atoms do not give the bounds of points (method: 12)
+        remedy = "give Cells(low, high, link=link)"
+        raise bad_input("base", "have the cells of outcomes with atoms", "points", remedy)
 
 
 def refuse_weights(cells: Cells) -> None:
