@@ -190,9 +190,7 @@ def group_errors(certificate: Certificate, masses: Floats) -> Floats:
     return np.array([certificate.group_error(mass) for mass in masses])
 
 
-def false_statements(
-    world: World, certificate: Certificate, threshold: float
-) -> dict[str, bool]:
+def false_statements(world: World, certificate: Certificate, threshold: float) -> dict[str, bool]:
     """Return for each bound of a certificate whether it is false."""
     named = certificate.named_table()
     halves = np.array(world.half_errors[:2])
@@ -533,9 +531,7 @@ def test_a_named_group_that_loses_its_rows_to_other_rows_of_its_people_is_not_kn
     # one person with two rows, one in each group: either group may keep it
     for seed in range(8):
         groups = {"first": [True, False], "second": [False, True]}
-        certificate = certify_pit(
-            R[:2], R[:2], person=["a", "a"], groups=groups, random_state=seed
-        )
+        certificate = certify_pit(R[:2], R[:2], person=["a", "a"], groups=groups, random_state=seed)
         table = certificate.named_table()
         assert certificate.n_samples == 1
         assert sorted(table["n"]) == [0, 1]
