@@ -232,8 +232,7 @@ class Certificate(Summarized):
 
     def __repr__(self) -> str:
         mass = SHOWN_MASS if self.mass is None else self.mass
-        event = self._is_event
-        shown = self.bounds_every_group and not event
+        shown, event = self.bounds_every_group, self._is_event and self.events is not None
         low, high = self.bias(SHOWN_MASS) if event else (0.0, 0.0)
         return one_line(
             self,
