@@ -160,9 +160,9 @@ def certify_link(
     link : Link
         The link whose bounds are returned; `with_link` returns those of any other.
     lost : array-like of bool, shape (n,), optional
-        People whose PIT is not known, but for being at least `pit`, and who need not belong to the
-        population of the others: the bounds are for groups of the people who do, and hold whatever
-        these PITs are. Give it whenever people may be lost, even if nobody is.
+        People whose PIT is not known, and who need not belong to the population of the others: the
+        bounds are for groups of the people who do, and hold whatever these PITs are. What `pit`
+        contains for them is ignored. Give it whenever people may be lost, even if nobody is.
     confidence, person, random_state
         As in `certify_pit`.
 
@@ -194,7 +194,7 @@ def certify_link(
         if unknown.all():
             rule = "leave out at least one person whose PIT is known"
             raise bad_input("lost", rule, "all people")
-        cells = Cells(u, np.where(unknown, 1.0, u), reading=unknown)
+        cells = _anywhere(Cells(u, np.where(unknown, 1.0, u), reading=unknown))
     if person is not None:
         cells = cells.take(one_row_each(person, u.size, random_state))
     made = _of_link(cells.before(check_link(link)), float(confidence), lost is not None)
@@ -350,7 +350,9 @@ def certify_rows(
     if off_atom is not None:
         own = off_atom.base
         parts["off the atom"] = part_of_rows(
-            off_atom.cells, random, base=None if own is None else _at_known(own)
+            _anywhere(off_atom.cells),
+            random,
+            base=None if own is None else _anywhere(_at_known(own)),
         )
         link = None if own is None or method != "local-levels" else own.link
         base = None
@@ -386,6 +388,14 @@ def certify_rows(
 def _at_known(base: Cells) -> Cells:
     """Return cells before the draw of a link with rounded outcomes at their positions."""
     return base.at_points(~base.unknown & ~base.beyond)
+
+
+def _anywhere(cells: Cells) -> Cells:
+    """Return cells of who was lost, and may not even have the event, down to 0."""
+    # people who do not belong to a population, but count with the largest value of every quantity,
+    # only raise its bounds; in the part above their last time they would lower those of the rest
+    low = np.where(cells.unknown[:, None], 0.0, cells.low)
+    return replace(cells, low=low) if cells.unknown.any() else cells
 
 
 def _up_to(cells: Cells, top: Floats) -> Cells:
