@@ -401,7 +401,9 @@ class Certificate(Summarized):
     def _link_bounds(self) -> LinkBounds | None:
         """Bounds under every link, if there is one and they are proven for the cells."""
         base = None if self.link is None else self.own.base
-        if base is None or base.beyond.any() or not self._has_points:
+        # people may be beyond a horizon, which is known before the rows are seen
+        is_cut = self.follow_up is not None and self.follow_up.horizon is not None
+        if base is None or not self._has_points or (is_cut and self.at is None):
             return None
         return LinkBounds.of(base, self.confidence, may_be_unknown=self.may_be_unknown)
 
