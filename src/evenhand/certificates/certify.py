@@ -353,6 +353,7 @@ def certify_rows(
             _anywhere(off_atom.cells),
             random,
             base=None if own is None else _anywhere(_at_known(own)),
+            may_be_unknown=times is not None,
         )
         link = None if own is None or method != "local-levels" else own.link
         base = None
@@ -363,7 +364,14 @@ def certify_rows(
         base = None if base is None else _up_to(base, at_horizon)
     if base is not None and is_continuous:
         base = _at_known(base)
-    parts["everyone"] = part_of_rows(cells, random, base=base, masks=masks, is_rounded=is_rounded)
+    parts["everyone"] = part_of_rows(
+        cells,
+        random,
+        base=base,
+        masks=masks,
+        is_rounded=is_rounded,
+        may_be_unknown=times is not None,
+    )
     if event is not None:
         parts["event"] = event
     return Certificate(

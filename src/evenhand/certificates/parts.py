@@ -110,6 +110,7 @@ def part_of_rows(
     base: Cells | None = None,
     masks: Mapping[str, Mask] | None = None,
     is_rounded: bool = False,
+    may_be_unknown: bool = False,
 ) -> Part:
     """Return what was seen of people in rows; one draw of each is chosen at random.
 
@@ -126,6 +127,8 @@ def part_of_rows(
     is_rounded : bool, default False
         Whether cells are those of rounded outcomes under continuous forecasts: outcomes then lie at
         one position in their cells, and an interval that meets a cell need not cover the outcome.
+    may_be_unknown : bool, default False
+        Whether positions may be unknown, as those of times that may be cut off.
     """
     n, m = cells.n_samples, cells.n_draws
     # one PIT per person at a random draw: independent, and distributed as the PITs in use
@@ -135,8 +138,8 @@ def part_of_rows(
     high = np.where(cells.unknown, 1.0, low) if cells.unknown.any() else low
     whole = cells.at_points(~cells.unknown & ~cells.beyond) if is_rounded else cells
     measured, served = cells, whole
-    if base is not None and cells.reading is not None:
-        # of times that may be cut off the link is known, and one draw does not show the error
+    if base is not None and may_be_unknown:
+        # the worst position under a known link is that over all draws
         assert base.link is not None
         measured = base
         draws = cells.draws
