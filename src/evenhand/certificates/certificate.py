@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -420,11 +420,11 @@ class Certificate(Summarized):
         if link is None:
             return None
         if bounds is not None:
-            return lambda size: bounds.group_error(link, size)
+            return partial(bounds.group_error, link)
         if self.kind is not OutcomeKind.COUNT or self.own.base is None:
             return None
         lattice = LatticeBounds.of(self.own.base, np.random.default_rng(self.seed))
-        return lambda size: lattice.group_error(link, size, self.confidence)
+        return partial(lattice.group_error, link, confidence=self.confidence)
 
     def _size(self, mass: float) -> float:
         """Return the size of a group among the certified people, at the largest density ratio."""
