@@ -41,7 +41,7 @@ def test_where_pits_may_be_unknown_both_bounds_share_the_risk(
     family: type[Link], alpha: float
 ) -> None:
     rng, link = np.random.default_rng(0), family(alpha)
-    u, lost = rng.beta(0.8, 1.1, size=300), rng.random(300) < 0.2
+    u, lost = rng.beta(0.8, 1.1, size=300), rng.random(300) < 0.1
     proof = certify_link(u, link, lost=lost, confidence=0.9)
     cells = Cells(np.where(lost, 0.0, u), np.where(lost, 1.0, u), reading=lost, link=link)
     ordered = LinkBounds.of(cells, 1 - 0.1 * 0.9, may_be_unknown=False)

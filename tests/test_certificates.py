@@ -7,6 +7,8 @@ false-alarm rate of one check with a fresh seed.
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -567,6 +569,27 @@ def test_rows_of_one_person_break_the_bound_unless_they_are_named_so() -> None:
 
 
 # --- what a certificate is
+
+
+PROOFS: dict[str, Callable[[], Certificate]] = {
+    "a link": lambda: certify_link(R.ravel(), Entropic(0.1)),
+    "a link, of people who may be lost": lambda: certify_link(
+        R.ravel(), Entropic(0.1), lost=np.zeros(80)
+    ),
+    "rows": lambda: certify_pit(R, R, groups={"half": HALF}, random_state=0),
+    "a lattice": lambda: certify_pit(
+        Cells(R / 2, R, draws=R), base=Cells(R[:, 0] / 2, R[:, 0], link=Entropic(0.1))
+    ),
+    "counts": lambda: certify_counts(count_pits(R, R, levels=(0.8,)), is_randomized=True),
+}
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_certificates_are_stored_and_copied_after_use(name: str) -> None:
+    proof = PROOFS[name]()
+    stated = proof.group_error(0.5), proof.coverage(0.8, 0.2), proof.summary()
+    for twin in (pickle.loads(pickle.dumps(proof)), copy.deepcopy(proof)):
+        assert (twin.group_error(0.5), twin.coverage(0.8, 0.2), twin.summary()) == stated
 
 
 def test_statements_that_hold_together_share_the_risk() -> None:
