@@ -389,3 +389,15 @@ def option_name(parameter: str) -> str:
     '--max-price'
     """
     return "--" + parameter.replace("_", "-")
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Join texts by commas and a final "and".
+
+    Examples
+    --------
+    >>> joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    *most, last = texts
+    return f"{', '.join(most)} and {last}" if most else last

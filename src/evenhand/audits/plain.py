@@ -184,7 +184,7 @@ def plain_certificate(certificate: Certificate, every_group: pd.DataFrame) -> di
     """Return a certificate with its bounds for every group."""
     # in pooled PITs of 0/1 outcomes too high and too low probabilities cancel (verdict: 2)
     is_event = certificate.kind is OutcomeKind.BINARY
-    follow_up = certificate.follow_up
+    follow_up, unions = certificate.follow_up, certificate.unions
     return {
         "confidence": certificate.confidence,
         "method": certificate.method,
@@ -200,6 +200,7 @@ def plain_certificate(certificate: Certificate, every_group: pd.DataFrame) -> di
         "not_covered": list(certificate.not_covered),
         **({} if certificate.at is None else {"atom": certificate.at}),
         **({} if follow_up is None else {"follow_up": asdict(follow_up)}),
+        **({} if unions is None else {"unions": unions.facts()}),
     }
 
 

@@ -9,6 +9,7 @@ from evenhand.certificates.certificate import MASSES as MASSES
 from evenhand.certificates.certificate import WIDER_LEVELS as WIDER_LEVELS
 from evenhand.certificates.certificate import Certificate, Choice, FollowUp, Method, PlainInterval
 from evenhand.certificates.certificate import Thinned as Thinned
+from evenhand.certificates.certificate import coverage_floor as coverage_floor
 from evenhand.certificates.certificate import plain_intervals as plain_intervals
 from evenhand.certificates.certify import WEIGHTED as WEIGHTED
 from evenhand.certificates.certify import OffAtom as OffAtom
@@ -27,7 +28,11 @@ from evenhand.certificates.functionals import Values as Values
 from evenhand.certificates.functionals import norm as norm
 from evenhand.certificates.functionals import refusal as refusal
 from evenhand.certificates.parts import EventCounts, EventPart, count_events
+from evenhand.certificates.parts import part_of_base as part_of_base
 from evenhand.certificates.promise import Envelope, Promise
+from evenhand.certificates.unions import Unions
+from evenhand.certificates.unions import disjoint_cells as disjoint_cells
+from evenhand.certificates.unions import planned_unions as planned_unions
 
 __all__ = [
     "Certificate",
@@ -39,6 +44,7 @@ __all__ = [
     "Method",
     "PlainInterval",
     "Promise",
+    "Unions",
     "certify_bins",
     "certify_counts",
     "certify_events",

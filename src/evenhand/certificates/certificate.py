@@ -19,6 +19,7 @@ from evenhand.certificates.bounds import LatticeBounds, LinkBounds
 from evenhand.certificates.functionals import WORST, Values
 from evenhand.certificates.parts import EventPart, Part, quantiles
 from evenhand.certificates.promise import Envelope, Promise
+from evenhand.certificates.unions import Unions
 from evenhand.distributions import OutcomeKind
 from evenhand.links import Link
 from evenhand.report import ASSUMED, NOT_COVERED, QUESTIONS, WHY, certificate_text
@@ -209,6 +210,8 @@ class Certificate(Summarized):
         Which part of weighted rows was kept; None without weights.
     ratio : float
         Largest density ratio of the population that the bounds are for, see `under_shift`.
+    unions : Unions or None
+        Bounds for every union of the disjoint cells of named groups; None without such groups.
     """
 
     confidence: float
@@ -229,6 +232,7 @@ class Certificate(Summarized):
     one_row_each: bool = False
     thinned: Thinned | None = None
     ratio: float = 1.0
+    unions: Unions | None = None
 
     def __repr__(self) -> str:
         mass = SHOWN_MASS if self.mass is None else self.mass
@@ -682,7 +686,8 @@ class Certificate(Summarized):
         `m / ratio` (method: 12). Everything that this certificate states is divided so: group
         errors, coverage, bias and event rates. The ratio is assumed, and cannot be estimated from
         the rows; of a hurdle, sizes and the ratio are those of the people off the atom. Named
-        groups have no bound, and a tested certificate knows nothing below its size.
+        groups and their unions have no bound, and a tested certificate knows nothing below its
+        size.
 
         Parameters
         ----------
@@ -699,7 +704,7 @@ class Certificate(Summarized):
         """
         if not 1 <= ratio < np.inf:
             raise bad_input("ratio", "be at least 1", ratio, "give the largest ratio of densities")
-        return replace(self, ratio=self.ratio * float(ratio))
+        return replace(self, ratio=self.ratio * float(ratio), unions=None)
 
     def promise(self, mass: float) -> Promise:
         """Return what is promised for every group of a size, in the form that a watch tests.
@@ -862,6 +867,7 @@ class Certificate(Summarized):
             "one_row_each": self.one_row_each,
             "thinned": self.thinned,
             "ratio": self.ratio,
+            "unions": None if self.unions is None else self.unions.facts(),
             "questions": self.questions.to_dict("records"),
             "assumptions": self.assumptions,
             "not_covered": self.not_covered,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +14,6 @@ from evenhand._validate import (
     Floats,
     InputError,
     Ints,
-    Mask,
     bad_input,
     check_choice,
     check_fraction,
@@ -34,10 +32,11 @@ from evenhand.certificates.parts import (
     part_of_counts,
     part_of_rows,
 )
+from evenhand.certificates.unions import Unions, disjoint_cells
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.links import Link, check_link
-from evenhand.tables import check_groups
+from evenhand.tables import Groups, check_groups
 
 WEIGHTED = (
     "weighted rows are not a sample of the people; give the largest weight of the design"
@@ -327,7 +326,7 @@ def certify_rows(
     if base is not None:
         _check_base(base, cells, method, is_continuous=is_continuous)
     n = cells.n_samples
-    masks: Mapping[str, Mask] = check_groups(groups, n)
+    named = groups if isinstance(groups, Groups) else check_groups(groups, n)
     # the order of draws from the generator is fixed: one seed gives one certificate
     random = generator(random_state)
     rows, follow_up = _certifying(n, times, person, random)
@@ -336,7 +335,7 @@ def certify_rows(
         check_own_draws(cells.draws, rows)
     if rows is not None:
         cells, base = cells.take(rows), None if base is None else base.take(rows)
-        masks = {name: mask[rows] for name, mask in masks.items()}
+        named = named.take(rows)
         event = None if event is None else event.take(rows)
         off_atom = None if off_atom is None else off_atom.take(rows)
         at_horizon = None if at_horizon is None else at_horizon[rows]
@@ -364,16 +363,26 @@ def certify_rows(
         base = None if base is None else _up_to(base, at_horizon)
     if base is not None and is_continuous:
         base = _at_known(base)
-    parts["everyone"] = part_of_rows(
+    disjoint = disjoint_cells(named)
+    masks = {} if disjoint is None else disjoint.masks()
+    everyone = part_of_rows(
         cells,
         random,
         base=base,
-        masks=masks,
+        masks=named,
+        disjoint=masks,
         is_rounded=is_rounded,
         may_be_unknown=times is not None,
     )
+    parts["everyone"] = everyone
     if event is not None:
         parts["event"] = event
+    seed = int(random.integers(2**31))
+    unions = None
+    if disjoint is not None:
+        events = {} if event is None else {name: event.take(own) for name, own in masks.items()}
+        seen = {} if kind is OutcomeKind.BINARY else everyone.cells
+        unions = Unions(disjoint, seen, events, float(confidence), cells.is_randomized, seed)
     return Certificate(
         float(confidence),
         parts,
@@ -382,7 +391,7 @@ def certify_rows(
         link if method == "local-levels" else None,
         method,
         mass,
-        int(random.integers(2**31)),
+        seed,
         at=None if off_atom is None else off_atom.at,
         follow_up=follow_up,
         may_be_unknown=times is not None,
@@ -390,6 +399,7 @@ def certify_rows(
         has_cells=has_widths and off_atom is None,
         has_draws=cells.n_draws == 1 or cells.draws is not None,
         one_row_each=person is not None,
+        unions=unions,
     )
 
 

@@ -69,8 +69,8 @@ class Part:
         Levels of counted intervals; None if all are known.
     base : Cells or None
         Cells under the deterministic forecaster inside a link, before the draw.
-    groups : mapping of str to Part
-        Named groups.
+    groups, cells : mapping of str to Part
+        Named groups, and their disjoint cells.
     """
 
     n_people: int
@@ -84,6 +84,7 @@ class Part:
     levels: tuple[float, ...] | None = None
     base: Cells | None = None
     groups: Mapping[str, Part] = field(default_factory=dict)
+    cells: Mapping[str, Part] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         groups = len(self.groups)
@@ -109,6 +110,7 @@ def part_of_rows(
     *,
     base: Cells | None = None,
     masks: Mapping[str, Mask] | None = None,
+    disjoint: Mapping[str, Mask] | None = None,
     is_rounded: bool = False,
     may_be_unknown: bool = False,
 ) -> Part:
@@ -122,8 +124,8 @@ def part_of_rows(
         Source of the choice of draws.
     base : Cells, optional
         Cells before the draw of the link, with the link.
-    masks : mapping of str to ndarray of bool, optional
-        Rows of each named group.
+    masks, disjoint : mapping of str to ndarray of bool, optional
+        Rows of each named group, and of their disjoint cells.
     is_rounded : bool, default False
         Whether cells are those of rounded outcomes under continuous forecasts: outcomes then lie at
         one position in their cells, and an interval that meets a cell need not cover the outcome.
@@ -148,7 +150,7 @@ def part_of_rows(
         served = base.served(base.link, draws)
     plain = None
     if base is not None or not cells.is_randomized:
-        own = whole if base is None else (base.at_points() if is_rounded else base)
+        own = whole if base is None else base
         plain = partial(_covered, replace(own, link=None))
 
     def part(rows: Any = slice(None), **more: Any) -> Part:
@@ -169,6 +171,7 @@ def part_of_rows(
         plain=plain,
         base=base,
         groups={name: part(mask) for name, mask in (masks or {}).items()},
+        cells={name: part(mask) for name, mask in (disjoint or {}).items()},
     )
 
 

@@ -14,6 +14,7 @@ from evenhand._format import (
     count,
     in_full,
     is_known,
+    joined,
     number_in_full,
     percent,
     points,
@@ -238,6 +239,7 @@ def certificate_text(facts: Facts) -> str:
         f"With {confidence_in_full(facts['confidence'])} confidence, from"
         f" {count(facts['n'], 'person', 'people')}, {_forecasts(facts)}:",
         *(_overall(facts) if has_errors else []),
+        *([] if facts["unions"] is None else [f"- {union_sentence(facts['unions'], True)}"]),
         *_groups(facts),
         *([ONE_ROW_EACH] if facts["one_row_each"] else []),
     ]
@@ -285,6 +287,31 @@ def _overall(facts: Facts) -> list[str]:
             for row in facts["named"]
         ),
     ]
+
+
+def union_sentence(found: Facts, is_line: bool = False) -> str:
+    """Return the bounds for every union of named cells, as a sentence or as a line of a list."""
+    cells = count(found["n_cells"], "cell")
+    if found["n_before"] > found["n_cells"]:
+        cells += f" of at least 150 rows, merged from {found['n_before']}"
+    bounds = []
+    if found["bias"] is not None:
+        most = at_most(max(-found["bias"][0], found["bias"][1]))
+        bounds.append(f"the event rate is within {most} points of the mean probability")
+    if found["error"] is not None:
+        most = at_most(found["error"])
+        bounds.append(f"predicted probabilities are off by at most {most} points")
+    if found["coverage_80"] is not None:
+        bounds.append(f"80% intervals cover {band(percent, *found['coverage_80'])} of outcomes")
+    confidence = confidence_in_full(found["confidence"])
+    each = " each" if len(bounds) > 1 else ""
+    draw = "over its draws" if found["is_randomized"] else "no draw"
+    overlap = "; the groups overlap, and cells are their combinations" if found["overlap"] else ""
+    return (
+        f"{'in' if is_line else 'In'} any group made of {joined(found['columns'])} ({cells},"
+        f" {found['n']:,} rows), {joined(bounds)} ({confidence} confidence{each}, {draw}); single"
+        f" probabilities may be farther off{overlap}{'' if is_line else '.'}"
+    )
 
 
 def _groups(facts: Facts) -> list[str]:

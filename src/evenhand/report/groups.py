@@ -13,6 +13,7 @@ from evenhand._format import (
     confidence_in_full,
     count,
     in_full,
+    joined,
     number,
     p_value,
     percent,
@@ -35,7 +36,7 @@ from evenhand.report.sentences import (
     learned_in_words,
     no_scan,
 )
-from evenhand.report.terms import IN_FEATURES, IN_GROUP, Terms, joined
+from evenhand.report.terms import IN_FEATURES, IN_GROUP, Terms
 
 SCANNED = 100
 """Most rows shown of the scan."""

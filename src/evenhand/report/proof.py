@@ -10,6 +10,7 @@ from evenhand._format import (
     UNKNOWN,
     at_least,
     at_most,
+    band,
     count,
     in_full,
     is_known,
@@ -21,6 +22,7 @@ from evenhand._format import (
 from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report import charts
 from evenhand.report.calibration import event_parts
+from evenhand.report.certificates import union_sentence
 from evenhand.report.charts import SIZE_TITLE
 from evenhand.report.document import Bullets, Heading, Pair, Paragraph, Part, Section
 from evenhand.report.findings import MASS, NAMED, Findings
@@ -31,6 +33,7 @@ from evenhand.report.records import (
     PlainInterval,
     Proof,
     Question,
+    Values,
     known,
     or_zero,
 )
@@ -257,6 +260,7 @@ def proof_section(findings: Findings) -> Section:
         return Section(title, [Paragraph(text)], "proof", in_text=False)
     parts: list[Part] = [Paragraph(_holds_in_words(findings, proof))]
     parts += [Paragraph(text) for text in _people_in_words(findings)]
+    parts += _unions(proof)
     if proof.bound is not None:
         parts += [Heading("For every group"), _every_group(findings, proof)]
     is_event = findings.terms.is_event
@@ -275,6 +279,37 @@ def proof_section(findings: Findings) -> Section:
     rests_on = f" {SHARP}" if proof.link_bound == "sharp" and not is_event else ""
     parts.append(Paragraph(f"Method of the bounds: {proof.method}.{rests_on}", "facts"))
     return Section(title, parts, "proof", in_text=False)
+
+
+def _unions(proof: Proof) -> list[Part]:
+    """Show the bounds for unions of named cells, and the cells, the worst first."""
+    if proof.unions is None:
+        return []
+    found = proof.unions
+    error: Cells[Values] = {numeric("error at most (points)"): lambda c: at_most(c["error"])}
+    if found["coverage_80"] is not None:
+        error[numeric("80% intervals cover")] = lambda c: band(
+            percent, c["coverage_80_low"], c["coverage_80_high"]
+        )
+    bias: Cells[Values] = {
+        numeric("event rate minus mean probability (points)"): lambda c: band(
+            points, c["bias_low"], c["bias_high"]
+        )
+    }
+    cells: Cells[Values] = {
+        Column("cell"): lambda c: str(c["cell"]),
+        numeric("rows"): lambda c: whole(c["n"]),
+        **({} if found["bias"] is None else bias),
+        **({} if found["error"] is None else error),
+    }
+
+    def worst(cell: Values) -> float:
+        ends = (or_zero(cell.get("error")), -or_zero(cell.get("bias_low")))
+        return -max(*ends, or_zero(cell.get("bias_high")))
+
+    table = Table.of("Bounds for cells of named groups", sorted(found["cells"], key=worst), cells)
+    heading = "For every union of named groups, without a draw"
+    return [Heading(heading), Paragraph(union_sentence(found)), table]
 
 
 def _people_in_words(findings: Findings) -> list[str]:

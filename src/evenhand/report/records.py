@@ -169,6 +169,7 @@ class Proof:
     assumptions: tuple[str, ...]
     not_covered: tuple[str, ...]
     bound: Bound | None
+    unions: Values | None
 
     @property
     def is_joint(self) -> bool:

@@ -14,6 +14,7 @@ from evenhand._format import (
     count,
     in_full,
     is_known,
+    joined,
     percent,
     plain_number,
     points,
@@ -22,6 +23,7 @@ from evenhand._format import (
 )
 from evenhand._kinds import AS_FORECAST, HIGHER, LOWER, MIXED, POSSIBLE_LEAK, TOO_SMALL
 from evenhand.report.calibration import event_sentence, survival_sentence
+from evenhand.report.certificates import union_sentence
 from evenhand.report.document import Sentence
 from evenhand.report.findings import GROUPS_LISTED, Findings, GroupFinding, LearnedFinding
 from evenhand.report.measures import reach_of, signed
@@ -29,7 +31,7 @@ from evenhand.report.next_steps import has_command
 from evenhand.report.proof import both_sides, floors_sentence, is_informative, plain_sentences
 from evenhand.report.records import Leak, ProbabilityScores, known, or_zero, records
 from evenhand.report.status import Verdict, status_of
-from evenhand.report.terms import NO_HORIZON, WITHOUT, Terms, joined
+from evenhand.report.terms import NO_HORIZON, WITHOUT, Terms
 
 NOT_OFF = "no problem found"
 TOLERATED = "seen, within the tolerance"
@@ -377,13 +379,20 @@ def _after_groups(findings: Findings, lead: str) -> list[str]:
     """Return sentences on what is proven for all groups."""
     proof = proof_sentences(findings)
     bound = findings.bound
-    found = [text for text in proof[:1] if text != lead]
+    found = union_sentences(findings)
+    found += [text for text in proof[:1] if text != lead]
     if bound is not None and findings.is_bound_useful:
         found += plain_sentences(findings, bound)
     found += proof[1:]
     if findings.is_randomized and findings.is_mean_too_high:
         found.append(MEANS_OF_DRAWS)
     return found
+
+
+def union_sentences(findings: Findings) -> list[str]:
+    """Return what is proven for every union of cells of named groups, if there are any."""
+    unions = None if findings.proof is None else findings.proof.unions
+    return [] if unions is None else [union_sentence(unions)]
 
 
 def proof_sentences(findings: Findings) -> list[str]:

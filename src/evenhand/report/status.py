@@ -16,6 +16,7 @@ from evenhand._format import (
     confidence_in_full,
     count,
     is_known,
+    joined,
     percent,
     points,
     points_in_full,
@@ -24,7 +25,6 @@ from evenhand._format import (
 from evenhand.report.document import StatusBox
 from evenhand.report.findings import Findings, GroupFinding
 from evenhand.report.records import Number, or_zero
-from evenhand.report.terms import joined
 
 NORMAL = NormalDist()
 POWER = 0.8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,18 +87,6 @@ TIME_SCALE = (
     f"{SCALE} Where times are cut off (censored), errors are Kaplan-Meier estimates. They assume"
     f" that {IN_GROUP}."
 )
-
-
-def joined(texts: Sequence[str]) -> str:
-    """Join texts by commas and a final "and".
-
-    Examples
-    --------
-    >>> joined(["a"]), joined(["a", "b"]), joined(["a", "b", "c"])
-    ('a', 'a and b', 'a, b and c')
-    """
-    *most, last = texts
-    return f"{', '.join(most)} and {last}" if most else last
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from evenhand.report.sentences import (
     least_size,
     open_sentences,
     proof_sentences,
+    union_sentences,
 )
 from evenhand.report.status import condition_lines, status_box
 
@@ -151,7 +152,7 @@ def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
     others = [group for group in findings.listed if group is not leading]
     yield "Also", [f"{short(one.name, NAME)}: {group_in_words(one, findings)}" for one in others]
     yield "Everyone", [everyone] * bool(everyone)
-    yield "Proven", proven
+    yield "Proven", [*union_sentences(findings), *proven]
     least = least_size(findings)
     small = "" if least is None else f"groups of fewer than {least:,} rows; "
     yield "Not tested", [f"{small}changes since these rows"]

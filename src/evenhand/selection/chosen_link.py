@@ -25,6 +25,8 @@ from evenhand.certificates import (
     PlainInterval,
     certify_link,
     certify_rows,
+    part_of_base,
+    plain_intervals,
 )
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import RandomState, fresh, generator, jittered, nodes
@@ -350,8 +352,8 @@ class ChosenLink:
     error_at : callable
         Certified group error of another link.
     plain : tuple of PlainInterval and float, or None
-        The narrowest interval without a draw that covers as much, and its width relative to that of
-        the randomized one.
+        The narrowest interval without a draw that covers as much, or the widest, and its width
+        relative to that of the randomized one; None where intervals have no width.
     """
 
     link: Link
@@ -403,7 +405,7 @@ def choose_link(
         costs.known.size / wrapped.outcomes.n_samples * least_price(proof.mean_error()),
         cells,
         lambda other: proof.with_link(other).group_error(target.group_mass),
-        plain_interval(proof, costs, target),
+        plain_interval(costs, link, proof.coverage(LEVEL, target.group_mass)[0], target),
     )
 
 
@@ -470,18 +472,15 @@ def affordable_alpha(costs: Costs, family: Link, target: Target) -> float:
 
 
 def plain_interval(
-    proof: Certificate, costs: Costs, target: Target
+    costs: Costs, link: Link, floor: float, target: Target
 ) -> tuple[PlainInterval, float] | None:
-    """Return the interval without a draw that covers at least as much as the randomized one."""
-    if not costs.has_width or costs.wrapped.outcomes.are_times:
+    """Return the interval without a draw that covers as much in every group, or the widest."""
+    part, mass = part_of_base(costs.wrapped.cells), target.group_mass
+    if not costs.has_width or part.plain is None:
         return None
-    assert proof.link is not None
-    floor, _ = proof.coverage(LEVEL, target.group_mass)
-    plain = proof.plain_intervals(target.group_mass)
-    found = next((one for one in plain if one.floor >= floor), None)
-    if found is None or floor <= 0:
-        return None
-    return found, costs.plain_wider(proof.link, found.level)
+    found = plain_intervals(part.plain, part.n_people, mass, mass, confidence=target.confidence)
+    enough = next((one for one in found if one.floor >= floor > 0), found[-1])
+    return enough, costs.plain_wider(link, enough.level)
 
 
 # --- lattices: links tested in a fixed order (outcomes: 4.4; method: 12, Theorem L)
@@ -535,7 +534,7 @@ def _tested_link(
         math.nan,
         cells,
         lambda other: error_at(_tested(other)),
-        None,
+        plain_interval(costs, link, 0.0, target),
     )
 
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import ndtri
 
 from evenhand._format import (
     UNKNOWN,
     Summarized,
+    at_least,
     at_most,
     band,
     confidence_in_full,
@@ -30,7 +32,13 @@ from evenhand._format import (
 from evenhand._table import Cells, Table, numeric, wrapped
 from evenhand._validate import Floats, InputError, bad_input, check_count
 from evenhand.calibration import local_levels
-from evenhand.certificates import WORST, certify_calibrated
+from evenhand.certificates import (
+    WIDER_LEVELS,
+    WORST,
+    certify_calibrated,
+    coverage_floor,
+    planned_unions,
+)
 from evenhand.links import Link
 from evenhand.search import MIN_SIZE, group_test_rows, shift_of
 from evenhand.selection.target import (
@@ -370,6 +378,15 @@ def _certificates(found: Plan) -> Table:
             lambda one: band(partial(percent, decimals=0), one.coverage_low, one.coverage_high)
         ),
     }
+    cells |= {
+        numeric("without a draw: this interval covers at least"): lambda one: (
+            f"{in_full(one.plain_level)}: {at_least(one.plain_floor, percent)}"
+        ),
+        numeric("wider by"): lambda one: percent(one.plain_wider, decimals=0),
+        numeric("unions of named cells: error (points)"): lambda one: (
+            f"{count(one.union_cells, 'cell')}: {at_most(one.union_error)}"
+        ),
+    }
     return Table.of("Certificates by the number of rows", found.certificates, cells)
 
 
@@ -431,6 +448,13 @@ class PlannedCertificate:
     coverage_low, coverage_high : float or None
         Certified bounds for the coverage of 80% prediction intervals in every group, if PITs are
         evenly spread.
+    plain_level, plain_floor, plain_wider : float
+        Without a draw: level of the narrowest interval that covers as much in every group, or of
+        the widest; its certified least coverage there; and how much wider it is than the 80%
+        interval of a normal forecast.
+    union_cells, union_error : int and float
+        Without a draw: number of named cells, and certified bound for the W1 error of every union
+        of them.
     """
 
     n_samples: int | None
@@ -440,6 +464,11 @@ class PlannedCertificate:
     group_error: float | None = None
     coverage_low: float | None = None
     coverage_high: float | None = None
+    plain_level: float = math.nan
+    plain_floor: float = math.nan
+    plain_wider: float = math.nan
+    union_cells: int = 1
+    union_error: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -556,7 +585,8 @@ def plan(
         included.
     n_groups : int, default 20
         Number of groups that are tested together, for the power of the test of a named group;
-        scanned groups are counted, too.
+        scanned groups are counted, too. Also the largest number of named cells, of whose unions the
+        error without a draw is given.
 
     Returns
     -------
@@ -594,12 +624,14 @@ def plan(
         target=target,
         link=family.name,
         certificates=(
-            *(_certificate(n, family, target) for n in numbers),
+            *(_certificate(n, family, target, n_groups) for n in numbers),
             _row(
                 None,
                 limit,
                 limit.group_error(target.group_mass),
                 right_coverage(limit, target.group_mass),
+                target,
+                n_groups,
             ),
         ),
         rows_needed=least,
@@ -626,7 +658,7 @@ def _checked(rows: int) -> int:
     return int(rows)
 
 
-def _certificate(n: int, family: Link, target: Target) -> PlannedCertificate:
+def _certificate(n: int, family: Link, target: Target, n_cells: int) -> PlannedCertificate:
     """Plan the certificate of `n` rows."""
     goal = target.goal
     mass = target.group_mass
@@ -642,9 +674,9 @@ def _certificate(n: int, family: Link, target: Target) -> PlannedCertificate:
     else:
         link = type(family)(search_alpha(error_at, goal.most, WORST))
         if error_at(link.alpha) > goal.most:
-            return PlannedCertificate(n)
+            return PlannedCertificate(n, **_without_a_draw(n, 0.0, target, n_cells))
     proof = certify_calibrated(n, link, confidence=confidence)
-    return _row(n, link, error_at(link.alpha), proof.coverage(LEVEL, mass))
+    return _row(n, link, error_at(link.alpha), proof.coverage(LEVEL, mass), target, n_cells)
 
 
 def _row(
@@ -652,5 +684,28 @@ def _row(
     link: Link,
     group_error: float,
     coverage: tuple[float, float],
+    target: Target,
+    n_cells: int,
 ) -> PlannedCertificate:
-    return PlannedCertificate(n, link.alpha, link.price, right_wider(link), group_error, *coverage)
+    drawn = link.alpha, link.price, right_wider(link), group_error, *coverage
+    return PlannedCertificate(n, *drawn, **_without_a_draw(n, coverage[0], target, n_cells))
+
+
+def _without_a_draw(n: int | None, least: float, target: Target, n_cells: int) -> dict[str, Any]:
+    """Return the interval that covers at least as much without a draw, and the error of unions."""
+    mass, confidence = target.group_mass, target.confidence
+
+    def floor(level: float) -> float:
+        if n is None:
+            return max(1 - (1 - level) / mass, 0.0)
+        return coverage_floor(round(n * (1 - level)), n, level, mass, confidence)
+
+    level = next((one for one in WIDER_LEVELS if floor(one) >= least > 0), WIDER_LEVELS[-1])
+    cells = (n_cells, 0.0) if n is None else planned_unions(n, n_cells, confidence)
+    return {
+        "plain_level": level,
+        "plain_floor": floor(level),
+        "plain_wider": float(ndtri((1 + level) / 2) / ndtri((1 + LEVEL) / 2)) - 1,
+        "union_cells": cells[0],
+        "union_error": cells[1],
+    }

@@ -24,12 +24,16 @@ from evenhand._format import (
     with_error,
 )
 from evenhand._table import Column, Table, numeric
+from evenhand.certificates import planned_unions
 from evenhand.report import ONE_ROW_EACH, follow_up_sentences, log_score_name
 from evenhand.selection.target import LEAST_ALPHA, LEVEL, MaxGroupError, MaxPrice, MaxWider
 
 if TYPE_CHECKING:
     from evenhand.selection.result import Selection
 
+
+UNION_CELLS = 20
+"""Most cells of named columns, of whose unions a bound without a draw is shown."""
 
 NO_CEILING = 0.99
 NO_WIDER = 0.01
@@ -136,15 +140,15 @@ def _atom(chosen: Selection) -> list[str]:
 
 
 def _coverage(chosen: Selection) -> list[str]:
-    """Return both ends of the coverage, and the floor of a wider interval without a draw."""
+    """Return both ends of the coverage, and what can be had without a draw."""
     low, high = chosen.certificate.coverage(LEVEL, chosen.group_mass)
-    if low <= 0:
-        return []
     which = _of_part(chosen)
-    start = f"In every such group, 80% intervals{which} cover"
-    lines = [f"{start} between {at_least(low, percent)} and {at_most(high, percent)} of outcomes."]
-    if is_trivial(high):
-        lines = [f"{start} at least {at_least(low, percent)} of outcomes, with no upper limit."]
+    lines = []
+    if low > 0:
+        ends = f"between {at_least(low, percent)} and {at_most(high, percent)} of outcomes."
+        if is_trivial(high):
+            ends = f"at least {at_least(low, percent)} of outcomes, with no upper limit."
+        lines = [f"In every such group, 80% intervals{which} cover {ends}"]
     if chosen.plain is not None and chosen.alpha < 1:
         interval, wider = chosen.plain
         compared = "wider" if wider >= 0 else "narrower"
@@ -156,11 +160,18 @@ def _coverage(chosen: Selection) -> list[str]:
             f" {percent(abs(wider), decimals=0)} {compared} than the randomized 80%"
             " interval."
         )
-        if high >= NO_CEILING and wider <= NO_WIDER:
+        if interval.floor >= low > 0 and high >= NO_CEILING and wider <= NO_WIDER:
             lines.append(
                 "For prediction intervals the draw buys nothing here: a smaller group error, such"
                 " as 0.25, buys an upper limit."
             )
+    k, error = planned_unions(chosen.n_certifying, UNION_CELLS, chosen.confidence)
+    lines.append(
+        f"Groups that are named need no draw: any group made of {count(k, 'equal cell')} of named"
+        f" columns would be off by at most {at_most(error)} points on these"
+        f" {chosen.n_certifying:,} rows if the model is right; audit them with `groups` for the"
+        " bound of your columns."
+    )
     return lines
 
 

@@ -1,0 +1,306 @@
+"""Bounds for every union and mixture of disjoint named cells, without a draw (method: 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from evenhand._format import one_line
+from evenhand._validate import InputError, Ints, Mask
+from evenhand.calibration import error_interval, share_bound
+from evenhand.certificates.functionals import Values
+from evenhand.certificates.parts import EventPart, Part
+from evenhand.tables import Groups
+
+LEAST_ROWS = 150
+"""Fewest rows of a cell; smaller ones are merged with their neighbours."""
+
+MOST_CELLS = 1000
+"""Most cells, before small ones are merged."""
+
+SHOWN_LEVEL = 0.8
+"""Nominal level of the intervals whose coverage is shown."""
+
+
+class NamedCells(NamedTuple):
+    """Disjoint cells of rows: all combinations of named groups, merged to at least 150 rows.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Columns that the groups are made of, and names of given masks.
+    names : tuple of str
+        Names of the cells.
+    place : ndarray of int, shape (n,)
+        Cell of each row.
+    n_before : int
+        Number of cells before small ones were merged.
+    overlap : bool
+        Whether given masks overlap: cells are then disjoint, as all combinations are.
+    """
+
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+    place: Ints
+    n_before: int
+    overlap: bool
+
+    def masks(self) -> Mapping[str, Mask]:
+        """Return the rows of each cell."""
+        return {name: self.place == cell for cell, name in enumerate(self.names)}
+
+
+def disjoint_cells(groups: Groups) -> NamedCells | None:
+    """Return the cells of named groups; None if they do not divide the rows.
+
+    Cells are merged along the last column first, and by numbers of rows alone: outcomes are not
+    looked at. A merged cell is one group: its people are spread over it like the rows.
+
+    Raises
+    ------
+    InputError
+        If there are more than 1,000 cells.
+
+    Examples
+    --------
+    >>> from evenhand.tables import check_groups
+    >>> sex, old = np.arange(900) % 2 == 0, np.arange(900) % 7 == 0
+    >>> cells = disjoint_cells(check_groups({"woman": sex, "old": old}, 900))
+    >>> cells.names, cells.n_before
+    (('woman', 'not woman'), 4)
+    """
+    columns: dict[str, list[tuple[str, Mask]]] = {}
+    for group, mask in groups.pairs():
+        columns.setdefault(group.column or group.name, []).append((group.name, mask))
+    if not columns:
+        return None
+    labels, codes = zip(*(_labelled(name, own) for name, own in columns.items()), strict=True)
+    combos, place, counts = np.unique(
+        np.array(codes).T, axis=0, return_inverse=True, return_counts=True
+    )
+    if len(combos) > MOST_CELLS:
+        raise InputError(
+            f"groups make {len(combos):,} cells, and bounds for their unions are for at most"
+            f" {MOST_CELLS:,}; name fewer columns, or coarser bands"
+        )
+    merged = _merged(combos, counts)
+    if len(merged) < 2:
+        return None
+    new = np.empty(len(combos), dtype=np.intp)
+    for cell, own in enumerate(merged):
+        new[own] = cell
+    given = [mask for group, mask in groups.pairs() if group.column is None]
+    overlap = len(given) > 1 and bool((np.sum(given, axis=0) > 1).any())
+    names = tuple(_name(own, combos, labels) for own in merged)
+    return NamedCells(tuple(columns), names, new[place.reshape(-1)], len(combos), overlap)
+
+
+def _labelled(column: str, own: Sequence[tuple[str, Mask]]) -> tuple[list[str], Ints]:
+    """Return the labels of a column's groups, and the label of each row."""
+    rest = f"not {column}" if len(own) == 1 and own[0][0] == column else f"other {column}"
+    code = np.full(own[0][1].size, len(own))
+    for i, (_, mask) in enumerate(own):
+        code[mask] = i
+    return [*(name for name, _ in own), rest], code
+
+
+def _merged(combos: Ints, counts: Ints) -> list[list[int]]:
+    """Merge neighbours with too few rows, along the last column first."""
+    cells = [[i] for i in range(len(combos))]
+
+    def size(cell: list[int]) -> int:
+        return int(counts[cell].sum())
+
+    for depth in reversed(range(combos.shape[1])):
+        found: list[list[int]] = []
+        for _, block in groupby(cells, key=lambda cell: tuple(combos[cell[0], :depth])):
+            found += _joined(block, size)
+        cells = found
+    return cells
+
+
+def _joined(block: Iterable[list[int]], size: Any) -> list[list[int]]:
+    found: list[list[int]] = []
+    for cell in block:
+        if found and size(found[-1]) < LEAST_ROWS:
+            found[-1] = found[-1] + cell
+        else:
+            found.append(cell)
+    if len(found) > 1 and size(found[-1]) < LEAST_ROWS:
+        last = found.pop()
+        found[-1] = found[-1] + last
+    return found
+
+
+def _name(cell: list[int], combos: Ints, labels: Sequence[Sequence[str]]) -> str:
+    """Return what the combinations of a cell have in common, and their alternatives."""
+    own = combos[cell]
+    n_common = 0
+    while n_common < own.shape[1] and (own[:, n_common] == own[0, n_common]).all():
+        n_common += 1
+    common = [labels[i][own[0, i]] for i in range(n_common)]
+    is_whole = (combos[:, :n_common] == own[0, :n_common]).all(axis=1).sum() == len(cell)
+    if n_common == own.shape[1] or (common and is_whole):
+        return ", ".join(common)
+    rest = (", ".join(labels[i][row[i]] for i in range(n_common, row.size)) for row in own)
+    return ", ".join([*common, " or ".join(rest)])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Unions:
+    """Bounds for every union and mixture of disjoint named cells, of any size, without a draw.
+
+    The cells are a family of their own: bounds of all of them hold jointly. Errors are convex, and
+    biases and coverages are means, so that the worst cell bounds every union and mixture. Single
+    forecasts, and groups within a cell, may be farther off.
+
+    Parameters
+    ----------
+    cells : NamedCells
+        The cells.
+    parts : dict of str to Part
+        What was seen of each cell's people; empty for 0/1 outcomes.
+    events : dict of str to EventPart
+        The event of 0/1 forecasts in each cell; empty for others.
+    confidence : float
+        Probability that a bound holds for all cells.
+    is_randomized : bool
+        Whether the forecasts depend on a draw; no bound needs one.
+    seed : int
+        Seed of the order of bets.
+    """
+
+    cells: NamedCells
+    parts: Mapping[str, Part]
+    events: Mapping[str, EventPart]
+    confidence: float
+    is_randomized: bool
+    seed: int
+
+    def __repr__(self) -> str:
+        return one_line(self, columns=self.cells.columns, n_cells=len(self.cells.names))
+
+    @property
+    def n_people(self) -> int:
+        """Number of people in all cells."""
+        return self.cells.place.size
+
+    @property
+    def _each(self) -> float:
+        """Confidence of one cell (Bonferroni)."""
+        return 1 - (1 - self.confidence) / len(self.cells.names)
+
+    def error(self) -> float | None:
+        """Upper bound for the W1 error, 0 to 1/2; None for 0/1 outcomes."""
+        return max((part.average(self._each)[1] for part in self.parts.values()), default=None)
+
+    def coverage(self, level: float = SHOWN_LEVEL) -> tuple[float, float] | None:
+        """Bounds for the coverage of central prediction intervals; None for 0/1 outcomes."""
+        if not self.parts or not all(part.knows(level) for part in self.parts.values()):
+            return None
+        tail = (1 - self._each) / 2
+        ends = [self._covered(part, level, 1 - tail) for part in self.parts.values()]
+        return min(low for low, _ in ends), max(high for _, high in ends)
+
+    def _covered(self, part: Part, level: float, confidence: float) -> tuple[float, float]:
+        missed = part.missed(level)
+        most, covered = (
+            _most(values, part.n_draws == 1, confidence, self.seed)
+            for values in (missed, missed.complement())
+        )
+        return 1 - most, covered
+
+    def bias(self) -> tuple[float, float] | None:
+        """Bounds for the event rate minus the mean probability; None without an event."""
+        ends = self._biases.values()
+        return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
+
+    @cached_property
+    def _biases(self) -> dict[str, tuple[float, float]]:
+        tail = (1 - self._each) / 2
+        found = {}
+        for name, part in self.events.items():
+            excess = part.excess()
+            mirrored = Values(2 - excess.high, 2 - excess.low)
+            below, above = (
+                one.worst_mean(1.0, 2.0, 1 - tail, self.seed) for one in (mirrored, excess)
+            )
+            found[name] = 1 - below, above - 1
+        return found
+
+    def facts(self) -> dict[str, Any]:
+        """Return what texts are made of, as plain values."""
+        return {
+            "columns": self.cells.columns,
+            "n": self.n_people,
+            "n_cells": len(self.cells.names),
+            "n_before": self.cells.n_before,
+            "overlap": self.cells.overlap,
+            "confidence": self.confidence,
+            "error": self.error(),
+            "coverage_80": self.coverage(),
+            "bias": self.bias(),
+            "is_randomized": self.is_randomized,
+            "cells": self.table().to_dict("records"),
+        }
+
+    def table(self) -> pd.DataFrame:
+        """Return one row per cell: `cell`, `n`, and its ends, which hold jointly.
+
+        `error`, `coverage_80_low` and `coverage_80_high` for outcomes that are not 0/1; `bias_low`
+        and `bias_high` for an event.
+        """
+        rows = []
+        for cell, name in enumerate(self.cells.names):
+            row: dict[str, Any] = {"cell": name, "n": int((self.cells.place == cell).sum())}
+            if name in self.parts:
+                part = self.parts[name]
+                row["error"] = part.average(self._each)[1]
+                covered = self._covered(part, SHOWN_LEVEL, 1 - (1 - self._each) / 2)
+                row["coverage_80_low"], row["coverage_80_high"] = covered
+            if name in self.events:
+                row["bias_low"], row["bias_high"] = self._biases[name]
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+
+def _most(shares: Values, is_one: bool, confidence: float, seed: int) -> float:
+    """Bound the mean of shares of draws; with one draw they are 0 or 1."""
+    if is_one:
+        return share_bound(shares.n_at_least(1.0), shares.n_people, confidence)
+    return shares.worst_mean(1.0, 1.0, confidence, seed)
+
+
+def planned_unions(n: int, n_cells: int, confidence: float) -> tuple[int, float]:
+    """Return a number of equal cells, and the bound of their error if forecasts are calibrated.
+
+    Parameters
+    ----------
+    n : int
+        Number of people, spread evenly over the cells.
+    n_cells : int
+        Largest number of cells; fewer if they had fewer than 150 rows.
+    confidence : float
+        Probability that a bound holds for all cells.
+
+    Returns
+    -------
+    n_cells : int
+    error : float
+        Upper bound for the W1 error of every union, 0 to 1/2, of evenly spread PITs.
+
+    Examples
+    --------
+    >>> cells, error = planned_unions(5000, 20, 0.95)
+    >>> cells, round(error, 2)
+    (20, 0.12)
+    """
+    k = max(min(n // LEAST_ROWS, n_cells), 1)
+    places = (np.arange(n // k) + 0.5) / (n // k)
+    return k, error_interval(places, 1 - (1 - confidence) / k)[1]
