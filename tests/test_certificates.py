@@ -529,16 +529,18 @@ def test_few_rows_prove_next_to_nothing(n: int, method: str) -> None:
     assert certificate.summary()
 
 
-def test_a_named_group_that_loses_its_rows_to_other_rows_of_its_people_is_not_known() -> None:
+def test_a_named_group_that_loses_its_rows_to_other_rows_of_its_people_has_no_bound() -> None:
     # one person with two rows, one in each group: either group may keep it
+    groups, kept = {"first": [True, False], "second": [False, True]}, set()
     for seed in range(8):
-        groups = {"first": [True, False], "second": [False, True]}
-        certificate = certify_pit(R[:2], R[:2], person=["a", "a"], groups=groups, random_state=seed)
-        table = certificate.named_table()
-        assert certificate.n_samples == 1
-        assert sorted(table["n"]) == [0, 1]
-        assert (table["low"] == 0).all()
-        assert (table["high"] == 0.5).all()
+        proof = certify_pit(R[:2], R[:2], person=["a", "a"], groups=groups, random_state=seed)
+        (row,) = proof.named_table().to_dict("records")
+        assert (proof.n_samples, row["n"], row["low"]) == (1, 1, 0)
+        (other,) = groups.keys() - {row["group"]}
+        with pytest.raises(InputError, match="group must be one of"):
+            proof.named(other)
+        kept.add(row["group"])
+    assert kept == groups.keys()
 
 
 def test_one_row_of_each_person_is_used() -> None:
