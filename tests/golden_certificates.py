@@ -16,7 +16,7 @@ import pandas as pd
 from evenhand import InputError, compare
 from evenhand.audits import parse_condition
 from evenhand.calibration import Cells, count_pits
-from evenhand.certificates import Certificate, certify_counts, count_events
+from evenhand.certificates import Certificate, Unions, certify_counts, count_events
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
 from evenhand.report import event_lines
@@ -75,6 +75,7 @@ FACTS = (
     "not_covered",
     "one_row_each",
     "questions",
+    "unions",
 )
 """Values of certificates; of those that are texts, their number."""
 
@@ -83,8 +84,8 @@ NOT_ASKED = {"accounting_for", "under_shift", "facts"}
 
 PARTS = {
     # fields whose values are in answers
-    *("at", "confidence", "events", "everyone", "follow_up", "own", "parts", "choice", "may_be_unknown"),
-    *("has_draws", "is_rounded", "mass", "ratio", "seed", "thinned", "event_table"),
+    *("at", "choice", "confidence", "events", "everyone", "follow_up", "own", "parts"),
+    *("has_draws", "is_rounded", "may_be_unknown", "mass", "ratio", "seed", "thinned", "event_table"),
 }
 
 
@@ -98,6 +99,8 @@ def simple(value: Any) -> Any:
     """Return an answer as values of JSON; of texts, what they count or the numbers they show."""
     if isinstance(value, Certificate):
         return {"link": simple(value.link), "group_error": value.group_error(0.2)}
+    if isinstance(value, Unions):
+        return value.facts()
     if hasattr(value, "alpha") and hasattr(value, "mean_pit"):  # a link
         return [value.name, value.alpha]
     if hasattr(value, "to_dict") and not isinstance(value, pd.DataFrame):

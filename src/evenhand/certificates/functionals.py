@@ -222,9 +222,9 @@ def gap(cells: Cells, column: NDArray[np.intp]) -> Values | None:
     None if the draws are not known. A person beyond the horizon is off only if the lower end is
     above the draw.
     """
+    check_proven("gap", cells)
     if cells.draws is None:
         return None
-    check_proven("gap", cells)
     place = np.arange(cells.n_samples), column
     r, low, high = cells.draws[place], cells.low[place], cells.high[place]
     found = np.abs(cells.drawn[place] - r)
