@@ -85,7 +85,16 @@ NOT_ASKED = {"accounting_for", "under_shift", "facts"}
 PARTS = {
     # fields whose values are in answers
     *("at", "choice", "confidence", "events", "everyone", "follow_up", "own", "parts"),
-    *("has_draws", "is_rounded", "may_be_unknown", "mass", "ratio", "seed", "thinned", "event_table"),
+    *(
+        "has_draws",
+        "is_rounded",
+        "may_be_unknown",
+        "mass",
+        "ratio",
+        "seed",
+        "thinned",
+        "event_table",
+    ),
 }
 
 

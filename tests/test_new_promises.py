@@ -305,6 +305,17 @@ def test_a_column_too_small_for_its_cells_is_merged_as_a_whole() -> None:
     assert np.bincount(cells.place).min() >= 150
 
 
+def test_more_than_a_thousand_cells_have_no_bound_but_named_groups_keep_theirs() -> None:
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.integers(0, 2, (3000, 11)), columns=[f"c{i}" for i in range(11)])
+    forecast = Forecast.from_normal(np.zeros(3000), np.ones(3000))
+    proof = certify(forecast, X, random.normal(size=3000), groups=list(X), random_state=0)
+    assert proof.unions is not None
+    assert proof.unions.error() is None
+    assert "at most 1,000 are bounded; name fewer columns" in proof.summary()
+    assert len(proof.named_table()) == 22
+
+
 def test_overlapping_groups_become_disjoint() -> None:
     member = np.arange(900) % 2 == 0
     old = np.arange(900) >= 300

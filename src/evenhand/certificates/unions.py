@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from evenhand._format import one_line
-from evenhand._validate import InputError, Ints, Mask
+from evenhand._validate import Ints, Mask
 from evenhand.calibration import error_interval, share_bound
 from evenhand.certificates.functionals import Values
 from evenhand.certificates.parts import EventPart, Part
@@ -36,7 +36,8 @@ class NamedCells(NamedTuple):
     columns : tuple of str
         Columns that the groups are made of, and names of given masks.
     names : tuple of str
-        Names of the cells.
+        Names of the cells; empty if there are more than 1,000 before small ones are merged, which
+        have no bound.
     place : ndarray of int, shape (n,)
         Cell of each row.
     n_before : int
@@ -62,11 +63,6 @@ def disjoint_cells(groups: Groups) -> NamedCells | None:
     Cells are merged along the last column first, and by numbers of rows alone: outcomes are not
     looked at. A merged cell is one group: its people are spread over it like the rows.
 
-    Raises
-    ------
-    InputError
-        If there are more than 1,000 cells.
-
     Examples
     --------
     >>> from evenhand.tables import check_groups
@@ -84,19 +80,16 @@ def disjoint_cells(groups: Groups) -> NamedCells | None:
     combos, place, counts = np.unique(
         np.array(codes).T, axis=0, return_inverse=True, return_counts=True
     )
+    given = [mask for group, mask in groups.pairs() if group.column is None]
+    overlap = len(given) > 1 and bool((np.sum(given, axis=0) > 1).any())
     if len(combos) > MOST_CELLS:
-        raise InputError(
-            f"groups make {len(combos):,} cells, and bounds for their unions are for at most"
-            f" {MOST_CELLS:,}; name fewer columns, or coarser bands"
-        )
+        return NamedCells(tuple(columns), (), place.reshape(-1), len(combos), overlap)
     merged = _merged(combos, counts)
     if len(merged) < 2:
         return None
     new = np.empty(len(combos), dtype=np.intp)
     for cell, own in enumerate(merged):
         new[own] = cell
-    given = [mask for group, mask in groups.pairs() if group.column is None]
-    overlap = len(given) > 1 and bool((np.sum(given, axis=0) > 1).any())
     names = tuple(_name(own, combos, labels) for own in merged)
     return NamedCells(tuple(columns), names, new[place.reshape(-1)], len(combos), overlap)
 
@@ -194,7 +187,7 @@ class Unions:
     @property
     def _each(self) -> float:
         """Confidence of one cell (Bonferroni)."""
-        return 1 - (1 - self.confidence) / len(self.cells.names)
+        return 1 - (1 - self.confidence) / max(len(self.cells.names), 1)
 
     def error(self) -> float | None:
         """Upper bound for the W1 error, 0 to 1/2; None for 0/1 outcomes."""

@@ -291,6 +291,12 @@ def _overall(facts: Facts) -> list[str]:
 
 def union_sentence(found: Facts, is_line: bool = False) -> str:
     """Return the bounds for every union of named cells, as a sentence or as a line of a list."""
+    opening = f"{'in' if is_line else 'In'} any group made of {joined(found['columns'])}"
+    if not found["n_cells"]:
+        return (
+            f"{opening} nothing is proven: these make {found['n_before']:,} cells, and at most"
+            f" 1,000 are bounded; name fewer columns, or coarser bands{'' if is_line else '.'}"
+        )
     cells = count(found["n_cells"], "cell")
     if found["n_before"] > found["n_cells"]:
         cells += f" of at least 150 rows, merged from {found['n_before']}"
@@ -308,9 +314,9 @@ def union_sentence(found: Facts, is_line: bool = False) -> str:
     draw = "over its draws" if found["is_randomized"] else "no draw"
     overlap = "; the groups overlap, and cells are their combinations" if found["overlap"] else ""
     return (
-        f"{'in' if is_line else 'In'} any group made of {joined(found['columns'])} ({cells},"
-        f" {found['n']:,} rows), {joined(bounds)} ({confidence} confidence{each}, {draw}); single"
-        f" probabilities may be farther off{overlap}{'' if is_line else '.'}"
+        f"{opening} ({cells}, {found['n']:,} rows), {joined(bounds)} ({confidence}"
+        f" confidence{each}, {draw}); single probabilities may be farther"
+        f" off{overlap}{'' if is_line else '.'}"
     )
 
 

@@ -308,8 +308,9 @@ def _unions(proof: Proof) -> list[Part]:
         return -max(*ends, or_zero(cell.get("bias_high")))
 
     table = Table.of("Bounds for cells of named groups", sorted(found["cells"], key=worst), cells)
-    heading = "For every union of named groups, without a draw"
-    return [Heading(heading), Paragraph(union_sentence(found)), table]
+    heading = "For every union of named groups"
+    shown: list[Part] = [Heading(heading), Paragraph(union_sentence(found))]
+    return [*shown, table] if found["cells"] else shown
 
 
 def _people_in_words(findings: Findings) -> list[str]:
