@@ -147,7 +147,7 @@ def part_of_rows(
         served = base.served(base.link, draws)
     own = None
     if base is not None or not cells.is_randomized:
-        own = whole if base is None else (base.at_points() if is_rounded else base)
+        own = whole if base is None else base
         own = replace(own, link=None)
 
     def part(rows: Any = slice(None), **more: Any) -> Part:
