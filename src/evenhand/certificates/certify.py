@@ -346,18 +346,20 @@ def certify_rows(
         )
     parts: dict[str, Part | EventPart] = {}
     link = None if base is None else base.link
+    has_cells = off_atom is None and _has_widths(cells)
+    is_rounded = has_cells and kind is OutcomeKind.CONTINUOUS
     if off_atom is not None:
         own = off_atom.base
+        is_rounded = _has_widths(off_atom.cells)
         parts["off the atom"] = part_of_rows(
             _anywhere(off_atom.cells),
             random,
             base=None if own is None else _anywhere(_at_known(own)),
+            is_rounded=is_rounded,
             may_be_unknown=times is not None,
         )
         link = None if own is None or method != "local-levels" else own.link
         base = None
-    has_widths = bool((cells.high > cells.low)[~cells.unknown & ~cells.beyond].any())
-    is_rounded = has_widths and kind is OutcomeKind.CONTINUOUS
     if at_horizon is not None:
         cells = cells if cells.is_randomized else _up_to(cells, at_horizon)
         base = None if base is None else _up_to(base, at_horizon)
@@ -371,7 +373,7 @@ def certify_rows(
         base=base,
         masks=named,
         disjoint=masks,
-        is_rounded=is_rounded,
+        is_rounded=is_rounded and off_atom is None,
         may_be_unknown=times is not None,
     )
     parts["everyone"] = everyone
@@ -396,11 +398,16 @@ def certify_rows(
         follow_up=follow_up,
         may_be_unknown=times is not None,
         is_rounded=is_rounded,
-        has_cells=has_widths and off_atom is None,
+        has_cells=has_cells,
         has_draws=cells.n_draws == 1 or cells.draws is not None,
         one_row_each=person is not None,
         unions=unions,
     )
+
+
+def _has_widths(cells: Cells) -> bool:
+    """Whether cells of known outcomes have a width: these are atoms, or were rounded."""
+    return bool((cells.high > cells.low)[~cells.unknown & ~cells.beyond].any())
 
 
 def _at_known(base: Cells) -> Cells:

@@ -308,8 +308,9 @@ def _unions(proof: Proof) -> list[Part]:
         return -max(*ends, or_zero(cell.get("bias_high")))
 
     table = Table.of("Bounds for cells of named groups", sorted(found["cells"], key=worst), cells)
-    heading = "For every union of named groups, without a draw"
-    return [Heading(heading), Paragraph(union_sentence(found)), table]
+    heading = "For every union of named groups"
+    shown: list[Part] = [Heading(heading), Paragraph(union_sentence(found))]
+    return [*shown, table] if found["cells"] else shown
 
 
 def _people_in_words(findings: Findings) -> list[str]:
@@ -338,10 +339,11 @@ def _holds_in_words(findings: Findings, proof: Proof) -> str:
         )
     draws = count(proof.n_draws, "draw") if findings.is_randomized else "one forecast"
     # each bound holds for all groups of its size simultaneously (method.md, 5)
+    apart = f" {overall} points; this bound is separate from those in the tables."
     return (
         f"The bounds are computed from {people} with {draws} each. Each bound holds with"
-        f" {findings.level} confidence at any sample size. {overall} points; this bound is separate"
-        " from those in the tables."
+        f" {findings.level} confidence at any sample size."
+        f"{apart if is_known(proof.average_error) else ''}"
     )
 
 

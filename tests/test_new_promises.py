@@ -1,0 +1,327 @@
+"""Levels of the bounds of every kind of outcome, of weights, shifts and unions (method: 12).
+
+Each simulates data sets in which the truth is known and counts how often a bound is below it. The
+forecasts are right, so that the worst group of a size is one with the lowest or the highest
+outcomes; a bound of 95% may fail in 5% of data sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from evenhand import Forecast, Outcomes, certify
+from evenhand.certificates import Certificate, certify_link, disjoint_cells
+from evenhand.links import Entropic
+from evenhand.tables import check_groups
+from repeats import most_failures, repeats, statistical
+
+LINK = Entropic(0.15)
+N, MASS, SETS = 400, 0.2, 320
+HITS = LINK.group_error(MASS)
+"""The largest error of a group of a fifth of the people, under the link around right forecasts."""
+
+
+def failures(is_below: Callable[[np.random.Generator], bool], whole: int = SETS) -> None:
+    n_sets = repeats(whole)
+    found = sum(is_below(np.random.default_rng([20, i])) for i in range(n_sets))
+    assert found <= most_failures(n_sets)
+
+
+def served_draws(n: int, random: np.random.Generator) -> np.ndarray:
+    return np.clip(random.random(n), 1e-12, 1 - 1e-12)
+
+
+def normal_data(n: int, random: np.random.Generator) -> tuple[Forecast, np.ndarray]:
+    """Return right forecasts through the link, one draw each, and outcomes."""
+    mean = random.normal(size=n)
+    base = Forecast.from_normal(mean, np.ones(n))
+    forecast = base.randomized(LINK.alpha, LINK, served_draws(n, random))
+    return forecast, mean + random.normal(size=n)
+
+
+# --- kinds of outcomes
+
+
+@statistical
+def test_bounds_of_continuous_outcomes_hold() -> None:
+    def is_below(random: np.random.Generator) -> bool:
+        forecast, y = normal_data(N, random)
+        return certify(forecast, y=y, random_state=random).group_error(MASS) < HITS
+
+    failures(is_below)
+
+
+@statistical
+@pytest.mark.parametrize("mean", [2.0, 8.0])
+def test_bounds_of_counts_hold(mean: float) -> None:
+    """The truth is the error of the people with the lowest or the highest counts."""
+    truth = error_of_tails(mean)
+
+    def is_below(random: np.random.Generator) -> bool:
+        base = Forecast.from_poisson(np.full(N, mean))
+        forecast = base.randomized(LINK.alpha, LINK, served_draws(N, random))
+        proof = certify(forecast, y=random.poisson(mean, N).astype(float), random_state=random)
+        return proof.group_error(MASS) < truth
+
+    failures(is_below)
+
+
+def error_of_tails(mean: float, n: int = 200_000) -> float:
+    """Return the larger error of the lowest and the highest fifth of Poisson counts."""
+    random = np.random.default_rng(0)
+    y = np.sort(random.poisson(mean, n))
+    size, worst = round(MASS * n), 0.0
+    for some in (y[:size], y[-size:]):
+        low, high = stats.poisson.cdf(some - 1, mean), stats.poisson.cdf(some, mean)
+        r = served_draws(size, random)
+        ends = LINK.ppf(low, r), LINK.ppf(high, r)
+        served = np.sort(ends[0] + random.random(size) * (ends[1] - ends[0]))
+        even = (np.arange(size) + 0.5) / size
+        worst = max(worst, float(np.abs(served - even).mean()))
+    return worst
+
+
+@statistical
+def test_bounds_of_the_people_off_the_atom_hold() -> None:
+    def is_below(random: np.random.Generator) -> bool:
+        chance = random.uniform(0.3, 0.7, N)
+        part = Forecast.from_quantiles([0.1, 0.5, 0.9], np.tile([1.0, 2.0, 5.0], (N, 1)))
+        size = part.distribution.ppf(random.random(N))
+        y = np.where(random.random(N) < chance, 0.0, size)
+        base = Forecast.from_hurdle(chance, part)
+        forecast = base.randomized(LINK.alpha, LINK, served_draws(N, random))
+        return certify(forecast, y=y, random_state=random).group_error(MASS) < HITS
+
+    failures(is_below)
+
+
+@statistical
+@pytest.mark.parametrize("is_informative", [False, True])
+def test_bounds_of_times_hold_whoever_is_lost(is_informative: bool) -> None:
+    """People are lost at random, or because of their time: the latest ones, early on."""
+
+    def is_below(random: np.random.Generator) -> bool:
+        u = random.random(N)
+        lost = u > 0.97 if is_informative else random.random(N) < 0.03
+        seen = np.where(lost, u * random.random(N), u)
+        proof = certify_link(seen, LINK, lost=lost)
+        low, high = proof.coverage(0.8, MASS)
+        return proof.group_error(MASS) < HITS or not low <= true_coverage()[0] <= high
+
+    # both bounds: at most twice the risk of one
+    n_sets = repeats(SETS)
+    found = sum(is_below(np.random.default_rng([21, i])) for i in range(n_sets))
+    assert found <= most_failures(n_sets, 0.05)
+
+
+def true_coverage(mass: float = MASS) -> tuple[float, float]:
+    """Return the least and the largest coverage of 80% intervals in groups of right forecasts."""
+    u = (np.arange(4000) + 0.5) / 4000
+    r = (np.arange(2000) + 0.5) / 2000
+    inside = ((u[:, None] >= LINK.cdf(0.1, r)) & (u[:, None] <= LINK.cdf(0.9, r))).mean(axis=1)
+    inside.sort()
+    size = round(mass * inside.size)
+    return float(inside[:size].mean()), float(inside[-size:].mean())
+
+
+RATE = 0.15
+BIASES = -RATE, (RATE * (1 - RATE) - (MASS - RATE) * RATE) / MASS
+"""Least and largest bias of a fifth of the people, of whom `RATE` have the event as predicted:
+nobody, and everybody who has it."""
+
+
+def event_data(n: int, random: np.random.Generator) -> tuple[Forecast, np.ndarray]:
+    return Forecast.from_probability(np.full(n, RATE)), (random.random(n) < RATE).astype(float)
+
+
+def is_outside(ends: tuple[float, float], truths: tuple[float, float]) -> bool:
+    return ends[0] > truths[0] or ends[1] < truths[1]
+
+
+@statistical
+def test_biases_of_events_hold() -> None:
+    def is_below(random: np.random.Generator) -> bool:
+        forecast, y = event_data(N, random)
+        return is_outside(certify(forecast, y=y, random_state=random).bias(MASS), BIASES)
+
+    failures(is_below)
+
+
+# --- weights and shifts
+
+
+@statistical
+def test_bounds_of_weighted_samples_hold_in_the_population() -> None:
+    """A tenth of the population is sampled at a tenth of the rate, and its forecasts are wrong."""
+    # PITs of the rare people lie in the lowest fifth: the worst group has all of them
+    rare, lowest = 0.1, 0.2
+    truth = error_of_mixture(rare, lowest)
+
+    def is_below(random: np.random.Generator) -> bool:
+        n = 6 * N
+        sampled = rare * 0.1 / (rare * 0.1 + 1 - rare)
+        is_rare = random.random(n) < sampled
+        u = random.random(n) * np.where(is_rare, lowest, 1.0)
+        base = Forecast.from_normal(np.zeros(n), np.ones(n))
+        forecast = base.randomized(LINK.alpha, LINK, served_draws(n, random))
+        y = Outcomes(stats.norm.ppf(u), weight=np.where(is_rare, 10.0, 1.0), largest_weight=10.0)
+        return certify(forecast, y=y, random_state=random).group_error(MASS) < truth
+
+    failures(is_below)
+
+
+def error_of_mixture(rare: float, lowest: float, n: int = 400_000) -> float:
+    """Return the error of the fifth of all people with the lowest PITs, where some are lower."""
+    random = np.random.default_rng(1)
+    u = random.random(n) * np.where(random.random(n) < rare, lowest, 1.0)
+    u = np.sort(u)[: round(MASS * n)]
+    served = np.sort(LINK.ppf(u, served_draws(u.size, random)))
+    return float(np.abs(served - (np.arange(u.size) + 0.5) / u.size).mean())
+
+
+@statistical
+@pytest.mark.parametrize("ratio", [2.0, 5.0, 10.0])
+def test_bounds_under_shift_hold(ratio: float) -> None:
+    """In the shifted population only a share `1 / ratio` of the people is left, the worst ones."""
+    error, coverage = LINK.group_error(1 / ratio), true_coverage(1 / ratio)
+    least = RATE * ratio if ratio * RATE < 1 else 1.0  # the share who have the event
+    biases = -RATE, least - RATE
+
+    def is_error_below(random: np.random.Generator) -> bool:
+        forecast, y = normal_data(N, random)
+        proof = certify(forecast, y=y, random_state=random).under_shift(ratio)
+        return proof.group_error(1.0) < error
+
+    def is_coverage_outside(random: np.random.Generator) -> bool:
+        forecast, y = normal_data(N, random)
+        proof = certify(forecast, y=y, random_state=random).under_shift(ratio)
+        return is_outside(proof.coverage(0.8, 1.0), coverage)
+
+    def is_bias_outside(random: np.random.Generator) -> bool:
+        forecast, y = event_data(N, random)
+        proof = certify(forecast, y=y, random_state=random).under_shift(ratio)
+        return is_outside(proof.bias(1.0), biases)
+
+    for is_below in (is_error_below, is_coverage_outside, is_bias_outside):
+        failures(is_below)
+
+
+# --- unions of named cells
+
+AREAS = ("a", "b", "c")
+SHARES = (0.6, 0.25, 0.15)
+"""Of 1,000 people about 150 live in the last area: it is merged in half of the data sets."""
+
+
+def people_of(n: int, random: np.random.Generator) -> pd.DataFrame:
+    return pd.DataFrame(
+        {"sex": random.choice(["f", "m"], n), "area": random.choice(AREAS, n, p=SHARES)}
+    )
+
+
+def cells_of(proof: Certificate, X: pd.DataFrame, values: np.ndarray) -> list[float]:
+    """Return the mean of values of the population over the areas and sexes of each cell."""
+    assert proof.unions is not None
+    place = proof.unions.cells.place
+    kinds = pd.DataFrame({"cell": place, "sex": X["sex"], "area": X["area"], "value": values})
+    found = []
+    for _, some in kinds.groupby("cell"):
+        each = some.groupby(["sex", "area"])["value"].first()
+        shares = [SHARES[AREAS.index(area)] for _, area in each.index]
+        found.append(float(np.average(each, weights=shares)))
+    return found
+
+
+@statistical
+def test_unions_bound_the_biases_of_all_cells() -> None:
+    """Areas are biased in opposite directions, and cells near 150 rows are merged by chance."""
+    biases = dict(zip(AREAS, (0.0, 0.1, -0.1), strict=True))
+
+    def is_below(random: np.random.Generator) -> bool:
+        n = 2000
+        X = people_of(n, random)
+        off = X["area"].map(biases).to_numpy()
+        y = (random.random(n) < 0.3 + off).astype(float)
+        forecast = Forecast.from_probability(np.full(n, 0.3))
+        proof = certify(forecast, X, y, groups=["sex", "area"], random_state=random)
+        truths = cells_of(proof, X, off)
+        assert proof.unions is not None
+        ends = proof.unions.bias()
+        assert ends is not None
+        return is_outside(ends, (min(truths), max(truths)))
+
+    failures(is_below)
+
+
+@statistical
+def test_unions_bound_the_error_and_the_coverage_of_all_cells() -> None:
+    shift = 0.3
+    z = np.linspace(-9.0, 9.0, 20_001)
+    # W1 of PITs of outcomes shifted by `shift`: the distance of two CDFs over levels
+    gaps = np.abs(stats.norm.cdf(z) - stats.norm.cdf(z + shift))
+    error = float(np.trapezoid(gaps * stats.norm.pdf(z), z))
+    edge = stats.norm.ppf(0.9)
+    covered = float(stats.norm.cdf(edge - shift) - stats.norm.cdf(-edge - shift))
+
+    def is_below(random: np.random.Generator) -> bool:
+        n = 1200
+        X = people_of(n, random)
+        y = random.normal(size=n) + shift * (X["sex"] == "f").to_numpy()
+        forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
+        unions = certify(forecast, X, y, groups=["sex", "area"], random_state=random).unions
+        assert unions is not None
+        ends = unions.coverage_80()
+        assert ends is not None
+        most = unions.error()
+        assert most is not None
+        return most < error or is_outside(ends, (covered, 0.8))
+
+    failures(is_below)
+
+
+def test_cells_are_merged_along_the_last_column_first() -> None:
+    sex = np.repeat(["f", "m"], 1000)
+    area = np.tile(np.repeat(["a", "b", "c", "d"], [500, 300, 100, 100]), 2)
+    X = pd.DataFrame({"sex": sex, "area": area})
+    cells = disjoint_cells(check_groups(["sex", "area"], 2000, X))
+    assert cells is not None
+    assert cells.n_before == 8
+    assert cells.names == (
+        *("sex = f, area = a", "sex = f, area = b", "sex = f, area = c or area = d"),
+        *("sex = m, area = a", "sex = m, area = b", "sex = m, area = c or area = d"),
+    )
+    assert np.bincount(cells.place).tolist() == [500, 300, 200] * 2
+
+
+def test_a_column_too_small_for_its_cells_is_merged_as_a_whole() -> None:
+    X = pd.DataFrame({"sex": ["f"] * 900 + ["m"] * 100, "area": ["a", "b"] * 500})
+    cells = disjoint_cells(check_groups(["sex", "area"], 1000, X))
+    assert cells is not None
+    assert np.bincount(cells.place).min() >= 150
+
+
+def test_more_than_a_thousand_cells_have_no_bound_but_named_groups_keep_theirs() -> None:
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.integers(0, 2, (3000, 11)), columns=[f"c{i}" for i in range(11)])
+    forecast = Forecast.from_normal(np.zeros(3000), np.ones(3000))
+    proof = certify(forecast, X, random.normal(size=3000), groups=list(X), random_state=0)
+    assert proof.unions is not None
+    assert proof.unions.error() is None
+    assert "at most 1,000 are bounded; name fewer columns" in proof.summary()
+    assert len(proof.named_table()) == 22
+
+
+def test_overlapping_groups_become_disjoint() -> None:
+    member = np.arange(900) % 2 == 0
+    old = np.arange(900) >= 300
+    y = np.random.default_rng(0).normal(size=900)
+    forecast = Forecast.from_normal(np.zeros(900), np.ones(900))
+    proof = certify(forecast, y=y, groups={"member": member, "old": old}, random_state=0)
+    assert proof.unions is not None
+    assert list(proof.unions.table()["n"]) == [300, 150, 300, 150]
+    assert "the groups overlap, and cells are their combinations" in proof.summary()
