@@ -52,7 +52,7 @@ from evenhand.calibration import (
 from evenhand.certificates import LinkBase
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh
-from evenhand.forecast import Forecast, check_forecast_of_times, forecast_values
+from evenhand.forecast import Forecast, check_forecast_of_times, forecast_values, table_blocks
 from evenhand.report import Measure, Note, NoteKind
 from evenhand.tables import as_table, copies_in_words, row_blocks, take_rows
 
@@ -466,7 +466,11 @@ def read_subject(
             if is_own and forecast.is_randomized
             else forecast
         )
-        kept.append(_Kept.of(forecast, few, read, block, scored))
+        # one table of quantiles of each block serves the mean, the CRPS and the spread
+        for rows, part in table_blocks(few):
+            wide = part if few is forecast else forecast[rows]
+            here = slice(block.start + rows.start, block.start + rows.stop)
+            kept.append(_Kept.of(wide, part, read, here, scored))
     pits = read.pits(weights)
     merged = _Kept.joined(kept)
     return Subject(
