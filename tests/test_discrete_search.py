@@ -13,7 +13,6 @@ from evenhand._validate import Floats
 from evenhand.calibration import Cells, calibration_error
 from evenhand.links import Entropic
 from evenhand.search import GroupSearch, find_group, null_curve, scan_groups, worst_group_curve
-from evenhand.search.cells import group_errors, mean_cdfs
 from evenhand.search.patterns import (
     null_moments,
     pattern_basis,
@@ -21,6 +20,7 @@ from evenhand.search.patterns import (
     starting_patterns,
     waves,
 )
+from evenhand.search.worst_groups import group_errors, mean_cdfs
 from repeats import most_failures, repeats, statistical
 
 LEVEL = np.ones(32)

@@ -450,6 +450,12 @@ FAULTS = (
         ("test_detection.py",),
     ),
     Fault(
+        "worst groups decided by errors in cells that may be too small",
+        "crosses = (below < self.edges[1:]) & (above > self.edges[:-1])",
+        "crosses = (below < self.edges[:-1]) & (above > self.edges[1:])",
+        ("test_worst.py",),
+    ),
+    Fault(
         "a bound printed rounded down",
         'return show(value, "up")',
         'return show(value, "nearest")',

@@ -36,7 +36,6 @@ from evenhand.search.cut_trees import (
     learn_rules,
     main_features,
 )
-from evenhand.search.oracle_group import group_sizes
 from evenhand.search.patterns import (
     direction_of,
     null_moments,
@@ -47,6 +46,7 @@ from evenhand.search.patterns import (
     wave_weights,
     waves,
 )
+from evenhand.search.worst_groups import group_sizes
 from evenhand.tables import Condition, GroupRule, TableEncoder, as_table, take_rows
 
 # --- models of the deviation of PITs from uniform: trees, boosting and a ridge regression

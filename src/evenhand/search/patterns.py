@@ -13,7 +13,7 @@ import numpy as np
 from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE, Direction
 from evenhand._validate import Floats
 from evenhand.calibration import Cells, as_cells
-from evenhand.search.cells import LEAST_WIDTH, mean_cdfs
+from evenhand.search.worst_groups import LEAST_WIDTH, mean_cdfs
 
 # --- values of PITs under patterns
 
