@@ -72,16 +72,8 @@ def pattern_basis(pit: Floats | Cells) -> Floats:
     (F(c) - c) dc`, which is at most the error of `F`. For cells it is the mean over positions in
     the cell.
     """
-    pits = as_cells(pit)
-    width = 1 / PATTERN_CELLS
-    if not pits.are_points:
-        # the mean part of a cell of the pattern above a PIT is the integral of its ramp
-        return np.asarray(width * (mean_cdfs(pits.low, pits.high, PATTERN_CELLS) - _MIDDLES))
-    basis = np.zeros((pits.n_samples, PATTERN_CELLS))
-    # the part of each cell above a PIT; one draw at a time, as all draws would need much memory
-    for draw in pits.drawn.T:
-        basis += np.clip(_EDGES[1:] - draw[:, None], 0.0, width)
-    return np.asarray(basis / pits.n_draws - width * _MIDDLES)
+    # the part of a cell of the pattern above a PIT is the integral of its CDF
+    return np.asarray((mean_cdfs(as_cells(pit), PATTERN_CELLS) - _MIDDLES) / PATTERN_CELLS)
 
 
 def waves(pit: Floats | Cells) -> Floats:

@@ -31,23 +31,56 @@ from evenhand.draws import RandomState, fresh, generator, jittered, nodes
 from evenhand.links import Entropic, Link
 from evenhand.tables import row_blocks
 
-# --- distribution functions of rows whose PITs are cells, averaged over the position in the cell
-# A PIT that is uniform between the ends `L` and `U` of its cell has the distribution function
-# `clip((c - L) / (U - L), 0, 1)`, a ramp (outcomes: 4.3). Sums of ramps over the draws of a row,
-# and integrals of these sums, are polynomials between the edges of equal cells of [0, 1].
+# --- distribution functions of rows
+# Points have step functions. A PIT that is uniform between the ends `L` and `U` of its cell has the
+# distribution function `clip((c - L) / (U - L), 0, 1)`, a ramp (outcomes: 4.3). Sums of ramps over
+# the draws of a row, and integrals of these sums, are polynomials between the edges of equal cells
+# of [0, 1].
 
 LEAST_WIDTH = 1e-6
 """Width below which sums over cells lose their digits: narrower cells are widened to it."""
 
+BLOCK_PITS = 1 << 17
+"""Number of PITs, or of values computed from them, that are processed at once."""
 
-def mean_cdfs(low: Floats, high: Floats, n_cells: int) -> Floats:
+
+def mean_cdfs(pits: Cells, n_cells: int, dtype: type[np.floating[Any]] = np.float64) -> Floats:
     """Return the mean of each row's CDF over each of the equal cells, shape (n, n_cells).
 
     Examples
     --------
-    >>> mean_cdfs(np.array([[0.0]]), np.array([[0.5]]), 4)
-    array([[0.25, 0.75, 1.  , 1.  ]])
+    >>> mean_cdfs(as_cells([0.25]), 2), mean_cdfs(as_cells(([0.0], [0.5])), 4)
+    (array([[0.5, 1. ]]), array([[0.25, 0.75, 1.  , 1.  ]]))
     """
+    n = pits.n_samples
+    means = np.empty((n, n_cells), dtype=dtype)
+    for rows in row_blocks(n, max(BLOCK_PITS // max(pits.n_draws, n_cells), 1)):
+        if pits.are_points:
+            means[rows] = _mean_steps(pits.drawn[rows] * n_cells, n_cells)
+        else:
+            means[rows] = _mean_ramps(pits.low[rows], pits.high[rows], n_cells)
+    return means
+
+
+def _mean_steps(positions: Floats, n_cells: int) -> Floats:
+    """Return the mean of each row's step CDF over each cell; positions are in units of cells."""
+    n, m = positions.shape
+    if m < 4:
+        ends: Floats = np.arange(1, n_cells + 1, dtype=np.float64)
+        return np.asarray(sum(np.clip(ends - positions[:, j, None], 0, 1) for j in range(m)) / m)
+    cells = positions.astype(np.intp)
+    rest = (positions - cells).ravel()
+    # the CDF steps up at the PIT: the mean over the PIT's cell increases by the part of the cell
+    # above the PIT, and by 1 from the next cell on. A PIT of 1 belongs to an extra last cell
+    flat = (cells + (n_cells + 2) * np.arange(n)[:, None]).ravel()
+    counts = np.bincount(flat, 1 - rest, n * (n_cells + 2)) + np.bincount(
+        flat + 1, rest, n * (n_cells + 2)
+    )
+    return np.asarray(np.cumsum(counts.reshape(n, -1)[:, :n_cells], axis=-1) / m)
+
+
+def _mean_ramps(low: Floats, high: Floats, n_cells: int) -> Floats:
+    """Return the mean of each row's CDF, a mean of ramps, over each cell."""
     squares, products, constants = _moments(low, high, n_cells)
     edges = np.arange(n_cells + 1)
     integrals = (edges**2 * squares - 2 * edges * products + constants) / (2 * low.shape[1])
@@ -134,9 +167,6 @@ MOST_EXACT_NUMBERS = 1 << 24
 """Largest number of PITs, and of CDF values between distinct PITs, for an exact search. Beyond
 it the CDFs would need more memory than the PITs."""
 
-BLOCK_PITS = 1 << 17
-"""Number of PITs, or of values computed from them, that are processed at once."""
-
 
 @dataclass(frozen=True)
 class LevelCells:
@@ -170,15 +200,12 @@ class LevelCells:
             if values.size <= MOST_DISTINCT:
                 return cls(
                     values,
-                    _mean_cdfs(np.searchsorted(values, matrix).astype(np.float64), values.size - 1),
+                    _mean_steps(
+                        np.searchsorted(values, matrix).astype(np.float64), values.size - 1
+                    ),
                 )
         # products over many rows are faster in float32; the final groups are scored exactly
-        cdfs = np.empty((n, EVEN_CELLS), dtype=np.float64 if n <= 600 else np.float32)
-        for rows in row_blocks(n, max(BLOCK_PITS // max(m, EVEN_CELLS), 1)):
-            if pits.are_points:
-                cdfs[rows] = _mean_cdfs(matrix[rows] * EVEN_CELLS, EVEN_CELLS)
-            else:
-                cdfs[rows] = mean_cdfs(pits.low[rows], pits.high[rows], EVEN_CELLS)
+        cdfs = mean_cdfs(pits, EVEN_CELLS, np.float64 if n <= 600 else np.float32)
         return cls(np.linspace(0.0, 1.0, EVEN_CELLS + 1), cdfs)
 
     def errors(self, means: Floats) -> Floats:
@@ -230,23 +257,6 @@ class LevelCells:
         for part in row_blocks(groups.shape[1], BLOCK_PITS // 8):
             totals += groups[:, part].astype(self.cdfs.dtype) @ self.cdfs[part]
         return np.asarray(totals / np.reshape(sizes, (-1, 1)))
-
-
-def _mean_cdfs(positions: Floats, n_cells: int) -> Floats:
-    """Return the mean of each row's step CDF over each cell; positions are in units of cells."""
-    n, m = positions.shape
-    if m < 4:
-        ends: Floats = np.arange(1, n_cells + 1, dtype=np.float64)
-        return np.asarray(sum(np.clip(ends - positions[:, j, None], 0, 1) for j in range(m)) / m)
-    cells = positions.astype(np.intp)
-    rest = (positions - cells).ravel()
-    # the CDF steps up at the PIT: the mean over the PIT's cell increases by the part of the cell
-    # above the PIT, and by 1 from the next cell on. A PIT of 1 belongs to an extra last cell
-    flat = (cells + (n_cells + 2) * np.arange(n)[:, None]).ravel()
-    counts = np.bincount(flat, 1 - rest, n * (n_cells + 2)) + np.bincount(
-        flat + 1, rest, n * (n_cells + 2)
-    )
-    return np.asarray(np.cumsum(counts.reshape(n, -1)[:, :n_cells], axis=-1) / m)
 
 
 # --- search
