@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.calibration import Cells, CensoredTimes, Reading
+from evenhand.calibration import Cells, Outcomes, Reading
 
 Floats = NDArray[np.float64]
 
@@ -59,9 +59,9 @@ class Sample:
         ties = random.random(self.time.size)
         return Cells.between(self.known, high, ties, reading=~self.event * Reading.UNKNOWN)
 
-    def times(self, horizon: float | None = None) -> CensoredTimes:
+    def times(self, horizon: float | None = None) -> Outcomes:
         entered = None if horizon is None else self.entered
-        return CensoredTimes.of(self.time, self.event, horizon, entered)
+        return Outcomes(self.time, self.event, horizon, entered)
 
 
 def forecast_cdf(time: Floats, x: Floats) -> Floats:

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand import InputError, compare
 from evenhand.audits import parse_condition
 from evenhand.calibration import Cells, count_pits
-from evenhand.certificates import Certificate, Unions, certify_counts, count_events
+from evenhand.certificates import Certificate, Promise, Unions, certify_counts, count_events
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
 from evenhand.report import event_lines
@@ -105,15 +104,13 @@ def unasked() -> set[str]:
 
 
 def simple(value: Any) -> Any:
-    """Return an answer as values of JSON; of texts, what they count or the numbers they show."""
+    """Return an answer as values of JSON; of texts, what they count or the numbers in them."""
     if isinstance(value, Certificate):
         return {"link": simple(value.link), "group_error": value.group_error(0.2)}
-    if isinstance(value, Unions):
-        return value.facts()
     if hasattr(value, "alpha") and hasattr(value, "mean_pit"):  # a link
         return [value.name, value.alpha]
-    if hasattr(value, "to_dict") and not isinstance(value, pd.DataFrame):
-        return value.to_dict()
+    if isinstance(value, Unions | Promise):
+        return value.facts() if isinstance(value, Unions) else value.to_dict()
     if dataclasses.is_dataclass(value):
         return {name: simple(one) for name, one in vars(value).items()}
     if isinstance(value, tuple | list):

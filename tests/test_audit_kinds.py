@@ -20,7 +20,6 @@ from evenhand.audits import (
     Audit,
     CountPlan,
     NoteKind,
-    RoundingCells,
     audit_schema,
     count_rows,
     notes_of,
@@ -29,7 +28,14 @@ from evenhand.audits import (
     with_counts,
 )
 from evenhand.audits.forecasts import read_subject
-from evenhand.calibration import Cells, calibration_error, cell_error, covered
+from evenhand.calibration import (
+    Cells,
+    Rounding,
+    as_outcomes,
+    calibration_error,
+    cell_error,
+    covered,
+)
 from evenhand.certificates import WIDER_LEVELS, certify_events
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
@@ -94,7 +100,7 @@ def audited(kind: str) -> Audit:
 
 def test_cells_of_counts_are_those_of_their_distribution() -> None:
     forecast, y = outcomes("count")
-    pits = read_subject(forecast, None, y, np.random.default_rng(0)).pits
+    pits = read_subject(forecast, None, as_outcomes(y), np.random.default_rng(0)).cells
     peer = stats.poisson(people()["mean"])
     np.testing.assert_allclose(pits.low[:, 0], peer.cdf(y - 1), rtol=1e-9)
     np.testing.assert_allclose(pits.high[:, 0], peer.cdf(y), rtol=1e-9)
@@ -103,23 +109,25 @@ def test_cells_of_counts_are_those_of_their_distribution() -> None:
 
 def test_cells_of_a_hurdle_are_empty_off_the_atom() -> None:
     forecast, y = outcomes("hurdle")
-    found = read_subject(forecast, None, y, np.random.default_rng(0))
+    found = read_subject(forecast, None, as_outcomes(y), np.random.default_rng(0))
     chance = people()["chance"].to_numpy()
     zero = y == 0
-    np.testing.assert_array_equal(found.pits.low[zero, 0], 0.0)
-    np.testing.assert_allclose(found.pits.high[zero, 0], chance[zero], rtol=1e-12)
-    np.testing.assert_array_equal(found.pits.low[~zero], found.pits.high[~zero])
+    np.testing.assert_array_equal(found.cells.low[zero, 0], 0.0)
+    np.testing.assert_allclose(found.cells.high[zero, 0], chance[zero], rtol=1e-12)
+    np.testing.assert_array_equal(found.cells.low[~zero], found.cells.high[~zero])
     # given that the outcome is not the atom
     assert found.positive is not None
     np.testing.assert_array_equal(found.positive.rows, np.flatnonzero(~zero))
-    inside = (found.pits.drawn[~zero, 0] - chance[~zero]) / (1 - chance[~zero])
-    np.testing.assert_allclose(found.positive.pits.drawn[:, 0], inside, atol=1e-9)
+    inside = (found.cells.drawn[~zero, 0] - chance[~zero]) / (1 - chance[~zero])
+    np.testing.assert_allclose(found.positive.cells.drawn[:, 0], inside, atol=1e-9)
 
 
 def test_one_position_per_person_is_shared_by_all_draws_and_independent_of_them() -> None:
     forecast, y = outcomes("count")
     r = jittered(N, 16, random_state=1)
-    pits = read_subject(forecast.randomized(0.2, r=r), None, y, np.random.default_rng(2)).pits
+    pits = read_subject(
+        forecast.randomized(0.2, r=r), None, as_outcomes(y), np.random.default_rng(2)
+    ).cells
     wide = (pits.high - pits.low) > 1e-3
     position = np.where(wide, (pits.drawn - pits.low) / np.where(wide, pits.high - pits.low, 1), 0)
     first = np.array([row[use][0] for row, use in zip(position, wide, strict=True)])
@@ -145,7 +153,7 @@ def test_estimates_average_over_the_positions_and_the_seed_moves_tests_alone(kin
 
 def test_the_calibration_curve_is_the_mean_over_positions() -> None:
     forecast, y = outcomes("count")
-    pits = read_subject(forecast, None, y, np.random.default_rng(0)).pits
+    pits = read_subject(forecast, None, as_outcomes(y), np.random.default_rng(0)).cells
     ties = (np.arange(4000) + 0.5) / 4000
     drawn = pits.low[:, 0] + ties[:, None] * (pits.high - pits.low)[:, 0]
     for row in audited("count").calibration.itertuples():
@@ -459,7 +467,7 @@ def test_the_null_distribution_is_that_of_outcomes_drawn_from_the_forecasts() ->
 
 def test_only_ends_that_are_atoms_are_open() -> None:
     y = np.concatenate(([0.0, 0.0, 9.0], np.repeat([3.0, 4.0, 5.0], 15)))
-    low, high = RoundingCells.of(y).ends(np.array([0.0, 4.0, 9.0]))
+    low, high = Rounding.of(y).ends(np.array([0.0, 4.0, 9.0]))
     np.testing.assert_array_equal(low, [-np.inf, 3.5, 8.5])
     np.testing.assert_array_equal(high, [0.5, 4.5, 9.5])  # one row of 48 is no atom
 
@@ -467,8 +475,8 @@ def test_only_ends_that_are_atoms_are_open() -> None:
 def test_an_atom_at_an_end_is_open_off_a_grid() -> None:
     random = np.random.default_rng(0)
     y = np.maximum(random.normal(size=2000), -0.5)
-    cells = RoundingCells.of(y)
-    assert cells == RoundingCells(None, (-0.5, np.inf))
+    cells = Rounding.of(y)
+    assert cells == Rounding(None, (-0.5, np.inf))
     with pytest.warns(DiscreteOutcomeWarning):
         found = audit(Forecast.from_normal(np.zeros(2000), np.ones(2000)), y=y, **QUICK)
     # the truth behind the censored outcomes: the error is that of uniform PITs. DKW bounds W1; a
@@ -516,16 +524,16 @@ def test_rounded_amounts_of_a_hurdle_are_spread_over_cells_that_end_at_the_atom(
     forecast, exact = outcomes("hurdle")
     # one unit above zero is the least positive amount: rounding up never makes a zero
     y = np.where(exact == 0, 0.0, np.maximum(np.round(exact * 2) / 2, 0.5))
-    found = read_subject(forecast, None, y, np.random.default_rng(0))
+    found = read_subject(forecast, None, as_outcomes(y), np.random.default_rng(0))
     off = y != 0
     chance = people()["chance"].to_numpy()
     assert found.rounding.step == 0.5
-    assert (found.pits.low[off, 0] >= chance[off] - 1e-12).all()
-    np.testing.assert_allclose(found.pits.high[~off, 0], chance[~off], rtol=1e-12)
+    assert (found.cells.low[off, 0] >= chance[off] - 1e-12).all()
+    np.testing.assert_allclose(found.cells.high[~off, 0], chance[~off], rtol=1e-12)
     part = forecast.positive_part().distribution
     some = off & (y > 0.5) & (y < y.max())
     expected = chance + (1 - chance) * part.cdf(y - 0.25)
-    np.testing.assert_allclose(found.pits.low[some, 0], expected[some], rtol=1e-9)
+    np.testing.assert_allclose(found.cells.low[some, 0], expected[some], rtol=1e-9)
 
 
 # --- records and comparisons

@@ -18,11 +18,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from evenhand import Audit, Forecast, InputError, audit, compare
+from evenhand import Audit, Forecast, InputError, Outcomes, audit, certify, compare
 from evenhand.audits import NoteKind, audit_schema, parse_condition
 from evenhand.audits.forecasts import read_subject
 from evenhand.audits.survival import CensoringCounts
-from evenhand.calibration import CensoredTimes, calibration_error
+from evenhand.calibration import calibration_error
 from evenhand.distributions import Hurdle, Randomized
 from evenhand.links import make_link
 
@@ -67,16 +67,8 @@ def people(n: int = 2000, seed: int = 0, shift: float = 1.0) -> People:
 @functools.cache
 def audited(horizon: float | None = None, **options: Any) -> Audit:
     who = people()
-    given: dict[str, Any] = {"entered": who.entered} if horizon else {}
-    return audit(
-        who.forecast(horizon),
-        who.table,
-        who.time,
-        event=who.event,
-        horizon=horizon,
-        groups=["site"],
-        **(QUICK | given | options),
-    )
+    times = Outcomes(who.time, who.event, horizon, who.entered if horizon else None)
+    return audit(who.forecast(horizon), who.table, times, groups=["site"], **(QUICK | options))
 
 
 def row(table: pd.DataFrame, name: str) -> Any:
@@ -188,8 +180,8 @@ def test_two_audits_are_compared_by_their_sizes(tmp_path: Path) -> None:
         GRID,
         stats.norm.sf(np.log(GRID) - 0.5 * who.table["x"].to_numpy()[:, None] - 0.7),
     )
-    options = {"event": who.event, "groups": ["site"], **QUICK}
-    other = audit(better, who.table, who.time, **options, name="better")
+    times = Outcomes(who.time, who.event)
+    other = audit(better, who.table, times, groups=["site"], **QUICK, name="better")
     other.to_json(tmp_path / "better.json")
     changes = compare(found, tmp_path / "better.json")
     b = row(changes.groups, "site = b")
@@ -229,9 +221,7 @@ def test_columns_made_of_any_event_are_no_features(horizon: float | None) -> Non
     found = audit(
         who.forecast(horizon),
         pd.DataFrame(made | known),
-        who.time,
-        event=who.event,
-        horizon=horizon,
+        Outcomes(who.time, who.event, horizon),
         groups={"dead": died},
         **QUICK,
     )
@@ -242,7 +232,7 @@ def test_columns_made_of_any_event_are_no_features(horizon: float | None) -> Non
 def test_assumptions_are_noted() -> None:
     assert [note.kind for note in audited().notes].count(NoteKind.CUT_OFF_TIMES) == 1
     who = people()
-    found = audit(who.forecast(), y=who.latent, event=np.ones(2000), **QUICK)
+    found = audit(who.forecast(), y=Outcomes(who.latent, np.ones(2000)), **QUICK)
     assert NoteKind.NO_TIME_CUT_OFF in [note.kind for note in found.notes]
 
 
@@ -284,7 +274,7 @@ def test_sizes_of_randomized_forecasts_are_those_of_the_served_pits() -> None:
     """PITs of the outcome and of the cut depend on one draw, which Kaplan-Meier does not allow."""
     who = people()
     served = randomized(who.forecast(), 0.12, np.random.default_rng(4).random(2000))
-    found = audit(served, who.table, who.time, event=who.event, groups=["site"], **QUICK)
+    found = audit(served, who.table, Outcomes(who.time, who.event), groups=["site"], **QUICK)
     true = np.asarray(served.cdf(who.latent))
     for name, mask in (("site = a", ~who.shifted), ("site = b", who.shifted)):
         one = row(found.groups, name)
@@ -312,9 +302,9 @@ def test_tested_pits_are_uniform_under_calibrated_forecasts(
     forecast = who.forecast(horizon)
     if is_randomized:
         forecast = randomized(forecast, 0.3, np.random.default_rng(4).random(4000))
-    times = CensoredTimes.of(who.time, who.event, horizon)
-    found = read_subject(forecast, None, times.time, np.random.default_rng(5), times=times)
-    assert stats.kstest(found.pits.drawn[:, 0], "uniform").pvalue > 0.001
+    times = Outcomes(who.time, who.event, horizon)
+    found = read_subject(forecast, None, times, np.random.default_rng(5))
+    assert stats.kstest(found.cells.drawn[:, 0], "uniform").pvalue > 0.001
 
 
 def test_events_in_whole_units_have_cells_and_cuts_have_none() -> None:
@@ -323,11 +313,11 @@ def test_events_in_whole_units_have_cells_and_cuts_have_none() -> None:
     time = np.where(who.event, np.round(4 * who.time) / 4, np.minimum(who.time, 3.0))
     event = who.event & ~((who.time > 3) | (time > 3))
     time = np.where(event, time, np.minimum(time, 3.0))
-    times = CensoredTimes.of(time, event)
+    times = Outcomes(time, event)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = read_subject(who.forecast(), None, time, np.random.default_rng(5), times=times)
-    low, high = found.pits.low[:, 0], found.pits.high[:, 0]
+        found = read_subject(who.forecast(), None, times, np.random.default_rng(5))
+    low, high = found.cells.low[:, 0], found.cells.high[:, 0]
     assert (high[event] > low[event]).all()
     assert (high[~event] == 1).all()
     x = who.table["x"].to_numpy()
@@ -340,20 +330,32 @@ def test_events_in_whole_units_have_cells_and_cuts_have_none() -> None:
         np.testing.assert_allclose(known[event], expected, atol=0.01)
 
 
+def test_intervals_without_a_draw_are_those_of_the_forecaster_inside_a_link() -> None:
+    """Whoever was lost is at the worst position, also where events are recorded in whole units."""
+    who = people(1000, 3, 0.0)
+    times = Outcomes(np.ceil(who.time), who.event, horizon=4.0)
+    forecast = who.forecast()
+    served = randomized(forecast, 0.2, np.random.default_rng(4).random(1000))
+    plain, inside = (certify(one, y=times, random_state=0) for one in (forecast, served))
+    assert plain.plain_intervals(0.5) == inside.plain_intervals(0.5)
+
+
 @pytest.mark.parametrize(
-    ("horizon", "option"), [(None, "sample_weight"), (1.0, "cluster"), (1.0, "probable")]
+    ("horizon", "option"), [(None, "weight"), (1.0, "person"), (1.0, "probable")]
 )
 def test_audits_of_times_take_each_kind_of_row_and_group(
     horizon: float | None, option: str, tmp_path: Path
 ) -> None:
     who, random = people(600, 21), np.random.default_rng(3)
-    options: dict[str, Any] = {
-        "sample_weight": {"sample_weight": random.uniform(0.5, 2, 600)},
-        "cluster": {"cluster": np.arange(600) // 2},
-        "probable": {"groups": {"p": random.uniform(0.01, 0.99, 600), "b": who.shifted}},
+    given: dict[str, Any] = {
+        "weight": {"weight": random.uniform(0.5, 2, 600)},
+        "person": {"person": np.arange(600) // 2},
+        "probable": {},
     }[option]
-    given = {"event": who.event, "horizon": horizon, "groups": ["site"]} | QUICK | options
-    found = audit(who.forecast(horizon), who.table, who.time, **given)
+    times = Outcomes(who.time, who.event, horizon, **given)
+    probable = {"p": random.uniform(0.01, 0.99, 600), "b": who.shifted}
+    groups = probable if option == "probable" else ["site"]
+    found = audit(who.forecast(horizon), who.table, times, groups=groups, **QUICK)
     jsonschema.Draft202012Validator(audit_schema()).validate(json.loads(found.to_json()))
     assert "survival.csv" in [path.name for path in found.to_csv(tmp_path)]
     sizes = found.groups[["km_error", "km_low", "km_high"]]
@@ -373,9 +375,8 @@ def test_a_group_that_was_not_followed_to_the_horizon_has_no_upper_end() -> None
     C = np.where(late, random.uniform(0, 1.2, n), 5.0)
     grid = np.linspace(0.1, 4, 40)
     curves = Forecast.from_survival(grid, np.tile(np.exp(-grid), (n, 1)), horizon=2.0)
-    found = audit(
-        curves, y=np.minimum(T, C), event=T <= C, horizon=2.0, groups={"late": late}, random_state=0
-    )
+    times = Outcomes(np.minimum(T, C), T <= C, horizon=2.0)
+    found = audit(curves, y=times, groups={"late": late}, random_state=0)
     row = found.survival.set_index("group").loc["late"]
     assert row["observed"] < 0.8 < row["predicted"] < row["high"]
     assert row["high"] == row["most"]

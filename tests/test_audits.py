@@ -30,10 +30,12 @@ from complaints import complains_of
 from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import Audit, audit_pit, certify, compare, provenance
 from evenhand.audits import audit as full_audit
-from evenhand.audits.outcomes import forecast_of, inside_link, read_forecast
+from evenhand.audits.forecasts import read_subject
+from evenhand.audits.outcomes import forecast_of, read_forecast
 from evenhand.audits.scores import calibration_table
-from evenhand.calibration import Cells, pathwise_errors
-from evenhand.certificates import RowEvidence, certify_link
+from evenhand.calibration import Cells, Outcomes, Rounding, as_outcomes, pathwise_errors
+from evenhand.certificates import certify_link
+from evenhand.certificates.parts import part_of_rows
 from evenhand.distributions import Distribution, Normal, NormalMixture, Randomized
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
@@ -290,7 +292,7 @@ def test_weights_are_repetitions_in_estimates() -> None:
     X, y = table()
     counts = np.random.default_rng(1).integers(0, 4, size=N)
     repeats = np.repeat(np.arange(N), counts)
-    weighted = audit(Stub(), X, y, groups=["region"], sample_weight=counts, random_state=0)
+    weighted = audit(Stub(), X, Outcomes(y, weight=counts), groups=["region"], random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         repeated = audit(Stub(), X.iloc[repeats], y[repeats], groups=["region"], random_state=0)
@@ -313,8 +315,12 @@ def test_weighted_rows_are_thinned_for_searches_and_certificates() -> None:
     n = 4000
     X, y = table(n)
     weight = np.where(X["region"] == "north", 3.0, 1.0)
-    options = {"groups": ["region"], "learned_masses": (0.5,), "sample_weight": weight}
-    found = audit(Stub(), X, y, random_state=0, largest_weight=4.0, **options)
+
+    def of_largest(largest: float) -> Audit:
+        known = Outcomes(y, weight=weight, largest_weight=largest)
+        return audit(Stub(), X, known, groups=["region"], learned_masses=(0.5,), random_state=0)
+
+    found = of_largest(4.0)
     (note,) = notes_of(found.notes, NoteKind.THINNED)
     n_kept, of, seed = note.numbers
     north = X["region"].to_numpy() == "north"
@@ -328,14 +334,14 @@ def test_weighted_rows_are_thinned_for_searches_and_certificates() -> None:
     share = 3 * north.sum() / (3 * north.sum() + (~north).sum())
     assert kept[north].sum() / n_kept == pytest.approx(share, abs=5 * 0.5 / np.sqrt(n_kept))
     assert found.worst_groups["n"].iloc[-1] == n_kept
-    few = audit(Stub(), X, y, random_state=0, largest_weight=400.0, **options)
+    few = of_largest(400.0)
     (note,) = notes_of(few.notes, NoteKind.FEW_AFTER_THINNING)
     assert note.numbers[0] == n
     assert note.numbers[1] < 150
     assert few.learned.empty
     assert few.certificate is None
-    with pytest.raises(InputError, match="largest_weight"):
-        audit(Stub(), X, y, random_state=0, largest_weight=2.0, **options)
+    with pytest.raises(InputError, match="largest_weight must be at least the largest weight"):
+        of_largest(2.0)
 
 
 def test_a_group_with_all_weight_on_one_row_is_too_small() -> None:
@@ -343,7 +349,11 @@ def test_a_group_with_all_weight_on_one_row_is_too_small() -> None:
     weight = np.where(np.arange(N) < N // 2, 1.0, 1e-6)
     weight[0] = 1e6
     found = audit(
-        Stub(), X, y, groups={"one": np.arange(N) < 100}, sample_weight=weight, random_state=0
+        Stub(),
+        X,
+        Outcomes(y, weight=weight),
+        groups={"one": np.arange(N) < 100},
+        random_state=0,
     )
     row = found.groups.set_index("group").loc["one"]
     assert row["too_small"]
@@ -357,7 +367,7 @@ def test_the_band_of_a_weighted_mean_is_that_of_resampled_people() -> None:
     rng = np.random.default_rng(2)
     weight = rng.exponential(size=N)
     row = (
-        audit(Stub(), X, y, sample_weight=weight, random_state=0)
+        audit(Stub(), X, Outcomes(y, weight=weight), random_state=0)
         .scores.set_index("measure")
         .loc["log score"]
     )
@@ -371,7 +381,7 @@ def test_the_band_of_a_weighted_mean_is_that_of_resampled_people() -> None:
     )
 
 
-@pytest.mark.parametrize("given_as", ["forecast", "pit", "clusters"])
+@pytest.mark.parametrize("given_as", ["forecast", "pit", "persons"])
 def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as: str) -> None:
     X, y = table()
     weight = np.where(np.arange(N) < 250, 3.0, 0.0)
@@ -386,13 +396,12 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
     options["min_size"] = 60
     if given_as == "pit":
         found = audit_pit(forecast.pit(y), X=X, sample_weight=weight, n_simulations=2, **options)
-    elif given_as == "clusters":
-        found = audit(
-            forecast, y=y, features=X, sample_weight=weight, cluster=np.arange(N) // 2, **options
-        )
+    elif given_as == "persons":
+        known = Outcomes(y, weight=weight, person=np.arange(N) // 2)
+        found = audit(forecast, y=known, features=X, **options)
     else:
-        found = audit(forecast, X, y, sample_weight=weight, **options)
-    n = 125 if given_as == "clusters" else 250
+        found = audit(forecast, X, Outcomes(y, weight=weight), **options)
+    n = 125 if given_as == "persons" else 250
     assert found.n_samples == found.groups["n"].iloc[0] == found.worst_groups["n"].iloc[-1] == n
     assert found.notes[0] == Note(NoteKind.ZERO_WEIGHTS, numbers=(N - 250,))
     assert not any("count each row once" in note for note in texts(found.notes))
@@ -411,7 +420,11 @@ def test_a_group_of_weight_zero_is_left_out_with_a_note() -> None:
     X, y = table()
     north = (X["region"] == "north").to_numpy()
     found = audit(
-        Stub(), X, y, groups={"north": north, "south": ~north}, sample_weight=~north, random_state=0
+        Stub(),
+        X,
+        Outcomes(y, weight=~north),
+        groups={"north": north, "south": ~north},
+        random_state=0,
     )
     assert list(found.groups["group"]) == ["everyone", "south"]
     assert Note(NoteKind.EMPTY_GROUP, ("north",)) in found.notes
@@ -471,8 +484,9 @@ def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
     assert complains_of(rf"y .*per forecast \(50\).* {N} outcomes", audit, flat(50), y=y)
     assert complains_of("model .*Forecast.* object; ", audit, object(), X, y)
     assert complains_of("y is missing", certify, Stub(0.8), X)
+    weighted = Outcomes(y, weight=1 + np.arange(N) % 2)
     assert complains_of(
-        "certificates .*sample_weight", certify, Stub(), X, y, sample_weight=[1] * N
+        "certificates do not accept weights alone: .*largest_weight=", certify, Stub(), X, weighted
     )
     found = audit(Stub(), X, y, random_state=0)
     assert complains_of(r"measure .*'log score', 'CRPS', .* 'crps'", found.score, "crps")
@@ -562,7 +576,9 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
 
 def test_the_provenance_names_versions_model_data_and_seed() -> None:
     X, y = table()
-    made = audit(Stub(0.8), X, y, cluster=np.arange(N) // 2, random_state=7, name="mine").provenance
+    made = audit(
+        Stub(0.8), X, Outcomes(y, person=np.arange(N) // 2), random_state=7, name="mine"
+    ).provenance
     assert (made["evenhand"], made["python"]) == (evenhand.__version__, platform.python_version())
     modules = {"numpy": np, "scipy": scipy, "scikit-learn": sklearn, "pandas": pd}
     assert {name: made["packages"][name] for name in modules} == {
@@ -683,7 +699,7 @@ def test_one_row_of_each_person_is_audited() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         found = audit(
-            Stub(), X.iloc[rows], y[rows], cluster=rows, groups=["region"], random_state=0
+            Stub(), X.iloc[rows], Outcomes(y[rows], person=rows), groups=["region"], random_state=0
         )
     once = audit(Stub(), X, y, groups=["region"], random_state=0)
     assert found.n_samples == 200
@@ -727,16 +743,17 @@ def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.Mo
     spread = 1.96 * np.std(stats.norm(X["score"], STD).logpdf(y)) / np.sqrt(250)
     # a band of 250 rows holds the score of all in 95%; three times it is missed in 10^-8
     assert parts.score("log score") == pytest.approx(whole.score("log score"), abs=3 * spread)
-    randomized = audit(Stub(0.8), X, y, random_state=0)
-    assert randomized.n_draws == 64
-    assert np.unique(randomized.certificate.evidence.pits.draws).size == 900 * 64  # type: ignore[union-attr, arg-type]
+    draws = read_subject(Stub(0.8), X, as_outcomes(y), np.random.default_rng(0)).cells.draws
+    assert draws is not None
+    assert np.unique(draws).size == 900 * 64
 
 
 def means_read(model: Any, X: Any, n: int) -> Floats:
     random, zeros = np.random.default_rng(0), np.zeros(n)
     is_own = not isinstance(model, Forecast)
-    read = read_forecast(forecast_of(model, X, random), (zeros,) * 2, zeros, random, is_own=is_own)
-    return np.asarray(read[2])
+    forecast, outcomes = forecast_of(model, X, random), as_outcomes(zeros)
+    read = read_forecast(forecast, outcomes, Rounding(), zeros, random, is_own=is_own)
+    return read.mean
 
 
 @pytest.mark.parametrize(("link", "n"), [("entropic", 520), ("laplace", 150)])
@@ -754,7 +771,7 @@ def test_a_link_is_certified_from_the_pits_of_its_base(link: str, n: int) -> Non
         certify(one_each, y=y, random_state=0),
         certify(several, y=y, random_state=0),
     ):
-        assert (proof.link, proof.bound, proof.is_chosen) == (expected.link, expected.bound, False)
+        assert (proof.link, proof.bound, proof.choice.rule) == (expected.link, "sharp", "fixed")
         for mass in (0.2, 1.0):
             assert proof.group_error(mass) == pytest.approx(expected.group_error(mass), abs=1e-9)
         assert proof.coverage(0.8, 0.2) == pytest.approx(expected.coverage(0.8, 0.2), abs=1e-9)
@@ -766,9 +783,9 @@ def test_a_link_is_certified_from_the_pits_of_its_base(link: str, n: int) -> Non
         certify(shared, y=y)
     # other methods bound the errors over draws, of any forecaster
     betting = certify(model, X, y, method="betting", mass=0.2, random_state=0)
-    assert betting.bounds is None
+    assert betting.bound is None
     unrelated = certify(model.base_forecast(X), y=y, random_state=0)
-    assert (unrelated.bounds, unrelated.link, unrelated.bound) == (None, None, None)
+    assert (unrelated.link, unrelated.bound) == (None, None)
 
 
 def test_a_forecast_is_a_link_only_around_one_distribution_each() -> None:
@@ -776,35 +793,41 @@ def test_a_forecast_is_a_link_only_around_one_distribution_each() -> None:
     draws = jittered(n, 4, 0)
     base, link = Normal(np.zeros(n), np.ones(n)), Gaussian(0.2)
     around = Forecast(base).randomized(link=link, r=draws)
-    assert inside_link(around) is around.distribution
-    assert inside_link(around[3:9]) is not None
+    assert around.inside_link() is around.distribution
+    assert around[3:9].inside_link() is not None
     one = Forecast(base).randomized(link=link, r=draws[:, 0])
-    assert inside_link(one) is one.distribution
+    assert one.inside_link() is one.distribution
     # a base with a distribution per draw, a draw that is no draw, other wrappers
     several = Randomized(Normal(np.zeros((n, 4)), np.ones((n, 4))), link, draws)
-    assert inside_link(Forecast(several, draws)) is None
-    assert inside_link(Forecast(Randomized(base, link, np.full(n, 0.5)))) is None
-    assert inside_link(Forecast(base)) is None
+    assert Forecast(several, draws).inside_link() is None
+    assert Forecast(Randomized(base, link, np.full(n, 0.5))).inside_link() is None
+    assert Forecast(base).inside_link() is None
 
 
-def test_people_of_a_link_with_several_rows_are_counted_once() -> None:
+def test_people_of_a_link_with_several_rows_are_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: list[Cells] = []
+
+    def spied(cells: Cells, *given: Any, base: Cells, **options: Any) -> Any:
+        kept.extend((cells, base))
+        return part_of_rows(cells, *given, base=base, **options)
+
+    monkeypatch.setattr("evenhand.certificates.certify.part_of_rows", spied)
     X, y = table(300)
     people = np.arange(300) // 2
-    proof = certify(Stub(0.8, by_link=True), X, y, cluster=people, random_state=0)
-    assert isinstance(proof.evidence, RowEvidence)
-    assert proof.evidence.base is not None
-    u = stats.norm(X["score"], STD).cdf(y)
-    assert proof.n_samples == proof.evidence.base.pit.size == 150
+    proof = certify(Stub(0.8, by_link=True), X, Outcomes(y, person=people), random_state=0)
+    cells, base = kept
+    assert proof.n_samples == base.n_samples == 150
     # the base's PITs are those of the rows whose served PITs are kept
-    pairs = np.abs(u.reshape(150, 2) - proof.evidence.base.pit[:, None]).min(axis=-1)
-    assert pairs.max() < 1e-12
-    served = proof.link.ppf(proof.evidence.base.pit[:, None], proof.evidence.pits.draws)  # type: ignore[union-attr]
-    np.testing.assert_allclose(served, proof.evidence.pits.drawn, atol=1e-9)
-    expected = certify_link(proof.evidence.base.pit, Gaussian.from_rho(0.8))
-    assert proof.group_error(0.2) == expected.group_error(0.2)
+    u = stats.norm(X["score"], STD).cdf(y)
+    assert np.abs(u.reshape(150, 2) - base.drawn).min(axis=-1).max() < 1e-12
+    link = Gaussian.from_rho(0.8)
+    np.testing.assert_allclose(link.ppf(base.drawn, cells.draws), cells.drawn, atol=1e-9)
+    assert proof.group_error(0.2) == certify_link(base.drawn, link).group_error(0.2)
     assert any("share of the rows" in text for text in proof.not_covered)
-    weighted = audit(Stub(0.8, by_link=True), X, y, sample_weight=1 + people, random_state=0)
-    assert weighted.certificate is None
+    weighted = Outcomes(y, weight=1 + people)
+    assert audit(Stub(0.8, by_link=True), X, weighted, random_state=0).certificate is None
 
 
 def test_forecasts_with_draws_of_their_own_are_averaged_over_those() -> None:

@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from censored_laws import STUDY, Readings, Sample, forecast_cdf
-from evenhand import Forecast, InputError, audit
+from evenhand import Forecast, InputError, Outcomes, audit
 from evenhand.calibration import (
     Cells,
-    CensoredTimes,
     KaplanMeier,
     Reading,
     calibration_error,
     censored_error,
 )
-from evenhand.calibration.censored_times import KnownPITs, least_error
+from evenhand.calibration.kaplan_meier import KnownPITs, least_error
 from repeats import most_failures, repeats, statistical
 
 # --- what is known of times ---------------------------------------------------------------------
@@ -33,14 +32,14 @@ from repeats import most_failures, repeats, statistical
 def test_with_a_horizon_who_is_seen_at_it_is_known() -> None:
     #      event before, event at, event after, cut before, cut at, cut after
     y, event = [1.0, 6.0, 6.5, 5.9, 6.0, 8.0], [1, 1, 1, 0, 0, 0]
-    times = CensoredTimes.of(y, event, horizon=6)
+    times = Outcomes(y, event, horizon=6)
     np.testing.assert_array_equal(times.happened, [True, True, False, False, False, False])
     np.testing.assert_array_equal(times.has_reached, [False, False, True, False, True, True])
     np.testing.assert_array_equal(times.is_lost, [False, False, False, True, False, False])
-    np.testing.assert_allclose(times.time, [1.0, 6.0, 6.0, 5.9, 6.0, 6.0])
+    np.testing.assert_allclose(times.value, [1.0, 6.0, 6.0, 5.9, 6.0, 6.0])
     # an event at the horizon is no outcome `horizon`, which is that of people without an event
-    assert times.time[1] < 6.0
-    np.testing.assert_array_equal(times.followed, y)
+    assert times.value[1] < 6.0
+    np.testing.assert_array_equal(times.y, y)
 
 
 @given(
@@ -57,17 +56,17 @@ def test_each_person_has_an_event_or_reached_or_is_lost(
     y, event, entered = (np.array(column) for column in zip(*people, strict=True))
     if not (event & (y <= horizon)).any():
         with pytest.raises(InputError, match="no event was observed"):
-            CensoredTimes.of(y, event, horizon, entered)
+            Outcomes(y, event, horizon, entered)
         return
     if y.max() < horizon and not event.all():
         with pytest.raises(InputError, match="horizon must be at most"):
-            CensoredTimes.of(y, event, horizon, entered)
+            Outcomes(y, event, horizon, entered)
         return
-    times = CensoredTimes.of(y, event, horizon, entered)
+    times = Outcomes(y, event, horizon, entered)
     known = times.happened.astype(int) + times.has_reached + times.is_lost
     np.testing.assert_array_equal(known, 1)
-    assert (times.time <= horizon).all()
-    assert (times.time[times.happened] < horizon).all()
+    assert (times.value <= horizon).all()
+    assert (times.value[times.happened] < horizon).all()
     # nobody who entered early enough is cut off by the end of follow-up
     end = (entered + y).max()
     ended = entered + y >= end
@@ -78,10 +77,10 @@ def test_each_person_has_an_event_or_reached_or_is_lost(
 
 def test_people_followed_to_a_horizon_are_chosen_by_entry_alone() -> None:
     entered, y, event = [0.0, 1.0, 4.0, 5.0], [10.0, 0.5, 5.0, 1.0], [0, 0, 1, 1]
-    times = CensoredTimes.of(y, event, horizon=5, entered=entered)
+    times = Outcomes(y, event, horizon=5, entered=entered)
     # follow-up ends at 10: whoever entered by 5 could be followed for 5, whatever happened
     np.testing.assert_array_equal(times.is_followed, [True, True, True, True])
-    later = CensoredTimes.of(y, event, horizon=6, entered=entered)
+    later = Outcomes(y, event, horizon=6, entered=entered)
     np.testing.assert_array_equal(later.is_followed, [True, True, True, False])
 
 
@@ -90,7 +89,7 @@ def test_entry_may_be_given_as_dates() -> None:
     y, event = [40.0, 3.0, 5.0], [0, 1, 1]
     zoned = pd.DatetimeIndex(days).tz_localize("UTC")
     for entered in (days, days.astype(str), days.astype(str).astype(object), zoned):
-        times = CensoredTimes.of(y, event, 30, entered)
+        times = Outcomes(y, event, 30, entered)
         assert times.entered is not None
         np.testing.assert_allclose(times.entered, [0, 10, 31])
         np.testing.assert_array_equal(times.is_followed, [True, True, False])
@@ -125,7 +124,7 @@ def test_entry_may_be_given_as_dates() -> None:
 def test_bad_times_are_refused_with_the_place(given: dict[str, Any], message: str) -> None:
     options = {"y": [1.0, 2.0], "event": [1, 0], "horizon": None, "entered": None} | given
     with pytest.raises(InputError, match=message):
-        CensoredTimes.of(**options)
+        Outcomes(**options)
 
 
 # --- Kaplan-Meier -------------------------------------------------------------------------------
@@ -250,9 +249,7 @@ def test_the_test_of_censored_times_has_its_level(horizon: float | None) -> None
         sample = Sample.of(300, np.random.default_rng((seed, 7)))
         found = audit(
             survival_forecast(sample.x, horizon),
-            y=sample.time,
-            event=sample.event,
-            horizon=horizon,
+            y=Outcomes(sample.time, sample.event, horizon),
             groups={"fifth": sample.is_shifted, "low x": sample.x < 0},
             masses=(0.5,),
             learned_masses=(),
@@ -268,9 +265,9 @@ def test_a_horizon_beyond_all_times_is_refused_where_somebody_was_lost() -> None
     with pytest.raises(
         InputError, match=r"horizon must be at most 12, the longest time, got 3,652"
     ):
-        CensoredTimes.of([3.0, 12.0], [1, 0], horizon=3652)
+        Outcomes([3.0, 12.0], [1, 0], horizon=3652)
     # if everybody had the event, all outcomes are known
-    assert not CensoredTimes.of([3.0, 12.0], [1, 1], horizon=20).is_lost.any()
+    assert not Outcomes([3.0, 12.0], [1, 1], horizon=20).is_lost.any()
 
 
 # --- sizes and bounds of the error of times that are cut off: closed forms, and their confidence

@@ -7,6 +7,8 @@ false-alarm rate of one check with a fresh seed.
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,19 +24,14 @@ from scipy.special import ndtr, ndtri
 
 from evenhand._validate import InputError
 from evenhand.calibration import (
+    Cells,
     calibration_error,
     count_pits,
     cvar,
     local_levels_band,
     pathwise_errors,
 )
-from evenhand.certificates import (
-    LinkBase,
-    PITCertificate,
-    certify_counts,
-    certify_link,
-    certify_pit,
-)
+from evenhand.certificates import Certificate, certify_counts, certify_link, certify_pit
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic, Gaussian, Laplace, Link
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
@@ -178,28 +175,24 @@ FEW_MASSES = (0.02, 0.1, 0.2, 0.5, 1.0)
 THRESHOLDS = (0.05, 0.15, 0.3)
 
 
-def certify(
-    world: World, n: int, m: int, rng: np.random.Generator, **options: Any
-) -> PITCertificate:
+def certify(world: World, n: int, m: int, rng: np.random.Generator, **options: Any) -> Certificate:
     return certify_sample(world.sample(n, m, rng), rng, **options)
 
 
 def certify_sample(
     sample: tuple[Floats, Floats | None, Masks], rng: np.random.Generator, **options: Any
-) -> PITCertificate:
+) -> Certificate:
     pit, r, first = sample
     return certify_pit(
         pit, r, groups={"first": first, "second": ~first}, random_state=rng, **options
     )
 
 
-def group_errors(certificate: PITCertificate, masses: Floats) -> Floats:
+def group_errors(certificate: Certificate, masses: Floats) -> Floats:
     return np.array([certificate.group_error(mass) for mass in masses])
 
 
-def false_statements(
-    world: World, certificate: PITCertificate, threshold: float
-) -> dict[str, bool]:
+def false_statements(world: World, certificate: Certificate, threshold: float) -> dict[str, bool]:
     """Return for each bound of a certificate whether it is false."""
     named = certificate.named_table()
     halves = np.array(world.half_errors[:2])
@@ -439,9 +432,9 @@ def test_bounds_of_a_link_are_those_of_its_certificate() -> None:
     u = rng.beta(0.8, 1.0, size=300)
     link = Entropic(0.1)
     options: dict[str, Any] = {"groups": {"even": np.arange(300) % 2 == 0}, "random_state": 0}
-    proof = certify_pit(link.ppf(u[:, None], r), r, base=LinkBase(u, link), **options)
+    proof = certify_pit(link.ppf(u[:, None], r), r, base=Cells(u, link=link), **options)
     expected = certify_link(u, link)
-    assert (proof.link, proof.bound) == (link, expected.bound)
+    assert (proof.link, proof.bound) == (link, "sharp")
     assert [proof.group_error(mass) for mass in MASSES] == [
         expected.group_error(mass) for mass in MASSES
     ]
@@ -453,14 +446,14 @@ def test_bounds_of_a_link_are_those_of_its_certificate() -> None:
     pd.testing.assert_frame_equal(proof.named_table(), plain.named_table())
     assert proof.mpaic(0.2) == plain.mpaic(0.2)
     pd.testing.assert_series_equal(proof.table()["chain"], plain.table()["chain"])
-    assert repr(expected.bound) in repr(proof)
+    assert repr(link) in repr(proof)
     assert repr(link) in proof.summary()
     # nothing was chosen here: the link is fixed for named groups, and need not be for the others
     assert any("link was fixed" in text for text in proof.assumptions)
     chosen = proof.accounting_for(expected)
     assert not any("link was fixed" in text for text in chosen.assumptions)
     assert chosen.table()["chain"].isna().all()
-    assert chosen.is_chosen
+    assert chosen.choice.rule == "simultaneous"
     assert chosen.group_error(0.2) == proof.group_error(0.2)
 
 
@@ -470,22 +463,18 @@ R = jittered(20, 4, random_state=0)
 HALF = np.arange(20) < 10
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
-    "weights": (lambda: certify_pit(R, R, sample_weight=np.ones(20)), "mass / W"),
+    "weights": (lambda: certify_pit(Cells(R, draws=R, weights=1 + HALF)), "mass / W"),
     "uniform draws": (
         lambda: certify_pit(R, np.random.default_rng(0).uniform(size=(20, 4))),
         "equal cells",
     ),
-    "a link without draws": (
-        lambda: certify_pit(R[:, 0], base=LinkBase(R[:, 0], Laplace(0.1))),
-        "without a draw",
-    ),
     "a base of other people": (
-        lambda: certify_pit(R[:, 0], R[:, 1], base=LinkBase(R[:19, 0], Laplace(0.1))),
-        "one PIT of the base",
+        lambda: certify_pit(R[:, 0], R[:, 1], base=Cells(R[:19, 0], link=Laplace(0.1))),
+        "each of the 20 rows",
     ),
-    "no base": (
-        lambda: certify_pit(R[:, 0], R[:, 1], base=(R[:, 0], Laplace(0.1))),  # type: ignore[arg-type]
-        "be a LinkBase",
+    "a link without draws": (
+        lambda: certify_pit(R[:, 0], base=Cells(R[:, 0], link=Laplace(0.1))),
+        "without a draw",
     ),
     "method": (lambda: certify_pit(R, R, method="hoeffding"), "method must be one of"),  # type: ignore[arg-type]
     "bets without mass": (lambda: certify_pit(R, R, method="betting"), "mass is None"),
@@ -499,10 +488,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "threshold": (lambda: certify_pit(R, R).mpaic(1.5), "error"),
     "mpaic without draws": (lambda: certify_pit(R).mpaic(0.1), "give r"),
     "chain without draws": (lambda: certify_pit(R[:, 0]).chain(0.2), "give r"),
-    "cluster too short": (lambda: certify_pit(R, R, cluster=np.arange(19)), "cluster"),
-    "cluster with gaps": (
-        lambda: certify_pit(R, R, cluster=np.array(["a", None] * 10)),
-        r"cluster\[1\]",
+    "person too short": (lambda: certify_pit(R, R, person=np.arange(19)), "person"),
+    "person with gaps": (
+        lambda: certify_pit(R, R, person=np.array(["a", None] * 10)),
+        r"person\[1\]",
     ),
     "empty group": (
         lambda: certify_pit(R, R, groups={"none": np.zeros(20, bool)}),
@@ -540,28 +529,29 @@ def test_few_rows_prove_next_to_nothing(n: int, method: str) -> None:
     assert certificate.summary()
 
 
-def test_a_named_group_that_loses_its_rows_to_clusters_is_not_known() -> None:
+def test_a_named_group_that_loses_its_rows_to_other_rows_of_its_people_has_no_bound() -> None:
     # one person with two rows, one in each group: either group may keep it
+    groups, kept = {"first": [True, False], "second": [False, True]}, set()
     for seed in range(8):
-        groups = {"first": [True, False], "second": [False, True]}
-        certificate = certify_pit(
-            R[:2], R[:2], cluster=["a", "a"], groups=groups, random_state=seed
-        )
-        table = certificate.named_table()
-        assert certificate.n_samples == 1
-        assert sorted(table["n"]) == [0, 1]
-        assert (table["low"] == 0).all()
-        assert (table["high"] == 0.5).all()
+        proof = certify_pit(R[:2], R[:2], person=["a", "a"], groups=groups, random_state=seed)
+        (row,) = proof.named_table().to_dict("records")
+        assert (proof.n_samples, row["n"], row["low"]) == (1, 1, 0)
+        (other,) = groups.keys() - {row["group"]}
+        with pytest.raises(InputError, match="group must be one of"):
+            proof.named(other)
+        kept.add(row["group"])
+    assert kept == groups.keys()
 
 
-def test_clusters_keep_one_row_of_each_person() -> None:
+def test_one_row_of_each_person_is_used() -> None:
     person = np.repeat(np.arange(5), 4)
-    certificate = certify_pit(R, R, cluster=person, groups={"half": HALF}, random_state=0)
+    certificate = certify_pit(R, R, person=person, groups={"half": HALF}, random_state=0)
     assert certificate.n_samples == 5
-    assert certificate.evidence.pits.drawn.shape == (5, 4)
-    rows = [np.flatnonzero((row == R).all(axis=-1))[0] for row in certificate.evidence.pits.drawn]
-    assert sorted(person[rows]) == [0, 1, 2, 3, 4]
-    np.testing.assert_array_equal(certificate.evidence.masks["half"], HALF[rows])
+    errors = pathwise_errors(R)  # all of them differ
+    rows = np.searchsorted(np.sort(errors), certificate.own.all_errors.high)
+    rows = np.argsort(errors)[rows]
+    assert person[rows].tolist() == [0, 1, 2, 3, 4]
+    assert certificate.named_table()["n"].tolist() == [HALF[rows].sum()]
 
 
 def test_rows_of_one_person_break_the_bound_unless_they_are_named_so() -> None:
@@ -572,7 +562,7 @@ def test_rows_of_one_person_break_the_bound_unless_they_are_named_so() -> None:
         pit, r, _ = world.sample(people, 8, rng, rows)
         person = np.repeat(np.arange(people), rows)
         for name, labels in (("as people", None), ("as rows", person)):
-            certificate = certify_pit(pit, r, cluster=labels, random_state=rng)
+            certificate = certify_pit(pit, r, person=labels, random_state=rng)
             broken[name] += bool(
                 (group_errors(certificate, MASSES) < world.group_errors - SLACK).any()
             )
@@ -583,14 +573,37 @@ def test_rows_of_one_person_break_the_bound_unless_they_are_named_so() -> None:
 # --- what a certificate is
 
 
+PROOFS: dict[str, Callable[[], Certificate]] = {
+    "a link": lambda: certify_link(R.ravel(), Entropic(0.1)),
+    "a link, of people who may be lost": lambda: certify_link(
+        R.ravel(), Entropic(0.1), lost=np.zeros(80)
+    ),
+    "rows": lambda: certify_pit(R, R, groups={"half": HALF}, random_state=0),
+    "a lattice": lambda: certify_pit(
+        Cells(R / 2, R, draws=R), base=Cells(R[:, 0] / 2, R[:, 0], link=Entropic(0.1))
+    ),
+    "counts": lambda: certify_counts(count_pits(R, R, levels=(0.8,)), is_randomized=True),
+}
+
+
+@pytest.mark.parametrize("name", PROOFS)
+def test_certificates_are_stored_and_copied_after_use(name: str) -> None:
+    proof = PROOFS[name]()
+    stated = proof.group_error(0.5), proof.coverage(0.8, 0.2), proof.summary()
+    for twin in (pickle.loads(pickle.dumps(proof)), copy.deepcopy(proof)):
+        assert (twin.group_error(0.5), twin.coverage(0.8, 0.2), twin.summary()) == stated
+
+
 def test_statements_that_hold_together_share_the_risk() -> None:
     pit, r, first = WORLDS["laplace 0.12"].sample(300, 8, np.random.default_rng(10))
+    assert r is not None
     groups = {"first": first, "second": ~first, "some": np.arange(300) < 50}
-    certificate = certify_pit(pit, r, confidence=0.9, groups=groups, random_state=0)
     # Bonferroni: a third of the risk for each of three groups
+    one_draw = certify_pit(pit[:, 0], r[:, 0], confidence=0.9, groups=groups)
     for name, mask in groups.items():
-        alone = certify_pit(certificate.evidence.one_draw[mask], confidence=1 - 0.1 / 3)
-        assert certificate.named(name) == pytest.approx(alone.average_error())
+        alone = certify_pit(pit[mask, 0], confidence=1 - 0.1 / 3)
+        assert one_draw.named(name) == pytest.approx(alone.average_error())
+    certificate = certify_pit(pit, r, confidence=0.9, random_state=0)
     # both sides of the coverage, a tenth of the risk for the upper; the errors leave some to the
     # average
     low, high = certificate.coverage(0.8, 0.2)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,17 +19,17 @@ from scipy import stats
 from evenhand._validate import InputError
 from evenhand.calibration import Cells, count_pits, pathwise_errors
 from evenhand.certificates import (
-    HurdleCertificate,
-    LinkBase,
-    PITCertificate,
+    Certificate,
+    EventPart,
+    OffAtom,
     certify_counts,
     certify_events,
-    certify_hurdle,
-    certify_hurdle_counts,
     certify_link,
     certify_pit,
+    certify_rows,
     count_events,
 )
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian, Link
 from repeats import most_failures, repeats, statistical
@@ -197,7 +198,7 @@ def served_cells(
     return ends, r, kind, (low, high)
 
 
-def certify_world(world: CountWorld, n: int, rng: np.random.Generator) -> PITCertificate:
+def certify_world(world: CountWorld, n: int, rng: np.random.Generator) -> Certificate:
     ends, r, kind, _ = served_cells(world, n, rng)
     pits = Cells.between(*ends, rng.uniform(size=n), draws=r)
     return certify_pit(pits, groups={"first": kind == 0}, random_state=rng)
@@ -253,7 +254,8 @@ def test_bounds_average_over_the_position_in_the_cell() -> None:
         certify_pit(Cells.between(*ends, rng.uniform(size=200), draws=r), random_state=0)
         for _ in range(2)
     )
-    assert one.evidence.errors.values == pytest.approx(other.evidence.errors.values, abs=1e-12)
+    errors = one.own.all_errors.high
+    assert errors == pytest.approx(other.own.all_errors.high, abs=1e-12)
     assert one.coverage(LEVEL, 0.2) == other.coverage(LEVEL, 0.2)
     assert one.average_error() != other.average_error()
     # brute force: the mean CDF of uniform distributions on the cells, on a fine grid
@@ -261,8 +263,7 @@ def test_bounds_average_over_the_position_in_the_cell() -> None:
     for person in (0, 1, 2):
         width = np.maximum(ends[1][person] - ends[0][person], 1e-300)
         cdf = np.clip((c[:, None] - ends[0][person]) / width, 0, 1).mean(axis=-1)
-        error = one.evidence.errors.values[person]
-        assert error == pytest.approx(np.abs(cdf - c).mean(), abs=1e-3)
+        assert errors[person] == pytest.approx(np.abs(cdf - c).mean(), abs=1e-3)
 
 
 def test_mpaic_of_counts_is_that_of_the_drawn_positions() -> None:
@@ -280,21 +281,20 @@ def test_mpaic_of_counts_is_that_of_the_drawn_positions() -> None:
     assert proof.group_error(0.2) <= proof.chain(0.2)
 
 
-def test_a_lattice_ignores_the_bounds_of_its_link_and_keeps_its_intervals() -> None:
+def test_a_lattice_has_no_sharp_bounds_of_its_link_and_keeps_its_intervals() -> None:
     world, rng = WORLDS["ordinal of 5"], np.random.default_rng(7)
     ends, r, _, (low, high) = served_cells(world, 500, rng)
-    v = rng.uniform(size=500)
-    pits = Cells.between(*ends, v, draws=r)
-    base = LinkBase(low + v * (high - low), world.link, (low, high))
+    pits = Cells.between(*ends, rng.uniform(size=500), draws=r)
+    base = Cells(low, high, link=world.link)
     proof = certify_pit(pits, base=base, random_state=0)
-    assert proof.bounds is None
-    assert proof.link is None
-    assert proof.group_error(0.2) == certify_pit(pits, random_state=0).group_error(0.2)
-    assert str(proof.kind) == "count"
+    assert (proof.link, proof.bound, str(proof.kind)) == (world.link, None, "count")
+    assert proof.group_error(0.2) >= world.worst(0.2)
+    assert proof.coverage(LEVEL, 0.2) == certify_pit(pits, random_state=0).coverage(LEVEL, 0.2)
     (first, *_) = proof.plain_intervals(0.2)
     assert first.covered == np.mean((high >= 0.05) & (low < 0.95))
-    # without the cells it is not known what intervals of whole values cover
-    assert certify_pit(pits, base=base._replace(cells=None)).plain_intervals(0.2) == ()
+    # bounds of points are not proven for positions in cells, nor is it known what intervals cover
+    with pytest.raises(InputError, match="base must have the cells of outcomes with atoms"):
+        certify_pit(pits, base=Cells(base.high, link=world.link))
 
 
 @pytest.mark.parametrize("step", [0.5, 2.0])
@@ -316,7 +316,7 @@ def test_coverage_of_rounded_outcomes_is_that_of_positions_in_their_cells(step: 
     r = jittered(n, 4, rng)
     low_end, high_end = (link.ppf(end[:, None], r) for end in ends)
     served = Cells.between(low_end, high_end, rng.uniform(size=n), draws=r)
-    base = LinkBase(pits.drawn[:, 0], link, ends)
+    base = Cells(*ends, pits.drawn, link=link)
     randomized = certify_pit(served, kind="continuous", base=base)
     assert randomized.plain_intervals(0.5) == points.plain_intervals(0.5)
     own, drawn = certify_pit(served, kind="continuous"), certify_pit(Cells(served.drawn, draws=r))
@@ -324,6 +324,24 @@ def test_coverage_of_rounded_outcomes_is_that_of_positions_in_their_cells(step: 
 
 
 # --- an atom at the end of the range
+
+
+def certify_hurdle(
+    whole: Cells,
+    inner: Cells,
+    positive: NDArray[np.bool_],
+    probability: Floats,
+    base: Cells | None = None,
+    **options: Any,
+) -> Certificate:
+    """Certify forecasts of outcomes that are 0 or `positive`."""
+    return certify_rows(
+        whole,
+        kind=OutcomeKind.HURDLE,
+        off_atom=OffAtom(np.flatnonzero(positive), inner, base, at=0.0),
+        event=EventPart.of(probability, positive),
+        **options,
+    )
 
 
 @dataclass(frozen=True)
@@ -335,7 +353,7 @@ class HurdleWorld:
     true: tuple[float, ...]
     link: Link
 
-    def certify(self, n: int, rng: np.random.Generator, m: int = 4) -> HurdleCertificate:
+    def certify(self, n: int, rng: np.random.Generator, m: int = 4) -> Certificate:
         kind = rng.integers(len(self.true), size=n)
         positive = rng.uniform(size=n) >= np.array(self.true)[kind]
         atom = np.array(self.forecast)[kind]
@@ -344,14 +362,10 @@ class HurdleWorld:
         served = self.link.ppf(u[:, None], r[positive])
         low, high = np.zeros((n, m)), np.repeat(atom[:, None], m, axis=1)
         low[positive] = high[positive] = atom[positive, None] * (1 - served) + served
+        whole = Cells.between(low, high, rng.uniform(size=n), draws=r)
+        inner, base = Cells(served, draws=r[positive]), Cells(u, link=self.link)
         return certify_hurdle(
-            Cells.between(low, high, rng.uniform(size=n), draws=r),
-            Cells(served, draws=r[positive]),
-            positive,
-            1 - atom,
-            groups={"first": kind == 0},
-            base=LinkBase(u, self.link),
-            random_state=rng,
+            whole, inner, positive, 1 - atom, base, groups={"first": kind == 0}, random_state=rng
         )
 
     @cached_property
@@ -432,73 +446,51 @@ def hurdle_rows(
 def test_group_errors_of_a_hurdle_are_those_of_the_people_off_the_atom() -> None:
     n, link = 1200, Entropic(0.12)
     whole, inner, positive, u = hurdle_rows(n, 0.5, link, np.random.default_rng(10))
-    proof = certify_hurdle(
-        whole, inner, positive, np.full(n, 0.5), base=LinkBase(u, link), random_state=0
-    )
+    p = np.full(n, 0.5)
+    proof = certify_hurdle(whole, inner, positive, p, Cells(u, link=link), random_state=0)
     own = certify_link(u, link)
-    events = certify_events(np.full(n, 0.5), positive)
+    events = certify_events(p, positive)
     assert proof.n_samples == n
     assert proof.n_positive == positive.sum()
     for mass in MASSES:
         assert proof.group_error(mass) == own.group_error(mass)
         assert proof.coverage(LEVEL, mass) == own.coverage(LEVEL, mass)
         assert proof.bias(mass) == events.bias(mass)
-    assert proof.link == link
-    assert proof.bound == own.bound
-    assert proof.average_error() == certify_pit(whole, random_state=1).average_error() or (
-        0 < proof.average_error() < 0.1
-    )
+    assert (proof.link, proof.bound) == (link, "sharp")
+    assert 0 < proof.average_error() < 0.1
     assert list(proof.table()["group_error"]) == [own.group_error(mass) for mass in MASSES]
     # without a base, errors of several draws per person
-    plain = certify_hurdle(whole, inner, positive, np.full(n, 0.5), random_state=0)
-    assert plain.evidence.n_samples == n
+    plain = certify_hurdle(whole, inner, positive, p, random_state=0)
     assert plain.group_error(0.2) == certify_pit(inner, random_state=0).group_error(0.2)
     assert plain.coverage(LEVEL, 0.2) == certify_pit(inner, random_state=0).coverage(LEVEL, 0.2)
     assert plain.mpaic(0.3) < 0.5
-    assert plain.positive.evidence.errors.values == pytest.approx(pathwise_errors(inner))
+    assert plain.own.all_errors.high == pytest.approx(pathwise_errors(inner))
 
 
 def test_rows_of_the_same_person_are_chosen_before_the_atom_is_left_out() -> None:
     rng = np.random.default_rng(12)
     people = 400
     positive = rng.uniform(size=2 * people) > 0.4
-    cluster = np.repeat(np.arange(people), 2)
+    person = np.repeat(np.arange(people), 2)
     u = rng.uniform(size=int(positive.sum()))
     low, high = np.zeros(2 * people), np.full(2 * people, 0.4)
     low[positive] = high[positive] = 0.4 + 0.6 * u
     whole = Cells.between(low, high, rng.uniform(size=2 * people))
-    proof = certify_hurdle(
-        whole, Cells(u), positive, np.full(2 * people, 0.6), cluster=cluster, random_state=0
-    )
-    assert proof.n_samples == people
-    assert proof.events.n_samples == people
+    p = np.full(2 * people, 0.6)
+    proof = certify_hurdle(whole, Cells(u), positive, p, person=person, random_state=0)
+    assert proof.events is not None
+    assert proof.n_samples == proof.events.n_people == people
     assert proof.n_positive == proof.events.n_events < positive.sum()
     assert proof.one_row_each
-    assert proof.positive.one_row_each
     assert not proof.is_randomized
     assert proof.summary().count("shares of people") == 2
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"is_positive": np.zeros(4)}, "every outcome is the atom"),
-        ({"is_positive": np.array([1, 0, 2, 0])}, "is_positive must be booleans"),
-        ({"is_positive": np.array([1, 1, 1, 0])}, r"each person with is_positive \(3\), got 2"),
-        ({"probability": [0.5, 0.5]}, r"probability must have one value per row \(4\)"),
-        ({"sample_weight": np.ones(4)}, "do not accept sample_weight"),
-    ],
-)
-def test_unsuitable_input_of_a_hurdle_is_refused(change: dict, message: str) -> None:
-    given = {
-        "pit": Cells.between([0.6, 0.0, 0.8, 0.0], [0.6, 0.5, 0.8, 0.5], np.full(4, 0.5)),
-        "positive": Cells([0.2, 0.6]),
-        "is_positive": np.array([True, False, True, False]),
-        "probability": np.full(4, 0.5),
-    }
-    assert certify_hurdle(**given).n_positive == 2
-    with pytest.raises(InputError, match=message):
-        certify_hurdle(**(given | change))
+def test_people_at_the_atom_alone_certify_nothing() -> None:
+    half, nobody = np.full(4, 0.5), np.zeros(4, dtype=bool)
+    whole = Cells(np.zeros(4), half)
+    with pytest.raises(InputError, match="every outcome is the atom"):
+        certify_hurdle(whole, whole.take(nobody), nobody, half)
 
 
 # --- tables in parts
@@ -519,7 +511,7 @@ def test_counts_of_cells_only_widen_the_bounds() -> None:
         assert counted.coverage(LEVEL, mass) == pytest.approx(rows.coverage(LEVEL, mass))
     assert counted.assumptions[-2:][0] == rows.assumptions[-1]
     assert "not continuous" not in counted.summary()
-    with pytest.raises(InputError, match="link must be None for outcomes with atoms"):
+    with pytest.raises(InputError, match="link must be None for counts of outcomes"):
         certify_counts(counts, is_randomized=True, kind="count", link=world.link)
 
 
@@ -527,11 +519,12 @@ def test_a_hurdle_from_counts_is_that_of_its_rows() -> None:
     n, link = 1500, Entropic(0.12)
     whole, inner, positive, u = hurdle_rows(n, 0.3, link, np.random.default_rng(14))
     p = np.full(n, 0.7)
-    rows = certify_hurdle(whole, inner, positive, p, base=LinkBase(u, link), random_state=0)
-    counted = certify_hurdle_counts(
-        count_pits(whole, random_state=0),
-        count_pits(inner, base=u, random_state=0),
-        count_events(p, positive),
+    rows = certify_hurdle(whole, inner, positive, p, Cells(u, link=link), random_state=0)
+    counts, events = count_pits(whole, random_state=0), count_events(p, positive)
+    counted = certify_counts(
+        counts,
+        off_atom=count_pits(inner, base=u, random_state=0),
+        events=events,
         is_randomized=True,
         link=link,
     )
@@ -541,11 +534,11 @@ def test_a_hurdle_from_counts_is_that_of_its_rows() -> None:
         assert exact - 1e-9 <= counted.group_error(mass) <= exact + 0.01
         low_bias, high_bias = rows.bias(mass)
         assert counted.bias(mass) == pytest.approx((low_bias, high_bias), abs=1 / 6400)
-    with pytest.raises(InputError, match=f"events must contain {n} people"):
-        certify_hurdle_counts(
-            count_pits(whole), count_pits(inner), count_events([0.5], [1]), is_randomized=True
-        )
-    with pytest.raises(InputError, match=f"positive must contain {positive.sum()} people"):
-        certify_hurdle_counts(
-            count_pits(whole), count_pits(whole), count_events(p, positive), is_randomized=True
-        )
+    refused: list[tuple[str, dict[str, Any]]] = [
+        (f"events must contain {n} people", {"events": count_events([0.5], [1])}),
+        (f"off_atom must contain {positive.sum()} people", {"off_atom": counts, "events": events}),
+        ("off_atom is given without events", {"off_atom": counts}),
+    ]
+    for message, other in refused:
+        with pytest.raises(InputError, match=message):
+            certify_counts(counts, is_randomized=True, **other)

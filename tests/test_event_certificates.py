@@ -19,12 +19,15 @@ from scipy import stats
 from evenhand._validate import InputError
 from evenhand.calibration import Cells
 from evenhand.certificates import (
-    EventCertificate,
-    certify_event_counts,
+    Certificate,
+    EventPart,
+    certify_counts,
     certify_events,
     certify_pit,
+    certify_rows,
     count_events,
 )
+from evenhand.distributions import OutcomeKind
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -95,7 +98,7 @@ WORLDS = {
 }
 
 
-def is_below_the_truth(proof: EventCertificate, world: World) -> tuple[bool, bool, bool]:
+def is_below_the_truth(proof: Certificate, world: World) -> tuple[bool, bool, bool]:
     """Whether some bound of each of the three sets is violated."""
     inside = (world.levels > 0) & (world.levels < 1)
     levels = world.levels[inside]
@@ -131,8 +134,10 @@ def test_the_band_over_all_thresholds_has_its_confidence_for_continuous_forecast
     for _ in range(n_sets):
         p = rng.beta(1, 9, size=5000)
         proof = certify_events(p, rng.uniform(size=5000) < p)
-        ends = np.append(proof.with_event.starts[1:], 1.0)
-        failures += bool((beta_share(ends) > proof.with_event.upper + 1e-12).any())
+        assert proof.events is not None
+        band = proof.events.band(0.95, of_events=True)
+        ends = np.append(band.starts[1:], 1.0)
+        failures += bool((beta_share(ends) > band.upper + 1e-12).any())
     assert failures <= most_failures(n_sets)
 
 
@@ -167,7 +172,7 @@ def test_counts_only_widen_the_bounds_and_add_up() -> None:
     assert np.array_equal(parts.with_event, whole.with_event)
     assert np.array_equal(parts.without_event, whole.without_event)
     assert (whole.n_samples, whole.n_events) == (p.size, int(y.sum()))
-    rows, counted = certify_events(p, y), certify_event_counts(parts)
+    rows, counted = certify_events(p, y), certify_counts(events=parts)
     width = 1 / 6400
     for t, mass in product((0.001, 0.05, 0.5, 0.93), (0.1, 0.5, 1.0)):
         exact = rows.event_rate(below=t, mass=mass), rows.event_rate(above=t, mass=mass)
@@ -187,7 +192,7 @@ def test_counts_only_widen_the_bounds_and_add_up() -> None:
 def test_a_bin_counts_whole_on_the_side_of_the_larger_bound() -> None:
     """Thresholds just beyond a forecast lie in its bin."""
     p, y = np.full(200, 0.05005), np.arange(200) < 20
-    rows, counted = certify_events(p, y), certify_event_counts(count_events(p, y))
+    rows, counted = certify_events(p, y), certify_counts(events=count_events(p, y))
     assert counted.event_rate(below=0.05006, mass=0.5) >= rows.event_rate(below=0.05006, mass=0.5)
     assert counted.event_rate(above=0.05004, mass=0.5) <= rows.event_rate(above=0.05004, mass=0.5)
     assert rows.event_rate(below=0.05006, mass=0.5) > rows.event_rate(below=0.05004, mass=0.5)
@@ -220,36 +225,29 @@ def test_exactly_one_threshold_inside_the_unit_interval() -> None:
             call()
 
 
-def binary_certificate(n: int = 2000):
-    rng = np.random.default_rng(12)
-    p = rng.beta(1, 9, size=n)
-    y = rng.uniform(size=n) < p
-    pits = Cells.between(np.where(y, 1 - p, 0.0), np.where(y, 1.0, 1 - p), rng.uniform(size=n))
-    return certify_pit(pits, groups={"low": p < 0.05}, events=certify_events(p, y)), p, y
-
-
 def test_a_certificate_of_a_0_1_forecast_has_its_events() -> None:
-    proof, p, y = binary_certificate()
-    assert str(proof.kind) == "binary"
+    rng = np.random.default_rng(12)
+    p = rng.beta(1, 9, size=2000)
+    y = rng.uniform(size=2000) < p
+    cells = Cells.of_events(p, y)
+    pits = Cells.between(cells.low, cells.high, rng.uniform(size=2000))
+    groups = {"low": p < 0.05}
+    proof = certify_rows(pits, kind=OutcomeKind.BINARY, event=EventPart.of(p, y), groups=groups)
     own = certify_events(p, y)
     assert proof.bias(0.2) == own.bias(0.2)
     assert proof.event_rate(below=0.05, mass=0.2) == own.event_rate(below=0.05, mass=0.2)
     # W1 of randomized PITs of one person is |y - p| / 2 (outcomes: Theorem 4.3)
-    halves = np.abs(y - p) / 2
-    assert proof.evidence.errors.values == pytest.approx(halves, abs=1e-12)
+    assert proof.own.all_errors.high == pytest.approx(np.abs(y - p) / 2, abs=1e-12)
     assert proof.named("low") < 0.1
     assert list(proof.table()["bias_high"]) == [own.bias(m)[1] for m in (0.1, 0.2, 0.5, 1.0)]
-
-
-def test_events_must_be_those_of_the_same_people_and_confidence() -> None:
-    pits = Cells.between([0.0, 0.5], [0.5, 1.0], [0.5, 0.5])
-    events = certify_events([0.5, 0.5, 0.5], [0, 1, 1])
-    with pytest.raises(InputError, match=r"events must be those of the same people \(2\)"):
-        certify_pit(pits, events=events)
-    events = certify_events([0.5, 0.5], [0, 1], confidence=0.9)
-    with pytest.raises(InputError, match="events must have the confidence of the certificate"):
-        certify_pit(pits, events=events)
-    with pytest.raises(InputError, match="events must be None unless kind is 'binary'"):
-        certify_pit(pits, events=events, kind="count")
-    with pytest.raises(InputError, match="use certify_hurdle"):
+    with pytest.raises(InputError, match="no certified group_error"):
+        proof.group_error(0.2)
+    # cells alone do not show probabilities, only the overall error and those of named groups
+    alone = certify_pit(pits, kind="binary", groups=groups)
+    assert alone.named("low") == proof.named("low")
+    assert alone.table().empty
+    assert "average_error" in repr(alone)
+    with pytest.raises(InputError, match="has no events"):
+        alone.bias(0.2)
+    with pytest.raises(InputError, match="kind must be one of"):
         certify_pit(pits, kind="hurdle")

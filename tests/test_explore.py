@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import norm
 
 from built_page import PAGES, built_page
-from evenhand.certificates import wider_intervals
+from evenhand.certificates import certify_pit
 from evenhand.selection import PlannedCertificate, plan
 from in_browser import PHONE, WIDE, serious_findings
 
@@ -65,7 +65,7 @@ def test_the_table_has_the_values_of_the_plan(
 def test_wider_intervals_of_the_table_are_those_of_a_right_model(table: dict[str, Any]) -> None:
     for mass, by_rows in zip(table["masses"], table["level_floors"], strict=True):
         for n, floors in zip(table["rows"], by_rows, strict=True):
-            exact = wider_intervals((np.arange(n) + 0.5) / n, mass)
+            exact = certify_pit((np.arange(n) + 0.5) / n).plain_intervals(mass)
             for shown, interval in zip(floors, exact, strict=True):
                 # the table counts misses up to a whole person
                 share = interval.floor - max(0, 1 / n / mass)

@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_outcome import Command
-from evenhand import audit
-from evenhand._ids import check_cluster
+from evenhand import Outcomes
+from evenhand._ids import check_person_labels
 from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
-from evenhand.forecast import Forecast
 from evenhand.scale import audit_parts, forecast_parts
 from evenhand.tables import id_column, unguarded
 from evenhand.tables.files import read_table
@@ -48,7 +47,7 @@ def takers(value: str) -> dict[str, Any]:
     return {
         "ids[1]": lambda: KeyedDraws(KEY)(["ok", value]),
         "t.csv: column 'id', row 2": lambda: id_column(table, "id", source="t.csv"),
-        "cluster[1]": lambda: check_cluster(["ok", value], 2),
+        "person[1]": lambda: check_person_labels(["ok", value], 2),
     }
 
 
@@ -99,19 +98,15 @@ def test_an_id_is_taken_only_if_all_its_characters_are_seen(value: str) -> None:
 
 def test_labels_of_people_are_compared_as_ids_are() -> None:
     labels = np.array(["1", 1, "Zo\u00eb", "Zoe\u0308"], dtype=object)
-    assert check_cluster(labels, 4).tolist() == [0, 0, 1, 1]
+    assert check_person_labels(labels, 4).tolist() == [0, 0, 1, 1]
     with pytest.raises(
-        InputError, match=r"^cluster\[1\] must be an integer or text, got float 1\.0"
+        InputError, match=r"^person\[1\] must be an integer or text, got float 1\.0"
     ):
-        check_cluster(np.array(["1", 1.0], dtype=object), 2)
-    assert check_cluster(np.array([2.5, 1.0, 2.5]), 3).tolist() == [1, 0, 1]
+        check_person_labels(np.array(["1", 1.0], dtype=object), 2)
+    assert check_person_labels(np.array([2.5, 1.0, 2.5]), 3).tolist() == [1, 0, 1]
     y = np.random.default_rng(0).normal(size=40)
-    with pytest.raises(InputError, match=r"cluster\[39\] must have no hidden characters"):
-        audit(
-            Forecast.from_normal(np.zeros(40), np.ones(40)),
-            y=y,
-            cluster=[*map(str, range(39)), "0\u200b"],
-        )
+    with pytest.raises(InputError, match=r"person\[39\] must have no hidden characters"):
+        Outcomes(y, person=[*map(str, range(39)), "0\u200b"])
 
 
 # Repeated ids.
@@ -186,10 +181,11 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
 def test_fit_certifies_one_row_of_each_person_of_a_cluster(
     evenhand: Command, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    asked: list[dict[str, Any]] = []
+    asked: list[Any] = []
 
     def stopped(*args: Any, **options: Any) -> None:
-        asked.append(options | {"columns": list(args[1].columns)})
+        person = args[2].person
+        asked.append((None if person is None else person.tolist(), list(args[1].columns)))
         raise InputError("enough")
 
     monkeypatch.setattr("evenhand.selection.randomize", stopped)
@@ -200,12 +196,9 @@ def test_fit_certifies_one_row_of_each_person_of_a_cluster(
     evenhand(*fit, "--id", "id", "--cluster", "who")
     evenhand(*fit, "--id", "id", "--drop", "who")
     evenhand(*fit, "--drop", "who,id")
-    assert [options.get("cluster") for options in asked] == [
-        [f"w{i // 2}" for i in range(60)],
-        None,
-        None,
-    ]
-    assert all(options["columns"] == ["age", "score"] for options in asked)
+    columns = ["age", "score"]
+    pairs = np.unique([f"w{i // 2}" for i in range(60)], return_inverse=True)[1].tolist()
+    assert asked == [(pairs, columns), (None, columns), (None, columns)]
     assert "has no column 'nobody'" in evenhand(*fit, "--cluster", "nobody").complaint()
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from evenhand import Forecast, audit, audit_pit
+from evenhand import Forecast, Outcomes, audit, audit_pit
 from evenhand._format import at_least, at_most, in_full, percent
 from evenhand.audits import Audit
-from evenhand.certificates import wider_intervals
+from evenhand.certificates import certify_pit
 from evenhand.distributions import Normal
 from evenhand.draws import jittered
 from evenhand.links import Entropic
@@ -30,7 +30,8 @@ def stated() -> Forecast:
 
 
 def audited(forecast: Forecast, **more: Any) -> Audit:
-    return audit(forecast, y=outcomes(), masses=(0.2,), n_simulations=2, random_state=0, **more)
+    y = Outcomes(outcomes(), **more)
+    return audit(forecast, y=y, masses=(0.2,), n_simulations=2, random_state=0)
 
 
 def served(**more: Any) -> Audit:
@@ -48,7 +49,7 @@ def check(found: Audit, u: Any) -> None:
     assert [(row.mass, row.level) for row in table.itertuples()] == [
         (mass, level) for mass in MASSES for level in LEVELS
     ]
-    expected = [one for mass in MASSES for one in wider_intervals(u, mass)]
+    expected = [one for mass in MASSES for one in certify_pit(u).plain_intervals(mass)]
     assert list(table["floor"]) == [one.floor for one in expected]
     assert list(table["covered"]) == [one.covered for one in expected]
 
@@ -81,13 +82,13 @@ def test_certificates_list_the_floors_beside_the_bounds_of_randomized_intervals(
     u = stated().pit(outcomes())
     floors = [
         (f"{one.level:.0%}", at_least(one.floor, percent))
-        for one in wider_intervals(u, 0.2)
+        for one in certify_pit(u).plain_intervals(0.2)
         if one.floor >= 0.01  # smaller ones are uninformative
     ]
     for found in (audited(stated()), served()):
         proof = found.certificate
         assert proof is not None
-        assert proof.plain_intervals(0.3) == wider_intervals(u, 0.3)
+        assert proof.plain_intervals(0.3) == certify_pit(u).plain_intervals(0.3)
         (line,) = [one for one in proof.summary().splitlines() if "without a draw" in one]
         shown = re.findall(r"the (\d+%) interval (?:covers at least )?([\d.]+%)", line)
         assert shown == floors
@@ -96,7 +97,7 @@ def test_certificates_list_the_floors_beside_the_bounds_of_randomized_intervals(
 
 def test_people_with_several_rows_count_once() -> None:
     people = np.arange(N) // 3
-    for found in (audited(stated(), cluster=people), served(cluster=people)):
+    for found in (audited(stated(), person=people), served(person=people)):
         kept = found.n_samples
         assert kept == N // 3
         # numbers of covered people are whole
@@ -109,7 +110,7 @@ def test_forecasters_without_a_deterministic_base_have_no_plain_interval() -> No
     own = Forecast(Normal(r - 0.5, np.ones((N, 8))), r)
     u = Entropic(0.1).cdf(stated().pit(outcomes())[:, None], r)
     pits = audit_pit(u, r, masses=(0.2,), n_simulations=2, random_state=0)
-    weighted = audited(stated(), sample_weight=np.linspace(1, 2, N))
+    weighted = audited(stated(), weight=np.linspace(1, 2, N))
     for found in (audited(own), pits, weighted):
         assert found.plain_intervals.empty
         assert found.to_dict()["plain_intervals"] == []

@@ -4,41 +4,28 @@ from __future__ import annotations
 
 import inspect
 import json
-from typing import Any
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import optimize, stats
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 from command_outcome import Command
 from complaints import complains_of
-from evenhand import InputError, cli, rows_needed
-from evenhand.certificates import (
-    LEAST_ALPHA,
-    LinkCertificate,
-    certify_calibrated,
-    certify_link,
-    choose_bound,
-)
+from evenhand import cli, rows_needed
+from evenhand.certificates import certify_calibrated, certify_link
 from evenhand.draws import nodes
 from evenhand.links import Entropic, Gaussian, Link, make_link
 from evenhand.search import group_test_rows, scan_groups, shift_of
-from evenhand.selection import MaxPrice, PlannedCertificate, plan
-from evenhand.selection.target import affordable, right_wider
+from evenhand.selection import MaxPrice, plan
+from evenhand.selection.target import LEAST_ALPHA, affordable, largest_alpha, right_wider
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
 
 def evenly_spread(n: int) -> np.ndarray:
     return (np.arange(n) + 0.5) / n
-
-
-def certified(n: int, link: Link, mass: float) -> LinkCertificate:
-    """Certify a link around a right base by the bound that the rule chooses."""
-    bound = choose_bound(n, link, mass=mass, confidence=0.95)
-    return certify_link(evenly_spread(n), link, bound=bound)
 
 
 # --- rows needed
@@ -50,7 +37,7 @@ def certified(n: int, link: Link, mass: float) -> LinkCertificate:
     [
         (0.3, 0.2, 0.5, Entropic(1.0)),
         (0.2, 0.5, 0.3, Gaussian(1.0)),
-        # few rows and strong links, where the pathwise bound is the smaller one
+        # few rows and strong links
         (0.2, 0.2, 1.8, Entropic(1.0)),
         (0.3, 0.2, None, Entropic(1.0)),
     ],
@@ -65,11 +52,8 @@ def test_the_rows_suffice_in_nine_of_ten_samples(
     n_sets = repeats(100, shorter=2)
 
     def n_certified(n: int) -> int:
-        bound = choose_bound(n, strongest, mass=mass, confidence=0.95)
-        return sum(
-            certify_link(rng.uniform(size=n), strongest, bound=bound).group_error(mass) <= error
-            for _ in range(n_sets)
-        )
+        proofs = (certify_link(rng.uniform(size=n), strongest) for _ in range(n_sets))
+        return sum(proof.group_error(mass) <= error for proof in proofs)
 
     # the approximation is good to 0.03 where links are not strong, and cautious where they are
     assert n_sets - n_certified(rows) <= most_failures(n_sets, 0.13)
@@ -95,7 +79,7 @@ def test_a_planned_price_is_met_in_nine_of_ten_samples() -> None:
     (planned, _) = plan(0.25, 0.2, rows=[300]).certificates
     assert planned.alpha is not None
     link = Entropic(planned.alpha)
-    proofs = [certify_link(rng.uniform(size=300), link, bound=planned.bound) for _ in range(n_sets)]
+    proofs = [certify_link(rng.uniform(size=300), link) for _ in range(n_sets)]
     n_missed = sum(proof.group_error(0.2) > 0.25 for proof in proofs)
     assert n_missed <= most_failures(n_sets, 0.13)
     # of a cost, the error that is planned
@@ -106,12 +90,11 @@ def test_a_planned_price_is_met_in_nine_of_ten_samples() -> None:
 # --- certificates over a right base
 
 
-@pytest.mark.parametrize(("n", "bound"), [(1, "sharp"), (2, "pathwise"), (177, "sharp")])
-def test_calibrated_certificates_are_those_of_evenly_spread_pits(n: int, bound: Any) -> None:
+@pytest.mark.parametrize("n", [1, 2, 177])
+def test_calibrated_certificates_are_those_of_evenly_spread_pits(n: int) -> None:
     link = Entropic(0.1)
-    found = certify_calibrated(n, link, bound=bound)
-    given = certify_link(evenly_spread(n), link, bound=bound)
-    assert (found.bound, found.n_samples) == (bound, n)
+    found, given = certify_calibrated(n, link), certify_link(evenly_spread(n), link)
+    assert (found.bound, found.n_samples) == ("sharp", n)
     for mass in (0.1, 0.5, 1.0):
         assert found.group_error(mass) == pytest.approx(given.group_error(mass), abs=1e-12)
     assert found.coverage(0.8, 0.2) == pytest.approx(given.coverage(0.8, 0.2), abs=1e-12)
@@ -127,24 +110,24 @@ ROWS = (150, 800)
 def test_a_plan_is_the_certificate_of_a_right_base_with_a_margin(link: str) -> None:
     planned = plan(0.25, 0.3, rows=[400], link=link, confidence=0.9).certificates[0]
     family = make_link(link, 1.0)
-    bound = choose_bound(400, family, mass=0.3, confidence=0.9, max_group_error=0.25)
-    proof = certify_link(evenly_spread(400), family, bound=bound, confidence=0.9)
-    least = proof.least_randomized(0.25, 0.3)
+    proof = certify_link(evenly_spread(400), family, confidence=0.9)
+    least = largest_alpha(lambda a: proof.with_link(type(family)(a)).group_error(0.3), 0.25)
     assert planned.alpha is not None
+    assert least is not None
     # most random samples need more randomization than evenly spread PITs
-    assert 0.7 * least.link.alpha < planned.alpha < 0.98 * least.link.alpha
-    chosen = proof.with_link(type(family)(planned.alpha))
-    assert chosen.group_error(0.3) < 0.25
-    assert planned == PlannedCertificate(
-        n_samples=400,
-        bound=bound,
-        alpha=planned.alpha,
-        price=pytest.approx(chosen.link.price, rel=1e-9),
-        wider=pytest.approx(right_wider(chosen.link), rel=1e-9),
-        group_error=pytest.approx(0.25, abs=1e-3),
-        coverage_low=pytest.approx(chosen.coverage(0.8, 0.3)[0], abs=1e-9),
-        coverage_high=pytest.approx(chosen.coverage(0.8, 0.3)[1], abs=1e-9),
-    )
+    assert 0.7 * least < planned.alpha < 0.98 * least
+    chosen = type(family)(planned.alpha)
+    assert proof.with_link(chosen).group_error(0.3) < 0.25
+    low, high = proof.with_link(chosen).coverage(0.8, 0.3)
+    expected = {
+        "n_samples": 400,
+        "price": pytest.approx(chosen.price, rel=1e-9),
+        "wider": pytest.approx(right_wider(chosen), rel=1e-9),
+        "group_error": pytest.approx(0.25, abs=1e-3),
+        "coverage_low": pytest.approx(low, abs=1e-9),
+        "coverage_high": pytest.approx(high, abs=1e-9),
+    }
+    assert asdict(planned) | expected == asdict(planned)
 
 
 @pytest.mark.parametrize("cost", [{"max_wider": 0.3}, {"max_price": 0.4}])
@@ -162,7 +145,7 @@ def test_for_a_cost_more_rows_prove_more(cost: dict[str, float]) -> None:
     assert link is not None
     assert errors[-1] == Entropic(link).group_error(0.2)
     # a random sample has a larger bound than evenly spread PITs
-    even = certified(800, Entropic(link), 0.2).group_error(0.2)
+    even = certify_link(evenly_spread(800), Entropic(link)).group_error(0.2)
     assert even < errors[1] < even + 0.03  # type: ignore[operator]
     assert planned.rows_needed is None
 
@@ -269,43 +252,18 @@ def test_the_command_refuses_in_one_line(evenhand: Command, asked: str, facts: s
     assert facts in evenhand("plan", *asked.split()).complaint()
 
 
-# --- what the sharp certificate saves over a calibrated base
-#
-# `benchmarks/sharp_certificate.py` prints the whole table.
+# --- prices over a calibrated base
 
 
-def price(n: int, family: type[Link], bound: str, target: float, mass: float) -> float:
-    """Price of the least randomization over a calibrated base; infinite if there is none."""
-    proof = certify_link(evenly_spread(n), family(0.1), bound=bound)
-    try:
-        return proof.least_randomized(target, mass).link.price
-    except InputError:
-        return np.inf
+@pytest.mark.parametrize(("n", "sizes"), [(100, (0.14, 0.15, 0.16)), (200, (0.08, 0.1, 0.3))])
+def test_larger_groups_never_cost_more(n: int, sizes: tuple[float, ...]) -> None:
+    # with few people the bound is not monotone in alpha, and its search ends early
+    proof = certify_link(evenly_spread(n), Entropic(0.1))
 
+    def price(size: float) -> float:
+        alpha = largest_alpha(lambda a: proof.with_link(Entropic(a)).group_error(size), 0.4)
+        assert alpha is not None
+        return Entropic(alpha).price
 
-@pytest.mark.parametrize(
-    ("n", "target", "mass", "saved"),
-    [
-        (500, 0.3, 0.2, 0.24),
-        (2000, 0.3, 0.2, 0.32),
-        (100_000, 0.3, 0.2, 0.39),
-        (500, 0.2, 0.2, 0.04),
-        (2000, 0.2, 0.2, 0.21),
-        (2000, 0.3, 0.1, 0.19),
-    ],
-)
-def test_the_target_is_met_for_less(n: int, target: float, mass: float, saved: float) -> None:
-    most = (1 - saved) * price(n, Entropic, "pathwise", target, mass)
-    alpha = brentq(lambda alpha: Entropic(alpha).price - most, 0.01, 0.9, xtol=1e-6)
-    cheaper = certify_link(evenly_spread(n), Entropic(alpha), bound="sharp")
-    assert cheaper.group_error(mass) <= target
-
-
-@pytest.mark.parametrize(("n", "mass"), [(100, 0.15), (200, 0.08)])
-def test_larger_groups_never_cost_more(n: int, mass: float) -> None:
-    # with few people the sharp bound is not monotone in alpha, and its search ends early
-    paid = []
-    for size in (0.75 * mass, mass):
-        bound = choose_bound(n, Entropic(0.1), mass=size, confidence=0.95, max_group_error=0.4)
-        paid.append(price(n, Entropic, bound, 0.4, size))
-    assert paid[1] <= paid[0] < np.inf
+    paid = [price(size) for size in sizes]
+    assert paid == sorted(paid, reverse=True)

@@ -15,14 +15,16 @@ from command_outcome import Command
 from evenhand import Forecast, InputError, randomize
 from evenhand.calibration import Cells
 from evenhand.certificates import (
-    FixedSequenceCertificate,
-    LinkBase,
+    Choice,
+    EventPart,
+    OffAtom,
     Promise,
     certify_events,
-    certify_hurdle,
     certify_link,
     certify_pit,
+    certify_rows,
 )
+from evenhand.distributions import OutcomeKind
 from evenhand.links import Entropic, Laplace
 from evenhand.monitoring import promise_of
 from repeats import most_failures, repeats, statistical
@@ -32,16 +34,15 @@ U = np.random.default_rng(0).uniform(size=2000)
 ALL_MASSES = (0.1, 0.2, 0.5, 1.0)
 
 
-@pytest.mark.parametrize(("bound", "link"), [("sharp", LINK), ("pathwise", Laplace(0.2))])
-def test_a_link_promises_its_bound_of_group_errors_about_mean_pits(link, bound):
-    proof = certify_link(U, link=link, bound=bound)
+@pytest.mark.parametrize("link", [LINK, Laplace(0.2)])
+def test_a_link_promises_its_bound_of_group_errors_about_mean_pits(link):
+    proof = certify_link(U, link)
     for mass in ALL_MASSES:
         promise = proof.promise(mass)
         expected = (proof.group_error(mass), link, "mean_pit", mass, 0.95)
         found = (promise.target, promise.link, promise.statistic, promise.mass)
         assert (*found, promise.confidence) == expected
-        # only the sharp bound has bands of both tails
-        assert (promise.envelope is not None) == (bound == "sharp")
+        assert promise.envelope is not None
 
 
 @statistical
@@ -53,7 +54,7 @@ def test_envelopes_hold_jointly_with_the_confidence_of_the_certificate():
     for _ in range(runs):
         kind = rng.uniform(size=300)
         u = np.where(kind < 0.05, 0.0, np.where(kind > 0.95, 1.0, rng.uniform(size=300)))
-        proof = certify_link(u, link=LINK, confidence=0.9, bound="sharp")
+        proof = certify_link(u, LINK, confidence=0.9)
         envelope = proof.promise(0.3).envelope
         assert min(len(envelope.low), len(envelope.high)) > 1
         both = np.array([*envelope.low, *envelope.high])
@@ -63,7 +64,7 @@ def test_envelopes_hold_jointly_with_the_confidence_of_the_certificate():
 
 def test_an_envelope_has_bounds_up_to_the_group_size():
     for mass in (0.05, 0.2, 0.5):
-        envelope = certify_link(U, link=LINK).promise(mass).envelope
+        envelope = certify_link(U, LINK).promise(mass).envelope
         for side in (envelope.low, envelope.high):
             tails, bounds = np.array(side).T
             assert (np.diff(tails) > 0).all()
@@ -107,17 +108,17 @@ def test_gaps_of_a_randomized_forecaster_without_a_link_are_bounded_with_confide
 def test_a_certificate_with_the_pits_inside_a_link_promises_what_the_link_does():
     r = np.random.default_rng(4).uniform(size=U.size)
     pits = Cells(LINK.ppf(U, r)[:, None], draws=r[:, None])
-    proof = certify_pit(pits, base=LinkBase(U, LINK), random_state=0)
-    assert proof.promise(0.2) == certify_link(U, link=LINK).promise(0.2)
+    proof = certify_pit(pits, base=Cells(U, link=LINK), random_state=0)
+    assert proof.promise(0.2) == certify_link(U, LINK).promise(0.2)
 
 
 def test_a_sequence_of_tests_promises_its_target_for_links_only():
-    proof = FixedSequenceCertificate(0.3, 0.2, 0.95, 500, link=LINK)
+    proof = replace(certify_link(U, LINK), choice=Choice("tested", 0.3, 0.2))
     assert proof.promise(0.5) == Promise("mean_pit", 0.5, 0.3, 0.95, LINK)
     with pytest.raises(InputError, match=r"mass must be at least 0\.2"):
         proof.promise(0.1)
     with pytest.raises(InputError, match=r"not a link .* certify_pit"):
-        FixedSequenceCertificate(0.3, 0.2, 0.95, 500).promise(0.2)
+        replace(proof, link=None).promise(0.2)
 
 
 def test_amounts_with_an_atom_promise_the_bound_of_their_positive_part():
@@ -130,12 +131,13 @@ def test_amounts_with_an_atom_promise_the_bound_of_their_positive_part():
     low, high = np.zeros((n, 1)), np.full((n, 1), 0.5)
     low[positive] = high[positive] = 0.5 + served / 2
     whole = Cells.between(low, high, rng.uniform(size=n), draws=r)
-    inner = Cells(served, draws=r[positive])
-    chance = np.full(n, 0.5)
-    proof = certify_hurdle(whole, inner, positive, chance, base=LinkBase(u, LINK), random_state=0)
-    assert proof.promise(0.2) == replace(certify_link(u, link=LINK).promise(0.2), atom=0.0)
+    rows, inner = np.flatnonzero(positive), Cells(served, draws=r[positive])
+    options = {"kind": OutcomeKind.HURDLE, "event": EventPart.of(np.full(n, 0.5), positive)}
+    off_atom = OffAtom(rows, inner, Cells(u, link=LINK), at=0.0)
+    proof = certify_rows(whole, off_atom=off_atom, **options)
+    assert proof.promise(0.2) == replace(certify_link(u, LINK).promise(0.2), atom=0.0)
     # without a link the gaps of the positive part are certified, and are not in a log
-    plain = certify_hurdle(whole, inner, positive, chance, random_state=0)
+    plain = certify_rows(whole, off_atom=off_atom._replace(base=None), **options)
     with pytest.raises(InputError, match="for the positive part alone"):
         plain.promise(0.2)
 
@@ -195,10 +197,10 @@ def test_a_selected_link_of_counts_promises_its_tested_bound(goal):
 
 
 def test_promises_of_certificates_have_the_size_that_is_asked():
-    proof = certify_link(U, link=LINK)
+    proof = certify_link(U, LINK)
     assert promise_of(proof) == proof.promise(0.2)
     assert promise_of(proof, 0.5) == proof.promise(0.5)
-    tested = FixedSequenceCertificate(0.3, 0.35, 0.95, 500, link=LINK)
+    tested = replace(proof, mass=0.35, choice=Choice("tested", 0.3, 0.35))
     assert promise_of(tested).mass == 0.35
     promise = proof.promise(0.1)
     assert promise_of(promise) is promise
@@ -209,7 +211,7 @@ def test_promises_of_certificates_have_the_size_that_is_asked():
 
 
 def test_a_promise_survives_json():
-    proof = certify_link(U, link=LINK)
+    proof = certify_link(U, LINK)
     both = Promise.of_bias(-0.1, 0.3, 0.2, 0.95)
     for promise in (proof.promise(0.2), Promise("gap", 0.2, 0.3, 0.95), both):
         again = Promise.from_dict(json.loads(json.dumps(promise.to_dict())))

@@ -13,8 +13,8 @@ from lifelines import KaplanMeierFitter
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
-from evenhand import Forecast, InputError, RecalibratedRegressor, audit, load, save
-from evenhand.calibration import CensoredTimes, KaplanMeier, calibration_error
+from evenhand import Forecast, InputError, Outcomes, RecalibratedRegressor, audit, load, save
+from evenhand.calibration import KaplanMeier, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.held_out import HeldOut, Maps
 from evenhand.forecasters.maps import Everyone, Overlapping, learn_maps
@@ -45,6 +45,9 @@ class People:
         self.event = self.times <= last
         self.y = np.minimum(self.times, last)
 
+    def outcomes(self, horizon: float | None = None) -> Outcomes:
+        return Outcomes(self.y, self.event, horizon)
+
     @property
     def groups(self) -> dict[str, Mask]:
         inside = self.X["g"].to_numpy()
@@ -52,7 +55,7 @@ class People:
 
     def fitted(self, horizon: float | None, by: Any) -> RecalibratedRegressor:
         model = RecalibratedRegressor(model_of(horizon), by=by, random_state=0)
-        return model.fit(self.X, self.y, event=self.event, horizon=horizon)
+        return model.fit(self.X, self.outcomes(horizon))
 
     def error(self, forecast: Forecast, inside: Mask, horizon: float | None) -> float:
         """Error of forecasts by the times themselves, which nobody would know."""
@@ -152,7 +155,7 @@ def test_a_share_of_people_without_the_event_is_learned_from_those_who_are_lost(
     X, times = people(3000)
     last = random.uniform(2, 12, 3000)
     model = RecalibratedRegressor(continuous, random_state=0)
-    model.fit(X, np.minimum(times, last), event=times <= last)
+    model.fit(X, Outcomes(np.minimum(times, last), times <= last))
     fresh, new = people(40_000)
     after = model.forecast(fresh)
     for time in (2.0, 5.0, 8.0, 11.0):
@@ -202,8 +205,8 @@ def test_censoring_may_depend_on_the_groups() -> None:
 
 def test_completed_events_agree_with_the_repaired_probabilities() -> None:
     train = People(3000, 6)
-    times = CensoredTimes.of(train.y, train.event, 2.0)
-    held_out = HeldOut.of(model_of(2.0)(train.X), times.time, times)
+    times = train.outcomes(2.0)
+    held_out = HeldOut.of(model_of(2.0)(train.X), times)
     maps = Maps.learn(held_out, np.ones(3000), Everyone())
     after, gains = maps.applied(held_out, Everyone())
     assert after.events is not None
@@ -226,15 +229,15 @@ def test_completed_events_agree_with_the_repaired_probabilities() -> None:
 @pytest.mark.parametrize(("horizon", "by"), [(None, ["g"]), (2.0, GROUP)])
 def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon: float | None, by: Any) -> None:
     fresh = People(1500, 7)
-    times = CensoredTimes.of(fresh.y, fresh.event, horizon)
-    held_out = HeldOut.of(model_of(horizon)(fresh.X), times.time, times)
+    times = fresh.outcomes(horizon)
+    held_out = HeldOut.of(model_of(horizon)(fresh.X), times)
     model = People(800, 21).fitted(horizon, by)
     members = model._members(fresh.X, None, model_of(horizon)(fresh.X))
     _, gains = model._maps.applied(held_out, members)
 
     def log_score(forecast: Forecast) -> Floats:
-        of_events = forecast.log_density(times.time)
-        later = np.maximum(1 - forecast.cdf(times.time), 1e-300)
+        of_events = forecast.log_density(times.value)
+        later = np.maximum(1 - forecast.cdf(times.value), 1e-300)
         return np.where(times.is_lost, np.log(later), of_events)
 
     expected = log_score(model.forecast(fresh.X)) - log_score(model_of(horizon)(fresh.X))
@@ -245,7 +248,7 @@ def test_the_check_estimates_the_errors_of_the_times_themselves() -> None:
     train, fresh = People(4000, 8), People(20_000, 9)
     for horizon in HORIZONS:
         model = train.fitted(horizon, ["g"])
-        assert model.n_lost_ == int(CensoredTimes.of(train.y, train.event, horizon).is_lost.sum())
+        assert model.n_lost_ == int(train.outcomes(horizon).is_lost.sum())
         found = model.check_.set_index("group")
         inside = fresh.groups["g"]
         truth = fresh.error(model_of(horizon)(fresh.X), inside, horizon)
@@ -270,8 +273,8 @@ def test_calibrated_forecasts_are_left_unchanged_with_probability_95(
         # one of the groups is cut off earlier
         last = np.where(people.X["g"], 0.4, 1.0) * random.uniform(0, 6, 600)
         y = np.minimum(people.times, last)
-        times = CensoredTimes.of(y, people.times <= last, horizon)
-        held_out = HeldOut.of(model_of(horizon)(people.X), times.time, times)
+        times = Outcomes(y, people.times <= last, horizon)
+        held_out = HeldOut.of(model_of(horizon)(people.X), times)
         masks = np.column_stack((people.X["g"], random.uniform(size=600) < 0.4))
         maps = Maps.learn(held_out, np.ones(600), Overlapping(["g", "h"], masks))
         is_changed = maps.events is not None and not maps.events.is_identity
@@ -283,7 +286,7 @@ def test_times_that_are_all_known_are_repaired_as_other_outcomes() -> None:
     people, by = People(800, 10), ["g"]
     plain = RecalibratedRegressor(continuous, by=by, random_state=0).fit(people.X, people.times)
     known = RecalibratedRegressor(continuous, by=by, random_state=0)
-    known.fit(people.X, people.times, event=np.ones(800))
+    known.fit(people.X, Outcomes(people.times, np.ones(800)))
     assert known.n_lost_ == 0
     pd.testing.assert_frame_equal(plain.check_, known.check_)
     np.testing.assert_array_equal(
@@ -294,7 +297,7 @@ def test_times_that_are_all_known_are_repaired_as_other_outcomes() -> None:
 def test_a_horizon_cuts_off_the_times_of_continuous_forecasts() -> None:
     people, fresh = People(4000, 11), People(20_000, 12)
     model = RecalibratedRegressor(continuous, by=["g"], random_state=0)
-    model.fit(people.X, people.y, event=people.event, horizon=2.0)
+    model.fit(people.X, people.outcomes(2.0))
     after = model.forecast(fresh.X)
     assert after.outcome_kind is OutcomeKind.CONTINUOUS
     for name in ("g", "rest"):
@@ -315,7 +318,7 @@ def test_survival_curves_are_repaired_stored_and_served_with_their_horizon(tmp_p
         return model
 
     model = RecalibratedRegressor(curves(3.0), random_state=0)
-    model.fit(people.X, people.y, event=people.event, horizon=3)
+    model.fit(people.X, people.outcomes(3))
     assert model.horizon_ == 3
     with pytest.warns(UserWarning, match="was saved without an inner model"):
         save(model, tmp_path / "model")
@@ -339,7 +342,7 @@ def test_groups_with_few_events_take_the_map_of_all_and_have_no_verdict_below_10
     is_seen = is_small & people.event & (people.y <= (horizon or np.inf))
     event = people.event & (~is_small | (is_seen & (np.cumsum(is_seen) <= n_events)))
     model = RecalibratedRegressor(model_of(horizon), by=["g"], random_state=0)
-    model.fit(people.X, people.y, event=event, horizon=horizon)
+    model.fit(people.X, Outcomes(people.y, event, horizon))
     found = model.check_.set_index("group").loc["g = True"]
     if horizon is None:
         assert model.groups_["map"].tolist() == ["own", "pooled"]
@@ -356,23 +359,22 @@ def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) ->
     model = model_of(horizon)
     searched: dict[str, Any] = {"features": first.X[["g"]], "learned_masses": []}
     searched |= {"masses": [0.2], "n_simulations": 2}
-    given: dict[str, Any] = {"horizon": horizon, "random_state": 0}
-    found = audit(model(first.X), first.X, first.y, event=first.event, **searched, **given)
-    repaired = found.repair(model, second.X, second.y, event=second.event, **given)
+    found = audit(model(first.X), first.X, first.outcomes(horizon), random_state=0, **searched)
+    repaired = found.repair(model, second.X, second.outcomes(horizon), random_state=0)
     assert repaired.n_lost_ is not None
     inside = fresh.groups["g"]
     before = fresh.error(model(fresh.X), inside, horizon)
     assert fresh.error(repaired.forecast(fresh.X), inside, horizon) < before / 3
     if horizon is None:  # the same check, whatever the horizon
         with pytest.warns(UserWarning, match="are the rows of this audit"):
-            found.repair(model, first.X, first.y, event=first.event, **given)
+            found.repair(model, first.X, first.outcomes())
 
 
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
         (LinearRegression(), {}, "LinearRegression would be fitted to times that are cut off"),
-        (continuous, {"sample_weight": "lost"}, "sample_weight is 0 for each person whose time"),
+        (continuous, {"weight": "events"}, "weight is 0 for each person whose time"),
         (model_of(2.0), {}, "have an atom at 2, their greatest outcome, but no horizon is given"),
         (
             lambda X: Forecast.from_hurdle(np.full(len(X), 0.5), continuous(X)),
@@ -393,8 +395,7 @@ def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) ->
 )
 def test_what_would_mislead_is_refused(model: Any, options: dict[str, Any], message: str) -> None:
     people = People(200, 19)
-    given = {"event": people.event} | options
-    if "sample_weight" in given:
-        given["sample_weight"] = people.event.astype(float)
+    y = Outcomes(people.y, options.get("event", people.event), options.get("horizon"))
+    weight = people.event.astype(float) if "weight" in options else None
     with pytest.raises(InputError, match=message):
-        RecalibratedRegressor(model, random_state=0).fit(people.X, people.y, **given)
+        RecalibratedRegressor(model, random_state=0).fit(people.X, y, sample_weight=weight)

@@ -1,4 +1,4 @@
-"""The sharp certificate of links: bands, sign changes, the rule for few rows (method, 11).
+"""The sharp certificate of links: bands, sign changes, probability levels (method, 11).
 
 Its validity is shown for distributions whose worst groups are known (`sharp_laws`). Simulations are
 seeded; their false-alarm rate with a fresh seed is 1e-3 (`SIMULATED_ALARM`).
@@ -6,17 +6,14 @@ seeded; their false-alarm rate with a fresh seed is 1e-3 (`SIMULATED_ALARM`).
 
 from __future__ import annotations
 
-import copy
-import pickle
 from itertools import cycle
 
 import numpy as np
 import pytest
 
-from evenhand import InputError
 from evenhand.calibration import PIT_BINS, CDFBand, CDFBands
-from evenhand.certificates import LinkCertificate, certify_link, certify_link_counts, choose_bound
-from evenhand.certificates.link_evidence import Contraction, pointwise_bound
+from evenhand.certificates import Certificate, certify_bins, certify_link
+from evenhand.certificates.bounds import Contraction, pointwise_bound
 from evenhand.links import Entropic, Gaussian, Laplace, Link
 from repeats import WHOLE, most_failures, repeats, statistical
 from sharp_laws import (
@@ -50,16 +47,13 @@ def evenly_spread(n: int) -> np.ndarray:
 def test_bounds_of_evenly_spread_pits(
     n: int, mass: float, one_tailed: float, programme: float
 ) -> None:
-    proof = certify_link(evenly_spread(n), Entropic(0.1), bound="sharp")
+    proof = certify_link(evenly_spread(n), Entropic(0.1))
     assert one_tailed - 1e-3 < proof.group_error(mass) < programme
-    assert proof.group_error(mass) < certify_link(
-        evenly_spread(n), Entropic(0.1), bound="pathwise"
-    ).group_error(mass)
 
 
 @pytest.mark.parametrize("link", [Entropic(0.1), Gaussian(0.3), Entropic(0.02)])
 def test_bounds_of_many_rows_approach_the_population(link: Link) -> None:
-    proof = certify_link(evenly_spread(100_000), link, bound="sharp")
+    proof = certify_link(evenly_spread(100_000), link)
     for mass in (0.1, 0.2, 0.5):
         assert 0 < proof.group_error(mass) - link.group_error(mass) < 0.005
 
@@ -111,7 +105,7 @@ def test_the_band_of_distances_is_the_sum_of_both_tails() -> None:
 @pytest.mark.parametrize("alpha", [0.06, 0.15, 0.5])
 def test_both_ends_of_the_coverage_hold_in_the_groups_that_attain_them(alpha: float) -> None:
     link, u = Entropic(alpha), evenly_spread(20_000)
-    proof = certify_link(u, link, bound="sharp")
+    proof = certify_link(u, link)
     share = (np.abs(link.ppf(u[::20, None], evenly_spread(400)) - 0.5) < 0.4).mean(axis=-1)
     rising = np.sort(share)
     for mass in (0.1, 0.2, 0.5, 1.0):
@@ -143,54 +137,13 @@ def test_counts_are_never_below_rows_and_little_above() -> None:
         counts = np.bincount(bins, minlength=PIT_BINS)
         edges = Entropic(0.1).mean_pit(np.linspace(0, 1, PIT_BINS + 1))
         moved = counts / 3000 @ np.diff(edges)
-        for bound in ("sharp", "pathwise"):
-            rows = certify_link(u, Entropic(0.1), bound=bound)
-            counted = certify_link_counts(counts, Entropic(0.1), bound=bound)
-            assert counted.n_samples == 3000
-            for mass in (0.1, 0.2, 0.5, 1.0):
-                gap = counted.group_error(mass) - rows.group_error(mass)
-                # people move by at most a bin; the bands of the rows are above their shares
-                assert -1e-12 <= gap < 1.5 * moved / mass + 1e-3
-            assert counted.mean_error() == pytest.approx(rows.mean_error(), abs=2e-3)
-
-
-def test_without_a_target_the_bound_depends_on_the_number_of_rows_alone() -> None:
-    rng = np.random.default_rng(6)
-    for pit in (rng.uniform(size=499), np.zeros(499)):
-        assert certify_link(pit, Entropic(0.1)).bound == "pathwise"
-        assert certify_link(np.append(pit, 0.5), Entropic(0.1)).bound == "sharp"
-
-
-@pytest.mark.parametrize(
-    ("n", "target", "mass", "expected"),
-    [
-        (100, 0.2, 0.2, "pathwise"),  # strong links: one band with all of the risk
-        (500, 0.3, 0.2, "sharp"),
-        (500, 0.2, 0.1, "pathwise"),
-        (5000, 0.3, 0.1, "sharp"),
-    ],
-)
-def test_the_rule_takes_the_bound_that_costs_less(
-    n: int, target: float, mass: float, expected: str
-) -> None:
-    chosen = choose_bound(n, Entropic(0.1), mass=mass, confidence=0.95, max_group_error=target)
-    assert chosen == expected
-    alphas = {}
-    for bound in ("sharp", "pathwise"):
-        proof = certify_link(evenly_spread(n), Entropic(0.1), bound=bound)
-        try:
-            alphas[bound] = proof.least_randomized(target, mass).link.alpha
-        except InputError:
-            alphas[bound] = 0.0
-    assert chosen == max(alphas, key=lambda bound: alphas[bound])
-
-
-@pytest.mark.parametrize("n", [100, 600])
-def test_certificates_are_stored_and_copied_after_use(n: int) -> None:
-    proof = certify_link(evenly_spread(n), Entropic(0.1))
-    bound = proof.group_error(0.2), proof.coverage(0.8, 0.2)
-    for twin in (pickle.loads(pickle.dumps(proof)), copy.deepcopy(proof)):
-        assert (twin.group_error(0.2), twin.coverage(0.8, 0.2)) == bound
+        rows, counted = certify_link(u, Entropic(0.1)), certify_bins(counts, Entropic(0.1))
+        assert counted.n_samples == 3000
+        for mass in (0.1, 0.2, 0.5, 1.0):
+            gap = counted.group_error(mass) - rows.group_error(mass)
+            # people move by at most a bin; the bands of the rows are above their shares
+            assert -1e-12 <= gap < 1.5 * moved / mass + 1e-3
+        assert counted.mean_error() == pytest.approx(rows.mean_error(), abs=2e-3)
 
 
 @pytest.mark.parametrize("link", [Entropic(0.2), Entropic(1.0)], ids=repr)
@@ -313,10 +266,10 @@ def test_no_group_of_a_discrete_law_is_worse_than_its_bounds() -> None:
 def test_pits_that_are_lost_beside_1_are_not_taken_for_0(low: float) -> None:
     # at alpha 0.005 the mean served PIT of 1e-17 is 0.32, that of 0 is 0
     link, n = Entropic(0.005), 20_000
-    proof = certify_link(np.repeat([low, 1.0], n // 2), link, bound="sharp")
+    pit = np.repeat([low, 1.0], n // 2)
+    proof, bands = certify_link(pit, link), CDFBands.of(pit, pit, 0.95)
     worst = group_error(np.array([0.5, 0.5]), served_cdfs(link, (low, 1.0)))
     assert worst > 0.16
-    bands = proof.evidence.bands
     for mass in (0.9, 1.0):
         assert pointwise_bound(link, bands, mass) > worst
         assert proof.group_error(mass) > worst
@@ -333,14 +286,14 @@ def bands_hold(law: Law, bands: CDFBands) -> bool:
     return bool(upper.all() and (mirrored <= bands.mirrored.upper[:-1] + rounding).all())
 
 
-def is_false(proof: LinkCertificate, law: Law) -> bool:
+def is_false(proof: Certificate, law: Law) -> bool:
     """Return whether one certificate states anything that is false about a known law."""
     if any(proof.group_error(mass) < found_error(law, proof.link, mass) for mass in MASSES):
         return True
     return bool(states_false_coverage(proof, law))
 
 
-def states_false_coverage(proof: LinkCertificate, law: Law) -> bool:
+def states_false_coverage(proof: Certificate, law: Law) -> bool:
     link = proof.link
     if proof.average_error() < found_error(law, link, 1.0):
         return True
@@ -376,8 +329,8 @@ def test_certificates_of_simulated_data_are_false_in_at_most_one_of_twenty() -> 
     false = broken = 0
     for trial, (law, link) in zip(range(n_sets), cycle(cases), strict=False):
         u = law.sample(rng, int(rng.choice(SIZES)))
-        proof = certify_link(u, link, bound="sharp")
-        hold = bands_hold(law, proof.evidence.bands)
+        proof = certify_link(u, link)
+        hold = bands_hold(law, CDFBands.of(u, u, 0.95))
         broken += not hold
         if not hold or trial % 90 == 0:
             wrong = is_false(proof, law)

@@ -10,28 +10,22 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from censored_laws import Sample, forecast_cdf
-from evenhand import Forecast, certify, randomize
+from evenhand import Forecast, Outcomes, certify, randomize
 from evenhand._validate import Floats, InputError
 from evenhand.calibration import (
     Cells,
-    CensoredTimes,
     Reading,
     calibration_error,
     cvar,
     error_interval,
     row_excess,
 )
-from evenhand.certificates import (
-    HurdleCertificate,
-    LinkBase,
-    TimesCertificate,
-    certify_events,
-    certify_link,
-    certify_times,
-)
+from evenhand.certificates import certify_events, certify_link, certify_rows
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic, Gaussian, Laplace, Link
 from repeats import most_failures, repeats, statistical
+from sharp_laws import Law, found_error
 
 LINK = Entropic(0.12)
 
@@ -88,22 +82,19 @@ def test_the_interval_contains_the_error_of_every_completion() -> None:
 
 def test_certified_errors_are_those_of_the_worst_completion() -> None:
     rate, z, event, _ = exponential_times(400, 1)
-    proof = certify(
-        curves(rate).randomized(0.12, random_state=2), y=z, event=event, horizon=2.0, random_state=0
-    )
-    assert isinstance(proof, TimesCertificate)
-    assert proof.link == LINK
-    found = proof.evidence.errors.values
-    times = CensoredTimes.of(z, event, 2.0)
+    times = Outcomes(z, event, horizon=2.0)
+    proof = certify(curves(rate).randomized(0.12, random_state=2), y=times, random_state=0)
+    assert (proof.link, proof.bound) == (LINK, None)
+    found = proof.own.all_errors.high
     cdf = lambda t: -np.expm1(-rate * t)  # noqa: E731
     share = np.linspace(0, 1, 41)
     for i in range(60):
         if times.happened[i]:
-            worst = LINK.pathwise_error(cdf(times.time)[i])
+            worst = LINK.pathwise_error(cdf(times.value)[i])
         elif times.has_reached[i]:
             worst = LINK.cell_error(cdf(2.0)[i])
         else:
-            after = times.time[i] + (2.0 - times.time[i]) * share
+            after = times.value[i] + (2.0 - times.value[i]) * share
             worst = max(
                 *LINK.pathwise_error(-np.expm1(-rate[i] * after)), LINK.cell_error(cdf(2.0)[i])
             )
@@ -116,9 +107,9 @@ def test_all_times_known_and_a_horizon_beyond_them_give_the_usual_errors() -> No
     rng = np.random.default_rng(3)
     T = rng.exponential(1 / rate)
     served = curves(rate).randomized(0.12, random_state=4)
-    proof = certify(served, y=T, event=np.ones(300), horizon=1e3, random_state=0)
+    proof = certify(served, y=Outcomes(T, np.ones(300), horizon=1e3), random_state=0)
     u = curves(rate).cdf(T)
-    np.testing.assert_allclose(proof.evidence.errors.values, LINK.pathwise_error(u), atol=1e-12)
+    np.testing.assert_allclose(proof.own.all_errors.high, LINK.pathwise_error(u), atol=1e-12)
     assert proof.follow_up is not None
     assert proof.follow_up.n_lost == 0
 
@@ -126,8 +117,7 @@ def test_all_times_known_and_a_horizon_beyond_them_give_the_usual_errors() -> No
 def test_people_who_entered_late_are_left_out_whatever_happened_to_them() -> None:
     rate, z, event, entry = exponential_times(2000, 7)
     served = curves(rate).randomized(0.12, random_state=8)
-    options = {"event": event, "horizon": 2.0, "random_state": 0}
-    proof = certify(served, y=z, entered=entry, **options)
+    proof = certify(served, y=Outcomes(z, event, horizon=2.0, entered=entry), random_state=0)
     early = entry <= 2.0 + 1e-9
     found = proof.follow_up
     assert found is not None
@@ -135,13 +125,14 @@ def test_people_who_entered_late_are_left_out_whatever_happened_to_them() -> Non
     assert proof.n_samples == early.sum() == found.n_events + found.n_reached + found.n_lost
     assert found.n_left_out == (~early).sum()
     assert found.n_events == (event & (z <= 2.0) & early).sum()
-    everybody = certify(served, y=z, **options)
+    everybody = certify(served, y=Outcomes(z, event, horizon=2.0), random_state=0)
     assert proof.group_error(0.2) < everybody.group_error(0.2)
 
 
 def test_nothing_is_proven_for_every_group_without_a_horizon() -> None:
     rate, z, event, _ = exponential_times(1000, 9)
-    proof = certify(curves(rate).randomized(0.12, random_state=1), y=z, event=event, random_state=0)
+    served = curves(rate).randomized(0.12, random_state=1)
+    proof = certify(served, y=Outcomes(z, event), random_state=0)
     lost = float((~event).mean())
     assert not proof.bounds_every_group
     assert proof.group_error(lost / 2) == pytest.approx(0.5)
@@ -154,15 +145,14 @@ def test_nothing_is_proven_for_every_group_without_a_horizon() -> None:
 
 def test_coverage_counts_lost_people_both_ways() -> None:
     rate, z, event, _ = exponential_times(2000, 10)
-    times = CensoredTimes.of(z, event, 2.0)
-    proof = certify(curves(rate), y=z, event=event, horizon=2.0, random_state=0)
-    inside = proof.evidence.inside(0.9).values
-    missed = proof.evidence.missed(0.9).values
-    cdf = curves(rate).cdf(times.time)
+    times = Outcomes(z, event, horizon=2.0)
+    proof = certify(curves(rate), y=times, random_state=0)
+    least, missed, _ = proof.own.missed(0.9)
+    cdf = curves(rate).cdf(times.value)
     at_horizon = curves(rate).cdf(np.full(2000, 2.0))
     is_in = (cdf >= 0.05) & (cdf <= 0.95)
     np.testing.assert_array_equal(missed[times.happened], ~is_in[times.happened])
-    assert (inside[times.is_lost] == 1).all()
+    assert (least[times.is_lost] == 0).all()
     # who left after the lower end of the interval is covered whenever the event happens
     sure = times.is_lost & (cdf >= 0.05) & (at_horizon <= 0.95)
     assert (missed[sure] == 0).all()
@@ -183,54 +173,47 @@ def test_events_of_lost_people_are_completed_both_ways() -> None:
     proof = certify_events(p, event, lost=lost)
     as_events = certify_events(p, event | lost)
     as_none = certify_events(p, event & ~lost)
-    assert proof.n_lost == lost.sum()
-    assert proof.n_events == (event & ~lost).sum()
+    assert proof.events is not None
+    assert proof.events.n_lost == lost.sum()
+    assert proof.events.n_events == (event & ~lost).sum()
     for mass in (0.1, 0.5):
         assert proof.bias(mass) == (as_none.bias(mass)[0], as_events.bias(mass)[1])
         assert proof.event_rate(below=0.3, mass=mass) == as_events.event_rate(below=0.3, mass=mass)
         assert proof.event_rate(above=0.3, mass=mass) == as_none.event_rate(above=0.3, mass=mass)
 
 
-@pytest.mark.parametrize("bound", ["sharp", "pathwise"])
-def test_lost_people_count_at_the_largest_error_of_a_link(bound: str) -> None:
+@pytest.mark.parametrize("mass", [0.02, 0.2, 1.0])
+def test_people_who_were_lost_count_with_the_worst_pit_in_each_bound(mass: float) -> None:
     rng = np.random.default_rng(12)
-    u = rng.random(1000)
-    lost = rng.random(1000) < 0.05
-    proof = certify_link(u, LINK, lost=lost, bound=bound)
-    assert proof.n_lost == lost.sum()
+    u, lost = rng.random(1000), rng.random(1000) < 0.05
+    proof = certify_link(u, LINK, lost=lost)
     assert proof.n_samples == 1000
-    # any values of the PITs of some or all of these people give a smaller bound
+    # any PITs of these people give smaller bounds; the split of the risk does not depend on them
     for value in (0.0, 0.4, 1.0):
-        filled = certify_link(np.where(lost, value, u), LINK, bound=bound)
-        assert filled.group_error(0.2) <= proof.group_error(0.2) + 1e-12
-        low, _high = filled.coverage(0.8, 0.2)
-        assert proof.coverage(0.8, 0.2)[0] <= low + 1e-12
-    assert certify_link(u, LINK, lost=np.zeros(1000), bound=bound).group_error(0.2) == certify_link(
-        u, LINK, bound=bound
-    ).group_error(0.2)
+        filled = np.where(lost, value, u)
+        known = certify_link(filled, LINK, lost=np.zeros(1000))
+        assert known.group_error(mass) <= proof.group_error(mass) + 1e-12
+        assert proof.coverage(0.8, mass)[0] <= known.coverage(0.8, mass)[0] + 1e-12
+        # they need not belong to the others, who may have a larger share of PITs below these
+        same = certify_link(filled, LINK, lost=lost)
+        assert same.group_error(mass) == proof.group_error(mass)
 
 
 def test_a_hurdle_of_times_separates_the_event_from_its_time() -> None:
     rate, z, event, entry = exponential_times(3000, 13)
     served = curves(rate, 2.0).randomized(0.12, random_state=1)
-    proof = certify(
-        served,
-        y=z,
-        event=event,
-        horizon=2.0,
-        entered=entry,
-        groups={"a": rate > 0.5},
-        random_state=0,
-    )
-    assert isinstance(proof, HurdleCertificate)
+    times = Outcomes(z, event, horizon=2.0, entered=entry)
+    proof = certify(served, y=times, groups={"a": rate > 0.5}, random_state=0)
     assert proof.follow_up is not None
-    found = proof.follow_up
-    assert proof.n_positive == found.n_events
-    assert proof.positive.n_samples == found.n_events + found.n_lost
     assert proof.events is not None
-    assert proof.events.n_lost == found.n_lost
-    errors = proof.positive.evidence.errors.values
-    assert (errors == 0.5).sum() >= found.n_lost
+    found, base = proof.follow_up, proof.own.base
+    assert base is not None
+    assert proof.n_positive == found.n_events
+    assert base.n_samples == found.n_events + found.n_lost
+    assert proof.events.n_lost == base.unknown.sum() == found.n_lost
+    # it is not even known that they have the event by the horizon
+    assert (base.low[base.unknown] == 0).all()
+    assert (base.high[base.unknown] == 1).all()
     assert proof.named("a") < 0.5
     assert "the event by 2" in proof.summary()
     with pytest.raises(InputError, match="watch named groups"):
@@ -241,10 +224,8 @@ def test_several_rows_of_a_person_count_once() -> None:
     rate, z, event, entry = exponential_times(900, 15)
     person = np.repeat(np.arange(300), 3)
     for horizon in (None, 2.0):
-        forecast = curves(rate, horizon)
-        proof = certify(
-            forecast, y=z, event=event, horizon=2.0, entered=entry, cluster=person, random_state=0
-        )
+        times = Outcomes(z, event, horizon=2.0, entered=entry, person=person)
+        proof = certify(curves(rate, horizon), y=times, random_state=0)
         found = proof.follow_up
         assert found is not None
         assert proof.one_row_each
@@ -273,8 +254,8 @@ def model(X: Floats) -> Forecast:
 
 def test_randomize_certifies_the_time_of_events_by_the_horizon() -> None:
     X, z, event, entry = many_events(1500, 16)
-    options = {"event": event, "horizon": 2.0, "entered": entry, "random_state": 0}
-    chosen = randomize(model, X, z, max_group_error=0.3, **options)
+    times = Outcomes(z, event, horizon=2.0, entered=entry)
+    chosen = randomize(model, X, times, max_group_error=0.3, random_state=0)
     assert chosen.group_error <= 0.3
     assert chosen.horizon == chosen.atom == 2.0
     found = chosen.follow_up
@@ -288,25 +269,22 @@ def test_randomize_certifies_the_time_of_events_by_the_horizon() -> None:
     served = chosen.model.forecast(X[:50], r=np.linspace(0.1, 0.9, 50))
     np.testing.assert_allclose(served.event_probability(), model(X[:50]).event_probability())
     # a certificate of the same people takes the bounds that account for the choice
-    own = options | {"event": event[held], "entered": entry[held]}
-    proof = certify(chosen.model, X[held], z[held], **own)
-    assert proof.accounting_for(chosen.certificate.bounds).group_error(0.2) == chosen.group_error
+    proof = certify(chosen.model, X[held], times.take(held), random_state=0)
+    assert proof.accounting_for(chosen.certificate).group_error(0.2) == chosen.group_error
 
 
 def test_the_price_of_times_is_that_of_the_right_censored_log_score() -> None:
     X, z, event, _entry = many_events(1500, 17, leaving=10.0)
-    times = CensoredTimes.of(z, event, 2.0)
-    chosen = randomize(
-        model, X, z, event=event, horizon=2.0, max_price=0.3, group_mass=0.5, random_state=0
-    )
+    times = Outcomes(z, event, horizon=2.0)
+    chosen = randomize(model, X, times, max_price=0.3, group_mass=0.5, random_state=0)
     base = model(X)
     served = base.randomized(chosen.alpha, chosen.model.link, jittered(1500, 64, random_state=1))
 
     def loss(forecast: Forecast) -> float:
-        wide = times.time if forecast.r is None else times.time[:, None]
+        wide = times.value if forecast.r is None else times.value[:, None]
         lost = times.is_lost if forecast.r is None else times.is_lost[:, None]
         # the horizon is an atom, which is known to be the outcome
-        known = forecast.log_density(times.time)
+        known = forecast.log_density(times.value)
         return -float(np.where(lost, forecast.distribution.logsf(wide), known).mean())
 
     # noise of the draws: about 0.01
@@ -316,24 +294,24 @@ def test_the_price_of_times_is_that_of_the_right_censored_log_score() -> None:
 
 def test_randomize_refuses_what_cannot_be_certified() -> None:
     X, z, event, entry = many_events(1000, 18, leaving=2.0)
-    with pytest.raises(InputError, match="were lost before the horizon"):
-        randomize(model, X, z, event=event, horizon=2.0, entered=entry, random_state=0)
-    with pytest.raises(InputError, match="horizon is missing"):
-        randomize(model, X, z, event=event)
-    with pytest.raises(InputError, match="event is missing"):
-        randomize(model, X, z, random_state=0)
-    with pytest.raises(InputError, match="horizon is given without event"):
-        randomize(model, X, z, horizon=2.0)
-    with pytest.raises(InputError, match="atom at it"):
-        randomize(model, X, z, event=event, horizon=1.5, entered=entry, random_state=0)
-    with pytest.raises(InputError, match="fitted beforehand"):
-        randomize(BayesianRidge(), X, z, event=event, horizon=2.0)
+    options = {"event": event, "horizon": 2.0}
+    refused = [
+        ("were lost before the horizon", model, options | {"entered": entry}),
+        ("horizon is missing", model, {"event": event}),
+        ("event is missing", model, {}),
+        ("horizon is given without event", model, {"horizon": 2.0}),
+        ("atom at it", model, options | {"horizon": 1.5, "entered": entry}),
+        ("fitted beforehand", BayesianRidge(), options),
+    ]
+    for message, estimator, known in refused:
+        with pytest.raises(InputError, match=message):
+            randomize(estimator, X, Outcomes(z, **known), random_state=0)
 
 
 # --- simulations: bounds below the population's value in at most 5% of data sets
 
 
-def completed(sample: Sample, times: CensoredTimes) -> Floats:
+def completed(sample: Sample, times: Outcomes) -> Floats:
     """Return the largest pathwise error of each person, from its definition."""
     at, top = sample.known, forecast_cdf(np.full(times.n_samples, 2.0), sample.x)
     ends = np.maximum(errors_at(at), errors_at(top))
@@ -368,7 +346,7 @@ def test_bounds_of_outcomes_5() -> None:
     sample = Sample.of(200_000, np.random.default_rng(20))
     horizon = forecast_cdf(np.full(200_000, 2.0), sample.x)
     true = np.where(sample.truth < horizon, errors_at(sample.truth), cell_errors_at(horizon))
-    everybody = CensoredTimes.of(sample.time, sample.event, 2.0)
+    everybody = Outcomes(sample.time, sample.event, horizon=2.0)
     followed = sample.times(2.0).is_followed
     worst = completed(sample, everybody)
     none = np.where(sample.event, errors_at(sample.truth), 0.5)
@@ -386,17 +364,17 @@ def test_bounds_of_outcomes_5() -> None:
     assert everybody.is_lost[followed].mean() == pytest.approx(0.17, abs=0.02)
 
 
-def cut(sample: Sample, is_informative: bool, random: np.random.Generator) -> CensoredTimes:
+def cut(sample: Sample, is_informative: bool, random: np.random.Generator) -> Outcomes:
     """Return times; with informative censoring people leave shortly before an early event."""
     if not is_informative:
-        return CensoredTimes.of(sample.time, sample.event, 2.0)
+        return Outcomes(sample.time, sample.event, horizon=2.0)
     leaves = (sample.truth < 0.5) & (random.random(sample.x.size) < 0.15)
     factor = np.where(leaves, random.uniform(0.9, 1.0, sample.x.size), 1.0)
-    return CensoredTimes.of(sample.time * factor, sample.event & ~leaves, 2.0)
+    return Outcomes(sample.time * factor, sample.event & ~leaves, horizon=2.0)
 
 
-def moved(sample: Sample, times: CensoredTimes) -> Sample:
-    return replace(sample, known=forecast_cdf(times.time, sample.x))
+def moved(sample: Sample, times: Outcomes) -> Sample:
+    return replace(sample, known=forecast_cdf(times.value, sample.x))
 
 
 @statistical
@@ -411,45 +389,41 @@ def test_certificates_are_broken_in_at_most_five_percent(is_informative: bool) -
     times = cut(big, is_informative, seeds[-1])
     values = completed(moved(big, times), times)
     aim = [cvar(values, mass) for mass in MASSES]
-    # given the event by the horizon: who was lost may have it, and counts with the largest error
-    part = np.where(
-        times.is_lost,
-        0.5,
-        errors_at(np.minimum(big.truth / forecast_cdf(np.full(200_000, 2.0), big.x), 1.0)),
-    )[times.happened | times.is_lost]
-    aim_of_part = [cvar(part, mass) for mass in PART_MASSES]
+    # given the event by the horizon: a group of those with a known event, and of those who were
+    # lost if all of them had it at the horizon
     probability = forecast_cdf(np.full(200_000, 2.0), big.x)
+    known = np.quantile((big.truth / probability)[times.happened], nodes(200)[0])
+    n_lost, n_events = times.is_lost.sum(), times.happened.sum()
+    at_end = n_lost / (n_lost + n_events)
+    part = Law((), (*(((1 - at_end) / 200, float(u)) for u in known), (at_end, 1.0)))
+    aim_of_part = [found_error(part, LINK, mass) for mass in PART_MASSES]
     truth = big.truth < probability
     bias = [cvar(truth - probability + 1, mass) - 1 for mass in MASSES]
     broken = np.zeros(3, dtype=int)
     for random in seeds[:-1]:
         sample = Sample.of(400, random)
         found = cut(sample, is_informative, random)
-        at = forecast_cdf(found.time, sample.x)
-        top = forecast_cdf(np.full(400, 2.0), sample.x)
-        ends = at, np.where(found.happened, at, 1.0)
-        r = random.random((400, 1))
-        served = [LINK.ppf(end[:, None], r) for end in ends]
-        pit = Cells.between(
-            *served, random.random(400), draws=r, reading=found.is_lost * Reading.UNKNOWN
+        at, top = (forecast_cdf(y, sample.x) for y in (found.value, np.full(400, 2.0)))
+        reading = found.is_lost * Reading.UNKNOWN + found.has_reached * Reading.BEYOND
+        base = Cells(at, np.where(found.happened, at, 1.0), reading=reading, link=LINK)
+        proof = certify_rows(
+            base.served(LINK, random.random((400, 1))),
+            kind=OutcomeKind.CONTINUOUS,
+            base=base,
+            times=found,
+            at_horizon=top,
+            random_state=random,
         )
-        proof = certify_times(
-            pit, found, base=LinkBase(at, LINK, ends), at_horizon=top, random_state=random
-        )
-        below = [
-            proof.group_error(mass) < one - 1e-9 for mass, one in zip(MASSES, aim, strict=True)
-        ]
-        broken[0] += any(below)
         belongs = found.happened | found.is_lost
-        inside = certify_link(
-            (at / top)[belongs], LINK, lost=found.is_lost[belongs], bound="pathwise"
-        )
-        broken[1] += any(
-            inside.group_error(mass) < one - 1e-9
-            for mass, one in zip(PART_MASSES, aim_of_part, strict=True)
-        )
+        inside = certify_link((at / top)[belongs], LINK, lost=found.is_lost[belongs])
         events = certify_events(top, found.happened, lost=found.is_lost)
-        broken[2] += any(
-            events.bias(mass)[1] < one - 1e-9 for mass, one in zip(MASSES, bias, strict=True)
-        )
+        for k, (bound, masses, aims) in enumerate(
+            [
+                (proof.group_error, MASSES, aim),
+                (inside.group_error, PART_MASSES, aim_of_part),
+                (lambda mass, of=events: of.bias(mass)[1], MASSES, bias),
+            ]
+        ):
+            both = zip(masses, aims, strict=True)
+            broken[k] += any(bound(mass) < least - 1e-9 for mass, least in both)
     assert (broken <= most_failures(n_sets)).all(), broken

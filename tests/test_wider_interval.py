@@ -6,14 +6,17 @@ Random checks are seeded; their false-alarm rate with a fresh seed is 1e-6 (`mos
 from __future__ import annotations
 
 from itertools import combinations
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.calibration import PIT_BINS, covered
-from evenhand.certificates import wider_interval, wider_intervals
-from evenhand.certificates.deterministic_intervals import coverage_floor, wider_intervals_of_counts
+from evenhand.calibration import PIT_BINS, Cells, covered
+from evenhand.certificates import certify_bins, certify_pit, coverage_floor
+from evenhand.links import Entropic
+from evenhand.selection.chosen_link import plain_interval
 from repeats import most_failures, repeats, statistical
 
 LEVELS = (0.9, 0.95, 0.98, 0.99)
@@ -23,7 +26,7 @@ MASSES = (0.05, 0.1, 0.2, 0.5, 0.9, 1.0)
 def test_the_floor_is_that_of_clopper_and_pearson_with_a_quarter_of_the_risk() -> None:
     u = np.random.default_rng(0).beta(0.7, 0.9, size=400)
     for mass in MASSES:
-        found = wider_intervals(u, mass, confidence=0.9)
+        found = certify_pit(u, confidence=0.9).plain_intervals(mass)
         assert [interval.level for interval in found] == list(LEVELS)
         for interval in found:
             inside = np.sum(
@@ -36,15 +39,21 @@ def test_the_floor_is_that_of_clopper_and_pearson_with_a_quarter_of_the_risk() -
             assert (interval.mass, interval.n_samples, interval.confidence) == (mass, 400, 0.9)
 
 
-def test_the_lowest_level_that_suffices_is_returned() -> None:
+def test_the_lowest_level_that_suffices_is_set_against_a_link() -> None:
     u = (np.arange(2000) + 0.5) / 2000
+    wrapped = SimpleNamespace(cells=Cells(u))
+    costs: Any = SimpleNamespace(
+        wrapped=wrapped, has_width=True, plain_wider=lambda _, level: level
+    )
     for mass in (0.1, 0.2, 0.5):
-        floors = [interval.floor for interval in wider_intervals(u, mass)]
+        floors = [interval.floor for interval in certify_pit(u).plain_intervals(mass)]
         assert floors == sorted(floors)
-        for floor in np.linspace(0, 1, 41):
-            found = wider_interval(u, float(floor), mass)
+        target: Any = SimpleNamespace(group_mass=mass, confidence=0.95)
+        for floor in np.linspace(0.02, 1, 41):
+            chosen, wider = plain_interval(costs, Entropic(0.5), float(floor), target)
             levels = [level for level, one in zip(LEVELS, floors, strict=True) if one >= floor]
-            assert (found.level if found else None) == (levels[0] if levels else None)
+            # the widest, if none suffices
+            assert chosen.level == wider == (levels or LEVELS)[0 if levels else -1]
 
 
 def test_no_subset_of_a_population_is_covered_less_than_its_floor_without_sampling_error() -> None:
@@ -62,9 +71,9 @@ def test_intervals_are_closed_as_everywhere() -> None:
     low, high = (1 - 0.9) / 2, (1 + 0.9) / 2
     ends = np.repeat([low, high], 50)
     beyond = np.repeat([np.nextafter(low, 0), np.nextafter(high, 1)], 50)
-    assert wider_intervals(ends, 1.0)[0].covered == covered(ends).mean() == 1
-    assert wider_intervals(beyond, 1.0)[0].covered == covered(beyond).mean() == 0
-    assert wider_intervals(np.repeat([0.0, 1.0], 50), 1.0)[-1].floor == 0
+    assert certify_pit(ends).plain_intervals(1.0)[0].covered == covered(ends).mean() == 1
+    assert certify_pit(beyond).plain_intervals(1.0)[0].covered == covered(beyond).mean() == 0
+    assert certify_pit(np.repeat([0.0, 1.0], 50)).plain_intervals(1.0)[-1].floor == 0
 
 
 def test_counts_give_the_same_bounds_and_never_more() -> None:
@@ -72,9 +81,8 @@ def test_counts_give_the_same_bounds_and_never_more() -> None:
     for u in (rng.beta(0.8, 0.8, size=3000), rng.choice([0.0, 0.005, 0.05, 0.5, 0.95, 1.0], 3000)):
         bins = np.maximum(np.ceil(u * PIT_BINS).astype(int) - 1, 0)
         counts = np.bincount(bins, minlength=PIT_BINS).astype(np.int64)
-        for exact, counted in zip(
-            wider_intervals(u, 0.2), wider_intervals_of_counts(counts, 0.2), strict=True
-        ):
+        of_bins = certify_bins(counts, Entropic(0.5)).plain_intervals(0.2)
+        for exact, counted in zip(certify_pit(u).plain_intervals(0.2), of_bins, strict=True):
             assert counted.floor <= exact.floor
             assert (counted.level, counted.n_samples) == (exact.level, 3000)
             if np.unique(u).size > 6:
@@ -98,7 +106,10 @@ def test_all_floors_hold_at_once_with_the_stated_confidence() -> None:
         missed = np.array([law.cdf((1 - v) / 2) + law.sf((1 + v) / 2) for v in LEVELS])
         false = 0
         for u in rng.beta(a, b, size=(n_sets, n)):
-            found = [wider_intervals(u, mass, confidence=confidence) for mass in (0.1, 0.3, 1.0)]
+            found = [
+                certify_pit(u, confidence=confidence).plain_intervals(mass)
+                for mass in (0.1, 0.3, 1.0)
+            ]
             true = [np.maximum(0, 1 - missed / mass) for mass in (0.1, 0.3, 1.0)]
             floors = [[interval.floor for interval in intervals] for intervals in found]
             false += bool(np.any(np.array(floors) > np.array(true)))

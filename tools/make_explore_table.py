@@ -15,8 +15,7 @@ from typing import Any
 
 from scipy.stats import norm
 
-from evenhand.certificates import WIDER_LEVELS
-from evenhand.certificates.deterministic_intervals import coverage_floor
+from evenhand.certificates import WIDER_LEVELS, coverage_floor
 from evenhand.selection import PlannedCertificate, plan
 
 TABLE = Path(__file__).parents[1] / "docs" / "explore.json"

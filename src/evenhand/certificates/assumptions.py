@@ -24,9 +24,9 @@ def assumption_keys(proof: Certificate) -> list[str]:
     served = proof.own.gaps is not None or proof.has_cells or proof.own.n_draws > 1
     if fixed == "fixed base" and choice.rule == "fixed" and proof.everyone is not None and served:
         keys.append("fixed link" if proof.at is None else "fixed hurdle link")
-    if proof.has_cells:
-        keys.append("rounded" if proof.is_rounded else "ties")
-    if proof.at is not None:
+    if proof.is_rounded:
+        keys.append("rounded")
+    if proof.at is not None or (proof.has_cells and not proof.is_rounded):
         keys.append("ties")
     keys += [] if proof.has_draws else ["own draws"]
     keys += ["counted"] if proof.own.levels is not None else []

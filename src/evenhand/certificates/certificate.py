@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -236,8 +236,7 @@ class Certificate(Summarized):
 
     def __repr__(self) -> str:
         mass = SHOWN_MASS if self.mass is None else self.mass
-        event = self._is_event
-        shown = self.bounds_every_group and not event
+        shown, event = self.bounds_every_group, self._is_event and self.events is not None
         low, high = self.bias(SHOWN_MASS) if event else (0.0, 0.0)
         return one_line(
             self,
@@ -406,7 +405,9 @@ class Certificate(Summarized):
     def _link_bounds(self) -> LinkBounds | None:
         """Bounds under every link, if there is one and they are proven for the cells."""
         base = None if self.link is None else self.own.base
-        if base is None or base.beyond.any() or not self._has_points:
+        # people may be beyond a horizon, which is known before the rows are seen
+        is_cut = self.follow_up is not None and self.follow_up.horizon is not None
+        if base is None or not self._has_points or (is_cut and self.at is None):
             return None
         return LinkBounds.of(base, self.confidence, may_be_unknown=self.may_be_unknown)
 
@@ -423,11 +424,11 @@ class Certificate(Summarized):
         if link is None:
             return None
         if bounds is not None:
-            return lambda size: bounds.group_error(link, size)
+            return partial(bounds.group_error, link)
         if self.kind is not OutcomeKind.COUNT or self.own.base is None:
             return None
         lattice = LatticeBounds.of(self.own.base, np.random.default_rng(self.seed))
-        return lambda size: lattice.group_error(link, size, self.confidence)
+        return partial(lattice.group_error, link, confidence=self.confidence)
 
     def _size(self, mass: float) -> float:
         """Return the size of a group among the certified people, at the largest density ratio."""

@@ -159,9 +159,9 @@ def certify_link(
     link : Link
         The link whose bounds are returned; `with_link` returns those of any other.
     lost : array-like of bool, shape (n,), optional
-        People whose PIT is not known, but for being at least `pit`, and who need not belong to the
-        population of the others: the bounds are for groups of the people who do, and hold whatever
-        these PITs are. Give it whenever people may be lost, even if nobody is.
+        People whose PIT is not known, and who need not belong to the population of the others: the
+        bounds are for groups of the people who do, and hold whatever these PITs are. What `pit`
+        contains for them is ignored. Give it whenever people may be lost, even if nobody is.
     confidence, person, random_state
         As in `certify_pit`.
 
@@ -193,7 +193,7 @@ def certify_link(
         if unknown.all():
             rule = "leave out at least one person whose PIT is known"
             raise bad_input("lost", rule, "all people")
-        cells = Cells(u, np.where(unknown, 1.0, u), reading=unknown)
+        cells = _anywhere(Cells(u, np.where(unknown, 1.0, u), reading=unknown))
     if person is not None:
         cells = cells.take(one_row_each(person, u.size, random_state))
     made = _of_link(cells.before(check_link(link)), float(confidence), lost is not None)
@@ -323,12 +323,8 @@ def certify_rows(
     """
     _check_options(cells, confidence, method, mass)
     is_continuous = kind is not OutcomeKind.COUNT
-    if base is not None and not cells.is_randomized:
-        remedy = "give the draws of the link as r, or leave base out"
-        raise bad_input("base", "be None for forecasts without a draw", repr(base.link), remedy)
-    if base is not None and is_continuous and method != "local-levels":
-        rule = "be 'local-levels' where base is given"
-        raise bad_input("method", rule, repr(method), "leave base out for another method")
+    if base is not None:
+        _check_base(base, cells, method, is_continuous=is_continuous)
     n = cells.n_samples
     named = groups if isinstance(groups, Groups) else check_groups(groups, n)
     # the order of draws from the generator is fixed: one seed gives one certificate
@@ -350,15 +346,20 @@ def certify_rows(
         )
     parts: dict[str, Part | EventPart] = {}
     link = None if base is None else base.link
+    has_cells = off_atom is None and _has_widths(cells)
+    is_rounded = has_cells and kind is OutcomeKind.CONTINUOUS
     if off_atom is not None:
         own = off_atom.base
+        is_rounded = _has_widths(off_atom.cells)
         parts["off the atom"] = part_of_rows(
-            off_atom.cells, random, base=None if own is None else _at_known(own)
+            _anywhere(off_atom.cells),
+            random,
+            base=None if own is None else _anywhere(_at_known(own)),
+            is_rounded=is_rounded,
+            may_be_unknown=times is not None,
         )
         link = None if own is None or method != "local-levels" else own.link
         base = None
-    has_widths = bool((cells.high > cells.low)[~cells.unknown & ~cells.beyond].any())
-    is_rounded = has_widths and kind is OutcomeKind.CONTINUOUS
     if at_horizon is not None:
         cells = cells if cells.is_randomized else _up_to(cells, at_horizon)
         base = None if base is None else _up_to(base, at_horizon)
@@ -367,7 +368,13 @@ def certify_rows(
     disjoint = disjoint_cells(named)
     masks = {} if disjoint is None else disjoint.masks()
     everyone = part_of_rows(
-        cells, random, base=base, masks=named, disjoint=masks, is_rounded=is_rounded
+        cells,
+        random,
+        base=base,
+        masks=named,
+        disjoint=masks,
+        is_rounded=is_rounded and off_atom is None,
+        may_be_unknown=times is not None,
     )
     parts["everyone"] = everyone
     if event is not None:
@@ -391,16 +398,29 @@ def certify_rows(
         follow_up=follow_up,
         may_be_unknown=times is not None,
         is_rounded=is_rounded,
-        has_cells=has_widths and off_atom is None,
+        has_cells=has_cells,
         has_draws=cells.n_draws == 1 or cells.draws is not None,
         one_row_each=person is not None,
         unions=unions,
     )
 
 
+def _has_widths(cells: Cells) -> bool:
+    """Whether cells of known outcomes have a width: these are atoms, or were rounded."""
+    return bool((cells.high > cells.low)[~cells.unknown & ~cells.beyond].any())
+
+
 def _at_known(base: Cells) -> Cells:
     """Return cells before the draw of a link with rounded outcomes at their positions."""
     return base.at_points(~base.unknown & ~base.beyond)
+
+
+def _anywhere(cells: Cells) -> Cells:
+    """Return cells of who was lost, and may not even have the event, down to 0."""
+    # people who do not belong to a population, but count with the largest value of every quantity,
+    # only raise its bounds; in the part above their last time they would lower those of the rest
+    low = np.where(cells.unknown[:, None], 0.0, cells.low)
+    return replace(cells, low=low) if cells.unknown.any() else cells
 
 
 def _up_to(cells: Cells, top: Floats) -> Cells:
@@ -450,6 +470,23 @@ def _check_options(cells: Cells, confidence: float, method: Method, mass: float 
         )
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
+
+
+def _check_base(base: Cells, cells: Cells, method: Method, *, is_continuous: bool) -> None:
+    n = cells.n_samples
+    if base.n_samples != n:
+        got = f"{base.n_samples} rows"
+        raise bad_input("base", f"have one cell for each of the {n} rows", got)
+    if not cells.is_randomized:
+        remedy = "give the draws of the link as r, or leave base out"
+        raise bad_input("base", "be None for forecasts without a draw", repr(base.link), remedy)
+    if is_continuous and method != "local-levels":
+        rule = "be 'local-levels' where base is given"
+        raise bad_input("method", rule, repr(method), "leave base out for another method")
+    if not is_continuous and base.are_points and not cells.are_points:
+        # positions in cells of atoms do not give the bounds of points (method: 12)
+        remedy = "give Cells(low, high, link=link)"
+        raise bad_input("base", "have the cells of outcomes with atoms", "points", remedy)
 
 
 def refuse_weights(cells: Cells) -> None:

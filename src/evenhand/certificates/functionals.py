@@ -208,7 +208,9 @@ def missed(cells: Cells, level: float) -> Values:
     share = 1 - covered_whole(cells, level)
     if not cells.unknown.any():
         return Values.known(share, cells.count)
-    inside = (cells.low >= (1 - level) / 2) & (cells.high <= (1 + level) / 2)
+    # (1 - 0.98) / 2 is above the edge 0.01 of a bin of counts in the last digit
+    ends = np.round(((1 - level) / 2, (1 + level) / 2), 12)
+    inside = (cells.low >= ends[0]) & (cells.high <= ends[1])
     return Values(
         np.where(cells.unknown, 0.0, share),
         np.where(cells.unknown, 1 - inside.mean(axis=-1), share),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -112,6 +112,7 @@ def part_of_rows(
     masks: Mapping[str, Mask] | None = None,
     disjoint: Mapping[str, Mask] | None = None,
     is_rounded: bool = False,
+    may_be_unknown: bool = False,
 ) -> Part:
     """Return what was seen of people in rows; one draw of each is chosen at random.
 
@@ -128,6 +129,8 @@ def part_of_rows(
     is_rounded : bool, default False
         Whether cells are those of rounded outcomes under continuous forecasts: outcomes then lie at
         one position in their cells, and an interval that meets a cell need not cover the outcome.
+    may_be_unknown : bool, default False
+        Whether positions may be unknown, as those of times that may be cut off.
     """
     n, m = cells.n_samples, cells.n_draws
     # one PIT per person at a random draw: independent, and distributed as the PITs in use
@@ -137,38 +140,53 @@ def part_of_rows(
     high = np.where(cells.unknown, 1.0, low) if cells.unknown.any() else low
     whole = cells.at_points(~cells.unknown & ~cells.beyond) if is_rounded else cells
     measured, served = cells, whole
-    if base is not None and cells.reading is not None:
-        # of times that may be cut off the link is known, and one draw does not show the error
+    if base is not None and may_be_unknown:
+        # the worst position under a known link is that over all draws
         assert base.link is not None
         measured = base
         draws = cells.draws
         if draws is None or draws.shape[1] < LEAST_DRAWS:
             draws = jittered(n, LEAST_DRAWS, random)
         served = base.served(base.link, draws)
-    own = None
+    plain = None
     if base is not None or not cells.is_randomized:
-        own = whole if base is None else (base.at_points() if is_rounded else base)
-        own = replace(own, link=None)
+        own = whole if base is None else base
+        plain = partial(_covered, replace(own, link=None))
 
     def part(rows: Any = slice(None), **more: Any) -> Part:
         some = low[rows], high[rows]
+        # partial functions can be pickled
         return Part(
             some[0].size,
             m,
-            errors=lambda: norm(measured.take(rows)),
-            average=lambda confidence: _average(*some, confidence),
-            estimate=lambda: estimated_error(cells.take(rows)),
-            missed=lambda level: missed(served.take(rows), level),
+            errors=partial(_of_some, norm, measured, rows),
+            average=partial(_average, *some),
+            estimate=partial(_of_some, estimated_error, cells, rows),
+            missed=partial(_of_some, missed, served, rows),
             **more,
         )
 
     return part(
         gaps=gap(cells, column),
-        plain=None if own is None else lambda level: n - missed(own, level).n_at_least(TINY),
+        plain=plain,
         base=base,
         groups={name: part(mask) for name, mask in (masks or {}).items()},
         cells={name: part(mask) for name, mask in (disjoint or {}).items()},
     )
+
+
+def _of_some(function: Callable[..., Any], cells: Cells, rows: Any, *given: Any) -> Any:
+    """Return the value of a function of the cells of some people."""
+    return function(cells.take(rows), *given)
+
+
+TINY = 1e-300
+"""Any share of draws whose interval misses is more."""
+
+
+def _covered(own: Cells, level: float) -> int:
+    """Return how many people the interval of the deterministic forecaster covers."""
+    return own.n_people - missed(own, level).n_at_least(TINY)
 
 
 def _average(low: Floats, high: Floats, confidence: float) -> tuple[float, float]:
@@ -180,42 +198,20 @@ def _average(low: Floats, high: Floats, confidence: float) -> tuple[float, float
 
 def part_of_base(base: Cells) -> Part:
     """Return what is known of people under a deterministic forecaster inside a link alone."""
-    n = base.n_people
-    own = replace(base, link=None)
-
-    def covered(level: float) -> int:
-        return n - missed(own, level).n_at_least(TINY)
-
-    return Part(n, 1, plain=covered, base=base)
-
-
-TINY = 1e-300
-"""Any share of draws whose interval misses is more."""
+    return Part(base.n_people, 1, plain=partial(_covered, replace(base, link=None)), base=base)
 
 
 def part_of_counts(counts: PITCounts, link: Link | None, *, is_randomized: bool) -> Part:
     """Return what was seen of people in counts; values at the upper ends of bins widen bounds."""
     n, m = counts.n_samples, counts.n_draws
-    shares = np.arange(m + 1) / m
-    covered = counts.inside_whole or counts.inside
-
-    def missed_at(level: float) -> Values:
-        if level not in counts.inside:
-            listed = ", ".join(f"{one:g}" for one in counts.levels) or "none"
-            remedy = "count the rows again with this level in count_pits(..., levels=...)"
-            raise bad_input("level", f"be one of the counted levels ({listed})", level, remedy)
-        return Values.known(1 - shares, covered[level])
-
     return Part(
         n,
         m,
         # taken at the upper ends of their bins, so that no bound is understated
-        errors=lambda: _upper(ERROR_BINS, WORST, counts.error),
-        average=lambda confidence: (
-            binned_error_interval(counts.one_draw, confidence) if n else (0.0, WORST)
-        ),
-        estimate=lambda: binned_distance(counts.pit) if n else np.nan,
-        missed=missed_at,
+        errors=partial(_upper, ERROR_BINS, WORST, counts.error),
+        average=partial(_average_of_counts, counts),
+        estimate=partial(_estimate_of_counts, counts),
+        missed=partial(_missed_of_counts, counts),
         gaps=None if counts.gap is None else _upper(GAP_BINS, 1.0, counts.gap),
         plain=_plain_of_counts(counts, is_randomized),
         levels=counts.levels,
@@ -227,6 +223,26 @@ def part_of_counts(counts: PITCounts, link: Link | None, *, is_randomized: bool)
     )
 
 
+def _average_of_counts(counts: PITCounts, confidence: float) -> tuple[float, float]:
+    if not counts.n_samples:
+        return 0.0, WORST
+    return binned_error_interval(counts.one_draw, confidence)
+
+
+def _estimate_of_counts(counts: PITCounts) -> float:
+    return binned_distance(counts.pit) if counts.n_samples else np.nan
+
+
+def _missed_of_counts(counts: PITCounts, level: float) -> Values:
+    if level not in counts.inside:
+        listed = ", ".join(f"{one:g}" for one in counts.levels) or "none"
+        remedy = "count the rows again with this level in count_pits(..., levels=...)"
+        raise bad_input("level", f"be one of the counted levels ({listed})", level, remedy)
+    m = counts.n_draws
+    covered = counts.inside_whole or counts.inside
+    return Values.known(1 - np.arange(m + 1) / m, covered[level])
+
+
 def _upper(n_bins: int, top: float, count: Ints) -> Values:
     return Values.known(np.asarray(np.arange(1, n_bins + 1) * (top / n_bins)), count)
 
@@ -235,16 +251,18 @@ def _plain_of_counts(counts: PITCounts, is_randomized: bool) -> Callable[[float]
     whole = counts.inside_whole
     if whole is not None:
         # bins of drawn PITs do not show whether the intervals contain the whole outcomes
-        return None if is_randomized else lambda level: int(whole[level][-1])
+        return None if is_randomized else partial(_covered_whole, whole)
     bins = counts.base if is_randomized else counts.one_draw
-    if bins is None:
-        return None
+    return None if bins is None else partial(_covered_in_bins, bins)
 
-    def covered(level: float) -> int:
-        end = round((1 - level) / 2 * bins.size)
-        return int(bins[end : bins.size - end].sum())
 
-    return covered
+def _covered_whole(whole: Mapping[float, Ints], level: float) -> int:
+    return int(whole[level][-1])
+
+
+def _covered_in_bins(bins: Ints, level: float) -> int:
+    end = round((1 - level) / 2 * bins.size)
+    return int(bins[end : bins.size - end].sum())
 
 
 def cells_of_bins(counts: NDArray[np.int64], link: Link | None = None) -> Cells:

@@ -543,11 +543,12 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         check_choice("spread", self.spread, SPREADS)
         times = None
         if isinstance(y, Outcomes):
-            times = y if y.are_times else None
             sample_weight = y.weight if sample_weight is None else sample_weight
+            if y.are_times:
+                # weights must not leave out the people whose times are cut off
+                times = Outcomes(y.y, y.event, y.horizon, weight=sample_weight)
+                check_training_times(self.estimator, times)
             y = y.value
-        if times is not None:
-            check_training_times(self.estimator, times)
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         if times is not None and times.n_samples > outcomes.size:
             times = times.take(np.flatnonzero(np.asarray(sample_weight)))
