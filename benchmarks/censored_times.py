@@ -27,6 +27,7 @@ from SurvivalEVAL import d_calibration, ksd_calibration
 
 from evenhand.calibration import (
     Cells,
+    GroupRows,
     Reading,
     calibration_error,
     cell_error,
@@ -35,7 +36,6 @@ from evenhand.calibration import (
 )
 from evenhand.calibration.kaplan_meier import largest_error
 from evenhand.links import Entropic
-from evenhand.search import ScanRows
 from evenhand.tables import check_groups
 
 Values = np.ndarray
@@ -217,7 +217,7 @@ def groups_of_a_size(repeats: int) -> None:
 def p_audit(rows: Rows, random: np.random.Generator) -> float:
     """P-value of a group in an audit."""
     everyone = check_groups({"group": np.ones(rows.cdf.size, dtype=bool)}, rows.cdf.size)
-    sums = ScanRows.of(rows.pits(random), None, random).sums(everyone)
+    sums = GroupRows.of(rows.pits(random), None, random).sums(everyone.values())
     return float(sums.tests[-1][0])
 
 

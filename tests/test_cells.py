@@ -37,9 +37,8 @@ from evenhand.calibration import (
     log_score_on,
     pathwise_errors,
     pit_histogram,
-    row_values,
 )
-from evenhand.calibration.simultaneous import coverage_intervals, error_intervals
+from evenhand.calibration.group_sums import coverage_intervals, error_intervals
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.links import make_link
@@ -353,9 +352,7 @@ def test_a_block_without_atoms_can_be_added() -> None:
 
 def sums_of(pits: Cells) -> GroupSums:
     """Return the sums over all rows as one group."""
-    order, values = row_values(pits, None, pits.drawn[:, 0])
-    error = np.array([calibration_error(pits)])
-    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
+    return GroupRows(pits, pits.drawn[:, 0], None).sums([np.full(pits.n_samples, True)])
 
 
 def test_sums_test_drawn_pits_and_average_coverage() -> None:
@@ -366,8 +363,8 @@ def test_sums_test_drawn_pits_and_average_coverage() -> None:
     drawn = sums_of(Cells(pits.drawn))
     np.testing.assert_allclose(sums.tests, drawn.tests)
     # averages are not hits: the interval is that of sums of values in [0, 1]
-    assert not sums.order.counts_hits
-    assert drawn.order.counts_hits
+    assert not sums.counts_hits
+    assert drawn.counts_hits
     low, high = coverage_intervals(sums, 0.8, 0.025)
     hits = covered(pits, 0.8).sum()
     tail = 0.025 / np.e
@@ -480,12 +477,7 @@ def tables(law: Law, n: int, m: int, count: int) -> Iterator[tuple[Cells, np.ran
 
 def sums_of_one_draw(pits: Cells, rng: np.random.Generator) -> GroupSums:
     """Return the sums over all rows as one group; a draw chosen at random is tested."""
-    one = pits.drawn[np.arange(pits.n_samples), rng.integers(pits.n_draws, size=pits.n_samples)]
-    order, values = row_values(pits, None, one)
-    error = np.array([calibration_error(pits)])
-    everyone = np.ones(pits.n_samples, dtype=np.bool_)
-    rows = GroupRows(one, None, pits.weights, None, lambda _: everyone)
-    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1), rows)
+    return GroupRows.of(pits, None, rng).sums([np.full(pits.n_samples, True)])
 
 
 @pytest.mark.parametrize("name", TRUE)

@@ -16,9 +16,8 @@ from evenhand.calibration.event_sums import (
     sum_distribution,
     trend_weights,
 )
-from evenhand.calibration.group_sums import weighted_p_value
+from evenhand.calibration.group_sums import least_root, weighted_p_value
 from evenhand.calibration.own_forecast import largest_signed_mean, margin_of_mean
-from evenhand.calibration.simultaneous import least_root
 from repeats import most_failures, repeats, statistical
 
 

@@ -30,8 +30,8 @@ from evenhand.audits.scores import (
     replace_scores,
 )
 from evenhand.audits.tables import plain_table
-from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.calibration import (
+    EVENT_NAMES,
     OPEN,
     PIT_BINS,
     Cells,
@@ -39,7 +39,6 @@ from evenhand.calibration import (
     PITCounts,
     PITHistogram,
     Rounding,
-    RowValues,
     as_outcomes,
     binned_error,
     count_pits,
@@ -50,6 +49,7 @@ from evenhand.calibration import (
     holm,
     simultaneous_intervals,
 )
+from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.certificates import Certificate, EventCounts, certify_counts, count_events
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh
@@ -121,13 +121,10 @@ def counted_groups(
 
 def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: float) -> GroupSums:
     """Return the sums over groups; level and spread are the smallest that fit the counts."""
-    order = RowValues(
-        counts[0].n_draws if counts else 1,
-        has_residual=True,
-        is_weighted=False,
-        centre=centre,
-        has_events=bool(sums) and sums[0].size > MOMENTS,
-    )
+    has_events = bool(sums) and sums[0].size > MOMENTS
+    levels = () if has_events else LEVELS
+    names = ["n", "level", "spread", *(f"covered {level}" for level in levels)]
+    names += [*(EVENT_NAMES if has_events else ()), "residual", "squares", "cubes"]
     columns = []
     for one, values in zip(counts, sums, strict=True):
         n = one.n_samples
@@ -139,12 +136,14 @@ def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: flo
             for total in (one.one_draw @ middles, one.one_draw @ (np.abs(middles) - 0.25))
         )
         shares = np.arange(one.n_draws + 1) / one.n_draws
-        covered = [float(one.inside[share] @ shares) for share in order.covered]
+        covered = [float(one.inside[level] @ shares) for level in levels]
         moments, in_cells = values[1:MOMENTS], values[MOMENTS:]
         columns.append([n, level, spread, *covered, *in_cells, *moments])
-    matrix = np.array(columns, dtype=np.float64).reshape(len(columns), len(order.names)).T
+    matrix = np.array(columns, dtype=np.float64).reshape(len(columns), len(names)).T
     error = np.array([binned_error(one) for one in counts])
-    return GroupSums(order, matrix, error, np.full(len(columns), 1 / (2 * PIT_BINS)))
+    slack = np.full(len(columns), 1 / (2 * PIT_BINS))
+    is_hit = all(one.n_draws == 1 for one in counts)
+    return GroupSums(dict(zip(names, matrix, strict=True)), error, slack, centre, is_hit)
 
 
 def _n_shared(family: Family, n_named: int, n_extra: int) -> int:
@@ -165,7 +164,7 @@ def _everyone_row(
     ends = simultaneous_intervals(of_all, 1, share, is_tested=False)
     bands = bands_at(of_all.estimates, ends, 0)
     sampled = found.groups.iloc[0]
-    if of_all.order.has_events:
+    if of_all.has_events:
         bands["error"] = band_of(sampled, "error")
     elif not sampled["off"]:
         bands["error"]["low"] = 0.0

@@ -42,15 +42,15 @@ from evenhand.calibration.event_rates import (
 from evenhand.calibration.event_rates import calibration_slope as calibration_slope
 from evenhand.calibration.event_rates import check_events as check_events
 from evenhand.calibration.event_rates import probability_bins as probability_bins
+from evenhand.calibration.event_sums import EVENT_NAMES as EVENT_NAMES
 from evenhand.calibration.event_sums import event_values as event_values
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
 from evenhand.calibration.group_sums import Events as Events
 from evenhand.calibration.group_sums import GroupRows as GroupRows
 from evenhand.calibration.group_sums import GroupSums as GroupSums
-from evenhand.calibration.group_sums import RowValues as RowValues
 from evenhand.calibration.group_sums import coverage_name as coverage_name
 from evenhand.calibration.group_sums import holm as holm
-from evenhand.calibration.group_sums import row_values as row_values
+from evenhand.calibration.group_sums import simultaneous_intervals as simultaneous_intervals
 from evenhand.calibration.histogram import HISTOGRAM_BINS as HISTOGRAM_BINS
 from evenhand.calibration.histogram import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
 from evenhand.calibration.histogram import PITHistogram, pit_histogram
@@ -91,7 +91,6 @@ from evenhand.calibration.scores import (
 )
 from evenhand.calibration.scores import crps_and_spread as crps_and_spread
 from evenhand.calibration.scores import log_score_on as log_score_on
-from evenhand.calibration.simultaneous import simultaneous_intervals as simultaneous_intervals
 
 __all__ = [
     "ERROR_BINS",

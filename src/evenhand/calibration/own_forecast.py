@@ -22,8 +22,7 @@ from evenhand.calibration.event_sums import (
     trend_weights,
     two_point_entropy,
 )
-from evenhand.calibration.group_sums import least_variances, weighted_p_value
-from evenhand.calibration.simultaneous import least_root
+from evenhand.calibration.group_sums import least_root, least_variances, weighted_p_value
 
 MOST_PARTS = 10
 """Largest number of groups by one value of the forecast."""
