@@ -32,7 +32,7 @@ from evenhand.calibration import (
     covered_whole,
     crps,
     draws_in_bins,
-    histogram_band,
+    histogram_table,
     log_score,
     log_score_on,
     pathwise_errors,
@@ -274,7 +274,7 @@ def test_histograms_are_means_of_ramps(ends: list[list[list[float]]]) -> None:
     share = weights / weights.sum()
     below = [share @ ramp(c, low, high, is_below=True).mean(axis=-1) for c in (0.25, 0.5, 0.75)]
     bars = np.diff(below, prepend=0.0, append=1.0)
-    found = pit_histogram((low, high), weights, n_bins=4).share
+    found = pit_histogram((low, high), weights, n_bins=4)["share"]
     np.testing.assert_allclose(found, bars, rtol=0, atol=1e-8)
 
 
@@ -283,10 +283,9 @@ def test_the_band_of_a_histogram_is_that_of_drawn_pits() -> None:
     cells = cells_of(rng.poisson(2.0, size=800), stats.poisson(2.0))
     found = pit_histogram(cells, n_bins=10)
     # one draw per person: 800 trials of probability 1/10
-    low, high = histogram_band(np.full(10, 0.09 / 800), 1)
-    np.testing.assert_allclose(found.low, low)
-    np.testing.assert_allclose(found.high, high)
-    assert found.low[0] == stats.binom.ppf(0.0025, 800, 0.1) / 800
+    band = histogram_table(found["share"].to_numpy(), np.full(10, 0.09 / 800), 1)
+    np.testing.assert_allclose(found, band)
+    assert found["low"][0] == stats.binom.ppf(0.0025, 800, 0.1) / 800
 
 
 @pytest.mark.parametrize(("level", "mean"), [(0.5, 0.5), (0.8, 2.0), (0.9, 20.0)])
@@ -529,7 +528,7 @@ def test_histograms_of_true_forecasts_stay_in_their_bands(name: str) -> None:
     outside = np.zeros(2, dtype=int)
     for pits, _ in tables(TRUE[name], 200, 1, count):
         found = pit_histogram(pits)
-        drawn = draws_in_bins(pits.drawn, found.share.size).mean(axis=0)
-        for i, share in enumerate((found.share, drawn)):
-            outside[i] += ((share < found.low - 1e-12) | (share > found.high + 1e-12)).any()
+        drawn = draws_in_bins(pits.drawn, len(found)).mean(axis=0)
+        for i, share in enumerate((found["share"], drawn)):
+            outside[i] += ((share < found["low"] - 1e-12) | (share > found["high"] + 1e-12)).any()
     assert outside.max() <= most_failures(count)

@@ -37,7 +37,6 @@ from evenhand.calibration import (
     Cells,
     GroupSums,
     PITCounts,
-    PITHistogram,
     Rounding,
     as_outcomes,
     binned_error,
@@ -45,7 +44,7 @@ from evenhand.calibration import (
     coverage_name,
     draws_in_bins,
     event_values,
-    histogram_band,
+    histogram_table,
     holm,
     simultaneous_intervals,
 )
@@ -553,7 +552,7 @@ def _histogram(rows: RowCounts) -> pd.DataFrame:
     draws, squares = rows.bars / np.array([[m], [m**2]])
     # sum (b - 1/BARS)^2 = sum b^2 - 2/BARS sum b + n/BARS^2, with b a person's share of draws in it
     variance = (squares - 2 / BARS * draws + n / BARS**2) / n**2
-    return PITHistogram(draws / n, *histogram_band(variance, m)).table()
+    return histogram_table(draws / n, variance, m)
 
 
 def _curve(counts: PITCounts) -> pd.DataFrame:

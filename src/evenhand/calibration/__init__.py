@@ -20,12 +20,17 @@ from evenhand.calibration.counts import (
     binned_error,
     count_pits,
 )
+from evenhand.calibration.errors import HISTOGRAM_BINS as HISTOGRAM_BINS
+from evenhand.calibration.errors import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
 from evenhand.calibration.errors import binned_distance as binned_distance
 from evenhand.calibration.errors import (
     calibration_error,
     cell_error,
     pathwise_errors,
+    pit_histogram,
 )
+from evenhand.calibration.errors import draws_in_bins as draws_in_bins
+from evenhand.calibration.errors import histogram_table as histogram_table
 from evenhand.calibration.errors import line_distance as line_distance
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.errors import quantile_distance as quantile_distance
@@ -51,11 +56,6 @@ from evenhand.calibration.group_sums import GroupSums as GroupSums
 from evenhand.calibration.group_sums import coverage_name as coverage_name
 from evenhand.calibration.group_sums import holm as holm
 from evenhand.calibration.group_sums import simultaneous_intervals as simultaneous_intervals
-from evenhand.calibration.histogram import HISTOGRAM_BINS as HISTOGRAM_BINS
-from evenhand.calibration.histogram import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
-from evenhand.calibration.histogram import PITHistogram, pit_histogram
-from evenhand.calibration.histogram import draws_in_bins as draws_in_bins
-from evenhand.calibration.histogram import histogram_band as histogram_band
 from evenhand.calibration.intervals import Interval as Interval
 from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
@@ -100,7 +100,6 @@ __all__ = [
     "CensoredError",
     "KaplanMeier",
     "PITCounts",
-    "PITHistogram",
     "ProbabilityScores",
     "Reading",
     "Reliability",
