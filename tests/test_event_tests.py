@@ -14,7 +14,7 @@ from scipy import stats
 
 from evenhand._validate import Floats
 from evenhand.calibration import Cells, GroupRows, GroupSums
-from evenhand.calibration.event_sums import rate_intervals, trend_weights
+from evenhand.calibration.events import rate_intervals, trend_weights
 from evenhand.calibration.group_sums import bias_intervals, error_intervals
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import scan_groups

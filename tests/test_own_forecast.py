@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from evenhand._validate import Floats
 from evenhand.calibration import GivenForecast, given_forecast, mid_ranks, own_parts, rate_error
-from evenhand.calibration.event_sums import (
+from evenhand.calibration.events import (
     count_distribution,
     event_p_value,
     sum_distribution,

@@ -37,18 +37,18 @@ from evenhand.calibration.errors import quantile_distance as quantile_distance
 from evenhand.calibration.errors import ramps_at as ramps_at
 from evenhand.calibration.errors import row_distances as row_distances
 from evenhand.calibration.errors import row_excess as row_excess
-from evenhand.calibration.event_rates import (
+from evenhand.calibration.events import EVENT_NAMES as EVENT_NAMES
+from evenhand.calibration.events import (
     ProbabilityScores,
-    Reliability,
     isotonic_curve,
     probability_scores,
     reliability,
 )
-from evenhand.calibration.event_rates import calibration_slope as calibration_slope
-from evenhand.calibration.event_rates import check_events as check_events
-from evenhand.calibration.event_rates import probability_bins as probability_bins
-from evenhand.calibration.event_sums import EVENT_NAMES as EVENT_NAMES
-from evenhand.calibration.event_sums import event_values as event_values
+from evenhand.calibration.events import calibration_slope as calibration_slope
+from evenhand.calibration.events import check_events as check_events
+from evenhand.calibration.events import event_values as event_values
+from evenhand.calibration.events import mid_ranks as mid_ranks
+from evenhand.calibration.events import probability_bins as probability_bins
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
 from evenhand.calibration.group_sums import Events as Events
 from evenhand.calibration.group_sums import GroupRows as GroupRows
@@ -75,7 +75,6 @@ from evenhand.calibration.outcomes import parsed_dates as parsed_dates
 from evenhand.calibration.outcomes import thinned_rows as thinned_rows
 from evenhand.calibration.own_forecast import GivenForecast as GivenForecast
 from evenhand.calibration.own_forecast import given_forecast as given_forecast
-from evenhand.calibration.own_forecast import mid_ranks as mid_ranks
 from evenhand.calibration.own_forecast import own_parts as own_parts
 from evenhand.calibration.own_forecast import rate_error as rate_error
 from evenhand.calibration.scores import Grid as Grid
@@ -102,7 +101,6 @@ __all__ = [
     "PITCounts",
     "ProbabilityScores",
     "Reading",
-    "Reliability",
     "SurvivalBand",
     "betting_cvar",
     "binned_error",

@@ -19,7 +19,7 @@ from scipy import special
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration.cells import BLOCK_ROWS, Cells
 from evenhand.calibration.errors import calibration_error
-from evenhand.calibration.event_sums import (
+from evenhand.calibration.events import (
     CERTAIN,
     EVENT_NAMES,
     MAYBE,
