@@ -371,7 +371,8 @@ def count_rows(
     found = Events.of(forecast, y)
     binary = found if forecast.outcome_kind is OutcomeKind.BINARY else None
     return RowCounts(
-        _with_whole(counts) if forecast.has_atoms else counts,
+        # in a block no outcome may have a cell
+        replace(counts, has_cells=counts.has_cells or forecast.has_atoms),
         _bars(block),
         {part_number: _sums(_pits(block, plan), residual - plan.centre, masks, binary)},
         None if found is None else count_events(found.probability, found.happened),
@@ -399,18 +400,9 @@ def _counted(
 
 def _pits(block: Block, plan: CountPlan) -> Cells:
     """Return the PITs of a block, with the cells of outcomes that have atoms."""
-    # cells of rounded outcomes are replaced by their drawn positions: in a block no outcome may
-    # have a cell, and counts of blocks with and without cells cannot be added
+    # cells of rounded outcomes are replaced by their drawn positions, as in a certificate
     has_cells = plan.step is None and plan.span == OPEN
     return block.cells if has_cells else block.cells.at_points()
-
-
-def _with_whole(counts: PITCounts) -> PITCounts:
-    """Add the coverage of whole values to the counts of a block in which no outcome has a cell."""
-    if counts.inside_whole is not None:
-        return counts
-    groups = {name: _with_whole(group) for name, group in counts.groups.items()}
-    return replace(counts, inside_whole=counts.inside, groups=groups)
 
 
 def _sums(cells: Cells, excess: Floats, masks: Mapping[str, Mask], binary: Events | None) -> Sums:
