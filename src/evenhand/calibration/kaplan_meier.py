@@ -490,8 +490,7 @@ def censored_error(
     >>> u, c = random.random((2, 2000))
     >>> lost = c < u
     >>> low = np.minimum(u, c)
-    >>> high, ties = np.where(lost, 1.0, low), random.random(2000)
-    >>> cells = Cells.between(low, high, ties, reading=1 * lost)  # unknown
+    >>> cells = Cells.between(low, np.where(lost, 1.0, low), random.random(2000), reading=lost)
     >>> found = censored_error(cells)
     >>> found.error < 0.03, found.low, found.most > 0.2
     (True, 0.0, True)
