@@ -7,7 +7,7 @@ intersections are matrix products.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,19 +30,15 @@ from evenhand._validate import (
 )
 from evenhand.calibration import (
     Cells,
-    Events,
     GroupRows,
     GroupSums,
-    RowValues,
     as_cells,
-    calibration_error,
     holm,
     line_distance,
     ramps_at,
-    row_values,
     simultaneous_intervals,
 )
-from evenhand.draws import RandomState, generator
+from evenhand.draws import RandomState
 from evenhand.tables import Group, Groups, as_table, check_groups, feature_groups, row_blocks
 
 # --- indicator matrix of groups
@@ -694,85 +690,10 @@ def scan_groups(
     if pits.n_samples < check_count("min_size", min_size, least=2):
         rule = f"be at most the number of rows, {pits.n_samples}"
         raise bad_input("min_size", rule, min_size, "reduce it or scan more rows together")
-    rows = ScanRows.of(pits, residuals, random_state, pits.events())
+    rows = GroupRows.of(pits, residuals, random_state, pits.events())
     scanned = scan_rows(rows, table, named, min_size)
     adjusted = holm(scanned.sums.tests.p_value)
     return scanned.table(adjusted, len(scanned.sums), 1 - confidence)
-
-
-@dataclass(frozen=True, eq=False)
-class ScanRows:
-    """Rows with the values that are summed over groups.
-
-    Parameters
-    ----------
-    pits : Cells of n rows
-        PITs; weights are positive.
-    order : RowValues
-        Order of the values.
-    values : ndarray of shape (q, n)
-        Values of the rows.
-    residual : ndarray of shape (n,) or None
-        Outcome minus mean of the forecast.
-    one_draw : ndarray of shape (n,)
-        PIT of one draw per person, which all tests share.
-    events : tuple of two ndarrays of shape (n,), or None
-        0/1 outcomes and their probabilities; None for outcomes of other kinds.
-    """
-
-    pits: Cells
-    order: RowValues
-    values: Floats
-    residual: Floats | None
-    one_draw: Floats
-    events: Events | None = None
-
-    @classmethod
-    def of(
-        cls,
-        pits: Cells,
-        residual: Floats | None,
-        random_state: RandomState,
-        events: Events | None = None,
-    ) -> ScanRows:
-        """Choose one draw per person and compute the values."""
-        n, m = pits.drawn.shape
-        # PITs over draws of one person share an outcome and are dependent: a test uses only one
-        draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
-        one_draw = pits.drawn[np.arange(n), draw]
-        residual = residual if events is None else events[0] - events[1]
-        order, values = row_values(pits, residual, one_draw, events)
-        return cls(pits, order, values, residual, one_draw, events)
-
-    def sums(self, groups: Groups) -> GroupSums:
-        """Return the sums over groups of known members, with exact errors."""
-        masks = [mask for _, mask in groups.pairs()]
-        sums = np.array([self.values[:, mask].sum(axis=-1) for mask in masks])
-        error = np.zeros(len(masks))
-        if self.events is None:
-            error = np.array([calibration_error(self.pits.take(mask)) for mask in masks])
-        sums = sums.reshape(len(masks), len(self.order.names))
-        rows = self.tested(lambda i: masks[i])
-        return GroupSums(self.order, sums.T, error, np.zeros(len(masks)), rows)
-
-    def tested(self, members: Callable[[int], Mask]) -> GroupRows:
-        """Return the values of the rows that tests of groups with these members need."""
-        weights = self.pits.weights
-        return GroupRows(self.one_draw, self.residual, weights, self.events, members)
-
-    def weighted_sums(self, members: Floats) -> GroupSums:
-        """Return the sums over one group that is known by probabilities of membership, (n,)."""
-        some = members > 0
-        # probabilities of membership are weights: estimates are sum p z / sum p
-        part = self.pits.take(some).weighted_by(members[some])
-        residual = None if self.residual is None else self.residual[some]
-        events = None if self.events is None else (self.events[0][some], self.events[1][some])
-        u = self.one_draw[some]
-        order, values = row_values(part, residual, u, events)
-        error = np.array([calibration_error(part)])
-        everyone = np.ones(u.size, dtype=np.bool_)
-        rows = GroupRows(u, residual, part.weights, events, lambda _: everyone)
-        return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1), rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -882,7 +803,7 @@ class Scanned:
         return frame
 
 
-def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int) -> Scanned:
+def scan_rows(rows: GroupRows, table: pd.DataFrame, named: Groups, min_size: int) -> Scanned:
     """Sum over the groups that one or two features of a table define."""
     masks = make_masks(table, named)
     sizes = masks.sizes()
@@ -896,14 +817,16 @@ def scan_rows(rows: ScanRows, table: pd.DataFrame, named: Groups, min_size: int)
         place = f"the {table.shape[1]:,} columns in which groups are searched"
         raise bad_input(place, rule, f"{len(kept.groups):,}", remedy)
     # errors of 0/1 outcomes need no histograms, which are the slowest part
-    found = scan_pairs(kept, None if rows.events else rows.pits, rows.values, min_size)
-    weight = found.sums[-1 if rows.order.is_weighted else 0]
-    error = found.area / (BINS * rows.pits.n_draws * weight)
+    cells = rows.cells
+    found = scan_pairs(kept, None if rows.events else cells, rows.matrix, min_size)
+    weight = found.sums[0 if cells.weights is None else -1]
+    error = found.area / (BINS * cells.n_draws * weight)
     slack = np.full(error.size, 1 / (2 * BINS))
     few = {masks.names[g]: int(sizes[g]) for g in np.flatnonzero(is_named & (sizes < least))}
     first, second = found.first, found.second
-    in_groups = rows.tested(lambda i: _members(kept, int(first[i]), int(second[i])))
-    sums = GroupSums(rows.order, found.sums, error, slack, in_groups)
+    sums = rows.summed(
+        found.sums, error, slack, lambda i: _members(kept, int(first[i]), int(second[i]))
+    )
     return Scanned(kept, first, second, sums, few)
 
 
