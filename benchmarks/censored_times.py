@@ -26,7 +26,7 @@ from scipy import special, stats
 from SurvivalEVAL import d_calibration, ksd_calibration
 
 from evenhand.calibration import Cells, Reading, calibration_error, censored_error, cvar
-from evenhand.calibration.censored_times import KnownPITs, least_error
+from evenhand.calibration.kaplan_meier import KnownPITs, least_error
 from evenhand.links import Entropic
 from evenhand.search import ScanRows
 from evenhand.tables import check_groups
