@@ -21,9 +21,10 @@ from evenhand.calibration import (
     KaplanMeier,
     Reading,
     calibration_error,
+    cell_error,
     censored_error,
 )
-from evenhand.calibration.kaplan_meier import KnownPITs, least_error
+from evenhand.calibration.kaplan_meier import largest_error
 from repeats import most_failures, repeats, statistical
 
 # --- what is known of times ---------------------------------------------------------------------
@@ -282,8 +283,7 @@ def cut(known: Floats, lost: NDArray[np.bool_], seed: int = 0) -> Cells:
 
 def range_of(pits: Cells) -> tuple[float, float]:
     """Least and largest error of these people, wherever in the cells they are."""
-    data = KnownPITs(pits)
-    return least_error(data.low, data.lost, data.weights, 0.0), data.largest
+    return cell_error(pits), largest_error(pits)
 
 
 def test_the_error_is_that_of_the_kaplan_meier_estimate() -> None:

@@ -403,7 +403,11 @@ def read_subject(
             if is_own and forecast.is_randomized
             else forecast
         )
-        kept.append(_Kept.of(forecast, few, read, block, scored))
+        # one table of quantiles of each block serves the mean, the CRPS and the spread
+        for rows, part in few.blocks():
+            wide = part if few is forecast else forecast[rows]
+            here = slice(block.start + rows.start, block.start + rows.stop)
+            kept.append(_Kept.of(wide, part, read, here, scored))
     merged = _Kept.joined(kept)
     found = vars(read.rows(weights, merged.keys))
     if not found["cells"].are_points:

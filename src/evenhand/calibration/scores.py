@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, bad_input, check_finite, check_fraction
 from evenhand.calibration.cells import Pit, as_cells
-from evenhand.tables import row_blocks
 
 if TYPE_CHECKING:
     from evenhand.forecast import Forecast
@@ -145,11 +144,6 @@ def _common_divisor(gaps: Floats, least: float) -> float:
 
 
 # --- scores
-
-BLOCK_ROWS = 1000
-BLOCK_FORECASTS = 16_000
-"""Number of people scored at once, more if they have few draws: randomized forecasts are tabulated,
-at some 300 knots per draw."""
 
 
 def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
@@ -308,12 +302,7 @@ def _in_blocks(
     forecast: Forecast, measure: Callable[[Forecast, slice], tuple[Floats, ...]]
 ) -> list[Floats]:
     """Return the means over draws of some measures, computed in blocks of rows."""
-    shape = forecast.distribution.batch_shape
-    size = max(BLOCK_ROWS, BLOCK_FORECASTS // (shape[1] if len(shape) == 2 else 1))
-    if forecast.n_samples <= size:
-        return [_over_draws(values) for values in measure(forecast, slice(None))]
-    parts = row_blocks(forecast.n_samples, size)
-    blocks = [measure(forecast[rows], rows) for rows in parts]
+    blocks = [measure(part, rows) for rows, part in forecast.blocks()]
     return [
         np.concatenate([_over_draws(values) for values in each])
         for each in zip(*blocks, strict=True)
