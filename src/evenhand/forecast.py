@@ -918,8 +918,8 @@ def check_forecast_of_times(forecast: Forecast, outcomes: Outcomes) -> None:
         if describes_times(forecast.distribution):
             raise InputError(
                 "event is missing: these are forecasts of times, and a time that is cut off is not"
-                " that of an event; pass event=, 1 where the event was observed, 0 where the time"
-                " is cut off (True for all if no time is)"
+                " that of an event; pass Outcomes(y, event), with 1 where the event was observed,"
+                " 0 where the time is cut off (1 for all if no time is)"
             )
         return
     kind = forecast.outcome_kind
