@@ -20,9 +20,9 @@ from scipy import stats
 from evenhand._validate import InputError
 from evenhand.calibration import (
     Cells,
-    Grid,
     GroupRows,
     GroupSums,
+    Rounding,
     as_cells,
     binned_error,
     calibration_error,
@@ -380,7 +380,7 @@ def test_scores_of_counts_are_those_of_their_probabilities() -> None:
     y = np.array([0.0, 3.0, 5.0])
     np.testing.assert_allclose(log_score(forecast, y), -stats.poisson.logpmf(y, mean))
     # counts have cells of their own, whatever the grid
-    np.testing.assert_allclose(log_score_on(forecast, y, Grid(5.0)), log_score(forecast, y))
+    np.testing.assert_allclose(log_score_on(forecast, y, Rounding(5.0)), log_score(forecast, y))
     # integral of (F - 1{y <= t})^2 by sums over whole numbers
     t = np.arange(200)
     steps = stats.poisson.cdf(t[:, None], mean) - (t[:, None] >= y)

@@ -17,10 +17,12 @@ from evenhand._validate import (
     InputError,
     Ints,
     Mask,
+    as_floats,
     bad_input,
     check_draws,
     check_rows,
     check_weights,
+    refuse_entry,
 )
 from evenhand.draws import RandomState, generator
 from evenhand.links import Link
@@ -442,18 +444,12 @@ def as_cells(
 
 def _matrix(pit: ArrayLike) -> Floats:
     """Check PITs, shape (n, m)."""
-    try:
-        matrix = np.asarray(pit, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"pit contains values that are not numbers ({error})") from error
+    matrix = as_floats("pit", pit)
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or matrix.size == 0:
         raise bad_input("pit", "have shape (n,) or (n, m), n >= 1", f"shape {np.shape(pit)}")
-    wrong = ~((matrix >= 0) & (matrix <= 1))
-    if wrong.any():
-        i, j = (int(k) for k in np.argwhere(wrong)[0])
-        raise bad_input(f"pit[{i}, {j}]", "lie between 0 and 1", float(matrix[i, j]))
+    refuse_entry("pit", matrix, ~((matrix >= 0) & (matrix <= 1)), "lie between 0 and 1")
     return matrix
 
 
