@@ -20,9 +20,9 @@ from scipy import stats
 from evenhand._validate import InputError
 from evenhand.calibration import (
     Cells,
-    Grid,
     GroupRows,
     GroupSums,
+    Rounding,
     as_cells,
     binned_error,
     calibration_error,
@@ -329,9 +329,9 @@ def test_counts_are_those_of_drawn_pits_and_of_averaged_errors() -> None:
     assert 0 <= total - exact.sum() <= 300 / 16384
     # whole outcomes
     hits = np.rint(covered_whole(pits, 0.5) * 4).astype(int)
-    np.testing.assert_array_equal(counts.whole(0.5), np.bincount(hits, minlength=5))
-    assert drawn.inside_whole is None
-    np.testing.assert_array_equal(drawn.whole(0.5), drawn.inside[0.5])
+    np.testing.assert_array_equal(counts.inside_whole[0.5], np.bincount(hits, minlength=5))
+    assert (counts.has_cells, drawn.has_cells) == (True, False)
+    np.testing.assert_array_equal(drawn.inside_whole[0.5], drawn.inside[0.5])
     # drawn PITs differ from their average by sampling: 300 people, sd at most 1 / sqrt(12 * 300)
     assert binned_error(counts) == pytest.approx(calibration_error(pits), abs=0.07)
 
@@ -341,9 +341,9 @@ def test_a_block_without_atoms_can_be_added() -> None:
     continuous = count_pits(np.random.default_rng(4).random((10, 2)), random_state=1)
     with_atoms = count_pits(pits, random_state=1)
     both = continuous + with_atoms
-    assert both.n_samples == 30
-    expected = continuous.inside[0.9] + with_atoms.whole(0.9)
-    np.testing.assert_array_equal(both.whole(0.9), expected)
+    assert (both.n_samples, both.has_cells) == (30, True)
+    expected = continuous.inside[0.9] + with_atoms.inside_whole[0.9]
+    np.testing.assert_array_equal(both.inside_whole[0.9], expected)
 
 
 # --- sums over groups
@@ -380,7 +380,7 @@ def test_scores_of_counts_are_those_of_their_probabilities() -> None:
     y = np.array([0.0, 3.0, 5.0])
     np.testing.assert_allclose(log_score(forecast, y), -stats.poisson.logpmf(y, mean))
     # counts have cells of their own, whatever the grid
-    np.testing.assert_allclose(log_score_on(forecast, y, Grid(5.0)), log_score(forecast, y))
+    np.testing.assert_allclose(log_score_on(forecast, y, Rounding(5.0)), log_score(forecast, y))
     # integral of (F - 1{y <= t})^2 by sums over whole numbers
     t = np.arange(200)
     steps = stats.poisson.cdf(t[:, None], mean) - (t[:, None] >= y)

@@ -102,7 +102,7 @@ def test_entry_may_be_given_as_dates() -> None:
         ({"y": [1.0, np.nan]}, r"y\[1\] must be a time"),
         ({"y": [1.0, -1.0]}, r"y\[1\] must be at least 0"),
         ({"y": None}, "y is missing"),
-        ({"event": [1]}, "event must have shape"),
+        ({"event": [1]}, "event must have one value per row"),
         ({"event": [1, 2]}, r"event\[1\] must be 0 or 1, got 2"),
         ({"event": [0, 0]}, "no event was observed"),
         ({"horizon": 0.5}, r"no event was observed by the horizon 0\.5"),

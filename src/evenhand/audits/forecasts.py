@@ -36,7 +36,6 @@ from evenhand.audits.scores import forecast_scores
 from evenhand.audits.tables import plain_widths
 from evenhand.calibration import (
     Cells,
-    Grid,
     KaplanMeier,
     Outcomes,
     Rounding,
@@ -212,7 +211,7 @@ class RowReader:
         self.outcomes = outcomes
         self.kind = OutcomeKind.CONTINUOUS
         self.rounding = Rounding()
-        self.grid: Grid | None = None
+        self.grid: Rounding | None = None
         self.blocks: list[Block] = []
         self._ties = ties
         self._events: list[Events] = []
@@ -268,7 +267,7 @@ class RowReader:
         self.rounding = forecast.rounding(known)
         # the grid is for scores of rounding cells, which times that are cut off do not have
         if self.kind is OutcomeKind.CONTINUOUS and not known.are_times:
-            self.grid = Grid.of(known.value)
+            self.grid = Rounding.grid(known.value)
         if self.kind is OutcomeKind.HURDLE:
             self._at = as_hurdle(forecast.distribution).at
 

@@ -66,18 +66,16 @@ from evenhand.calibration.kaplan_meier import (
 )
 from evenhand.calibration.kaplan_meier import Estimate as Estimate
 from evenhand.calibration.kaplan_meier import estimated_error as estimated_error
-from evenhand.calibration.outcomes import ISO_DATES as ISO_DATES
 from evenhand.calibration.outcomes import OPEN as OPEN
 from evenhand.calibration.outcomes import Outcomes as Outcomes
 from evenhand.calibration.outcomes import Rounding as Rounding
 from evenhand.calibration.outcomes import as_outcomes as as_outcomes
-from evenhand.calibration.outcomes import parsed_dates as parsed_dates
+from evenhand.calibration.outcomes import rounding_step
 from evenhand.calibration.outcomes import thinned_rows as thinned_rows
 from evenhand.calibration.own_forecast import GivenForecast as GivenForecast
 from evenhand.calibration.own_forecast import given_forecast as given_forecast
 from evenhand.calibration.own_forecast import own_parts as own_parts
 from evenhand.calibration.own_forecast import rate_error as rate_error
-from evenhand.calibration.scores import Grid as Grid
 from evenhand.calibration.scores import (
     cell_log_score,
     covered,
@@ -85,7 +83,6 @@ from evenhand.calibration.scores import (
     crps,
     interval_width,
     log_score,
-    rounding_step,
     spread,
 )
 from evenhand.calibration.scores import crps_and_spread as crps_and_spread

@@ -19,12 +19,13 @@ from evenhand._validate import (
     Floats,
     Ints,
     Mask,
-    bad_input,
+    as_floats,
     check_count,
     check_finite,
     check_fraction,
     check_rows,
     check_weights,
+    refuse_entry,
 )
 from evenhand.calibration.intervals import Interval, binomial_intervals
 
@@ -368,19 +369,12 @@ def probability_bins(probability: Floats, n_bins: int = 10, kept: Mask | None = 
 
 def check_events(probability: ArrayLike, event: ArrayLike) -> tuple[Floats, Floats]:
     """Check probabilities and events, one of each per person."""
-    values = np.asarray(probability, dtype=np.float64)
+    values = as_floats("probability", probability)
     means = check_finite("probability", values.mean(axis=-1) if values.ndim == 2 else values)
-    wrong = (values < 0) | (values > 1)
-    if wrong.any():
-        first = int(np.argwhere(wrong)[0, 0])
-        got = float(values[wrong][0])
-        raise bad_input(f"probability[{first}]", "lie between 0 and 1", got)
+    refuse_entry("probability", values, (values < 0) | (values > 1), "lie between 0 and 1")
     occurred = check_rows("event", event, means.size)
-    wrong = (occurred != 0) & (occurred != 1)
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        remedy = "code the event as 1 and its absence as 0"
-        raise bad_input(f"event[{first}]", "be 0 or 1", float(occurred[first]), remedy)
+    remedy = "code the event as 1 and its absence as 0"
+    refuse_entry("event", occurred, (occurred != 0) & (occurred != 1), "be 0 or 1", remedy)
     return means, occurred
 
 

@@ -107,16 +107,14 @@ class GroupRows:
 
         They are 1, level `u - 1/2` and spread `|u - 1/2| - 1/4`, for each level the share of draws
         whose interval covers the outcome, for 0/1 outcomes `EVENT_NAMES`, and the first three
-        powers of the residual. With weights `w` there are also products of them with `w`, and of
-        shares with `w^2`, and `w^2` and `w` themselves.
+        powers of the residual. With weights `w` all but the first are multiplied by `w`, and there
+        are also products of shares with `w^2`, and `w^2` and `w` themselves.
         """
         w = self.cells.weights
         times: Floats | float = 1.0 if w is None else w
         level = self.u - 0.5
         spread = np.abs(level) - 0.25
-        found = {"n": np.ones(level.size), "level": level, "spread": spread}
-        if w is not None:
-            found |= {"w level": w * level, "w spread": w * spread}
+        found = {"n": np.ones(level.size), "level": times * level, "spread": times * spread}
         if self.events is not None:
             found |= dict(zip(EVENT_NAMES, event_values(self.events) * times, strict=True))
         else:
@@ -321,6 +319,11 @@ class GroupSums:
         return self.centre + self["residual"] / self.weight
 
     @property
+    def n_events(self) -> Floats:
+        """Number of rows with the event, of 0/1 outcomes without weights."""
+        return np.clip(np.rint(self["excess"] + self["probability"]), 0.0, self.n)
+
+    @property
     def rates(self) -> dict[str, Floats]:
         """Mean probability "predicted" and "rate" of 0/1 outcomes; nothing for others."""
         if not self.has_events:
@@ -434,7 +437,7 @@ def _binomial_p_value(sums: GroupSums) -> Floats:
     (Hoeffding 1956, theorem 4), and one event has at most the expected number as its probability.
     """
     n, expected = sums.n, np.clip(sums["probability"], 0.0, sums.n)
-    count = np.clip(np.rint(sums["excess"] + sums["probability"]), 0.0, n)
+    count = sums.n_events
 
     def at_least(number: Floats, mean: Floats) -> Floats:
         tail = special.betainc(np.maximum(number, 1.0), n - number + 1, mean / n)
@@ -465,8 +468,8 @@ def _weighted_tests(sums: GroupSums) -> GroupTests:
             if (np.abs(y - p) == 1).any():
                 level = 0.0, level[1]
         else:
-            level = weighted_p_value(rows.values["w level"][some], n)
-            spread = weighted_p_value(rows.values["w spread"][some], n)
+            level = weighted_p_value(rows.values["level"][some], n)
+            spread = weighted_p_value(rows.values["spread"][some], n)
         found[:, i] = level[1], spread[1], min(2 * min(level[0], spread[0]), 1.0)
     return GroupTests(*found)
 
@@ -517,31 +520,22 @@ def coverage_intervals(sums: GroupSums, level: float, tail: float) -> Interval:
     weights it is that of Clopper and Pearson for the effective number of trials (Korn and Graubard
     1998), which is asymptotic.
     """
-    n = sums.n
-    hits = sums[f"covered {level}"]
-    if sums.is_weighted:
-        share = sums.coverage(level)
-        n = _effective_trials(sums, level, share)
-        return binomial_intervals(share * n, share * n, n, tail)
-    if sums.counts_hits:
-        hits = np.rint(hits)
-        return binomial_intervals(hits, hits, n, tail)
-    # sums of shares have rounding errors
-    low = np.floor(hits + 1e-9)
-    high = np.minimum(np.ceil(hits - 1e-9), n)
-    return binomial_intervals(low, high, n, tail / math.e)
-
-
-def _effective_trials(sums: GroupSums, level: float, share: Floats) -> Floats:
-    """Return the number of trials of equal weight whose mean has the estimated variance."""
+    n, hits = sums.n, sums[f"covered {level}"]
+    if not sums.is_weighted:
+        if sums.counts_hits:
+            hits = np.rint(hits)
+            return binomial_intervals(hits, hits, n, tail)
+        # sums of shares have rounding errors
+        low, high = np.floor(hits + 1e-9), np.minimum(np.ceil(hits - 1e-9), n)
+        return binomial_intervals(low, high, n, tail / math.e)
+    n, share = sums.n_effective, sums.coverage(level)
     # squares of shares v in [0, 1] are at most v: sum w^2 (v - p)^2 <= sum w^2 (v (1 - 2p) + p^2)
     squares = sums[f"w2 covered {level}"] * (1 - 2 * share) + share**2 * sums["w2"]
     variance = np.maximum(squares, 0.0) / sums.weight**2
-    trials = np.divide(
-        share * (1 - share), variance, out=sums.n_effective.copy(), where=variance > 1e-300
-    )
+    trials = np.divide(share * (1 - share), variance, out=n.copy(), where=variance > 1e-300)
     # one heavy row determines the share, and would make it look certain
-    return np.minimum(trials, sums.n_effective)
+    trials = np.minimum(trials, n)
+    return binomial_intervals(share * trials, share * trials, trials, tail)
 
 
 def bias_intervals(sums: GroupSums, tail: float) -> Interval:
@@ -558,16 +552,9 @@ def bias_intervals(sums: GroupSums, tail: float) -> Interval:
         unknown = np.full(len(sums), np.nan)
         return unknown, unknown
     if sums.has_events and not sums.is_weighted:
-        mean = sums["excess"] / sums.n
-        deviations = np.maximum(sums["excess squares"] / sums.n - mean**2, 0.0)
-        count = np.clip(np.rint(sums["excess"] + sums["probability"]), 0.0, sums.n)
-        return _event_bias(sums.n, count, sums.bias, deviations, tail)
-    if sums.is_weighted:
-        n, squares, skewness = _weighted_moments(sums)
-    else:
-        mean = sums["residual"] / sums.n
-        n, squares = sums.n, np.maximum(sums["squares"] - sums.n * mean**2, 0.0)
-        skewness = _skewness(sums, mean, squares)
+        return _event_bias(sums, tail)
+    squares, skewness = (_weighted_moments if sums.is_weighted else _moments)(sums)
+    n = sums.n_effective
     with np.errstate(divide="ignore", invalid="ignore"):
         # one row has no variance estimate: the interval is unknown, not of width 0
         scale = np.where(n >= 2, n / (n - 1), np.nan)
@@ -581,27 +568,32 @@ def bias_intervals(sums: GroupSums, tail: float) -> Interval:
     return np.minimum(low, least), np.maximum(high, most)
 
 
-def _weighted_moments(sums: GroupSums) -> tuple[Floats, Floats, Floats]:
-    """Return effective rows, and squares and skewness of weighted residuals about their mean.
+def _moments(sums: GroupSums) -> tuple[Floats, Floats]:
+    """Return squares of residuals about their mean, and the estimated skewness of the mean."""
+    mean = sums["residual"] / sums.n
+    squares = np.maximum(sums["squares"] - sums.n * mean**2, 0.0)
+    cubes = sums["cubes"] - 3 * mean * sums["squares"] + 2 * sums.n * mean**3
+    # equal residuals have no skewness; their sum of squares may be a rounding error
+    varies = squares > 1e-12 * sums["squares"]
+    cubed = np.where(varies, squares, 1.0) ** 1.5
+    return squares, np.where(varies, np.clip(cubes / cubed, -1.0, 1.0), 0.0)
 
-    The squares are NaN where one row has most of the variance.
-    """
+
+def _weighted_moments(sums: GroupSums) -> tuple[Floats, Floats]:
+    """Return the moments of weighted residuals; NaN where one row has most of the variance."""
     squares, skewness = np.empty((2, len(sums)))
     for i, mean in enumerate(sums.bias):
         rows, some = sums.of_rows(i)
         assert rows.residual is not None
         values = rows.values["w"][some] * (rows.residual[some] - mean)
         total = float((values**2).sum())
-        is_known = float(values.max() ** 2) <= MOST_SHARE * total
-        is_known &= float(values.min() ** 2) <= MOST_SHARE * total
+        is_known = float(np.abs(values).max() ** 2) <= MOST_SHARE * total
         squares[i] = total if is_known else np.nan
         skewness[i] = np.clip((values**3).sum() / total**1.5, -1.0, 1.0) if total > 0 else 0.0
-    return sums.n_effective, squares, skewness
+    return squares, skewness
 
 
-def _event_bias(
-    n: Floats, count: Floats, bias: Floats, deviations: Floats, tail: float
-) -> Interval:
+def _event_bias(sums: GroupSums, tail: float) -> Interval:
     """Return intervals for the mean of `P(Y = 1) - P` of the rows of each group, of 0/1 outcomes.
 
     The number of events, given the rows, has at most binomial tails: intervals of Clopper and
@@ -609,23 +601,15 @@ def _event_bias(
     at most `tail` at either end, in groups of any size. The rows of a group differ from the people
     that they were drawn from by the variation of the errors `P(Y = 1) - P`: where `Y - P` varies
     more than binomial outcomes do, the ends are moved away in proportion to the standard deviation.
-
-    Parameters
-    ----------
-    n, count : ndarray of shape (g,)
-        Numbers of rows and of events.
-    bias, deviations : ndarray of shape (g,)
-        Mean and variance of `Y - P`.
-    tail : float
-        Probability that either end fails.
     """
-    low, high = rate_intervals(count, n, tail)
-    rate = count / n
+    n, rate, mean = sums.n, sums.n_events / sums.n, sums["excess"] / sums.n
+    low, high = rate_intervals(sums.n_events, n, tail)
+    deviations = np.maximum(sums["excess squares"] / n - mean**2, 0.0)
     # that of one event, if none or all happened
     variance = np.maximum(rate * (1 - rate), (n - 1) / n**2)
     ratio = np.divide(deviations, variance, out=np.ones_like(n), where=n > 1)
     factor = np.sqrt(np.maximum(ratio, 1.0))
-    return bias + factor * (low - rate), bias + factor * (high - rate)
+    return sums.bias + factor * (low - rate), sums.bias + factor * (high - rate)
 
 
 def _weighted_rates(sums: GroupSums, tail: float) -> Interval:
@@ -640,15 +624,6 @@ def _weighted_rates(sums: GroupSums, tail: float) -> Interval:
     trials = sums.n_effective
     low, high = binomial_intervals(rate * trials, rate * trials, trials, tail)
     return low - forecast, high - forecast
-
-
-def _skewness(sums: GroupSums, mean: Floats, squares: Floats) -> Floats:
-    """Return the estimated skewness of the mean residual of each group."""
-    cubes = sums["cubes"] - 3 * mean * sums["squares"] + 2 * sums.n * mean**3
-    # equal residuals have no skewness; their sum of squares may be a rounding error
-    varies = squares > 1e-12 * sums["squares"]
-    cubed = np.where(varies, squares, 1.0) ** 1.5
-    return np.where(varies, np.clip(cubes / cubed, -1.0, 1.0), 0.0)
 
 
 def _unskewed(t: Floats, skewness: Floats) -> Floats:
@@ -684,10 +659,9 @@ def _least_error(sums: GroupSums, tail: float) -> Floats:
     probability for each direction of each. It is positive only if the test of the group rejects.
     """
     z = -special.ndtri(tail / 4)
-    prefix = "w " if sums.is_weighted else ""
 
     def least(moment: str, variance: float, slope: float) -> Floats:
-        x = np.abs(sums[prefix + moment]) / sums.weight
+        x = np.abs(sums[moment]) / sums.weight
         return least_root(x, variance, sums.n_effective, z, slope)
 
     low = np.maximum(least("level", 1 / 12, 1.0), least("spread", 1 / 48, 0.5))
@@ -740,14 +714,22 @@ def _most_error(sums: GroupSums, tail: float) -> Floats:
 
 def _largest_error(estimate: Floats, limit: Floats) -> Floats:
     """Return the largest error whose distance from the estimate has an entropy within the limit."""
-    least = estimate
-    most = np.full(estimate.shape, 0.5)
+
+    def is_within(error: Floats) -> Mask:
+        return np.asarray(two_point_entropy(error - estimate, most_variance(error)) <= limit)
+
     # the entropy increases with the error: 30 halvings leave less than 1e-9
-    for _ in range(30):
+    return last_within(is_within, estimate, np.full(estimate.shape, 0.5), 30)
+
+
+def last_within(
+    is_within: Callable[[Floats], Mask], least: Floats, most: Floats, n_halvings: int
+) -> Floats:
+    """Return upper ends of where a condition holds, between ends where it does and does not."""
+    for _ in range(n_halvings):
         middle = (least + most) / 2
-        is_within = two_point_entropy(middle - estimate, most_variance(middle)) <= limit
-        least = np.where(is_within, middle, least)
-        most = np.where(is_within, most, middle)
+        inside = is_within(middle)
+        least, most = np.where(inside, middle, least), np.where(inside, most, middle)
     return most
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import special
 
-from evenhand._validate import Floats, Ints
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration.errors import n_effective
 from evenhand.calibration.events import (
     event_p_value,
@@ -24,7 +24,12 @@ from evenhand.calibration.events import (
     trend_weights,
     two_point_entropy,
 )
-from evenhand.calibration.group_sums import least_root, least_variances, weighted_p_value
+from evenhand.calibration.group_sums import (
+    last_within,
+    least_root,
+    least_variances,
+    weighted_p_value,
+)
 
 MOST_PARTS = 10
 """Largest number of groups by one value of the forecast."""
@@ -267,12 +272,11 @@ def margin_of_mean(event: Floats, tail: float) -> float:
     low, high = (float(end[0]) for end in rate_intervals(count, n, tail / 5))
     v = 0.25 if low < 0.5 < high else max(low * (1 - low), high * (1 - high))
     limit = np.log(1 / (0.6 * tail)) / event.size
-    least, most = 0.0, 1.0
-    for _ in range(50):
-        middle = (least + most) / 2
-        is_within = float(two_point_entropy(np.array(middle), np.array(v))) <= limit
-        least, most = (middle, most) if is_within else (least, middle)
-    return most
+
+    def is_within(margin: Floats) -> Mask:
+        return np.asarray(two_point_entropy(margin, np.array(v)) <= limit)
+
+    return float(last_within(is_within, np.zeros(()), np.ones(()), 50))
 
 
 def _least_rate(event: Floats, probability: Floats, sign: Floats, tail: float) -> float:
