@@ -136,14 +136,25 @@ def _sign_patterns() -> Floats:
 
 @lru_cache(maxsize=1024)
 def found_error(law: Law, link: Link, mass: float) -> float:
-    """Return the largest W1 error of a group of the law that an alternating ascent finds.
+    """Return the largest W1 error of a group of the law that an alternating ascent finds."""
+    places, probabilities = law.points()
+    return ascended_error(probabilities, served_cdfs(link, tuple(places)), mass) - ACCURACY
+
+
+def ascended_error(probabilities: Floats, cdfs: Floats, mass: float) -> float:
+    """Return the largest W1 error of a group of a mass that an alternating ascent finds.
 
     For given signs of `F_S(c) - c` the best group takes the people with the largest values of
     `E_R T(H(U; R))`; its signs follow (method: worst groups). It is the error of an actual group,
     hence at most the largest one.
+
+    Parameters
+    ----------
+    probabilities : ndarray of shape (k,)
+        Probability of each kind of people.
+    cdfs : ndarray of shape (k, levels)
+        CDF of the served PIT of each kind at `LEVELS`.
     """
-    places, probabilities = law.points()
-    cdfs = served_cdfs(link, tuple(places))
     signs = _sign_patterns()
     best = 0.0
     while True:
@@ -154,7 +165,7 @@ def found_error(law: Law, link: Link, mass: float) -> float:
             break
         best = float(errors.max())
         signs = np.unique(np.where(served > 0, 1.0, -1.0), axis=0)
-    return best - ACCURACY
+    return best
 
 
 def every_corner(probabilities: Floats, mass: float) -> Floats:

@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from discrete_laws import QUADRATURE, SLACK, CountWorld, mean_of_largest
 from evenhand._validate import InputError
 from evenhand.calibration import Cells, count_pits, pathwise_errors
 from evenhand.certificates import (
@@ -33,125 +34,16 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian, Link
 from repeats import most_failures, repeats, statistical
-from sharp_laws import (
-    ACCURACY,
-    LAWS,
-    LEVELS,
-    WIDTHS,
-    Law,
-    every_corner,
-    found_error,
-    group_error,
-    largest_weights,
-)
+from sharp_laws import ACCURACY, LAWS, LEVELS, WIDTHS, Law, found_error, group_error
 
 Floats = NDArray[np.float64]
 
 MASSES = (0.1, 0.2, 0.5, 1.0)
 LEVEL = 0.8
 N_DRAWS = 16
-QUADRATURE = 2000
-"""Number of midpoints over the draw."""
-
-SLACK = 5e-4
-"""Numerical error of the truths here: midpoints over the draw and cells of levels."""
 
 
 # --- counts and ordinal scores
-
-
-@dataclass(frozen=True)
-class CountWorld:
-    """Kinds of people, equally frequent: true and forecast probabilities of outcomes 0, 1, ..."""
-
-    link: Link
-    true: tuple[tuple[float, ...], ...]
-    forecast: tuple[tuple[float, ...], ...]
-
-    @cached_property
-    def cells(self) -> tuple[Floats, Floats]:
-        """Cells of the base's PIT by kind and outcome, (kinds, outcomes)."""
-        upper = np.minimum(np.cumsum(self.forecast, axis=-1), 1.0)
-        upper[:, -1] = 1.0
-        return np.concatenate((np.zeros((upper.shape[0], 1)), upper[:, :-1]), axis=-1), upper
-
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, NDArray[np.intp]]:
-        """Cells of the base's PITs, and the kinds of people."""
-        kind = rng.integers(len(self.true), size=n)
-        upto = np.cumsum(self.true, axis=-1)[:, :-1]
-        y = (rng.uniform(size=(n, 1)) > upto[kind]).sum(axis=-1)
-        low, high = self.cells
-        return low[kind, y], high[kind, y], kind
-
-    @cached_property
-    def weights(self) -> Floats:
-        """Probability of each kind and outcome, shape (points,)."""
-        return np.ravel(self.true) / len(self.true)
-
-    @cached_property
-    def served(self) -> tuple[Floats, Floats]:
-        """Cells of the served PITs, (points, midpoints over the draw)."""
-        r = (np.arange(QUADRATURE) + 0.5) / QUADRATURE
-        low, high = (self.link.ppf(np.ravel(end)[:, None], r) for end in self.cells)
-        return low, high
-
-    @cached_property
-    def cdfs(self) -> Floats:
-        """CDFs of the randomized PITs, averaged over the draw and V, at `LEVELS`."""
-        low, high = self.served
-        return np.stack(
-            [
-                np.clip((c - low) / np.maximum(high - low, 1e-300), 0.0, 1.0).mean(axis=-1)
-                for c in LEVELS
-            ],
-            axis=-1,
-        )
-
-    @cached_property
-    def errors(self) -> Floats:
-        """Pathwise errors of the points."""
-        return np.asarray(np.abs(self.cdfs - LEVELS) @ WIDTHS)
-
-    def worst(self, mass: float) -> float:
-        """Largest W1 error of a group by kind and outcome, at least that of any group by x."""
-        some = self.weights > 0
-        weights, cdfs = self.weights[some], self.cdfs[some]
-        if mass == 1:
-            return float(group_error(weights[None], cdfs)[0])
-        if weights.size <= 12:
-            return float(group_error(every_corner(weights, mass), cdfs).max())
-        # the error of an actual group, found by alternating between groups and signs
-        signs = np.stack([np.where(c > LEVELS, 1.0, -1.0) for c in np.linspace(0, 1, 9)])
-        signs, best = np.concatenate((signs, -signs)), 0.0
-        while True:
-            groups = largest_weights((signs * WIDTHS) @ cdfs.T, weights, mass)
-            found = float(group_error(groups, cdfs).max())
-            if found <= best + 1e-9:
-                return best
-            best, signs = found, np.where(groups @ cdfs > LEVELS, 1.0, -1.0)
-
-    def least_bound(self, mass: float) -> float:
-        """Least bound that pathwise errors and the overall error allow: at least `worst`."""
-        direct = mean_of_largest(self.errors, self.weights, mass)
-        if mass == 1:
-            return min(direct, self.worst(1.0))
-        rest = (1 - mass) * mean_of_largest(self.errors, self.weights, 1 - mass)
-        return min(direct, (self.worst(1.0) + rest) / mass)
-
-    def coverages(self, mass: float) -> tuple[float, float]:
-        """Least and largest coverage of the intervals of whole values in a group."""
-        low, high = self.served
-        inside = (high >= (1 - LEVEL) / 2) & (low < (1 + LEVEL) / 2)
-        hits = inside.mean(axis=-1)
-        return (
-            -mean_of_largest(-hits, self.weights, mass),
-            mean_of_largest(hits, self.weights, mass),
-        )
-
-
-def mean_of_largest(values: Floats, weights: Floats, mass: float) -> float:
-    groups = largest_weights(values[None], weights, mass)
-    return float(groups[0] @ values)
 
 
 def top_coded(law: stats.rv_discrete, largest: int) -> tuple[float, ...]:
@@ -207,7 +99,7 @@ def certify_world(world: CountWorld, n: int, rng: np.random.Generator) -> Certif
 @lru_cache
 def count_truths(name: str) -> dict[str, Floats]:
     world = WORLDS[name]
-    coverages = np.array([world.coverages(mass) for mass in MASSES])
+    coverages = np.array([world.coverages(mass, LEVEL) for mass in MASSES])
     first = np.array([world.weights[: len(world.true[0])]])
     return {
         "worst": np.array([world.worst(mass) for mass in MASSES]),

@@ -5,6 +5,7 @@ All is seeded.
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any, ClassVar
 
@@ -19,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from evenhand import (
     InputError,
+    Outcomes,
     PAICRegressor,
     RandomizedRegressor,
     RecalibratedRegressor,
@@ -26,13 +28,14 @@ from evenhand import (
     randomize,
 )
 from evenhand.calibration import Grid, calibration_error, cell_log_score
-from evenhand.certificates import Certificate, LinkCertificate, certify_pit, wider_intervals
-from evenhand.draws import nodes
+from evenhand.certificates import certify_link, certify_pit
+from evenhand.draws import jittered, nodes
 from evenhand.forecast import Forecast
-from evenhand.links import make_link
+from evenhand.links import Laplace, make_link
 from evenhand.selection import NotWorthItWarning
-from evenhand.selection.chosen_link import Costs
+from evenhand.selection.chosen_link import Costs, Wrapped
 from evenhand.selection.comparison import without_features
+from evenhand.selection.target import LEAST_ALPHA, largest_alpha
 from grid_examples import CELL_LOSS, honest, rounded_task, spiky
 from repeats import WHOLE, most_failures, repeats, statistical
 
@@ -72,7 +75,7 @@ def chosen() -> Any:
 def test_the_target_is_met_with_the_least_randomization(chosen: Any) -> None:
     found = chosen
     proof = found.certificate
-    assert isinstance(proof, LinkCertificate)
+    assert (proof.choice.rule, proof.bound) == ("simultaneous", "sharp")
     assert proof.group_error(0.2) <= 0.3
     assert proof.with_link(type(proof.link)(1.02 * found.alpha)).group_error(0.2) > 0.3
     assert found.model.get_params()["alpha"] == found.alpha == proof.link.alpha
@@ -106,7 +109,6 @@ def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_
     assert found.wider == pytest.approx(widths[0] / widths[1] - 1, abs=0.1)
     assert f"{100 * found.wider:.0f}% wider" in found.summary()
     # the truth is the base: the population price is the link's, and on the entropic link the limit
-    assert isinstance(found.certificate, LinkCertificate)
     link = found.certificate.link
     assert found.price == pytest.approx(link.price, abs=0.12)
     assert found.limit == pytest.approx(link.price, abs=0.05)
@@ -146,14 +148,15 @@ def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name: str) -> 
     y = np.maximum(np.append(np.round(rng.normal(size=40)), [8.0, -8.0]), -1)
     grid = Grid(1.0, (-1.0, np.inf))
     base = Forecast.from_normal(np.zeros(y.size), np.ones(y.size))
-    costs = Costs(base, base.pit(y), y, grid, rng)
+    wrapped = Wrapped.of(base, Outcomes(y), rng)
+    costs = Costs(wrapped, grid, rng)
     for alpha in (0.05, 0.3, 1.0):
         link = make_link(name, alpha)
         served = base.randomized(alpha, link, costs.draws)
         lost = cell_log_score(served, y, 1.0, grid.span) - cell_log_score(base, y, 1.0, grid.span)
         assert costs.price(link) == pytest.approx(lost.mean(), rel=1e-9, abs=1e-12)
         # points at the same outcomes have another price
-        points = Costs(base, base.pit(y), y, None, rng).price(link)
+        points = Costs(wrapped, None, rng).price(link)
         assert (alpha == 1) == (points == pytest.approx(lost.mean(), abs=0.005))
 
 
@@ -200,20 +203,20 @@ def test_a_model_is_never_certified_on_rows_that_it_learned_from(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # no number of rows suffices: the message need not look far
-    monkeypatch.setattr("evenhand.certificates.link_certificate.MOST_ROWS", 1000)
+    monkeypatch.setattr("evenhand.selection.chosen_link.MOST_ROWS", 1000)
     X, y = data(60)
     person = np.repeat(np.arange(2), 30)
-    for options in (
-        {"certify_share": 0.99},
-        {"certify_share": 0.999, "alternative": False},
-        {"certify_share": 0.6, "cluster": person},
-        {"cluster": np.zeros(60), "alternative": False},
+    refusal = r"60 rows .*split into .* training rows .* each part needs at least"
+    for options, labels in (
+        ({"certify_share": 0.99}, None),
+        ({"certify_share": 0.999, "alternative": False}, None),
+        ({"certify_share": 0.6}, person),
+        ({"alternative": False}, np.zeros(60)),
     ):
-        with pytest.raises(
-            InputError, match=r"60 rows .*split into .* training rows .* each part needs at least"
-        ) as caught:
-            randomize(Memory(), X, y, max_group_error=0.49, random_state=0, **options)
-        assert ("60 rows of " in str(caught.value)) == ("cluster" in options)
+        outcomes = Outcomes(y, person=labels)
+        with pytest.raises(InputError, match=refusal) as caught:
+            randomize(Memory(), X, outcomes, max_group_error=0.49, random_state=0, **options)
+        assert ("60 rows of " in str(caught.value)) == (labels is not None)
     # where the split is possible, such a model is found out: no row that certifies was learned
     with pytest.raises(InputError, match="cannot be certified"):
         randomize(Memory(), X, y, max_group_error=0.45, certify_share=0.4, random_state=0)
@@ -255,7 +258,8 @@ def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by: str | No
 def test_no_person_is_on_both_sides() -> None:
     X, y = data(900)
     person = np.repeat(np.arange(300), 3)
-    found = randomize(Truth(), X, y, max_group_error=0.4, cluster=person, random_state=0)
+    outcomes = Outcomes(y, person=person)
+    found = randomize(Truth(), X, outcomes, max_group_error=0.4, random_state=0)
     assert (found.n_learning, found.n_certifying) == (630, 90)
     assert np.unique(person[found.certifying]).size == 90
 
@@ -286,9 +290,10 @@ def test_the_certifying_rows_are_those_that_the_model_did_not_learn_from(alterna
     np.testing.assert_array_equal(np.setdiff1d(np.arange(400), seen), found.certifying)
     assert found.certifying.shape == (found.n_certifying,) == (120,)
     # the certificate is that of the base's PITs on just these rows
-    assert isinstance(found.certificate, LinkCertificate)
     pit = found.model.base_forecast(X.iloc[found.certifying]).pit(y[found.certifying])
-    np.testing.assert_array_equal(found.certificate.pit, np.sort(pit))
+    base = found.certificate.own.base
+    assert base is not None
+    np.testing.assert_array_equal(base.drawn[:, 0], pit)
     # a model that says its own distribution needs no fits beyond its own but for the alternative's
     # PITs
     assert len(Recorder.rows) == (6 if alternative else 1)
@@ -302,7 +307,7 @@ def test_models_are_tested_in_order_until_one_fails() -> None:
     found = randomize(models, X, y, max_group_error=0.3, random_state=0)
     # alpha = 0.5 has a group error of 0.447 and fails; what comes after it is not looked at
     assert found.model is models[1]
-    assert isinstance(found.certificate, Certificate)
+    assert found.certificate.choice.rule == "tested"
     with pytest.raises(InputError, match="more randomized model first"):
         randomize(models[::-1][1:], X, y, max_group_error=0.3, random_state=0)
 
@@ -345,6 +350,9 @@ def test_the_choice_is_certified_at_the_confidence_asked_for() -> None:
     assert bolder.alpha > surer.alpha
 
 
+WEIGHT = np.where(np.arange(200) < 50, 2.0, 1.0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -358,7 +366,7 @@ def test_the_choice_is_certified_at_the_confidence_asked_for() -> None:
         ({"estimator": PAICRegressor(), "by": "sex"}, "by='sex' .*already randomized"),
         ({"max_wider": 0.1, "max_price": 1}, "max_wider=0.1 and max_price=1 .*give one of"),
         ({"estimator": PAICRegressor(), "max_wider": 0.1}, "max_wider=0.1 .*max_group_error"),
-        ({"estimator": law, "sample_weight": np.ones(200)}, "sample_weight .*not fitted here"),
+        ({"estimator": law, "y": Outcomes(data(200)[1], weight=WEIGHT)}, "not fitted here"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments: dict[str, Any], message: str) -> None:
@@ -367,6 +375,56 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments: dict[str, Any], mess
     with pytest.raises(InputError, match=message) as caught:
         randomize(given.pop("estimator"), given.pop("X"), given.pop("y"), **given)
     assert "\n" not in str(caught.value)
+
+
+def test_too_few_rows_give_the_number_needed() -> None:
+    # 40 of them certify
+    with pytest.raises(InputError, match="of 20% of people on 40 rows: about") as caught:
+        randomize(Truth(), *data(133), max_group_error=0.15, link="laplace", random_state=0)
+    needed, in_all, share, price = (
+        float(number.replace(",", ""))
+        for number in re.findall(
+            r"about (\S+) certification rows .*\((\S+) in all if (\S+)% of them certify\), at a"
+            r" price of (\S+) nats",
+            str(caught.value),
+        )[0]
+    )
+    assert needed > 40
+    assert share == 30
+    assert needed / 0.3 <= in_all <= 1.1 * needed / 0.3
+    # nine times in ten: 30 data sets of that size, refused fewer times than one in a million would
+    rng, found = np.random.default_rng(5), []
+    for _ in range(30):
+        proof = certify_link(rng.uniform(size=int(needed)), Laplace(LEAST_ALPHA))
+        alpha = largest_alpha(lambda a, of=proof: of.with_link(Laplace(a)).group_error(0.2), 0.15)
+        found += [] if alpha is None else [Laplace(alpha)]
+    assert len(found) >= stats.binom.ppf(1e-6, 30, 0.9)
+    # what a calibrated forecaster pays for those links: at the edge of what can be done, it is dear
+    assert price == pytest.approx(np.median([link.price for link in found]), abs=0.5)
+    assert price > 2
+
+
+@pytest.mark.parametrize("n", [39, 400])
+def test_no_fewer_rows_are_asked_for_than_there_are(n: int) -> None:
+    X, y = data(n)
+    proof = certify_link(law_pit(X, y), Laplace(1.0))
+    # just below what these rows can prove; of few rows not with the smallest alpha
+    bounds = [proof.with_link(Laplace(a)).group_error(0.2) for a in np.geomspace(LEAST_ALPHA, 1)]
+    target = 0.99 * min(bounds)
+    with pytest.raises(InputError) as caught:
+        randomize(law, X, y, max_group_error=target, link="laplace", random_state=0)
+    assert int(str(caught.value).partition(": about ")[2].partition(" certification")[0]) > n
+
+
+def test_a_model_that_is_far_off_needs_recalibration() -> None:
+    X, _ = data(500)
+    y = np.random.default_rng(6).choice([-1e3, 0.0, 1e3], 500) + X["a"]
+    with pytest.raises(InputError, match=r"nor on 200,000 .*recalibrate=True"):
+        randomize(law, X, y.to_numpy(), max_group_error=0.3, link="gaussian")
+
+
+def law_pit(X: Any, y: Any) -> np.ndarray:
+    return np.asarray(stats.norm.cdf(y - X["a"].to_numpy()))
 
 
 def audited(found: Any, X: Any, y: Any, **options: Any) -> Any:
@@ -404,8 +462,10 @@ def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() ->
         for alpha in (0.03, 0.05)
     ]
     chosen = randomize(models, X, y, max_group_error=0.35, group_mass=0.25, random_state=0)
-    pits = chosen.certificate.evidence.pits
-    looser = certify_pit(pits, confidence=0.95, method="betting", mass=0.25, random_state=0)
+    held = chosen.certifying
+    r = jittered(held.size, 64, random_state=1)
+    pit = chosen.model.forecast(X.iloc[held], r).pit(y[held])
+    looser = certify_pit(pit, r, method="betting", mass=0.25, random_state=0)
     assert looser.group_error(0.25) < 0.3  # the test passes well below its target
     assert chosen.group_error == chosen.certificate.group_error(0.25) == 0.35
     assert chosen.certificate.group_error(0.2) == 0.5  # smaller groups were not tested
@@ -521,14 +581,12 @@ def test_a_limit_of_the_cost_is_used_up(name: str, most: float, spread: float) -
     found = randomize(law, X, y, **{name: most}, link="gaussian", random_state=0)
     cost = found.wider if name == "max_wider" else found.price
     assert most - 0.002 < cost <= most
-    assert isinstance(found.certificate, LinkCertificate)
     assert found.group_error == found.certificate.group_error(0.2)
     assert found.max_group_error is None
     assert found.target.goal.most == most
     # the same certificate as that of the least randomization for this error
     other = randomize(law, X, y, max_group_error=found.group_error, random_state=0, link="gaussian")
-    if other.bound == found.bound:
-        assert other.alpha == pytest.approx(found.alpha, rel=0.005)
+    assert other.alpha == pytest.approx(found.alpha, rel=0.005)
     assert f"{name}={most:g}" in repr(found)
     assert "This is the most that can be guaranteed" in found.summary()
 
@@ -587,21 +645,18 @@ def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval() -> 
     low, high = found.certificate.coverage(0.8, 0.2)
     text = found.summary()
     assert f"{np.floor(1000 * low) / 10:.1f}% and {np.ceil(1000 * high) / 10:.1f}%" in text
-    plain = found.plain
-    assert plain is not None
-    levels = {one.level: one.floor for one in wider_intervals(law_pit(X, y), 0.2)}
-    assert plain.interval.floor == levels[plain.interval.level] >= low
-    assert all(floor < low for level, floor in levels.items() if level < plain.interval.level)
-    z = stats.norm.ppf((1 + plain.interval.level) / 2)
-    assert plain.wider == pytest.approx(2 * z / row_of(found, "randomized")["width"] - 1)
-    assert f"A {100 * plain.interval.level:g}% interval without a draw covers at least" in text
+    assert found.plain is not None
+    plain, wider = found.plain
+    every = certify_pit(law_pit(X, y)).plain_intervals(0.2)
+    levels = {one.level: one.floor for one in every}
+    assert plain.floor == levels[plain.level] >= low
+    assert all(floor < low for level, floor in levels.items() if level < plain.level)
+    z = stats.norm.ppf((1 + plain.level) / 2)
+    assert wider == pytest.approx(2 * z / row_of(found, "randomized")["width"] - 1)
+    assert f"A {100 * plain.level:g}% interval without a draw covers at least" in text
     assert "there (separately, with 95% confidence) and" in text
     assert "the draw buys nothing" not in text
     assert "overall, with no upper limit; it is" in text
-
-
-def law_pit(X: Any, y: Any) -> np.ndarray:
-    return np.asarray(stats.norm.cdf(y - X["a"].to_numpy()))
 
 
 def test_weights_are_for_learning_alone() -> None:
@@ -615,18 +670,18 @@ def test_weights_are_for_learning_alone() -> None:
     weight = np.ones(900)
     weight[learn[::2]] = 0.0
     weight[plain.certifying[:50]] = 0.0
-    found = randomize(BayesianRidge(), X[["a", "b"]], wrong, sample_weight=weight, **options)
+    found = randomize(BayesianRidge(), X[["a", "b"]], Outcomes(wrong, weight=weight), **options)
     np.testing.assert_array_equal(found.certifying, plain.certifying)
     assert found.n_certifying == plain.n_certifying
     half = RandomizedRegressor(BayesianRidge()).fit(X[["a", "b"]].iloc[learn[1::2]], y[learn[1::2]])
     rows = X[["a", "b"]].iloc[:5]
     np.testing.assert_allclose(found.model.predict(rows), half.predict(rows))
     piped = make_pipeline(StandardScaler(), BayesianRidge())
-    found = randomize(piped, X[["a", "b"]], wrong, sample_weight=weight, **options)
+    found = randomize(piped, X[["a", "b"]], Outcomes(wrong, weight=weight), **options)
     assert abs(found.model.predict(rows) - half.predict(rows)).max() < 1e-3
     # maps of a recalibration are weighted, too
     maps = [
-        randomize(law, X, y, recalibrate=True, sample_weight=given, **options).model.estimator_
+        randomize(law, X, Outcomes(y, weight=given), recalibrate=True, **options).model.estimator_
         for given in (None, np.where(y > X["a"], 3.0, 1.0))
     ]
     assert maps[1].recalibrate(maps[1].base_forecast(X), X).cdf(y).mean() < 0.45
