@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand import InputError, compare

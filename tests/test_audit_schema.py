@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from evenhand import Forecast, RandomizedRegressor, audit, audit_pit, randomize
+from evenhand import Forecast, Outcomes, RandomizedRegressor, audit, audit_pit, randomize
 from evenhand.audits import Audit, audit_schema, with_people, with_sources
 from evenhand.scale import ColumnSubject, audit_parts
 from parts_examples import people
@@ -35,10 +35,11 @@ def forecast(table: pd.DataFrame) -> Forecast:
     return Forecast.from_normal(table["mean"].to_numpy(), table["std"].to_numpy())
 
 
-def given(n: int = 700, **options: Any) -> Audit:
+def given(n: int = 700, known: dict[str, Any] | None = None, **options: Any) -> Audit:
     table = people(n)
     columns = {"groups": ["sex", "region"], "features": table[["age", "score", "sex"]]}
-    return audit(forecast(table), table, table["y"], **(QUICK | columns | options))
+    y = Outcomes(table["y"], **(known or {}))
+    return audit(forecast(table), table, y, **(QUICK | columns | options))
 
 
 def leaking() -> Audit:
@@ -83,7 +84,7 @@ def of_pits() -> Audit:
 
 def weighted() -> Audit:
     weight = np.random.default_rng(0).integers(0, 3, 700)
-    return given(sample_weight=weight, cluster=np.arange(700) // 2)
+    return given(known={"weight": weight, "person": np.arange(700) // 2})
 
 
 KINDS = (given, weighted, rounded, leaking, of_pits, of_model, chosen)

@@ -11,7 +11,7 @@ import copy
 import pickle
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -31,7 +31,7 @@ from evenhand.calibration import (
     local_levels_band,
     pathwise_errors,
 )
-from evenhand.certificates import Certificate, certify_counts, certify_link, certify_pit
+from evenhand.certificates import Certificate, Choice, certify_counts, certify_link, certify_pit
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic, Gaussian, Laplace, Link
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
@@ -453,8 +453,27 @@ def test_bounds_of_a_link_are_those_of_its_certificate() -> None:
     chosen = proof.accounting_for(expected)
     assert not any("link was fixed" in text for text in chosen.assumptions)
     assert chosen.table()["chain"].isna().all()
+    assert chosen.mpaic(0.2) == expected.mpaic(0.2) != proof.mpaic(0.2)
+    # named groups and mPAIC are those of the served forecasts
+    for own in (proof, chosen):
+        with pytest.raises(InputError, match="for its own forecasts alone"):
+            own.with_link(Entropic(0.2))
     assert chosen.choice.rule == "simultaneous"
     assert chosen.group_error(0.2) == proof.group_error(0.2)
+
+
+def test_tests_in_a_fixed_order_prove_the_target_and_nothing_else() -> None:
+    own = certify_pit(R, R, method="betting", mass=0.2, confidence=0.9)
+    proof = replace(own, choice=Choice("tested", error=0.3, mass=0.2))
+    assert proof.average_error() == 0.3
+    assert [proof.group_error(mass) for mass in (0.1, 0.2, 1.0)] == [0.5, 0.3, 0.3]
+    assert proof.coverage(0.8, 0.5) == (0.0, 1.0)
+    for bound in (proof.mpaic, proof.chain):
+        with pytest.raises(InputError, match="chosen on these people"):
+            bound(0.2)
+    assert "20% of people, by at most 30.0 points" in proof.summary()
+    assert proof.table()["mass"].tolist() == [0.2]
+    assert proof.table()["chain"].isna().all()
 
 
 # --- input that cannot carry a guarantee

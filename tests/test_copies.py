@@ -14,7 +14,7 @@ from scipy import special
 from sklearn.linear_model import BayesianRidge
 
 from command_outcome import Command
-from evenhand import Forecast, audit, certify, randomize
+from evenhand import Forecast, Outcomes, audit, certify, randomize
 from evenhand.tables import copies_in_words
 
 Floats = NDArray[np.float64]
@@ -85,8 +85,8 @@ def test_an_audit_of_copies_starts_with_a_caution() -> None:
     once = audit(forecast[:N], X[:N], y[:N], **QUICK)
     assert once.caveat is None
     # rows of one person, which the audit reads once
-    cluster = np.tile(np.arange(N), TIMES)
-    assert audit(forecast, X, y, cluster=cluster, **QUICK).caveat is None
+    persons = Outcomes(y, person=np.tile(np.arange(N), TIMES))
+    assert audit(forecast, X, persons, **QUICK).caveat is None
 
 
 def test_certificates_warn_of_copies() -> None:

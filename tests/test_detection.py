@@ -280,9 +280,9 @@ def test_the_rule_as_printed_selects_the_described_rows() -> None:
 
 def test_an_audit_lists_the_rows_of_learned_groups() -> None:
     X, pit, _ = planted_table("pair", 4, n=1500)
-    cluster = np.arange(1500)
-    cluster[:100] = 2000  # of these rows one is audited
-    found = evenhand.audit_pit(pit, X=X, cluster=cluster, random_state=0)
+    person = np.arange(1500)
+    person[:100] = 2000  # of these rows one is audited
+    found = evenhand.audit_pit(pit, X=X, person=person, random_state=0)
     table = found.learned_rows
     for mass, n in zip(found.learned["mass"], found.learned["n"], strict=True):
         rows = table.loc[table["mass"] == mass, "row"]

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from command_outcome import Command
-from evenhand import Forecast, audit, audit_pit, certify
+from evenhand import Forecast, Outcomes, audit, audit_pit, certify
 from evenhand._validate import InputError
 from evenhand.audits import Note, NoteKind, notes_of
 from evenhand.calibration import count_pits
@@ -182,7 +182,10 @@ def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
     )
 
 
-def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes() -> None:
+@pytest.mark.parametrize("given", [lambda y: y, Outcomes], ids=["array", "Outcomes"])
+def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes(
+    given: Any,
+) -> None:
     rng = np.random.default_rng(0)
     n = 300
     y = pd.Series(rng.normal(size=n), index=rng.permutation(n))
@@ -193,8 +196,8 @@ def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes
             InputError,
             match=r"groups\['old'\] and y .*indexes.*; reorder .*\.loc\[y\.index",
         ):
-            judge(forecast, y=y, groups={"old": is_old}, random_state=0)
-    found = certify(forecast, y=y, groups={"old": is_old.loc[y.index]}, random_state=0)
+            judge(forecast, y=given(y), groups={"old": is_old}, random_state=0)
+    found = certify(forecast, y=given(y), groups={"old": is_old.loc[y.index]}, random_state=0)
     assert found.named_table()["n"].tolist() == [int(is_old.sum())]
 
 

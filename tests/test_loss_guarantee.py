@@ -265,7 +265,7 @@ def test_one_row_of_each_person_is_counted() -> None:
     same = np.repeat(np.random.default_rng(3).normal(size=30), 4)  # a person's rows are alike
     r = np.repeat(jittered(30, 8, 0), 4, axis=0)
     found = loss_guarantee(
-        BANK, individually_calibrated(same, r), same, cluster=person, k=2, random_state=0
+        BANK, individually_calibrated(same, r), same, person=person, k=2, random_state=0
     )
     assert "group sizes are shares of people, not of rows" in found.summary()
     alone = loss_guarantee(
@@ -281,7 +281,7 @@ def test_a_group_of_which_no_row_is_left_claims_nothing() -> None:
     mask[7] = True
     left = [
         guarantee(
-            BANK, n=60, k=4, groups={"g": mask}, cluster=np.arange(60) // 30, random_state=seed
+            BANK, n=60, k=4, groups={"g": mask}, person=np.arange(60) // 30, random_state=seed
         ).table.loc[1]
         for seed in range(3)
     ]
@@ -432,7 +432,7 @@ def _shared(r: Floats) -> LossGuarantee:
         ),
         (
             lambda: _shared(np.repeat(jittered(15, 4, 0), 2, axis=0)),
-            "the same draws in rows .*cluster",
+            "the same draws in rows .*person",
         ),
         (
             lambda: _shared(np.random.default_rng(0).uniform(0.90, 0.91, size=(30, 16))),

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from command_outcome import Command
-from evenhand import Forecast, InputError, Watch, audit, audit_pit
+from evenhand import Forecast, InputError, Outcomes, Watch, audit, audit_pit
 from evenhand.audits import Audit, without_rows
 from evenhand.monitoring import Rows
 from evenhand.report import audit_html
@@ -37,10 +37,10 @@ def people(n: int = N) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[np.float6
     return X, random.normal(size=n) + 1.5 * (X["age"] > 50).to_numpy()
 
 
-def made(**options: Any) -> Audit:
+def made(ids: Any = None, **known: Any) -> Audit:
     X, y = people()
     forecast = Forecast.from_normal(np.zeros(N), np.ones(N))
-    return audit(forecast, X, y, groups=["sex"], **(QUICK | options))
+    return audit(forecast, X, Outcomes(y, **known), groups=["sex"], ids=ids, **QUICK)
 
 
 IDS = [f"p{i:03}" for i in range(N - 3)] + ["=1+1", 'a "b"', "c,d"]
@@ -84,7 +84,7 @@ def test_members_are_numbered_by_the_rows_of_the_given_table() -> None:
     X, _ = people()
     weights = np.ones(N)
     weights[:100] = 0.0
-    some = made(sample_weight=weights, ids=IDS)
+    some = made(ids=IDS, weight=weights)
     for group in some.off_groups or ():
         if group.rule is not None and group.mass is None:
             rows = np.flatnonzero(group.rule.mask(X))
@@ -99,7 +99,7 @@ def test_members_are_numbered_by_the_rows_of_the_given_table() -> None:
 def test_rows_of_weight_0_are_no_rows_of_people() -> None:
     weights = np.ones(N)
     weights[:101] = 0.0
-    some = made(sample_weight=weights, cluster=np.arange(N) // 2)
+    some = made(weight=weights, person=np.arange(N) // 2)
     assert some.n_samples == (N - 100) // 2
     assert some.members["row"].min() >= 101
 

@@ -275,7 +275,7 @@ def test_unions_bound_the_error_and_the_coverage_of_all_cells() -> None:
         forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
         unions = certify(forecast, X, y, groups=["sex", "area"], random_state=random).unions
         assert unions is not None
-        ends = unions.coverage()
+        ends = unions.coverage_80()
         assert ends is not None
         most = unions.error()
         assert most is not None

@@ -21,6 +21,7 @@ from evenhand.certificates import certify_link
 from evenhand.draws import KeyedDraws
 from evenhand.links import Entropic, make_link
 from evenhand.scale import ColumnSubject
+from evenhand.selection.target import largest_alpha
 
 ROWS = 400
 KEY = b"a secret of enough bytes"
@@ -145,9 +146,9 @@ def test_the_command_certifies_what_randomize_certifies(
     assert (proof["n_certifying"], proof["n_learning"]) == (ROWS, 0)
     # the same by hand, from PITs alone
     pit = Forecast.from_normal(OLD["mu"], OLD["sigma"]).pit(OLD["loss"])
-    by_hand = certify_link(pit, Entropic(1.0), confidence=0.9, bound=chosen.bound)
-    by_hand = by_hand.least_randomized(0.4, 0.25)
-    assert proof["alpha"] == pytest.approx(by_hand.link.alpha, rel=1e-9)
+    bounds = certify_link(pit, Entropic(1.0), confidence=0.9)
+    by_hand = largest_alpha(lambda alpha: bounds.with_link(Entropic(alpha)).group_error(0.25), 0.4)
+    assert proof["alpha"] == pytest.approx(by_hand, rel=1e-9)
 
     assert (proof["max_group_error"], proof["group_mass"], proof["confidence"]) == (0.4, 0.25, 0.9)
     assert proof["forecasts"] == {"kind": "mean_std", "columns": ["mu", "sigma"]}

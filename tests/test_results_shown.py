@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.linear_model import BayesianRidge
 
 import evenhand
-from evenhand import Forecast, RandomizedRegressor, audit, audit_pit, certify, randomize
+from evenhand import Forecast, Outcomes, RandomizedRegressor, audit, audit_pit, certify, randomize
 from evenhand.audits import compare
 from evenhand.calibration import as_cells, count_pits, local_levels_band
 from evenhand.certificates import certify_counts, certify_link, certify_pit
@@ -61,8 +61,8 @@ def results() -> dict[str, Any]:
         "decisions": bank.decide(served),
         "PITs": as_cells(pit, r),
         "counts": counts,
-        "evidence": certify_counts(counts, is_randomized=True).evidence,
-        "evidence of rows": certify_pit(pit, r).evidence,
+        "part of a certificate": certify_pit(pit, r).own,
+        "outcomes": Outcomes(y, weight=np.ones(N), person=np.arange(N)),
         "forecast": stated,
         "forecast of draws": served,
         "distribution": served.distribution,

@@ -27,10 +27,9 @@ from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, notes_of
 from evenhand.audits.outcomes import forecast_of, read_forecast
 from evenhand.calibration import PIT_BINS as BINS
-from evenhand.calibration import calibration_error
-from evenhand.certificates import LinkBase, certify_pit, wider_intervals
+from evenhand.calibration import Cells, Outcomes, Rounding, calibration_error
+from evenhand.certificates import certify_pit
 from evenhand.draws import fresh
-from evenhand.forecast import cell_ends
 from evenhand.scale import ModelSubject, Repeated, audit_parts, forecast_parts, parts_audit
 from evenhand.scale.passes import (
     SCORES,
@@ -214,10 +213,10 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[CountPlan]:
 
 def read_again(
     folder: Path, subject: Any, plan: CountPlan, seed: int = 0, kept: dict[int, Any] | None = None
-) -> tuple[pd.DataFrame, np.ndarray, np.ndarray | None, np.ndarray, LinkBase | None]:
-    """Score each block with its own random numbers: rows, PITs, draws, residuals and bases."""
+) -> tuple[pd.DataFrame, Cells, np.ndarray, Cells | None]:
+    """Score each block with its own random numbers: rows, PITs, residuals and bases."""
     parts = open_parts(folder)
-    tables, pit, r, residual, bases = [], [], [], [], []
+    tables, pits, residual, bases = [], [], [], []
     for i in range(len(parts)):
         for block, (start, whole) in enumerate(parts.blocks(i)):
             table = (
@@ -226,24 +225,19 @@ def read_again(
             if not len(table):
                 continue
             y, random = table["y"].to_numpy(dtype=float), block_generator(seed, SCORES, i, block)
-            ends = (y, y) if plan.step is None else cell_ends(y, plan.step, plan.span)
             ties, (model, X) = fresh(y.size, random), subject.of(table, "t")
             forecast, is_own = forecast_of(model, X, random), not isinstance(model, Forecast)
-            found = read_forecast(forecast, ends, ties, random, is_own=is_own)
+            rounding = Rounding(plan.step, plan.span)
+            found = read_forecast(forecast, Outcomes(y), rounding, ties, random, is_own=is_own)
             tables.append(table)
-            pit.append(found[0])
-            r.append(found[1])
-            residual.append(y - found[2])
-            bases.append(found.base)
-    draws = None if r[0] is None else np.concatenate(r)
+            pits.append(found.cells.at_points())
+            residual.append(y - found.mean)
+            bases += [] if found.base is None else [found.base]
     return (
         pd.concat(tables, ignore_index=True),
-        np.concatenate(pit),
-        draws,
+        Cells.joined(pits),
         np.concatenate(residual),
-        None
-        if bases[0] is None
-        else LinkBase(np.concatenate([one.pit for one in bases]), bases[0].link),
+        Cells.joined(bases) if bases else None,
     )
 
 
@@ -251,23 +245,16 @@ def compare(
     found: Any,
     plan: CountPlan,
     table: pd.DataFrame,
-    pit: Any,
-    r: Any,
+    pits: Cells,
     residual: Any,
-    base: Any = None,
+    base: Cells | None = None,
 ) -> None:
     """Compare an audit in parts with what is known of the same PITs in memory."""
     pairs = (pair for part in plan.groups for pair in part.masks(table[part.column]).items())
     masks = {name: mask for name, mask in pairs if mask.any()}
-    expected = audit_pit(
-        pit,
-        r,
-        residual=residual,
-        groups=masks,
-        random_state=0,
-        confidence=confidence_alone(found, len(masks)),
-        **QUICK,
-    )
+    options = {"residual": residual, "random_state": 0, **QUICK}
+    confidence = confidence_alone(found, len(masks))
+    expected = audit_pit(pits, groups=masks, confidence=confidence, **options)
     assert (found.n_samples, found.n_draws) == (expected.n_samples, expected.n_draws)
     ours, theirs = found.groups.set_index("group"), expected.groups.set_index("group")
     assert ours.index.tolist() == theirs.index.tolist()
@@ -280,11 +267,11 @@ def compare(
     np.testing.assert_allclose(ours[sure].iloc[1:], theirs[sure].iloc[1:], rtol=1e-10, atol=1e-12)
     # everyone has a share of its own, which is all of the family where there are no groups
     level = found.family.shares["everyone"]
-    alone = audit_pit(pit, r, residual=residual, random_state=0, confidence=1 - level, **QUICK)
+    alone = audit_pit(pits, confidence=1 - level, **options)
     np.testing.assert_allclose(
         ours[sure].iloc[0], alone.groups[sure].iloc[0].astype(float), rtol=1e-10, atol=1e-12
     )
-    if pit.shape[1] == 1:
+    if pits.n_draws == 1:
         # p-values from bins are at least those of the PITs, and hardly larger
         p, exact = (frame["p_value"].iloc[1:].to_numpy() for frame in (ours, theirs))
         known = ~np.isnan(exact)
@@ -296,8 +283,8 @@ def compare(
     pd.testing.assert_frame_equal(found.histogram, expected.histogram, rtol=0, atol=1e-12)
     for measure in ("80% coverage", "90% coverage"):
         assert found.score(measure) == pytest.approx(expected.score(measure), abs=1e-12)
-    assert abs(found.score("average error") - calibration_error(pit)) <= BIN
-    compare_proofs(found, pit, r, masks, base)
+    assert abs(found.score("average error") - calibration_error(pits)) <= BIN
+    compare_proofs(found, pits, masks, base)
 
 
 def confidence_alone(found: Any, n_named: int) -> float:
@@ -319,14 +306,12 @@ def confidence_alone(found: Any, n_named: int) -> float:
     return 1 - share * n_named / shared_by / 0.4
 
 
-def compare_proofs(
-    found: Any, pit: Any, r: Any, masks: dict[str, Any], base: LinkBase | None
-) -> None:
+def compare_proofs(found: Any, pits: Cells, masks: dict[str, Any], base: Cells | None) -> None:
     """What is proven of counts is at least what is proven of PITs, and hardly more."""
-    proof = certify_pit(pit, r, groups=masks, base=base, random_state=0)
-    if base is not None or r is None:
-        u = pit[:, 0] if base is None else base.pit
-        floors = [one.floor for mass in (0.1, 0.2, 0.5, 1.0) for one in wider_intervals(u, mass)]
+    proof = certify_pit(pits, groups=masks, base=base, random_state=0)
+    if base is not None or not pits.is_randomized:
+        plain = [one for mass in (0.1, 0.2, 0.5, 1.0) for one in proof.plain_intervals(mass)]
+        floors = [one.floor for one in plain]
         # the ends of the intervals are edges of the bins
         assert list(found.plain_intervals["floor"]) == floors
         assert found.plain_intervals["width"].notna().all()
@@ -342,7 +327,7 @@ def compare_proofs(
         assert found.certificate.average_error() == found.certificate.group_error(1.0)
         return
     # of several draws one is chosen for each person anew, on which the bounds of great masses hang
-    for mass in (0.1, 0.2, 0.5, 1.0) if pit.shape[1] == 1 else (0.1, 0.2):
+    for mass in (0.1, 0.2, 0.5, 1.0) if pits.n_draws == 1 else (0.1, 0.2):
         true, bound = proof.group_error(mass), found.certificate.group_error(mass)
         assert (
             true - 1e-12
@@ -352,7 +337,7 @@ def compare_proofs(
         assert found.certificate.coverage(0.8, mass) == pytest.approx(
             proof.coverage(0.8, mass), abs=1e-12
         )
-    if pit.shape[1] == 1:
+    if pits.n_draws == 1:
         true, bound = proof.average_error(), found.certificate.average_error()
         assert true - 1e-12 <= bound <= true + 1 / BINS + 1e-12
         ours, theirs = found.certificate.named_table(), proof.named_table()
@@ -384,9 +369,9 @@ def test_an_audit_in_parts_says_what_one_in_memory_says(rich: Path, plans: list[
         GIVEN, rich, "y", groups=groups, sample_size=sample_size, random_state=0, **QUICK
     )
     (plan,) = plans
-    table, pit, r, residual, _ = read_again(rich, GIVEN, plan)
-    assert np.allclose(pit[:, 0], pits(table), atol=1e-14)
-    compare(found, plan, table, pit, r, residual)
+    table, cells, residual, _ = read_again(rich, GIVEN, plan)
+    assert np.allclose(cells.drawn[:, 0], pits(table), atol=1e-14)
+    compare(found, plan, table, cells, residual)
     named = found.groups.set_index("group")["n"]
     assert (named["place = only here"], named["place = once"]) == (40, 1)
     assert "flat" not in set(itertools.chain(*found.scan["features"]))
@@ -422,11 +407,12 @@ def test_rounded_outcomes_are_spread_over_their_cells(
     assert plan.step == found.rounding_step == 0.25
     # neither end is an atom: no cell is open
     assert plan.span == (-np.inf, np.inf)
-    rows, pit, r, residual, _ = read_again(folder, GIVEN, plan, seed=4)
+    rows, cells, residual, _ = read_again(folder, GIVEN, plan, seed=4)
     ends = [ndtr((rows["y"] + side - rows["mean"]) / rows["std"]) for side in (-0.125, 0.125)]
     inner = rows["y"].between(*plan.span, inclusive="neither")
-    assert ((ends[0] <= pit[:, 0]) & (pit[:, 0] <= ends[1]))[inner].all()
-    compare(found, plan, rows, pit, r, residual)
+    pit = cells.drawn[:, 0]
+    assert ((ends[0] <= pit) & (pit <= ends[1]))[inner].all()
+    compare(found, plan, rows, cells, residual)
 
 
 @pytest.fixture(scope="module")
@@ -443,13 +429,15 @@ def test_draws_of_a_forecaster_hang_on_seed_part_and_block_alone(
     options["random_state"] = 1
     found = audit_parts(model, folder, "y", **options)
     (plan,) = plans
-    rows, pit, r, residual, base = read_again(folder, ModelSubject(model), plan, seed=1)
-    assert pit.shape == (700, 64)
+    rows, cells, residual, base = read_again(folder, ModelSubject(model), plan, seed=1)
+    r = cells.draws
+    assert cells.drawn.shape == (700, 64)
     assert base is not None
-    np.testing.assert_array_equal(base.link.ppf(base.pit[:, None], r).round(9), pit.round(9))
+    assert base.link is not None
+    np.testing.assert_array_equal(base.link.ppf(base.low, r).round(9), cells.drawn.round(9))
     assert r is not None
     assert (np.floor(r * 64) == np.arange(64)).all()
-    compare(found, plan, rows, pit, r, residual, base=base)
+    compare(found, plan, rows, cells, residual, base)
     assert audit_parts(model, folder, "y", **options).to_json() == found.to_json()
 
 
@@ -510,10 +498,10 @@ def test_one_row_of_each_person_is_audited(tmp_path: Path, plans: list[CountPlan
     assert found.certificate.one_row_each
     people_ = surveyed(folder, seed=3, person="who").people
     assert people_ is not None
-    rows, pit, r, residual, _ = read_again(folder, GIVEN, plans[0], seed=3, kept=people_.chosen())
+    rows, cells, residual, _ = read_again(folder, GIVEN, plans[0], seed=3, kept=people_.chosen())
     assert rows["who"].is_unique
     assert len(rows) == n
-    compare(found, plans[0], rows, pit, r, residual)
+    compare(found, plans[0], rows, cells, residual)
     assert "who" not in set(itertools.chain(*found.scan["features"]))
 
 

@@ -5,36 +5,25 @@ Expected values are computed from the distributions; all is seeded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 from sklearn.linear_model import PoissonRegressor
 
-from evenhand import CountRegressor, InputError, RandomizedRegressor, randomize
-from evenhand.calibration import betting_cvar
-from evenhand.certificates import (
-    FixedSequenceCertificate,
-    HurdleCertificate,
-    LinkCertificate,
-    PITCertificate,
-    certify_link,
-)
+from discrete_laws import SLACK, CountWorld, mean_of_largest
+from evenhand import CountRegressor, InputError, Outcomes, RandomizedRegressor, randomize
+from evenhand._validate import Floats
+from evenhand.calibration import Cells
+from evenhand.certificates import Choice, LatticeBounds, certify_link
 from evenhand.distributions import OutcomeKind
-from evenhand.draws import nodes
 from evenhand.forecast import Forecast
-from evenhand.links import Entropic, Link
-from evenhand.selection import Target
-from evenhand.selection.chosen_link import Costs, Widths
-from evenhand.selection.hurdles import HurdleCosts
-from evenhand.selection.lattices import ALPHAS, LatticeTests, affordable_link, last_passed
-from evenhand.selection.target import bound_of, goal_of
+from evenhand.links import Entropic
+from evenhand.selection.chosen_link import ALPHAS, Costs, Wrapped, last_passed
+from evenhand.selection.target import largest_alpha
 from repeats import most_failures, repeats, statistical
-
-Floats = NDArray[np.float64]
 
 MASS = 0.2
 
@@ -51,42 +40,16 @@ LAWS = {
 """Probabilities of 0, 1, 2, ..."""
 
 
-def cells_of(pmf: Floats) -> tuple[Floats, Floats]:
-    """Return the ends of the cells of the values under the right forecast."""
-    cdf = np.minimum(np.cumsum(pmf) / pmf.sum(), 1.0)
-    return np.append(0.0, cdf[:-1]), cdf
+def right_world(pmf: Floats, alpha: float) -> CountWorld:
+    """Right forecasts for everyone, behind a link."""
+    probabilities = tuple(pmf / pmf.sum())
+    return CountWorld(Entropic(alpha), (probabilities,), (probabilities,))
 
 
-def pathwise_error(low: float, high: float, link: Link) -> float:
-    """Return the W1 distance of the randomized PIT over draws and positions, on a fine grid."""
-    r = nodes(200).ravel()
-    ends = [link.ppf(np.full(r.size, end), r)[:, None] for end in (low, high)]
-    c = (np.arange(500) + 0.5) / 500
-    cdf = np.clip((c - ends[0]) / np.maximum(ends[1] - ends[0], 1e-300), 0, 1).mean(axis=0)
-    return float(np.abs(cdf - c).mean())
-
-
-def cell_error(low: float, high: float, link: Link) -> float:
-    """Return the mean distance of the draw from the cell."""
-    r = nodes(2000).ravel()
-    ends = [link.ppf(np.full(r.size, end), r) for end in (low, high)]
-    return float((np.maximum(ends[0] - r, 0) + np.maximum(r - ends[1], 0)).mean())
-
-
-def errors_of(
-    pmf: Floats, link: Link, measure: Callable[[float, float, Link], float] = pathwise_error
-) -> Floats:
-    cells = zip(*cells_of(pmf), pmf, strict=True)
-    # the largest possible error, for outcomes that are too rare to matter
-    return np.array([measure(low, high, link) if p > 1e-7 else 0.5 for low, high, p in cells])
-
-
-def worst_mean(errors: Floats, pmf: Floats, mass: float = MASS) -> float:
-    """Return the mean of the worst people, exactly, from the values of each outcome."""
-    order = np.argsort(-errors)
-    before = np.append(0.0, np.cumsum(pmf[order])[:-1])
-    weights = np.clip(np.minimum(mass - before, pmf[order]), 0, None)
-    return float((weights * errors[order]).sum() / mass)
+def worst_mean(pmf: Floats, alpha: float, mass: float = MASS) -> float:
+    """Return the mean of the largest pathwise errors."""
+    world = right_world(pmf, alpha)
+    return mean_of_largest(world.errors, world.weights, mass)
 
 
 # Counts and ordinal scores.
@@ -95,33 +58,11 @@ GRID = tuple(np.geomspace(0.03, 0.6, 18))
 """The alphas of the check values in the specification."""
 
 
-@statistical
-def test_tests_in_order_reach_the_largest_true_alpha_of_the_check_values() -> None:
-    """Poisson(2), n = 1,500, target 0.25: 0.1465 is true and chosen, in the reading of cells."""
-    pmf = LAWS["Poisson(2)"]
-    errors = {alpha: errors_of(pmf, Entropic(alpha), cell_error) for alpha in GRID}
-    true = max(alpha for alpha in GRID if worst_mean(errors[alpha], pmf) <= 0.25)
-    assert true == pytest.approx(0.1465, abs=5e-5)
-    chosen = []
-    for seed in range(repeats(150, shorter=10)):
-        y = np.random.default_rng(seed).poisson(2, 1500)
-        chosen.append(
-            last_passed(
-                lambda alpha, y=y, seed=seed: betting_cvar(errors[alpha][y], MASS, 0.5, 0.95, seed),
-                0.25,
-                GRID,
-            )
-        )
-    assert np.median([alpha for alpha in chosen if alpha]) == pytest.approx(0.1465, abs=5e-5)
-    assert max(alpha for alpha in chosen if alpha) <= true
-
-
-def test_guarantees_for_small_counts_need_more_randomization() -> None:
-    """The largest alpha at which every fifth is off by at most 0.25, around true distributions."""
+def test_pathwise_errors_of_small_counts_need_more_randomization() -> None:
+    """The largest alpha at which the worst fifth has a mean of at most 0.25."""
 
     def bound(alpha: float, mean: float) -> float:
-        pmf = poisson(mean)
-        return worst_mean(errors_of(pmf, Entropic(alpha)), pmf)
+        return worst_mean(poisson(mean), alpha)
 
     # a person with the lowest value is off by 1/4 at least, and at a mean of 1 37% have it
     assert min(bound(alpha, 1.0) for alpha in (0.01, *GRID)) > 0.25
@@ -133,25 +74,23 @@ def test_guarantees_for_small_counts_need_more_randomization() -> None:
     )
 
 
-def test_nothing_passes_after_the_first_failure() -> None:
+def test_nothing_passes_after_the_first_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     bounds = {0.1: 0.2, 0.2: 0.31, 0.3: 0.1}
-    assert last_passed(bounds.__getitem__, 0.3, tuple(bounds)) == 0.1
-    assert last_passed(bounds.__getitem__, 0.1, tuple(bounds)) is None
-    assert last_passed(bounds.__getitem__, 0.4, tuple(bounds)) == 0.3
+    monkeypatch.setattr("evenhand.selection.chosen_link.ALPHAS", tuple(bounds))
+    assert last_passed(bounds.__getitem__, 0.3) == 0.1
+    assert last_passed(bounds.__getitem__, 0.1) is None
+    assert last_passed(bounds.__getitem__, 0.4) == 0.3
 
 
 @pytest.mark.parametrize("alpha", [0.05, 1.0])
 def test_errors_of_people_are_those_of_the_randomized_pit_and_never_too_small(alpha: float) -> None:
-    pmf = LAWS["ordinal of 5"]
-    low, high = cells_of(pmf)
-    y = np.repeat(np.arange(5), 200)
-    target = Target(goal_of(0.3, None, None), MASS, 0.95)
-    tests = LatticeTests.of((low[y], high[y]), target, np.random.default_rng(0))
-    found = tests.errors(Entropic(alpha)).reshape(5, 200)
-    expected = errors_of(pmf, Entropic(alpha))
+    world = right_world(LAWS["ordinal of 5"], alpha)
+    low, high = (np.repeat(end, 200) for end in world.cells)
+    bounds = LatticeBounds.of(Cells(low, high), np.random.default_rng(0))
+    found = bounds.errors(world.link)[0].high.reshape(5, 200)
     # one draw in each of 64 cells: the error is overestimated in the mean, by at most 1/64^1.5
-    excess = found.mean(axis=1) - expected
-    noise = 5 * found.std(axis=1) / np.sqrt(200) + 2e-4
+    excess = found.mean(axis=1) - world.errors
+    noise = 5 * found.std(axis=1) / np.sqrt(200) + SLACK
     assert (excess >= -noise).all()
     assert (excess <= noise + 64**-1.5).all()
 
@@ -162,44 +101,47 @@ TARGETS = {"Poisson(2)": 0.3, "ordinal of 5": 0.33}
 @statistical
 @pytest.mark.parametrize("name", LAWS)
 def test_counts_are_falsely_certified_in_at_most_one_data_set_of_twenty(name: str) -> None:
-    """1,000 data sets of each distribution; "false" is a chosen alpha with a larger worst mean.
+    """1,000 data sets of each distribution; "false" is a chosen alpha with a larger group error.
 
-    The model is right, and the true worst mean of pathwise errors is that of the distribution, an
-    upper bound of the error of every group. No alpha from the first one on whose worst mean is
-    above the target is chosen unless that one passes, so it is tested first, and the whole sequence
-    only if it passes.
+    The model is right, and the error of the worst group is that of the distribution. No alpha from
+    the first one on whose error is above the target is chosen unless that one passes, so it is
+    tested first, and the whole sequence only if it passes.
     """
     pmf, most, n = LAWS[name], TARGETS[name], 250
-    low, high = cells_of(pmf)
-    target = Target(goal_of(most, None, None), MASS, 0.95)
-    # the grid of the true value is off by less than 0.001
-    false = next(
-        alpha for alpha in ALPHAS if worst_mean(errors_of(pmf, Entropic(alpha)), pmf) > most + 0.001
-    )
-    n_sets = repeats(1000, shorter=16)
+    false = next(alpha for alpha in ALPHAS if true_error(name, alpha) > most + SLACK)
+    n_sets = repeats(1000, shorter=32)
     broken = passed = 0
     for seed in range(n_sets):
         rng = np.random.default_rng([seed, n])
-        y = rng.choice(pmf.size, n, p=pmf / pmf.sum())
-        tests = LatticeTests.of((low[y], high[y]), target, rng)
+        bounds = LatticeBounds.of(sampled(pmf, n, rng), rng)
 
-        def bound_at(alpha: float, tests: LatticeTests = tests) -> float:
-            return tests.bound(Entropic(alpha), 0.95)
+        def bound_at(alpha: float, bounds: LatticeBounds = bounds) -> float:
+            return bounds.group_error(Entropic(alpha), MASS, 0.95, by_betting=True)
 
         # the sequence can be certified at all
         passed += seed < 10 and bound_at(ALPHAS[0]) <= most
         if bound_at(false) <= most:
-            alpha = last_passed(bound_at, most, ALPHAS)
+            alpha = last_passed(bound_at, most)
             broken += alpha is not None and alpha >= false
     assert broken <= most_failures(n_sets, false_alarm=1e-4), broken
     assert passed >= 5
+
+
+@cache
+def true_error(name: str, alpha: float) -> float:
+    return right_world(LAWS[name], alpha).worst(MASS)
+
+
+def sampled(pmf: Floats, n: int, rng: np.random.Generator) -> Cells:
+    """Return the cells of random outcomes under the right forecast."""
+    low, high, _ = right_world(pmf, 1.0).sample(n, rng)
+    return Cells.between(low, high, rng.random(n))
 
 
 @statistical
 def test_the_bound_of_an_affordable_link_of_counts_is_exceeded_in_one_data_set_of_twenty() -> None:
     pmf, n = LAWS["Poisson(2)"], 200
     support = np.arange(pmf.size)
-    known: dict[float, float] = {}
     n_sets = repeats(500, shorter=64)
     broken = 0
     for seed in range(n_sets):
@@ -212,10 +154,7 @@ def test_the_bound_of_an_affordable_link_of_counts_is_exceeded_in_one_data_set_o
             **({"max_price": 0.3} if seed % 2 else {"max_wider": 0.3}),
             random_state=rng,
         )
-        alpha = found.alpha
-        if alpha not in known:
-            known[alpha] = worst_mean(errors_of(pmf, Entropic(alpha)), pmf)
-        broken += known[alpha] - 0.001 > found.group_error
+        broken += true_error("Poisson(2)", found.alpha) - SLACK > found.group_error
     assert broken <= most_failures(n_sets, false_alarm=1e-4)
 
 
@@ -241,13 +180,16 @@ def chosen_count() -> Any:
 def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_count: Any) -> None:
     found = chosen_count
     proof = found.certificate
-    assert isinstance(proof, PITCertificate)
-    assert isinstance(proof.bounds, FixedSequenceCertificate)
+    assert proof.choice == Choice("tested", 0.3, MASS)
     assert found.kind is OutcomeKind.COUNT
     assert found.alpha in ALPHAS
     assert found.group_error == 0.3
     assert (found.n_learning, found.n_certifying, found.atom) == (0, 1500, None)
-    assert found.plain is None
+    assert found.plain is not None
+    plain, _ = found.plain
+    low, high = law_of_counts(counts()[0]).pit_interval(counts()[1])
+    tail = (1 - plain.level) / 2
+    assert plain.covered == np.mean((high >= tail) & (low < 1 - tail))
     assert found.rounding_step is None
     assert found.certificate.kind is OutcomeKind.COUNT
     assert "outcomes that are not continuous" not in " ".join(proof.not_covered)
@@ -308,16 +250,18 @@ def test_the_price_of_counts_is_lost_log_probability(chosen_count: Any) -> None:
 
 def test_affordable_links_of_counts_share_the_risk() -> None:
     X, y = counts()
-    target = Target(goal_of(None, None, 0.25), MASS, 0.95)
-    rng = np.random.default_rng(0)
-    base = law_of_counts(X)
-    tests = LatticeTests.of(base.pit_interval(y), target, rng)
-    pit = base.pit(y, ties=tests.ties)
-    link, bounds = affordable_link(
-        tests, Costs(base, pit, y, None, rng), Entropic(1.0), target, one_row_each=False
-    )
-    assert bounds.group_error(MASS) == tests.bound(link, 1 - 0.05 / len(ALPHAS))
-    assert bounds.group_error(MASS) > tests.bound(link, 0.95)
+    found = randomize(law_of_counts, X, y, max_price=0.25, random_state=0)
+    choice, rng = found.certificate.choice, np.random.default_rng(0)
+    assert (choice.rule, choice.mass, choice.n_links) == ("tested", MASS, len(ALPHAS))
+    bounds = LatticeBounds.of(law_of_counts(X).cells(y, random_state=rng), rng)
+
+    def bound(confidence: float) -> float:
+        link = Entropic(found.alpha)
+        return bounds.group_error(link, MASS, confidence, by_betting=True)
+
+    # other draws, of 1,500 people
+    assert choice.error == pytest.approx(bound(1 - 0.05 / len(ALPHAS)), abs=0.005)
+    assert choice.error > bound(0.95) + 0.01
 
 
 def test_a_target_that_no_randomization_of_counts_meets_is_refused_with_the_reason() -> None:
@@ -363,11 +307,10 @@ def test_randomized_models_of_amounts_are_tested_on_their_continuous_part() -> N
     ]
     found = randomize(models, X, y, max_group_error=0.3, random_state=0)
     proof = found.certificate
-    assert isinstance(proof, HurdleCertificate)
-    assert isinstance(proof.bounds, FixedSequenceCertificate)
+    assert proof.choice == Choice("tested", 0.3, MASS)
     assert found.model.alpha == 0.1  # pathwise: 0.234 of the right base at 0.1, above 0.4 at 0.9
     assert (found.kind, found.atom, found.group_error) == (OutcomeKind.HURDLE, 0.0, 0.3)
-    assert proof.bounds.n_samples == proof.n_positive == found.n_off_atom == (y != 0).sum()
+    assert proof.n_positive == found.n_off_atom == (y != 0).sum()
     low, high = proof.bias(MASS)
     assert low < 0 < high
     assert "of the people whose outcome is not 0" in found.summary()
@@ -378,19 +321,14 @@ def test_amounts_are_certified_by_the_continuous_part_alone(chosen_amount: Any) 
     found = chosen_amount
     off = y != 0
     proof = found.certificate
-    assert isinstance(proof, HurdleCertificate)
-    assert isinstance(proof.bounds, LinkCertificate)
+    assert (proof.choice.rule, proof.bound) == ("simultaneous", "sharp")
     assert (found.kind, found.atom) == (OutcomeKind.HURDLE, 0.0)
     assert (found.n_certifying, found.n_off_atom) == (1500, off.sum())
-    pit = law_of_amounts(X[off]).positive_part().pit(y[off])
-    target = found.target
-    family = Entropic(1.0)
-    expected = certify_link(pit, family, bound=bound_of(target, family, pit.size)).least_randomized(
-        0.3, MASS
-    )
-    assert found.alpha == pytest.approx(expected.link.alpha, rel=1e-12)
-    assert found.group_error == pytest.approx(expected.group_error(MASS), rel=1e-12)
-    assert found.bound == expected.bound
+    expected = certify_link(law_of_amounts(X[off]).positive_part().pit(y[off]), Entropic(1.0))
+    alpha = largest_alpha(lambda a: expected.with_link(Entropic(a)).group_error(MASS), 0.3)
+    assert found.alpha == pytest.approx(alpha, rel=1e-12)
+    error = expected.with_link(Entropic(found.alpha)).group_error(MASS)
+    assert found.group_error == pytest.approx(error, rel=1e-12)
     low, high = proof.bias(MASS)
     assert low < 0 < high
     text = found.summary()
@@ -424,9 +362,7 @@ def test_the_price_beside_an_atom_has_the_check_values(share: float, price: floa
     rng = np.random.default_rng(int(10 * share))
     y = np.where(rng.uniform(size=n) < share, 0.0, rng.lognormal(size=n))
     base = Forecast.from_hurdle(np.full(n, share), lognormal(n))
-    off = y != 0
-    inside = Costs(base[off].positive_part(), lognormal(n).pit(y)[off], y[off], None, rng)
-    costs = HurdleCosts(inside, Widths(base, rng), off.mean())
+    costs = Costs(Wrapped.of(base, Outcomes(y), rng), None, rng)
     # 20,000 people times the deviation of a price over 16 draws, below 1
     assert costs.price(Entropic(0.12)) == pytest.approx(price, abs=5 / np.sqrt(n) + 0.0005)
 

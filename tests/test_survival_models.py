@@ -151,13 +151,15 @@ def test_aalens_additive_model_predicts_curves_that_fall() -> None:
 
 @pytest.mark.filterwarnings("ignore::evenhand.DiscreteOutcomeWarning")
 def test_audits_and_certificates_take_fitted_models(cox: Any, forest: Any) -> None:
+    times = evenhand.Outcomes(TEST["week"], TEST["arrest"])
     for model, rows in ((cox, TEST), (forest, TEST[FEATURES])):
-        found = evenhand.audit(model, rows, TEST["week"], event=TEST["arrest"], random_state=0)
+        found = evenhand.audit(model, rows, times, random_state=0)
         forecast = SurvivalModel(model).forecast(rows)
-        given = evenhand.audit(forecast, rows, TEST["week"], event=TEST["arrest"], random_state=0)
+        given = evenhand.audit(forecast, rows, times, random_state=0)
         np.testing.assert_allclose(found.scores["value"], given.scores["value"])
     made = SurvivalModel(cox, horizon=52)
-    evenhand.certify(made, TEST, TEST["week"], event=TEST["arrest"], horizon=52, random_state=0)
+    by_the_end = evenhand.Outcomes(TEST["week"], TEST["arrest"], horizon=52)
+    evenhand.certify(made, TEST, by_the_end, random_state=0)
 
 
 @pytest.mark.parametrize("horizon", [None, 30.0])

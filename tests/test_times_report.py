@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 from browser.report_examples import full_deterministic, group
-from evenhand import Audit, Forecast, audit
+from evenhand import Audit, Forecast, Outcomes, audit
 from evenhand._format import band, percent, points
 from evenhand._table import Table
 from evenhand.draws import jittered
@@ -70,10 +70,12 @@ def audited(kind: str = "horizon") -> Audit:
     return audit(
         forecast,
         X=who.table,
-        y=pd.Series(who.time, name="stay"),
-        event=who.event,
-        horizon=horizon,
-        entered=who.entered if kind == "randomized" else None,
+        y=Outcomes(
+            pd.Series(who.time, name="stay"),
+            who.event,
+            horizon,
+            who.entered if kind == "randomized" else None,
+        ),
         groups=["ward"],
         masses=(0.2, 1.0),
         learned_masses=(0.2,),
@@ -201,7 +203,9 @@ def test_next_steps_repeat_event_and_horizon() -> None:
     repaired = next(one for one in commands if "recalibrate" in one)
     assert "--survival 1=s1,2=s2 --target stay --event died --horizon 2" in repaired
     lines = [step.python for step in next_steps(findings_of(values))]
-    assert any("X_other, y_other, event=event_other, horizon=2" in line for line in lines)
+    assert any(
+        "X_other, evenhand.Outcomes(y_other, event_other, horizon=2)" in line for line in lines
+    )
 
 
 @pytest.mark.parametrize("problem", [True, False])

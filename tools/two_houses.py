@@ -46,6 +46,7 @@ SPELLINGS = {
     "plan": "evenhand.selection:plan evenhand.planning:plan",
     "scan": "evenhand.search:scan_groups",
     "Forecast": "evenhand:Forecast",
+    "Outcomes": "evenhand:Outcomes builtins:dict",
     "Recalibrated": "evenhand:RecalibratedRegressor",
     "Watch": "evenhand:Watch",
     "Rows": "evenhand.monitoring:Rows",
@@ -114,6 +115,12 @@ def outcomes(kind: str, X: pd.DataFrame) -> dict[str, Any]:
     return {"y": np.minimum(at, cut).to_numpy(), "event": (at <= cut).to_numpy(), "horizon": 8.0}
 
 
+def given(known: dict[str, Any]) -> dict[str, Any]:
+    """Return outcomes as this house takes them: as one argument, or side by side."""
+    made = public("Outcomes")(**known)
+    return made if isinstance(made, dict) else {"y": made}
+
+
 def subject(kind: str, form: str, X: pd.DataFrame) -> Any:
     """Return the forecasts of a form; None for 0/1 outcomes, which are not randomized."""
     if form == "plain":
@@ -123,7 +130,7 @@ def subject(kind: str, form: str, X: pd.DataFrame) -> Any:
         return None if kind == "yes/no" else forecast(kind, X).randomized(0.2, "entropic", r)
     old = people(7)
     model = public("Recalibrated")(lambda rows: forecast(kind, rows), by="sex", random_state=0)
-    return model.fit(old, **outcomes(kind, old)).forecast(X)
+    return model.fit(old, **given(outcomes(kind, old))).forecast(X)
 
 
 def each() -> Iterator[tuple[str, str, Any, pd.DataFrame, dict[str, Any]]]:
@@ -153,7 +160,7 @@ def audits() -> Iterator[tuple[str, Any]]:
     """Audits of each kind and form."""
     for name, _, found, X, y in each():
         made = public("audit")(
-            found, X[["age", "sex", "region"]], **y, groups=["sex"], min_size=60,
+            found, X[["age", "sex", "region"]], **given(y), groups=["sex"], min_size=60,
             learned_masses=(0.5,), **QUICK,
         )  # fmt: skip
         yield name, values_of(made)
@@ -162,7 +169,7 @@ def audits() -> Iterator[tuple[str, Any]]:
 def certificates() -> Iterator[tuple[str, Any]]:
     """Bounds of the certificate of each kind and form."""
     for name, _, made, X, y in each():
-        proof = public("certify")(made, X, **y, groups=X[["sex"]], random_state=0)
+        proof = public("certify")(made, X, **given(y), groups=X[["sex"]], random_state=0)
         yield f"{name}/average", member(proof, "average_error")()
         yield f"{name}/named", member(proof, "named_table")()
         for mass in (0.1, 0.2, 0.5, 1.0):
@@ -181,8 +188,8 @@ def selections() -> Iterator[tuple[str, Any]]:
     for kind in ("continuous", "count", "hurdle", "censored"):
         model, mass = lambda rows, one=kind: forecast(one, rows), 1.0 if kind == "censored" else 0.2
         for goal, most in (("max_group_error", 0.48), ("max_wider", 0.5)):
-            options = {goal: most, "group_mass": mass, "random_state": 0} | outcomes(kind, X)
-            chosen = public("randomize")(model, X, **options)
+            options = {goal: most, "group_mass": mass, "random_state": 0}
+            chosen = public("randomize")(model, X, **given(outcomes(kind, X)), **options)
             yield f"{kind} {goal}", {one: getattr(chosen, one) for one in names}
     yield "plan", values_of(public("plan")(0.3, 0.2, rows=(200, 1000)))
 
@@ -192,11 +199,12 @@ def repairs() -> Iterator[tuple[str, Any]]:
     old, new = people(2), people(3)
     for kind in KINDS:
         found = public("audit")(
-            forecast(kind, old), old[["age", "sex"]], **outcomes(kind, old), groups=["sex"],
+            forecast(kind, old), old[["age", "sex"]], **given(outcomes(kind, old)), groups=["sex"],
             tolerance=0.0, learned_masses=(), **QUICK,
         )  # fmt: skip
         served = lambda rows, one=kind: forecast(one, rows)  # noqa: E731
-        model = member(found, "repair")(served, new, **outcomes(kind, new), random_state=0)
+        known = given(outcomes(kind, new))
+        model = member(found, "repair")(served, new, **known, random_state=0)
         yield f"{kind}/check", member(model, "check_")
         yield f"{kind}/ppf", model.forecast(new[:20]).ppf([0.1, 0.5, 0.9])
 

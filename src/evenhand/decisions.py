@@ -590,7 +590,7 @@ def loss_guarantee(
     groups: Any = None,
     masses: ArrayLike = (0.1, 0.2, 0.5),
     confidence: float = 0.95,
-    cluster: ArrayLike | None = None,
+    person: ArrayLike | None = None,
     random_state: RandomState = None,
 ) -> LossGuarantee:
     """Estimate how often a decision's loss exceeds k times its promise, with the theorem's bound.
@@ -618,7 +618,7 @@ def loss_guarantee(
     confidence : float, default 0.95
         Confidence level for each k, separately for everyone, simultaneously for all named groups,
         and simultaneously for every group of all sizes.
-    cluster : array-like of shape (n,), optional
+    person : array-like of shape (n,), optional
         Labels of people who have several rows: one row per person, chosen at random, is used.
     random_state : int, generator or None
         Seed of that choice and of the order of bets.
@@ -679,7 +679,7 @@ def loss_guarantee(
     masks = check_groups(groups, n, y if X is None else X)
     random = generator(random_state)
     # bounds need independent rows: one random row per person is used
-    rows = np.arange(n) if cluster is None else one_row_each(cluster, n, random)
+    rows = np.arange(n) if person is None else one_row_each(person, n, random)
     if forecast.r is not None:
         # draws of shape (1, m) apply to all people: broadcast, they are refused as shared
         draws = forecast.r if forecast.r.ndim == 2 else forecast.r[:, None]
@@ -724,7 +724,7 @@ def loss_guarantee(
         why=why,
         is_randomized=forecast.is_randomized,
         confidence=float(confidence),
-        one_row_each=cluster is not None,
+        one_row_each=person is not None,
     )
 
 

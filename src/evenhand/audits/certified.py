@@ -144,7 +144,7 @@ def certify(
     random = generator(random_state)
     outcomes = as_outcomes(y)
     n = outcomes.n_samples
-    masks = check_groups(groups, n, y if X is None else X)
+    masks = check_groups(groups, n, outcomes.given if X is None else X)
     audited = check_model(model)
     rows = check_rows(audited, X, n)
     kept, seed = _kept(outcomes, random)

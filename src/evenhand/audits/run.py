@@ -482,11 +482,11 @@ def audit(
     options = check_search(*sizes, confidence, n_simulations, tolerance)
     random = generator(random_state)
     outcomes = as_outcomes(y)
-    target = name_of(y) if target_name is None else target_name
+    target = name_of(outcomes.given) if target_name is None else target_name
     n = outcomes.n_samples
     people = check_people(ids, n)
     given, model = model, check_model(model)
-    held = hold_out(outcomes, check_rows(model, X, n), features, groups, random, y)
+    held = hold_out(outcomes, check_rows(model, X, n), features, groups, random, outcomes.given)
     is_given = isinstance(model, Forecast)
     title = name or ("forecast" if is_given else type(given).__name__)
     audited = model[held.kept] if is_given and held.kept.size < n else model

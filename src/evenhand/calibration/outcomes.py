@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,8 @@ class Outcomes:
         What forecasts are compared with: `y`, cut at the horizon.
     happened : ndarray of bool, shape (n,)
         Whether the outcome was observed, by the horizon.
+    given : array-like or None
+        `y` as it was given, with its name and index; None for some of the people.
 
     Raises
     ------
@@ -94,8 +96,9 @@ class Outcomes:
     weight: Floats | None
     largest_weight: float | None
     person: Ints | None
-    value: Floats
-    happened: Mask
+    value: Floats = field(init=False)
+    happened: Mask = field(init=False)
+    given: Any = field(init=False)
 
     def __init__(
         self,
@@ -121,6 +124,7 @@ class Outcomes:
             person=None if person is None else check_person_labels(person, time.size),
             value=time,
             happened=np.ones(time.size, dtype=np.bool_),
+            given=y,
         )
         self._follow()
         self._weigh()
@@ -235,7 +239,8 @@ class Outcomes:
         each = ("y", "event", "entered", "weight", "person", "value", "happened")
         given = {name: self.__dict__[name] for name in each}
         some.__dict__.update(
-            {name: None if one is None else one[rows] for name, one in given.items()}
+            {name: None if one is None else one[rows] for name, one in given.items()},
+            given=None,
         )
         return some
 

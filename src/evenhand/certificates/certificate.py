@@ -584,8 +584,8 @@ class Certificate(Summarized):
             Threshold, 0 to 1.
         """
         check_fraction("error", error, low_open=False, high_open=False)
-        gaps = self.own.gaps
-        if gaps is None and self.link is not None and self._link_bounds is not None:
+        of_link = self.own.gaps is None or self.choice.rule == "simultaneous"
+        if of_link and self.link is not None and self._link_bounds is not None:
             return min(self.ratio * self._link_bounds.mpaic(self.link, error), 1.0)
         gaps = self._known_gaps()
         found = share_bound(gaps.n_at_least(error), gaps.n_people, self.confidence)
@@ -619,6 +619,11 @@ class Certificate(Summarized):
         return chained_bound(self.mpaic_curve, mass)
 
     def _known_gaps(self) -> Values:
+        if self.choice.rule != "fixed":
+            raise InputError(
+                "the randomization was chosen on these people, which gaps between PITs and draws do"
+                " not allow for; certify it on other rows with certify_pit"
+            )
         if self.own.gaps is None:
             raise InputError(
                 "mPAIC compares PITs with their draws, and these PITs have no draws; give r"
@@ -633,10 +638,14 @@ class Certificate(Summarized):
         Raises
         ------
         InputError
-            Unless the bounds for every group hold for all links at once.
+            Unless all of its bounds hold for all links at once, as those of `certify_link`.
         """
-        if self._link_bounds is None:
-            raise InputError("the bounds of this certificate hold for its own forecasts alone")
+        is_of_links = self.choice.rule == "simultaneous" and self.own.gaps is None
+        if self._link_bounds is None or not is_of_links:
+            raise InputError(
+                "bounds of this certificate hold for its own forecasts alone; certify links with"
+                " certify_link"
+            )
         made = replace(self, link=link)
         made.__dict__["_link_bounds"] = self._link_bounds
         return made

@@ -179,69 +179,32 @@ class Unions:
     def __repr__(self) -> str:
         return one_line(self, columns=self.cells.columns, n_cells=len(self.cells.names))
 
-    @property
-    def n_people(self) -> int:
-        """Number of people in all cells."""
-        return self.cells.place.size
-
-    @property
-    def _each(self) -> float:
-        """Confidence of one cell (Bonferroni)."""
-        return 1 - (1 - self.confidence) / max(len(self.cells.names), 1)
-
-    def error(self) -> float | None:
-        """Upper bound for the W1 error, 0 to 1/2; None for 0/1 outcomes."""
-        return max((part.average(self._each)[1] for part in self.parts.values()), default=None)
-
-    def coverage(self, level: float = SHOWN_LEVEL) -> tuple[float, float] | None:
-        """Bounds for the coverage of central prediction intervals; None for 0/1 outcomes."""
-        if not self.parts or not all(part.knows(level) for part in self.parts.values()):
-            return None
-        tail = (1 - self._each) / 2
-        ends = [self._covered(part, level, 1 - tail) for part in self.parts.values()]
-        return min(low for low, _ in ends), max(high for _, high in ends)
-
-    def _covered(self, part: Part, level: float, confidence: float) -> tuple[float, float]:
-        missed = part.missed(level)
-        most, covered = (
-            _most(values, part.n_draws == 1, confidence, self.seed)
-            for values in (missed, missed.complement())
-        )
-        return 1 - most, covered
-
-    def bias(self) -> tuple[float, float] | None:
-        """Bounds for the event rate minus the mean probability; None without an event."""
-        ends = self._biases.values()
-        return (min(low for low, _ in ends), max(high for _, high in ends)) if ends else None
-
     @cached_property
-    def _biases(self) -> dict[str, tuple[float, float]]:
-        tail = (1 - self._each) / 2
-        found = {}
-        for name, part in self.events.items():
-            excess = part.excess()
-            mirrored = Values(2 - excess.high, 2 - excess.low)
-            below, above = (
-                one.worst_mean(1.0, 2.0, 1 - tail, self.seed) for one in (mirrored, excess)
-            )
-            found[name] = 1 - below, above - 1
-        return found
+    def _table(self) -> pd.DataFrame:
+        each = 1 - (1 - self.confidence) / max(len(self.cells.names), 1)
+        tail = (1 - each) / 2
+        rows = []
+        for cell, name in enumerate(self.cells.names):
+            row: dict[str, Any] = {"cell": name, "n": int((self.cells.place == cell).sum())}
+            if name in self.parts:
+                part = self.parts[name]
+                missed = part.missed(SHOWN_LEVEL)
+                row["error"] = part.average(each)[1]
+                row["coverage_80_low"] = 1 - self._most(missed, part.n_draws, tail)
+                row["coverage_80_high"] = self._most(missed.complement(), part.n_draws, tail)
+            if name in self.events:
+                excess = self.events[name].excess()
+                mirrored = Values(2 - excess.high, 2 - excess.low)
+                row["bias_low"] = 1 - mirrored.worst_mean(1.0, 2.0, 1 - tail, self.seed)
+                row["bias_high"] = excess.worst_mean(1.0, 2.0, 1 - tail, self.seed) - 1
+            rows.append(row)
+        return pd.DataFrame(rows)
 
-    def facts(self) -> dict[str, Any]:
-        """Return what texts are made of, as plain values."""
-        return {
-            "columns": self.cells.columns,
-            "n": self.n_people,
-            "n_cells": len(self.cells.names),
-            "n_before": self.cells.n_before,
-            "overlap": self.cells.overlap,
-            "confidence": self.confidence,
-            "error": self.error(),
-            "coverage_80": self.coverage(),
-            "bias": self.bias(),
-            "is_randomized": self.is_randomized,
-            "cells": self.table().to_dict("records"),
-        }
+    def _most(self, shares: Values, n_draws: int, tail: float) -> float:
+        """Bound the mean of shares of draws, which are 0 or 1 for a single draw."""
+        if n_draws == 1:
+            return share_bound(shares.n_at_least(1.0), shares.n_people, 1 - tail)
+        return shares.worst_mean(1.0, 1.0, 1 - tail, self.seed)
 
     def table(self) -> pd.DataFrame:
         """Return one row per cell: `cell`, `n`, and its ends, which hold jointly.
@@ -249,25 +212,40 @@ class Unions:
         `error`, `coverage_80_low` and `coverage_80_high` for outcomes that are not 0/1; `bias_low`
         and `bias_high` for an event.
         """
-        rows = []
-        for cell, name in enumerate(self.cells.names):
-            row: dict[str, Any] = {"cell": name, "n": int((self.cells.place == cell).sum())}
-            if name in self.parts:
-                part = self.parts[name]
-                row["error"] = part.average(self._each)[1]
-                covered = self._covered(part, SHOWN_LEVEL, 1 - (1 - self._each) / 2)
-                row["coverage_80_low"], row["coverage_80_high"] = covered
-            if name in self.events:
-                row["bias_low"], row["bias_high"] = self._biases[name]
-            rows.append(row)
-        return pd.DataFrame(rows)
+        return self._table.copy()
 
+    def error(self) -> float | None:
+        """Upper bound for the W1 error, 0 to 1/2; None for 0/1 outcomes."""
+        return float(self._table["error"].max()) if "error" in self._table else None
 
-def _most(shares: Values, is_one: bool, confidence: float, seed: int) -> float:
-    """Bound the mean of shares of draws; with one draw they are 0 or 1."""
-    if is_one:
-        return share_bound(shares.n_at_least(1.0), shares.n_people, confidence)
-    return shares.worst_mean(1.0, 1.0, confidence, seed)
+    def coverage_80(self) -> tuple[float, float] | None:
+        """Bounds for the coverage of 80% prediction intervals; None for 0/1 outcomes."""
+        return self._ends("coverage_80")
+
+    def bias(self) -> tuple[float, float] | None:
+        """Bounds for the event rate minus the mean probability; None without an event."""
+        return self._ends("bias")
+
+    def _ends(self, name: str) -> tuple[float, float] | None:
+        if f"{name}_low" not in self._table:
+            return None
+        return float(self._table[f"{name}_low"].min()), float(self._table[f"{name}_high"].max())
+
+    def facts(self) -> dict[str, Any]:
+        """Return what texts are made of, as plain values."""
+        return {
+            "columns": self.cells.columns,
+            "n": self.cells.place.size,
+            "n_cells": len(self.cells.names),
+            "n_before": self.cells.n_before,
+            "overlap": self.cells.overlap,
+            "confidence": self.confidence,
+            "is_randomized": self.is_randomized,
+            "error": self.error(),
+            "coverage_80": self.coverage_80(),
+            "bias": self.bias(),
+            "cells": self._table.to_dict("records"),
+        }
 
 
 def planned_unions(n: int, n_cells: int, confidence: float) -> tuple[int, float]:

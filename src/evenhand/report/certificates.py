@@ -297,9 +297,6 @@ def union_sentence(found: Facts, is_line: bool = False) -> str:
             f"{opening} nothing is proven: these make {found['n_before']:,} cells, and at most"
             f" 1,000 are bounded; name fewer columns, or coarser bands{'' if is_line else '.'}"
         )
-    cells = count(found["n_cells"], "cell")
-    if found["n_before"] > found["n_cells"]:
-        cells += f" of at least 150 rows, merged from {found['n_before']}"
     bounds = []
     if found["bias"] is not None:
         most = at_most(max(-found["bias"][0], found["bias"][1]))
@@ -312,11 +309,14 @@ def union_sentence(found: Facts, is_line: bool = False) -> str:
     confidence = confidence_in_full(found["confidence"])
     each = " each" if len(bounds) > 1 else ""
     draw = "over its draws" if found["is_randomized"] else "no draw"
-    overlap = "; the groups overlap, and cells are their combinations" if found["overlap"] else ""
+    remarks = ["single probabilities may be farther off"]
+    if found["n_before"] > found["n_cells"]:
+        remarks.append(f"of {found['n_before']} cells those of fewer than 150 rows were merged")
+    if found["overlap"]:
+        remarks.append("the groups overlap, and cells are their combinations")
     return (
-        f"{opening} ({cells}, {found['n']:,} rows), {joined(bounds)} ({confidence}"
-        f" confidence{each}, {draw}); single probabilities may be farther"
-        f" off{overlap}{'' if is_line else '.'}"
+        f"{opening} ({count(found['n_cells'], 'cell')}, {found['n']:,} rows), {joined(bounds)}"
+        f" ({confidence} confidence{each}, {draw}); {'; '.join(remarks)}{'' if is_line else '.'}"
     )
 
 

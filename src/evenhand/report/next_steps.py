@@ -174,7 +174,7 @@ def _proof(findings: Findings, options: str) -> Iterator[NextStep]:
             "For a guarantee for every group, audit up to a horizon until which most people are"
             " followed.",
             _of_table(options, "evenhand audit ... {} --horizon 60"),
-            "audit(model, X, y, event=event, horizon=60)",
+            "audit(model, X, evenhand.Outcomes(y, event, horizon=60))",
         )
         return
     size = f"{in_full(MASS)} of {findings.terms.people}"
@@ -210,12 +210,12 @@ def _of_model(findings: Findings, line: str, *first: str) -> str:
 
 def _rows(findings: Findings, which: str) -> str:
     """Return the arguments of Python that are rows and outcomes, such as "X_other, y_other"."""
-    rows = f"X_{which}, y_{which}"
-    if findings.censoring is None:
-        return rows
-    horizon = findings.censoring.horizon
-    until = "" if horizon is None else f", horizon={horizon:.15g}"
-    return f"{rows}, event=event_{which}{until}"
+    outcomes = f"y_{which}"
+    if findings.censoring is not None:
+        horizon = findings.censoring.horizon
+        until = "" if horizon is None else f", horizon={horizon:.15g}"
+        outcomes = f"evenhand.Outcomes({outcomes}, event_{which}{until})"
+    return f"X_{which}, {outcomes}"
 
 
 def has_command(findings: Findings) -> bool:

@@ -339,10 +339,11 @@ def _holds_in_words(findings: Findings, proof: Proof) -> str:
         )
     draws = count(proof.n_draws, "draw") if findings.is_randomized else "one forecast"
     # each bound holds for all groups of its size simultaneously (method.md, 5)
+    apart = f" {overall} points; this bound is separate from those in the tables."
     return (
         f"The bounds are computed from {people} with {draws} each. Each bound holds with"
-        f" {findings.level} confidence at any sample size. {overall} points; this bound is separate"
-        " from those in the tables."
+        f" {findings.level} confidence at any sample size."
+        f"{apart if is_known(proof.average_error) else ''}"
     )
 
 

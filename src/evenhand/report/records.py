@@ -152,9 +152,8 @@ class Question:
 class Proof:
     """Certificate.
 
-    `bound`, if there is one, is for every group of the size nearest a fifth. `link_bound` is the
-    bound, "sharp" or "pathwise", that the certificate of a link rests on; None for forecasters that
-    are no link around a deterministic one.
+    `bound`, if there is one, is for every group of the size nearest a fifth. `link_bound` is
+    "sharp" where these bounds are those of a link around a deterministic forecaster, else None.
     """
 
     confidence: float

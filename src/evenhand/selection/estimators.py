@@ -111,8 +111,8 @@ def check_options(by: By | None, alternative: bool, is_held_out: bool, is_weight
         )
     if is_weighted and is_held_out:
         raise InputError(
-            "sample_weight has no effect on a model that is not fitted here, because certificates"
-            " use no weights; leave it out"
+            "weight has no effect on a model that is not fitted here, because certificates use no"
+            " weights; leave it out, or give the largest_weight of the design"
         )
 
 

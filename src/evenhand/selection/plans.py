@@ -169,7 +169,7 @@ def rows_needed(
     Examples
     --------
     >>> rows_needed(0.3, group_mass=0.2)
-    47
+    85
     >>> rows_needed(0.3, group_mass=0.2, price=0.5)
     871
     """
@@ -603,7 +603,7 @@ def plan(
     >>> [(one.n_samples, round(one.price, 1)) for one in planned.certificates]
     [(500, 0.6), (2000, 0.4), (None, 0.3)]
     >>> planned.rows_needed
-    47
+    85
     """
     target = Target(goal_of(max_group_error, max_wider, max_price), group_mass, confidence)
     goal = target.goal
