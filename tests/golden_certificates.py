@@ -281,7 +281,7 @@ def selected(*given: Any, **options: Any) -> Any:
         chosen = randomize(*given, **options)
     except InputError as refusal:
         return {"refused": shown_numbers(str(refusal))}
-    names = ("alpha", "price", "limit", "wider", "group_error", "average_error", "max_group_error")
+    names = ("alpha", "price", "limit", "wider", "group_error", "max_group_error")
     names += ("n_learning", "n_certifying", "n_off_atom", "comparison", "rounding_step")
     said = {name: simple(getattr(chosen, name)) for name in names}
     proof = answers(chosen.certificate)

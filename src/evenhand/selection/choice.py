@@ -38,6 +38,7 @@ from evenhand.forecasters import (
     thawed,
 )
 from evenhand.links import Link
+from evenhand.report import worth_sentences
 from evenhand.selection.chosen_link import Wrapped, affordable_alpha, choose_link
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores, mean_with_error
 from evenhand.selection.estimators import (
@@ -52,7 +53,6 @@ from evenhand.selection.estimators import (
 from evenhand.selection.fixed_sequence import fixed_sequence_test
 from evenhand.selection.result import GroupSearches, NotWorthItWarning, Selection
 from evenhand.selection.rows import SplitRows, naming_the_split, split_rows
-from evenhand.selection.sentences import worth
 from evenhand.selection.target import MaxPrice, Target, family_of, goal_of
 from evenhand.tables import as_table, copies_in_words, unreported
 
@@ -424,6 +424,6 @@ def randomize(
     if rows.thinned is not None:
         proof = replace(selection.certificate, thinned=rows.thinned)
         selection = replace(selection, certificate=proof)
-    for reason in worth(selection):
+    for reason in worth_sentences(selection.facts()):
         warnings.warn(reason, NotWorthItWarning, stacklevel=3)
     return selection

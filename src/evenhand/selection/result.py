@@ -10,25 +10,17 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from evenhand._format import (
-    Summarized,
-    at_most,
-    confidence_in_full,
-    four_digits,
-    in_full,
-    number_in_full,
-    one_line,
-)
+from evenhand._format import Summarized, four_digits, one_line
 from evenhand._kinds import NARROW, WIDE
 from evenhand._validate import Floats, InputError, Ints
 from evenhand.calibration import Cells, as_cells, covered
-from evenhand.certificates import Certificate, FollowUp, PlainInterval, Promise
+from evenhand.certificates import Certificate, PlainInterval, Promise, planned_unions
 from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import RecalibratedRegressor
+from evenhand.report import caveat, forecasters_table, guarantee, selection_sentences
 from evenhand.search import FoundGroup, GroupSearch
-from evenhand.selection import sentences
 from evenhand.selection.comparison import COMPARED, WITHOUT_FEATURES
-from evenhand.selection.target import LEVEL, MaxGroupError, Target
+from evenhand.selection.target import LEAST_ALPHA, LEVEL, MaxGroupError, Target
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit
@@ -141,6 +133,9 @@ class GroupSearches:
 
 
 # --- the result
+
+UNION_CELLS = 20
+"""Most cells of named columns, of whose unions a bound without a draw is shown."""
 
 LARGE_SPREAD = 0.2
 """Error of a group in spread, as a share of the certified group error, that a summary reports."""
@@ -294,43 +289,6 @@ class Selection(Summarized):
         """Number of certifying people whose outcome is not the atom; None without an atom."""
         return self.certificate.n_positive
 
-    @property
-    def people(self) -> str:
-        """People of whom `group_mass` is a share: all, or those whose outcome is not the atom."""
-        if self.horizon is not None:
-            return f"the people who have the event by {number_in_full(self.horizon)}"
-        return "people" if self.atom is None else f"the people whose outcome is not {self.atom:g}"
-
-    @property
-    def horizon(self) -> float | None:
-        """Horizon of times that may be cut off; None for other outcomes."""
-        return None if self.follow_up is None else self.follow_up.horizon
-
-    @property
-    def follow_up(self) -> FollowUp | None:
-        """How many certifying people had the event or were lost; None for other outcomes."""
-        return self.certificate.follow_up
-
-    @property
-    def caveat(self) -> str:
-        """Caveat for an audit of the certifying rows, on which the randomization was chosen.
-
-        It reports first if the randomized forecast is worse than one that ignores every feature.
-        """
-        chosen = (
-            "Alpha was chosen on these same people. Accounting for that: at most"
-            f" {at_most(self.group_error)} points in every group of at least"
-            f" {in_full(self.group_mass)} of {self.people}, with"
-            f" {confidence_in_full(self.confidence)} confidence. Bounds for named groups, 95%"
-            " intervals and p-values do not account for it."
-        )
-        return " ".join([*sentences.worth(self), chosen])
-
-    @property
-    def crps_people(self) -> int:
-        """Number of people over whom the CRPS of `comparison` is the mean."""
-        return min(self.n_certifying, COMPARED)
-
     def audited(self, found: Audit) -> Audit:
         """Return an audit of the certifying rows with bounds that account for the choice of alpha.
 
@@ -342,10 +300,10 @@ class Selection(Summarized):
         Returns
         -------
         Audit
-            The audit with its bounds replaced, and `caveat` added.
+            The audit with its bounds replaced, and a caveat added.
         """
-        caveat = f"{found.caveat} {self.caveat}" if found.caveat else self.caveat
-        found = replace(found, caveat=caveat)
+        chosen = caveat(self.facts())
+        found = replace(found, caveat=f"{found.caveat} {chosen}" if found.caveat else chosen)
         if found.certificate is None:
             return found
         proof = found.certificate.accounting_for(self.certificate)
@@ -397,36 +355,54 @@ class Selection(Summarized):
     @property
     def lost_without_features(self) -> float:
         """Log score minus that of a forecast that ignores every feature, in nats; NaN if none."""
-        scores = self._column("log_score")
-        return scores["randomized"] - scores.get(WITHOUT_FEATURES, np.nan)
+        scores = self.comparison.set_index("forecaster")["log_score"]
+        return float(scores["randomized"] - scores.get(WITHOUT_FEATURES, np.nan))
 
-    @property
-    def base_name(self) -> str:
-        """Name of the model inside the link in `comparison`."""
-        return "recalibrated" if getattr(self.model, "recalibrate", False) else "as it is"
-
-    def average_error(self, forecaster: str) -> float:
-        """Return the estimated overall error of a forecaster of the comparison."""
-        return self._column("average_error")[forecaster]
-
-    def _column(self, name: str) -> dict[str, float]:
-        """Return a column of the comparison by forecaster."""
-        values = self.comparison[name].tolist()
-        return dict(zip(self.comparison["forecaster"], values, strict=True))
+    def facts(self) -> dict[str, Any]:
+        """Return what texts are made of but for the learned groups, as plain values."""
+        proof = self.certificate
+        plain = None
+        if self.plain is not None:
+            interval, wider = self.plain
+            plain = vars(interval) | {"wider": wider}
+        return {
+            **self.target.to_dict(),
+            "alpha": self.alpha,
+            "least_alpha": LEAST_ALPHA,
+            "group_error": self.group_error,
+            "coverage_80": proof.coverage(LEVEL, self.group_mass),
+            "n_learning": self.n_learning,
+            "n_certifying": self.n_certifying,
+            "n_off_atom": self.n_off_atom,
+            "atom": self.atom,
+            "follow_up": None if proof.follow_up is None else vars(proof.follow_up),
+            "one_row_each": proof.one_row_each,
+            "plain": plain,
+            "planned_unions": planned_unions(self.n_certifying, UNION_CELLS, self.confidence),
+            "price": self.price,
+            "limit": self.limit,
+            "wider": self.wider,
+            "is_recalibrated": getattr(self.model, "recalibrate", False),
+            "rounding_step": self.rounding_step,
+            "comparison": self.comparison.to_dict("records"),
+            "crps_people": min(self.n_certifying, COMPARED),
+            "lost_without_features": self.lost_without_features,
+            "worthy_error": self.worthy_error,
+        }
 
     @property
     def statement(self) -> str:
         """Guarantee in one sentence: the bound, the groups and the number of people."""
-        return sentences.statement(self)
+        return guarantee(self.facts())
 
     @property
     def sentences(self) -> list[str]:
         """Guarantee, choice of the randomization and price, one sentence each."""
-        return sentences.sentences(self)
+        return selection_sentences(self.facts(), self.learned_group, self.spread_group)
 
     def summary(self) -> str:
         """Return `sentences` and the comparison of forecasters as text."""
-        return sentences.text(self)
+        return "\n".join([*self.sentences, "", forecasters_table(self.facts())])
 
     def __repr__(self) -> str:
         return one_line(
