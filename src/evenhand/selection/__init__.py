@@ -8,7 +8,7 @@ from evenhand.selection.chosen_link import wider_intervals as wider_intervals
 
 # parts for tests and the command; `__all__` is the documented reference
 from evenhand.selection.estimators import refuse_events as refuse_events
-from evenhand.selection.plans import GroupTest, Plan, PlannedCertificate, plan, rows_needed
+from evenhand.selection.plans import GroupTest, Plan, PlannedCertificate, plan
 from evenhand.selection.result import (
     NotWorthItWarning,
     Selection,
@@ -31,5 +31,4 @@ __all__ = [
     "Target",
     "plan",
     "randomize",
-    "rows_needed",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
@@ -12,14 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from evenhand._format import (
-    Summarized,
-    in_full,
-    nats,
-    number,
-    one_line,
-    points_in_full,
-)
+from evenhand._format import Summarized, in_full, number, one_line, points_in_full
 from evenhand._validate import Floats, InputError, bad_input, check_count
 from evenhand.calibration import local_levels
 from evenhand.certificates import (
@@ -37,7 +31,6 @@ from evenhand.selection.target import (
     LEVEL,
     TOLERANCE,
     MaxGroupError,
-    MaxPrice,
     Target,
     affordable,
     family_of,
@@ -103,98 +96,41 @@ def _tails(n: int, mass: float, confidence: float) -> tuple[Floats, Floats, Floa
 MOST_ROWS = 10_000_000
 """Largest number of rows that is considered."""
 
-FIRST_ROWS = 1000
-"""Number of rows at which the search begins."""
-
-MOST_STEPS = 8
-"""Secant steps of the search; bisection follows."""
-
-TINY = 1e-12
-"""Least excess of a bound on the log scale."""
+NUMBERS: tuple[int, ...] = (
+    *range(1, 1000),
+    *(digits * 10**power for power in range(1, 5) for digits in range(100, 1000)),
+    MOST_ROWS,
+)
+"""Numbers of at most three digits, other than 0."""
 
 
-def rows_needed(
-    max_group_error: float,
-    group_mass: float,
-    confidence: float = 0.95,
-    price: float | None = None,
-    link: str = "entropic",
-) -> int:
-    """Return the number of certifying rows that a calibrated model needs for a guarantee.
+def _rows_needed(target: Target, family: Link) -> int:
+    """Return the fewest rows, to three digits, that certify an error with any link of the search.
 
-    The guarantee: every group of at least `group_mass` has a W1 error of at most `max_group_error`.
-    The model is calibrated before the randomization. With this number of rows `randomize` finds a
-    certified link in nine of ten random samples or more.
-
-    Parameters
-    ----------
-    max_group_error : float
-        Largest W1 error of a group, 0 < max_group_error < 1/2.
-    group_mass : float
-        Smallest group size, as a share of the people, 0 < group_mass <= 1.
-    confidence : float, default 0.95
-        Confidence of the certificate.
-    price : float, optional
-        Largest loss of log score, in nats. By default any link of the search is admitted, down to
-        alpha = 0.005, whose price is 3.6 nats.
-    link : {"entropic", "laplace", "gaussian"}, default "entropic"
-        Family of links.
-
-    Returns
-    -------
-    int
-        Number of rows, one per person, rounded up to three digits. Rows for training are not
-        included.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of its range, or no number of rows suffices; the message gives the
-        least error or the least price.
-
-    Notes
-    -----
-    The other samples are certified at a higher price. A miscalibrated model needs more rows.
-
-    Examples
-    --------
-    >>> rows_needed(0.3, group_mass=0.2)
-    85
-    >>> rows_needed(0.3, group_mass=0.2, price=0.5)
-    871
+    Raises InputError if `MOST_ROWS` are too few.
     """
-    target = Target(MaxGroupError(max_group_error), group_mass, confidence)
-    family = family_of(link)
-    least = type(family)(LEAST_ALPHA)
-    most = None if price is None else MaxPrice.checked("price", price)
-    strongest = least if most is None else affordable(MaxPrice(most), family)
-    mass = target.group_mass
-    limit = strongest.group_error(mass)
-    margin = target.goal.most - limit
-    if margin <= 0:
-        raise InputError(_impossible(target, strongest, most))
+    link = type(family)(LEAST_ALPHA)
+    most, mass = target.goal.most, target.group_mass
+    limit = link.group_error(mass)
+    place = len(NUMBERS)
+    if limit < most:
 
-    def gap(rows: int) -> float:
-        excess = reached_error(rows, strongest, mass, target.confidence) - limit
-        # the excess falls as a power of the number of rows: nearly linear on the log scale
-        return math.log(max(excess, TINY) / margin)
+        def is_enough(n: int) -> bool:
+            return reached_error(n, link, mass, target.confidence) <= most
 
-    found = _fewest(gap)
-    if found is None:
-        raise InputError(_too_many(target, family, most))
-    return found
+        place = bisect_left(NUMBERS, True, key=is_enough)
+    if place == len(NUMBERS):
+        raise InputError(
+            f"a group error of at most {points_in_full(most)} points in groups of {in_full(mass)}"
+            f" of people cannot be certified with {NUMBERS[-1]:,} rows: the smallest alpha of the"
+            f" search, {LEAST_ALPHA:g}, has a group error of {number(limit, 'up')} for a calibrated"
+            " model and any number of rows; allow a larger error"
+        )
+    return NUMBERS[place]
 
 
 def population_link(target: Target, family: Link) -> Link:
-    """Return the link with the lowest price that meets a target with unlimited rows.
-
-    Parameters
-    ----------
-    target : Target
-        The largest group error, above that of the smallest alpha, and the group size.
-    family : Link
-        A link of the family.
-    """
+    """Return the link with the lowest price that meets a target with unlimited rows."""
     kind = type(family)
 
     def excess(place: float) -> float:
@@ -205,84 +141,6 @@ def population_link(target: Target, family: Link) -> Link:
     alpha = math.exp(brentq(excess, math.log(LEAST_ALPHA), 0.0, xtol=TOLERANCE / 2))
     # the root lies on either side of the limit
     return kind(alpha * (1 - TOLERANCE))
-
-
-def _impossible(target: Target, strongest: Link, price: float | None) -> str:
-    """Return the message where no number of rows suffices."""
-    start = f"{_asked(target)} cannot be certified with any number of rows"
-    least = type(strongest)(LEAST_ALPHA).group_error(target.group_mass)
-    if price is None or least >= target.goal.most:
-        return (
-            f"{start}: the smallest alpha of the search, {LEAST_ALPHA:g}, has a group error of"
-            f" {number(least, 'up')} for a calibrated model; allow a larger error"
-        )
-    return _too_cheap(start, target, strongest, price)
-
-
-def _too_many(target: Target, family: Link, price: float | None) -> str:
-    """Return the message where so many rows are needed that bounds are not computed."""
-    start = f"{_asked(target)} needs more than {MOST_ROWS:,} rows"
-    if price is None:
-        return f"{start}; allow a larger error"
-    return _too_cheap(start, target, family, price)
-
-
-def _asked(target: Target) -> str:
-    error, mass = points_in_full(target.goal.most), in_full(target.group_mass)
-    return f"a group error of at most {error} points in groups of {mass} of people"
-
-
-def _too_cheap(start: str, target: Target, family: Link, price: float) -> str:
-    least = population_link(target, family).price
-    return (
-        f"{start} at a price of at most {price:g} nats: for a calibrated model it costs at least"
-        f" {nats(least, 'up')} with unlimited rows; allow a higher price or a larger error"
-    )
-
-
-def _fewest(gap: Callable[[int], float]) -> int | None:
-    """Return the smallest number of rows, to three digits, whose gap is at most 0.
-
-    None if `MOST_ROWS` are too few.
-
-    Parameters
-    ----------
-    gap : callable
-        Decreasing function of the number of rows, nearly linear in its logarithm.
-    """
-    # places in the list of numbers of three digits: nearly logarithms of these numbers
-    few = 0
-    enough = end = _place(MOST_ROWS) + 1
-    place = _place(FIRST_ROWS)
-    last = (0, math.nan)
-    slope = -math.log(10) / 1800  # errors of bounds fall with the root of the number of rows
-    step = 0
-    while enough - few > 1:
-        value = gap(_rows(place))
-        few, enough = (few, place) if value <= 0 else (place, enough)
-        if step and place != last[0]:
-            slope = min((value - last[1]) / (place - last[0]), slope / 4)
-        last = (place, value)
-        # the nearest places of a root are those beside the interval's ends
-        root = math.floor(place - value / slope)
-        place = min(max(root, few + 1), enough - 1)
-        step += 1
-        if step > MOST_STEPS:
-            place = (few + enough) // 2
-    return None if enough == end else _rows(enough)
-
-
-def _rows(place: int) -> int:
-    """Return the number of at most three significant digits at a place of their list."""
-    if place < 1000:
-        return place
-    power, digits = divmod(place - 100, 900)
-    return int((100 + digits) * 10**power)
-
-
-def _place(rows: int) -> int:
-    """Return the place of a power of ten, at least 1000, in the list of such numbers."""
-    return 100 + 900 * (len(str(rows)) - 3)
 
 
 # --- the plan
@@ -331,17 +189,17 @@ class PlannedCertificate:
     """
 
     n_samples: int | None
-    alpha: float | None = None
-    price: float | None = None
-    wider: float | None = None
-    group_error: float | None = None
-    coverage_low: float | None = None
-    coverage_high: float | None = None
-    plain_level: float = math.nan
-    plain_floor: float = math.nan
-    plain_wider: float = math.nan
-    union_cells: int = 1
-    union_error: float = math.nan
+    alpha: float | None
+    price: float | None
+    wider: float | None
+    group_error: float | None
+    coverage_low: float | None
+    coverage_high: float | None
+    plain_level: float
+    plain_floor: float
+    plain_wider: float
+    union_cells: int
+    union_error: float
 
 
 @dataclass(frozen=True)
@@ -481,15 +339,13 @@ def plan(
     target = Target(goal_of(max_group_error, max_wider, max_price), group_mass, confidence)
     goal = target.goal
     family = family_of(link)
-    if not np.iterable(rows):
-        raise bad_input("rows", "be a list of numbers of rows", repr(rows), "such as [500, 1000]")
-    numbers = sorted({_checked(one) for one in rows})
-    if not numbers:
-        raise InputError("rows is empty; give at least one number of rows")
+    numbers = sorted({check_count("rows", one) for one in rows})
+    if numbers[-1:] > [MOST_ROWS]:
+        raise bad_input("rows", f"be at most {MOST_ROWS:,}", f"{numbers[-1]:,}")
     sizes = dict.fromkeys((1, check_count("n_groups", n_groups)))
     least = None
     if isinstance(goal, MaxGroupError):
-        least = rows_needed(goal.most, target.group_mass, target.confidence, link=link)
+        least = _rows_needed(target, family)
         limit = population_link(target, family)
     else:
         limit = affordable(goal, family)
@@ -525,17 +381,9 @@ def plan(
     )
 
 
-def _checked(rows: int) -> int:
-    if check_count("rows", rows) > MOST_ROWS:
-        raise bad_input("rows", f"be at most {MOST_ROWS:,}", f"{rows:,}")
-    return int(rows)
-
-
 def _certificate(n: int, family: Link, target: Target, n_cells: int) -> PlannedCertificate:
     """Plan the certificate of `n` rows."""
-    goal = target.goal
-    mass = target.group_mass
-    confidence = target.confidence
+    goal, mass, confidence = target.goal, target.group_mass, target.confidence
 
     def error_at(alpha: float) -> float:
         return reached_error(n, type(family)(alpha), mass, confidence)
@@ -547,25 +395,20 @@ def _certificate(n: int, family: Link, target: Target, n_cells: int) -> PlannedC
     else:
         link = type(family)(search_alpha(error_at, goal.most, WORST))
         if error_at(link.alpha) > goal.most:
-            return PlannedCertificate(n, **_without_a_draw(n, 0.0, target, n_cells))
+            return _row(n, None, WORST, (0.0, 1.0), target, n_cells)
     proof = certify_calibrated(n, link, confidence=confidence)
     return _row(n, link, error_at(link.alpha), proof.coverage(LEVEL, mass), target, n_cells)
 
 
 def _row(
     n: int | None,
-    link: Link,
+    link: Link | None,
     group_error: float,
     coverage: tuple[float, float],
     target: Target,
     n_cells: int,
 ) -> PlannedCertificate:
-    drawn = link.alpha, link.price, right_wider(link), group_error, *coverage
-    return PlannedCertificate(n, *drawn, **_without_a_draw(n, coverage[0], target, n_cells))
-
-
-def _without_a_draw(n: int | None, least: float, target: Target, n_cells: int) -> dict[str, Any]:
-    """Return the interval that covers at least as much without a draw, and the error of unions."""
+    """Return a certificate beside the interval that covers as much without a draw, and unions."""
     mass, confidence = target.group_mass, target.confidence
 
     def floor(level: float) -> float:
@@ -573,12 +416,21 @@ def _without_a_draw(n: int | None, least: float, target: Target, n_cells: int) -
             return max(1 - (1 - level) / mass, 0.0)
         return coverage_floor(round(n * (1 - level)), n, level, mass, confidence)
 
-    level = next((one for one in WIDER_LEVELS if floor(one) >= least > 0), WIDER_LEVELS[-1])
-    cells = (n_cells, 0.0) if n is None else planned_unions(n, n_cells, confidence)
-    return {
-        "plain_level": level,
-        "plain_floor": floor(level),
-        "plain_wider": float(ndtri((1 + level) / 2) / ndtri((1 + LEVEL) / 2)) - 1,
-        "union_cells": cells[0],
-        "union_error": cells[1],
-    }
+    covering = (one for one in WIDER_LEVELS if floor(one) >= coverage[0] > 0)
+    level = next(covering, WIDER_LEVELS[-1])
+    cells, union_error = (n_cells, 0.0) if n is None else planned_unions(n, n_cells, confidence)
+    low, high = coverage
+    return PlannedCertificate(
+        n_samples=n,
+        alpha=None if link is None else link.alpha,
+        price=None if link is None else link.price,
+        wider=None if link is None else right_wider(link),
+        group_error=None if link is None else group_error,
+        coverage_low=None if link is None else low,
+        coverage_high=None if link is None else high,
+        plain_level=level,
+        plain_floor=floor(level),
+        plain_wider=float(ndtri((1 + level) / 2) / ndtri((1 + LEVEL) / 2)) - 1,
+        union_cells=cells,
+        union_error=union_error,
+    )
