@@ -25,10 +25,17 @@ import numpy as np
 from scipy import special, stats
 from SurvivalEVAL import d_calibration, ksd_calibration
 
-from evenhand.calibration import Cells, Reading, calibration_error, censored_error, cvar
-from evenhand.calibration.censored_times import KnownPITs, least_error
+from evenhand.calibration import (
+    Cells,
+    GroupRows,
+    Reading,
+    calibration_error,
+    cell_error,
+    censored_error,
+    cvar,
+)
+from evenhand.calibration.kaplan_meier import largest_error
 from evenhand.links import Entropic
-from evenhand.search import ScanRows
 from evenhand.tables import check_groups
 
 Values = np.ndarray
@@ -103,7 +110,6 @@ class Rows:
 def readings(rows: Rows, random: np.random.Generator) -> list[float]:
     """Errors of the readings, and the ends of both kinds of bounds."""
     pits = rows.pits(random)
-    data = KnownPITs(pits)
     found = censored_error(pits, random_state=random)
     return [
         1 - rows.event.mean(),
@@ -112,8 +118,8 @@ def readings(rows: Rows, random: np.random.Generator) -> list[float]:
         calibration_error(rows.cdf),
         calibration_error(pits.drawn[:, 0]),
         found.error,
-        least_error(data.low, data.lost, data.weights, 0.0),
-        data.largest,
+        cell_error(pits),
+        largest_error(pits),
         found.least,
         found.most,
     ]
@@ -211,7 +217,7 @@ def groups_of_a_size(repeats: int) -> None:
 def p_audit(rows: Rows, random: np.random.Generator) -> float:
     """P-value of a group in an audit."""
     everyone = check_groups({"group": np.ones(rows.cdf.size, dtype=bool)}, rows.cdf.size)
-    sums = ScanRows.of(rows.pits(random), None, random).sums(everyone)
+    sums = GroupRows.of(rows.pits(random), None, random).sums(everyone.values())
     return float(sums.tests[-1][0])
 
 

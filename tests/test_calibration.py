@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import integrate, special, stats
 
 from evenhand.calibration import (
-    Grid,
+    Rounding,
     calibration_error,
     cell_log_score,
     covered,
@@ -276,6 +276,6 @@ def test_a_tenth_of_the_outcomes_must_repeat_on_a_very_fine_grid(
 def test_the_cells_at_bounds_alone_are_open() -> None:
     rng = np.random.default_rng(0)
     shares = np.clip(np.round(rng.normal(0.5, 0.2, size=2000), 2), 0, 0.8)
-    assert Grid.of(shares) == Grid(0.01, (-np.inf, 0.8))
-    assert Grid.of(np.arange(30.0)) == Grid(1.0)
-    assert Grid.of(rng.normal(size=300)) is None
+    assert Rounding.grid(shares) == Rounding(0.01, (-np.inf, 0.8))
+    assert Rounding.grid(np.arange(30.0)) == Rounding(1.0)
+    assert Rounding.grid(rng.normal(size=300)) is None

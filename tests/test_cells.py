@@ -20,9 +20,9 @@ from scipy import stats
 from evenhand._validate import InputError
 from evenhand.calibration import (
     Cells,
-    Grid,
     GroupRows,
     GroupSums,
+    Rounding,
     as_cells,
     binned_error,
     calibration_error,
@@ -32,14 +32,13 @@ from evenhand.calibration import (
     covered_whole,
     crps,
     draws_in_bins,
-    histogram_band,
+    histogram_table,
     log_score,
     log_score_on,
     pathwise_errors,
     pit_histogram,
-    row_values,
 )
-from evenhand.calibration.simultaneous import coverage_intervals, error_intervals
+from evenhand.calibration.group_sums import coverage_intervals, error_intervals
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.links import make_link
@@ -275,7 +274,7 @@ def test_histograms_are_means_of_ramps(ends: list[list[list[float]]]) -> None:
     share = weights / weights.sum()
     below = [share @ ramp(c, low, high, is_below=True).mean(axis=-1) for c in (0.25, 0.5, 0.75)]
     bars = np.diff(below, prepend=0.0, append=1.0)
-    found = pit_histogram((low, high), weights, n_bins=4).share
+    found = pit_histogram((low, high), weights, n_bins=4)["share"]
     np.testing.assert_allclose(found, bars, rtol=0, atol=1e-8)
 
 
@@ -284,10 +283,9 @@ def test_the_band_of_a_histogram_is_that_of_drawn_pits() -> None:
     cells = cells_of(rng.poisson(2.0, size=800), stats.poisson(2.0))
     found = pit_histogram(cells, n_bins=10)
     # one draw per person: 800 trials of probability 1/10
-    low, high = histogram_band(np.full(10, 0.09 / 800), 1)
-    np.testing.assert_allclose(found.low, low)
-    np.testing.assert_allclose(found.high, high)
-    assert found.low[0] == stats.binom.ppf(0.0025, 800, 0.1) / 800
+    band = histogram_table(found["share"].to_numpy(), np.full(10, 0.09 / 800), 1)
+    np.testing.assert_allclose(found, band)
+    assert found["low"][0] == stats.binom.ppf(0.0025, 800, 0.1) / 800
 
 
 @pytest.mark.parametrize(("level", "mean"), [(0.5, 0.5), (0.8, 2.0), (0.9, 20.0)])
@@ -331,9 +329,9 @@ def test_counts_are_those_of_drawn_pits_and_of_averaged_errors() -> None:
     assert 0 <= total - exact.sum() <= 300 / 16384
     # whole outcomes
     hits = np.rint(covered_whole(pits, 0.5) * 4).astype(int)
-    np.testing.assert_array_equal(counts.whole(0.5), np.bincount(hits, minlength=5))
-    assert drawn.inside_whole is None
-    np.testing.assert_array_equal(drawn.whole(0.5), drawn.inside[0.5])
+    np.testing.assert_array_equal(counts.inside_whole[0.5], np.bincount(hits, minlength=5))
+    assert (counts.has_cells, drawn.has_cells) == (True, False)
+    np.testing.assert_array_equal(drawn.inside_whole[0.5], drawn.inside[0.5])
     # drawn PITs differ from their average by sampling: 300 people, sd at most 1 / sqrt(12 * 300)
     assert binned_error(counts) == pytest.approx(calibration_error(pits), abs=0.07)
 
@@ -343,9 +341,9 @@ def test_a_block_without_atoms_can_be_added() -> None:
     continuous = count_pits(np.random.default_rng(4).random((10, 2)), random_state=1)
     with_atoms = count_pits(pits, random_state=1)
     both = continuous + with_atoms
-    assert both.n_samples == 30
-    expected = continuous.inside[0.9] + with_atoms.whole(0.9)
-    np.testing.assert_array_equal(both.whole(0.9), expected)
+    assert (both.n_samples, both.has_cells) == (30, True)
+    expected = continuous.inside[0.9] + with_atoms.inside_whole[0.9]
+    np.testing.assert_array_equal(both.inside_whole[0.9], expected)
 
 
 # --- sums over groups
@@ -353,9 +351,7 @@ def test_a_block_without_atoms_can_be_added() -> None:
 
 def sums_of(pits: Cells) -> GroupSums:
     """Return the sums over all rows as one group."""
-    order, values = row_values(pits, None, pits.drawn[:, 0])
-    error = np.array([calibration_error(pits)])
-    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
+    return GroupRows(pits, pits.drawn[:, 0], None).sums([np.full(pits.n_samples, True)])
 
 
 def test_sums_test_drawn_pits_and_average_coverage() -> None:
@@ -366,8 +362,8 @@ def test_sums_test_drawn_pits_and_average_coverage() -> None:
     drawn = sums_of(Cells(pits.drawn))
     np.testing.assert_allclose(sums.tests, drawn.tests)
     # averages are not hits: the interval is that of sums of values in [0, 1]
-    assert not sums.order.counts_hits
-    assert drawn.order.counts_hits
+    assert not sums.counts_hits
+    assert drawn.counts_hits
     low, high = coverage_intervals(sums, 0.8, 0.025)
     hits = covered(pits, 0.8).sum()
     tail = 0.025 / np.e
@@ -384,7 +380,7 @@ def test_scores_of_counts_are_those_of_their_probabilities() -> None:
     y = np.array([0.0, 3.0, 5.0])
     np.testing.assert_allclose(log_score(forecast, y), -stats.poisson.logpmf(y, mean))
     # counts have cells of their own, whatever the grid
-    np.testing.assert_allclose(log_score_on(forecast, y, Grid(5.0)), log_score(forecast, y))
+    np.testing.assert_allclose(log_score_on(forecast, y, Rounding(5.0)), log_score(forecast, y))
     # integral of (F - 1{y <= t})^2 by sums over whole numbers
     t = np.arange(200)
     steps = stats.poisson.cdf(t[:, None], mean) - (t[:, None] >= y)
@@ -480,12 +476,7 @@ def tables(law: Law, n: int, m: int, count: int) -> Iterator[tuple[Cells, np.ran
 
 def sums_of_one_draw(pits: Cells, rng: np.random.Generator) -> GroupSums:
     """Return the sums over all rows as one group; a draw chosen at random is tested."""
-    one = pits.drawn[np.arange(pits.n_samples), rng.integers(pits.n_draws, size=pits.n_samples)]
-    order, values = row_values(pits, None, one)
-    error = np.array([calibration_error(pits)])
-    everyone = np.ones(pits.n_samples, dtype=np.bool_)
-    rows = GroupRows(one, None, pits.weights, None, lambda _: everyone)
-    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1), rows)
+    return GroupRows.of(pits, None, rng).sums([np.full(pits.n_samples, True)])
 
 
 @pytest.mark.parametrize("name", TRUE)
@@ -537,7 +528,7 @@ def test_histograms_of_true_forecasts_stay_in_their_bands(name: str) -> None:
     outside = np.zeros(2, dtype=int)
     for pits, _ in tables(TRUE[name], 200, 1, count):
         found = pit_histogram(pits)
-        drawn = draws_in_bins(pits.drawn, found.share.size).mean(axis=0)
-        for i, share in enumerate((found.share, drawn)):
-            outside[i] += ((share < found.low - 1e-12) | (share > found.high + 1e-12)).any()
+        drawn = draws_in_bins(pits.drawn, len(found)).mean(axis=0)
+        for i, share in enumerate((found["share"], drawn)):
+            outside[i] += ((share < found["low"] - 1e-12) | (share > found["high"] + 1e-12)).any()
     assert outside.max() <= most_failures(count)

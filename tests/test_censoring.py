@@ -21,9 +21,10 @@ from evenhand.calibration import (
     KaplanMeier,
     Reading,
     calibration_error,
+    cell_error,
     censored_error,
 )
-from evenhand.calibration.kaplan_meier import KnownPITs, least_error
+from evenhand.calibration.kaplan_meier import largest_error
 from repeats import most_failures, repeats, statistical
 
 # --- what is known of times ---------------------------------------------------------------------
@@ -101,7 +102,7 @@ def test_entry_may_be_given_as_dates() -> None:
         ({"y": [1.0, np.nan]}, r"y\[1\] must be a time"),
         ({"y": [1.0, -1.0]}, r"y\[1\] must be at least 0"),
         ({"y": None}, "y is missing"),
-        ({"event": [1]}, "event must have shape"),
+        ({"event": [1]}, "event must have one value per row"),
         ({"event": [1, 2]}, r"event\[1\] must be 0 or 1, got 2"),
         ({"event": [0, 0]}, "no event was observed"),
         ({"horizon": 0.5}, r"no event was observed by the horizon 0\.5"),
@@ -282,8 +283,7 @@ def cut(known: Floats, lost: NDArray[np.bool_], seed: int = 0) -> Cells:
 
 def range_of(pits: Cells) -> tuple[float, float]:
     """Least and largest error of these people, wherever in the cells they are."""
-    data = KnownPITs(pits)
-    return least_error(data.low, data.lost, data.weights, 0.0), data.largest
+    return cell_error(pits), largest_error(pits)
 
 
 def test_the_error_is_that_of_the_kaplan_meier_estimate() -> None:

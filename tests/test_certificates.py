@@ -300,6 +300,12 @@ def test_bets_are_false_in_at_most_one_data_set_of_twenty() -> None:
     assert max(false.values()) <= most_failures(len(sizes) * len(names)), false
 
 
+def test_the_overall_error_of_evenly_spread_pits_is_the_margin_of_dkw() -> None:
+    # the farther side of a band of half width `margin` around the diagonal, but for steps of 1 / n
+    margin = np.sqrt(np.log(2 / 0.05) / 2000)  # two-sided, 1,000 rows
+    assert certify_pit(nodes(1000)[0]).average_error() == pytest.approx(margin, abs=1 / 1000)
+
+
 def test_mpaic_at_all_thresholds_is_dkw() -> None:
     certificate = certify_pit(R, R, random_state=0)
     margin = np.sqrt(np.log(20) / 40)  # one-sided, 20 rows

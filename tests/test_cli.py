@@ -20,7 +20,16 @@ from scipy import stats
 from sklearn.linear_model import BayesianRidge
 
 from command_outcome import Command, Outcome
-from evenhand import Forecast, MixtureMLPRegressor, RandomizedRegressor, audit, load, save, store
+from evenhand import (
+    Forecast,
+    MixtureMLPRegressor,
+    Outcomes,
+    RandomizedRegressor,
+    audit,
+    load,
+    save,
+    store,
+)
 from evenhand._format import at_most
 from evenhand.audits import Audit
 from evenhand.cli import fitting
@@ -340,7 +349,7 @@ def test_weights_of_rows_and_the_largest_of_the_design(
     assert shown.code == 0
     found = json.loads(shown.out)
     forecast = Forecast.from_normal(TABLE["mu"], TABLE["sigma"])
-    again = audit(forecast, y=TABLE["loss"], sample_weight=weights)
+    again = audit(forecast, y=Outcomes(TABLE["loss"], weight=weights))
     scores = {row["measure"]: row["value"] for row in found["scores"]}
     assert scores["90% coverage"] == pytest.approx(again.score("90% coverage"), rel=1e-9)
     # a column of weights is no feature

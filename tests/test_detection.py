@@ -14,6 +14,8 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import evenhand
@@ -22,14 +24,15 @@ from evenhand.audits import with_people
 from evenhand.calibration import calibration_error
 from evenhand.draws import jittered
 from evenhand.links import Entropic
-from evenhand.search import cut_trees, find_group, learned_group, scan_groups
-from evenhand.search.learned_group import mean_lower_bound, top_rows
-from evenhand.search.patterns import (
+from evenhand.search import find_group, learned_group, scan_groups
+from evenhand.search.learned_group import (
     PATTERN_CELLS,
     WAVES,
+    mean_lower_bound,
+    pattern_basis,
     pattern_of,
-    pattern_values,
     starting_patterns,
+    top_rows,
     wave_weights,
     waves,
 )
@@ -91,20 +94,21 @@ def test_studentized_sum_as_in_the_docstring() -> None:
     first, second = random.normal(0.1, 1.0, 40), random.normal(0.05, 0.5, 60)
     z = np.concatenate([first / 0.9, second / 0.4])
     t = z.sum() / np.sqrt((z**2).sum())
-    scaled = learned_group.studentized_p_value([first, second], [0.9, 0.4], [0, 0])
-    assert scaled == pytest.approx(stats.norm.sf(t), rel=1e-12)
-    # a common scale of all folds changes nothing
-    assert learned_group.studentized_p_value([first, second], [9, 4], [0, 0]) == pytest.approx(
-        scaled, rel=1e-12
-    )
-    assert learned_group.studentized_p_value([np.zeros(3)], [0.2], [0]) == 1.0
-    # Hall's transformation, where it is smaller: 40 values of skewness -3 and 60 of -1
-    k = (-3 * 40 - 1 * 60) / 100 / 10
+    plain = learned_group.studentized_p_value(z, 0.0)
+    assert plain == pytest.approx(stats.norm.sf(t), rel=1e-12)
+    # a common scale changes nothing
+    assert learned_group.studentized_p_value(10 * z, 0.0) == pytest.approx(plain, rel=1e-12)
+    assert learned_group.studentized_p_value(np.zeros(3), 0.0) == 1.0
+    # Hall's transformation, where it is smaller
+    k = -1.8 / 10
     hall = ((1 + k * t / 3) ** 3 - 1) / k + k / 6
-    skewed = learned_group.studentized_p_value([first, second], [0.9, 0.4], [-3, -1])
+    skewed = learned_group.studentized_p_value(z, -1.8)
     assert skewed == pytest.approx(stats.norm.sf(hall), rel=1e-12)
-    assert skewed > scaled
-    assert learned_group.studentized_p_value([first, second], [0.9, 0.4], [3, 1]) == scaled
+    assert skewed > plain
+    assert learned_group.studentized_p_value(z, 1.8) == plain
+    # the sum of known moments replaces a smaller sum of squares, and the skewness
+    known = learned_group.studentized_p_value(z, 0.0, (4 * (z @ z), 0.0))
+    assert known == pytest.approx(stats.norm.sf(t / 2), rel=1e-12)
 
 
 @statistical
@@ -118,13 +122,13 @@ def test_means_over_draws_of_skewed_values_are_tested_at_level() -> None:
     n_sets = repeats(8000)
     random = np.random.default_rng(6)
     pit = Entropic(0.1).ppf(random.random((80 * n_sets, 1)), jittered(80 * n_sets, 8, random))
-    values = pattern_values(pit, starting_patterns()[3])
+    values = pattern_basis(pit) @ starting_patterns()[3]
     assert learned_group.skewness_of(values) == pytest.approx(stats.skew(values), rel=1e-9)
     assert learned_group.skewness_of(values) < -3
     sets = values.reshape(n_sets, 80)
     # the skewness is that of 20 times as many earlier rows; false alarm: 1e-6 for each level
     earlier = learned_group.skewness_of(values[:1200])
-    p = np.array([learned_group.studentized_p_value([one[:60]], [1.0], [earlier]) for one in sets])
+    p = np.array([learned_group.studentized_p_value(one[:60], earlier) for one in sets])
     for level, rate in ((0.005, 0.01), (0.05, 0.06)):
         assert (p < level).sum() <= most_failures(n_sets, rate)
 
@@ -191,49 +195,50 @@ def test_a_shape_that_the_scan_does_not_test_is_learned_and_described() -> None:
 # models
 
 
-def grown(n: int = 400) -> tuple[cut_trees.CutTable, Floats]:
+def mixed_columns(n: int = 400) -> tuple[pd.DataFrame, Floats]:
     random = np.random.default_rng(3)
-    matrix = np.column_stack([random.normal(size=(n, 3)), random.integers(3, size=n)])
-    targets = random.normal(size=(n, 2)) + np.column_stack([matrix[:, 0] > 0, matrix[:, 1] > 1])
-    return cut_trees.cut_table(matrix), targets
+    X = pd.DataFrame(random.normal(size=(n, 3)), columns=list("abc"))
+    X["d"] = random.choice(["x", "y", "z"], size=n)
+    targets = random.normal(size=(n, 2)) + np.column_stack([X["a"] > 0, X["b"] > 1])
+    return X, targets
 
 
-def test_trees_are_those_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Same splits of the same 0/1 columns; the upper part of a tree is the shallower tree."""
-    monkeypatch.setattr(cut_trees, "SHRINKAGE", 0.0)
-    table, targets = grown()
-    above = table.above.astype(np.float32)
-    tree = cut_trees.grow_tree(above, targets, 4, 15)
-    predicted = tree.predict(table.above, 4)
+def cut_table(X: Any) -> learned_group.CutTable:
+    encoder = TableEncoder()
+    return learned_group.CutTable.of(encoder.fit_transform(X), encoder)
+
+
+def test_the_upper_part_of_a_tree_is_the_shallower_tree() -> None:
+    X, targets = mixed_columns()
+    codes = cut_table(X).codes
+    tree = learned_group.fitted_tree(codes, targets, 4, 15)
     for depth in (1, 2, 3, 4):
         peer = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=15, random_state=0)
         np.testing.assert_allclose(
-            predicted[depth], peer.fit(above, targets).predict(above), atol=1e-5
+            learned_group._values_at(tree, tree.decision_path(codes), depth),
+            peer.fit(codes, targets).predict(codes),
+            rtol=1e-12,
         )
-    leaves = tree.nodes(table.above, 4)[-1]
-    assert np.unique(leaves, return_counts=True)[1].min() >= 15
 
 
-def test_boosting_is_that_of_single_rounds() -> None:
-    """Brute force: each round adds a step of the column that reduces the squares the most."""
-    table, targets = grown()
-    above = table.above.astype(float)
-    coefficients, intercept = learned_group._boosted(
-        above.T @ above, above.T @ targets, targets.sum(axis=0), np.array(float(len(targets)))
-    )
-    centred = above - above.mean(axis=0)
-    share = above.mean(axis=0)
-    usable = np.minimum(share, 1 - share) >= 0.05
-    left = targets - targets.mean(axis=0)
-    for _ in range(learned_group.ROUNDS):
-        slopes = centred.T @ left / (centred**2).sum(axis=0)[:, None]
-        losses = [
-            ((left - np.outer(column, slope)) ** 2).sum() if good else np.inf
-            for column, slope, good in zip(centred.T, slopes, usable, strict=True)
-        ]
-        best = int(np.argmin(losses))
-        left = left - learned_group.RATE * np.outer(centred[:, best], slopes[best])
-    np.testing.assert_allclose(targets - left, above @ coefficients + intercept, atol=1e-9)
+def test_a_row_is_predicted_by_the_ridge_regression_of_the_others() -> None:
+    X, targets = mixed_columns(60)
+    codes = cut_table(X).codes
+    fit = learned_group._ridge(codes, targets)
+    z = StandardScaler().fit_transform(codes)
+    found = []
+    for penalty in learned_group.PENALTIES:
+        loss = 0.0
+        unseen = np.empty_like(targets)
+        for row in range(60):
+            others = np.arange(60) != row
+            peer = Ridge(penalty * 60).fit(z[others], targets[others])
+            unseen[row] = peer.predict(z[[row]])[0]
+            loss += ((unseen[row] - targets[row]) ** 2).sum()
+        found.append((loss, unseen, Ridge(penalty * 60).fit(z, targets).predict(z)))
+    _, unseen, predicted = min(found, key=lambda one: one[0])
+    np.testing.assert_allclose(fit.unseen, unseen, rtol=1e-9)
+    np.testing.assert_allclose(fit.predict(codes), predicted, rtol=1e-9)
 
 
 def test_rows_that_tie_share_the_last_places_of_a_group() -> None:
@@ -254,15 +259,26 @@ def test_held_out_predictions_do_not_depend_on_the_held_out_row() -> None:
     matrix, pit = random.normal(size=(90, 3)), random.random((90, 1))
     changed = pit.copy()
     changed[7] = 1 - changed[7]
-    one, two = (
-        learned_group.learn_fits(cut_trees.cut_table(matrix), some) for some in (pit, changed)
-    )
+    codes = cut_table(matrix).codes
+    one, two = (learned_group.learn_fits(codes, waves(some)) for some in (pit, changed))
     for before, after in zip(one[:-1], two[:-1], strict=True):  # all but the ridge: its penalty
         np.testing.assert_allclose(before.unseen[7], after.unseen[7], atol=1e-12)
         assert np.abs(before.unseen - after.unseen).max() > 1e-3
 
 
 # rules and rows
+
+
+def test_conditions_select_the_rows_of_a_rule() -> None:
+    X, targets = mixed_columns()
+    table = cut_table(X)
+    rules = learned_group.learn_rules(table, targets[:, 0] + targets[:, 1], 0.1)
+    assert [len(rule) for rule in rules][:2] == [1, 2]
+    for rule in rules:
+        rows = learned_group.rule_mask(rule, table.codes)
+        assert 0 < rows.sum() < len(X)
+        conditions = learned_group.conditions_of(rule, table)
+        np.testing.assert_array_equal(GroupRule(conditions).mask(X), rows)
 
 
 def test_the_rule_as_printed_selects_the_described_rows() -> None:
@@ -327,20 +343,18 @@ def test_expected_pattern_value_is_the_signed_error(distribution: Any) -> None:
     pit, deviation = distribution.ppf(middles)[:, None], distribution.cdf(middles) - middles
     for pattern in [*starting_patterns(), random.choice([-1.0, 1.0], PATTERN_CELLS)]:
         signed = (sign_at(pattern, middles) * deviation).mean()
-        assert pattern_values(pit, pattern).mean() == pytest.approx(signed, abs=2e-5)
+        assert (pattern_basis(pit) @ pattern).mean() == pytest.approx(signed, abs=2e-5)
 
 
 def test_mean_value_never_exceeds_the_error_and_reaches_it() -> None:
     random = np.random.default_rng(3)
     for shape in (1.5, 0.5):
         pit = random.random((2000, 1)) ** shape
-        values = [pattern_values(pit, s).mean() for s in starting_patterns()]
+        values = [(pattern_basis(pit) @ s).mean() for s in starting_patterns()]
         error = calibration_error(pit)
         assert max(values) == pytest.approx(error, abs=2e-3)
         assert all(v <= error + 1e-12 for v in values)
-    assert (
-        np.abs(pattern_values(np.linspace(0, 1, 101)[:, None], -np.ones(PATTERN_CELLS))) <= 0.5
-    ).all()
+    assert (np.abs(pattern_basis(np.linspace(0, 1, 101)) @ -np.ones(PATTERN_CELLS)) <= 0.5).all()
 
 
 def test_waves_carry_the_error_of_laws_made_of_them() -> None:
@@ -370,9 +384,7 @@ def test_bound_stays_below_the_mean(n: int, power: float) -> None:
     random, n_sets = np.random.default_rng(int(10 * power) + n), repeats(1000)
     truth = 0.5 - 1 / (1 + power)
     pits = random.random((n_sets, n)) ** power
-    lows = np.array(
-        [mean_lower_bound(pattern_values(p[:, None], np.ones(PATTERN_CELLS))) for p in pits]
-    )
+    lows = np.array([mean_lower_bound(pattern_basis(p) @ np.ones(PATTERN_CELLS)) for p in pits])
     assert (lows > truth + 1e-12).sum() <= most_allowed(n_sets, ALPHA)
 
 

@@ -10,17 +10,11 @@ import pytest
 
 from discrete_laws import pits_of
 from evenhand._validate import Floats
-from evenhand.calibration import Cells, calibration_error
+from evenhand.calibration import Cells, as_cells, calibration_error
 from evenhand.links import Entropic
 from evenhand.search import GroupSearch, find_group, null_curve, scan_groups, worst_group_curve
-from evenhand.search.cells import group_errors, mean_cdfs
-from evenhand.search.patterns import (
-    null_moments,
-    pattern_basis,
-    pattern_values,
-    starting_patterns,
-    waves,
-)
+from evenhand.search.learned_group import null_moments, pattern_basis, starting_patterns, waves
+from evenhand.search.worst_groups import group_errors, mean_cdfs
 from repeats import most_failures, repeats, statistical
 
 LEVEL = np.ones(32)
@@ -51,7 +45,7 @@ def test_means_of_ramps_equal_brute_force(n_cells: int) -> None:
 
     # the midpoint rule of 500 levels per cell errs by at most one level for a step
     levels = ramps(_midpoints(500 * n_cells)).reshape(40, n_cells, 500).mean(axis=-1)
-    np.testing.assert_allclose(mean_cdfs(low, high, n_cells), levels, atol=1 / 500)
+    np.testing.assert_allclose(mean_cdfs(as_cells((low, high)), n_cells), levels, atol=1 / 500)
 
 
 def test_values_of_cells_are_means_over_positions_in_the_cell() -> None:
@@ -63,8 +57,8 @@ def test_values_of_cells_are_means_over_positions_in_the_cell() -> None:
         # piecewise linear functions with kinks: the midpoint rule is exact up to 1/2000^2
         np.testing.assert_allclose(values(pits), expected, atol=1e-6)
     for pattern in starting_patterns():
-        expected = np.mean([pattern_values(some, pattern) for some in many], axis=0)
-        np.testing.assert_allclose(pattern_values(pits, pattern), expected, atol=1e-6)
+        expected = np.mean([pattern_basis(some) @ pattern for some in many], axis=0)
+        np.testing.assert_allclose(pattern_basis(pits) @ pattern, expected, atol=1e-6)
 
 
 def test_scanned_errors_are_those_of_ramps() -> None:
@@ -179,11 +173,6 @@ def test_a_planted_group_of_events_is_found() -> None:
     assert 0 < group.low < 0.1 < group.error + 0.03
 
 
-def test_no_rows_have_no_cdfs() -> None:
-    # a rule that describes a learned group may select no row of a fold
-    assert mean_cdfs(np.empty((0, 1)), np.empty((0, 1)), 8).shape == (0, 8)
-
-
 # --- tests of learned groups of rare outcomes
 
 
@@ -192,7 +181,7 @@ def test_null_moments_are_those_of_the_values_of_the_true_distribution(pattern: 
     cdf = np.array([0.0, 0.3, 0.55, 0.9, 0.995, 1.0])
     probability = np.diff(cdf)
     pits = Cells.between(cdf[:-1], cdf[1:], np.full(5, 0.5))
-    values = pattern_values(pits, pattern)
+    values = pattern_basis(pits) @ pattern
     second, third = null_moments(pits, pattern)
     assert probability @ second == pytest.approx(probability @ values**2, rel=1e-9)
     assert probability @ third == pytest.approx(probability @ values**3, rel=1e-9)
@@ -200,7 +189,7 @@ def test_null_moments_are_those_of_the_values_of_the_true_distribution(pattern: 
     grid = Cells((np.arange(64 * 50) + 0.5) / 3200)
     point = Cells(grid.drawn - 1e-9, grid.drawn + 1e-9, grid.drawn)
     second, _ = null_moments(point, pattern)
-    assert second[0] == pytest.approx((pattern_values(grid, pattern) ** 2).mean(), rel=1e-5)
+    assert second[0] == pytest.approx(((pattern_basis(grid) @ pattern) ** 2).mean(), rel=1e-5)
 
 
 def test_null_moments_of_means_over_draws() -> None:
@@ -212,7 +201,7 @@ def test_null_moments_of_means_over_draws() -> None:
     atom = Cells(np.zeros((1, 2)), np.full((1, 2), 0.9), np.full((1, 2), 0.4))
     pits = Cells(rest - 1e-12, rest, rest)
     for pattern in (LEVEL, MIXED):
-        values = [pattern_values(some, pattern) for some in (atom, pits)]
+        values = [pattern_basis(some) @ pattern for some in (atom, pits)]
         moments = [null_moments(some, pattern) for some in (atom, pits)]
         for k in (0, 1):
             mean = 0.9 * moments[0][k].mean() + 0.1 * moments[1][k].mean()

@@ -99,7 +99,7 @@ def test_expand_and_take_agree_with_direct_evaluation(example: Example, shape: S
     batch = example.build(shape)
     wide, spread = batch.expand(), batch.std()
     y, levels = np.quantile(batch.ppf(0.5), [0.1, 0.6]), TAILS[[0, 3, 6]]
-    # logarithms and quantiles of order one; Newton steps stop at 1e-13
+    # logarithms and quantiles of order one; steps of the solver stop at 1e-13
     exact = {"rtol": 1e-9, "atol": 1e-12}
     for k, value in enumerate(y):
         for name in DIRECT:
@@ -408,7 +408,7 @@ def test_mixture_agrees_with_its_definition_and_with_scoringrules() -> None:
 
 
 def test_mixture_quantiles_are_where_the_cdf_says_for_every_start_of_newtons_method() -> None:
-    # Newton steps can alternate between two points inside the bracket: without a rule against
+    # steps can alternate between two points inside the bracket: without a rule against
     # this, 6 of these 3,000 mixtures had a quantile whose tail probability was off by more than 10%
     rng = np.random.default_rng(14)
     n = 3000

@@ -229,8 +229,8 @@ def test_a_certificate_of_a_0_1_forecast_has_its_events() -> None:
     rng = np.random.default_rng(12)
     p = rng.beta(1, 9, size=2000)
     y = rng.uniform(size=2000) < p
-    cells = Cells.of_events(p, y)
-    pits = Cells.between(cells.low, cells.high, rng.uniform(size=2000))
+    low, high = np.where(y, 1 - p, 0.0), np.where(y, 1.0, 1 - p)
+    pits = Cells.between(low, high, rng.uniform(size=2000))
     groups = {"low": p < 0.05}
     proof = certify_rows(pits, kind=OutcomeKind.BINARY, event=EventPart.of(p, y), groups=groups)
     own = certify_events(p, y)

@@ -13,9 +13,9 @@ import pytest
 from scipy import stats
 
 from evenhand._validate import Floats
-from evenhand.calibration import Cells, GroupRows, GroupSums, row_values
-from evenhand.calibration.event_sums import rate_intervals, trend_weights
-from evenhand.calibration.simultaneous import bias_intervals, error_intervals
+from evenhand.calibration import Cells, GroupRows, GroupSums
+from evenhand.calibration.events import rate_intervals, trend_weights
+from evenhand.calibration.group_sums import bias_intervals, error_intervals
 from evenhand.scale import ColumnSubject, audit_parts
 from evenhand.search import scan_groups
 from repeats import most_failures, repeats, statistical
@@ -30,12 +30,8 @@ def sums_of(pits: Cells, *, are_known: bool = True) -> GroupSums:
     """Return the sums over all rows as one group; single rows may be unknown."""
     events = pits.events()
     assert events is not None
-    residual = events[0] - events[1]
-    order, values = row_values(pits, residual, pits.drawn[:, 0], events)
-    everyone = np.ones(pits.n_samples, dtype=np.bool_)
-    rows = GroupRows(pits.drawn[:, 0], residual, pits.weights, events, lambda _: everyone)
-    sums = values.sum(axis=-1, keepdims=True)
-    return GroupSums(order, sums, np.zeros(1), np.zeros(1), rows if are_known else None)
+    sums = GroupRows.of(pits, None, None, events).sums([np.full(pits.n_samples, True)])
+    return sums if are_known else replace(sums, rows=None)
 
 
 def p_value_of(pits: Cells, *, are_known: bool = True) -> float:

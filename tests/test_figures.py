@@ -99,7 +99,7 @@ def test_draws_that_repeat_each_other_count_once():
 
 
 def is_outside(pit):
-    share, low, high = pit_histogram(pit, n_bins=20)
+    share, low, high = pit_histogram(pit, n_bins=20)[["share", "low", "high"]].to_numpy().T
     return bool(((share < low) | (share > high)).any())
 
 

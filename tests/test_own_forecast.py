@@ -10,15 +10,14 @@ from scipy import special, stats
 
 from evenhand._validate import Floats
 from evenhand.calibration import GivenForecast, given_forecast, mid_ranks, own_parts, rate_error
-from evenhand.calibration.event_sums import (
+from evenhand.calibration.events import (
     count_distribution,
     event_p_value,
     sum_distribution,
     trend_weights,
 )
-from evenhand.calibration.group_sums import weighted_p_value
+from evenhand.calibration.group_sums import least_root, weighted_p_value
 from evenhand.calibration.own_forecast import largest_signed_mean, margin_of_mean
-from evenhand.calibration.simultaneous import least_root
 from repeats import most_failures, repeats, statistical
 
 

@@ -108,11 +108,11 @@ print([name for name in ("torch", "skops", "typer", "matplotlib", "jinja2") if n
 def test_the_audit_of_a_small_table_of_forecasts_loads_no_library_that_it_does_not_use(
     tmp_path: Path,
 ) -> None:
-    # 199 rows: from 200 rows with features on, a forest of scikit-learn estimates their coverage
+    # 99 rows: from 100 rows with features on, models of scikit-learn learn groups
     random = np.random.default_rng(0)
-    columns = {f"x{j}": random.normal(size=199) for j in range(3)}
-    mean = random.normal(size=199)
-    table = pd.DataFrame(columns | {"m": mean, "s": 1.0, "y": mean + random.normal(size=199)})
+    columns = {f"x{j}": random.normal(size=99) for j in range(3)}
+    mean = random.normal(size=99)
+    table = pd.DataFrame(columns | {"m": mean, "s": 1.0, "y": mean + random.normal(size=99)})
     table.to_csv(tmp_path / "table.csv", index=False)
     code = """
 import sys, evenhand.cli

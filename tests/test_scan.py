@@ -17,11 +17,10 @@ from scipy import stats
 
 from evenhand._validate import InputError
 from evenhand.calibration import calibration_error, covered
-from evenhand.search import pairs as mask_pairs
-from evenhand.search import scan_groups
+from evenhand.search import scan, scan_groups
 from evenhand.tables import group_columns, partition
 
-BINS = mask_pairs.BINS
+BINS = scan.BINS
 
 Floats = NDArray[np.float64]
 Masks = dict[str, NDArray[np.bool_]]
@@ -84,8 +83,8 @@ def test_scan_finds_what_a_plain_loop_finds(
 ) -> None:
     if cells is not None:  # few columns at a time
         monkeypatch.setattr(partition, "BLOCK_VALUES", cells)
-        monkeypatch.setattr(mask_pairs, "BLOCK_NUMBERS", cells)
-        monkeypatch.setattr(mask_pairs, "BLOCK_ROWS", 97)
+        monkeypatch.setattr(scan, "BLOCK_NUMBERS", cells)
+        monkeypatch.setattr(scan, "BLOCK_ROWS", 97)
     rng = np.random.default_rng(m)
     n = 600
     X, pit = mixed_table(rng, n), rng.beta(0.8, 1.1, size=(n, m))

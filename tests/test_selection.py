@@ -27,7 +27,7 @@ from evenhand import (
     audit,
     randomize,
 )
-from evenhand.calibration import Grid, calibration_error, cell_log_score
+from evenhand.calibration import Rounding, calibration_error, cell_log_score
 from evenhand.certificates import certify_link, certify_pit
 from evenhand.draws import jittered, nodes
 from evenhand.forecast import Forecast
@@ -146,7 +146,7 @@ def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name: str) -> 
     rng = np.random.default_rng(0)
     # cells as wide as the spread, some of them far out and one with a bound
     y = np.maximum(np.append(np.round(rng.normal(size=40)), [8.0, -8.0]), -1)
-    grid = Grid(1.0, (-1.0, np.inf))
+    grid = Rounding(1.0, (-1.0, np.inf))
     base = Forecast.from_normal(np.zeros(y.size), np.ones(y.size))
     wrapped = Wrapped.of(base, Outcomes(y), rng)
     costs = Costs(wrapped, grid, rng)

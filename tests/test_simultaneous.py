@@ -13,8 +13,8 @@ from scipy import optimize, stats
 from evenhand import Forecast, audit, audit_pit
 from evenhand._validate import Floats
 from evenhand.audits import Family
-from evenhand.calibration import Cells, GroupRows, GroupSums, calibration_error, covered, row_values
-from evenhand.calibration.simultaneous import (
+from evenhand.calibration import Cells, GroupRows, GroupSums, calibration_error, covered
+from evenhand.calibration.group_sums import (
     bias_intervals,
     coverage_intervals,
     error_intervals,
@@ -114,9 +114,7 @@ def planted(n: int = 1200) -> dict[str, Any]:
 def sums_of(matrix: Floats, residual: Floats | None = None, weights: Any = None) -> GroupSums:
     """Return the sums over all rows as one group; the first draw is tested."""
     pits = Cells(matrix, weights=weights)
-    order, values = row_values(pits, residual, pits.drawn[:, 0])
-    error = np.array([calibration_error(pits)])
-    return GroupSums(order, values.sum(axis=-1, keepdims=True), error, np.zeros(1))
+    return GroupRows(pits, pits.drawn[:, 0], residual).sums([np.full(pits.n_samples, True)])
 
 
 @pytest.mark.parametrize(("p", "spread"), [(0.3, 0.0), (0.8, 0.4), (0.95, 1.0)])
@@ -241,12 +239,9 @@ def test_without_an_event_the_bias_is_limited_by_the_number_of_rows() -> None:
 
 def sums_of_events(event: Floats, forecast: Floats, weight: Floats | None = None) -> GroupSums:
     """Return the sums of one group whose outcomes are 0 or 1."""
-    pits, residual = Cells(np.full((event.size, 1), 0.5), weights=weight), event - forecast
-    events = event, forecast
-    order, values = row_values(pits, residual, pits.drawn[:, 0], events)
-    everyone = np.ones(event.size, dtype=np.bool_)
-    rows = GroupRows(pits.drawn[:, 0], residual, weight, events, lambda _: everyone)
-    return GroupSums(order, values.sum(axis=-1, keepdims=True), np.zeros(1), np.zeros(1), rows)
+    pits = Cells(np.full((event.size, 1), 0.5), weights=weight)
+    rows = GroupRows.of(pits, None, None, (event, forecast))
+    return rows.sums([np.full(event.size, True)])
 
 
 def test_weights_make_effective_trials() -> None:

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from complaints import complaint
-from evenhand.calibration import calibration_error, pathwise_errors
+from evenhand.calibration import Cells, calibration_error, pathwise_errors
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
 from evenhand.search import null_curve, worst_group_curve
+from evenhand.search.worst_groups import LevelCells
 from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -92,6 +93,20 @@ def test_the_search_finds_the_worst_of_all_subsets_of_small_problems(
         shares.append(curve.errors / best)
     assert np.min(shares) >= 0.98
     assert np.mean(np.array(shares) >= 1 - 1e-12) >= 0.99
+
+
+@pytest.mark.parametrize("kind", [spread, bunched, rounded, randomized])
+@pytest.mark.parametrize("n", [500, 700])  # in float64 and float32
+def test_errors_in_cells_are_exact_up_to_their_slack(kind: Callable[..., Floats], n: int) -> None:
+    rng = np.random.default_rng(n)
+    pit = kind(rng, n, 8)
+    cells = LevelCells.of(Cells(pit))
+    groups = [rng.uniform(size=n) < 0.3, pit.mean(axis=-1) < 0.4, np.ones(n, dtype=np.bool_)]
+    groups += [np.arange(n) < 2, pit.std(axis=-1) < np.median(pit.std(axis=-1))]
+    means = cells.means(np.array(groups), np.array([group.sum() for group in groups]))
+    errors, slack = cells.errors(means), cells.slack(means)
+    exact = np.array([calibration_error(pit[group]) for group in groups])
+    assert (np.abs(errors - exact) <= slack).all()
 
 
 # --- on every matrix

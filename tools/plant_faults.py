@@ -436,7 +436,7 @@ FAULTS = (
     Fault(
         "a learned group judged by rows that it was learned from",
         "n_learned = min(start, LEARNING_ROWS)",
-        "n_learned = min(pit.shape[0], LEARNING_ROWS)",
+        "n_learned = min(fold.stop, LEARNING_ROWS)",
         ("test_detection.py",),
     ),
     Fault(
@@ -446,10 +446,16 @@ FAULTS = (
         ("test_detection.py",),
     ),
     Fault(
-        "a tree whose larger node has the sums of the smaller one",
-        "return np.asarray(parent.right - sibling.right)",
-        "return np.asarray(sibling.right)",
+        "a rule of a learned group printed with the next cuts",
+        "math.isinf(end) else table.cuts[column][int(end)]",
+        "math.isinf(end) else table.cuts[column][int(end) - 1]",
         ("test_detection.py",),
+    ),
+    Fault(
+        "worst groups decided by errors in cells that may be too small",
+        "crosses = (below < self.edges[1:]) & (above > self.edges[:-1])",
+        "crosses = (below < self.edges[:-1]) & (above > self.edges[1:])",
+        ("test_worst.py",),
     ),
     Fault(
         "a bound printed rounded down",

@@ -59,7 +59,7 @@ chosen = randomize(
     random_state=0,
 )
 low, high = chosen.certificate.coverage(0.8, mass=0.2)
-wider = chosen.plain.interval
+wider, _ = chosen.plain
 print(
     f"wider intervals cover at least {np.floor(100 * wider.floor):.0f}%, randomized intervals"
     f" between {np.floor(100 * low):.0f}% and {np.ceil(100 * high):.0f}% of outcomes in every group"

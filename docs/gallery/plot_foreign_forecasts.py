@@ -55,7 +55,9 @@ for (name, forecast), colour in zip(forecasts.items(), colours, strict=True):
     pit = forecast.pit(y)
     label = f"{name}: off by {100 * calibration_error(pit):.1f} points"
     bins = pit_histogram(pit)
-    bottom.stairs(bins.share, bins.edges, baseline=None, color=colour, linewidth=2, label=label)
+    bottom.stairs(
+        bins["share"], [0, *bins["end"]], baseline=None, color=colour, linewidth=2, label=label
+    )
 bottom.axhline(0.05, color="#757575", linestyle="--")
 bottom.set(
     title="PITs of all people",

@@ -14,7 +14,7 @@ from lifelines import CoxPHFitter
 from lifelines.datasets import load_lymph_node
 from sklearn.frozen import FrozenEstimator
 
-from evenhand import RecalibratedRegressor, audit
+from evenhand import Outcomes, RecalibratedRegressor, audit
 from evenhand.figures import plot_survival
 from evenhand.forecasters import SurvivalModel
 
@@ -30,9 +30,14 @@ fitted, repaired, audited = women[:150], women[150:450], women[450:]
 cox = CoxPHFitter().fit(fitted, "rectime", "censrec", formula="age + size + grade + hormones")
 three_years = 3 * 365
 model = SurvivalModel(cox, horizon=three_years)
-repair = RecalibratedRegressor(FrozenEstimator(model), by="affected", random_state=0).fit(
-    repaired, repaired["rectime"], event=repaired["censrec"], horizon=three_years
-)
+
+
+def known_of(rows):
+    return Outcomes(rows["rectime"], rows["censrec"], horizon=three_years)
+
+
+repair = RecalibratedRegressor(FrozenEstimator(model), by="affected", random_state=0)
+repair.fit(repaired, known_of(repaired))
 
 # %%
 # Both are audited on the same 236 rows, which neither has seen. ``km_error`` is the size of an
@@ -44,9 +49,7 @@ def audit_of(forecaster):
     return audit(
         forecaster,
         audited,
-        audited["rectime"],
-        event=audited["censrec"],
-        horizon=three_years,
+        known_of(audited),
         groups=["affected"],
         learned_masses=(),
         random_state=0,

@@ -305,20 +305,20 @@ def plot_calibration(
     True
     """
     found = pit_histogram(pit, sample_weight)
-    even = 1 / found.share.size
+    even = 1 / len(found)
     axes = axes_of(ax, (7.0, 3.6))
     style: Any = {"align": "edge", "color": BLUE, "alpha": 0.75, "edgecolor": "w"}
-    bars = axes.bar(found.edges[:-1], found.share, width=even, **style)
-    is_outside = (found.share < found.low) | (found.share > found.high)
+    bars = axes.bar(found["start"], found["share"], width=even, **style)
+    is_outside = (found["share"] < found["low"]) | (found["share"] > found["high"])
     for bar, marked in zip(bars, is_outside, strict=True):
         # hatched as well, for readers who do not see red
         if marked:
             bar.set(facecolor=RED, hatch="//")
     style = {"fill": True, "color": GREY, "alpha": 0.35, "linewidth": 0, "label": PIT_BAND}
-    axes.stairs(found.high, found.edges, baseline=found.low, **style)
+    axes.stairs(found["high"], [0.0, *found["end"]], baseline=found["low"], **style)
     axes.axhline(even, color=GREY, linestyle="--", linewidth=1.2, label="calibrated")
     # the legend needs 30% of room above the highest bar
-    top = 1.3 * max(found.share.max(), found.high.max())
+    top = 1.3 * found[["share", "high"]].to_numpy().max()
     axes.set(xlim=(0, 1), xlabel=PIT_TITLE, ylim=(0, top), ylabel=OUTCOMES_TITLE)
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(as_percent)

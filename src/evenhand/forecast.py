@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -295,6 +295,19 @@ class Forecast:
             rule = "be a row number, a slice, a list of row numbers or a mask"
             raise bad_input("rows", rule, repr(rows)[:80])
         return index.reshape(-1)
+
+    def blocks(self) -> Iterator[tuple[slice, Forecast]]:
+        """Yield rows and their forecasts, so few that the table of their quantiles fits in memory.
+
+        A single block is the forecast itself, which keeps its table for the next measure.
+        """
+        shape = self.distribution.batch_shape
+        size = max(BLOCK_ROWS, BLOCK_FORECASTS // (shape[1] if len(shape) == 2 else 1))
+        if self.n_samples <= size:
+            yield slice(0, self.n_samples), self
+            return
+        for rows in row_blocks(self.n_samples, size):
+            yield rows, self[rows]
 
     def take_draws(self, columns: NDArray[np.intp]) -> Forecast:
         """Return the forecast at k draws of each person, whose columns are `columns` (n, k)."""
@@ -809,9 +822,10 @@ def cells_of(
 
 # --- values of a person's own forecast, which groups of rows may be defined by
 
-BLOCK = 1024
-"""Rows whose values are computed at once, as a mean without a closed form needs a table of
-quantiles for each row."""
+BLOCK_ROWS = 1000
+BLOCK_FORECASTS = 16_000
+"""Number of people in a block, more if they have few draws: a mean without a closed form, and the
+CRPS, need a table of some 300 quantiles for each draw."""
 
 
 def forecast_values(forecast: Forecast, names: Iterable[str]) -> pd.DataFrame:
@@ -841,12 +855,12 @@ def forecast_values(forecast: Forecast, names: Iterable[str]) -> pd.DataFrame:
     >>> forecast_values(forecast, ["predicted mean", "80% width"]).round(2).to_dict("records")
     [{'predicted mean': 3.0, '80% width': 2.56}]
     """
-    blocks = row_blocks(len(forecast), BLOCK)
-    columns = {}
-    for name in names:
-        value = OWN_VALUES[check_choice("name", name, tuple(OWN_VALUES))]
-        of_draws = np.concatenate([value(forecast[rows]) for rows in blocks])
-        columns[name] = of_draws.reshape(len(forecast), -1).mean(axis=-1)
+    wanted = {name: OWN_VALUES[check_choice("name", name, tuple(OWN_VALUES))] for name in names}
+    blocks = [
+        {name: value(part).reshape(len(part), -1).mean(axis=-1) for name, value in wanted.items()}
+        for _, part in forecast.blocks()
+    ]
+    columns = {name: np.concatenate([block[name] for block in blocks]) for name in wanted}
     return pd.DataFrame(columns, index=range(len(forecast)))
 
 
@@ -904,8 +918,8 @@ def check_forecast_of_times(forecast: Forecast, outcomes: Outcomes) -> None:
         if describes_times(forecast.distribution):
             raise InputError(
                 "event is missing: these are forecasts of times, and a time that is cut off is not"
-                " that of an event; pass event=, 1 where the event was observed, 0 where the time"
-                " is cut off (True for all if no time is)"
+                " that of an event; pass Outcomes(y, event), with 1 where the event was observed,"
+                " 0 where the time is cut off (1 for all if no time is)"
             )
         return
     kind = forecast.outcome_kind

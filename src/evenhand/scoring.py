@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._validate import Floats, bad_input
-from evenhand.calibration import Grid, crps, log_score_on
+from evenhand.calibration import Rounding, crps, log_score_on
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 
@@ -78,7 +78,7 @@ def neg_log_score(estimator: Any, X: Any, y: ArrayLike) -> float:
     so their scores are of the same kind. A fold of under ten distinct outcomes looks continuous
     unless a tenth of them are repeated: give the step to `neg_cell_log_score` then.
     """
-    return -_mean(log_score_on(_forecast(estimator, X), y, Grid.of(y)))
+    return -_mean(log_score_on(_forecast(estimator, X), y, Rounding.grid(y)))
 
 
 def neg_cell_log_score(
@@ -126,10 +126,10 @@ def neg_cell_log_score(
     if not step > 0:
         raise bad_input("step", "be positive", step)
     # a partial function of a module can be sent to other processes
-    return partial(_score_on_grid, Grid(float(step), span))
+    return partial(_score_on_grid, Rounding(float(step), span))
 
 
-def _score_on_grid(grid: Grid, estimator: Any, X: Any, y: ArrayLike) -> float:
+def _score_on_grid(grid: Rounding, estimator: Any, X: Any, y: ArrayLike) -> float:
     return -_mean(log_score_on(_forecast(estimator, X), y, grid))
 
 

@@ -30,26 +30,25 @@ from evenhand.audits.scores import (
     replace_scores,
 )
 from evenhand.audits.tables import plain_table
-from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.calibration import (
+    EVENT_NAMES,
     OPEN,
     PIT_BINS,
     Cells,
     GroupSums,
     PITCounts,
-    PITHistogram,
     Rounding,
-    RowValues,
     as_outcomes,
     binned_error,
     count_pits,
     coverage_name,
     draws_in_bins,
     event_values,
-    histogram_band,
+    histogram_table,
     holm,
     simultaneous_intervals,
 )
+from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.certificates import Certificate, EventCounts, certify_counts, count_events
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh
@@ -121,13 +120,10 @@ def counted_groups(
 
 def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: float) -> GroupSums:
     """Return the sums over groups; level and spread are the smallest that fit the counts."""
-    order = RowValues(
-        counts[0].n_draws if counts else 1,
-        has_residual=True,
-        is_weighted=False,
-        centre=centre,
-        has_events=bool(sums) and sums[0].size > MOMENTS,
-    )
+    has_events = bool(sums) and sums[0].size > MOMENTS
+    levels = () if has_events else LEVELS
+    names = ["n", "level", "spread", *(f"covered {level}" for level in levels)]
+    names += [*(EVENT_NAMES if has_events else ()), "residual", "squares", "cubes"]
     columns = []
     for one, values in zip(counts, sums, strict=True):
         n = one.n_samples
@@ -139,12 +135,14 @@ def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: flo
             for total in (one.one_draw @ middles, one.one_draw @ (np.abs(middles) - 0.25))
         )
         shares = np.arange(one.n_draws + 1) / one.n_draws
-        covered = [float(one.inside[share] @ shares) for share in order.covered]
+        covered = [float(one.inside[level] @ shares) for level in levels]
         moments, in_cells = values[1:MOMENTS], values[MOMENTS:]
         columns.append([n, level, spread, *covered, *in_cells, *moments])
-    matrix = np.array(columns, dtype=np.float64).reshape(len(columns), len(order.names)).T
+    matrix = np.array(columns, dtype=np.float64).reshape(len(columns), len(names)).T
     error = np.array([binned_error(one) for one in counts])
-    return GroupSums(order, matrix, error, np.full(len(columns), 1 / (2 * PIT_BINS)))
+    slack = np.full(len(columns), 1 / (2 * PIT_BINS))
+    is_hit = all(one.n_draws == 1 for one in counts)
+    return GroupSums(dict(zip(names, matrix, strict=True)), error, slack, centre, is_hit)
 
 
 def _n_shared(family: Family, n_named: int, n_extra: int) -> int:
@@ -165,7 +163,7 @@ def _everyone_row(
     ends = simultaneous_intervals(of_all, 1, share, is_tested=False)
     bands = bands_at(of_all.estimates, ends, 0)
     sampled = found.groups.iloc[0]
-    if of_all.order.has_events:
+    if of_all.has_events:
         bands["error"] = band_of(sampled, "error")
     elif not sampled["off"]:
         bands["error"]["low"] = 0.0
@@ -373,7 +371,8 @@ def count_rows(
     found = Events.of(forecast, y)
     binary = found if forecast.outcome_kind is OutcomeKind.BINARY else None
     return RowCounts(
-        _with_whole(counts) if forecast.has_atoms else counts,
+        # in a block no outcome may have a cell
+        replace(counts, has_cells=counts.has_cells or forecast.has_atoms),
         _bars(block),
         {part_number: _sums(_pits(block, plan), residual - plan.centre, masks, binary)},
         None if found is None else count_events(found.probability, found.happened),
@@ -401,18 +400,9 @@ def _counted(
 
 def _pits(block: Block, plan: CountPlan) -> Cells:
     """Return the PITs of a block, with the cells of outcomes that have atoms."""
-    # cells of rounded outcomes are replaced by their drawn positions: in a block no outcome may
-    # have a cell, and counts of blocks with and without cells cannot be added
+    # cells of rounded outcomes are replaced by their drawn positions, as in a certificate
     has_cells = plan.step is None and plan.span == OPEN
     return block.cells if has_cells else block.cells.at_points()
-
-
-def _with_whole(counts: PITCounts) -> PITCounts:
-    """Add the coverage of whole values to the counts of a block in which no outcome has a cell."""
-    if counts.inside_whole is not None:
-        return counts
-    groups = {name: _with_whole(group) for name, group in counts.groups.items()}
-    return replace(counts, inside_whole=counts.inside, groups=groups)
 
 
 def _sums(cells: Cells, excess: Floats, masks: Mapping[str, Mask], binary: Events | None) -> Sums:
@@ -554,7 +544,7 @@ def _histogram(rows: RowCounts) -> pd.DataFrame:
     draws, squares = rows.bars / np.array([[m], [m**2]])
     # sum (b - 1/BARS)^2 = sum b^2 - 2/BARS sum b + n/BARS^2, with b a person's share of draws in it
     variance = (squares - 2 / BARS * draws + n / BARS**2) / n**2
-    return PITHistogram(draws / n, *histogram_band(variance, m)).table()
+    return histogram_table(draws / n, variance, m)
 
 
 def _curve(counts: PITCounts) -> pd.DataFrame:

@@ -36,7 +36,6 @@ from evenhand.audits.scores import forecast_scores
 from evenhand.audits.tables import plain_widths
 from evenhand.calibration import (
     Cells,
-    Grid,
     KaplanMeier,
     Outcomes,
     Rounding,
@@ -212,7 +211,7 @@ class RowReader:
         self.outcomes = outcomes
         self.kind = OutcomeKind.CONTINUOUS
         self.rounding = Rounding()
-        self.grid: Grid | None = None
+        self.grid: Rounding | None = None
         self.blocks: list[Block] = []
         self._ties = ties
         self._events: list[Events] = []
@@ -268,7 +267,7 @@ class RowReader:
         self.rounding = forecast.rounding(known)
         # the grid is for scores of rounding cells, which times that are cut off do not have
         if self.kind is OutcomeKind.CONTINUOUS and not known.are_times:
-            self.grid = Grid.of(known.value)
+            self.grid = Rounding.grid(known.value)
         if self.kind is OutcomeKind.HURDLE:
             self._at = as_hurdle(forecast.distribution).at
 
@@ -403,7 +402,11 @@ def read_subject(
             if is_own and forecast.is_randomized
             else forecast
         )
-        kept.append(_Kept.of(forecast, few, read, block, scored))
+        # one table of quantiles of each block serves the mean, the CRPS and the spread
+        for rows, part in few.blocks():
+            wide = part if few is forecast else forecast[rows]
+            here = slice(block.start + rows.start, block.start + rows.stop)
+            kept.append(_Kept.of(wide, part, read, here, scored))
     merged = _Kept.joined(kept)
     found = vars(read.rows(weights, merged.keys))
     if not found["cells"].are_points:

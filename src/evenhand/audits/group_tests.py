@@ -19,6 +19,7 @@ from evenhand.calibration import (
     Cells,
     Events,
     GivenForecast,
+    GroupRows,
     GroupSums,
     calibration_slope,
     given_forecast,
@@ -400,19 +401,19 @@ def tested_groups(
         Error probability of the family.
     """
     whole = 1 - options.confidence
-    rows = search.ScanRows.of(cells, residual, random, events)
+    rows = GroupRows.of(cells, residual, random, events)
     scanned, leaks, notes = _scans(rows, held, options)
     keys = own_keys(keys)
     own = own_groups(keys, cells.weights)
-    named = rows.sums(held.groups)
+    named = rows.sums(held.groups.values())
     n_groups = _n_groups(scanned, leaks, held.groups)
     present = {"by_forecast": bool(own), "groups": n_groups > 0, "learned": n_learned > 0}
     shares = shares_of(level, present)
     # own groups of the same rows by two values are one hypothesis
     masks = {group.mask.tobytes() for group in own}
-    of_own = rows.sums(as_groups(own))
+    of_own = rows.sums(group.mask for group in own)
     all_rows = Groups([(Group.given(EVERYONE), np.ones(cells.n_samples, dtype=np.bool_))])
-    pooled = rows.sums(all_rows)
+    pooled = rows.sums(all_rows.values())
     given = _given(rows, events, keys, of_own, own, pooled, shares["everyone"])
     family = Family(
         options.confidence,
@@ -443,7 +444,7 @@ def tested_groups(
     )
     slopes = {} if scanned is None else _slopes(scanned.sums, of_scan, whole)
     scan = tables.scan_frame(
-        scanned, leaks, of_scan, (n_groups, share, whole), slopes, named.order.covered
+        scanned, leaks, of_scan, (n_groups, share, whole), slopes, named.covered
     )
     scan = tables.with_named(scan, of_groups)
     p_own = of_own.tests.p_value
@@ -473,16 +474,15 @@ def _scaled(p_value: Any, factor: float) -> Any:
 
 
 def _asymptotic(sums: GroupSums, groups: Groups) -> tuple[str, ...]:
-    order = sums.order
-    is_weighted = order.is_weighted or any(map(groups.is_probable, groups.names))
+    is_weighted = sums.is_weighted or any(map(groups.is_probable, groups.names))
     weighted = ("error", "coverage") if is_weighted else ()
     return weighted + (
-        ("bias",) if order.has_residual and (is_weighted or not order.has_events) else ()
+        ("bias",) if sums.has_residual and (is_weighted or not sums.has_events) else ()
     )
 
 
 def _given(
-    rows: search.ScanRows,
+    rows: GroupRows,
     events: Events | None,
     keys: Mapping[str, Floats],
     sums: GroupSums,
@@ -491,7 +491,7 @@ def _given(
     share: float,
 ) -> GivenForecast:
     """Return the error given the forecast, with the tests of everyone."""
-    weights = rows.pits.weights
+    weights = rows.cells.weights
     if events is not None:
         happened, probability = events
         return rate_error(probability, happened, share, weights)
@@ -500,11 +500,11 @@ def _given(
         by_key[group.key] = by_key.get(group.key, 0.0) + float(mass)
     measured = max(by_key.values(), default=0.0) / float(pooled.weight[0])
     error = float(pooled.error[0])
-    return given_forecast(rows.one_draw, keys, measured or error, share, weights, error)
+    return given_forecast(rows.u, keys, measured or error, share, weights, error)
 
 
 def _everyone(
-    rows: search.ScanRows, groups: Groups, sums: GroupSums, given: GivenForecast, share: float
+    rows: GroupRows, groups: Groups, sums: GroupSums, given: GivenForecast, share: float
 ) -> dict[str, Any]:
     """Return the row of all people, whose test is that of the error given the forecast."""
     intervals = simultaneous_intervals(sums, 1, share, is_tested=False)
@@ -515,14 +515,14 @@ def _everyone(
         # of everyone the trend has a p-value of its own
         is_trend = np.array([len(given.tests) * given.tests["trend"] < share])
         slopes = _slopes(sums, np.zeros(1), share, is_trend)
-    row = tables.named_rows(rows.pits, groups, [EVERYONE], sums, intervals, slopes)[0]
+    row = tables.named_rows(rows.cells, groups, [EVERYONE], sums, intervals, slopes)[0]
     if given.high is not None:
         row |= {"error": given.error, "error_low": given.low, "error_high": given.high}
     return row
 
 
 def _by_forecast(
-    rows: search.ScanRows,
+    rows: GroupRows,
     own: Sequence[OwnGroup],
     sums: GroupSums,
     family: tuple[int, float],
@@ -534,7 +534,7 @@ def _by_forecast(
         return pd.DataFrame()
     groups = as_groups(own)
     intervals = simultaneous_intervals(sums, *family)
-    found = tables.named_rows(rows.pits, groups, list(groups), sums, intervals, slopes)
+    found = tables.named_rows(rows.cells, groups, list(groups), sums, intervals, slopes)
     table = pd.DataFrame(found).drop(columns="column")
     tests = {"p_value": sums.tests.p_value, "p_adjusted": adjusted}
     keys = {name: [getattr(group, name) for group in own] for name in KEY_COLUMNS}
@@ -574,7 +574,7 @@ def _tests(
 
 
 def _named_rows(
-    rows: search.ScanRows,
+    rows: GroupRows,
     sums: GroupSums,
     probable: Sequence[GroupSums],
     held: HeldOut,
@@ -589,13 +589,13 @@ def _named_rows(
     low, high = intervals["error"]
     is_leak = np.array([name not in held.judged for name in names], dtype=np.bool_)
     intervals["error"] = np.where(is_leak | ~np.isnan(p_value[: low.size]), low, 0.0), high
-    found = tables.named_rows(rows.pits, held.groups, names, sums, intervals, slopes)
+    found = tables.named_rows(rows.cells, held.groups, names, sums, intervals, slopes)
     later = p_value[len(names) :]
     for (group, _), weighted, p in zip(held.groups.probable(), probable, later, strict=True):
         ends = simultaneous_intervals(weighted, *family, is_tested=False)
         if np.isnan(p) and not held.is_leak(group.name):
             ends["error"] = np.zeros(1), ends["error"][1]
-        found += tables.named_rows(rows.pits, held.groups, [group.name], weighted, ends, {})
+        found += tables.named_rows(rows.cells, held.groups, [group.name], weighted, ends, {})
     return found
 
 
@@ -612,8 +612,8 @@ def _slopes(
         by_trend = (adjusted < whole) & (np.abs(tests.z_spread) >= np.abs(tests.z_level))
     happened, probability = rows.events
     for i in np.flatnonzero(by_trend)[np.argsort(adjusted[by_trend], kind="stable")][:MOST_SLOPES]:
-        some = rows.members(int(i))
-        weights = None if rows.weights is None else rows.weights[some]
+        _, some = sums.of_rows(int(i))
+        weights = None if rows.cells.weights is None else rows.cells.weights[some]
         ends = calibration_slope(probability[some], happened[some], weights)
         for name, end in zip(SLOPES, ends, strict=True):
             found[name][i] = end
@@ -621,11 +621,11 @@ def _slopes(
 
 
 def _scans(
-    rows: search.ScanRows, held: HeldOut, options: SearchOptions
+    rows: GroupRows, held: HeldOut, options: SearchOptions
 ) -> tuple[search.Scanned | None, search.Scanned | None, Notes]:
     """Return the sums over scanned groups and over possible leaks; None without a scan."""
     least = options.min_size
-    n = rows.pits.n_samples
+    n = rows.cells.n_samples
     if held.features is None:
         return None, None, ()
     if n < least:

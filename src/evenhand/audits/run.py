@@ -192,7 +192,7 @@ def audit_rows(
             *unmeasured,
             *searched,
         ),
-        histogram=pit_histogram(cells).table(),
+        histogram=pit_histogram(cells),
         calibration=_calibration(rows, tested.by_forecast),
         target=target,
         tolerance=resolved_tolerance(

@@ -12,8 +12,8 @@ from evenhand._validate import Floats
 from evenhand.calibration import (
     HISTOGRAM_CONFIDENCE,
     Cells,
-    Grid,
     Outcomes,
+    Rounding,
     covered,
     covered_whole,
     crps,
@@ -64,7 +64,7 @@ def forecast_scores(
     wide: Forecast,
     few: Forecast,
     outcomes: Outcomes,
-    grid: Grid | None,
+    grid: Rounding | None,
 ) -> dict[Measure, Floats]:
     """Compute the scores of each row that need forecasts, in the order of the report.
 
@@ -74,7 +74,7 @@ def forecast_scores(
         Forecasts over all draws, and over a few draws for scores whose mean converges quickly.
     outcomes : Outcomes of k rows
         The outcomes.
-    grid : Grid or None
+    grid : Rounding or None
         Grid of all outcomes, if they are rounded and the forecasts continuous.
 
     Notes
@@ -96,7 +96,7 @@ def forecast_scores(
         return {Measure("log loss"): _log_loss(wide, y), Measure("Brier score"): crps(wide, y)}
     is_continuous = wide.outcome_kind is OutcomeKind.CONTINUOUS
     scores = {Measure("log score"): (log_score if is_continuous else _log_loss)(wide, y)}
-    if grid is not None:
+    if grid is not None and grid.step is not None:
         # spikes on the grid can raise a density without limit, but not a cell's probability
         scores[Measure("cell log score", grid.step)] = log_score_on(wide, y, grid)
     ranked, deviation = crps_and_spread(few, y)

@@ -96,8 +96,7 @@ def _of_group(
     found = calibration.reliability(
         events.probability[mask], events.happened[mask], some, confidence=confidence
     )
-    table: pd.DataFrame = found.table().assign(group=name)
-    return table[list(RELIABILITY_COLUMNS)]
+    return found.assign(group=name)[list(RELIABILITY_COLUMNS)]
 
 
 def known_masks(n: int, groups: Groups) -> Iterator[tuple[str, Mask]]:

@@ -20,42 +20,42 @@ from evenhand.calibration.counts import (
     binned_error,
     count_pits,
 )
+from evenhand.calibration.errors import HISTOGRAM_BINS as HISTOGRAM_BINS
+from evenhand.calibration.errors import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
 from evenhand.calibration.errors import binned_distance as binned_distance
 from evenhand.calibration.errors import (
     calibration_error,
     cell_error,
     pathwise_errors,
+    pit_histogram,
 )
+from evenhand.calibration.errors import draws_in_bins as draws_in_bins
+from evenhand.calibration.errors import histogram_table as histogram_table
 from evenhand.calibration.errors import line_distance as line_distance
 from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.errors import quantile_distance as quantile_distance
 from evenhand.calibration.errors import ramps_at as ramps_at
 from evenhand.calibration.errors import row_distances as row_distances
 from evenhand.calibration.errors import row_excess as row_excess
-from evenhand.calibration.event_rates import (
+from evenhand.calibration.events import EVENT_NAMES as EVENT_NAMES
+from evenhand.calibration.events import (
     ProbabilityScores,
-    Reliability,
     isotonic_curve,
     probability_scores,
     reliability,
 )
-from evenhand.calibration.event_rates import calibration_slope as calibration_slope
-from evenhand.calibration.event_rates import check_events as check_events
-from evenhand.calibration.event_rates import probability_bins as probability_bins
-from evenhand.calibration.event_sums import event_values as event_values
+from evenhand.calibration.events import calibration_slope as calibration_slope
+from evenhand.calibration.events import check_events as check_events
+from evenhand.calibration.events import event_values as event_values
+from evenhand.calibration.events import mid_ranks as mid_ranks
+from evenhand.calibration.events import probability_bins as probability_bins
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
 from evenhand.calibration.group_sums import Events as Events
 from evenhand.calibration.group_sums import GroupRows as GroupRows
 from evenhand.calibration.group_sums import GroupSums as GroupSums
-from evenhand.calibration.group_sums import RowValues as RowValues
 from evenhand.calibration.group_sums import coverage_name as coverage_name
 from evenhand.calibration.group_sums import holm as holm
-from evenhand.calibration.group_sums import row_values as row_values
-from evenhand.calibration.histogram import HISTOGRAM_BINS as HISTOGRAM_BINS
-from evenhand.calibration.histogram import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
-from evenhand.calibration.histogram import PITHistogram, pit_histogram
-from evenhand.calibration.histogram import draws_in_bins as draws_in_bins
-from evenhand.calibration.histogram import histogram_band as histogram_band
+from evenhand.calibration.group_sums import simultaneous_intervals as simultaneous_intervals
 from evenhand.calibration.intervals import Interval as Interval
 from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
@@ -66,19 +66,16 @@ from evenhand.calibration.kaplan_meier import (
 )
 from evenhand.calibration.kaplan_meier import Estimate as Estimate
 from evenhand.calibration.kaplan_meier import estimated_error as estimated_error
-from evenhand.calibration.outcomes import ISO_DATES as ISO_DATES
 from evenhand.calibration.outcomes import OPEN as OPEN
 from evenhand.calibration.outcomes import Outcomes as Outcomes
 from evenhand.calibration.outcomes import Rounding as Rounding
 from evenhand.calibration.outcomes import as_outcomes as as_outcomes
-from evenhand.calibration.outcomes import parsed_dates as parsed_dates
+from evenhand.calibration.outcomes import rounding_step
 from evenhand.calibration.outcomes import thinned_rows as thinned_rows
 from evenhand.calibration.own_forecast import GivenForecast as GivenForecast
 from evenhand.calibration.own_forecast import given_forecast as given_forecast
-from evenhand.calibration.own_forecast import mid_ranks as mid_ranks
 from evenhand.calibration.own_forecast import own_parts as own_parts
 from evenhand.calibration.own_forecast import rate_error as rate_error
-from evenhand.calibration.scores import Grid as Grid
 from evenhand.calibration.scores import (
     cell_log_score,
     covered,
@@ -86,12 +83,10 @@ from evenhand.calibration.scores import (
     crps,
     interval_width,
     log_score,
-    rounding_step,
     spread,
 )
 from evenhand.calibration.scores import crps_and_spread as crps_and_spread
 from evenhand.calibration.scores import log_score_on as log_score_on
-from evenhand.calibration.simultaneous import simultaneous_intervals as simultaneous_intervals
 
 __all__ = [
     "ERROR_BINS",
@@ -101,10 +96,8 @@ __all__ = [
     "CensoredError",
     "KaplanMeier",
     "PITCounts",
-    "PITHistogram",
     "ProbabilityScores",
     "Reading",
-    "Reliability",
     "SurvivalBand",
     "betting_cvar",
     "binned_error",

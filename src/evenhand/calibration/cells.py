@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, TypeAlias
 
@@ -17,10 +17,12 @@ from evenhand._validate import (
     InputError,
     Ints,
     Mask,
+    as_floats,
     bad_input,
     check_draws,
     check_rows,
     check_weights,
+    refuse_entry,
 )
 from evenhand.draws import RandomState, generator
 from evenhand.links import Link
@@ -69,7 +71,7 @@ class Cells:
         Weights of the people, at least 0 and not all 0. Stored with mean 1, or as None if all
         weights are equal.
     reading : array-like of shape (n,), optional
-        The `Reading` of each cell; "averaged" by default. Stored as None if all are averaged.
+        The `Reading` of each cell; "averaged" by default.
     count : array-like of int, shape (n,), optional
         Number of people whom each row stands for, as in tables in parts; one by default.
     link : Link, optional
@@ -100,7 +102,7 @@ class Cells:
     drawn: Floats
     draws: Floats | None
     weights: Floats | None
-    reading: NDArray[np.int8] | None
+    reading: NDArray[np.int8]
     count: NDArray[np.int64] | None
     link: Link | None
 
@@ -139,7 +141,7 @@ class Cells:
             drawn=drawn,
             draws=None if draws is None else _draws(draws, low.shape),
             weights=_weights(weights, n),
-            reading=None if reading is None else _readings(reading, n),
+            reading=_readings(reading, n),
             count=None if count is None else np.asarray(count, dtype=np.int64),
             link=link,
         )
@@ -182,20 +184,6 @@ class Cells:
         drawn = np.clip(ends[0] + share[:, None] * (ends[1] - ends[0]), *ends)
         return cls(*ends, drawn, draws, weights, reading)
 
-    @classmethod
-    def of_events(cls, probability: Floats, event: Mask, lost: Mask | None = None) -> Cells:
-        """Make the cells of 0/1 outcomes from the probabilities `p` of 1, shape (n,).
-
-        The cell of an outcome 0 is [0, 1 - p], that of an outcome 1 is [1 - p, 1]; of who is
-        `lost`, for whom it is not known whether the event happened, it is unknown between 0 and 1.
-        """
-        edge = 1 - probability
-        low, high = np.where(event, edge, 0.0), np.where(event, 1.0, edge)
-        if lost is None or not lost.any():
-            return cls(low, high)
-        reading = np.where(lost, Reading.UNKNOWN, Reading.AVERAGED)
-        return cls(np.where(lost, 0.0, low), np.where(lost, 1.0, high), reading=reading)
-
     def __repr__(self) -> str:
         return one_line(
             self,
@@ -231,19 +219,19 @@ class Cells:
         return self.low is self.high
 
     @property
+    def are_averaged(self) -> bool:
+        """Whether the positions in all cells are uniform under calibrated forecasts."""
+        return not self.reading.any()
+
+    @property
     def unknown(self) -> Mask:
         """Who may be anywhere in the cell, shape (n,)."""
-        return self._is(Reading.UNKNOWN)
+        return np.asarray(self.reading == Reading.UNKNOWN)
 
     @property
     def beyond(self) -> Mask:
         """Who is only known to be above the lower end, and is compared with that; shape (n,)."""
-        return self._is(Reading.BEYOND)
-
-    def _is(self, reading: Reading) -> Mask:
-        if self.reading is None:
-            return np.full(self.n_samples, reading is Reading.AVERAGED)
-        return np.asarray(self.reading == reading)
+        return np.asarray(self.reading == Reading.BEYOND)
 
     @property
     def shares(self) -> Floats:
@@ -264,7 +252,7 @@ class Cells:
         >>> Cells.between([0.0, 0.75], [0.9, 1.0], ties=[0.5, 0.5]).events()
         (array([0., 1.]), array([0.1 , 0.25]))
         """
-        if self.are_points or self.n_draws > 1 or self.reading is not None:
+        if self.are_points or self.n_draws > 1 or not self.are_averaged:
             return None
         low, high = self.low[:, 0], self.high[:, 0]
         is_zero = low == 0
@@ -292,18 +280,14 @@ class Cells:
         rows : slice, boolean mask or row numbers
             Rows of the people; may be empty.
         """
-        drawn = self.drawn[rows]
-        weights = None if self.weights is None or not drawn.size else self.weights[rows]
-        reading = None if self.reading is None else self.reading[rows]
-        return self._with(
-            low=drawn if self.are_points else self.low[rows],
-            high=drawn if self.are_points else self.high[rows],
-            drawn=drawn,
-            draws=None if self.draws is None else self.draws[rows],
-            weights=_weights(weights, drawn.shape[0]),
-            reading=None if reading is None or not reading.any() else reading,
-            count=None if self.count is None else self.count[rows],
-        )
+        names = ["drawn", "reading", "draws", "weights", "count"]
+        names += [] if self.are_points else ["low", "high"]
+        given = {name: self.__dict__[name] for name in names}
+        some: dict[str, Any] = {
+            name: None if one is None else one[rows] for name, one in given.items()
+        }
+        some["weights"] = _weights(some["weights"], some["reading"].size)
+        return self._with(**{"low": some["drawn"], "high": some["drawn"]} | some)
 
     def at_points(self, rows: Mask | None = None) -> Cells:
         """Return cells that are the drawn positions, of all or of some people.
@@ -313,16 +297,11 @@ class Cells:
         >>> Cells.between([0.0, 0.5], [0.5, 1.0], ties=[0.5, 0.1]).at_points().high.ravel()
         array([0.25, 0.55])
         """
-        drawn = self.drawn
-        if rows is None or rows.all():
-            return self._with(low=drawn, high=drawn, reading=None)
-        low, high = (np.where(rows[:, None], drawn, end) for end in (self.low, self.high))
+        chosen = np.full(self.n_samples, True) if rows is None else rows
+        low, high = (np.where(chosen[:, None], self.drawn, end) for end in (self.low, self.high))
         if np.array_equal(low, high):
-            low = high = drawn
-        reading = None if self.reading is None else np.where(rows, 0, self.reading)
-        return self._with(
-            low=low, high=high, reading=None if reading is None else _readings(reading, rows.size)
-        )
+            low = high = self.drawn
+        return self._with(low=low, high=high, reading=np.where(chosen, 0, self.reading))
 
     def before(self, link: Link) -> Cells:
         """Return cells of a deterministic forecaster as those before the draw of a link."""
@@ -358,17 +337,13 @@ class Cells:
 
         drawn = all_of("drawn")
         are_points = all(part.are_points for part in parts)
-        has_reading = any(part.reading is not None for part in parts)
-        readings = [
-            np.zeros(p.n_samples, np.int8) if p.reading is None else p.reading for p in parts
-        ]
         return parts[0]._with(
             low=drawn if are_points else all_of("low"),
             high=drawn if are_points else all_of("high"),
             drawn=drawn,
             draws=None if parts[0].draws is None else all_of("draws"),
             weights=_weights(weights, drawn.shape[0]),
-            reading=np.concatenate(readings) if has_reading else None,
+            reading=all_of("reading"),
         )
 
     def without_weights(self) -> Cells:
@@ -400,9 +375,7 @@ class Cells:
         # different cells may contain the same PIT
         if not all((x == x[:, :1]).all() for x in (self.drawn, self.low, self.high)):
             return self
-        drawn = self.drawn[:, :1]
-        low, high = (drawn, drawn) if self.are_points else (self.low[:, :1], self.high[:, :1])
-        return self._with(low=low, high=high, drawn=drawn)
+        return replace(self, low=self.low[:, :1], high=self.high[:, :1], drawn=self.drawn[:, :1])
 
     def _with(self, **values: Any) -> Cells:
         """Return the same with some values, which are already validated."""
@@ -471,27 +444,21 @@ def as_cells(
 
 def _matrix(pit: ArrayLike) -> Floats:
     """Check PITs, shape (n, m)."""
-    try:
-        matrix = np.asarray(pit, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"pit contains values that are not numbers ({error})") from error
+    matrix = as_floats("pit", pit)
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2 or matrix.size == 0:
         raise bad_input("pit", "have shape (n,) or (n, m), n >= 1", f"shape {np.shape(pit)}")
-    wrong = ~((matrix >= 0) & (matrix <= 1))
-    if wrong.any():
-        i, j = (int(k) for k in np.argwhere(wrong)[0])
-        raise bad_input(f"pit[{i}, {j}]", "lie between 0 and 1", float(matrix[i, j]))
+    refuse_entry("pit", matrix, ~((matrix >= 0) & (matrix <= 1)), "lie between 0 and 1")
     return matrix
 
 
-def _readings(reading: ArrayLike, n: int) -> NDArray[np.int8] | None:
-    """Check readings; None if all are averaged."""
-    found = np.asarray(reading)
+def _readings(reading: ArrayLike | None, n: int) -> NDArray[np.int8]:
+    """Check readings; all are averaged by default."""
+    found = np.zeros(n, dtype=np.int8) if reading is None else np.asarray(reading)
     if found.shape != (n,) or not np.isin(found, list(Reading)).all():
         raise bad_input("reading", f"be {n} of {[*Reading]}", f"shape {found.shape}")
-    return found.astype(np.int8) if found.any() else None
+    return found.astype(np.int8)
 
 
 def _draws(r: ArrayLike, shape: tuple[int, ...]) -> Floats:
@@ -508,8 +475,8 @@ def _draws(r: ArrayLike, shape: tuple[int, ...]) -> Floats:
 
 
 def _weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
-    """Check weights; None if all are equal."""
-    if sample_weight is None:
+    """Check weights; None if all are equal, and without rows."""
+    if sample_weight is None or not n:
         return None
     # PITs without weights need only a plain sort
     weights = check_weights(sample_weight, n)

@@ -15,18 +15,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
-from evenhand.calibration.cells import Cells, Pit, as_cells, check_own_draws
-from evenhand.calibration.errors import binned_distance, cell_row_distances, row_distances
+from evenhand.calibration.cells import Pit, as_cells, check_own_draws
+from evenhand.calibration.errors import binned_distance, pathwise_errors
 from evenhand.calibration.scores import is_inside, touches
 from evenhand.draws import RandomState, generator
-from evenhand.tables import check_groups
+from evenhand.tables import check_groups, row_blocks
 
 Ints = NDArray[np.int64]
 
@@ -63,14 +63,16 @@ class PITCounts:
         are not known.
     inside : mapping of float to ndarray of int64, shape (n_draws + 1,)
         For each level, people by the number of draws whose central interval covers the outcome.
-    groups : mapping of str to PITCounts, optional
-        Counts of named groups of the same people. A group may be empty.
     base : ndarray of int64, shape (6400,), or None
         For a link around a deterministic forecaster: PITs of that forecaster, one per person, in
         the same bins as `pit`; None if they are not known.
-    inside_whole : mapping of float to ndarray of int64, shape (n_draws + 1,), or None
+    inside_whole : mapping of float to ndarray of int64, shape (n_draws + 1,)
         As `inside`, for intervals between quantiles, which contain whole outcomes
-        (`covered_whole`); None if no outcome has an atom, so that both are equal.
+        (`covered_whole`).
+    has_cells : bool, default False
+        Whether any outcome has an atom, so that both may differ.
+    groups : mapping of str to PITCounts, optional
+        Counts of named groups of the same people. A group may be empty.
 
     Examples
     --------
@@ -87,9 +89,10 @@ class PITCounts:
     error: Ints
     gap: Ints | None
     inside: Mapping[float, Ints]
-    groups: Mapping[str, PITCounts] = field(default_factory=dict)
+    inside_whole: Mapping[float, Ints]
     base: Ints | None = None
-    inside_whole: Mapping[float, Ints] | None = None
+    has_cells: bool = False
+    groups: Mapping[str, PITCounts] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return one_line(
@@ -129,27 +132,13 @@ class PITCounts:
                     f"counts with different {what} cannot be added, got {mine} and {others}; count"
                     " all blocks with the same arguments of count_pits"
                 )
-        return PITCounts(
-            self.n_draws,
-            self.pit + other.pit,
-            self.one_draw + other.one_draw,
-            self.error + other.error,
-            _sum(self.gap, other.gap),
-            {level: counts + other.inside[level] for level, counts in self.inside.items()},
-            {name: counts + other.groups[name] for name, counts in self.groups.items()},
-            _sum(self.base, other.base),
-            self._sum_of_whole(other),
-        )
-
-    def whole(self, level: float) -> Ints:
-        """People by the number of draws whose interval between quantiles covers the outcome."""
-        return (self.inside if self.inside_whole is None else self.inside_whole)[level]
-
-    def _sum_of_whole(self, other: PITCounts) -> dict[float, Ints] | None:
-        # one of two blocks of a hurdle may have no outcome at the atom
-        if self.inside_whole is None and other.inside_whole is None:
-            return None
-        return {level: self.whole(level) + other.whole(level) for level in self.levels}
+        sums = {
+            name: _sum(getattr(self, name), getattr(other, name))
+            for name in ("pit", "one_draw", "error", "gap", "inside", "inside_whole", "base")
+        }
+        groups = _sum(self.groups, other.groups)
+        has_cells = self.has_cells or other.has_cells
+        return PITCounts(self.n_draws, **sums, has_cells=has_cells, groups=groups)
 
     @classmethod
     def merged(cls, parts: Iterable[PITCounts]) -> PITCounts:
@@ -160,8 +149,10 @@ class PITCounts:
         return reduce(add, several)
 
 
-def _sum(mine: Ints | None, others: Ints | None) -> Ints | None:
-    return None if mine is None or others is None else mine + others
+def _sum(mine: Any, others: Any) -> Any:
+    if isinstance(mine, Mapping):
+        return {key: one + others[key] for key, one in mine.items()}
+    return None if mine is None else mine + others
 
 
 def binned_error(counts: PITCounts) -> float:
@@ -196,8 +187,6 @@ def binned_error(counts: PITCounts) -> float:
 
 
 # --- counts of a block of people
-
-Whole = TypeVar("Whole", np.int32, np.intp)
 
 BLOCK_PITS = 1 << 15
 """Number of PITs binned at once: they and their temporaries fit into the processor's cache."""
@@ -263,80 +252,44 @@ def count_pits(
         check_own_draws(cells.draws)
     place = np.arange(n), random.integers(m, size=n)
     # every row is binned once; the counts of a group reuse the bins of its rows
-    bins, error, inside, whole = _binned(cells, shares)
+    blocks = row_blocks(n, max(1, BLOCK_PITS // m))
+    bins = np.concatenate([_pit_bins(cells.drawn[part]) for part in blocks])
+    error = _bins_of(pathwise_errors(cells), ERROR_BINS, 0.5)
     gap = None
     if cells.draws is not None:
         gap = _bins_of(np.abs(cells.drawn[place] - cells.draws[place]), GAP_BINS, 1.0)
-    own = None if base is None else _base_bins(base, n)
-    rows = _BinnedRows(bins, bins[place], error, gap, inside, own, whole)
-    by_group = {name: rows.counts(np.flatnonzero(mask)) for name, mask in masks.items()}
-    return replace(rows.counts(), groups=by_group)
+    own = None
+    if base is not None:
+        own = _pit_bins(as_cells(base).drawn)
+        if own.shape != (n, 1):
+            raise bad_input("base", f"have one PIT per row ({n})", f"shape {np.shape(base)}")
+    whole = inside = {
+        level: np.concatenate([is_inside(cells.drawn[part], level).sum(axis=-1) for part in blocks])
+        for level in shares
+    }
+    if not cells.are_points:
+        whole = {level: touches(cells.low, cells.high, level).sum(axis=-1) for level in shares}
 
-
-@dataclass(frozen=True)
-class _BinnedRows:
-    """Bins of PITs, one PIT per person, errors, gaps and base PITs; draws inside, by level.
-
-    `whole` is the number of draws whose interval between quantiles covers the outcome, by level;
-    None if there are no cells.
-    """
-
-    pit: NDArray[np.int32]
-    one_draw: NDArray[np.int32]
-    error: NDArray[np.int32]
-    gap: NDArray[np.int32] | None
-    inside: Mapping[float, NDArray[np.intp]]
-    base: NDArray[np.int32] | None
-    whole: Mapping[float, NDArray[np.intp]] | None
-
-    def counts(self, rows: Any = slice(None)) -> PITCounts:
+    def counted(rows: Any = slice(None)) -> PITCounts:
         """Count some of the people in each bin."""
-        m = self.pit.shape[1]
 
-        def people(bins: NDArray[Whole], n_bins: int) -> NDArray[np.int64]:
-            return _count(bins[rows], n_bins)
-
-        def by_level(inside: Mapping[float, NDArray[np.intp]]) -> dict[float, NDArray[np.int64]]:
-            return {level: people(draws, m + 1) for level, draws in inside.items()}
+        def people(bins: NDArray[Any], n_bins: int) -> Ints:
+            return np.bincount(bins[rows].ravel(), minlength=n_bins).astype(np.int64, copy=False)
 
         return PITCounts(
             m,
-            _count(self.pit[rows].ravel(), PIT_BINS),
-            people(self.one_draw, PIT_BINS),
-            people(self.error, ERROR_BINS),
-            None if self.gap is None else people(self.gap, GAP_BINS),
-            by_level(self.inside),
-            base=None if self.base is None else people(self.base, PIT_BINS),
-            inside_whole=self.whole and by_level(self.whole),
+            people(bins, PIT_BINS),
+            people(bins[place], PIT_BINS),
+            people(error, ERROR_BINS),
+            None if gap is None else people(gap, GAP_BINS),
+            {level: people(draws, m + 1) for level, draws in inside.items()},
+            {level: people(draws, m + 1) for level, draws in whole.items()},
+            None if own is None else people(own, PIT_BINS),
+            not cells.are_points,
         )
 
-
-_Inside = dict[float, NDArray[np.intp]]
-
-
-def _binned(
-    cells: Cells, levels: list[float]
-) -> tuple[NDArray[np.int32], NDArray[np.int32], _Inside, _Inside | None]:
-    """Return bins of PITs, (n, m), and of pathwise errors, (n,), and draws inside each level, (n,).
-
-    The last is the number of draws whose interval contains the whole cell; None without cells.
-    """
-    n, m = cells.drawn.shape
-    bins = np.empty((n, m), dtype=np.int32)
-    error = np.empty(n)
-    inside = {level: np.empty(n, dtype=np.intp) for level in levels}
-    whole = None if cells.are_points else {level: np.empty(n, dtype=np.intp) for level in levels}
-    size = max(1, BLOCK_PITS // m)
-    for start, (low, high) in zip(range(0, n, size), cells.row_blocks(size), strict=True):
-        part = slice(start, start + size)
-        block = cells.drawn[part]
-        bins[part] = _pit_bins(block)
-        error[part] = row_distances(block) if low is high else cell_row_distances(low, high)
-        for level in levels:
-            inside[level][part] = is_inside(block, level).sum(axis=-1)
-            if whole is not None:
-                whole[level][part] = touches(low, high, level).sum(axis=-1)
-    return bins, _bins_of(error, ERROR_BINS, 0.5), inside, whole
+    groups = {name: counted(np.flatnonzero(mask)) for name, mask in masks.items()}
+    return replace(counted(), groups=groups)
 
 
 def _pit_bins(cells: Floats) -> NDArray[np.int32]:
@@ -348,18 +301,6 @@ def _pit_bins(cells: Floats) -> NDArray[np.int32]:
     return bins
 
 
-def _base_bins(base: ArrayLike, n: int) -> NDArray[np.int32]:
-    """Check the PITs of a base, one per row, and return their bins."""
-    cells = as_cells(base).drawn
-    if cells.shape != (n, 1):
-        raise bad_input("base", f"have one PIT per row ({n})", f"shape {np.shape(base)}")
-    return _pit_bins(cells[:, 0])
-
-
 def _bins_of(values: Floats, n_bins: int, top: float) -> NDArray[np.int32]:
     """Return bins of [0, top]; their number is a power of two, so that the product is exact."""
     return np.asarray(np.clip(np.ceil(values * (n_bins / top)) - 1, 0, n_bins - 1), dtype=np.int32)
-
-
-def _count(bins: NDArray[Whole], n_bins: int) -> NDArray[np.int64]:
-    return np.bincount(bins, minlength=n_bins).astype(np.int64, copy=False)

@@ -1,4 +1,4 @@
-"""Calibration errors of PITs, overall and per person, with intervals (method: objects)."""
+"""Calibration errors of PITs, overall and per person, and their histogram (method: objects)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import math
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtr, bdtrik
 
 from evenhand._validate import Floats, Ints
 from evenhand.calibration.cells import BLOCK_ROWS, Cells, Pit, as_cells
+from evenhand.tables import row_blocks
 
 # --- W1 distances to the uniform distribution, in closed form
 
@@ -534,3 +537,130 @@ def n_effective(weights: Floats) -> float:
     2.0
     """
     return float(weights.sum() ** 2 / (weights**2).sum())
+
+
+# --- histogram of PITs with a simultaneous band for calibrated forecasts
+
+HISTOGRAM_CONFIDENCE = 0.95
+"""Probability that the band contains all bins of calibrated forecasts."""
+
+HISTOGRAM_BINS = 20
+"""Number of bins from 500 rows on."""
+
+
+def pit_histogram(
+    pit: Pit, sample_weight: ArrayLike | None = None, n_bins: int | None = None
+) -> pd.DataFrame:
+    """Return the share of PITs in each bin and the band of all shares under calibration.
+
+    Parameters
+    ----------
+    pit : Cells, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+        PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws.
+    sample_weight : array-like of shape (n,), optional
+        Weights of the people; a `Cells` has its own.
+    n_bins : int, optional
+        Number of equal bins of [0, 1]: by default 20, or 10 for fewer than 500 rows.
+
+    Returns
+    -------
+    DataFrame
+        One row per bin: its `start` and `end`, the `share` of the PITs in it, and the ends `low`
+        and `high` of the band. A PIT with a cell counts in each bin by the share of the cell that
+        lies in the bin. The band contains the shares of all bins with 95% probability (Bonferroni):
+        exactly for one draw per person, approximately for several draws or for weights. For
+        outcomes with atoms it is the band of randomized PITs; the shares are averages over these
+        and vary less.
+
+    Raises
+    ------
+    InputError
+        If a PIT is not between 0 and 1, or the weights do not match.
+
+    Examples
+    --------
+    >>> pit_histogram((np.arange(100) + 0.5) / 100, n_bins=4).round(9)
+       start   end  share   low  high
+    0   0.00  0.25   0.25  0.15  0.36
+    1   0.25  0.50   0.25  0.15  0.36
+    2   0.50  0.75   0.25  0.15  0.36
+    3   0.75  1.00   0.25  0.15  0.36
+    """
+    cells = as_cells(pit, sample_weight=sample_weight)
+    if n_bins is None:
+        # each bin needs enough rows
+        n_bins = HISTOGRAM_BINS if cells.n_samples >= 500 else HISTOGRAM_BINS // 2
+    share, variance = np.zeros((2, n_bins))
+    weights, inner = cells.shares, np.arange(1, n_bins) / n_bins
+    for rows in row_blocks(cells.n_samples, 2 * BLOCK_ROWS):
+        # the band is that of drawn PITs, and shares are averages over the cells (outcomes: 4.3)
+        part = drawn = draws_in_bins(cells.drawn[rows], n_bins) / cells.n_draws
+        if not cells.are_points:
+            # a point at the edge of two bins lies in the upper one, as in `draws_in_bins`
+            below = ramps_at(inner, cells.low[rows], cells.high[rows], is_below=True)
+            part = np.diff(below, axis=-1, prepend=0.0, append=cells.n_draws) / cells.n_draws
+        share += weights[rows] @ part
+        variance += weights[rows] ** 2 @ (drawn - 1 / n_bins) ** 2
+    return histogram_table(share, variance, cells.n_draws)
+
+
+def histogram_table(share: Floats, variance: Floats, n_draws: int) -> pd.DataFrame:
+    """Return the histogram with the band of the shares of all bins under calibration.
+
+    The band consists of binomial quantiles, simultaneous for all bins by Bonferroni.
+
+    Parameters
+    ----------
+    share : ndarray of shape (n_bins,)
+        Share of the PITs in each bin.
+    variance : ndarray of shape (n_bins,)
+        Sum over people of the squared deviation of their share in each bin from an even one, times
+        their squared share in the whole.
+    n_draws : int
+        Draws per person.
+    """
+    n_bins = variance.size
+    even = 1 / n_bins
+    # the mean variance over bins does not depend on how the bins are filled: for one draw per
+    # person it is the true variance, so the band is exact; for several draws the outer bins vary
+    # more, and a bin that varies more than the mean keeps its own variance
+    pooled = np.full(n_bins, variance.mean())
+    if n_draws > 1:
+        pooled = np.maximum(variance, pooled)
+    # number of single trials with this variance; at least 1, as even shares have no variance
+    n = np.maximum(np.round(even * (1 - even) / np.maximum(pooled, 1e-12)), 1)
+    outside = (1 - HISTOGRAM_CONFIDENCE) / (2 * n_bins)
+    ends = np.arange(n_bins + 1) / n_bins
+    return pd.DataFrame(
+        {
+            "start": ends[:-1],
+            "end": ends[1:],
+            "share": share,
+            "low": _binomial_quantile(outside, n, even) / n,
+            "high": _binomial_quantile(1 - outside, n, even) / n,
+        }
+    )
+
+
+def _binomial_quantile(level: float, n: Floats, p: float) -> Floats:
+    """Return the smallest count whose binomial CDF is at least `level`, without `scipy.stats`."""
+    trials = n.astype(np.int_)
+    count = np.ceil(bdtrik(level, n, p))
+    # the inverse may be rounded up beyond the count where the CDF reaches the level
+    one_less = np.maximum(count - 1, 0)
+    return np.asarray(np.where(bdtr(one_less, trials, p) >= level, one_less, count))
+
+
+def draws_in_bins(matrix: Floats, n_bins: int) -> NDArray[np.intp]:
+    """Count each person's PITs in each bin, shape (n, n_bins); the last bin includes a PIT of 1.
+
+    Examples
+    --------
+    >>> draws_in_bins(np.array([[0.1, 0.6], [0.9, 1.0]]), 2)
+    array([[1, 1],
+           [0, 2]])
+    """
+    n = matrix.shape[0]
+    cell = np.minimum((matrix * n_bins).astype(np.intp), n_bins - 1)
+    cell += np.arange(n)[:, None] * n_bins
+    return np.bincount(cell.ravel(), minlength=n * n_bins).reshape(n, n_bins)

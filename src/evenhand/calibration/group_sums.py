@@ -1,8 +1,14 @@
-"""Sums over groups of rows from which tests, estimates and intervals of groups are computed."""
+"""Sums over groups of rows, with tests, estimates and simultaneous intervals of groups.
+
+All intervals of a measure cover their true values at once with the stated confidence: each group
+gets an equal share of the error probability (Bonferroni), however the groups overlap (method:
+proof).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -12,7 +18,8 @@ from scipy import special
 
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration.cells import BLOCK_ROWS, Cells
-from evenhand.calibration.event_sums import (
+from evenhand.calibration.errors import calibration_error
+from evenhand.calibration.events import (
     CERTAIN,
     EVENT_NAMES,
     MAYBE,
@@ -20,9 +27,13 @@ from evenhand.calibration.event_sums import (
     RARE_VARIANCE,
     event_p_value,
     event_values,
+    rate_intervals,
     trend_weights,
+    two_point_entropy,
 )
+from evenhand.calibration.intervals import Interval, binomial_intervals
 from evenhand.calibration.scores import share_inside
+from evenhand.draws import RandomState, generator
 
 COVERED = (0.8, 0.9)
 """Nominal levels of the central prediction intervals whose coverage is listed by group."""
@@ -36,139 +47,134 @@ LEAST_EVENTS = 50
 OTHER = 20.0
 """Factor by which the normal p-value of the second test must exceed the exact one of the first."""
 
+MOST_SHARE = 0.05
+"""Largest share of one row in the variance of a weighted mean that has an interval."""
+
 Events = tuple[Floats, Floats]
 """0/1 outcomes and their probabilities, each of shape (n,)."""
 
 
-@dataclass(frozen=True)
-class RowValues:
-    """Values of each row that are summed over groups.
-
-    Parameters
-    ----------
-    n_draws : int
-        Number of draws per person.
-    has_residual, is_weighted : bool
-        Whether residuals and weights are known.
-    centre : float
-        Value subtracted from residuals before they are summed: the variance of a group would
-        otherwise lose its digits in a difference of large sums.
-    has_cells : bool, default False
-        Whether covered shares are averages over the positions of PITs in their cells. `u` is one
-        position in either case: tests have exact null distributions (outcomes: 4.3).
-    has_events : bool, default False
-        Whether outcomes are 0 or 1; the residuals are then outcome minus probability.
-
-    Notes
-    -----
-    The values are, in the order of `names`: 1, level `u - 1/2` and spread `|u - 1/2| - 1/4` of one
-    draw `u` per person; with weights `w` also the products of both with `w`; for each level the
-    share of draws whose interval covers the outcome; for 0/1 outcomes `EVENT_NAMES`; the first
-    three powers of the residual. With weights, shares, events and residuals are multiplied by `w`,
-    products of shares with `w^2` follow, and the last two values are `w^2` and `w`.
-    """
-
-    n_draws: int
-    has_residual: bool
-    is_weighted: bool
-    centre: float = 0.0
-    has_cells: bool = False
-    has_events: bool = False
-
-    @property
-    def counts_hits(self) -> bool:
-        """Whether each covered share is 0 or 1."""
-        return self.n_draws == 1 and not self.has_cells
-
-    @property
-    def covered(self) -> tuple[float, ...]:
-        """Levels whose coverage is summed; 0/1 outcomes have no intervals."""
-        return () if self.has_events else COVERED
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """Names of the values, in the order of the sums."""
-        names = ["n", "level", "spread"]
-        names += ["w level", "w spread"] if self.is_weighted else []
-        for level in self.covered:
-            names += [f"covered {level}"] + [f"w2 covered {level}"] * self.is_weighted
-        names += EVENT_NAMES if self.has_events else ()
-        if self.has_residual:
-            names += ["residual"] + ["squares", "cubes"] * (not self.is_weighted)
-        return (*names, *(["w2", "w"] if self.is_weighted else []))
-
-    def values(
-        self, cells: Cells, residual: Floats | None, u: Floats, events: Events | None = None
-    ) -> Floats:
-        """Return the values of all rows, shape (q, n); `u` is one PIT per person, (n,)."""
-        n = cells.n_samples
-        level = u - 0.5
-        spread = np.abs(level) - 0.25
-        rows = [np.ones(n), level, spread]
-        w = cells.weights
-        if w is not None:
-            rows += [w * level, w * spread]
-        for share in [] if self.has_events else _shares(cells):
-            rows += [share] if w is None else [w * share, w**2 * share]
-        if events is not None:
-            rows += list(event_values(events) * (1.0 if w is None else w))
-        if residual is not None:
-            excess = residual - self.centre
-            rows += [excess, excess**2, excess**3] if w is None else [w * excess]
-        if w is not None:
-            rows += [w**2, w]
-        return np.stack(rows)
-
-
-def row_values(
-    cells: Cells, residual: Floats | None, u: Floats, events: Events | None = None
-) -> tuple[RowValues, Floats]:
-    """Return the values of each row, shape (q, n), and their order."""
-    centre = 0.0
-    if residual is not None:
-        centre = float(np.average(residual, weights=cells.weights))
-    order = RowValues(
-        cells.n_draws,
-        residual is not None,
-        cells.weights is not None,
-        centre,
-        has_cells=not cells.are_points,
-        has_events=events is not None,
-    )
-    return order, order.values(cells, residual, u, events)
-
-
-def _shares(cells: Cells) -> list[Floats]:
-    """Return each person's share of draws inside the interval of each level."""
-    # in blocks of rows, so that temporaries need little memory
-    blocks = list(cells.row_blocks(BLOCK_ROWS))
-    return [
-        np.concatenate([share_inside(*block, level).mean(axis=-1) for block in blocks])
-        for level in COVERED
-    ]
-
-
 @dataclass(frozen=True, eq=False)
 class GroupRows:
-    """Values of single rows, for what sums over groups do not determine.
+    """Rows whose values are summed over groups.
 
     Parameters
     ----------
+    cells : Cells of n rows
+        PITs; weights are positive.
     u : ndarray of shape (n,)
-        One PIT per person.
-    residual, weights : ndarray of shape (n,) or None
-        Outcome minus mean of the forecast, and weights.
+        One PIT per person, which all tests share: a position in the cell, as tests have exact null
+        distributions (outcomes: 4.3).
+    residual : ndarray of shape (n,) or None
+        Outcome minus mean of the forecast; of 0/1 outcomes minus the probability.
     events : tuple of two ndarrays of shape (n,), or None
-        0/1 outcomes and their probabilities.
-    members : callable
-        Returns the rows of a group by its place among the groups.
+        0/1 outcomes and their probabilities; None for outcomes of other kinds.
     """
 
+    cells: Cells
     u: Floats
     residual: Floats | None
-    weights: Floats | None
-    events: Events | None
-    members: Callable[[int], Mask | Ints]
+    events: Events | None = None
+
+    @classmethod
+    def of(
+        cls,
+        cells: Cells,
+        residual: Floats | None,
+        random_state: RandomState,
+        events: Events | None = None,
+    ) -> GroupRows:
+        """Choose one draw per person."""
+        n, m = cells.drawn.shape
+        # PITs over draws of one person share an outcome and are dependent: a test uses only one
+        draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
+        residual = residual if events is None else events[0] - events[1]
+        return cls(cells, cells.drawn[np.arange(n), draw], residual, events)
+
+    @cached_property
+    def centre(self) -> float:
+        """Value subtracted from residuals before they are summed.
+
+        The variance of a group would otherwise lose its digits in a difference of large sums.
+        """
+        if self.residual is None:
+            return 0.0
+        return float(np.average(self.residual, weights=self.cells.weights))
+
+    @cached_property
+    def values(self) -> dict[str, Floats]:
+        """Values of the rows by name, each of shape (n,).
+
+        They are 1, level `u - 1/2` and spread `|u - 1/2| - 1/4`, for each level the share of draws
+        whose interval covers the outcome, for 0/1 outcomes `EVENT_NAMES`, and the first three
+        powers of the residual. With weights `w` all but the first are multiplied by `w`, and there
+        are also products of shares with `w^2`, and `w^2` and `w` themselves.
+        """
+        w = self.cells.weights
+        times: Floats | float = 1.0 if w is None else w
+        level = self.u - 0.5
+        spread = np.abs(level) - 0.25
+        found = {"n": np.ones(level.size), "level": times * level, "spread": times * spread}
+        if self.events is not None:
+            found |= dict(zip(EVENT_NAMES, event_values(self.events) * times, strict=True))
+        else:
+            for nominal, share in zip(COVERED, self._shares(), strict=True):
+                found[f"covered {nominal}"] = times * share
+                if w is not None:
+                    found[f"w2 covered {nominal}"] = w**2 * share
+        if self.residual is not None:
+            excess = self.residual - self.centre
+            found["residual"] = times * excess
+            if w is None:
+                found |= {"squares": excess**2, "cubes": excess**3}
+        return found if w is None else found | {"w2": w**2, "w": w}
+
+    def _shares(self) -> list[Floats]:
+        """Return each person's share of draws inside the interval of each level."""
+        # in blocks of rows, so that temporaries need little memory
+        blocks = list(self.cells.row_blocks(BLOCK_ROWS))
+        return [
+            np.concatenate([share_inside(*block, level).mean(axis=-1) for block in blocks])
+            for level in COVERED
+        ]
+
+    @cached_property
+    def matrix(self) -> Floats:
+        """The values, shape (q, n)."""
+        return np.stack(list(self.values.values()))
+
+    def sums(self, masks: Iterable[Mask]) -> GroupSums:
+        """Return the sums over groups of known members, with exact errors."""
+        groups = list(masks)
+        sums = np.array([self.matrix[:, mask].sum(axis=-1) for mask in groups])
+        error = np.zeros(len(groups))
+        if self.events is None:
+            error = np.array([calibration_error(self.cells.take(mask)) for mask in groups])
+        sums = sums.reshape(len(groups), len(self.values)).T
+        return self.summed(sums, error, np.zeros(len(groups)), groups.__getitem__)
+
+    def weighted_sums(self, members: Floats) -> GroupSums:
+        """Return the sums over one group that is known by probabilities of membership, (n,)."""
+        some = members > 0
+        # probabilities of membership are weights: estimates are sum p z / sum p
+        part = GroupRows(
+            self.cells.take(some).weighted_by(members[some]),
+            self.u[some],
+            None if self.residual is None else self.residual[some],
+            None if self.events is None else (self.events[0][some], self.events[1][some]),
+        )
+        error = np.array([calibration_error(part.cells)])
+        everyone = np.ones(part.u.size, dtype=np.bool_)
+        sums = part.matrix.sum(axis=-1, keepdims=True)
+        return part.summed(sums, error, np.zeros(1), lambda _: everyone)
+
+    def summed(
+        self, sums: Floats, error: Floats, slack: Floats, members: Callable[[int], Mask]
+    ) -> GroupSums:
+        """Return sums of the values, shape (q, g), over groups with these members."""
+        named = dict(zip(self.values, sums, strict=True))
+        is_hit = self.cells.n_draws == 1 and self.cells.are_points
+        return GroupSums(named, error, slack, self.centre, is_hit, self, members)
 
 
 class GroupTests(NamedTuple):
@@ -188,51 +194,80 @@ class GroupSums:
 
     Parameters
     ----------
-    order : RowValues
-        Order of the sums.
-    sums : ndarray of shape (q, g)
-        Sums of the values of the rows.
+    sums : dict of str to ndarray of shape (g,)
+        Sums of the values of the rows, by the names of `GroupRows.values`.
     error : ndarray of shape (g,)
         Estimates of the W1 calibration error, over all draws; for 0/1 outcomes of the absolute
         difference of event rate and mean probability.
     slack : ndarray of shape (g,)
         Largest amount by which the exact error of the same PITs may exceed `error`: 0, or half the
         width of a bin.
+    centre : float
+        Value that was subtracted from residuals.
+    counts_hits : bool
+        Whether each covered share is 0 or 1: there is one draw per person, without a cell.
     rows : GroupRows, optional
-        Values of the rows; None if only sums are known.
+        Values of the rows, for what sums do not determine; None if only sums are known.
+    members : callable, optional
+        Function that returns the rows of a group by its place among the groups.
     """
 
-    order: RowValues
-    sums: Floats
+    sums: Mapping[str, Floats]
     error: Floats
     slack: Floats
+    centre: float = 0.0
+    counts_hits: bool = False
     rows: GroupRows | None = None
+    members: Callable[[int], Mask | Ints] | None = None
 
     def __post_init__(self) -> None:
-        if self.order.has_events:
+        if self.has_events:
             # a group is one bin: too high and too low probabilities in it cancel (verdict: 2)
             object.__setattr__(self, "error", np.abs(self["excess"]) / self.weight)
             object.__setattr__(self, "slack", np.zeros(len(self)))
 
     def __getitem__(self, name: str) -> Floats:
         """Return a sum over all groups by its name."""
-        return np.asarray(self.sums[self.order.names.index(name)])
+        return self.sums[name]
 
     def __len__(self) -> int:
         return int(self.error.size)
 
+    @property
+    def has_events(self) -> bool:
+        """Whether outcomes are 0 or 1."""
+        return "excess" in self.sums
+
+    @property
+    def has_residual(self) -> bool:
+        """Whether residuals are known."""
+        return "residual" in self.sums
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have weights."""
+        return "w" in self.sums
+
+    @property
+    def covered(self) -> tuple[float, ...]:
+        """Levels whose coverage is summed; 0/1 outcomes have no intervals."""
+        return () if self.has_events else COVERED
+
+    def of_rows(self, i: int) -> tuple[GroupRows, Mask | Ints]:
+        """Return all rows, and which of them are those of a group."""
+        assert self.rows is not None
+        assert self.members is not None
+        return self.rows, self.members(i)
+
     def take(self, wanted: Ints) -> GroupSums:
         """Return some of the groups."""
-        rows = self.rows
-        if rows is not None:
-            members = rows.members
-            rows = replace(rows, members=lambda i: members(int(wanted[i])))
+        members = self.members
         return replace(
             self,
-            sums=self.sums[:, wanted],
+            sums={name: values[wanted] for name, values in self.sums.items()},
             error=self.error[wanted],
             slack=self.slack[wanted],
-            rows=rows,
+            members=None if members is None else lambda i: members(int(wanted[i])),
         )
 
     @cached_property
@@ -253,9 +288,9 @@ class GroupSums:
         probabilities, whatever these depend on. They are asymptotic: groups of fewer than 150
         effective rows have no test.
         """
-        if self.order.is_weighted:
+        if self.is_weighted:
             return _weighted_tests(self)
-        if self.order.has_events:
+        if self.has_events:
             return _event_tests(self)
         z_level = self["level"] * np.sqrt(12 / self.n)
         z_spread = self["spread"] * np.sqrt(48 / self.n)
@@ -269,24 +304,29 @@ class GroupSums:
     @property
     def weight(self) -> Floats:
         """Sum of weights."""
-        return self["w"] if self.order.is_weighted else self.n
+        return self["w"] if self.is_weighted else self.n
 
     @property
     def n_effective(self) -> Floats:
         """Effective number of rows (Kish)."""
-        return self.weight**2 / self["w2"] if self.order.is_weighted else self.n
+        return self.weight**2 / self["w2"] if self.is_weighted else self.n
 
     @property
     def bias(self) -> Floats:
         """Mean residual; NaN if residuals are unknown."""
-        if not self.order.has_residual:
+        if not self.has_residual:
             return np.full(len(self), np.nan)
-        return self.order.centre + self["residual"] / self.weight
+        return self.centre + self["residual"] / self.weight
+
+    @property
+    def n_events(self) -> Floats:
+        """Number of rows with the event, of 0/1 outcomes without weights."""
+        return np.clip(np.rint(self["excess"] + self["probability"]), 0.0, self.n)
 
     @property
     def rates(self) -> dict[str, Floats]:
         """Mean probability "predicted" and "rate" of 0/1 outcomes; nothing for others."""
-        if not self.order.has_events:
+        if not self.has_events:
             return {}
         predicted = self["probability"] / self.weight
         return {"predicted": predicted, "rate": predicted + self["excess"] / self.weight}
@@ -299,7 +339,7 @@ class GroupSums:
     @property
     def estimates(self) -> dict[str, Floats]:
         """Estimates of "error", "bias" and, by level, "coverage_80" and so on."""
-        covered = {coverage_name(level): self.coverage(level) for level in self.order.covered}
+        covered = {coverage_name(level): self.coverage(level) for level in self.covered}
         return {"error": self.error, "bias": self.bias} | covered
 
 
@@ -377,8 +417,8 @@ def _event_tests(sums: GroupSums) -> GroupTests:
     is_open |= is_rare & (p_value < max(RARE_MAYBE, MAYBE / max(len(sums), 1)))
     is_open |= sums["impossible"] > 0
     for i in np.flatnonzero(is_open):
-        rows = sums.rows.members(int(i))
-        y, p = happened[rows], probability[rows]
+        _, some = sums.of_rows(int(i))
+        y, p = happened[some], probability[some]
         weights = [None, trend_weights(p)]
         # the smaller normal p-value first: the other one seldom matters
         first = int(abs(z_trend[i]) > abs(z_level[i]))
@@ -397,7 +437,7 @@ def _binomial_p_value(sums: GroupSums) -> Floats:
     (Hoeffding 1956, theorem 4), and one event has at most the expected number as its probability.
     """
     n, expected = sums.n, np.clip(sums["probability"], 0.0, sums.n)
-    count = np.clip(np.rint(sums["excess"] + sums["probability"]), 0.0, n)
+    count = sums.n_events
 
     def at_least(number: Floats, mean: Floats) -> Floats:
         tail = special.betainc(np.maximum(number, 1.0), n - number + 1, mean / n)
@@ -415,13 +455,10 @@ def _ratio(value: Floats, by: Floats) -> Floats:
 
 def _weighted_tests(sums: GroupSums) -> GroupTests:
     """Return the tests of Horvitz and Thompson sums."""
-    rows = sums.rows
-    assert rows is not None
-    assert rows.weights is not None
     found = np.full((3, len(sums)), np.nan)
     for i in np.flatnonzero(sums.n_effective >= LEAST_EFFECTIVE):
-        some = rows.members(int(i))
-        w, n = rows.weights[some], float(sums.n_effective[i])
+        rows, some = sums.of_rows(int(i))
+        w, n = rows.values["w"][some], float(sums.n_effective[i])
         if rows.events is not None:
             y, p = (values[some] for values in rows.events)
             c = -trend_weights(p, w)
@@ -431,9 +468,8 @@ def _weighted_tests(sums: GroupSums) -> GroupTests:
             if (np.abs(y - p) == 1).any():
                 level = 0.0, level[1]
         else:
-            value = rows.u[some] - 0.5
-            level = weighted_p_value(w * value, n)
-            spread = weighted_p_value(w * (np.abs(value) - 0.25), n)
+            level = weighted_p_value(rows.values["level"][some], n)
+            spread = weighted_p_value(rows.values["spread"][some], n)
         found[:, i] = level[1], spread[1], min(2 * min(level[0], spread[0]), 1.0)
     return GroupTests(*found)
 
@@ -441,6 +477,274 @@ def _weighted_tests(sums: GroupSums) -> GroupTests:
 def coverage_name(level: float) -> str:
     """Return the name of the coverage of an interval in tables, such as `coverage_80`."""
     return f"coverage_{level * 100:.0f}"
+
+
+# --- simultaneous intervals
+
+
+def simultaneous_intervals(
+    sums: GroupSums, n_groups: int, level: float, *, is_tested: bool = True
+) -> dict[str, Interval]:
+    """Return the intervals of "error", "bias" and, by level, "coverage_80" and so on.
+
+    Parameters
+    ----------
+    sums : GroupSums
+        Groups, some of a family of `n_groups`.
+    n_groups : int
+        Number of groups whose intervals of a measure cover their true values at once.
+    level : float
+        Probability that they do not.
+    is_tested : bool, default True
+        Whether the lower end of the error is positive only where the test of the group is
+        significant among all groups of the family.
+    """
+    tail = level / (2 * max(n_groups, 1))
+    low, high = error_intervals(sums, tail)
+    if is_tested:
+        # tests are of one draw per person, and intervals of all
+        low = np.where(sums.tests.p_value * n_groups < level, low, 0.0)
+    intervals = {"error": (low, high), "bias": bias_intervals(sums, tail)}
+    for share in sums.covered:
+        intervals[coverage_name(share)] = coverage_intervals(sums, share, tail)
+    return intervals
+
+
+def coverage_intervals(sums: GroupSums, level: float, tail: float) -> Interval:
+    """Return intervals for the coverage of a level; either end fails with probability `tail`.
+
+    One draw per person: Clopper-Pearson. Several draws, or averages over the cells of outcomes with
+    atoms: the covered shares of persons lie in [0, 1], and by Bentkus (Annals of Probability 32,
+    2004) `P(S <= s) <= e P(B <= ceil(s))` for their sum `S` and a binomial `B` of the same mean;
+    the interval is that of Clopper and Pearson at `tail / e`, from the sum rounded outwards. With
+    weights it is that of Clopper and Pearson for the effective number of trials (Korn and Graubard
+    1998), which is asymptotic.
+    """
+    n, hits = sums.n, sums[f"covered {level}"]
+    if not sums.is_weighted:
+        if sums.counts_hits:
+            hits = np.rint(hits)
+            return binomial_intervals(hits, hits, n, tail)
+        # sums of shares have rounding errors
+        low, high = np.floor(hits + 1e-9), np.minimum(np.ceil(hits - 1e-9), n)
+        return binomial_intervals(low, high, n, tail / math.e)
+    n, share = sums.n_effective, sums.coverage(level)
+    # squares of shares v in [0, 1] are at most v: sum w^2 (v - p)^2 <= sum w^2 (v (1 - 2p) + p^2)
+    squares = sums[f"w2 covered {level}"] * (1 - 2 * share) + share**2 * sums["w2"]
+    variance = np.maximum(squares, 0.0) / sums.weight**2
+    trials = np.divide(share * (1 - share), variance, out=n.copy(), where=variance > 1e-300)
+    # one heavy row determines the share, and would make it look certain
+    trials = np.minimum(trials, n)
+    return binomial_intervals(share * trials, share * trials, trials, tail)
+
+
+def bias_intervals(sums: GroupSums, tail: float) -> Interval:
+    """Return intervals for the mean residual; NaN if it is unknown.
+
+    They are the farther ends of t-intervals and of Hall's intervals for skewed values (Journal of
+    the Royal Statistical Society B 54, 1992), which are asymptotic: means of skewed residuals leave
+    t-intervals much more often than stated, on one side. With weights the variance is that of the
+    linearized ratio, and nothing is known where one row has more than 5% of it (verdict: 4).
+    Intervals of 0/1 outcomes are `_event_bias`, which hold in groups of any size; with weights they
+    are extended to `_weighted_rates`.
+    """
+    if not sums.has_residual:
+        unknown = np.full(len(sums), np.nan)
+        return unknown, unknown
+    if sums.has_events and not sums.is_weighted:
+        return _event_bias(sums, tail)
+    squares, skewness = (_weighted_moments if sums.is_weighted else _moments)(sums)
+    n = sums.n_effective
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # one row has no variance estimate: the interval is unknown, not of width 0
+        scale = np.where(n >= 2, n / (n - 1), np.nan)
+        error = np.sqrt(squares * scale) / sums.weight
+        t = np.asarray(-special.stdtrit(np.maximum(n - 1, 1), tail), dtype=np.float64)
+    low = sums.bias - np.maximum(t, _unskewed(t, skewness)) * error
+    high = sums.bias + np.maximum(t, -_unskewed(-t, skewness)) * error
+    if not sums.has_events:
+        return low, high
+    least, most = _weighted_rates(sums, tail)
+    return np.minimum(low, least), np.maximum(high, most)
+
+
+def _moments(sums: GroupSums) -> tuple[Floats, Floats]:
+    """Return squares of residuals about their mean, and the estimated skewness of the mean."""
+    mean = sums["residual"] / sums.n
+    squares = np.maximum(sums["squares"] - sums.n * mean**2, 0.0)
+    cubes = sums["cubes"] - 3 * mean * sums["squares"] + 2 * sums.n * mean**3
+    # equal residuals have no skewness; their sum of squares may be a rounding error
+    varies = squares > 1e-12 * sums["squares"]
+    cubed = np.where(varies, squares, 1.0) ** 1.5
+    return squares, np.where(varies, np.clip(cubes / cubed, -1.0, 1.0), 0.0)
+
+
+def _weighted_moments(sums: GroupSums) -> tuple[Floats, Floats]:
+    """Return the moments of weighted residuals; NaN where one row has most of the variance."""
+    squares, skewness = np.empty((2, len(sums)))
+    for i, mean in enumerate(sums.bias):
+        rows, some = sums.of_rows(i)
+        assert rows.residual is not None
+        values = rows.values["w"][some] * (rows.residual[some] - mean)
+        total = float((values**2).sum())
+        is_known = float(np.abs(values).max() ** 2) <= MOST_SHARE * total
+        squares[i] = total if is_known else np.nan
+        skewness[i] = np.clip((values**3).sum() / total**1.5, -1.0, 1.0) if total > 0 else 0.0
+    return squares, skewness
+
+
+def _event_bias(sums: GroupSums, tail: float) -> Interval:
+    """Return intervals for the mean of `P(Y = 1) - P` of the rows of each group, of 0/1 outcomes.
+
+    The number of events, given the rows, has at most binomial tails: intervals of Clopper and
+    Pearson for the mean probability of the event, minus the mean probability, fail with probability
+    at most `tail` at either end, in groups of any size. The rows of a group differ from the people
+    that they were drawn from by the variation of the errors `P(Y = 1) - P`: where `Y - P` varies
+    more than binomial outcomes do, the ends are moved away in proportion to the standard deviation.
+    """
+    n, rate, mean = sums.n, sums.n_events / sums.n, sums["excess"] / sums.n
+    low, high = rate_intervals(sums.n_events, n, tail)
+    deviations = np.maximum(sums["excess squares"] / n - mean**2, 0.0)
+    # that of one event, if none or all happened
+    variance = np.maximum(rate * (1 - rate), (n - 1) / n**2)
+    ratio = np.divide(deviations, variance, out=np.ones_like(n), where=n > 1)
+    factor = np.sqrt(np.maximum(ratio, 1.0))
+    return sums.bias + factor * (low - rate), sums.bias + factor * (high - rate)
+
+
+def _weighted_rates(sums: GroupSums, tail: float) -> Interval:
+    """Return intervals for the weighted rate of an event minus the mean forecast.
+
+    The residuals of people without the event hardly vary: if nobody in a group has it, their
+    variance does not limit the rate. The number of trials is the effective number of rows, which is
+    asymptotic.
+    """
+    forecast = sums["probability"] / sums.weight
+    rate = np.clip(forecast + sums["excess"] / sums.weight, 0.0, 1.0)
+    trials = sums.n_effective
+    low, high = binomial_intervals(rate * trials, rate * trials, trials, tail)
+    return low - forecast, high - forecast
+
+
+def _unskewed(t: Floats, skewness: Floats) -> Floats:
+    """Return the value that Hall's transformation of a skewed t-statistic maps to `t`.
+
+    With the skewness `k` of the mean, `T + k T^2 / 3 + k^2 T^3 / 27 + k / 6` is nearly normal; it
+    is the cube of `1 + k T / 3`, apart from constants, and increases with `T`.
+    """
+    k = np.where(np.abs(skewness) < 1e-9, 1e-9, skewness)
+    return np.asarray(3 / k * (np.cbrt(1 + k * (t - k / 6)) - 1))
+
+
+def error_intervals(sums: GroupSums, tail: float) -> Interval:
+    """Return intervals for the calibration error; either end fails with probability `tail`.
+
+    That of 0/1 outcomes is the distance of event rate and mean probability, whose interval is that
+    of the bias.
+    """
+    if not sums.has_events:
+        return _least_error(sums, tail), _most_error(sums, tail)
+    low, high = bias_intervals(sums, tail)
+    least = np.maximum(np.maximum(low, -high), 0.0)
+    return np.where(np.isnan(least), 0.0, least), np.maximum(np.abs(low), np.abs(high))
+
+
+def _least_error(sums: GroupSums, tail: float) -> Floats:
+    """Return lower ends from the level and the spread of one draw per person.
+
+    `u` and `|u - 1/2|` are 1-Lipschitz functions, so their means differ from those of a uniform
+    variable by at most the error `d`. Their squared deviations from 1/2 and 1/4 are Lipschitz with
+    constants 1 and 1/2, so their variances are at most `1/12 + d` and `1/48 + d/2`. The lower end
+    is the smallest `d` that a normal test of each does not reject, at a quarter of the error
+    probability for each direction of each. It is positive only if the test of the group rejects.
+    """
+    z = -special.ndtri(tail / 4)
+
+    def least(moment: str, variance: float, slope: float) -> Floats:
+        x = np.abs(sums[moment]) / sums.weight
+        return least_root(x, variance, sums.n_effective, z, slope)
+
+    low = np.maximum(least("level", 1 / 12, 1.0), least("spread", 1 / 48, 0.5))
+    # one draw per person, at one position in its cell, may deviate more than their averages
+    return np.minimum(low, sums.error)
+
+
+def least_root(
+    x: Floats | float, variance: Floats | float, n: Floats | float, z: float, slope: float
+) -> Floats:
+    """Return the least mean `d` that a normal test of the mean `x` of `n` values does not reject.
+
+    The variance of a value is at most `variance + slope d`: `d` is the smaller root of
+    `(x - d)^2 = z^2 (variance + slope d) / n`, or 0.
+
+    Examples
+    --------
+    >>> round(float(least_root(0.0344, 0.2, 20_000, 2.5, 1.0)), 6)
+    0.025996
+    """
+    c = z**2 / np.asarray(n)
+    half = c * slope / 2
+    root = x + half - np.sqrt(2 * half * x + half**2 + c * variance)
+    return np.asarray(np.where(np.square(x) > c * variance, np.maximum(root, 0.0), 0.0))
+
+
+def _most_error(sums: GroupSums, tail: float) -> Floats:
+    """Return upper ends, in groups of any size, from a bound for means of bounded variables.
+
+    The error `d` of a group is a mean `E T(u) - integral T` for one 1-Lipschitz function `T` that
+    the distribution of PITs determines. The estimate is the largest such mean over all `T`, so it
+    is at least that of this `T`: if the estimate is `t` below `d`, so is a mean of independent
+    variables with range at most 1 and variance at most `v(d)`. The probability of that is at most
+    `exp(-2 n t^2)` and at most `exp(-n K)` with the relative entropy `K` of `two_point_entropy`
+    (Hoeffding, JASA 58, 1963, theorems 2 and 3). The upper end is the largest `d` that is not
+    excluded. The choice between both bounds does not depend on the outcomes. With several draws
+    the variables are means over draws of `T(u)`, and with atoms also over the cell: both have the
+    same mean, no larger range and no larger variance, and both bounds remain.
+    """
+    n = sums.n_effective
+    limit = -np.log(tail) / n
+    by_range = np.sqrt(limit / 2)
+    # the mean estimate under uniform PITs (method: worst groups)
+    usual = np.minimum(0.313 / np.sqrt(n), 0.5)
+    is_narrower = _largest_error(usual, limit) < usual + by_range
+    estimate = np.minimum(sums.error + sums.slack, 0.5)
+    by_variance = _largest_error(estimate, limit)
+    return np.asarray(np.minimum(np.where(is_narrower, by_variance, estimate + by_range), 0.5))
+
+
+def _largest_error(estimate: Floats, limit: Floats) -> Floats:
+    """Return the largest error whose distance from the estimate has an entropy within the limit."""
+
+    def is_within(error: Floats) -> Mask:
+        return np.asarray(two_point_entropy(error - estimate, most_variance(error)) <= limit)
+
+    # the entropy increases with the error: 30 halvings leave less than 1e-9
+    return last_within(is_within, estimate, np.full(estimate.shape, 0.5), 30)
+
+
+def last_within(
+    is_within: Callable[[Floats], Mask], least: Floats, most: Floats, n_halvings: int
+) -> Floats:
+    """Return upper ends of where a condition holds, between ends where it does and does not."""
+    for _ in range(n_halvings):
+        middle = (least + most) / 2
+        inside = is_within(middle)
+        least, most = np.where(inside, middle, least), np.where(inside, most, middle)
+    return most
+
+
+def most_variance(error: Floats) -> Floats:
+    """Return the largest variance of 1-Lipschitz functions of PITs with a calibration error.
+
+    It is at most the mean of `(u - 1/2)^2`, which is largest if the outermost PITs are moved to 0
+    and 1: those farther than `1/2 - sqrt(d)` from 1/2, at a cost of `d`.
+
+    Examples
+    --------
+    >>> float(most_variance(np.array(0.25)))
+    0.25
+    """
+    return np.asarray(1 / 12 + error - 2 / 3 * error**1.5)[()].clip(max=0.25)
 
 
 # --- correction of p-values for the number of tests

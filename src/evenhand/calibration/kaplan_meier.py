@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -13,13 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._format import one_line
-from evenhand._validate import (
-    Floats,
-    Ints,
-    Mask,
-    check_count,
-    check_fraction,
-)
+from evenhand._validate import Floats, check_count, check_fraction
 from evenhand.calibration.cells import BLOCK_ROWS, Cells, Pit, as_cells
 from evenhand.calibration.errors import (
     calibration_error,
@@ -32,6 +24,7 @@ from evenhand.calibration.group_sums import COVERED
 from evenhand.calibration.intervals import binomial_intervals
 from evenhand.calibration.scores import share_inside
 from evenhand.draws import RandomState, generator
+from evenhand.tables import row_blocks
 
 # --- the Kaplan-Meier estimate of the distribution of values that are cut off (outcomes: 5)
 
@@ -120,15 +113,27 @@ class KaplanMeier:
         low, high = -np.expm1(log_survival * np.exp([-half, half]))
         return float(low), float(high)
 
-    def error(self) -> float:
-        """W1 distance of an estimate for PITs from uniform, 0 to 1/2.
+    def continued(self, level: float) -> float:
+        """Estimate at a level of PITs; beyond the last value it is a line to 1."""
+        found = float(self.at(level))
+        if level <= self.last or self.last >= 1:
+            return found
+        # as the forecasts predict
+        return found + (1 - found) * (level - self.last) / (1 - self.last)
 
-        Beyond the last value the estimate continues as the forecasts predict, linearly to 1.
-        """
+    def area(self, stop: float) -> float:
+        """Integral of the estimate for PITs up to a level."""
+        ends = np.minimum(np.concatenate(([0.0], self.values, [self.last])), stop)
+        inner = float(np.concatenate(([0.0], self.cdf)) @ np.diff(ends))
+        beyond = max(stop - self.last, 0.0)
+        return inner + beyond * (self.continued(self.last) + self.continued(stop)) / 2
+
+    def error(self) -> float:
+        """W1 distance of an estimate for PITs from uniform, 0 to 1/2."""
         ends = np.concatenate(([0.0], self.values, [self.last]))
         levels = np.concatenate(([0.0], self.cdf))
         inner = quantile_distance(levels, ends)
-        return float(inner + abs(levels[-1] - self.last) * (1 - self.last) / 2)
+        return min(float(inner + abs(levels[-1] - self.last) * (1 - self.last) / 2), 0.5)
 
 
 def estimated_error(pit: Pit) -> float:
@@ -140,15 +145,15 @@ def estimated_error(pit: Pit) -> float:
         return calibration_error(cells)
     seen = ~cells.unknown
     values = np.where(seen[:, None], cells.drawn, cells.low)
-    return min(KaplanMeier.of(values.ravel(), np.repeat(seen, cells.n_draws)).error(), 0.5)
+    return KaplanMeier.of(values.ravel(), np.repeat(seen, cells.n_draws)).error()
 
 
-# --- size of the calibration error where some PITs are only known to be larger (outcomes: 5)
-
-# --- Kaplan-Meier estimates of the distribution of PITs, with their variances
+# --- distributions of PITs of which some are only known to be larger (outcomes: 5)
 
 BINS = 100
 """Bins of PITs for variances; their edges contain the ends of the 80% and 90% intervals."""
+
+EDGES = np.arange(1, BINS + 1) / BINS
 
 POSITIONS = 32
 """Positions of each person's PITs with cells in estimates that average over the cells."""
@@ -170,367 +175,227 @@ class Estimate(NamedTuple):
     high: float
 
 
-class _Deviations(NamedTuple):
-    """Standard deviations of functionals of the Kaplan-Meier estimate."""
+class _Sizes(NamedTuple):
+    """What an estimated distribution `F` of PITs shows.
 
+    `unknown` is the largest W1 distance to a distribution that differs beyond the end of the
+    estimate, `level` the integral of `F(c) - c`, one half minus the mean PIT, `spread` the mean of
+    `|u - 1/2| - 1/4`, and `shares` contains the probability of each central interval, and its least
+    and largest one whatever is beyond the end.
+    """
+
+    error: float
+    unknown: float
     level: float
     spread: float
-    largest: float
-    covered: dict[float, float]
+    shares: dict[float, tuple[float, float, float]]
 
 
-@dataclass(frozen=True, eq=False)
-class KnownPITs:
-    """What is known of the PITs of some people."""
-
-    cells: Cells
-
-    @cached_property
-    def lost(self) -> Mask:
-        """Who is cut off, shape (n,)."""
-        return self.cells.unknown
-
-    @cached_property
-    def weights(self) -> Floats:
-        """Weights of the people, shape (n,)."""
-        if self.cells.weights is None:
-            return np.ones(self.cells.n_samples)
-        return self.cells.weights
-
-    @cached_property
-    def ends(self) -> tuple[Floats, Floats]:
-        """Cells of what is known; the lower end, twice, of who is cut off. Shape (n, m)."""
-        low = self.cells.low
-        return low, np.where(self.lost[:, None], low, self.cells.high)
-
-    @cached_property
-    def low(self) -> Floats:
-        """PITs at several positions in their cells; lower ends of who is cut off; (n, k)."""
-        low, high = self.ends
-        width = high - low
-        if not width.any():
-            return low
-        count = max(POSITIONS // self.cells.n_draws, 1)
-        at = (np.arange(count) + 0.5) / count
-        return (low[:, :, None] + width[:, :, None] * at).reshape(low.shape[0], -1)
-
-    @cached_property
-    def n_effective(self) -> float:
-        return n_effective(self.weights)
-
-    @cached_property
-    def is_large(self) -> bool:
-        """Whether there are enough people for asymptotic intervals."""
-        known = self.weights[~self.lost]
-        if not known.any() or n_effective(known) < LEAST_KNOWN:
-            return False
-        return self.n_effective >= LEAST_ROWS
-
-    @cached_property
-    def estimate(self) -> KaplanMeier:
-        """Kaplan-Meier estimate of the distribution of PITs, up to `end`."""
-        values = self.low.ravel()
-        observed = np.repeat(~self.lost, self.low.shape[1]) & (values <= self.end)
-        return KaplanMeier.of(np.minimum(values, self.end), observed, self._weights_of_values)
-
-    @cached_property
-    def end(self) -> float:
-        """Level up to which enough people are left, an edge of a bin; 1 if nobody is cut off."""
-        if not self.lost.any():
-            return 1.0
-        values = self.low.ravel()
-        observed = np.repeat(~self.lost, self.low.shape[1])
-        whole = KaplanMeier.of(values, observed, self._weights_of_values)
-        edges = np.arange(1, BINS) / BINS
-        order = np.argsort(values)
-        share = np.append(0.0, np.cumsum(self._weights_of_values[order]))
-        left = 1 - share[np.searchsorted(values[order], edges, side="left")] / share[-1]
-        # complete outcomes stand for themselves alone
-        most = max(MOST_SHARE, 1.5 / self.n_effective)
-        is_few = 1 - whole.at(edges) > most * self.n_effective * left
-        return float(edges[np.argmax(is_few)]) if is_few.any() else 1.0
-
-    @cached_property
-    def _weights_of_values(self) -> Floats:
-        return np.repeat(self.weights, self.low.shape[1])
-
-    @cached_property
-    def error(self) -> float:
-        """W1 distance of the estimate to uniform."""
-        return min(self.estimate.error(), 0.5)
-
-    @cached_property
-    def unknown(self) -> float:
-        """Largest W1 distance of the estimate from a distribution that differs beyond its end."""
-        # the line to 1, from a constant that begins at the end or from one that ends at 1
-        last = self.estimate.last
-        return (1 - self._at(last)) * (1 - last) / 2
-
-    @cached_property
-    def level(self) -> float:
-        """Integral of `F(c) - c`: one half minus the mean PIT."""
-        return self._area(1.0) - 0.5
-
-    @cached_property
-    def spread(self) -> float:
-        """Mean of `|u - 1/2| - 1/4`, as an integral of `F(c) - c` with signs."""
-        return 2 * self._area(0.5) - self._area(1.0) + 0.25
-
-    def _area(self, stop: float) -> float:
-        """Return the integral of the estimated distribution function up to a level."""
-        estimate = self.estimate
-        ends = np.minimum(np.concatenate(([0.0], estimate.values, [estimate.last])), stop)
-        inner = float(np.concatenate(([0.0], estimate.cdf)) @ np.diff(ends))
-        beyond = max(stop - estimate.last, 0.0)
-        return inner + beyond * (self._at(estimate.last) + self._at(stop)) / 2
-
-    def _at(self, level: float) -> float:
-        """Return the estimated distribution function; beyond the last PIT it is a line to 1."""
-        estimate = self.estimate
-        found = float(estimate.at(level))
-        if level <= estimate.last or estimate.last >= 1:
-            return found
-        return found + (1 - found) * (level - estimate.last) / (1 - estimate.last)
-
-    def share(self, level: float) -> float:
-        """Estimated probability of a central interval."""
-        return self._at((1 + level) / 2) - self._at((1 - level) / 2)
-
-    def shares(self, level: float) -> tuple[float, float]:
-        """Least and largest probability of a central interval, whatever is beyond the end."""
-        last = self.estimate.last
-        ends = (1 - level) / 2, (1 + level) / 2
-        below, inside = (self._at(min(end, last)) for end in ends)
-        lowest = below if ends[0] <= last else 1.0
-        return max(inside - lowest, 0.0), (1.0 if ends[1] > last else inside) - below
-
-    def coverage(self, level: float, tail: float) -> Estimate:
-        """Return the coverage of a central interval; either end fails with probability `tail`."""
-        share = min(max(self.share(level), 0.0), 1.0)
-        if not self.is_large:
-            return Estimate(share, 0.0, 1.0)
-        variance = self.deviations.covered[level] ** 2
-        # trials of equal weight whose mean has the estimated variance (Korn & Graubard 1998)
-        trials = self.n_effective
-        if variance > 0:
-            trials = min(share * (1 - share) / variance, trials)
-        least, most = (np.array([min(max(end, 0.0), 1.0) * trials]) for end in self.shares(level))
-        low, high = binomial_intervals(least, most, np.array([trials]), tail)
-        return Estimate(share, float(low[0]), float(high[0]))
-
-    @cached_property
-    def deviations(self) -> _Deviations:
-        """Standard deviations from the covariance of the estimate at the edges of bins."""
-        covariance = self.covariance()
-        n = self.n_effective
-        covariance *= n / max(n - 1, 1)
-        sign = np.where(np.arange(1, BINS + 1) <= BINS / 2, 1.0, -1.0)
-
-        def deviation(weights: Floats) -> float:
-            return math.sqrt(max(float(weights @ covariance @ weights), 0.0))
-
-        covered = {}
-        for level in COVERED:
-            tail = round(BINS * (1 - level) / 2)
-            contrast = np.zeros(BINS)
-            contrast[[BINS - tail - 1, tail - 1]] = 1.0, -1.0
-            covered[level] = deviation(contrast)
-        # no function with values from -1 to 1 has a larger variance
-        largest = math.sqrt(float(np.abs(covariance).sum())) / BINS
-        even = np.full(BINS, 1 / BINS)
-        return _Deviations(deviation(even), deviation(sign / BINS), largest, covered)
-
-    def covariance(self) -> Floats:
-        """Return the covariance of the estimate at the edges of bins, from influence functions."""
-        at_risk, ended = np.zeros((2, BINS))
-        for rows in self._blocks():
-            risk, mass = self._risk(rows)
-            weight = self.weights[rows]
-            at_risk += weight @ risk
-            ended += (weight * ~self.lost[rows]) @ mass
-        hazard = np.divide(ended, at_risk, out=np.zeros(BINS), where=at_risk > 0)
-        hazard = np.minimum(hazard, 1.0)
-        # beyond the end the estimate is a line to 1, which varies less than its value at the end
-        is_used = np.arange(1, BINS + 1) <= round(BINS * self.end)
-        hazard[~is_used] = 0.0
-        survival = np.cumprod(1 - hazard)
-        # derivative of log(1 - hazard) in the number of events
-        left = at_risk * (1 - hazard)
-        scale = np.divide(1.0, left, out=np.zeros(BINS), where=left > 0)
-        covariance = np.zeros((BINS, BINS))
-        for rows in self._blocks():
-            risk, mass = self._risk(rows)
-            excess = (mass * ~self.lost[rows, None] * is_used - risk * hazard) * scale
-            influence = self.weights[rows, None] * np.cumsum(excess, axis=-1) * survival
-            covariance += influence.T @ influence
-        return covariance
-
-    def _blocks(self) -> Iterator[slice]:
-        for start in range(0, self.lost.size, BLOCK_ROWS):
-            yield slice(start, start + BLOCK_ROWS)
-
-    def _risk(self, rows: slice) -> tuple[Floats, Floats]:
-        """Return each person's share of draws at risk in each bin, and of those that end there."""
-        low, high = (end[rows] for end in self.ends)
-        edges = np.arange(1, BINS + 1) / BINS
-        left = ramps_at(edges, low, high) / self.cells.n_draws
-        mass = np.diff(left, axis=-1, prepend=0.0)
-        return 1 - left + mass, mass
-
-    @cached_property
-    def largest(self) -> float:
-        """Largest error of these people, wherever who is cut off is in the cells.
-
-        With `M(c) = (A(c) + B(c)) / 2` it is the integral of `|M(c) - c| + (B(c) - A(c)) / 2`: half
-        of each unknown PIT at the lower end, the other half at 1, and half of all widths.
-        """
-        cells = self.cells
-        if not self.lost.any():
-            return calibration_error(cells)
-        at_end = np.ones((int(self.lost.sum()), cells.n_draws))
-        halves = np.where(self.lost, 0.5, 1.0) * self.weights
-        middle = Cells(
-            np.concatenate((self.ends[0], at_end)),
-            np.concatenate((self.ends[1], at_end)),
-            weights=np.concatenate((halves, halves[self.lost])),
-        )
-        width = float(self.weights[self.lost] @ (1 - self.ends[0][self.lost]).mean(axis=-1))
-        return min(calibration_error(middle) + width / float(self.weights.sum()) / 2, 0.5)
-
-    def bounds(self, tail: float, random: np.random.Generator) -> tuple[float, float]:
-        """Return bounds for the error, each of which fails with probability `tail`."""
-        n, m = self.cells.drawn.shape
-        # independent PITs, one of each person at one position in its cell
-        draw = np.zeros(n, dtype=np.intp) if m == 1 else random.integers(m, size=n)
-        one = self.cells.drawn[np.arange(n), draw]
-        low = np.where(self.lost, self.ends[0][np.arange(n), draw], one)
-        # a band for each end of the cells, on one side
-        margin = math.sqrt(math.log(2 / tail) / (2 * self.n_effective))
-        least = least_error(low[:, None], self.lost, self.weights, margin)
-        beyond = math.sqrt(math.log(1 / tail) / (2 * self.n_effective))
-        return least, min(self.largest + beyond, 0.5)
+def _weights(cells: Cells) -> Floats:
+    return np.ones(cells.n_samples) if cells.weights is None else cells.weights
 
 
-def least_error(low: Floats, lost: Mask, weights: Floats, margin: float) -> float:
-    """Return the least distance of any distribution function between `A` and `B` from uniform.
+def _ends(cells: Cells) -> tuple[Floats, Floats]:
+    """Return the cells of what is known; the lower end, twice, of who is cut off. Shape (n, m)."""
+    return cells.low, np.where(cells.unknown[:, None], cells.low, cells.high)
 
-    `A` counts the people who are not cut off, `B` all; both are moved apart by the margin.
+
+def _estimate(cells: Cells) -> tuple[KaplanMeier, float]:
+    """Return the estimate up to the level where enough people are left, and this level.
+
+    It is an edge of a bin, and 1 if nobody is cut off.
     """
-    share = np.repeat(weights / weights.sum() / low.shape[1], low.shape[1])
-    high = np.where(lost[:, None], 1.0, low)
-    above = cell_excess(high.ravel(), share, margin)
-    return above + cell_excess(1 - low.ravel(), share, margin)
+    low, high = _ends(cells)
+    width = high - low
+    if width.any():
+        count = max(POSITIONS // cells.n_draws, 1)
+        at = (np.arange(count) + 0.5) / count
+        low = (low[:, :, None] + width[:, :, None] * at).reshape(cells.n_samples, -1)
+    values = low.ravel()
+    lost = np.repeat(cells.unknown, low.shape[1])
+    weights = np.repeat(_weights(cells), low.shape[1])
+    end = 1.0
+    if lost.any():
+        whole = KaplanMeier.of(values, ~lost, weights)
+        order = np.argsort(values)
+        share = np.append(0.0, np.cumsum(weights[order]))
+        left = 1 - share[np.searchsorted(values[order], EDGES[:-1], side="left")] / share[-1]
+        # complete outcomes stand for themselves alone
+        n = n_effective(_weights(cells))
+        is_few = 1 - whole.at(EDGES[:-1]) > max(MOST_SHARE, 1.5 / n) * n * left
+        end = float(EDGES[np.argmax(is_few)]) if is_few.any() else 1.0
+    return KaplanMeier.of(np.minimum(values, end), ~lost & (values <= end), weights), end
+
+
+def _sizes(estimate: KaplanMeier) -> _Sizes:
+    last, at = estimate.last, estimate.continued
+    area = estimate.area(1.0)
+    shares = {}
+    for level in COVERED:
+        ends = (1 - level) / 2, (1 + level) / 2
+        below, inside = (at(min(end, last)) for end in ends)
+        least = max(inside - (below if ends[0] <= last else 1.0), 0.0)
+        most = (1.0 if ends[1] > last else inside) - below
+        shares[level] = at(ends[1]) - at(ends[0]), least, most
+    # the line to 1, from a constant that begins at the end or from one that ends at 1
+    unknown = (1 - at(last)) * (1 - last) / 2
+    spread = 2 * estimate.area(0.5) - area + 0.25
+    return _Sizes(estimate.error(), unknown, area - 0.5, spread, shares)
+
+
+def _covariance(cells: Cells, end: float) -> Floats:
+    """Return the covariance of the estimate at the edges of bins, from influence functions."""
+    lost, weights, ends = cells.unknown, _weights(cells), _ends(cells)
+    blocks = row_blocks(cells.n_samples, BLOCK_ROWS)
+
+    def at_risk_and_ended(rows: slice) -> tuple[Floats, Floats]:
+        """Return each person's share of draws at risk in each bin, and of those that end there."""
+        left = ramps_at(EDGES, ends[0][rows], ends[1][rows]) / cells.n_draws
+        mass = np.diff(left, axis=-1, prepend=0.0)
+        return 1 - left + mass, mass * ~lost[rows, None]
+
+    at_risk, ended = np.zeros((2, BINS))
+    for rows in blocks:
+        risk, mass = at_risk_and_ended(rows)
+        at_risk += weights[rows] @ risk
+        ended += weights[rows] @ mass
+    hazard = np.divide(ended, at_risk, out=np.zeros(BINS), where=at_risk > 0)
+    hazard = np.minimum(hazard, 1.0)
+    # beyond the end the estimate is a line to 1, which varies less than its value at the end
+    is_used = np.arange(1, BINS + 1) <= round(BINS * end)
+    hazard[~is_used] = 0.0
+    survival = np.cumprod(1 - hazard)
+    # derivative of log(1 - hazard) in the number of events
+    left = at_risk * (1 - hazard)
+    scale = np.divide(1.0, left, out=np.zeros(BINS), where=left > 0)
+    covariance = np.zeros((BINS, BINS))
+    for rows in blocks:
+        risk, mass = at_risk_and_ended(rows)
+        excess = (mass * is_used - risk * hazard) * scale
+        influence = weights[rows, None] * np.cumsum(excess, axis=-1) * survival
+        covariance += influence.T @ influence
+    return covariance
 
 
 # --- Kaplan-Meier estimates for randomized forecasts, by way of their base
 
 
-@dataclass(frozen=True, eq=False)
-class ServedTimes(KnownPITs):
-    """PITs of randomized forecasts, and those of their base, of shape (n, 1).
+def _jumps(cells: Cells, pit: Floats, estimate: KaplanMeier, end: float) -> Floats:
+    """Return the estimated probability of each person's outcome, (n,); 0 for who is cut off.
 
-    The distribution of served PITs is that of the people whose time is known, weighted by the jumps
-    of the Kaplan-Meier estimate of base PITs. What is left beyond its last jump is spread over the
-    people who are cut off and whose completed base PIT is beyond it.
+    `pit` contains one PIT of each person under the base that the estimate is of.
     """
+    known = ~cells.unknown & (pit <= end)
+    place = np.searchsorted(estimate.values, pit[known])
+    weight = _weights(cells)[known]
+    total = np.bincount(place, weight, minlength=estimate.values.size)
+    found = np.zeros(pit.size)
+    found[known] = weight * (np.diff(estimate.cdf, prepend=0.0) / total)[place]
+    return found
 
-    base: Cells
 
-    @cached_property
-    def _of_base(self) -> KnownPITs:
-        """What is known of the base, each person at one position in the cell."""
-        return KnownPITs(self.base.at_points(~self.lost))
+def _served_sizes(cells: Cells, pit: Floats, estimate: KaplanMeier, jumps: Floats) -> _Sizes:
+    """Return the sizes of served PITs, whose distribution is that of people with a known time.
 
-    @cached_property
-    def jumps(self) -> Floats:
-        """Estimated probability of each person's outcome, shape (n,); 0 for who is cut off."""
-        estimate = self._of_base.estimate
-        values = self.base.drawn[:, 0]
-        known = ~self.lost & (values <= self._of_base.end)
-        place = np.searchsorted(estimate.values, values[known])
-        weight = self.weights[known]
-        sizes = np.diff(estimate.cdf, prepend=0.0) / np.bincount(
-            place, weight, minlength=estimate.values.size
-        )
-        found = np.zeros(values.size)
-        found[known] = weight * sizes[place]
-        return found
+    They have the jumps of the estimate of base PITs as weights. What is left beyond its last jump
+    is spread over the people who are cut off and whose completed base PIT is beyond it.
+    """
+    drawn, rest = cells.drawn, 1 - jumps.sum()
+    beyond = _weights(cells) * ((jumps == 0) & (pit > estimate.last))
+    if rest > 0 and beyond.any():
+        masses = jumps + rest * beyond / beyond.sum()
+    else:
+        masses = jumps / jumps.sum() if jumps.any() else cells.shares
+    some = masses > 0
+    shares = {}
+    for level in COVERED:
+        inside = share_inside(drawn, drawn, level).mean(axis=-1)
+        least = float(jumps @ inside)
+        shares[level] = float(masses @ inside), least, least + float(rest)
+    moved = np.maximum(drawn, 1 - drawn).mean(axis=-1)
+    return _Sizes(
+        min(calibration_error(Cells(drawn[some], weights=masses[some])), 0.5),
+        float((masses * (jumps == 0)) @ moved),
+        0.5 - float(masses @ drawn.mean(axis=-1)),
+        float(masses @ np.abs(drawn - 0.5).mean(axis=-1)) - 0.25,
+        shares,
+    )
 
-    @cached_property
-    def masses(self) -> Floats:
-        """Weights of all rows in the distribution of served PITs; they add up to 1."""
-        estimate = self._of_base.estimate
-        # by their completed times, or by times beyond the end of the estimate
-        beyond = self.weights * ((self.jumps == 0) & (self.base.drawn[:, 0] > estimate.last))
-        rest = 1 - self.jumps.sum()
-        if rest > 0 and beyond.any():
-            return np.asarray(self.jumps + rest * beyond / beyond.sum())
-        total = self.jumps.sum()
-        return np.asarray(self.jumps / total if total > 0 else self.cells.shares)
 
-    @cached_property
-    def error(self) -> float:
-        """W1 distance of the distribution of served PITs to uniform."""
-        some = self.masses > 0
-        return min(calibration_error(Cells(self.cells.drawn[some], weights=self.masses[some])), 0.5)
+def _served_covariance(cells: Cells, pit: Floats, jumps: Floats, of_base: Floats) -> Floats:
+    """Return the covariance of the distribution of served PITs at the edges of bins.
 
-    @cached_property
-    def unknown(self) -> float:
-        """Largest W1 distance from a distribution whose mass beyond the end is elsewhere."""
-        moved = np.maximum(self.cells.drawn, 1 - self.cells.drawn).mean(axis=-1)
-        return float((self.masses * (self.jumps == 0)) @ moved)
+    Given a bin of base PITs, served ones have the mean CDF of the people whose time is known: the
+    covariance is that of the base, mapped by these, and that of single people around them.
+    """
+    known = np.flatnonzero(jumps > 0)
+    mass = jumps[known]
+    place = np.clip(np.ceil(pit[known] * BINS) - 1, 0, BINS - 1).astype(np.intp)
+    blocks = row_blocks(known.size, BLOCK_ROWS)
 
-    def shares(self, level: float) -> tuple[float, float]:
-        """Least and largest probability of a central interval, whatever is beyond the end."""
-        matrix = self.cells.drawn
-        least = float(self.jumps @ share_inside(matrix, matrix, level).mean(axis=-1))
-        return least, least + float(1 - self.jumps.sum())
+    def cdf(rows: slice) -> Floats:
+        drawn = cells.drawn[known[rows]]
+        return ramps_at(EDGES, drawn, drawn) / cells.n_draws
 
-    @cached_property
-    def level(self) -> float:
-        """Integral of `F(c) - c`."""
-        return 0.5 - float(self.masses @ self.cells.drawn.mean(axis=-1))
+    mapped = np.zeros((BINS, BINS))
+    for rows in blocks:
+        np.add.at(mapped, place[rows], mass[rows, None] * cdf(rows))
+    total = np.bincount(place, mass, minlength=BINS)[:, None]
+    mapped = np.divide(mapped, total, out=np.zeros((BINS, BINS)), where=total > 0)
+    # of increments of the base: F(b) - F(b - 1)
+    steps = mapped.T @ (np.eye(BINS) - np.eye(BINS, k=-1))
+    covariance = np.asarray(steps @ of_base @ steps.T)
+    for rows in blocks:
+        excess = mass[rows, None] * (cdf(rows) - mapped[place[rows]])
+        covariance += excess.T @ excess
+    return covariance
 
-    @cached_property
-    def spread(self) -> float:
-        """Mean of `|u - 1/2| - 1/4`."""
-        return float(self.masses @ np.abs(self.cells.drawn - 0.5).mean(axis=-1)) - 0.25
 
-    def share(self, level: float) -> float:
-        """Estimated probability of a central interval."""
-        matrix = self.cells.drawn
-        return float(self.masses @ share_inside(matrix, matrix, level).mean(axis=-1))
+# --- bounds that need no assumption
 
-    def covariance(self) -> Floats:
-        """Return the covariance of the distribution of served PITs at the edges of bins.
 
-        Given a bin of base PITs, served ones have the mean CDF of the people whose time is known:
-        the covariance is that of the base, mapped by these, and that of single people around them.
-        """
-        edges = np.arange(1, BINS + 1) / BINS
-        known = np.flatnonzero(self.jumps > 0)
-        jumps = self.jumps[known]
-        place = np.clip(np.ceil(self.base.drawn[known, 0] * BINS) - 1, 0, BINS - 1).astype(np.intp)
-        mapped = np.zeros((BINS, BINS))
-        for rows in self._parts(known.size):
-            np.add.at(mapped, place[rows], jumps[rows, None] * self._cdf(known[rows], edges))
-        total = np.bincount(place, jumps, minlength=BINS)[:, None]
-        mapped = np.divide(mapped, total, out=np.zeros((BINS, BINS)), where=total > 0)
-        # of increments of the base: F(b) - F(b - 1)
-        steps = mapped.T @ (np.eye(BINS) - np.eye(BINS, k=-1))
-        covariance = np.asarray(steps @ self._of_base.covariance() @ steps.T)
-        for rows in self._parts(known.size):
-            excess = jumps[rows, None] * (self._cdf(known[rows], edges) - mapped[place[rows]])
-            covariance += excess.T @ excess
-        return covariance
+def largest_error(cells: Cells) -> float:
+    """Return the largest error of these people, wherever who is cut off is in the cells.
 
-    def _cdf(self, rows: Ints, edges: Floats) -> Floats:
-        matrix = self.cells.drawn[rows]
-        return ramps_at(edges, matrix, matrix) / self.cells.n_draws
+    With `M(c) = (A(c) + B(c)) / 2` it is the integral of `|M(c) - c| + (B(c) - A(c)) / 2`: half of
+    each unknown PIT at the lower end, the other half at 1, and half of all widths.
+    """
+    lost, weights = cells.unknown, _weights(cells)
+    if not lost.any():
+        return calibration_error(cells)
+    at_end = np.ones((int(lost.sum()), cells.n_draws))
+    halves = np.where(lost, 0.5, 1.0) * weights
+    low, high = (np.concatenate((end, at_end)) for end in _ends(cells))
+    middle = Cells(low, high, weights=np.concatenate((halves, halves[lost])))
+    width = float(weights[lost] @ (1 - cells.low[lost]).mean(axis=-1))
+    return min(calibration_error(middle) + width / float(weights.sum()) / 2, 0.5)
 
-    @staticmethod
-    def _parts(n: int) -> list[slice]:
-        return [slice(start, start + BLOCK_ROWS) for start in range(0, n, BLOCK_ROWS)]
+
+def _bounds(cells: Cells, tail: float, random: np.random.Generator) -> tuple[float, float]:
+    """Return bounds for the error, each of which fails with probability `tail`."""
+    n, m = cells.drawn.shape
+    # independent PITs, one of each person at one position in its cell
+    place = np.arange(n), np.zeros(n, dtype=np.intp) if m == 1 else random.integers(m, size=n)
+    low = np.where(cells.unknown, cells.low[place], cells.drawn[place])
+    high = np.where(cells.unknown, 1.0, low)
+    share = _weights(cells) / _weights(cells).sum()
+    # a band for each end of the cells, on one side
+    size = 2 * n_effective(_weights(cells))
+    margin = math.sqrt(math.log(2 / tail) / size)
+    least = cell_excess(high, share, margin) + cell_excess(1 - low, share, margin)
+    return least, min(largest_error(cells) + math.sqrt(math.log(1 / tail) / size), 0.5)
+
+
+def _coverage(
+    shares: tuple[float, float, float], deviation: float, n: float, tail: float
+) -> Estimate:
+    """Return the coverage of a central interval; either end fails with probability `tail`."""
+    share, *ends = (min(max(one, 0.0), 1.0) for one in shares)
+    # trials of equal weight whose mean has the estimated variance (Korn & Graubard 1998)
+    trials = min(share * (1 - share) / deviation**2, n) if deviation > 0 else n
+    least, most = (np.array([end * trials]) for end in ends)
+    low, high = binomial_intervals(least, most, np.array([trials]), tail)
+    return Estimate(share, float(low[0]), float(high[0]))
 
 
 # --- size of the error
@@ -579,15 +444,14 @@ def censored_error(
     Parameters
     ----------
     cells : Cells
-        PITs; those of people who are `censored` are only known to lie in their cell, which reaches
-        to 1.
+        PITs; those that are `unknown` only lie somewhere in their cell, which reaches to 1.
     confidence : float, default 0.95
         Confidence of each interval.
     n_groups : int, default 1
         Number of groups whose intervals hold simultaneously (Bonferroni).
     base : Cells of one column, optional
         For randomized forecasts: PITs of the deterministic forecasts under which they are
-        calibrated over their draws, such as those inside a link, with the same people `censored`.
+        calibrated over their draws, such as those inside a link, with the same people `unknown`.
     random_state : int, generator or None
         Seed for the draw of each person behind `least`, if there are several.
 
@@ -633,24 +497,49 @@ def censored_error(
     """
     check_fraction("confidence", confidence)
     tail = (1 - confidence) / (2 * check_count("n_groups", n_groups))
-    data = KnownPITs(cells) if base is None else ServedTimes(cells, base)
-    deviation = data.deviations
+    own = cells if base is None else base.at_points(~cells.unknown)
+    estimate, end = _estimate(own)
+    if base is None:
+        found = _sizes(estimate)
+    else:
+        pit = base.drawn[:, 0]
+        jumps = _jumps(cells, pit, estimate, end)
+        found = _served_sizes(cells, pit, estimate, jumps)
     low, high = 0.0, 0.5
-    if data.is_large:
-        freedom = data.n_effective - 1
-        most_t, least_t = (float(-special.stdtrit(freedom, p)) for p in (tail, tail / 4))
+    coverage = {
+        level: Estimate(min(max(share, 0.0), 1.0), 0.0, 1.0)
+        for level, (share, *_) in found.shares.items()
+    }
+    n, known = n_effective(_weights(cells)), _weights(cells)[~cells.unknown]
+    if n >= LEAST_ROWS and known.any() and n_effective(known) >= LEAST_KNOWN:
+        covariance = _covariance(own, end)
+        if base is not None:
+            covariance = _served_covariance(cells, pit, jumps, covariance)
+        covariance *= n / max(n - 1, 1)
+
+        def deviation(weights: Floats) -> float:
+            return math.sqrt(max(float(weights @ covariance @ weights), 0.0))
+
+        most_t, least_t = (float(-special.stdtrit(n - 1, p)) for p in (tail, tail / 4))
         # level and spread, each in both directions
-        known_level, known_spread = (abs(x) - data.unknown for x in (data.level, data.spread))
-        low = max(known_level - least_t * deviation.level, 0.0)
-        low = max(known_spread - least_t * deviation.spread, low)
-        high = data.error + most_t * deviation.largest + data.unknown
-    least, most = data.bounds(tail, generator(random_state))
+        sign = np.where(EDGES <= 0.5, 1.0, -1.0)
+        for size, signs in ((found.level, np.ones(BINS)), (found.spread, sign)):
+            low = max(low, abs(size) - found.unknown - least_t * deviation(signs / BINS))
+        # no function with values from -1 to 1 has a larger variance
+        largest = math.sqrt(float(np.abs(covariance).sum())) / BINS
+        high = found.error + most_t * largest + found.unknown
+        for level, shares in found.shares.items():
+            below = round(BINS * (1 - level) / 2)
+            contrast = np.zeros(BINS)
+            contrast[[BINS - below - 1, below - 1]] = 1.0, -1.0
+            coverage[level] = _coverage(shares, deviation(contrast), n, tail)
+    least, most = _bounds(cells, tail, generator(random_state))
     return CensoredError(
-        data.error,
-        min(low, data.error),
+        found.error,
+        min(low, found.error),
         min(high, 0.5),
         least,
         most,
-        float(np.clip(0.5 - data.level, 0.0, 1.0)),
-        {level: data.coverage(level, tail) for level in COVERED},
+        float(np.clip(0.5 - found.level, 0.0, 1.0)),
+        coverage,
     )

@@ -22,16 +22,14 @@ from evenhand._validate import (
     bad_input,
     check_finite,
     check_horizon,
+    check_rows,
     check_weights,
     largest_atom,
+    refuse_entry,
 )
-from evenhand.calibration.scores import rounding_step
-from evenhand.tables import parse_numbers
+from evenhand.tables import ISO_DATES, parse_dates, parse_numbers
 
 DAY = np.timedelta64(1, "D")
-
-ISO_DATES = "write dates as YYYY-MM-DD"
-"""What to do with dates that are not read."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -274,37 +272,20 @@ def as_outcomes(y: ArrayLike | Outcomes) -> Outcomes:
 
 def _times(y: ArrayLike) -> Floats:
     time = as_floats("y", y)
-    is_missing = np.isnan(time)
-    if time.ndim == 1 and is_missing.any():
-        remedy = (
-            "where no event was observed, give the time at which the person was last seen: without"
-            " these people, times would seem shorter than they are"
-        )
-        raise bad_input(f"y[{int(np.argmax(is_missing))}]", "be a time", "a missing value", remedy)
-    time = check_finite("y", time)
-    if time.min() < 0:
-        first = int(np.argmax(time < 0))
-        raise bad_input(f"y[{first}]", "be at least 0, as it is a time", float(time[first]))
+    remedy = (
+        "where no event was observed, give the time at which the person was last seen: without"
+        " these people, times would seem shorter than they are"
+    )
+    refuse_entry("y", time, np.isnan(time), "be a time", remedy)
+    refuse_entry("y", check_finite("y", time), time < 0, "be at least 0, as it is a time")
     return time
 
 
 def _events(event: ArrayLike, n: int) -> Mask:
+    values = check_rows("event", event, n)
     remedy = "give 1 where the event was observed, 0 where the time is cut off"
-    values = np.asarray(event)
-    if values.shape != (n,):
-        raise bad_input("event", f"have shape ({n},), one value per time", f"shape {values.shape}")
-    if values.dtype.kind == "b":
-        return values
-    try:
-        numbers = values.astype(np.float64)
-    except (TypeError, ValueError):
-        first = next(one for one in values.tolist() if not isinstance(one, int | float))
-        raise bad_input("event", "be 0 or 1", repr(first)[:80], remedy) from None
-    wrong = (numbers != 0) & (numbers != 1)
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        raise bad_input(f"event[{first}]", "be 0 or 1", float(numbers[first]), remedy)
-    return np.asarray(numbers == 1)
+    refuse_entry("event", values, (values != 0) & (values != 1), "be 0 or 1", remedy)
+    return np.asarray(values == 1)
 
 
 def _entered(entered: Any, n: int) -> Floats:
@@ -325,7 +306,7 @@ def _entered(entered: Any, n: int) -> Floats:
 def _read(values: NDArray[Any]) -> NDArray[Any]:
     """Return texts and objects as dates, or as numbers if most of them are."""
     column = pd.Series(values)
-    found = parsed_dates(column)
+    found = parse_dates(column)
     read, wrong = parse_numbers(column) if found is None else found
     if wrong.any():
         first = int(np.argmax(wrong))
@@ -335,34 +316,83 @@ def _read(values: NDArray[Any]) -> NDArray[Any]:
     return read
 
 
-def parsed_dates(values: pd.Series[Any]) -> tuple[NDArray[np.datetime64], Mask] | None:
-    """Return texts and objects as dates, in UTC, or None if most of them are numbers.
+# --- grids and cells of rounded outcomes (outcomes: 4.3)
+
+REPEATED = 0.1
+"""Share of repeated outcomes above which few distinct values, or a very fine grid, are a grid."""
+
+LEAST_VALUES = 10
+MOST_CELLS = 1e5
+"""Least distinct outcomes, and most cells between the smallest and the largest, of a grid without
+repeated outcomes: numbers that are not rounded fulfil the rule with a probability below 1e-9."""
+
+TOLERANCE = 1e-3
+"""Largest deviation from the grid in steps; errors of printed and converted numbers are smaller."""
+
+CLIPPED = 0.01
+"""Share of outcomes above which the end of a grid is a bound of the outcome."""
+
+
+def rounding_step(y: ArrayLike) -> float | None:
+    """Return the step of the grid of rounded outcomes; None if the outcomes look continuous.
+
+    The step is the largest number of which all differences of outcomes are multiples. Outcomes are
+    considered rounded if the step is the smallest difference and at least a tenth of the outcomes
+    are repeated, or if there are at least 10 distinct ones and the step is at least 1e-5 of their
+    range. The second rule does not depend on the number of rows, so that folds and whole tables
+    have the same grid, unless all outcomes of a fold are multiples of a larger step.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Outcomes.
 
     Returns
     -------
-    dates : ndarray of datetime64, shape (n,)
-        NaT where there is no date.
-    wrong : ndarray of bool, shape (n,)
-        Values that are neither dates such as 2024-12-31 nor missing.
+    float or None
+        Step in units of `y`, to ten digits.
 
     Examples
     --------
-    >>> parsed_dates(pd.Series(["2024-12-31", "31/12/2024", None]))[1]
-    array([False,  True, False])
-    >>> parsed_dates(pd.Series(["0.5", "unknown", "2"])) is None
-    True
+    >>> rounding_step([0.1, 0.3, 0.3, 0.5])
+    0.2
+    >>> rounding_step([1499, 1795, 1595, 1849, 3295, 3695, 1720, 1995, 2225, 2575])
+    1.0
     """
-    is_there = values.notna().to_numpy()
-    _, no_numbers = parse_numbers(values)
-    if 2 * no_numbers.sum() < is_there.sum():
+    outcomes = check_finite("y", y)
+    values = np.unique(outcomes)
+    # 0.3 and 0.1 + 0.2 are the same grid value
+    values = values[np.diff(values, prepend=-np.inf) > 1e-9 * (values[-1] - values[0])]
+    if values.size < 2:
         return None
-    # days first and months first look the same, so neither is guessed
-    stamps = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
-    dates = stamps.to_numpy("M8[ns]")
-    return dates, np.asarray(np.isnat(dates) & is_there)
+    gaps = np.diff(values)
+    reach = float(values[-1] - values[0])
+    step = float(gaps.min())
+    if values.size > (1 - REPEATED) * outcomes.size or not _divides(step, gaps):
+        step = _common_divisor(gaps, reach / MOST_CELLS) if values.size >= LEAST_VALUES else 0.0
+    if step == 0:
+        return None
+    # the smallest gap has a rounding error of its own: divide the whole range instead
+    step = reach / float(np.round(gaps / step).sum())
+    return float(np.format_float_positional(step, precision=10, fractional=False))
 
 
-# --- cells of rounded outcomes (outcomes: 4.3)
+def _divides(step: float, gaps: Floats) -> bool:
+    return bool(np.abs(gaps - step * np.round(gaps / step)).max() <= TOLERANCE * step)
+
+
+def _common_divisor(gaps: Floats, least: float) -> float:
+    """Return the largest step that divides all gaps (Euclid); 0 if it is smaller than `least`."""
+    step = float(gaps.min())
+    while step >= least:
+        rest = np.abs(gaps - step * np.round(gaps / step))
+        rest = rest[rest > TOLERANCE * step]
+        if not rest.size:
+            return step
+        # a remainder is at most half a step: the loop takes at most 17 rounds
+        step = float(rest.min())
+    return 0.0
+
 
 OPEN = (-np.inf, np.inf)
 """Bounds of outcomes that are no atoms: no cell is open."""
@@ -403,16 +433,34 @@ class Rounding:
     @classmethod
     def of(cls, outcomes: Floats) -> Rounding:
         """Return the cells of outcomes; no cells unless more than 2% of the rows share one."""
-        # on a fine grid spreading would add a random number to each PIT without any benefit
-        _, share = largest_atom(outcomes)
-        if not _is_atom(share * outcomes.size, outcomes.size):
+        # on a fine grid spreading would add a random number to each PIT without any benefit; a
+        # single row is more than 2% of fewer than 50 rows
+        least = max(MILD_ATOM * outcomes.size, 1.5)
+        if largest_atom(outcomes)[1] * outcomes.size <= least:
             return cls()
-        low, high = float(outcomes.min()), float(outcomes.max())
-        ends = (
-            low if _is_atom((outcomes == low).sum(), outcomes.size) else -np.inf,
-            high if _is_atom((outcomes == high).sum(), outcomes.size) else np.inf,
-        )
-        return cls(rounding_step(outcomes), ends)
+        return cls(rounding_step(outcomes), _bounds(outcomes, least))
+
+    @classmethod
+    def grid(cls, y: ArrayLike) -> Rounding | None:
+        """Return the grid that outcomes lie on, for scores; None if they look continuous.
+
+        An end is a bound if over 1% of the outcomes, and at least three, are equal to it. A cell
+        that is open at any other extreme outcome would add the probability of the whole tail to it,
+        so that the score on a fine grid would not be the log score.
+
+        Examples
+        --------
+        Counts have a bound at 0, where outcomes pile up:
+
+        >>> Rounding.grid(np.random.default_rng(0).poisson(2.0, size=1000))
+        Rounding(step=1.0, span=(0.0, inf))
+        """
+        step = rounding_step(y)
+        if step is None:
+            return None
+        outcomes = np.asarray(y, dtype=np.float64)
+        # in a fold of few rows, two rows may share an extreme outcome by chance
+        return cls(step, _bounds(outcomes, max(CLIPPED * outcomes.size, 2)))
 
     @property
     def is_used(self) -> bool:
@@ -440,6 +488,10 @@ class Rounding:
         return np.clip(on_grid, *self.span)
 
 
-def _is_atom(count: float, n: int) -> bool:
-    # a single row is more than 2% of fewer than 50 rows
-    return count > MILD_ATOM * n and count > 1.5
+def _bounds(outcomes: Floats, least: float) -> tuple[float, float]:
+    """Return the extreme outcomes that more than `least` rows have; infinite for others."""
+    low, high = float(outcomes.min()), float(outcomes.max())
+    return (
+        low if (outcomes == low).sum() > least else -np.inf,
+        high if (outcomes == high).sum() > least else np.inf,
+    )

@@ -14,16 +14,22 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy import special
 
-from evenhand._validate import Floats, Ints
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration.errors import n_effective
-from evenhand.calibration.event_sums import (
+from evenhand.calibration.events import (
     event_p_value,
+    mid_ranks,
+    rank_parts,
     rate_intervals,
     trend_weights,
     two_point_entropy,
 )
-from evenhand.calibration.group_sums import least_variances, weighted_p_value
-from evenhand.calibration.simultaneous import least_root
+from evenhand.calibration.group_sums import (
+    last_within,
+    least_root,
+    least_variances,
+    weighted_p_value,
+)
 
 MOST_PARTS = 10
 """Largest number of groups by one value of the forecast."""
@@ -73,22 +79,6 @@ class GivenForecast:
         return min(1.0, len(self.tests) * min(self.tests.values()))
 
 
-def mid_ranks(values: Floats, weights: Floats | None = None) -> Floats:
-    """Return mid-ranks between 0 and 1; values that are equal up to rounding have the same.
-
-    Examples
-    --------
-    >>> mid_ranks(np.array([0.2, 0.1, 0.2, 0.4]))
-    array([0.5  , 0.125, 0.5  , 0.875])
-    """
-    # values of equal forecasts may differ by rounding errors, which must not divide people
-    mantissa, exponent = np.frexp(values)
-    values = np.ldexp(np.round(mantissa * 2**30), exponent - 30)
-    _, place = np.unique(values, return_inverse=True)
-    mass = np.bincount(place, weights)
-    return np.asarray(((np.cumsum(mass) - mass / 2) / mass.sum())[place])
-
-
 def n_parts(n: float) -> int:
     """Return the number of groups by the forecast for a number of rows, or of effective rows."""
     return int(np.clip(n // LEAST_ROWS, 1, MOST_PARTS))
@@ -107,11 +97,6 @@ def own_parts(values: Floats, weights: Floats | None = None) -> tuple[Ints, int]
     """
     k = n_parts(values.size if weights is None else n_effective(weights))
     return rank_parts(mid_ranks(values, weights), k), k
-
-
-def rank_parts(rank: Floats, k: int) -> Ints:
-    """Return which of k parts each rank between 0 and 1 is in, from 0."""
-    return np.minimum((k * rank).astype(np.intp), k - 1)
 
 
 def rate_error(
@@ -142,10 +127,9 @@ def rate_error(
     >>> round(found.measured, 3), found.p_value < 1e-6, found.low < 0.1 < found.high
     (0.1, True, True)
     """
-    weighted = None if weights is None else weights / weights.mean()
-    w = np.ones(event.size) if weighted is None else weighted
+    w = np.ones(event.size) if weights is None else weights / weights.mean()
     n, size = event.size, n_effective(w)
-    rank, k = mid_ranks(probability, weighted), n_parts(size)
+    rank, k = mid_ranks(probability, None if weights is None else w), n_parts(size)
     parts = rank_parts(rank, k)
     n_bins = np.unique(parts).size
     excess, variance = event - probability, probability * (1 - probability)
@@ -155,12 +139,10 @@ def rate_error(
     bend = np.where(np.abs(rank - 0.5) < 0.25, -1.0, 1.0)
     patterns = np.ones(n), np.where(rank < 0.5, -1.0, 1.0), bend
     trend = trend_weights(probability, w)
-    if weighted is None:
+    slope = trend / max(int(np.abs(trend).max()), 1)
+    if weights is None:
         # where the sign is negative, the absence of the event is the event (verdict: 1)
-        flipped = (
-            np.where(bend > 0, event, 1 - event),
-            np.where(bend > 0, probability, 1 - probability),
-        )
+        flipped = (np.where(bend > 0, one, 1 - one) for one in (event, probability))
         tests = {
             "level": event_p_value(event, probability),
             "trend": event_p_value(event, probability, trend),
@@ -169,6 +151,10 @@ def rate_error(
         high = max(measured, largest_signed_mean(event, probability)) + margin_of_mean(
             event, share / 2
         )
+        z = -float(special.ndtri(share / 8))
+        lows = [_least_rate(event, probability, sign, share / 8) for sign in patterns]
+        x = abs(float((slope * excess).mean()))
+        lows.append(float(least_root(x, float((slope**2 * variance).mean()), n, z, 1.0)))
     else:
         known = least_variances(event, probability, w)
         tests = {
@@ -177,34 +163,18 @@ def rate_error(
         }
         if (np.abs(excess) == 1).any():
             tests["level"] = 0.0
-        t = -special.stdtrit(size - 1, share / 2)
+        t, z = (-float(special.stdtrit(size - 1, share / tails)) for tails in (2, 8))
         high = measured + float(t * np.sqrt((w**2 * excess**2).sum())) / n
-    low = 0.0
-    if len(tests) * min(tests.values()) < share:
-        slope = trend / max(int(np.abs(trend).max()), 1)
-        if weighted is None:
-            z = -float(special.ndtri(share / 8))
-            low = max(_least_rate(event, probability, sign, share / 8) for sign in patterns)
-            x = abs(float((slope * excess).mean()))
-            low = max(low, float(least_root(x, float((slope**2 * variance).mean()), n, z, 1.0)))
-        else:
-            z = -float(special.stdtrit(size - 1, share / 8))
-            for c in (*patterns, slope):
-                values = w * c * excess
-                squares = max(float((values**2).sum()), float((c**2 * known).sum()))
-                low = max(low, (abs(float(values.sum())) - z * squares**0.5) / n)
+        lows = []
+        for c in (*patterns, slope):
+            values = w * c * excess
+            squares = max(float((values**2).sum()), float((c**2 * known).sum()))
+            lows.append((abs(float(values.sum())) - z * squares**0.5) / n)
+    low = max(0.0, *lows) if len(tests) * min(tests.values()) < share else 0.0
     estimate = max(max(measured**2 - chance**2, 0.0) ** 0.5, abs(float((w * excess).mean())), low)
     is_complete = k == MOST_PARTS or n_bins == np.unique(probability).size
-    return GivenForecast(
-        estimate,
-        float(low),
-        min(high, 1.0),
-        measured,
-        chance,
-        n_bins,
-        is_complete,
-        tests,
-    )
+    high = min(high, 1.0)
+    return GivenForecast(estimate, low, high, measured, chance, n_bins, is_complete, tests)
 
 
 def given_forecast(
@@ -244,29 +214,25 @@ def given_forecast(
     w = np.ones(n) if weights is None else weights / weights.mean()
     size = n_effective(w)
     trends = {f"trend of {name}": 2 * mid_ranks(key, weights) - 1 for name, key in keys.items()}
-    values = u - 0.5, np.abs(u - 0.5) - 0.25
-    variances, slopes = (1 / 12, 1 / 48), (1.0, 0.5)
+    n_tests = 2 + 2 * len(trends)
+    tail = share / (2 * n_tests)
+    z, t = -float(special.ndtri(tail)), -float(special.stdtrit(size - 1, tail))
     tests: dict[str, float] = {}
     sizes, roots = [], [0.0]
-    n_tests = 2 + 2 * len(trends)
-    z = -float(special.ndtri(share / (2 * n_tests)))
+    values = {"level": (u - 0.5, 1 / 12, 1.0), "spread": (np.abs(u - 0.5) - 0.25, 1 / 48, 0.5)}
     for name, c in {"": np.ones(n), **trends}.items():
         squares = float((w * c**2).mean())
-        for kind, value, variance, slope in zip(
-            ("level", "spread"), values, variances, slopes, strict=True
-        ):
+        for kind, (value, variance, slope) in values.items():
             label = kind if not name else name if kind == "level" else f"{name}, spread"
+            part = w * c * value
+            sizes.append(abs(float(part.sum())) / n)
             if weights is None:
-                total = float((c * value).sum()) / (n * squares * variance) ** 0.5
+                total = float(part.sum()) / (n * squares * variance) ** 0.5
                 tests[label] = float(special.erfc(abs(total) / np.sqrt(2)))
-                sizes.append(abs(float((c * value).mean())))
                 roots.append(float(least_root(sizes[-1], squares * variance, n, z, slope)))
             else:
-                tests[label] = weighted_p_value(w * c * value, size)[0]
-                t = -float(special.stdtrit(size - 1, share / (2 * n_tests)))
-                spread = float(((w * c * value) ** 2).sum()) ** 0.5
-                sizes.append(abs(float((w * c * value).sum())) / n)
-                roots.append(sizes[-1] - t * spread / n)
+                tests[label] = weighted_p_value(part, size)[0]
+                roots.append(sizes[-1] - t * float((part**2).sum()) ** 0.5 / n)
     k = n_parts(size)
     chance = CHANCE * (k / size) ** 0.5
     # what is left of both sizes beyond chance, and the statistic that rejects: with few rows there
@@ -306,12 +272,11 @@ def margin_of_mean(event: Floats, tail: float) -> float:
     low, high = (float(end[0]) for end in rate_intervals(count, n, tail / 5))
     v = 0.25 if low < 0.5 < high else max(low * (1 - low), high * (1 - high))
     limit = np.log(1 / (0.6 * tail)) / event.size
-    least, most = 0.0, 1.0
-    for _ in range(50):
-        middle = (least + most) / 2
-        is_within = float(two_point_entropy(np.array(middle), np.array(v))) <= limit
-        least, most = (middle, most) if is_within else (least, middle)
-    return most
+
+    def is_within(margin: Floats) -> Mask:
+        return np.asarray(two_point_entropy(margin, np.array(v)) <= limit)
+
+    return float(last_within(is_within, np.zeros(()), np.ones(()), 50))
 
 
 def _least_rate(event: Floats, probability: Floats, sign: Floats, tail: float) -> float:

@@ -486,8 +486,8 @@ class LatticeBounds:
         served = self.served(link, rows)
         places = self.places[rows]
         low, high = (end[rows] for end in (self.cells.low, self.cells.high))
-        # both laws over the same draws and positions; W1 is convex in the pair of laws, so that its
-        # mean over draws and positions is at least the distance of the laws
+        # both distributions over the same draws and positions; W1 is convex in the pair, so that
+        # its mean over draws and positions is at least the distance of both
         drawn = served.low + places * (served.high - served.low)
         through = link.ppf(low + places * (high - low), self.draws[rows])
         shift = np.abs(np.sort(drawn, axis=-1) - np.sort(through, axis=-1)).mean(axis=-1)

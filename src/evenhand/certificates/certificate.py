@@ -415,7 +415,7 @@ class Certificate(Summarized):
     def _has_points(self) -> bool:
         """Whether cells under the link are points but for people whose position is unknown."""
         base = self.own.base
-        return base is not None and (base.are_points or base.reading is not None)
+        return base is not None and (base.are_points or not base.are_averaged)
 
     @cached_property
     def _bounds(self) -> Callable[[float], float] | None:

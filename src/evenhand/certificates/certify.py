@@ -641,7 +641,7 @@ def certify_counts(
     own = counts if off_atom is None else off_atom
     outcome = OutcomeKind.HURDLE
     if off_atom is None:
-        other = OutcomeKind.COUNT if counts.inside_whole is not None else OutcomeKind.CONTINUOUS
+        other = OutcomeKind.COUNT if counts.has_cells else OutcomeKind.CONTINUOUS
         outcome = OutcomeKind(other if kind is None else kind)
     if link is not None and outcome in (OutcomeKind.COUNT, OutcomeKind.BINARY):
         remedy = "leave link out: certify such outcomes from rows"
@@ -662,7 +662,7 @@ def certify_counts(
         bool(is_randomized),
         link,
         at=None if off_atom is None else float(at),
-        has_cells=off_atom is None and counts.inside_whole is not None,
+        has_cells=off_atom is None and counts.has_cells,
         has_draws=counts.n_draws == 1 or counts.gap is not None,
     )
 

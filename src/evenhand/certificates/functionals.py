@@ -90,8 +90,8 @@ def refusal(bound: str, cells: Cells) -> str | None:
 profiles are in one order only if the completed PIT does not depend on the draw"
     """
     proof = PROVEN[bound]
-    readings = np.zeros(1) if cells.reading is None else np.unique(cells.reading)
-    widths = (cells.high > cells.low)[cells._is(Reading.AVERAGED)].any()
+    readings = np.unique(cells.reading)
+    widths = (cells.high > cells.low)[cells.reading == Reading.AVERAGED].any()
     is_proven = (
         proof.readings.issuperset(Reading(int(one)) for one in readings)
         and proof.has_link == (cells.link is not None)

@@ -239,8 +239,7 @@ def _missed_of_counts(counts: PITCounts, level: float) -> Values:
         remedy = "count the rows again with this level in count_pits(..., levels=...)"
         raise bad_input("level", f"be one of the counted levels ({listed})", level, remedy)
     m = counts.n_draws
-    covered = counts.inside_whole or counts.inside
-    return Values.known(1 - np.arange(m + 1) / m, covered[level])
+    return Values.known(1 - np.arange(m + 1) / m, counts.inside_whole[level])
 
 
 def _upper(n_bins: int, top: float, count: Ints) -> Values:
@@ -248,10 +247,9 @@ def _upper(n_bins: int, top: float, count: Ints) -> Values:
 
 
 def _plain_of_counts(counts: PITCounts, is_randomized: bool) -> Callable[[float], int] | None:
-    whole = counts.inside_whole
-    if whole is not None:
+    if counts.has_cells:
         # bins of drawn PITs do not show whether the intervals contain the whole outcomes
-        return None if is_randomized else partial(_covered_whole, whole)
+        return None if is_randomized else partial(_covered_whole, counts.inside_whole)
     bins = counts.base if is_randomized else counts.one_draw
     return None if bins is None else partial(_covered_in_bins, bins)
 

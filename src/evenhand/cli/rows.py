@@ -260,17 +260,16 @@ class TimeColumns:
         import pandas as pd
 
         from evenhand import tables
-        from evenhand.calibration import ISO_DATES, parsed_dates
 
         column = str(self.entered)
         values = tables.column_of(data, column, source)
         place = f"{source}: column {column!r}"
         if values.dtype.kind != "M":
-            found = parsed_dates(values)
+            found = tables.parse_dates(values)
             if found is None:
                 return tables.number_column(data, column, source=source)
             dates, wrong = found
-            tables.refuse_row(wrong, values, place, "be a date", ISO_DATES)
+            tables.refuse_row(wrong, values, place, "be a date", tables.ISO_DATES)
             values = pd.Series(dates, index=values.index)
         tables.refuse_row(values.isna().to_numpy(), values, place, "be a date", "fill it")
         # dates with a time zone have an object dtype in arrays

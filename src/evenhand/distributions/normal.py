@@ -124,50 +124,57 @@ def solve_scores(
     sign: Floats,
     score: Floats,
     start: Floats,
-) -> Floats:
-    """Solve `ndtri(CDF(y)) = score` by Newton steps inside a bracket.
+) -> tuple[Floats, Floats]:
+    """Solve `ndtri(CDF(y)) = score` by Halley steps inside a bracket; return y and slopes.
 
     On the scale of normal scores the CDF of a mixture is nearly linear, so few steps suffice. The
-    quantile lies between the smallest and the largest quantile of the components.
+    quantile lies between the quantiles of normals with the extreme means and deviations.
     """
-    ends = sign[:, None] * loc[row] + scale[row] * score[:, None]
-    low = ends.min(axis=-1)
-    high = ends.max(axis=-1)
+    left, right = loc.min(axis=-1)[row], loc.max(axis=-1)[row]
+    narrow, wide = scale.min(axis=-1)[row], scale.max(axis=-1)[row]
+    low = np.where(sign > 0, left, -right) + score * np.where(score < 0, wide, narrow)
+    high = np.where(sign > 0, right, -left) + score * np.where(score < 0, narrow, wide)
     y = np.clip(start, low, high)
     y[np.isinf(score)] = score[np.isinf(score)]
-    open_ended = (high > low) & np.isfinite(score)
+    slopes = 1 / narrow
+    is_open = (high > low) & np.isfinite(score)
 
-    def solve(evaluate: Callable[..., tuple[Floats, Floats]], active: Ints) -> None:
-        """Replace `y` by the solutions at `active`; `low` and `high` shrink to the brackets."""
+    def solve(evaluate: Callable[..., tuple[Floats, Floats, Floats]], active: Ints) -> None:
+        """Set solutions and slopes at `active`; `low` and `high` shrink to the brackets."""
         w, m, s = weights[row[active]], sign[active, None] * loc[row[active]], scale[row[active]]
-        least = s.min(axis=-1)
+        least = narrow[active]
         last = high[active] - low[active]
         for _ in range(MOST_STEPS):
             if active.size == 0:
                 return
             here = y[active]
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                at, slope = evaluate(w, (here[:, None] - m) / s, s)
-                newton = here - (at - score[active]) / slope
+            at, slope, bend = evaluate(w, (here[:, None] - m) / s, s)
+            newton = (at - score[active]) / slope
+            halley = here - newton / np.clip(1 - bend * newton / 2, 0.5, 2.0)
             below = at < score[active]
             low[active] = np.where(below, here, low[active])
             high[active] = np.where(below, high[active], here)
-            # a Newton step that leaves the bracket, or is not half as long as the last step, is
-            # replaced by bisection: without the second rule steps can alternate between two points
-            quick = (newton >= low[active]) & (newton <= high[active])
-            quick &= np.abs(newton - here) <= last / 2
-            step = np.where(quick, newton, 0.5 * (low[active] + high[active]))
+            # a step that leaves the bracket, or is not half as long as the last one, is replaced by
+            # bisection: without the second rule steps can alternate between two points
+            quick = (halley >= low[active]) & (halley <= high[active])
+            quick &= np.abs(halley - here) <= last / 2
+            step = np.where(quick, halley, 0.5 * (low[active] + high[active]))
             last = np.abs(step - here)
             y[active] = step
-            # the error after a Newton step is of the order of its square
-            moved = last > np.where(quick, 1e-8, 1e-13) * least + 1e-13 * np.abs(step)
+            slopes[active] = slope * (1 + bend * (step - here))
+            # the error after a Halley step is of the order of its third power
+            moved = last > np.where(quick, 3e-6, 1e-13) * least + 1e-13 * np.abs(step)
             if not moved.all():
                 active, last, least = active[moved], last[moved], least[moved]
                 w, m, s = w[moved], m[moved], s[moved]
 
-    solve(_score_and_slope, np.flatnonzero(open_ended & (score >= DEEPEST_PLAIN)))
-    solve(_deep_score_and_slope, np.flatnonzero(open_ended & (score < DEEPEST_PLAIN)))
-    return y
+    for part in row_blocks(score.size, max(1, SOLVED // loc.shape[-1])):
+        active = part.start + np.flatnonzero(is_open[part])
+        is_deep = score[active] < DEEPEST_PLAIN
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            solve(_scores_of, active[~is_deep])
+            solve(_deep_scores_of, active[is_deep])
+    return y, slopes
 
 
 def knots_of(scores: Floats) -> Ints:
@@ -177,9 +184,15 @@ def knots_of(scores: Floats) -> Ints:
 
 
 def interpolated(
-    weights: Floats, loc: Floats, scale: Floats, scores: Floats, knots: Ints, exact: Floats
+    weights: Floats,
+    loc: Floats,
+    scale: Floats,
+    scores: Floats,
+    knots: Ints,
+    exact: Floats,
+    rise: Floats,
 ) -> Floats:
-    """Return quantiles at the scores, shape (n, q), from exact ones at the knots.
+    """Return quantiles at the scores, shape (n, q), from exact ones and derivatives at the knots.
 
     Where the cubic misses the score in the middle between two knots, as at a gap between
     components, all quantiles between the knots are solved for.
@@ -187,14 +200,10 @@ def interpolated(
     n = exact.shape[0]
     at_knots = scores[knots]
     row = np.arange(n)[:, None]
-    _, slope = _at(weights, loc, scale, row, at_knots, exact)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        rise = 1 / slope
         middle = (at_knots[1:] + at_knots[:-1]) / 2
         place = np.arange(middle.size)
-        found, _ = _at(
-            weights, loc, scale, row, middle, _cubic(at_knots, exact, rise, place, middle)
-        )
+        found = _at(weights, loc, scale, row, middle, _cubic(at_knots, exact, rise, place, middle))
         # near a gap between components slopes differ from that of the chord
         chord = np.diff(exact, axis=-1) / np.diff(at_knots)
         bends = np.maximum(np.abs(rise[:, 1:] / chord - 1), np.abs(rise[:, :-1] / chord - 1))
@@ -211,21 +220,19 @@ def interpolated(
         # a bracket contains the solution, whatever the start
         start = np.nan_to_num(sign * table[rows, columns])
         tail = sign * scores[columns]
-        table[rows, columns] = sign * solve_scores(weights, loc, scale, rows, sign, tail, start)
+        y, _ = solve_scores(weights, loc, scale, rows, sign, tail, start)
+        table[rows, columns] = sign * y
     # rounding errors between equal quantiles
     return np.asarray(np.maximum.accumulate(table, axis=-1))
 
 
-def _at(
-    weights: Floats, loc: Floats, scale: Floats, row: Any, scores: Floats, y: Floats
-) -> tuple[Floats, Floats]:
-    """Return normal scores of the CDF at `y`, shape (n, q), and slopes; `scores` are expected."""
+def _at(weights: Floats, loc: Floats, scale: Floats, row: Any, scores: Floats, y: Floats) -> Floats:
+    """Return normal scores of the CDF at `y`, shape (n, q); `scores` are expected."""
     sign = np.where(scores > 0, -1.0, 1.0)
     rows = np.broadcast_to(row, y.shape).ravel()
     s = scale[rows]
     z = np.broadcast_to(sign, y.shape).reshape(-1, 1) * (y.reshape(-1, 1) - loc[rows]) / s
-    at, slope = _score_and_slope(weights[rows], z, s)
-    return sign * at.reshape(y.shape), slope.reshape(y.shape)
+    return np.asarray(sign * _scores_of(weights[rows], z, s)[0].reshape(y.shape))
 
 
 def _cubic(knots: Floats, values: Floats, slopes: Floats, place: Ints, at: Floats) -> Floats:
@@ -240,17 +247,26 @@ def _cubic(knots: Floats, values: Floats, slopes: Floats, place: Ints, at: Float
     return np.asarray(values[:, place] + t * gap + bend)
 
 
-def _score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
-    """Return the normal score of the mixture's CDF and its derivative; `z` are component scores."""
+def _scores_of(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the normal score `S` of the mixture's CDF, its derivative and `S'' / S'`.
+
+    `z` are scores of the components.
+    """
     at = special.ndtri(np.clip(np.einsum("ij,ij->i", w, special.ndtr(z)), 1e-300, 1 - 1e-16))
-    density = np.einsum("ij,ij->i", w, np.exp(-0.5 * z * z - LOG_ROOT_2PI) / s)
-    return at, np.asarray(density * np.exp(0.5 * at * at + LOG_ROOT_2PI))
+    densities = w * np.exp(-0.5 * z * z - LOG_ROOT_2PI) / s
+    density = densities.sum(axis=-1)
+    slope = density * np.exp(0.5 * at * at + LOG_ROOT_2PI)
+    return at, slope, at * slope - np.einsum("ij,ij->i", densities, z / s) / density
 
 
-def _deep_score_and_slope(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats]:
+def _deep_scores_of(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the same from logarithms, for tails below the smallest float."""
     at = special.ndtri_exp(special.logsumexp(special.log_ndtr(z), b=w, axis=-1))
-    return at, np.exp(special.logsumexp(-0.5 * z * z - np.log(s), b=w, axis=-1) + 0.5 * at * at)
+    logs = -0.5 * z * z - np.log(s)
+    log_density = special.logsumexp(logs, b=w, axis=-1)
+    slope = np.exp(log_density + 0.5 * at * at)
+    shares = w * np.exp(logs - log_density[:, None])
+    return at, slope, at * slope - (shares * z / s).sum(axis=-1)
 
 
 class NormalMixture(Distribution):
@@ -307,6 +323,10 @@ class NormalMixture(Distribution):
         return self._log_sum(-0.5 * self._score(y) ** 2 - np.log(self.scale) - LOG_ROOT_2PI)
 
     def quantile_from_tail(self, log_p: Floats, upper: Mask) -> Floats:
+        return self._solved(log_p, upper)[0]
+
+    def _solved(self, log_p: Floats, upper: Mask) -> tuple[Floats, Floats]:
+        """Return quantiles, and the derivatives of the scores of the CDF at them."""
         shape = np.broadcast_shapes(np.shape(log_p), np.shape(upper), self.batch_shape)
         sign = np.where(np.broadcast_to(upper, shape), -1.0, 1.0).ravel()
         score = np.asarray(special.ndtri_exp(np.broadcast_to(log_p, shape).ravel()))
@@ -317,31 +337,35 @@ class NormalMixture(Distribution):
         weights, loc, scale = (
             np.reshape(array, (n_batch, k)) for array in (self.weights, self.loc, self.scale)
         )
-        # Newton's method starts at the quantile of the normal with the same mean and variance
+        # the solver starts at the quantile of the normal with the same mean and variance
         start = (np.ravel(self.mean())[row] * sign) + np.ravel(self.std())[row] * score
-        step = max(1, SOLVED // k)
-        solved = [
-            solve_scores(weights, loc, scale, row[cut], sign[cut], score[cut], start[cut])
-            for cut in (slice(first, first + step) for first in range(0, max(row.size, 1), step))
-        ]
-        return np.asarray(sign * np.concatenate(solved)).reshape(shape)
+        y, slopes = solve_scores(weights, loc, scale, row, sign, score, start)
+        return np.asarray(sign * y).reshape(shape), slopes.reshape(shape)
 
     def quantile_table(self, scores: Floats) -> Floats:
         # quantiles are smooth functions of normal scores: a cubic through exact quantiles and their
-        # slopes replaces most of the Newton steps
+        # slopes replaces most of the solver's steps
         knots = knots_of(scores)
         # beyond plain tails slopes would need logarithms
         is_deep = max(-scores[0], scores[-1]) > -DEEPEST_PLAIN
         if is_deep or 3 * knots.size > scores.size or scores.ndim != 1:
             return super().quantile_table(scores)
-        exact = super().quantile_table(scores[knots]).reshape(-1, knots.size)
+        at_knots = scores[knots]
+        exact, slopes = (
+            np.reshape(array, (-1, knots.size))
+            for array in self.expand()._solved(special.log_ndtr(-np.abs(at_knots)), at_knots > 0)
+        )
+        with np.errstate(divide="ignore"):
+            rise = 1 / slopes
         k = self.loc.shape[-1]
         weights, loc, scale = (
             np.reshape(array, (-1, k)) for array in (self.weights, self.loc, self.scale)
         )
         table = np.concatenate(
             [
-                interpolated(weights[rows], loc[rows], scale[rows], scores, knots, exact[rows])
+                interpolated(
+                    weights[rows], loc[rows], scale[rows], scores, knots, exact[rows], rise[rows]
+                )
                 for rows in row_blocks(exact.shape[0], max(1, SOLVED // (k * knots.size)))
             ]
         )
@@ -379,13 +403,13 @@ class NormalMixture(Distribution):
 
     def _mean_difference(self) -> Floats:
         """Return E|Y - Y'| of two independent copies, looping over the components of one."""
-        total = np.zeros(self.batch_shape)
-        for i in range(self.loc.shape[-1]):
-            # the difference of two normals is normal
-            spread = np.sqrt(self.scale**2 + self.scale[..., i, None] ** 2)
-            gaps = _mean_abs(self.loc - self.loc[..., i, None], spread)
-            total += self.weights[..., i] * (self.weights * gaps).sum(axis=-1)
-        return total
+        # of equal components: the difference of two normals is normal
+        total = (self.weights**2 * self.scale).sum(axis=-1) * (2 / np.sqrt(np.pi))
+        for i in range(1, self.loc.shape[-1]):
+            spread = np.sqrt(self.scale[..., :i] ** 2 + self.scale[..., i, None] ** 2)
+            gaps = _mean_abs(self.loc[..., :i] - self.loc[..., i, None], spread)
+            total += 2 * self.weights[..., i] * (self.weights[..., :i] * gaps).sum(axis=-1)
+        return np.asarray(total)
 
 
 def _mean_abs(loc: Floats, scale: Floats) -> Floats:

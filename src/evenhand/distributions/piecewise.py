@@ -14,8 +14,8 @@ import numpy as np
 
 from evenhand._validate import Floats, Ints
 
-BLOCK_NUMBERS = 2_000_000
-"""Number of values in a temporary array."""
+BLOCK_NUMBERS = 100_000
+"""Number of values in a temporary array, few enough for the cache."""
 
 
 def cell_ends(knots: Floats, point: Floats, *columns: Floats) -> list[Floats]:

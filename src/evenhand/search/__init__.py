@@ -8,18 +8,16 @@ from evenhand.search.learned_group import FoundGroup, GroupSearch, find_group
 from evenhand.search.learned_group import n_learnable as n_learnable
 from evenhand.search.miscoverage import MISCOVERAGE_COLUMNS as MISCOVERAGE_COLUMNS
 from evenhand.search.miscoverage import conditional_miscoverage
-from evenhand.search.null_distribution import NullCurve, null_curve
-from evenhand.search.oracle_group import WorstGroupCurve, worst_group_curve
 
 # parts for audits, reports and tests; `__all__` is the documented reference
 from evenhand.search.scan import FEW_ROWS as FEW_ROWS
 from evenhand.search.scan import MIN_SIZE as MIN_SIZE
 from evenhand.search.scan import Scanned as Scanned
-from evenhand.search.scan import ScanRows as ScanRows
 from evenhand.search.scan import directions as directions
 from evenhand.search.scan import group_test_rows, scan_groups
 from evenhand.search.scan import scan_rows as scan_rows
 from evenhand.search.scan import shift_of as shift_of
+from evenhand.search.worst_groups import NullCurve, WorstGroupCurve, null_curve, worst_group_curve
 
 __all__ = [
     "FoundGroup",

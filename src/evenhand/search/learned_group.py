@@ -1,70 +1,264 @@
-"""Learned worst group: learned from features, evaluated on other rows (method: worst groups)."""
+"""Learned worst group: learned from features, evaluated on other rows (method: worst groups).
+
+A pattern `s` is +1 at levels `c` where the PITs of a group are expected to lie at or below `c` too
+often, and -1 where too rarely. For every pattern with absolute values of at most 1 and every
+distribution `F` of PITs, `integral_0^1 s(c) (F(c) - c) dc <= W1(F, Uniform)`, with equality for
+`s = sign(F(c) - c)`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._format import four_digits, one_line
-from evenhand._kinds import Direction
+from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE, Direction
 from evenhand._validate import (
     Floats,
     InputError,
     Ints,
+    Mask,
     bad_input,
     check_count,
-    check_finite,
     check_fraction,
     check_rows,
 )
 from evenhand.calibration import Cells, as_cells, covered
 from evenhand.draws import RandomState, generator
-from evenhand.search.cut_trees import (
-    RULE_STRETCH,
-    CutTable,
-    CutTree,
-    Rule,
-    cut_table,
-    grow_tree,
-    learn_rules,
-    main_features,
-)
-from evenhand.search.oracle_group import group_sizes
-from evenhand.search.patterns import (
-    direction_of,
-    null_moments,
-    pattern_basis,
-    pattern_of,
-    pattern_values,
-    starting_patterns,
-    wave_weights,
-    waves,
-)
+from evenhand.search.worst_groups import LEAST_WIDTH, group_sizes, mean_cdfs
 from evenhand.tables import Condition, GroupRule, TableEncoder, as_table, take_rows
 
-# --- models of the deviation of PITs from uniform: trees, boosting and a ridge regression
+# --- values of PITs under patterns
+
+PATTERN_CELLS = 32
+"""Number of equal cells of [0, 1] on which a pattern is constant."""
+
+WAVES = 4
+"""Number of cosines that describe a distribution of PITs: level, spread, skew, and a shape of equal
+spread with other tails."""
+
+_EDGES = np.linspace(0.0, 1.0, PATTERN_CELLS + 1)
+_MIDDLES = (_EDGES[1:] + _EDGES[:-1]) / 2
+_FREQUENCIES = np.arange(1, WAVES + 1)[:, None] * np.pi
+_SINES = np.sin(_FREQUENCIES * _MIDDLES) / _FREQUENCIES
+_INTEGRALS = (
+    -np.sqrt(2) * np.diff(np.cos(_FREQUENCIES * _EDGES), axis=-1).T / _FREQUENCIES[:, 0] ** 2
+)
+_LEVEL = np.ones(PATTERN_CELLS)
+_SPREAD = np.where(_MIDDLES < 0.5, 1.0, -1.0)
+
+
+def starting_patterns() -> Floats:
+    """Return the patterns of all waves, shape (2 * WAVES, PATTERN_CELLS).
+
+    The first four are too low, too high, too narrow and too wide; each wave has both signs.
+    """
+    signs = np.array([1.0, -1.0])
+    return pattern_of((np.eye(WAVES)[:, None] * signs[:, None]).reshape(-1, WAVES))
+
+
+def pattern_basis(pit: Floats | Cells) -> Floats:
+    """Return the matrix, shape (n, PATTERN_CELLS), whose product with a pattern gives row values.
+
+    The value of a row is `mean_j T(u_j) - integral_0^1 s(c) c dc` with `T(u) = integral_u^1 s(c)
+    dc`, between -1/2 and 1/2. Its expectation for PITs with distribution `F` is `integral_0^1 s(c)
+    (F(c) - c) dc`, which is at most the error of `F`. For cells it is the mean over positions in
+    the cell.
+    """
+    # the part of a cell of the pattern above a PIT is the integral of its CDF
+    return np.asarray((mean_cdfs(as_cells(pit), PATTERN_CELLS) - _MIDDLES) / PATTERN_CELLS)
+
+
+def waves(pit: Floats | Cells) -> Floats:
+    """Return each row's mean of `sqrt(2) cos(k pi u)` for k = 1 to WAVES, shape (n, WAVES).
+
+    The cosines are orthonormal, so a squared error gives equal weight to level and spread.
+    """
+    pits = as_cells(pit)
+    return np.stack([_mean_wave(pits, k) for k in range(1, WAVES + 1)], axis=-1)
+
+
+def _mean_wave(pits: Cells, k: int) -> Floats:
+    if pits.are_points:
+        return np.asarray(np.sqrt(2) * np.cos(k * np.pi * pits.drawn).mean(axis=-1))
+    # the mean of a cosine over a cell of width w is that at its middle times sinc(k w / 2)
+    middle = (pits.low + pits.high) / 2
+    means = np.cos(k * np.pi * middle) * np.sinc(k * (pits.high - pits.low) / 2)
+    return np.asarray(np.sqrt(2) * means.mean(axis=-1))
+
+
+def wave_weights(pattern: Floats) -> Floats:
+    """Return weights, shape (..., WAVES), whose product with mean waves is the value of a pattern.
+
+    A density `1 + sum_k b_k sqrt(2) cos(k pi u)` has `F(c) - c = sum_k b_k sqrt(2) sin(k pi c) / (k
+    pi)`.
+    """
+    return np.asarray(pattern @ _INTEGRALS)
+
+
+def pattern_of(mean_waves: Floats) -> Floats:
+    """Return the sign of `F(c) - c` for distributions with these mean waves, by cell."""
+    return np.where(mean_waves @ _SINES >= 0, 1.0, -1.0)
+
+
+def direction_of(pattern: Floats) -> Direction:
+    """Return the direction of a pattern; mixed if it agrees with no direction on 3/4 of levels."""
+    level = float(pattern @ _LEVEL) / PATTERN_CELLS
+    spread = float(pattern @ _SPREAD) / PATTERN_CELLS
+    # signs that agree on three quarters of the levels have a mean product of 3/4 - 1/4 = 1/2
+    if abs(level) >= max(0.5, abs(spread)):
+        return LOWER if level > 0 else HIGHER
+    if abs(spread) >= 0.5:
+        return NARROW if spread > 0 else WIDE
+    return MIXED
+
+
+# --- null moments of pattern values of outcomes with atoms (outcomes: 4.3)
+
+_GAUSS = 0.5 / np.sqrt(3)
+
+
+def null_moments(pits: Cells, pattern: Floats) -> tuple[Floats, Floats]:
+    """Return estimates of the second and third moment of each row's pattern value, shape (n,) each.
+
+    If the PIT `W` of a row is uniform given the features, the moments of `T(W)` are known. With the
+    mean `v`, the variance `w` and the third central moment `c` of `T(W)` over positions in the
+    observed cell they are `E T^2 = E(v^2 + w)` and `E T^3 = E(v^3 + 3 v w + c)`. The value of a row
+    is the mean of `v` over draws, which splits the moments of `v` in the same way. All of this
+    gives estimates without bias. Of a rare event that nobody in a group had, the squares of values
+    show nothing, but the cells show that it could happen.
+
+    Parameters
+    ----------
+    pits : Cells of n rows
+        PITs with their cells.
+    pattern : ndarray of shape (PATTERN_CELLS,)
+        Signs over probability levels.
+    """
+    steps = pattern / PATTERN_CELLS
+    tails = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
+    # values of T, less its mean
+    tails -= steps @ ((_EDGES[1:] + _EDGES[:-1]) / 2)
+    whole = _integrals(np.ones(1), tails)[1:]
+    # means over draws of v, v^2 and v^3, of w and of 3 v w + c
+    sums = np.zeros((5, pits.n_samples))
+    for low, high in zip(pits.low.T, pits.high.T, strict=True):
+        mean, variance, third = _within(low, high, tails)
+        sums += mean, mean**2, mean**3, variance, 3 * mean * variance + third
+    mean, square, cube, spread, skew = sums / pits.n_draws
+    between = square - mean**2
+    rest = cube - mean**3  # 3 v times the variance between draws, plus their third central moment
+    return whole[0] - spread - between, whole[1] - skew - rest
+
+
+def _within(low: Floats, high: Floats, tails: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the mean, the variance and the third central moment of `T` over each cell."""
+    width = high - low
+    # moments over narrower cells lose their digits: such a cell is a point
+    is_wide = width > LEAST_WIDTH
+    integrals = _integrals(high, tails) - _integrals(low, tails)
+    mean, square, cube = integrals / np.where(is_wide, width, 1.0)
+    variance = np.maximum(square - mean**2, 0.0)
+    third = cube - 3 * mean * square + 2 * mean**3
+    return (
+        np.where(is_wide, mean, np.interp((low + high) / 2, _EDGES, tails)),
+        np.where(is_wide, variance, 0.0),
+        np.where(is_wide, third, 0.0),
+    )
+
+
+def _integrals(u: Floats, tails: Floats) -> Floats:
+    """Return the integrals from 0 to `u` of `T`, `T^2` and `T^3`, shape (3, n).
+
+    `T` is linear between the edges, where it has the values `tails`.
+    """
+    place = np.minimum((u * PATTERN_CELLS).astype(np.intp), PATTERN_CELLS - 1)
+    before = np.zeros((3, PATTERN_CELLS + 1))
+    before[:, 1:] = np.cumsum(_gauss(_EDGES[:-1], _EDGES[1:], tails), axis=-1)
+    return np.asarray(before[:, place] + _gauss(_EDGES[place], u, tails))
+
+
+def _gauss(start: Floats, stop: Floats, tails: Floats) -> Floats:
+    """Return the integrals over stretches on which `T` is linear, exactly, shape (3, k)."""
+    # the rule of two points is exact for polynomials of degree 3
+    middle, width = (start + stop) / 2, stop - start
+    total = np.zeros((3, middle.size))
+    for side in (-1, 1):
+        value = np.interp(middle + width * side * _GAUSS, _EDGES, tails)
+        total += value, value**2, value**3
+    return np.asarray(total * width / 2)
+
+
+# --- features as numbers of cuts, for trees and a ridge regression
+
+CUTS = 19
+"""Largest number of cuts of one column: at every 5% of its rows."""
+
+MOST_CUTS = 600
+"""Number of cuts of all columns together, above which columns get fewer cuts, but at least 3."""
+
+
+@dataclass(frozen=True)
+class CutTable:
+    """Encoded features of rows as numbers of cuts below each value.
+
+    Trees sort few distinct numbers fast, and a linear model of them has no outliers.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n, p)
+        Number of the column's cuts that are below the value.
+    cuts : tuple of p ndarrays
+        Increasing cuts of each column.
+    encoder : TableEncoder
+        Encoder of the features.
+    """
+
+    codes: Floats
+    cuts: tuple[Floats, ...]
+    encoder: TableEncoder
+
+    @classmethod
+    def of(cls, matrix: Floats, encoder: TableEncoder) -> CutTable:
+        """Choose cuts between quantiles of each column.
+
+        A column with few distinct values is cut between each two of them. Cuts depend on features
+        only, never on outcomes.
+        """
+        n_cuts = int(np.clip(MOST_CUTS // matrix.shape[1], 3, CUTS))
+        levels = np.arange(1, n_cuts + 1) / (n_cuts + 1)
+        cuts = tuple(_cuts_of(values, levels) for values in matrix.T)
+        codes = [np.searchsorted(cut, values) for cut, values in zip(cuts, matrix.T, strict=True)]
+        return cls(np.column_stack(codes).astype(np.float64), cuts, encoder)
+
+
+def _cuts_of(values: Floats, levels: Floats) -> Floats:
+    ordered = np.sort(values)
+    steps = np.flatnonzero(ordered[1:] > ordered[:-1])
+    if steps.size > levels.size:
+        # the largest distinct value at or below each quantile; the last step leaves rows above
+        wanted = (levels * values.size).astype(np.intp) - 1
+        steps = np.unique(steps[np.searchsorted(steps, wanted).clip(max=steps.size - 1)])
+    # halfway to the next value, so that rounding of the cut moves no row
+    low = ordered[steps]
+    middle = low + (ordered[steps + 1] - low) / 2
+    return np.where(middle < ordered[steps + 1], middle, low)
+
+
+# --- models of the deviation of PITs from uniform
 
 DEPTHS = (2, 3, 4)
 """Depths of the trees."""
 
 INNER_FOLDS = 3
-"""Number of trees per depth, and of boosted models: each is fitted without one part of the rows."""
-
-ROUNDS = 20
-"""Number of rounds of boosting."""
-
-RATE = 0.3
-"""Share of the best step of each round that is taken."""
-
-FAR = 3.0
-"""Standardized features of the linear model are clipped here, so that no row has high leverage."""
+"""Number of trees: each is fitted without one part of the rows."""
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0)
 """Candidate ridge penalties per row, for standardized features; the leave-one-out error decides."""
@@ -79,11 +273,11 @@ class Fit:
     unseen : ndarray of shape (n, WAVES)
         Predicted mean waves of each training row, from fits without that row.
     predict : callable
-        Returns the predicted mean waves of new rows.
+        Returns the predicted mean waves of new rows from their codes.
     """
 
     unseen: Floats
-    predict: Callable[[CutTable], Floats]
+    predict: Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)
@@ -114,27 +308,75 @@ class LearnedScore:
         """Scores of the training rows, from fits without the scored row."""
         return np.asarray(self.fit.unseen @ wave_weights(self.pattern))
 
-    def __call__(self, table: CutTable) -> Floats:
+    def __call__(self, codes: Floats) -> Floats:
         """Return the scores of new rows."""
-        return np.asarray(self.fit.predict(table) @ wave_weights(self.pattern))
+        return np.asarray(self.fit.predict(codes) @ wave_weights(self.pattern))
 
 
-def learn_fits(table: CutTable, pits: Cells) -> tuple[Fit, ...]:
+def learn_fits(codes: Floats, targets: Floats) -> list[Fit]:
     """Fit all models to the waves of PITs; the fits do not depend on the mass of groups.
 
     The rows must be in random order.
     """
-    targets = waves(pits)
-    above = table.above.astype(np.float32)
-    return (
-        *_trees(table, above, targets),
-        _boosting(table, above, targets),
-        _ridge(table, targets),
-    )
+    return [*_trees(codes, targets), _ridge(codes, targets)]
+
+
+def _trees(codes: Floats, targets: Floats) -> list[Fit]:
+    """Fit trees of all depths: a tree of a smaller depth is the upper part of a deeper one."""
+    n = targets.shape[0]
+    # a mean over 20 rows suffices to see a deviation of PITs; small tables get smaller nodes
+    least_rows = max(min(20, n // 20), n // 40, 1)
+    fold = np.arange(n) % INNER_FOLDS
+    trees = [
+        fitted_tree(codes[fold != k], targets[fold != k], max(DEPTHS), least_rows)
+        for k in range(INNER_FOLDS)
+    ]
+
+    def predict(new: Floats, depth: int) -> Floats:
+        found = [_values_at(tree, tree.decision_path(new), depth) for tree in trees]
+        return np.asarray(np.mean(found, axis=0))
+
+    unseen = {depth: np.empty_like(targets) for depth in DEPTHS}
+    for k, tree in enumerate(trees):
+        ways = tree.decision_path(codes[fold == k])
+        for depth in DEPTHS:
+            unseen[depth][fold == k] = _values_at(tree, ways, depth)
+    return [Fit(unseen[depth], partial(predict, depth=depth)) for depth in DEPTHS]
+
+
+def fitted_tree(codes: Floats, targets: Floats, depth: int, least_rows: int) -> Any:
+    """Return a fitted regression tree of scikit-learn."""
+    from sklearn.tree import DecisionTreeRegressor
+
+    tree = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=least_rows, random_state=0)
+    return tree.fit(codes, targets)
+
+
+def _values_at(tree: Any, ways: Any, depth: int) -> Floats:
+    """Return the values of the nodes of rows at a depth, or of their leaves above it.
+
+    `ways` are decision paths, on which nodes are numbered in their order.
+    """
+    ends = np.minimum(ways.indptr[:-1] + depth, ways.indptr[1:] - 1)
+    return np.asarray(tree.tree_.value[ways.indices[ends], :, 0])
+
+
+def _ridge(codes: Floats, targets: Floats) -> Fit:
+    """Fit a ridge regression, which predicts each row without it."""
+    from sklearn.linear_model import RidgeCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    # with a scoring the leave-one-out predictions are stored, not only their errors
+    penalties = np.array(PENALTIES) * targets.shape[0]
+    ridge = RidgeCV(penalties, scoring="neg_mean_squared_error", store_cv_results=True)
+    model = make_pipeline(StandardScaler(), ridge).fit(codes, targets)
+    best = int(np.flatnonzero(penalties == ridge.alpha_)[0])
+    return Fit(np.asarray(ridge.cv_results_[..., best]), model.predict)
 
 
 def best_score(
-    fits: tuple[Fit, ...], pits: Cells, mass: float, before: LearnedScore | None = None
+    fits: list[Fit], basis: Floats, mass: float, before: LearnedScore | None = None
 ) -> LearnedScore:
     """Return the best score over fits, the starting patterns and one ascent step from each.
 
@@ -143,7 +385,6 @@ def best_score(
     fold must be better by twice the sum of both standard errors: if two halves deviate in opposite
     directions, the folds should agree on one.
     """
-    basis = pattern_basis(pits)
     found = [score for fit in fits for score in _scores_of(fit, basis, mass)]
     usual = None if before is None else direction_of(before.pattern)
 
@@ -156,7 +397,7 @@ def best_score(
 
 def top_rows(scores: Floats, mass: float, random: np.random.Generator) -> Ints:
     """Return the `ceil(mass * n)` rows with the highest scores; ties are broken at random."""
-    k = int(group_sizes(np.asarray(mass), scores.size))
+    k = group_sizes(mass, scores.size)
     return np.lexsort((random.random(scores.size), -scores))[:k]
 
 
@@ -172,7 +413,7 @@ def _scores_of(fit: Fit, basis: Floats, mass: float) -> list[LearnedScore]:
     values = patterns @ basis.T
     means = (shares * values).sum(axis=-1)
     deviations = np.sqrt((shares * (values - means[:, None]) ** 2).sum(axis=-1))
-    root = math.sqrt(int(group_sizes(np.asarray(mass), basis.shape[0])))
+    root = math.sqrt(group_sizes(mass, basis.shape[0]))
     return [
         LearnedScore(pattern, fit, float(mean), float(deviation), float(deviation) / root)
         for pattern, mean, deviation in zip(patterns, means, deviations, strict=True)
@@ -187,7 +428,7 @@ def _shares_of_best(unseen: Floats, patterns: Floats, mass: float) -> Floats:
     """
     scores = wave_weights(patterns) @ unseen.T
     n = scores.shape[-1]
-    k = int(group_sizes(np.asarray(mass), n))
+    k = group_sizes(mass, n)
     last = np.partition(scores, n - k, axis=-1)[:, n - k, None]
     is_better = scores > last
     is_tied = scores == last
@@ -195,122 +436,77 @@ def _shares_of_best(unseen: Floats, patterns: Floats, mass: float) -> Floats:
     return np.asarray((is_better + is_tied * left / is_tied.sum(axis=-1, keepdims=True)) / k)
 
 
-def _inner_folds(n: int) -> list[tuple[Ints, Ints]]:
-    """Return training and held-out rows of each inner fold."""
-    fold = np.arange(n) % INNER_FOLDS
-    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(INNER_FOLDS)]
+# --- rules that describe learned groups
+
+RULE_STRETCH = 1.5
+"""Largest factor by which the size of a rule's group may differ from the wanted size."""
+
+MOST_CONDITIONS = 4
+"""Largest number of conditions of a rule: the depth of its tree."""
+
+RULE_ROWS = 2000
+"""Largest number of rows from which rules are learned, as the scores of rows have no noise."""
+
+Rule = dict[int, tuple[float, float]]
+"""Bounds of columns of codes, which must be above the first and at or below the second."""
 
 
-def _trees(table: CutTable, above: NDArray[np.float32], targets: Floats) -> list[Fit]:
-    """Fit trees of all depths: a tree of a smaller depth is the upper part of a deeper one."""
-    n = targets.shape[0]
-    # a mean over 20 rows suffices to see a deviation of PITs; small tables get smaller nodes
-    least_rows = max(min(20, n // 20), n // 40, 1)
-    unseen = {depth: np.empty_like(targets) for depth in DEPTHS}
-    trees = list[CutTree]()
-    for train, held in _inner_folds(n):
-        trees.append(grow_tree(above[train], targets[train], max(DEPTHS), least_rows))
-        found = trees[-1].predict(table.above[held], max(DEPTHS))
-        for depth in DEPTHS:
-            unseen[depth][held] = found[depth]
+def learn_rules(table: CutTable, scores: Floats, mass: float) -> list[Rule]:
+    """Learn rules of at most one, two, three and four conditions that select high scores.
 
-    def predict(new: CutTable, depth: int) -> Floats:
-        sums = sum(tree.predict(new.above, depth)[depth] for tree in trees)
-        return np.asarray(sums / len(trees))
-
-    return [Fit(unseen[d], lambda new, d=d: predict(new, d)) for d in DEPTHS]  # type: ignore[misc]
-
-
-def _boosting(table: CutTable, above: NDArray[np.float32], targets: Floats) -> Fit:
-    """Boost stumps: a sum of steps of single features, for many small deviations that add up.
-
-    All products of rows are computed once, so that a round costs as much as one column of the
-    products of cuts with each other.
+    Each rule selects at least two thirds of the wanted mass of the training rows.
     """
-    folds = _inner_folds(targets.shape[0])
-    parts = [_products(above[held], targets[held]) for _, held in folds]
-    total = tuple(sum(arrays) for arrays in zip(*parts, strict=True))
-    unseen = np.empty_like(targets)
-    models = list[tuple[Floats, Floats]]()
-    for (_, held), part in zip(folds, parts, strict=True):
-        left = tuple(whole - some for whole, some in zip(total, part, strict=True))
-        models.append(_boosted(*left))
-        unseen[held] = _steps(table.above[held], models[-1])
-
-    def predict(new: CutTable) -> Floats:
-        return np.asarray(sum(_steps(new.above, model) for model in models) / len(models))
-
-    return Fit(unseen, predict)
-
-
-def _products(above: NDArray[np.float32], targets: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return sums over rows: products of cuts, of cuts and targets, targets, and the count."""
-    narrow = targets.astype(np.float32)
-    return (
-        (above.T @ above).astype(np.float64),
-        (above.T @ narrow).astype(np.float64),
-        targets.sum(axis=0),
-        np.array(float(targets.shape[0])),
-    )
+    # rules are printed: use only columns of the matrix that have a description in words
+    used = np.flatnonzero(table.encoder.readable)
+    if not used.size:
+        return []
+    codes = table.codes[: scores.size, used]
+    least_rows = max(10, math.ceil(mass * scores.size / RULE_STRETCH))
+    tree = fitted_tree(codes, scores, MOST_CONDITIONS, least_rows)
+    ways = tree.decision_path(codes)
+    rules = []
+    for depth in range(1, MOST_CONDITIONS + 1):
+        best = int(_values_at(tree, ways, depth)[:, 0].argmax())
+        rule: Rule = {}
+        for node in ways.indices[ways.indptr[best] : ways.indptr[best + 1] - 1][:depth]:
+            place, cut = tree.tree_.feature[node], float(tree.tree_.threshold[node])
+            low, high = rule.get(int(used[place]), (-math.inf, math.inf))
+            is_above = codes[best, place] > cut
+            rule[int(used[place])] = (max(low, cut), high) if is_above else (low, min(high, cut))
+        rules.append(rule)
+    return rules
 
 
-def _boosted(gram: Floats, both: Floats, sums: Floats, count: Floats) -> tuple[Floats, Floats]:
-    """Return the coefficients of cuts, and the intercept, of boosted stumps."""
-    counts = np.diag(gram)
-    # columns less their means
-    centred = gram - np.outer(counts, counts) / count
-    variance = np.diag(centred).clip(1e-9)
-    residual = both - np.outer(counts, sums) / count
-    coefficients = np.zeros_like(residual)
-    # steps on either side of which there are few rows would fit noise
-    is_usable = np.minimum(counts, count - counts) >= min(20.0, float(count) / 20)
-    inverse = np.where(is_usable, 1 / variance, 0.0)
-    for _ in range(ROUNDS if is_usable.any() else 0):
-        best = int(np.einsum("qd,qd,q->q", residual, residual, inverse).argmax())
-        step = RATE * residual[best] / variance[best]
-        coefficients[best] += step
-        residual -= centred[best, :, None] * step
-    return coefficients, (sums - counts @ coefficients) / count
+def rule_mask(rule: Rule, codes: Floats) -> Mask:
+    """Return the rows that meet a rule."""
+    inside = np.ones(codes.shape[0], dtype=np.bool_)
+    for column, (low, high) in rule.items():
+        inside &= (codes[:, column] > low) & (codes[:, column] <= high)
+    return inside
 
 
-def _steps(above: NDArray[np.bool_], model: tuple[Floats, Floats]) -> Floats:
-    coefficients, intercept = model
-    used = np.flatnonzero(coefficients.any(axis=-1))
-    return np.asarray(above[:, used] @ coefficients[used] + intercept)
+def conditions_of(rule: Rule, table: CutTable) -> tuple[Condition, ...]:
+    """Return a rule as conditions on columns of the table, all of which must hold."""
+    found = []
+    for column, ends in rule.items():
+        # `k + 1/2` lies between the codes of the values below and above cut number k
+        low, high = (end if math.isinf(end) else table.cuts[column][int(end)] for end in ends)
+        found.append(table.encoder.condition(column, low, high))
+    return tuple(condition for condition in found if condition is not None)
 
 
-def _ridge(table: CutTable, targets: Floats) -> Fit:
-    """Fit a ridge regression; leave-one-out predictions follow exactly from the leverage."""
-    matrix = table.matrix
-    n = targets.shape[0]
-    centre = matrix.mean(axis=0)
-    scale = matrix.std(axis=0)
-    # constant features become 0, without a division by 0
-    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 1e-9)
-    z = ((matrix - centre) * inverse).clip(-FAR, FAR)
-    # in the eigenbasis of the features each penalty needs only one division
-    eigenvalues, vectors = np.linalg.eigh(z.T @ z / n)
-    turned = z @ vectors
-    means = targets.mean(axis=0)
-    covariances = turned.T @ (targets - means) / n
-    squares = turned**2
-    best: tuple[float, Floats, Floats] | None = None
-    for penalty in PENALTIES:
-        shrunk = covariances / (eigenvalues.clip(0) + penalty)[:, None]
-        leverage = (1 + squares @ (1 / (eigenvalues.clip(0) + penalty))) / n
-        misses = (targets - means - turned @ shrunk) / (1 - leverage.clip(max=0.99))[:, None]
-        loss = float((misses**2).sum())
-        if best is None or loss < best[0]:
-            best = loss, targets - misses, vectors @ shrunk
-    assert best is not None
-    _, unseen, slopes = best
-    return Fit(
-        unseen,
-        lambda new: np.asarray(means + ((new.matrix - centre) * inverse).clip(-FAR, FAR) @ slopes),
-    )
+def main_features(table: CutTable, scores: Floats) -> tuple[str, ...]:
+    """Return the names of up to three features with the largest effect on scores, largest first."""
+    # importances in a small tree of the scores: those in a model of noisy outcomes would favour
+    # features with many values
+    tree = fitted_tree(table.codes[: scores.size], scores, 3, max(10, scores.size // 50))
+    columns = table.encoder.columns_
+    ends = np.cumsum([0, *(len(column.names_out) for column in columns)])
+    totals = np.add.reduceat(tree.feature_importances_, ends[:-1])
+    order = np.argsort(-totals, kind="stable")[:3]
+    # parts of less than a hundredth of the largest are rounding, or noise
+    return tuple(columns[i].name for i in order if totals[i] > totals.max() / 100)
 
-
-# --- learned worst group
 
 # --- result of a search for a learned group
 
@@ -406,30 +602,23 @@ class FoundGroup:
 
 # --- test of the hypothesis that a learned group is calibrated
 
-NullMoments = tuple[Floats, Floats]
-"""Estimates of the second and third moment of each value."""
-
 
 def studentized_p_value(
-    values: Sequence[Floats],
-    deviations: Sequence[float],
-    skewness: Sequence[float],
-    moments: Sequence[NullMoments] | None = None,
+    z: Floats, skewness: float, moments: tuple[float, float] | None = None
 ) -> float:
     """Return the p-value of a one-sided test that all values have conditional expectation 0.
 
     Parameters
     ----------
-    values : sequence of ndarray
-        Pattern values of the selected rows, one array per evaluated fold.
-    deviations : sequence of float
-        Standard deviation of the values of each fold, estimated from earlier rows: folds with
-        different patterns then have equal weights per row.
-    skewness : sequence of float
-        Skewness of the values of each fold, estimated from earlier rows.
-    moments : sequence of pairs of ndarray, optional
-        For outcomes with atoms, estimates of the second and third moments of the values of each
-        fold under the hypothesis (`null_moments`); None for other outcomes.
+    z : ndarray of shape (n,)
+        Pattern values of the selected rows of all folds, divided by the standard deviation of the
+        values of their fold. The deviations are estimated from earlier rows: folds with different
+        patterns then have equal weights per row.
+    skewness : float
+        Mean skewness of the values, estimated from earlier rows.
+    moments : tuple of two floats, optional
+        For outcomes with atoms, estimates of the sums of the second and third moments of `z` under
+        the hypothesis (`null_moments`); None for other outcomes.
 
     Returns
     -------
@@ -439,16 +628,15 @@ def studentized_p_value(
 
     Notes
     -----
-    Let `z_i` be the values divided by the deviation of their fold. The pattern, the deviation and
-    the selected rows of a fold depend on its features and on earlier folds only. If the PITs of
-    all rows are uniform and independent given the features, each `z_i` therefore has conditional
-    expectation 0 given the features and all earlier values, so the sums of `z_i` form a
-    martingale. The values are bounded by 1/2, and the studentized sum `sum z_i / sqrt(sum z_i^2)`
-    is asymptotically standard normal by the martingale central limit theorem (Hall & Heyde 1980,
-    theorem 3.2 and corollary 3.1), whichever models selected the rows. Folds are evaluated by
-    models of earlier folds only because statistics of folds that train each other's models are
-    correlated under the hypothesis: with two folds and linear models they are nearly equal.
-    Luedtke & van der Laan (2016) use the same construction.
+    The pattern, the deviation and the selected rows of a fold depend on its features and on earlier
+    folds only. If the PITs of all rows are uniform and independent given the features, each `z_i`
+    therefore has conditional expectation 0 given the features and all earlier values, so the sums
+    of `z_i` form a martingale. The values are bounded by 1/2, and the studentized sum
+    `sum z_i / sqrt(sum z_i^2)` is asymptotically standard normal by the martingale central limit
+    theorem (Hall & Heyde 1980, theorem 3.2 and corollary 3.1), whichever models selected the rows.
+    Folds are evaluated by models of earlier folds only because statistics of folds that train each
+    other's models are correlated under the hypothesis: with two folds and linear models they are
+    nearly equal. Luedtke & van der Laan (2016) use the same construction.
 
     The means over several draws of one person may be strongly skewed. If they are skewed to the
     left, a studentized sum of few values is too often large. With the skewness `k` of the mean,
@@ -473,29 +661,19 @@ def studentized_p_value(
 
     Examples
     --------
-    Ten values of 1/4 have the studentized sum `sqrt(10)`.
+    Ten equal values have the studentized sum `sqrt(10)`.
 
-    >>> round(studentized_p_value([np.full(10, 0.25)], [0.2], [0.0]), 5)
+    >>> round(studentized_p_value(np.full(10, 1.25), 0.0), 5)
     0.00078
     """
-    scaled = [fold / max(scale, 1e-9) for fold, scale in zip(values, deviations, strict=True)]
-    z = np.concatenate(scaled)
-    squares = float((z**2).sum())
-    third = None
-    if moments is not None:
-        known = zip(moments, deviations, strict=True)
-        sums = [
-            (m2.sum() / max(d, 1e-9) ** 2, m3.sum() / max(d, 1e-9) ** 3) for (m2, m3), d in known
-        ]
-        second, third = (float(one) for one in np.sum(sums, axis=0))
-        squares = max(squares, second)
+    squares = float(z @ z)
+    second, third = moments or (0.0, None)
+    squares = max(squares, second)
     if squares == 0:
         return 1.0
     t = float(z.sum()) / math.sqrt(squares)
     # the scaled values of all folds have the same variance
-    k = float(np.repeat(skewness, [fold.size for fold in scaled]).mean()) / math.sqrt(z.size)
-    if third is not None:
-        k = third / squares**1.5
+    k = skewness / math.sqrt(z.size) if third is None else third / squares**1.5
     transformed = t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6
     # math.erfc avoids an import of scipy.stats, which takes longer than the search
     return 0.5 * math.erfc(min(t, transformed) / math.sqrt(2))
@@ -522,7 +700,7 @@ WEIGHTS = (0.8, 0.1, 0.1)
 
 
 def mean_lower_bound(
-    values: ArrayLike, confidence: float = 0.95, *, deviation: float = 12**-0.5
+    values: Floats, confidence: float = 0.95, *, deviation: float = 12**-0.5
 ) -> float:
     """Return a lower bound, by betting, for the mean of the values' conditional expectations.
 
@@ -531,7 +709,7 @@ def mean_lower_bound(
 
     Parameters
     ----------
-    values : array-like of shape (n,)
+    values : ndarray of shape (n,)
         Values between -1/2 and 1/2.
     confidence : float, default 0.95
         Probability that the bound holds.
@@ -565,20 +743,17 @@ def mean_lower_bound(
     """
     from scipy.optimize import brentq
 
-    bets = check_finite("values", values)
-    if np.abs(bets).max() > 0.5 + 1e-12:
-        raise bad_input("values", "lie between -1/2 and 1/2", float(bets[np.abs(bets).argmax()]))
-    level = -math.log1p(-check_fraction("confidence", confidence))
+    level = -math.log1p(-confidence)
     # log(1 + b v) is about b v - b^2 v^2 / 2, so the bound at level L is tightest for
     # b = sqrt(2 L / n) / deviation; larger stakes give larger bounds for strong effects
-    stake = math.sqrt(2 * level / bets.size) / max(deviation, 1e-3)
+    stake = math.sqrt(2 * level / values.size) / max(deviation, 1e-3)
     # at a stake of 2 a single value of -1/2 would lose all the capital
     stakes = np.minimum(stake * np.array(MULTIPLES), 1.98)
-    gains = np.log1p(stakes[:, None] * bets).sum(axis=-1)
+    gains = np.log1p(stakes[:, None] * values).sum(axis=-1)
 
     def log_capital(theta: float) -> float:
         return float(
-            np.logaddexp.reduce(gains - bets.size * np.log1p(stakes * theta) + np.log(WEIGHTS))
+            np.logaddexp.reduce(gains - values.size * np.log1p(stakes * theta) + np.log(WEIGHTS))
         )
 
     if log_capital(0.0) <= level:
@@ -597,21 +772,19 @@ LEARNING_ROWS = 6_000
 
 @dataclass(frozen=True)
 class _Stage:
-    """Evaluated fold: its range of rows, the score learned before it, selected rows and values.
+    """Evaluated fold: its rows, the score learned before it, and values of the selected rows.
 
-    `deviation` and `skewness` are those of the values of rows before it; `moments` are null moments
-    of the values, for outcomes with atoms.
+    `deviation` and `skewness` are those of the values of rows before it; `moments` are sums of null
+    moments of the values, in units of the deviation, for outcomes with atoms.
     """
 
-    start: int
-    stop: int
-    n_learned: int
+    fold: slice
     score: LearnedScore
     rows: Ints
     values: Floats
     deviation: float
     skewness: float
-    moments: NullMoments | None
+    moments: tuple[float, float] | None
 
 
 def find_group(
@@ -627,8 +800,8 @@ def find_group(
 ) -> FoundGroup:
     """Find the least calibrated group defined by features, with a bound for its error.
 
-    Trees of depth 2 to 4, boosted stumps and a linear model learn where PITs deviate from uniform
-    in level, spread and shape. The one with the best group of rows outside its training data
+    Trees of depth 2 to 4 and a linear model learn where PITs deviate from uniform in level, spread
+    and shape. The one with the best group of rows outside its training data
     selects the share `mass` of the rows of the next fold, and the outcomes of these rows give the
     error of the group. Rows are shuffled and split into folds: the first 40% are used for learning
     only, and the group in each further fold is selected by models of the folds before it. The bound
@@ -756,12 +929,34 @@ class GroupSearch:
         starts = np.linspace(FIRST_SHARE * self._rows.size, self._rows.size, n_folds)
         self._starts = starts.round().astype(int)
         # by number of training rows: fits take most of the time and do not depend on the mass
-        self._fits: dict[int, tuple[Fit, ...]] = {}
+        self._fits: dict[int, list[Fit]] = {}
 
     @cached_property
-    def _encoded(self) -> tuple[TableEncoder, CutTable]:
-        encoder, matrix = _encoded(self._X, self._rows, self._pits.n_samples)
-        return encoder, cut_table(matrix)
+    def _shuffled(self) -> Cells:
+        return self._pits.take(self._rows)
+
+    @cached_property
+    def _basis(self) -> Floats:
+        return pattern_basis(self._shuffled)
+
+    @cached_property
+    def _table(self) -> CutTable:
+        """The encoded features of the rows."""
+        table = as_table(self._X, self._pits.n_samples)
+        encoder = TableEncoder()
+        try:
+            matrix = encoder.fit_transform(take_rows(table, self._rows))
+        except InputError:
+            # the same error with the row number of the caller's table, not of the shuffled one
+            encoder.fit_transform(table)
+            raise
+        # if no feature varies, a group would be a random subset
+        if not (np.ptp(matrix, axis=0) > 0).any():
+            raise InputError(
+                "X must have a feature that varies, got constant features only, which define no"
+                " groups; add a feature"
+            )
+        return CutTable.of(matrix, encoder)
 
     def find(
         self,
@@ -781,33 +976,28 @@ class GroupSearch:
         rows = self._rows
         residuals = None if residual is None else check_rows("residual", residual, n)
         _check_enough(rows.size, mass, self._n_folds, n > rows.size)
-        encoder, table = self._encoded
-        shuffled = self._pits.take(rows)
         stages = list[_Stage]()
         for start, stop in pairwise(self._starts):
-            stages.append(
-                self._judged(
-                    shuffled.take(slice(stop)), start, mass, stages[-1].score if stages else None
-                )
-            )
+            before = stages[-1].score if stages else None
+            stages.append(self._judged(slice(start, stop), mass, before))
         values = np.concatenate([stage.values for stage in stages])
         # a pattern depends on earlier rows only, so the conditional expectation of a value is at
         # most the error of its row's distribution (method: worst groups), as the bound requires.
         # The guess of the values' spread must not depend on evaluated rows
         own = 1 - (1 - confidence) / check_count("n_bounds", n_bounds)
         low = mean_lower_bound(values, own, deviation=stages[0].score.deviation)
+        moments = [stage.moments for stage in stages if stage.moments]
         p_value = studentized_p_value(
-            [stage.values for stage in stages],
-            [stage.deviation for stage in stages],
-            [stage.skewness for stage in stages],
-            [stage.moments for stage in stages if stage.moments is not None] or None,
+            np.concatenate([stage.values / stage.deviation for stage in stages]),
+            float(np.average([s.skewness for s in stages], weights=[s.rows.size for s in stages])),
+            tuple(np.sum(moments, axis=0)) if moments else None,
         )
         group = np.sort(rows[np.concatenate([stage.rows for stage in stages])])
         error = float(values.mean())
         conditions: tuple[Condition, ...] = ()
         # a rule for a group that is not significant would describe noise
         if p_value + confidence < 1:
-            conditions = _described(stages, table, shuffled, error, encoder)
+            conditions = self._described(stages, error)
         return FoundGroup(
             mass=float(mass),
             n=group.size,
@@ -824,9 +1014,7 @@ class GroupSearch:
             conditions=conditions,
             description_share=self._share(conditions),
             # the last score was learned from the largest number of rows
-            features=main_features(
-                table.part(0, stages[-1].n_learned), stages[-1].score.unseen, encoder
-            ),
+            features=main_features(self._table, stages[-1].score.unseen[:RULE_ROWS]),
         )
 
     def _share(self, conditions: tuple[Condition, ...]) -> float:
@@ -836,26 +1024,50 @@ class GroupSearch:
         judged = take_rows(as_table(self._X, self._pits.n_samples), self._rows[self._starts[0] :])
         return float(GroupRule(conditions).mask(judged).mean())
 
-    def _judged(self, pits: Cells, start: int, mass: float, before: LearnedScore | None) -> _Stage:
-        """Learn from the rows before `start` and evaluate the others."""
-        table = self._encoded[1]
+    def _judged(self, fold: slice, mass: float, before: LearnedScore | None) -> _Stage:
+        """Learn from the rows before a fold and evaluate it."""
+        codes, basis = self._table.codes, self._basis
+        start = fold.start
         n_learned = min(start, LEARNING_ROWS)
-        # fits predict waves of PITs, which do not depend on the mass
-        learned = pits.take(slice(n_learned))
+        learned = self._shuffled.take(slice(n_learned))
         if n_learned not in self._fits:
-            self._fits[n_learned] = learn_fits(table.part(0, n_learned), learned)
-        score = best_score(self._fits[n_learned], learned, mass, before)
-        stop = pits.n_samples
-        best = start + top_rows(score(table.part(start, stop)), mass, self._random)
-        values = pattern_values(pits.take(best), score.pattern)
+            self._fits[n_learned] = learn_fits(codes[:n_learned], waves(learned))
+        score = best_score(self._fits[n_learned], basis[:n_learned], mass, before)
+        best = start + top_rows(score(codes[fold]), mass, self._random)
         # of all these rows: under the hypothesis their values have the distribution of the group's
-        skewness = skewness_of(pattern_values(learned, score.pattern))
-        deviation, moments = score.deviation, None
-        if not pits.are_points:
+        skewness = skewness_of(basis[:n_learned] @ score.pattern)
+        deviation, moments = max(score.deviation, 1e-9), None
+        if not self._pits.are_points:
             # values of earlier rows without a rare outcome hardly vary
-            deviation = math.sqrt(max(null_moments(learned, score.pattern)[0].mean(), 0.0))
-            moments = null_moments(pits.take(best), score.pattern)
-        return _Stage(start, stop, n_learned, score, best, values, deviation, skewness, moments)
+            deviation = math.sqrt(max(null_moments(learned, score.pattern)[0].mean(), 1e-18))
+            second, third = null_moments(self._shuffled.take(best), score.pattern)
+            moments = float(second.sum()) / deviation**2, float(third.sum()) / deviation**3
+        values = basis[best] @ score.pattern
+        return _Stage(fold, score, best, values, deviation, skewness, moments)
+
+    def _described(self, stages: Sequence[_Stage], error: float) -> tuple[Condition, ...]:
+        """Return the conditions of the last fold's rule; none if no rule describes the group.
+
+        Like a score, a rule is learned before each fold and evaluated on it, so that their errors
+        on the same rows are comparable. A rule of fewer conditions takes precedence. A rule whose
+        group is larger or smaller by a factor above 3/2 would describe another group.
+        """
+        n_judged = stages[-1].fold.stop - stages[0].fold.start
+        mass = sum(stage.rows.size for stage in stages) / n_judged
+        values: list[list[Floats]] = [[] for _ in range(MOST_CONDITIONS)]
+        rules: list[Rule] = []
+        for stage in stages:
+            rules = learn_rules(self._table, stage.score.unseen[:RULE_ROWS], mass)
+            of_rows = self._basis[stage.fold] @ stage.score.pattern
+            for found, rule in zip(values, rules, strict=False):
+                found.append(of_rows[rule_mask(rule, self._table.codes[stage.fold])])
+        for found, rule in zip(values, rules, strict=False):
+            judged = np.concatenate(found)
+            share = judged.size / n_judged
+            # a rule may have an error lower by a fifth, as the price of a description
+            if mass / RULE_STRETCH <= share <= mass * RULE_STRETCH and judged.mean() >= 0.8 * error:
+                return conditions_of(rule, self._table)
+        return ()
 
 
 def _usual_direction(stages: Sequence[_Stage]) -> Direction:
@@ -866,55 +1078,6 @@ def _usual_direction(stages: Sequence[_Stage]) -> Direction:
         count, total = sums.get(direction, (0, 0.0))
         sums[direction] = count + 1, total + float(stage.values.sum())
     return max(sums, key=lambda direction: sums[direction])
-
-
-def _described(
-    stages: Sequence[_Stage], table: CutTable, pits: Cells, error: float, encoder: TableEncoder
-) -> tuple[Condition, ...]:
-    """Return the conditions of the last fold's rule; none if no rule describes the group.
-
-    Like a score, a rule is learned before each fold and evaluated on it, so that their errors on
-    the same rows are comparable. A rule of fewer conditions takes precedence. A rule whose group is
-    larger or smaller by a factor above 3/2 would describe another group.
-    """
-    n_judged = sum(stage.stop - stage.start for stage in stages)
-    mass = sum(stage.rows.size for stage in stages) / n_judged
-    values: dict[int, list[Floats]] = {}
-    rules: dict[int, Rule] = {}
-    for stage in stages:
-        rules = learn_rules(table.part(0, stage.n_learned), stage.score.unseen, mass, encoder)
-        matrix = table.matrix[stage.start : stage.stop]
-        for depth, rule in rules.items():
-            inside = stage.start + np.flatnonzero(rule.selects(matrix))
-            values.setdefault(depth, []).append(
-                pattern_values(pits.take(inside), stage.score.pattern)
-            )
-    for depth, rule in rules.items():
-        judged = np.concatenate(values[depth])
-        share = judged.size / n_judged
-        # a rule may have an error lower by a fifth, as the price of a description
-        if mass / RULE_STRETCH <= share <= mass * RULE_STRETCH and judged.mean() >= 0.8 * error:
-            return rule.conditions(encoder)
-    return ()
-
-
-def _encoded(X: Any, rows: Ints, n: int) -> tuple[TableEncoder, Floats]:
-    """Encode the features of some rows."""
-    table = as_table(X, n)
-    encoder = TableEncoder()
-    try:
-        features = encoder.fit_transform(take_rows(table, rows))
-    except InputError:
-        # raise the same error with the row number of the caller's table, not of the shuffled one
-        encoder.fit_transform(table)
-        raise
-    # if no feature varies, a group would be a random subset
-    if not (np.ptp(features, axis=0) > 0).any():
-        raise InputError(
-            "X must have a feature that varies, got constant features only, which define no groups;"
-            " add a feature"
-        )
-    return encoder, features
 
 
 def n_learnable(n: int, masses: Sequence[float], n_folds: int = 4) -> int:

@@ -20,7 +20,7 @@ from evenhand._validate import (
     check_outcomes,
     outcomes_checked,
 )
-from evenhand.calibration import Cells, Grid, Outcomes, as_outcomes, estimated_error
+from evenhand.calibration import Cells, Outcomes, Rounding, as_outcomes, estimated_error
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import RandomState, generator, jittered
 from evenhand.forecast import Forecast, check_forecast_of_times
@@ -109,7 +109,7 @@ def select_around(
     X, outcomes = rows.certifying()
     # the grid of all rows: that of a few rows may be coarser
     is_continuous = not base.has_atoms and not outcomes.are_times
-    grid = Grid.of(rows.y) if is_continuous else None
+    grid = Rounding.grid(rows.y) if is_continuous else None
     step = base.rounding(outcomes).step if is_continuous else None
     held = HeldOutScores(outcomes, grid, step, random)
     wrapped = Wrapped.of(base, outcomes, random)

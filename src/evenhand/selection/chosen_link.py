@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenhand._format import count, in_full, number_in_full, points_in_full
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, InputError, Ints, about
-from evenhand.calibration import Cells, Grid, Outcomes, Rounding, cvar, interval_width
+from evenhand.calibration import Cells, Outcomes, Rounding, cvar, interval_width
 from evenhand.certificates import (
     Certificate,
     Choice,
@@ -188,13 +188,15 @@ class Costs:
     ----------
     wrapped : Wrapped
         What the links go around.
-    grid : Grid or None
+    grid : Rounding or None
         Grid of continuous outcomes, which makes the price a difference of cell log scores.
     random : Generator
         Source of the draws.
     """
 
-    def __init__(self, wrapped: Wrapped, grid: Grid | None, random: np.random.Generator) -> None:
+    def __init__(
+        self, wrapped: Wrapped, grid: Rounding | None, random: np.random.Generator
+    ) -> None:
         self.wrapped = wrapped
         self.grid = grid if wrapped.at is None else None
         self.known = np.flatnonzero(~wrapped.cells.unknown)
@@ -299,6 +301,7 @@ class Costs:
             rests = base.logcdf_left(y), base.logsf(y)
         else:
             assert self.grid is not None
+            assert self.grid.step is not None
             low, high = cell_ends(y, self.grid.step, self.grid.span)
             lower, upper = base.logcdf(high), base.logsf(low)
             rests = base.logcdf(low), base.logsf(high)
@@ -369,7 +372,7 @@ class ChosenLink:
 
 def choose_link(
     wrapped: Wrapped,
-    grid: Grid | None,
+    grid: Rounding | None,
     family: Link,
     target: Target,
     rows: SplitRows,

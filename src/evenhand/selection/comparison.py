@@ -11,7 +11,6 @@ from evenhand._validate import Floats, Ints
 from evenhand.audits import censored_log_score
 from evenhand.calibration import (
     Cells,
-    Grid,
     Outcomes,
     Rounding,
     crps,
@@ -158,7 +157,7 @@ class HeldOutScores:
     outcomes : Outcomes of n people
         Their outcomes. Of times that may be cut off the log score is the right-censored one, and
         a CRPS is not known.
-    grid : Grid or None
+    grid : Rounding or None
         Grid of all outcomes, which makes the log score a cell log score.
     step : float or None
         Rounding step over whose cells PITs are spread.
@@ -169,7 +168,7 @@ class HeldOutScores:
     def __init__(
         self,
         outcomes: Outcomes,
-        grid: Grid | None,
+        grid: Rounding | None,
         step: float | None,
         random: np.random.Generator,
     ) -> None:

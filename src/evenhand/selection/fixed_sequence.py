@@ -12,7 +12,7 @@ import pandas as pd
 from evenhand._format import in_full
 from evenhand._validate import Floats, InputError
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, event_probability
-from evenhand.calibration import Cells, Grid, Outcomes, Rounding, pathwise_errors
+from evenhand.calibration import Cells, Outcomes, Rounding, pathwise_errors
 from evenhand.certificates import Certificate, Choice, EventPart, OffAtom, certify_rows
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh, jittered
@@ -80,7 +80,7 @@ def _selection_of_randomized(
     forecast_of_one = model.forecast(take_rows(X, slice(1)), [0.5])
     # the log score of forecasts with atoms is one of probabilities
     cells = cells if forecast_of_one.has_atoms else cells.at_points()
-    grid = None if forecast_of_one.has_atoms else Grid.of(rows.y)
+    grid = None if forecast_of_one.has_atoms else Rounding.grid(rows.y)
     held = HeldOutScores(outcomes, grid, None, random)
     forecast = model.forecast(X, jittered(outcomes.n_samples, COMPARED_DRAWS, random))
     randomized = held.line("randomized", forecast, cells) | {

@@ -154,11 +154,10 @@ class Selection(Summarized):
     model : forecaster
         The fitted model with the chosen randomization.
     certificate : Certificate
-        Certificate that accounts for the choice. For links all its bounds are valid; `bound` names
-        the one that it rests on, which was chosen by a rule that sees no outcomes. For models
+        Certificate that accounts for the choice. For links all its bounds are valid. For models
         tested in sequence it has a single bound: the error of every group of `group_mass` is at
-        most `max_group_error`. With an `atom` it is a `HurdleCertificate`, whose `event_rate` and
-        `bias` bound errors of the probability of the atom.
+        most `max_group_error`. With an `atom` its `event_rate` and `bias` bound errors of the
+        probability of the atom.
     target : Target
         The request: the group error to certify, `MaxGroupError`, or what may be paid, `MaxWider` or
         `MaxPrice`; the group size and the confidence.

@@ -6,10 +6,12 @@ from 1, without empty lines.
 
 from __future__ import annotations
 
+from evenhand.tables.cells import ISO_DATES as ISO_DATES
 from evenhand.tables.cells import column_of as column_of
 from evenhand.tables.cells import id_column as id_column
 from evenhand.tables.cells import is_text as is_text
 from evenhand.tables.cells import number_column as number_column
+from evenhand.tables.cells import parse_dates as parse_dates
 from evenhand.tables.cells import parse_numbers as parse_numbers
 from evenhand.tables.cells import refuse_repeated as refuse_repeated
 from evenhand.tables.cells import refuse_row as refuse_row

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import compute
 
 from evenhand._format import count
 from evenhand._ids import check_id, id_text
 from evenhand._validate import Floats, InputError, Mask, bad_input, check_column, coding_of, short
+
+ISO_DATES = "write dates as YYYY-MM-DD"
+"""What to do with dates that are not read."""
 
 MISSING_WORDS = (
     "NA",
@@ -142,6 +146,33 @@ def _parse_mixed(values: pd.Series[Any]) -> tuple[Floats, Mask]:
     if not text.all():
         numbers[~text], wrong[~text] = parse_numbers(values[~text].infer_objects())
     return numbers, wrong
+
+
+def parse_dates(values: pd.Series[Any]) -> tuple[NDArray[np.datetime64], Mask] | None:
+    """Return texts and objects as dates, in UTC, or None if most of them are numbers.
+
+    Returns
+    -------
+    dates : ndarray of datetime64, shape (n,)
+        NaT where there is no date.
+    wrong : ndarray of bool, shape (n,)
+        Values that are neither dates such as 2024-12-31 nor missing.
+
+    Examples
+    --------
+    >>> parse_dates(pd.Series(["2024-12-31", "31/12/2024", None]))[1]
+    array([False,  True, False])
+    >>> parse_dates(pd.Series(["0.5", "unknown", "2"])) is None
+    True
+    """
+    is_there = values.notna().to_numpy()
+    _, no_numbers = parse_numbers(values)
+    if 2 * no_numbers.sum() < is_there.sum():
+        return None
+    # days first and months first look the same, so neither is guessed
+    stamps = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
+    dates = stamps.to_numpy("M8[ns]")
+    return dates, np.asarray(np.isnat(dates) & is_there)
 
 
 # --- columns of tables as numbers and ids, and row blocks
