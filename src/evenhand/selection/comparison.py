@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -149,6 +150,7 @@ COMPARED = 250
 of 4,500 people takes 2 to 17 s. The standard error beside it shows the noise of so few people."""
 
 
+@dataclass(eq=False)
 class HeldOutScores:
     """Scores that compare forecasters on the outcomes of the certifying people.
 
@@ -165,23 +167,18 @@ class HeldOutScores:
         Source of draws.
     """
 
-    def __init__(
-        self,
-        outcomes: Outcomes,
-        grid: Rounding | None,
-        step: float | None,
-        random: np.random.Generator,
-    ) -> None:
-        self.outcomes = outcomes
-        self.y = outcomes.value
-        self.grid = grid
-        self.step = step
-        self.random = random
-        n = outcomes.n_samples
-        self.compared = np.arange(n)
+    outcomes: Outcomes
+    grid: Rounding | None
+    step: float | None
+    random: np.random.Generator
+
+    def __post_init__(self) -> None:
+        n = self.outcomes.n_samples
+        self.y = self.outcomes.value
         # one random sample for all forecasters
+        self.compared = np.arange(n)
         if n > COMPARED:
-            self.compared = np.sort(random.choice(n, COMPARED, replace=False))
+            self.compared = np.sort(self.random.choice(n, COMPARED, replace=False))
 
     def cells(
         self, forecast: Forecast, rows: Any = slice(None), random: RandomState = None

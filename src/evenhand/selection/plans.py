@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
@@ -23,21 +23,18 @@ from evenhand.certificates import (
     coverage_floor,
     planned_unions,
 )
-from evenhand.links import Link
+from evenhand.links import Link, make_link
 from evenhand.report import plan_text
 from evenhand.search import MIN_SIZE, group_test_rows, shift_of
 from evenhand.selection.target import (
     LEAST_ALPHA,
     LEVEL,
     TOLERANCE,
-    MaxGroupError,
     Target,
-    affordable,
-    family_of,
-    goal_of,
+    largest_alpha,
+    least_alpha,
     right_coverage,
     right_wider,
-    search_alpha,
 )
 
 # --- the bound that most random samples of a calibrated base reach
@@ -110,7 +107,7 @@ def _rows_needed(target: Target, family: Link) -> int:
     Raises InputError if `MOST_ROWS` are too few.
     """
     link = type(family)(LEAST_ALPHA)
-    most, mass = target.goal.most, target.group_mass
+    most, mass = target.most, target.group_mass
     limit = link.group_error(mass)
     place = len(NUMBERS)
     if limit < most:
@@ -129,12 +126,19 @@ def _rows_needed(target: Target, family: Link) -> int:
     return NUMBERS[place]
 
 
-def population_link(target: Target, family: Link) -> Link:
-    """Return the link with the lowest price that meets a target with unlimited rows."""
+def unlimited_link(target: Target, family: Link) -> Link:
+    """Return the link that meets a target with unlimited rows.
+
+    That with the lowest price for an error, and that with the smallest error for a price.
+    """
     kind = type(family)
+    if target.max_wider is not None:
+        return kind(least_alpha(lambda alpha: right_wider(kind(alpha)), target.max_wider))
+    if target.max_price is not None:
+        return kind(least_alpha(lambda alpha: kind(alpha).price, target.max_price))
 
     def excess(place: float) -> float:
-        return kind(math.exp(place)).group_error(target.group_mass) - target.goal.most
+        return kind(math.exp(place)).group_error(target.group_mass) - target.most
 
     if excess(0.0) <= 0:
         return kind(1.0)
@@ -260,7 +264,7 @@ class Plan(Summarized):
         """Return the plan as values of JSON."""
         return {
             "schema": "evenhand.plan/1",
-            **self.target.to_dict(),
+            **asdict(self.target),
             "link": self.link,
             "probability": PROBABILITY,
             "rows_needed": self.rows_needed,
@@ -271,7 +275,7 @@ class Plan(Summarized):
     def __repr__(self) -> str:
         return one_line(
             self,
-            **{self.target.goal.name: self.target.goal.most},
+            **{self.target.goal: self.target.most},
             group_mass=self.target.group_mass,
             confidence=self.target.confidence,
             link=self.link,
@@ -287,7 +291,7 @@ def plan(
     max_price: float | None = None,
     confidence: float = 0.95,
     link: str = "entropic",
-    rows: Sequence[int] = ROWS,
+    rows: ArrayLike = ROWS,
     n_groups: int = N_GROUPS,
 ) -> Plan:
     """Return the price of a guarantee by number of rows, or the certified error for a price.
@@ -311,7 +315,7 @@ def plan(
         Confidence of the certificates.
     link : {"entropic", "laplace", "gaussian"}, default "entropic"
         Family of links.
-    rows : sequence of int
+    rows : int or sequence of int
         Numbers of certifying rows, one per person, up to 10 million. Rows for training are not
         included.
     n_groups : int, default 20
@@ -336,34 +340,19 @@ def plan(
     >>> planned.rows_needed
     85
     """
-    target = Target(goal_of(max_group_error, max_wider, max_price), group_mass, confidence)
-    goal = target.goal
-    family = family_of(link)
-    numbers = sorted({check_count("rows", one) for one in rows})
+    target = Target(max_group_error, max_wider, max_price, group_mass, confidence)
+    family = make_link(link, 1.0)
+    numbers = sorted({check_count("rows", one) for one in np.atleast_1d(rows).tolist()})
     if numbers[-1:] > [MOST_ROWS]:
         raise bad_input("rows", f"be at most {MOST_ROWS:,}", f"{numbers[-1]:,}")
     sizes = dict.fromkeys((1, check_count("n_groups", n_groups)))
-    least = None
-    if isinstance(goal, MaxGroupError):
-        least = _rows_needed(target, family)
-        limit = population_link(target, family)
-    else:
-        limit = affordable(goal, family)
+    needed = None if target.max_group_error is None else _rows_needed(target, family)
+    limit = unlimited_link(target, family)
     return Plan(
         target=target,
         link=family.name,
-        certificates=(
-            *(_certificate(n, family, target, n_groups) for n in numbers),
-            _row(
-                None,
-                limit,
-                limit.group_error(target.group_mass),
-                right_coverage(limit, target.group_mass),
-                target,
-                n_groups,
-            ),
-        ),
-        rows_needed=least,
+        certificates=tuple(_certificate(n, limit, target, n_groups) for n in (*numbers, None)),
+        rows_needed=needed,
         group_tests=tuple(
             GroupTest(
                 error,
@@ -381,53 +370,45 @@ def plan(
     )
 
 
-def _certificate(n: int, family: Link, target: Target, n_cells: int) -> PlannedCertificate:
-    """Plan the certificate of `n` rows."""
-    goal, mass, confidence = target.goal, target.group_mass, target.confidence
+def _certificate(n: int | None, limit: Link, target: Target, n_cells: int) -> PlannedCertificate:
+    """Plan the certificate of `n` rows, beside what they certify without a draw.
 
-    def error_at(alpha: float) -> float:
-        return reached_error(n, type(family)(alpha), mass, confidence)
-
-    if not isinstance(goal, MaxGroupError):
-        link = affordable(goal, family)
-    elif error_at(1.0) <= goal.most:
-        link = type(family)(1.0)
-    else:
-        link = type(family)(search_alpha(error_at, goal.most, WORST))
-        if error_at(link.alpha) > goal.most:
-            return _row(n, None, WORST, (0.0, 1.0), target, n_cells)
-    proof = certify_calibrated(n, link, confidence=confidence)
-    return _row(n, link, error_at(link.alpha), proof.coverage(LEVEL, mass), target, n_cells)
-
-
-def _row(
-    n: int | None,
-    link: Link | None,
-    group_error: float,
-    coverage: tuple[float, float],
-    target: Target,
-    n_cells: int,
-) -> PlannedCertificate:
-    """Return a certificate beside the interval that covers as much without a draw, and unions."""
+    `limit` is the link of unlimited rows.
+    """
     mass, confidence = target.group_mass, target.confidence
+    link: Link | None = limit
+    error = limit.group_error(mass)
+    coverage = right_coverage(limit, mass) if n is None else (0.0, 1.0)
+    if n is not None:
+
+        def error_at(alpha: float) -> float:
+            return reached_error(n, type(limit)(alpha), mass, confidence)
+
+        if target.max_group_error is not None:
+            alpha = largest_alpha(error_at, target.max_group_error, WORST)
+            link = None if alpha is None else type(limit)(alpha)
+        if link is not None:
+            error = error_at(link.alpha)
+            proof = certify_calibrated(n, link, confidence=confidence)
+            coverage = proof.coverage(LEVEL, mass)
 
     def floor(level: float) -> float:
         if n is None:
             return max(1 - (1 - level) / mass, 0.0)
         return coverage_floor(round(n * (1 - level)), n, level, mass, confidence)
 
+    # the interval that covers as much without a draw, or the widest
     covering = (one for one in WIDER_LEVELS if floor(one) >= coverage[0] > 0)
     level = next(covering, WIDER_LEVELS[-1])
     cells, union_error = (n_cells, 0.0) if n is None else planned_unions(n, n_cells, confidence)
-    low, high = coverage
     return PlannedCertificate(
         n_samples=n,
         alpha=None if link is None else link.alpha,
         price=None if link is None else link.price,
         wider=None if link is None else right_wider(link),
-        group_error=None if link is None else group_error,
-        coverage_low=None if link is None else low,
-        coverage_high=None if link is None else high,
+        group_error=None if link is None else error,
+        coverage_low=None if link is None else coverage[0],
+        coverage_high=None if link is None else coverage[1],
         plain_level=level,
         plain_floor=floor(level),
         plain_wider=float(ndtri((1 + level) / 2) / ndtri((1 + LEVEL) / 2)) - 1,
