@@ -130,8 +130,14 @@ def ordered(cells: Cells, share: np.ndarray) -> float:
     return LinkBounds.of(some, 0.95, may_be_unknown=False).group_error(LINK, MASS)
 
 
+def placed(rows: Cells) -> Cells:
+    """Return the rows with a uniform position of each person in the cell."""
+    ties = np.random.default_rng(1).random(rows.n_samples)
+    return Cells.between(rows.low, rows.high, ties, reading=rows.reading)
+
+
 def lattice(cells: Cells, share: np.ndarray) -> float:
-    some = cells if cells.count is not None else as_sample(cells, share)
+    some = cells if cells.count is not None else placed(as_sample(cells, share))
     bounds = LatticeBounds.of(some, np.random.default_rng(0))
     return bounds.group_error(LINK, MASS, 0.95)
 
@@ -219,7 +225,5 @@ def test_the_table_says_what_is_proven() -> None:
 def test_the_ordered_bound_would_be_too_small_for_counts() -> None:
     """Profiles of positions in served cells of counts are in no order (method: 12)."""
     cells, share = population((Reading.AVERAGED,), True, True, False)
-    rows = as_sample(cells, share)
-    position = rows.low + np.random.default_rng(1).random(rows.low.shape) * (rows.high - rows.low)
-    drawn = Cells(position, link=LINK)
+    drawn = placed(as_sample(cells, share)).at_points().before(LINK)
     assert ordered(drawn, np.ones(1)) < worst_error(cells, share) - 0.01

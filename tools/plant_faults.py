@@ -28,6 +28,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = Path("src", "evenhand")
 
 CERTIFICATES = ("test_certificates.py", "test_counts.py", "test_golden.py")
+PROVEN = ("test_proven.py",)
 LINKS = ("test_links.py", "test_links_theory.py")
 STORE = ("test_forged.py", "test_store.py")
 
@@ -43,6 +44,49 @@ class Fault:
 
 
 FAULTS = (
+    # one for each row of the table of bounds
+    Fault(
+        "an unknown position has its error at the lower end",
+        "for end in (cells.low, cells.high))\n        errors[unknown]",
+        "for end in (cells.low, cells.low))\n        errors[unknown]",
+        PROVEN,
+    ),
+    Fault(
+        "errors of averaged cells under a link are those of their lower ends",
+        'ALL, True, False, True, "the error of an averaged position',
+        'ALL, True, True, True, "the error of an averaged position',
+        PROVEN,
+    ),
+    Fault(
+        "ordered bounds for counts without Theorem L",
+        "        KNOWN,\n        True,\n        False,",
+        "        KNOWN,\n        True,\n        True,",
+        PROVEN,
+    ),
+    Fault(
+        "Theorem L for unknown positions",
+        "        frozenset({Reading.AVERAGED}),\n",
+        "        KNOWN,\n",
+        PROVEN,
+    ),
+    Fault(
+        "an unknown outcome is covered if its lower end is",
+        "inside = (cells.low >= ends[0]) & (cells.high <= ends[1])",
+        "inside = cells.low >= ends[0]",
+        PROVEN,
+    ),
+    Fault(
+        "the gap of an unknown outcome at its lower end",
+        "worst = np.maximum(np.abs(low - r), np.abs(high - r))",
+        "worst = np.abs(low - r)",
+        PROVEN,
+    ),
+    Fault(
+        "Theorem L without the distance of both positions",
+        "ordered.group_error(link, mass) + shift, WORST)",
+        "ordered.group_error(link, mass), WORST)",
+        PROVEN,
+    ),
     Fault(
         "Bonferroni by one group too few",
         "each = 1 - (1 - self.confidence) / max(len(groups), 1)",
