@@ -377,9 +377,10 @@ def _certificate(n: int | None, limit: Link, target: Target, n_cells: int) -> Pl
     """
     mass, confidence = target.group_mass, target.confidence
     link: Link | None = limit
-    error = limit.group_error(mass)
-    coverage = right_coverage(limit, mass) if n is None else (0.0, 1.0)
-    if n is not None:
+    error, coverage = WORST, (0.0, 1.0)
+    if n is None:
+        error, coverage = limit.group_error(mass), right_coverage(limit, mass)
+    else:
 
         def error_at(alpha: float) -> float:
             return reached_error(n, type(limit)(alpha), mass, confidence)
