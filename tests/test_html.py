@@ -232,8 +232,8 @@ def test_the_proof_of_a_randomized_model_follows_the_groups_that_are_off(pages):
     text = text_of(pages["randomized"])
     # 31.38 and 94.45 are rounded up; the confidence is that of each bound, not of all together
     assert re.search(
-        r"in the tables\. In every group of at least 20% of people, .* at most 31\.4 points\. .*"
-        r" between 51\.4% and 94\.5% of outcomes\. Each bound .* 95% confidence\.",
+        r"in the tables\. In every group of at least 20% of people, .* at most 31\.4 points and"
+        r" .* between 51\.4% and 94\.5% of outcomes \(95% confidence each\)\.",
         text,
     )
     assert "bounds for every group are sharp" not in text
@@ -263,7 +263,7 @@ def test_one_draw_per_row_proves_nothing_for_every_group():
 def test_bounds_of_a_link_hold_jointly_and_need_no_second_draw():
     for n_draws in (1, 64):
         text = text_of(audit_html(full_randomized() | {"n_draws": n_draws}))
-        assert re.search(r"between 51\.4% and 94\.5% of outcomes\. Both bounds hold jointly", text)
+        assert re.search(r"between 51\.4% and 94\.5% of outcomes \(95% joint confidence", text)
         assert "The bounds for every group are sharp" in text
         assert "They hold jointly, for every alpha, with 95% confidence" in text
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from scipy import special
 
-from evenhand import Audit, Forecast, audit, audit_pit, figures
+from evenhand import Audit, Forecast, Outcomes, audit, audit_pit, figures
 from evenhand._format import at_least
 from evenhand._validate import Floats, InputError
 from evenhand.audits import parse_condition
@@ -50,7 +50,7 @@ def made(kind: str, seed: int) -> Audit:
         "n_simulations": 2,
         "random_state": seed,
     }
-    outcome: Floats = steep * m + off + rng.normal(size=n)
+    outcome: Floats | Outcomes = steep * m + off + rng.normal(size=n)
     forecast = Forecast.from_normal(m, np.ones(n))
     if kind == "PITs":
         return audit_pit(special.ndtr(outcome - m), **options)
@@ -70,9 +70,9 @@ def made(kind: str, seed: int) -> Audit:
         time, lost = rng.exponential(np.exp(steep * m / 2 + off)), rng.exponential(3, n)
         outcome = np.minimum(time, lost)
         forecast = Forecast.from_survival(grid, survival, horizon=3.0)
-        options |= {"event": time < lost, "horizon": 3.0}
+        outcome = Outcomes(outcome, time < lost, horizon=3.0)
     elif kind == "weights":
-        options |= {"sample_weight": rng.choice([1.0, 3.0], n)}
+        outcome = Outcomes(outcome, weight=rng.choice([1.0, 3.0], n))
     return audit(forecast, y=outcome, **options)
 
 

@@ -203,7 +203,7 @@ FAULTS = (
     ),
     Fault(
         "the bound of a link for forecasts of counts",
-        "return base is not None and (base.are_points or base.reading is not None)",
+        "return base is not None and (base.are_points or not base.are_averaged)",
         "return base is not None",
         ("test_certificates_of_atoms.py",),
     ),
@@ -377,8 +377,8 @@ FAULTS = (
     ),
     Fault(
         "an upper end without the margin of its mean",
-        "    return most\n\n\ndef _least_rate",
-        "    return 0.0\n\n\ndef _least_rate",
+        "return float(last_within(is_within, np.zeros(()), np.ones(()), 50))",
+        "return 0.0",
         ("test_own_forecast.py",),
     ),
     Fault(
@@ -491,8 +491,8 @@ FAULTS = (
     ),
     Fault(
         "a rule of a learned group printed with the next cuts",
-        "math.isinf(end) else table.cuts[column][int(end)]",
-        "math.isinf(end) else table.cuts[column][int(end) - 1]",
+        "float(table.cuts[column][int(end)])",
+        "float(table.cuts[column][int(end) - 1])",
         ("test_detection.py",),
     ),
     Fault(

@@ -55,7 +55,7 @@ def both_sides(low: Number, high: Number) -> str:
     if is_trivial(high) and or_zero(low) < LEAST_FLOOR:
         return "any share of outcomes, as nothing is proven"
     if is_trivial(high):
-        return f"at least {at_least(low, percent)} of outcomes, without an upper bound"
+        return f"at least {at_least(low, percent)} of outcomes"
     return f"between {at_least(low, percent)} and {at_most(high, percent)} of outcomes"
 
 

@@ -389,10 +389,15 @@ def _after_groups(findings: Findings, lead: str) -> list[str]:
     return found
 
 
-def union_sentences(findings: Findings) -> list[str]:
-    """Return what is proven for every union of cells of named groups, if there are any."""
+def union_sentences(findings: Findings, *, is_short: bool = False) -> list[str]:
+    """Return what is proven for every union of cells of named groups, if there are any.
+
+    The short form has coverage or the event rate alone.
+    """
     unions = None if findings.proof is None else findings.proof.unions
-    return [] if unions is None else [union_sentence(unions)]
+    if unions is None:
+        return []
+    return [union_sentence({**unions, "error": None} if is_short else unions)]
 
 
 def proof_sentences(findings: Findings) -> list[str]:
@@ -405,15 +410,14 @@ def proof_sentences(findings: Findings) -> list[str]:
         return [f"These rows prove nothing useful for {every}.{_lost_in_words(findings)}"]
     is_joint = findings.proof is not None and findings.proof.is_joint
     # each bound holds for all groups of its size simultaneously (method.md, 5)
-    holds = "Both bounds hold jointly" if is_joint else "Each bound holds"
+    holds = "joint confidence" if is_joint else "confidence each"
     opening = f"In {every}, predicted probabilities are off by at most"
     opening += f" {at_most(bound.group_error)} points"
     if not is_informative(bound):
         return [f"{opening}, with {findings.level} confidence."]
     return [
-        f"{opening}. In each of them, the 80% prediction interval covers"
-        f" {both_sides(bound.coverage_80_low, bound.coverage_80_high)}. {holds} with"
-        f" {findings.level} confidence."
+        f"{opening} and 80% intervals cover"
+        f" {both_sides(bound.coverage_80_low, bound.coverage_80_high)} ({findings.level} {holds})."
     ]
 
 

@@ -147,12 +147,15 @@ def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
     lead = headline(findings)
     # the first sentence is about what cannot be proven, unless there is a bound
     proven = proof_sentences(findings)[0 if findings.is_bound_useful else 1 :][-1:]
+    unions = union_sentences(findings, is_short=True)
+    if unions and not findings.is_bound_useful:
+        proven = []
     if lead not in (everyone, *proven):
         yield "Worst" if leading else "", [" ".join([lead, *open_sentences(findings)])]
     others = [group for group in findings.listed if group is not leading]
     yield "Also", [f"{short(one.name, NAME)}: {group_in_words(one, findings)}" for one in others]
     yield "Everyone", [everyone] * bool(everyone)
-    yield "Proven", [*union_sentences(findings), *proven]
+    yield "Proven", [*unions, *proven]
     least = least_size(findings)
     small = "" if least is None else f"groups of fewer than {least:,} rows; "
     yield "Not tested", [f"{small}changes since these rows"]

@@ -490,7 +490,9 @@ def conditions_of(rule: Rule, table: CutTable) -> tuple[Condition, ...]:
     found = []
     for column, ends in rule.items():
         # `k + 1/2` lies between the codes of the values below and above cut number k
-        low, high = (end if math.isinf(end) else table.cuts[column][int(end)] for end in ends)
+        low, high = (
+            end if math.isinf(end) else float(table.cuts[column][int(end)]) for end in ends
+        )
         found.append(table.encoder.condition(column, low, high))
     return tuple(condition for condition in found if condition is not None)
 
