@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
-from evenhand import InputError, compare
+from evenhand import InputError, compare, plan
 from evenhand.audits import parse_condition
 from evenhand.calibration import Cells, count_pits
 from evenhand.certificates import Certificate, Promise, Unions, certify_counts, count_events
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
 from evenhand.report import event_lines
-from evenhand.selection import plan, rows_needed
 from golden_calls import around as LinkBase
 from golden_calls import audit, certify, least_randomized, randomize
 from golden_calls import event_counts as certify_event_counts
@@ -281,7 +280,7 @@ def selected(*given: Any, **options: Any) -> Any:
         chosen = randomize(*given, **options)
     except InputError as refusal:
         return {"refused": shown_numbers(str(refusal))}
-    names = ("alpha", "price", "limit", "wider", "group_error", "average_error", "max_group_error")
+    names = ("alpha", "price", "limit", "wider", "group_error", "max_group_error")
     names += ("n_learning", "n_certifying", "n_off_atom", "comparison", "rounding_step")
     said = {name: simple(getattr(chosen, name)) for name in names}
     proof = answers(chosen.certificate)
@@ -308,9 +307,8 @@ def plans(folder: Path) -> Any:
         "plans": [one.to_dict() for one in found],
         "texts": [counted(shown_numbers(one.summary())) for one in found],
         "rows_needed": [
-            rows_needed(0.3, 0.2),
-            rows_needed(0.25, 0.5, 0.9, link="laplace"),
-            rows_needed(0.4, 0.1, price=0.5),
+            plan(0.3, 0.2).rows_needed,
+            plan(0.25, 0.5, confidence=0.9, link="laplace").rows_needed,
         ],
     }
 

@@ -12,8 +12,9 @@ import pytest
 from scipy.stats import norm
 
 from built_page import PAGES, built_page
+from evenhand import plan
 from evenhand.certificates import certify_pit
-from evenhand.selection import PlannedCertificate, plan
+from evenhand.selection import PlannedCertificate
 from in_browser import PHONE, WIDE, serious_findings
 
 pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the documentation is not here")

@@ -9,18 +9,17 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import optimize, stats
+from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from command_outcome import Command
 from complaints import complains_of
-from evenhand import cli, rows_needed
+from evenhand import cli, plan
 from evenhand.certificates import certify_calibrated, certify_link
 from evenhand.draws import nodes
-from evenhand.links import Entropic, Gaussian, Link, make_link
+from evenhand.links import Entropic, make_link
 from evenhand.search import group_test_rows, scan_groups, shift_of
-from evenhand.selection import MaxPrice, plan
-from evenhand.selection.target import LEAST_ALPHA, affordable, largest_alpha, right_wider
+from evenhand.selection.target import LEAST_ALPHA, largest_alpha, right_wider
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
 
@@ -33,21 +32,13 @@ def evenly_spread(n: int) -> np.ndarray:
 
 @statistical
 @pytest.mark.parametrize(
-    ("error", "mass", "price", "link"),
-    [
-        (0.3, 0.2, 0.5, Entropic(1.0)),
-        (0.2, 0.5, 0.3, Gaussian(1.0)),
-        # few rows and strong links
-        (0.2, 0.2, 1.8, Entropic(1.0)),
-        (0.3, 0.2, None, Entropic(1.0)),
-    ],
+    ("error", "mass", "link"), [(0.2, 0.2, "entropic"), (0.3, 0.5, "gaussian")]
 )
-def test_the_rows_suffice_in_nine_of_ten_samples(
-    error: float, mass: float, price: float | None, link: Link
-) -> None:
-    rows = rows_needed(error, mass, price=price, link=link.name)
+def test_the_rows_suffice_in_nine_of_ten_samples(error: float, mass: float, link: str) -> None:
+    rows = plan(error, mass, link=link, rows=[100]).rows_needed
+    assert rows is not None
     assert len(str(rows).rstrip("0")) <= 3
-    strongest = type(link)(LEAST_ALPHA) if price is None else affordable(MaxPrice(price), link)
+    strongest = make_link(link, LEAST_ALPHA)
     rng = np.random.default_rng(5)
     n_sets = repeats(100, shorter=2)
 
@@ -60,16 +51,13 @@ def test_the_rows_suffice_in_nine_of_ten_samples(
     assert n_certified(int(0.6 * rows)) <= most_failures(n_sets, 0.6)
 
 
-def test_without_enough_rows_the_least_price_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    # the least price: that of the link whose group error over a right base is the target
-    alpha = optimize.brentq(lambda alpha: Entropic(alpha).group_error(0.2) - 0.3, 0.1, 0.3)
-    least = Entropic(alpha).price
-    facts = rf"any number of rows at a price of at most 0.2 nats: .* at least {least + 5e-3:.2f}"
-    assert complains_of(facts, rows_needed, 0.3, 0.2, price=0.2)
-    monkeypatch.setattr("evenhand.selection.plans.MOST_ROWS", 10_000)
-    assert complains_of("more than 10,000 rows", rows_needed, 0.3, 0.2, price=least + 1e-3)
-    assert complains_of("smallest alpha", rows_needed, 0.001, 0.2)
-    assert complains_of("smallest alpha", rows_needed, 0.001, 0.2, price=0.5)
+def test_what_the_smallest_alpha_does_not_certify_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("evenhand.selection.plans.NUMBERS", (100, 2000))
+    limit = Entropic(LEAST_ALPHA).group_error(0.2)
+    for error in (0.9 * limit, limit + 1e-9):
+        assert complains_of("with 2,000 rows: the smallest alpha", plan, error, rows=[100])
 
 
 @statistical
@@ -245,7 +233,7 @@ def test_the_command_has_the_defaults_of_the_function() -> None:
         ("--rows 1,x", "--rows"),
         ("--rows 20000000", "10,000,000"),
         ("--max-wider 10", "--max-wider"),
-        ("--max-group-error 0.001", "any number of rows"),
+        ("--max-group-error 0.001", "cannot be certified with"),
     ],
 )
 def test_the_command_refuses_in_one_line(evenhand: Command, asked: str, facts: str) -> None:

@@ -583,7 +583,7 @@ def test_a_limit_of_the_cost_is_used_up(name: str, most: float, spread: float) -
     assert most - 0.002 < cost <= most
     assert found.group_error == found.certificate.group_error(0.2)
     assert found.max_group_error is None
-    assert found.target.goal.most == most
+    assert found.target.most == most
     # the same certificate as that of the least randomization for this error
     other = randomize(law, X, y, max_group_error=found.group_error, random_state=0, link="gaussian")
     assert other.alpha == pytest.approx(found.alpha, rel=0.005)

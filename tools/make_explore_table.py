@@ -1,4 +1,4 @@
-"""Compute the table of the page `docs/plan.rst` with `evenhand.selection.plan`.
+"""Compute the table of the page `docs/plan.rst` with `evenhand.plan`.
 
     python tools/make_explore_table.py
 
@@ -15,8 +15,9 @@ from typing import Any
 
 from scipy.stats import norm
 
+from evenhand import plan
 from evenhand.certificates import WIDER_LEVELS, coverage_floor
-from evenhand.selection import PlannedCertificate, plan
+from evenhand.selection import PlannedCertificate
 
 TABLE = Path(__file__).parents[1] / "docs" / "explore.json"
 

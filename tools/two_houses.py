@@ -43,7 +43,7 @@ SPELLINGS = {
     "audit": "evenhand:audit",
     "certify": "evenhand:certify",
     "randomize": "evenhand:randomize",
-    "plan": "evenhand.selection:plan evenhand.planning:plan",
+    "plan": "evenhand:plan evenhand.selection:plan evenhand.planning:plan",
     "scan": "evenhand.search:scan_groups",
     "Forecast": "evenhand:Forecast",
     "Outcomes": "evenhand:Outcomes builtins:dict",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         RecalibratedRegressor,
     )
     from evenhand.monitoring import Watch
-    from evenhand.selection import Selection, randomize, rows_needed
+    from evenhand.selection import Selection, plan, randomize
     from evenhand.service import Service
     from evenhand.store import load, save
     from evenhand.tables import UnseenValuesWarning
@@ -45,7 +45,7 @@ _HOMES = {
             " MixtureMLPRegressor PAICRegressor RandomizedRegressor RecalibratedRegressor"
         ),
         "monitoring": "Watch",
-        "selection": "Selection randomize rows_needed",
+        "selection": "Selection plan randomize",
         "service": "Service",
         "store": "load save",
         "tables": "UnseenValuesWarning",
@@ -97,8 +97,8 @@ __all__ = [
     "certify_pit",
     "compare",
     "load",
+    "plan",
     "randomize",
-    "rows_needed",
     "save",
 ]
 

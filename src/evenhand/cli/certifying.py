@@ -76,12 +76,11 @@ def check_target(
     group_mass, confidence : float or None
         The options `--group-mass` and `--confidence`.
     """
-    from evenhand.selection import GOALS
+    from evenhand import selection
 
-    for kind in GOALS:
-        value = goals[kind.name]
+    for name, value in goals.items():
         if value is not None:
-            kind.checked(option_name(kind.name), value)
+            selection.checked_goal(name, value, option_name(name))
     if group_mass is not None:
         check_fraction("--group-mass", group_mass, high_open=False)
     if confidence is not None:
@@ -243,7 +242,7 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
         "outcome": str(chosen.kind),
         **_atom(chosen),
         **_follow_up(chosen),
-        **chosen.target.to_dict(),
+        **asdict(chosen.target),
         "group_error": chosen.group_error,
         "promise": promise_record(chosen.promise),
         "coverage_80": list(chosen.certificate.coverage(0.8, chosen.group_mass)),

@@ -74,7 +74,7 @@ def _more_rows(findings: Findings) -> NextStep:
     return NextStep(
         "See how many rows show which error.",
         f"evenhand plan --groups {n}",
-        f"print(evenhand.selection.plan(n_groups={n}))",
+        f"print(evenhand.plan(n_groups={n}))",
     )
 
 
@@ -183,7 +183,7 @@ def _proof(findings: Findings, options: str) -> Iterator[NextStep]:
     yield NextStep(
         f"To prove coverage for every group of at least {size}, use {wider}randomized forecasts.",
         f"evenhand plan --max-group-error {GOAL}",
-        f"print(evenhand.selection.plan({GOAL}))",
+        f"print(evenhand.plan({GOAL}))",
     )
     yield NextStep(
         "If that price is acceptable, randomize as little as the proof needs, on other rows.",

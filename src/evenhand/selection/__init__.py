@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+# parts for tests and the command; `__all__` is the documented reference
 from evenhand.selection.choice import CERTIFY_SHARE as CERTIFY_SHARE
 from evenhand.selection.choice import randomize
+from evenhand.selection.choice import refuse_events as refuse_events
+from evenhand.selection.choice import split_rows as split_rows
 from evenhand.selection.chosen_link import wider_intervals as wider_intervals
-
-# parts for tests and the command; `__all__` is the documented reference
-from evenhand.selection.estimators import refuse_events as refuse_events
-from evenhand.selection.plans import GroupTest, Plan, PlannedCertificate, plan, rows_needed
-from evenhand.selection.result import (
-    NotWorthItWarning,
-    Selection,
-    SpreadGroup,
-)
-from evenhand.selection.rows import split_rows as split_rows
-from evenhand.selection.target import GOALS as GOALS
-from evenhand.selection.target import MaxGroupError, MaxPrice, MaxWider, Target
+from evenhand.selection.plans import GroupTest, Plan, PlannedCertificate, plan
+from evenhand.selection.result import NotWorthItWarning, Selection, SpreadGroup
+from evenhand.selection.target import Target
+from evenhand.selection.target import checked_goal as checked_goal
 
 __all__ = [
     "GroupTest",
-    "MaxGroupError",
-    "MaxPrice",
-    "MaxWider",
     "NotWorthItWarning",
     "Plan",
     "PlannedCertificate",
@@ -31,5 +23,4 @@ __all__ = [
     "Target",
     "plan",
     "randomize",
-    "rows_needed",
 ]

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
-from evenhand._format import number_in_full
+from evenhand._format import count, in_full, number_in_full
 from evenhand._validate import (
     MIN_DISTINCT,
+    Floats,
     InputError,
+    Ints,
     bad_input,
     check_choice,
     check_fraction,
     check_outcomes,
     outcomes_checked,
 )
-from evenhand.calibration import Cells, Outcomes, Rounding, as_outcomes, estimated_error
-from evenhand.distributions import OutcomeKind, as_hurdle
-from evenhand.draws import RandomState, generator, jittered
+from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, event_probability
+from evenhand.calibration import (
+    Cells,
+    Outcomes,
+    Rounding,
+    as_outcomes,
+    estimated_error,
+    pathwise_errors,
+    thinned_rows,
+)
+from evenhand.certificates import Certificate, Choice, EventPart, OffAtom, Thinned, certify_rows
+from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind, as_hurdle
+from evenhand.draws import RandomState, fresh, generator, jittered, one_row_each
 from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.forecasters import (
     SPREADS,
@@ -35,157 +52,128 @@ from evenhand.forecasters import (
     SpreadKind,
     SurvivalModel,
     check_support,
+    kind_of,
     thawed,
 )
-from evenhand.links import Link
-from evenhand.selection.chosen_link import Wrapped, affordable_alpha, choose_link
+from evenhand.links import Link, make_link
+from evenhand.report import worth_sentences
+from evenhand.selection.chosen_link import Wrapped, affordable, choose_link, least_price
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores, mean_with_error
-from evenhand.selection.estimators import (
-    DEFAULT_LINK,
-    check_estimator,
-    check_options,
-    check_randomized_options,
-    is_model_sequence,
-    is_prefit,
-    refuse_events,
-)
-from evenhand.selection.fixed_sequence import fixed_sequence_test
 from evenhand.selection.result import GroupSearches, NotWorthItWarning, Selection
-from evenhand.selection.rows import SplitRows, naming_the_split, split_rows
-from evenhand.selection.sentences import worth
-from evenhand.selection.target import MaxPrice, Target, family_of, goal_of
-from evenhand.tables import as_table, copies_in_words, unreported
+from evenhand.selection.target import Target
+from evenhand.tables import as_table, copies_in_words, row_blocks, take_rows, unreported
 
-# --- choice of a link around a deterministic model
+# --- checks before fitting
 
-
-def fit_model(
-    estimator: Any,
-    rows: SplitRows,
-    link: str,
-    by: By | None,
-    recalibrate: bool,
-    alternative: bool,
-    spread: SpreadKind,
-    support: Bounds,
-    random: np.random.Generator,
-) -> tuple[RandomizedRegressor, RecalibratedRegressor | None]:
-    """Fit a model once, with its recalibration; the link is chosen afterwards."""
-    # one seed for all fits: link and alternative share their folds
-    seed = int(random.integers(2**31))
-    model = MixtureMLPRegressor(random_state=seed) if estimator is None else estimator
-    fitted: dict[str, Any] = {"spread": spread, "support": support, "random_state": seed}
-    randomized: dict[str, Any] = {"alpha": 1.0, "link": link}
-    if rows.share is None:
-        # a prefit model: fitting the wrapper learns nothing from these rows
-        X, outcomes = rows.certifying()
-        return RandomizedRegressor(model, **randomized, **fitted).fit(X, outcomes.value), None
-    with naming_the_split(rows):
-        if not (alternative or recalibrate):
-            X, outcomes = rows.learning()
-            around = RandomizedRegressor(model, **randomized, **fitted)
-            return around.fit(X, outcomes.value, outcomes.weight), None
-        recalibrated = RecalibratedRegressor(model, by=by, **fitted)
-        recalibrated.fit(*rows.learning())
-    # the base of a link is recalibrated overall only; maps by group are the alternative
-    base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
-    around = RandomizedRegressor.around(
-        base, recalibrate=recalibrate, random_state=seed, **randomized
-    )
-    return around, recalibrated
+DEFAULT_LINK = "entropic"
 
 
-def select_around(
-    model: RandomizedRegressor,
-    base: Forecast,
-    recalibrated: RecalibratedRegressor | None,
-    rows: SplitRows,
-    target: Target,
-    family: Link,
-    alternative: bool,
-    random: np.random.Generator,
-) -> Selection:
-    """Choose the link around a model, and compare its forecasts with those without a draw."""
-    X, outcomes = rows.certifying()
-    # the grid of all rows: that of a few rows may be coarser
-    is_continuous = not base.has_atoms and not outcomes.are_times
-    grid = Rounding.grid(rows.y) if is_continuous else None
-    step = base.rounding(outcomes).step if is_continuous else None
-    held = HeldOutScores(outcomes, grid, step, random)
-    wrapped = Wrapped.of(base, outcomes, random)
-    cells = held.cells(base) if base.has_atoms else wrapped.cells
-    chosen = choose_link(wrapped, grid, family, target, rows, random)
-    # the fit does not depend on alpha: the link is chosen afterwards
-    model.set_params(alpha=chosen.link.alpha)
-    lines = _deterministic_lines(held, X, base, cells, model, recalibrated, alternative)
-    base_line = lines[1 if model.recalibrate else 0]
-    draws = jittered(held.compared.size, COMPARED_DRAWS, random)
-    served = base[held.compared].randomized(chosen.link.alpha, chosen.link, draws)
-    randomized_line = {
-        "forecaster": "randomized",
-        "log_score": base_line["log_score"] + chosen.price,
-        **mean_with_error(held.crps(served)),
-        "width": base_line["width"] * (1 + chosen.wider),
-        "average_error": estimated_error(chosen.cells),
-        "certified_group_error": chosen.certificate.group_error(target.group_mass),
-    }
-    without = held.without_features(rows.y[rows.learn], base)
-    worthy = None
-    # what the features are worth, if it is known
-    worth = without[0]["log_score"] - base_line["log_score"] if without else 0.0
-    if 0 < worth < chosen.price:
-        within = replace(target, goal=MaxPrice(worth))
-        worthy = chosen.error_at(type(family)(affordable_alpha(chosen.costs, family, within)))
-    return Selection(
-        model=model,
-        certificate=chosen.certificate,
-        target=target,
-        price=chosen.price,
-        limit=chosen.limit,
-        wider=chosen.wider,
-        alternative=recalibrated if alternative else None,
-        comparison=pd.DataFrame([*without, *lines, randomized_line]),
-        n_learning=int(rows.learn.size),
-        n_certifying=outcomes.n_samples,
-        certifying=rows.certify,
-        plain=chosen.plain,
-        searches=GroupSearches(
-            wrapped.searched(),
-            X,
-            target.group_mass,
-            target.confidence,
-            int(random.integers(2**31)),
-        ),
-        rounding_step=None if grid is None else grid.step,
-        kind=base.outcome_kind,
-        atom=wrapped.at,
-        worthy_error=worthy,
-    )
+def check_estimator(estimator: Any) -> None:
+    """Refuse models that can neither be randomized nor tested as randomized forecasters."""
+    is_list = isinstance(estimator, list | tuple)
+    members = list(estimator) if is_list else [estimator]
+    if not members:
+        raise InputError("estimator is an empty list; pass at least one fitted forecaster")
+    for member in members:
+        if isinstance(thawed(member), type):
+            name = thawed(member).__name__
+            raise InputError(f"estimator is the class {name}, not a model; pass {name}()")
+    randomized = [member for member in members if _is_randomized(member)]
+    # deterministic models in a list form an ensemble, randomized models a sequence of tests
+    if randomized and len(randomized) < len(members):
+        raise InputError(
+            "estimator mixes randomized forecasters and deterministic models; pass a list of one"
+            " kind"
+        )
+    unfitted = [type(thawed(one)).__name__ for one in randomized if not _is_fitted(one)]
+    if is_list and unfitted:
+        raise InputError(
+            f"estimator contains an unfitted {unfitted[0]}; fit it first, on other rows than these"
+        )
+    if randomized and not is_list and not (unfitted and isinstance(estimator, PAICRegressor)):
+        state, remedy = "a fitted", "pass [model], a list, to test it as it is"
+        if unfitted:
+            state, remedy = "an unfitted", "pass its base estimator instead"
+        got = f"{state} {type(thawed(estimator)).__name__}, which is already randomized"
+        raise bad_input("estimator", "be deterministic", got, remedy)
+    # a model of unknown kind fails here, before an hour of training
+    if estimator is not None and not randomized:
+        for member in (estimator, *members):
+            kind_of(member)
 
 
-def _deterministic_lines(
-    held: HeldOutScores,
-    X: Any,
-    base: Forecast,
-    cells: Cells,
-    model: RandomizedRegressor,
-    recalibrated: RecalibratedRegressor | None,
-    alternative: bool,
-) -> list[dict[str, Any]]:
-    """Score the unrandomized model and its recalibrations, overall and by group, if they exist."""
-    if not model.recalibrate:
-        lines = [held.line("as it is", base, cells)]
-        if recalibrated is not None:
-            name = "recalibrated" if recalibrated.by is None else "recalibrated by group"
-            lines.append(held.line(name, recalibrated.recalibrate(base, X)))
-        return lines
-    assert recalibrated is not None
-    as_it_is = recalibrated.base_forecast(X)
-    lines = [held.line("as it is", as_it_is), held.line("recalibrated", base, cells)]
-    if alternative and recalibrated.by is not None:
-        by_group = recalibrated.recalibrate(as_it_is, X)
-        lines.append(held.line("recalibrated by group", by_group))
-    return lines
+def refuse_events(outcomes: Floats, name: str = "y") -> None:
+    """Refuse outcomes with two values, whatever kind of outcome is forecast (outcomes: 3)."""
+    values = np.unique(outcomes)
+    if values.size == 2:
+        raise InputError(
+            f"{name} has only the values {values[0]:g} and {values[1]:g}, and"
+            f" {NO_BINARY_RANDOMIZATION}"
+        )
+
+
+def check_randomized_options(target: Target, **options: tuple[Any, Any]) -> None:
+    """Refuse what forecasters that are already randomized do not have: values and defaults."""
+    for name, (value, default) in options.items():
+        if value is not default and value != default:
+            raise InputError(
+                f"{name}={value!r} has no effect on forecasters that are already randomized;"
+                " leave it out"
+            )
+    # a test proves a target that was fixed before the rows were seen
+    if target.max_group_error is None:
+        raise InputError(
+            f"{target.goal}={target.most!r} is not available for forecasters that are already"
+            " randomized; give max_group_error"
+        )
+
+
+def check_options(by: By | None, alternative: bool, is_held_out: bool, is_weighted: bool) -> None:
+    """Refuse options that would have no effect."""
+    if by is not None and not alternative:
+        raise InputError(
+            f"by={by!r} has no effect with alternative=False, because it defines the groups of the"
+            " alternative; leave one of the two out"
+        )
+    # maps by group need training rows, but here all rows certify
+    if by is not None and is_held_out:
+        raise InputError(
+            f"by={by!r} has no effect on a model that is not fitted here; pass recalibrate=True to"
+            " fit maps on some of the rows, or fit RecalibratedRegressor(model, by=...) on others"
+        )
+    if is_weighted and is_held_out:
+        raise InputError(
+            "weight has no effect on a model that is not fitted here, because certificates use no"
+            " weights; leave it out, or give the largest_weight of the design"
+        )
+
+
+def _is_randomized(model: Any) -> bool:
+    return not isinstance(model, type) and hasattr(model, "forecast") and hasattr(model, "alpha")
+
+
+def is_model_sequence(estimator: Any) -> bool:
+    """Return whether this is a list of randomized forecasters; other lists are ensembles."""
+    is_list = isinstance(estimator, list | tuple)
+    return is_list and bool(estimator) and all(map(_is_randomized, estimator))
+
+
+def _is_fitted(model: Any) -> bool:
+    try:
+        check_is_fitted(thawed(model))
+    except NotFittedError:
+        return False
+    except TypeError:  # not an estimator, so there is nothing to fit
+        return True
+    return True
+
+
+def is_prefit(estimator: Any) -> bool:
+    """Return whether the model is not fitted here, so that all rows may certify."""
+    # the default estimator and a path of networks are fitted here
+    if estimator is None or isinstance(estimator, PAICRegressor):
+        return False
+    return is_model_sequence(estimator) or kind_of(estimator).is_held_out(estimator)
 
 
 # --- times that may be cut off (outcomes: 5)
@@ -233,6 +221,344 @@ def check_forecasts(base: Forecast, outcomes: Outcomes) -> None:
         f" randomized, but these {got}; make them with Forecast.from_survival(times, survival,"
         f" horizon={tau}) or SurvivalModel(model, horizon={tau})"
     )
+
+
+# --- training rows and certifying rows
+
+
+@dataclass(frozen=True)
+class SplitRows:
+    """Training rows (none for a prefit model) and certifying rows, one per person.
+
+    Weights are those of the training rows: certifying rows count once each.
+    """
+
+    X: Any
+    outcomes: Outcomes
+    learn: Ints
+    certify: Ints
+    share: float | None
+    thinned: Thinned | None = None
+
+    @property
+    def y(self) -> Floats:
+        """Outcomes of all rows, shape (n,)."""
+        return self.outcomes.value
+
+    def learning(self) -> tuple[Any, Outcomes]:
+        """Return the training rows and their outcomes."""
+        return take_rows(self.X, self.learn), self.outcomes.take(self.learn)
+
+    def certifying(self) -> tuple[Any, Outcomes]:
+        """Return the certifying rows and their outcomes."""
+        return take_rows(self.X, self.certify), self.outcomes.take(self.certify)
+
+
+def split_rows(
+    X: Any,
+    outcomes: Outcomes,
+    share: float | None,
+    least: int,
+    random: np.random.Generator,
+) -> SplitRows:
+    """Hold out a random share of the people for the certificate; all of them if it is None.
+
+    Of times only people certify who entered at least a horizon before the end of follow-up,
+    whatever happened to them (outcomes: 5); of rows with the largest weight of a design a part that
+    needs no weights (method: 12).
+    """
+    n, person = outcomes.n_samples, outcomes.person
+    people = np.arange(n) if person is None else person
+    n_people = int(people.max()) + 1
+    n_kept = n_people if share is None else int(np.ceil(share * n_people))
+    # people are split, not rows: a person in both parts would be certified on training data
+    kept = np.zeros(n_people, dtype=np.bool_)
+    kept[random.permutation(n_people)[:n_kept]] = True
+    held = np.flatnonzero(kept[people])
+    learn = np.flatnonzero(~kept[people])
+    # too small a part of the rows could be neither trained nor certified on
+    if share is not None and min(learn.size, n_kept) < least:
+        several = "" if person is None else f" of {count(n_people, 'person', 'people')}"
+        raise InputError(
+            f"{n:,} rows{several} are split into {learn.size:,} training rows and"
+            f" {count(n_kept, 'person', 'people')} to certify on, but each part needs at least"
+            f" {least}; provide more people (in Python: or another certify_share than {share:g})"
+        )
+    # one row per person, because bounds need independent rows
+    if person is not None:
+        held = held[one_row_each(people[held], held.size, random)]
+    held = np.sort(held)
+    thinned = None
+    if outcomes.weight is not None and outcomes.largest_weight is not None:
+        n_given, seed = held.size, int(random.integers(2**32))
+        held = held[thinned_rows(outcomes.weight[held], outcomes.largest_weight, seed)]
+        thinned = Thinned(held.size, n_given, seed)
+    if outcomes.are_times:
+        held = held[outcomes.is_followed[held]]
+    return SplitRows(X, outcomes, learn, held, share, thinned)
+
+
+@contextmanager
+def naming_the_split(rows: SplitRows) -> Iterator[None]:
+    """Mention the split in a model's errors if there are fewer than 100 training rows."""
+    try:
+        yield
+    except InputError as error:
+        if rows.share is None or rows.learn.size >= 100:
+            raise
+        part = f"{rows.learn.size} of {rows.y.size:,} rows, as the others certify the model"
+        raise InputError(f"training on {part}: {error}") from error
+
+
+# --- choice of a link around a deterministic model
+
+
+def fit_model(
+    estimator: Any,
+    rows: SplitRows,
+    link: str,
+    by: By | None,
+    recalibrate: bool,
+    alternative: bool,
+    spread: SpreadKind,
+    support: Bounds,
+    random: np.random.Generator,
+) -> tuple[RandomizedRegressor, RecalibratedRegressor | None]:
+    """Fit a model once, with its recalibration; the link is chosen afterwards."""
+    # one seed for all fits: link and alternative share their folds
+    seed = int(random.integers(2**31))
+    model = MixtureMLPRegressor(random_state=seed) if estimator is None else estimator
+    fitted: dict[str, Any] = {"spread": spread, "support": support, "random_state": seed}
+    randomized: dict[str, Any] = {"alpha": 1.0, "link": link}
+    with naming_the_split(rows):
+        if rows.share is None or not (alternative or recalibrate):
+            # fitting the wrapper of a prefit model learns nothing from the certifying rows
+            X, outcomes = rows.certifying() if rows.share is None else rows.learning()
+            weight = None if rows.share is None else outcomes.weight
+            around = RandomizedRegressor(model, **randomized, **fitted)
+            return around.fit(X, outcomes.value, weight), None
+        recalibrated = RecalibratedRegressor(model, by=by, **fitted)
+        recalibrated.fit(*rows.learning())
+    # the base of a link is recalibrated overall only; maps by group are the alternative
+    base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
+    around = RandomizedRegressor.around(
+        base, recalibrate=recalibrate, random_state=seed, **randomized
+    )
+    return around, recalibrated
+
+
+def select_around(
+    model: RandomizedRegressor,
+    base: Forecast,
+    recalibrated: RecalibratedRegressor | None,
+    rows: SplitRows,
+    target: Target,
+    family: Link,
+    alternative: bool,
+    random: np.random.Generator,
+) -> Selection:
+    """Choose the link around a model, and compare its forecasts with those without a draw."""
+    X, outcomes = rows.certifying()
+    # the grid of all rows: that of a few rows may be coarser
+    is_continuous = not base.has_atoms and not outcomes.are_times
+    grid = Rounding.grid(rows.y) if is_continuous else None
+    step = base.rounding(outcomes).step if is_continuous else None
+    held = HeldOutScores(outcomes, grid, step, random)
+    wrapped = Wrapped.of(base, outcomes, random)
+    cells = held.cells(base) if base.has_atoms else wrapped.cells
+    chosen = choose_link(wrapped, grid, family, target, rows.share, random)
+    link, costs = chosen.link, chosen.costs
+    price = costs.price(link)
+    # counts that are nearly always equal have intervals without a width
+    wider = costs.wider(link) if costs.has_width or not base.has_atoms else math.nan
+    # the fit does not depend on alpha: the link is chosen afterwards
+    model.set_params(alpha=link.alpha)
+    deterministic = _deterministic(model, base, recalibrated if alternative else None, X)
+    lines = [
+        held.line(name, one, cells if one is base else None) for name, one in deterministic.items()
+    ]
+    base_line = lines[1 if model.recalibrate else 0]
+    draws = jittered(held.compared.size, COMPARED_DRAWS, random)
+    served = base[held.compared].randomized(link.alpha, link, draws)
+    randomized_line = {
+        "forecaster": "randomized",
+        "log_score": base_line["log_score"] + price,
+        **mean_with_error(held.crps(served)),
+        "width": base_line["width"] * (1 + wider),
+        "average_error": estimated_error(chosen.cells),
+        "certified_group_error": chosen.certificate.group_error(target.group_mass),
+    }
+    without = held.without_features(rows.y[rows.learn], base)
+    worthy = None
+    # what the features are worth, if it is known
+    worth = without[0]["log_score"] - base_line["log_score"] if without else 0.0
+    if 0 < worth < price:
+        within = replace(target, max_group_error=None, max_wider=None, max_price=worth)
+        worthy = chosen.error_at(affordable(costs, family, within))
+    return Selection(
+        model=model,
+        certificate=chosen.certificate,
+        target=target,
+        comparison=pd.DataFrame([*without, *lines, randomized_line]),
+        n_learning=rows.learn.size,
+        certifying=rows.certify,
+        kind=base.outcome_kind,
+        rounding_step=None if grid is None else grid.step,
+        atom=wrapped.at,
+        limit=chosen.limit,
+        price=price,
+        wider=wider,
+        alternative=recalibrated if alternative else None,
+        plain=chosen.plain,
+        searches=GroupSearches(wrapped.searched(), X, target, int(random.integers(2**31))),
+        worthy_error=worthy,
+    )
+
+
+def _deterministic(
+    model: RandomizedRegressor, base: Forecast, recalibrated: RecalibratedRegressor | None, X: Any
+) -> dict[str, Forecast]:
+    """Return forecasts without a draw: the model as it is, recalibrated, and by group, if known."""
+    found = {"as it is": base}
+    if model.recalibrate:
+        found = {"as it is": model.estimator_.base_forecast(X), "recalibrated": base}
+    if recalibrated is not None:
+        name = "recalibrated" if recalibrated.by is None else "recalibrated by group"
+        if name not in found:
+            found[name] = recalibrated.recalibrate(found["as it is"], X)
+    return found
+
+
+# --- tests of randomized models in a fixed order (method: proof)
+
+PATH_ALPHAS = (0.05, 0.08, 0.12, 0.18, 0.25, 0.35, 0.5, 0.7, 1.0)
+"""Values of alpha for a path of trained networks, in the order of the tests."""
+
+
+def fixed_sequence_test(
+    estimator: Any, rows: SplitRows, target: Target, random: np.random.Generator
+) -> Selection:
+    """Test randomized models in a fixed order until one is not certified.
+
+    The probability that a model with a group error above the target passes is at most one minus the
+    confidence, however many models are tested (fixed-sequence testing; method: proof).
+    """
+    most = target.most
+    if isinstance(estimator, PAICRegressor):
+        params = estimator.get_params(deep=False)
+        del params["alpha"]
+        with naming_the_split(rows):
+            X, learned = rows.learning()
+            models: Sequence[Any] = type(estimator).path(
+                X, learned.value, PATH_ALPHAS, sample_weight=learned.weight, **params
+            )
+    else:
+        # the caller fixed the order before seeing these rows
+        models = [thawed(model) for model in estimator]
+    X, outcomes = rows.certifying()
+    passed: tuple[Any, Certificate, Cells] | None = None
+    for model in models:
+        found = _certify_model(model, X, outcomes, target, random)
+        if found is None or found[0].group_error(target.group_mass) > most:
+            break
+        # the sequence of tests proves the target for each model that passes, not its own bound
+        choice = Choice("tested", most, target.group_mass)
+        passed = model, replace(found[0], choice=choice), found[1]
+    if passed is None:
+        raise InputError(
+            f"no model has a certified group error of at most {most:g} for groups"
+            f" of {in_full(target.group_mass)} of people with {outcomes.n_samples:,} rows, not even"
+            " the first; use more rows, allow a larger error, or put a more randomized model first"
+        )
+    return _selection_of_randomized(*passed, rows, target, random)
+
+
+def _selection_of_randomized(
+    model: Any,
+    proof: Certificate,
+    cells: Cells,
+    rows: SplitRows,
+    target: Target,
+    random: np.random.Generator,
+) -> Selection:
+    X, outcomes = rows.certifying()
+    has_atoms = proof.kind is not OutcomeKind.CONTINUOUS
+    # the log score of forecasts with atoms is one of probabilities
+    grid = None if has_atoms else Rounding.grid(rows.y)
+    held = HeldOutScores(outcomes, grid, None, random)
+    forecast = model.forecast(X, jittered(outcomes.n_samples, COMPARED_DRAWS, random))
+    randomized = held.line("randomized", forecast, cells) | {
+        "certified_group_error": proof.group_error(target.group_mass)
+    }
+    lines = [*held.without_features(rows.y[rows.learn], forecast), randomized]
+    return Selection(
+        model=model,
+        certificate=proof,
+        target=target,
+        comparison=pd.DataFrame(lines),
+        n_learning=rows.learn.size,
+        certifying=rows.certify,
+        kind=proof.kind,
+        rounding_step=None if grid is None else grid.step,
+        atom=atom_of(forecast),
+        # the least price is a theorem on continuous forecasts
+        limit=math.nan if has_atoms else least_price(float(pathwise_errors(cells).mean())),
+    )
+
+
+def _certify_model(
+    model: Any, X: Any, outcomes: Outcomes, target: Target, random: np.random.Generator
+) -> tuple[Certificate, Cells] | None:
+    """Certify a model at the target's group size; return None if it is not randomized."""
+    # each model has own draws
+    n = outcomes.n_samples
+    draws, ties = jittered(n, PIT_DRAWS, random), fresh(n, random)
+    rounding = Rounding.of(outcomes.value)
+    cells: list[Cells] = []
+    off: list[Cells] = []
+    chance: list[Floats] = []
+    for block in row_blocks(n, BLOCK_ROWS):
+        # in blocks: a forecast over many draws needs memory for each draw
+        forecast = model.forecast(take_rows(X, block), draws[block])
+        if not forecast.is_randomized:
+            return None
+        some = outcomes.take(block)
+        spread = Rounding() if forecast.has_atoms else rounding
+        cells.append(forecast.cells(some, rounding=spread, ties=ties[block]))
+        if forecast.outcome_kind is OutcomeKind.HURDLE:
+            is_off = forecast.is_off_atom(some.value)
+            chance.append(event_probability(forecast))
+            if is_off.any():
+                part = forecast[is_off].positive_part()
+                off.append(part.cells(some.take(is_off), ties=ties[block][is_off]))
+    served, off_atom, event = Cells.joined(cells), None, None
+    if not forecast.has_atoms:
+        # rounded outcomes have one position in their rounding cells
+        served = served.at_points()
+    at = atom_of(forecast)
+    if at is not None:
+        # groups are shares of the people off the atom, and only their part is randomized
+        is_off = outcomes.value != at
+        event = EventPart.of(np.concatenate(chance), is_off)
+        if is_off.any():
+            off_atom = OffAtom(np.flatnonzero(is_off), Cells.joined(off), None, at)
+    made = certify_rows(
+        served,
+        kind=forecast.outcome_kind,
+        off_atom=off_atom,
+        event=event,
+        confidence=target.confidence,
+        method="betting",
+        mass=target.group_mass,
+        random_state=random,
+    )
+    return made, served
+
+
+def atom_of(base: Forecast) -> float | None:
+    """Return the value of the atom of forecasts with a continuous part; None for other kinds."""
+    is_hurdle = base.outcome_kind is OutcomeKind.HURDLE
+    return as_hurdle(base.distribution).at if is_hurdle else None
 
 
 # --- `randomize`
@@ -374,8 +700,8 @@ def randomize(
     >>> chosen.wider <= 0.2, 0.35 < chosen.group_error < 0.4
     (True, True)
     """
-    target = Target(goal_of(max_group_error, max_wider, max_price), group_mass, confidence)
-    family = family_of(link)
+    target = Target(max_group_error, max_wider, max_price, group_mass, confidence)
+    family = make_link(link, 1.0)
     check_fraction("certify_share", certify_share)
     check_choice("spread", spread, SPREADS)
     check_estimator(estimator)
@@ -386,7 +712,14 @@ def randomize(
     # recalibration fits maps, which needs training rows
     is_held_out = not recalibrate and is_prefit(estimator)
     if is_randomized:
-        check_randomized_options(target.goal, link, by, recalibrate, spread, support)
+        check_randomized_options(
+            target,
+            link=(link, DEFAULT_LINK),
+            by=(by, None),
+            recalibrate=(recalibrate, False),
+            spread=(spread, "learned"),
+            support=(support, None),
+        )
     is_weighted = outcomes.weight is not None and outcomes.largest_weight is None
     check_options(by, alternative, is_held_out, is_weighted)
     table = X if hasattr(X, "columns") else np.asarray(X)
@@ -421,9 +754,9 @@ def randomize(
         selection = select_around(
             model, base, recalibrated, rows, target, family, alternative, random
         )
-    if rows.thinned is not None:
-        proof = replace(selection.certificate, thinned=rows.thinned)
-        selection = replace(selection, certificate=proof)
-    for reason in worth(selection):
+    is_one = outcomes.person is not None
+    proof = replace(selection.certificate, one_row_each=is_one, thinned=rows.thinned)
+    selection = replace(selection, certificate=proof)
+    for reason in worth_sentences(selection.facts()):
         warnings.warn(reason, NotWorthItWarning, stacklevel=3)
     return selection

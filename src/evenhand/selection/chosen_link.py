@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenhand._format import count, in_full, number_in_full, points_in_full
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, InputError, Ints, about
-from evenhand.calibration import Cells, Outcomes, Rounding, cvar, interval_width
+from evenhand.calibration import Cells, Outcomes, Rounding, cvar
 from evenhand.certificates import (
     Certificate,
     Choice,
@@ -31,17 +31,15 @@ from evenhand.certificates import (
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import RandomState, fresh, generator, jittered, nodes
 from evenhand.forecast import Forecast, cell_ends
-from evenhand.links import Link
-from evenhand.selection.rows import SplitRows, least_price
+from evenhand.links import Link, price_of_proof
 from evenhand.selection.target import (
     LEAST_ALPHA,
     LEVEL,
-    MaxGroupError,
-    MaxWider,
     Target,
     enough_rows,
     largest_alpha,
     least_alpha,
+    mean_width,
 )
 from evenhand.tables import take_rows
 
@@ -173,10 +171,8 @@ def wider_intervals(model: Any, X: Any, random_state: RandomState) -> float | No
     rows = np.sort(random.choice(n, min(n, FITTED_PEOPLE), replace=False))
     sample = take_rows(X, rows)
     served = model.forecast(sample, jittered(rows.size, WIDTH_DRAWS, random))
-    width = float(interval_width(model.base_forecast(sample), LEVEL).mean())
-    if not 0 < width < np.inf:
-        return None
-    return float(interval_width(served, LEVEL).mean()) / width - 1
+    width = mean_width(model.base_forecast(sample))
+    return mean_width(served) / width - 1 if 0 < width < np.inf else None
 
 
 class Costs:
@@ -311,11 +307,6 @@ class Costs:
         return outer[:, None], inner[:, None], is_upper[:, None]
 
 
-def mean_width(forecast: Forecast, level: float = LEVEL) -> float:
-    """Return the mean width of central prediction intervals, in units of y."""
-    return float(interval_width(forecast, level).mean())
-
-
 def _log_ppf(link: Link, log_u: Floats, r: Floats) -> Floats:
     """Return log H(u; r) from log u."""
     is_upper = log_u > np.log(0.5)
@@ -345,9 +336,6 @@ class ChosenLink:
         Its certificate, given the choice.
     costs : Costs
         Costs of links.
-    price, wider : float
-        Mean loss of log score in nats, and relative increase of the mean width of 80% intervals;
-        NaN if intervals have no width.
     limit : float
         Minimum price of any forecaster with the same mean pathwise error; NaN if it is not known.
     cells : Floats or Cells
@@ -362,8 +350,6 @@ class ChosenLink:
     link: Link
     certificate: Certificate
     costs: Costs
-    price: float
-    wider: float
     limit: float
     cells: Floats | Cells
     error_at: Callable[[Link], float]
@@ -375,36 +361,33 @@ def choose_link(
     grid: Rounding | None,
     family: Link,
     target: Target,
-    rows: SplitRows,
+    share: float | None,
     random: np.random.Generator,
 ) -> ChosenLink:
     """Choose the link with the least randomization that meets the target, or the most it may cost.
 
     Under a link around continuous outcomes and times the bounds of all links hold at once; around
-    a lattice they are tested in a fixed order (method: proof, choosing on the same rows).
+    a lattice they are tested in a fixed order (method: proof, choosing on the same rows). `share`
+    is that of the rows that certify, for messages.
     """
     if wrapped.base.outcome_kind is OutcomeKind.COUNT:
-        return _tested_link(wrapped, family, target, rows, random)
+        return _tested_link(wrapped, family, target, random)
     costs = Costs(wrapped, grid, random)
     where = wrapped.people
     with about(where) if where else nullcontext():
-        proof = _simultaneous(wrapped, costs, family, target, rows)
+        proof = _simultaneous(wrapped, costs, family, target, share)
     link = proof.link
     assert link is not None
-    wider = costs.wider(link) if wrapped.at is None or costs.has_width else math.nan
     cells: Floats | Cells = costs.randomized_pit(link)
     certificate = proof
     if wrapped.at is not None:
-        n_draws = costs.draws.shape[1]
-        draws = jittered(wrapped.outcomes.n_samples, n_draws, random)
+        draws = jittered(wrapped.outcomes.n_samples, costs.draws.shape[1], random)
         cells = wrapped.served(link, draws)
         certificate = _certificate(wrapped, cells, link, draws, target, random, proof.choice)
     return ChosenLink(
         link,
-        replace(certificate, one_row_each=rows.one_row_each),
+        certificate,
         costs,
-        costs.price(link),
-        wider,
         costs.known.size / wrapped.outcomes.n_samples * least_price(proof.mean_error()),
         cells,
         lambda other: proof.with_link(other).group_error(target.group_mass),
@@ -412,25 +395,30 @@ def choose_link(
     )
 
 
+def least_price(error: float) -> float:
+    """Return the minimum price in nats of any forecaster with this mean pathwise error."""
+    # the true distribution without draws has a mean error of 1/3: larger errors are free
+    return float(price_of_proof(min(error, 1 / 3)))
+
+
 def _simultaneous(
-    wrapped: Wrapped, costs: Costs, family: Link, target: Target, rows: SplitRows
+    wrapped: Wrapped, costs: Costs, family: Link, target: Target, share: float | None
 ) -> Certificate:
     """Certify all links, and read the certificate for the link that meets the goal."""
     cells = wrapped.cells
     lost = cells.unknown if wrapped.outcomes.are_times else None
     proof = certify_link(cells.low, family, lost=lost, confidence=target.confidence)
-    goal = target.goal
-    if not isinstance(goal, MaxGroupError):
-        return proof.with_link(type(family)(affordable_alpha(costs, family, target)))
+    if target.max_group_error is None:
+        return proof.with_link(affordable(costs, family, target))
 
     def error_at(alpha: float) -> float:
         return proof.with_link(type(family)(alpha)).group_error(target.group_mass)
 
-    alpha = largest_alpha(error_at, goal.most)
+    alpha = largest_alpha(error_at, target.max_group_error)
     if alpha is None:
         # a number of rows in a message is one of the part: all rows, with the atom, are more
-        share = rows.share if wrapped.at is None else None
-        raise InputError(_too_few_rows(cells, family, target, share))
+        in_part = share if wrapped.at is None else None
+        raise InputError(_too_few_rows(cells, family, target, in_part))
     return proof.with_link(type(family)(alpha))
 
 
@@ -467,11 +455,11 @@ def _certificate(
     return replace(made, link=link, choice=choice)
 
 
-def affordable_alpha(costs: Costs, family: Link, target: Target) -> float:
-    """Return the smallest alpha that costs no more than the goal admits."""
-    link = type(family)
-    cost = costs.wider if isinstance(target.goal, MaxWider) else costs.price
-    return least_alpha(lambda alpha: cost(link(alpha)), target.goal.most)
+def affordable(costs: Costs, family: Link, target: Target) -> Link:
+    """Return the link with the smallest alpha that costs no more than the target admits."""
+    kind = type(family)
+    cost = costs.price if target.max_wider is None else costs.wider
+    return kind(least_alpha(lambda alpha: cost(kind(alpha)), target.most))
 
 
 def plain_interval(
@@ -503,36 +491,32 @@ MOST_TESTED_ROWS = 10_000_000
 
 
 def _tested_link(
-    wrapped: Wrapped, family: Link, target: Target, rows: SplitRows, random: np.random.Generator
+    wrapped: Wrapped, family: Link, target: Target, random: np.random.Generator
 ) -> ChosenLink:
     """Choose a link around a forecast of counts or ordinal scores."""
     bounds = LatticeBounds.of(wrapped.cells, random)
     costs = Costs(wrapped, None, random)
-    goal, mass, kind = target.goal, target.group_mass, type(family)
+    most, mass, kind = target.max_group_error, target.group_mass, type(family)
 
     def error_at(link: Link, confidence: float = target.confidence) -> float:
         return bounds.group_error(link, mass, confidence, by_betting=True)
 
-    if isinstance(goal, MaxGroupError):
+    if most is not None:
         # the last one before the first failure
-        alpha = last_passed(lambda alpha: error_at(kind(alpha)), goal.most)
+        alpha = last_passed(lambda alpha: error_at(kind(alpha)), most)
         if alpha is None:
             raise InputError(_refusal(bounds, error_at(kind(ALPHAS[0])), kind(ALPHAS[0]), target))
-        link, choice = kind(alpha), Choice("tested", goal.most, mass)
+        link, choice = kind(alpha), Choice("tested", most, mass)
     else:
-        link = _tested(kind(affordable_alpha(costs, family, target)))
+        link = _tested(affordable(costs, family, target))
         # the choice depends on these people: each link has an equal share of the risk (Bonferroni)
         risk = (1 - target.confidence) / len(ALPHAS)
         choice = Choice("tested", error_at(link, 1 - risk), mass, len(ALPHAS))
     cells = bounds.served(link)
-    certificate = _certificate(wrapped, cells, link, bounds.draws, target, random, choice)
     return ChosenLink(
         link,
-        replace(certificate, one_row_each=rows.one_row_each),
+        _certificate(wrapped, cells, link, bounds.draws, target, random, choice),
         costs,
-        costs.price(link),
-        # counts that are nearly always equal have intervals without a width
-        costs.wider(link) if costs.has_width else math.nan,
         # the limit of the price at a mean error is one of continuous outcomes
         math.nan,
         cells,
@@ -559,7 +543,7 @@ def _tested(link: Link) -> Link:
 
 def _refusal(bounds: LatticeBounds, bound: float, link: Link, target: Target) -> str:
     """Return why no link is certified: atoms that no randomization helps, or too few rows."""
-    most, n = target.goal.most, bounds.cells.n_samples
+    most, n = target.most, bounds.cells.n_samples
     groups = f"groups of {in_full(target.group_mass)} of people"
     start = f"no randomization has a certified group error of at most {most:g} for {groups}"
     least = cvar(bounds.errors(link)[0].high, target.group_mass)
@@ -592,7 +576,7 @@ def _too_few_rows(cells: Cells, family: Link, target: Target, share: float | Non
 
     With the share of all rows that certify, the number of all rows is named, too.
     """
-    most, mass = target.goal.most, target.group_mass
+    most, mass = target.most, target.group_mass
     n, n_lost = cells.n_samples, int(cells.unknown.sum())
     start = (
         f"a group error of at most {points_in_full(most)} points cannot be certified for groups of"
@@ -611,11 +595,10 @@ def _too_few_rows(cells: Cells, family: Link, target: Target, share: float | Non
 
     def error_at(rows: int, alpha: float) -> float:
         """Return the bound of this many people with the same quantiles."""
-        unknown = np.arange(rows) < round(rows * n_lost / n)
-        alike = np.zeros(rows)
-        n_alike = int((~unknown).sum())
-        alike[~unknown] = np.quantile(known, (np.arange(n_alike) + 0.5) / n_alike)
-        gone = unknown if n_lost else None
+        n_gone = round(rows * n_lost / n)
+        levels = (np.arange(rows - n_gone) + 0.5) / (rows - n_gone)
+        alike = np.append(np.zeros(n_gone), np.quantile(known, levels))
+        gone = np.arange(rows) < n_gone if n_lost else None
         proof = certify_link(alike, type(family)(alpha), lost=gone, confidence=target.confidence)
         return proof.group_error(mass)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,6 @@ from evenhand.forecast import Forecast
 from evenhand.selection.target import LEVEL
 
 # --- forecast that ignores every feature
-
-Maker = Callable[[Floats, int], Forecast]
-"""Function that returns the forecast of some people from the outcomes of others."""
 
 WITHOUT_FEATURES = "without features"
 """Name of the forecast that ignores every feature in `Selection.comparison`."""
@@ -76,29 +73,26 @@ def without_features(
         folds = random.permutation(held_out.size) % FOLDS
         each = [(np.flatnonzero(folds == k), held_out[folds != k]) for k in range(FOLDS)]
         parts = [(rows, others) for rows, others in each if rows.size]
-    make = _maker(learned, held_out, like)
+    values = np.union1d(learned, held_out)
     is_smooth = like.outcome_kind is not OutcomeKind.COUNT
     if is_smooth and not all(_has_density(_continuous(others, like)) for _, others in parts):
         return []
-    return [(rows, make(others, rows.size)) for rows, others in parts]
+    return [(rows, _of_kind(like, others, rows.size, values)) for rows, others in parts]
 
 
-def _maker(learned: Floats, held_out: Floats, like: Forecast) -> Maker:
-    """Return the function that makes forecasts of a kind of outcome."""
+def _of_kind(like: Forecast, outcomes: Floats, n: int, values: Floats) -> Forecast:
+    """Return the same distribution for n people, of the kind of a forecast."""
     match like.outcome_kind:
+        case OutcomeKind.COUNT:
+            return _shares(values, outcomes, n)
         case OutcomeKind.HURDLE:
             hurdle = as_hurdle(like.distribution)
-            return lambda others, n: Forecast.from_hurdle(
-                np.full(n, (np.sum(others == hurdle.at) + 0.5) / (others.size + 1)),
-                _forecast(others[others != hurdle.at], n),
-                at=hurdle.at,
-                end=hurdle.end,
-            )
-        case OutcomeKind.COUNT:
-            support = np.union1d(learned, held_out)
-            return lambda others, n: _shares(support, others, n)
+            n_atom = int(np.sum(outcomes == hurdle.at))
+            chance = np.full(n, (n_atom + 0.5) / (outcomes.size + 1))
+            part = _smoothed(_continuous(outcomes, like), n)
+            return Forecast.from_hurdle(chance, part, at=hurdle.at, end=hurdle.end)
         case _:
-            return _forecast
+            return _smoothed(outcomes, n)
 
 
 def _continuous(outcomes: Floats, like: Forecast) -> Floats:
@@ -130,7 +124,7 @@ def _thinned(outcomes: Floats) -> Floats:
     return np.quantile(outcomes, (np.arange(MOST_KERNELS) + 0.5) / MOST_KERNELS)
 
 
-def _forecast(outcomes: Floats, n: int) -> Forecast:
+def _smoothed(outcomes: Floats, n: int) -> Forecast:
     """Return the same continuous distribution for n people."""
     n_levels = int(np.clip(round(2 * outcomes.size**0.4), 2, MOST_LEVELS))
     levels = (np.arange(n_levels) + 0.5) / n_levels
@@ -149,6 +143,7 @@ COMPARED = 250
 of 4,500 people takes 2 to 17 s. The standard error beside it shows the noise of so few people."""
 
 
+@dataclass(eq=False)
 class HeldOutScores:
     """Scores that compare forecasters on the outcomes of the certifying people.
 
@@ -165,23 +160,18 @@ class HeldOutScores:
         Source of draws.
     """
 
-    def __init__(
-        self,
-        outcomes: Outcomes,
-        grid: Rounding | None,
-        step: float | None,
-        random: np.random.Generator,
-    ) -> None:
-        self.outcomes = outcomes
-        self.y = outcomes.value
-        self.grid = grid
-        self.step = step
-        self.random = random
-        n = outcomes.n_samples
-        self.compared = np.arange(n)
+    outcomes: Outcomes
+    grid: Rounding | None
+    step: float | None
+    random: np.random.Generator
+
+    def __post_init__(self) -> None:
+        n = self.outcomes.n_samples
+        self.y = self.outcomes.value
         # one random sample for all forecasters
+        self.compared = np.arange(n)
         if n > COMPARED:
-            self.compared = np.sort(random.choice(n, COMPARED, replace=False))
+            self.compared = np.sort(self.random.choice(n, COMPARED, replace=False))
 
     def cells(
         self, forecast: Forecast, rows: Any = slice(None), random: RandomState = None
@@ -211,17 +201,13 @@ class HeldOutScores:
         """Return the row of a forecaster in `Selection.comparison`."""
         return self._line(
             name,
-            self.losses(forecast),
+            censored_log_score(forecast, self.outcomes)
+            if self.outcomes.are_times
+            else log_score_on(forecast, self.y, self.grid),
             self.crps(forecast[self.compared]),
             interval_width(forecast, LEVEL),
             self.cells(forecast) if cells is None else cells,
         )
-
-    def losses(self, forecast: Forecast) -> Floats:
-        """Return the log score of each person, shape (n,)."""
-        if self.outcomes.are_times:
-            return censored_log_score(forecast, self.outcomes)
-        return log_score_on(forecast, self.y, self.grid)
 
     def without_features(self, learned: Floats, like: Forecast) -> list[dict[str, Any]]:
         """Return the row of the forecast that ignores every feature, if it has a density.

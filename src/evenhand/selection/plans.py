@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
 from dataclasses import asdict, dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
-from evenhand._format import (
-    UNKNOWN,
-    Summarized,
-    at_least,
-    at_most,
-    band,
-    confidence_in_full,
-    count,
-    in_full,
-    nats,
-    number,
-    one_line,
-    percent,
-    plain_number,
-    points_in_full,
-    whole,
-)
-from evenhand._table import Cells, Table, numeric, wrapped
+from evenhand._format import Summarized, in_full, number, one_line, points_in_full
 from evenhand._validate import Floats, InputError, bad_input, check_count
 from evenhand.calibration import local_levels
 from evenhand.certificates import (
@@ -39,22 +23,18 @@ from evenhand.certificates import (
     coverage_floor,
     planned_unions,
 )
-from evenhand.links import Link
+from evenhand.links import Link, make_link
+from evenhand.report import plan_text
 from evenhand.search import MIN_SIZE, group_test_rows, shift_of
 from evenhand.selection.target import (
     LEAST_ALPHA,
     LEVEL,
     TOLERANCE,
-    MaxGroupError,
-    MaxPrice,
-    MaxWider,
     Target,
-    affordable,
-    family_of,
-    goal_of,
+    largest_alpha,
+    least_alpha,
     right_coverage,
     right_wider,
-    search_alpha,
 )
 
 # --- the bound that most random samples of a calibrated base reach
@@ -113,303 +93,58 @@ def _tails(n: int, mass: float, confidence: float) -> tuple[Floats, Floats, Floa
 MOST_ROWS = 10_000_000
 """Largest number of rows that is considered."""
 
-FIRST_ROWS = 1000
-"""Number of rows at which the search begins."""
-
-MOST_STEPS = 8
-"""Secant steps of the search; bisection follows."""
-
-TINY = 1e-12
-"""Least excess of a bound on the log scale."""
+NUMBERS: tuple[int, ...] = (
+    *range(1, 1000),
+    *(digits * 10**power for power in range(1, 5) for digits in range(100, 1000)),
+    MOST_ROWS,
+)
+"""Numbers of at most three digits, other than 0."""
 
 
-def rows_needed(
-    max_group_error: float,
-    group_mass: float,
-    confidence: float = 0.95,
-    price: float | None = None,
-    link: str = "entropic",
-) -> int:
-    """Return the number of certifying rows that a calibrated model needs for a guarantee.
+def _rows_needed(target: Target, family: Link) -> int:
+    """Return the fewest rows, to three digits, that certify an error with any link of the search.
 
-    The guarantee: every group of at least `group_mass` has a W1 error of at most `max_group_error`.
-    The model is calibrated before the randomization. With this number of rows `randomize` finds a
-    certified link in nine of ten random samples or more.
-
-    Parameters
-    ----------
-    max_group_error : float
-        Largest W1 error of a group, 0 < max_group_error < 1/2.
-    group_mass : float
-        Smallest group size, as a share of the people, 0 < group_mass <= 1.
-    confidence : float, default 0.95
-        Confidence of the certificate.
-    price : float, optional
-        Largest loss of log score, in nats. By default any link of the search is admitted, down to
-        alpha = 0.005, whose price is 3.6 nats.
-    link : {"entropic", "laplace", "gaussian"}, default "entropic"
-        Family of links.
-
-    Returns
-    -------
-    int
-        Number of rows, one per person, rounded up to three digits. Rows for training are not
-        included.
-
-    Raises
-    ------
-    InputError
-        If an argument is out of its range, or no number of rows suffices; the message gives the
-        least error or the least price.
-
-    Notes
-    -----
-    The other samples are certified at a higher price. A miscalibrated model needs more rows.
-
-    Examples
-    --------
-    >>> rows_needed(0.3, group_mass=0.2)
-    85
-    >>> rows_needed(0.3, group_mass=0.2, price=0.5)
-    871
+    Raises InputError if `MOST_ROWS` are too few.
     """
-    target = Target(MaxGroupError(max_group_error), group_mass, confidence)
-    family = family_of(link)
-    least = type(family)(LEAST_ALPHA)
-    most = None if price is None else MaxPrice.checked("price", price)
-    strongest = least if most is None else affordable(MaxPrice(most), family)
-    mass = target.group_mass
-    limit = strongest.group_error(mass)
-    margin = target.goal.most - limit
-    if margin <= 0:
-        raise InputError(_impossible(target, strongest, most))
+    link = type(family)(LEAST_ALPHA)
+    most, mass = target.most, target.group_mass
+    limit = link.group_error(mass)
+    place = len(NUMBERS)
+    if limit < most:
 
-    def gap(rows: int) -> float:
-        excess = reached_error(rows, strongest, mass, target.confidence) - limit
-        # the excess falls as a power of the number of rows: nearly linear on the log scale
-        return math.log(max(excess, TINY) / margin)
+        def is_enough(n: int) -> bool:
+            return reached_error(n, link, mass, target.confidence) <= most
 
-    found = _fewest(gap)
-    if found is None:
-        raise InputError(_too_many(target, family, most))
-    return found
+        place = bisect_left(NUMBERS, True, key=is_enough)
+    if place == len(NUMBERS):
+        raise InputError(
+            f"a group error of at most {points_in_full(most)} points in groups of {in_full(mass)}"
+            f" of people cannot be certified with {NUMBERS[-1]:,} rows: the smallest alpha of the"
+            f" search, {LEAST_ALPHA:g}, has a group error of {number(limit, 'up')} for a calibrated"
+            " model and any number of rows; allow a larger error"
+        )
+    return NUMBERS[place]
 
 
-def population_link(target: Target, family: Link) -> Link:
-    """Return the link with the lowest price that meets a target with unlimited rows.
+def unlimited_link(target: Target, family: Link) -> Link:
+    """Return the link that meets a target with unlimited rows.
 
-    Parameters
-    ----------
-    target : Target
-        The largest group error, above that of the smallest alpha, and the group size.
-    family : Link
-        A link of the family.
+    That with the lowest price for an error, and that with the smallest error for a price.
     """
     kind = type(family)
+    if target.max_wider is not None:
+        return kind(least_alpha(lambda alpha: right_wider(kind(alpha)), target.max_wider))
+    if target.max_price is not None:
+        return kind(least_alpha(lambda alpha: kind(alpha).price, target.max_price))
 
     def excess(place: float) -> float:
-        return kind(math.exp(place)).group_error(target.group_mass) - target.goal.most
+        return kind(math.exp(place)).group_error(target.group_mass) - target.most
 
     if excess(0.0) <= 0:
         return kind(1.0)
     alpha = math.exp(brentq(excess, math.log(LEAST_ALPHA), 0.0, xtol=TOLERANCE / 2))
     # the root lies on either side of the limit
     return kind(alpha * (1 - TOLERANCE))
-
-
-def _impossible(target: Target, strongest: Link, price: float | None) -> str:
-    """Return the message where no number of rows suffices."""
-    start = f"{_asked(target)} cannot be certified with any number of rows"
-    least = type(strongest)(LEAST_ALPHA).group_error(target.group_mass)
-    if price is None or least >= target.goal.most:
-        return (
-            f"{start}: the smallest alpha of the search, {LEAST_ALPHA:g}, has a group error of"
-            f" {number(least, 'up')} for a calibrated model; allow a larger error"
-        )
-    return _too_cheap(start, target, strongest, price)
-
-
-def _too_many(target: Target, family: Link, price: float | None) -> str:
-    """Return the message where so many rows are needed that bounds are not computed."""
-    start = f"{_asked(target)} needs more than {MOST_ROWS:,} rows"
-    if price is None:
-        return f"{start}; allow a larger error"
-    return _too_cheap(start, target, family, price)
-
-
-def _asked(target: Target) -> str:
-    error, mass = points_in_full(target.goal.most), in_full(target.group_mass)
-    return f"a group error of at most {error} points in groups of {mass} of people"
-
-
-def _too_cheap(start: str, target: Target, family: Link, price: float) -> str:
-    least = population_link(target, family).price
-    return (
-        f"{start} at a price of at most {price:g} nats: for a calibrated model it costs at least"
-        f" {nats(least, 'up')} with unlimited rows; allow a higher price or a larger error"
-    )
-
-
-def _fewest(gap: Callable[[int], float]) -> int | None:
-    """Return the smallest number of rows, to three digits, whose gap is at most 0.
-
-    None if `MOST_ROWS` are too few.
-
-    Parameters
-    ----------
-    gap : callable
-        Decreasing function of the number of rows, nearly linear in its logarithm.
-    """
-    # places in the list of numbers of three digits: nearly logarithms of these numbers
-    few = 0
-    enough = end = _place(MOST_ROWS) + 1
-    place = _place(FIRST_ROWS)
-    last = (0, math.nan)
-    slope = -math.log(10) / 1800  # errors of bounds fall with the root of the number of rows
-    step = 0
-    while enough - few > 1:
-        value = gap(_rows(place))
-        few, enough = (few, place) if value <= 0 else (place, enough)
-        if step and place != last[0]:
-            slope = min((value - last[1]) / (place - last[0]), slope / 4)
-        last = (place, value)
-        # the nearest places of a root are those beside the interval's ends
-        root = math.floor(place - value / slope)
-        place = min(max(root, few + 1), enough - 1)
-        step += 1
-        if step > MOST_STEPS:
-            place = (few + enough) // 2
-    return None if enough == end else _rows(enough)
-
-
-def _rows(place: int) -> int:
-    """Return the number of at most three significant digits at a place of their list."""
-    if place < 1000:
-        return place
-    power, digits = divmod(place - 100, 900)
-    return int((100 + digits) * 10**power)
-
-
-def _place(rows: int) -> int:
-    """Return the place of a power of ten, at least 1000, in the list of such numbers."""
-    return 100 + 900 * (len(str(rows)) - 3)
-
-
-# --- text of a plan: two tables, and what they assume
-
-
-def plan_in_words(found: Plan) -> str:
-    """Return both tables with their sentences."""
-    return "\n\n".join(
-        [
-            wrapped(_heading(found)),
-            _certificates(found).text(),
-            wrapped(_remarks(found)),
-            wrapped(TESTED),
-            _tests(found).text(),
-        ]
-    )
-
-
-TESTED = (
-    "Rows of a group with which the test of an audit detects an error of that group, at a"
-    " significance level of 5%. The outcomes of the group have the right spread and are shifted, by"
-    " the given multiple of their standard deviation. All tested groups count, including scanned"
-    f" groups. Groups of fewer than {MIN_SIZE} rows are not tested by default."
-)
-
-
-def _heading(found: Plan) -> str:
-    groups = (
-        f"in every group of at least {in_full(found.target.group_mass)} of people, with"
-        f" {confidence_in_full(found.target.confidence)} confidence ({found.link} link)"
-    )
-    goal = found.target.goal
-    if isinstance(goal, MaxGroupError):
-        return (
-            "Price of certifying that predicted probabilities are off by at most"
-            f" {points_in_full(goal.most)} points {groups}:"
-        )
-    cost = (
-        f"80% prediction intervals are at most {in_full(goal.most)} wider"
-        if isinstance(goal, MaxWider)
-        else f"the price is at most {plain_number(goal.most)} nats"
-    )
-    limit = found.certificates[-1]
-    return (
-        f"Error that can be certified for predicted probabilities {groups}, if {cost} (alpha"
-        f" {plain_number(limit.alpha)}: {nats(limit.price)},"
-        f" {percent(limit.wider, decimals=0)} wider):"
-    )
-
-
-def _remarks(found: Plan) -> str:
-    remarks = [
-        "Rows are people held out for the certificate. The numbers are for a model that is"
-        f" calibrated before the randomization: at least {in_full(PROBABILITY)} of random samples"
-        " certify this. For a miscalibrated model less can be certified, or at a higher price."
-    ]
-    if found.rows_needed is not None:
-        rows = count(found.rows_needed, "row is", "rows are")
-        remarks.append(
-            f"At least {rows} needed, at any price (the smallest alpha is {LEAST_ALPHA:g})."
-        )
-    return " ".join(remarks)
-
-
-def _certificates(found: Plan) -> Table:
-    cells: Cells[PlannedCertificate] = {
-        numeric("rows"): lambda one: "unlimited" if one.n_samples is None else whole(one.n_samples)
-    }
-    if isinstance(found.target.goal, MaxGroupError):
-        cells |= {
-            numeric("alpha"): _known(lambda one: plain_number(one.alpha)),
-            numeric("price"): _known(lambda one: nats(one.price)),
-            numeric("80% intervals are wider by"): _known(
-                lambda one: percent(one.wider, decimals=0)
-            ),
-        }
-    else:
-        cells[numeric("error in every group (points)")] = _known(
-            lambda one: at_most(one.group_error)
-        )
-    cells |= {
-        numeric("80% intervals cover in every group"): _known(
-            lambda one: band(partial(percent, decimals=0), one.coverage_low, one.coverage_high)
-        ),
-    }
-    cells |= {
-        numeric("without a draw: this interval covers at least"): lambda one: (
-            f"{in_full(one.plain_level)}: {at_least(one.plain_floor, percent)}"
-        ),
-        numeric("wider by"): lambda one: percent(one.plain_wider, decimals=0),
-        numeric("unions of named cells: error (points)"): lambda one: (
-            f"{count(one.union_cells, 'cell')}: {at_most(one.union_error)}"
-        ),
-    }
-    return Table.of("Certificates by the number of rows", found.certificates, cells)
-
-
-def _known(write: Callable[[PlannedCertificate], str]) -> Callable[[PlannedCertificate], str]:
-    """Write the cell of a certificate that exists."""
-    return lambda one: UNKNOWN if one.alpha is None else write(one)
-
-
-def _tests(found: Plan) -> Table:
-    needed = {(one.error, one.n_groups, one.power): one.n_samples for one in found.group_tests}
-    shifts = {one.error: one.shift for one in found.group_tests}
-
-    def rows(size: int, power: float) -> Callable[[float], str]:
-        return lambda error: whole(needed[error, size, power])
-
-    cells: Cells[float] = {
-        numeric("error (points)"): points_in_full,
-        numeric("shift"): lambda error: f"{shifts[error]:.2f}",
-    }
-    for size, power in dict.fromkeys((one.n_groups, one.power) for one in found.group_tests):
-        title = f"{in_full(power)} power, {count(size, 'group')}"
-        cells[numeric(title)] = rows(size, power)
-    return Table.of("Rows of a group by its error", shifts, cells)
 
 
 # --- the plan
@@ -458,17 +193,17 @@ class PlannedCertificate:
     """
 
     n_samples: int | None
-    alpha: float | None = None
-    price: float | None = None
-    wider: float | None = None
-    group_error: float | None = None
-    coverage_low: float | None = None
-    coverage_high: float | None = None
-    plain_level: float = math.nan
-    plain_floor: float = math.nan
-    plain_wider: float = math.nan
-    union_cells: int = 1
-    union_error: float = math.nan
+    alpha: float | None
+    price: float | None
+    wider: float | None
+    group_error: float | None
+    coverage_low: float | None
+    coverage_high: float | None
+    plain_level: float
+    plain_floor: float
+    plain_wider: float
+    union_cells: int
+    union_error: float
 
 
 @dataclass(frozen=True)
@@ -523,13 +258,13 @@ class Plan(Summarized):
 
     def summary(self) -> str:
         """Return both tables as text."""
-        return plan_in_words(self)
+        return plan_text(self.to_dict() | {"least_alpha": LEAST_ALPHA, "min_size": MIN_SIZE})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as values of JSON."""
         return {
             "schema": "evenhand.plan/1",
-            **self.target.to_dict(),
+            **asdict(self.target),
             "link": self.link,
             "probability": PROBABILITY,
             "rows_needed": self.rows_needed,
@@ -540,7 +275,7 @@ class Plan(Summarized):
     def __repr__(self) -> str:
         return one_line(
             self,
-            **{self.target.goal.name: self.target.goal.most},
+            **{self.target.goal: self.target.most},
             group_mass=self.target.group_mass,
             confidence=self.target.confidence,
             link=self.link,
@@ -556,7 +291,7 @@ def plan(
     max_price: float | None = None,
     confidence: float = 0.95,
     link: str = "entropic",
-    rows: Sequence[int] = ROWS,
+    rows: ArrayLike = ROWS,
     n_groups: int = N_GROUPS,
 ) -> Plan:
     """Return the price of a guarantee by number of rows, or the certified error for a price.
@@ -580,7 +315,7 @@ def plan(
         Confidence of the certificates.
     link : {"entropic", "laplace", "gaussian"}, default "entropic"
         Family of links.
-    rows : sequence of int
+    rows : int or sequence of int
         Numbers of certifying rows, one per person, up to 10 million. Rows for training are not
         included.
     n_groups : int, default 20
@@ -605,36 +340,19 @@ def plan(
     >>> planned.rows_needed
     85
     """
-    target = Target(goal_of(max_group_error, max_wider, max_price), group_mass, confidence)
-    goal = target.goal
-    family = family_of(link)
-    if not np.iterable(rows):
-        raise bad_input("rows", "be a list of numbers of rows", repr(rows), "such as [500, 1000]")
-    numbers = sorted({_checked(one) for one in rows})
-    if not numbers:
-        raise InputError("rows is empty; give at least one number of rows")
+    target = Target(max_group_error, max_wider, max_price, group_mass, confidence)
+    family = make_link(link, 1.0)
+    numbers = sorted({check_count("rows", one) for one in np.atleast_1d(rows).tolist()})
+    if numbers[-1:] > [MOST_ROWS]:
+        raise bad_input("rows", f"be at most {MOST_ROWS:,}", f"{numbers[-1]:,}")
     sizes = dict.fromkeys((1, check_count("n_groups", n_groups)))
-    least = None
-    if isinstance(goal, MaxGroupError):
-        least = rows_needed(goal.most, target.group_mass, target.confidence, link=link)
-        limit = population_link(target, family)
-    else:
-        limit = affordable(goal, family)
+    needed = None if target.max_group_error is None else _rows_needed(target, family)
+    limit = unlimited_link(target, family)
     return Plan(
         target=target,
         link=family.name,
-        certificates=(
-            *(_certificate(n, family, target, n_groups) for n in numbers),
-            _row(
-                None,
-                limit,
-                limit.group_error(target.group_mass),
-                right_coverage(limit, target.group_mass),
-                target,
-                n_groups,
-            ),
-        ),
-        rows_needed=least,
+        certificates=tuple(_certificate(n, limit, target, n_groups) for n in (*numbers, None)),
+        rows_needed=needed,
         group_tests=tuple(
             GroupTest(
                 error,
@@ -652,60 +370,49 @@ def plan(
     )
 
 
-def _checked(rows: int) -> int:
-    if check_count("rows", rows) > MOST_ROWS:
-        raise bad_input("rows", f"be at most {MOST_ROWS:,}", f"{rows:,}")
-    return int(rows)
+def _certificate(n: int | None, limit: Link, target: Target, n_cells: int) -> PlannedCertificate:
+    """Plan the certificate of `n` rows, beside what they certify without a draw.
 
-
-def _certificate(n: int, family: Link, target: Target, n_cells: int) -> PlannedCertificate:
-    """Plan the certificate of `n` rows."""
-    goal = target.goal
-    mass = target.group_mass
-    confidence = target.confidence
-
-    def error_at(alpha: float) -> float:
-        return reached_error(n, type(family)(alpha), mass, confidence)
-
-    if not isinstance(goal, MaxGroupError):
-        link = affordable(goal, family)
-    elif error_at(1.0) <= goal.most:
-        link = type(family)(1.0)
-    else:
-        link = type(family)(search_alpha(error_at, goal.most, WORST))
-        if error_at(link.alpha) > goal.most:
-            return PlannedCertificate(n, **_without_a_draw(n, 0.0, target, n_cells))
-    proof = certify_calibrated(n, link, confidence=confidence)
-    return _row(n, link, error_at(link.alpha), proof.coverage(LEVEL, mass), target, n_cells)
-
-
-def _row(
-    n: int | None,
-    link: Link,
-    group_error: float,
-    coverage: tuple[float, float],
-    target: Target,
-    n_cells: int,
-) -> PlannedCertificate:
-    drawn = link.alpha, link.price, right_wider(link), group_error, *coverage
-    return PlannedCertificate(n, *drawn, **_without_a_draw(n, coverage[0], target, n_cells))
-
-
-def _without_a_draw(n: int | None, least: float, target: Target, n_cells: int) -> dict[str, Any]:
-    """Return the interval that covers at least as much without a draw, and the error of unions."""
+    `limit` is the link of unlimited rows.
+    """
     mass, confidence = target.group_mass, target.confidence
+    link: Link | None = limit
+    error, coverage = WORST, (0.0, 1.0)
+    if n is None:
+        error, coverage = limit.group_error(mass), right_coverage(limit, mass)
+    else:
+
+        def error_at(alpha: float) -> float:
+            return reached_error(n, type(limit)(alpha), mass, confidence)
+
+        if target.max_group_error is not None:
+            alpha = largest_alpha(error_at, target.max_group_error, WORST)
+            link = None if alpha is None else type(limit)(alpha)
+        if link is not None:
+            error = error_at(link.alpha)
+            proof = certify_calibrated(n, link, confidence=confidence)
+            coverage = proof.coverage(LEVEL, mass)
 
     def floor(level: float) -> float:
         if n is None:
             return max(1 - (1 - level) / mass, 0.0)
         return coverage_floor(round(n * (1 - level)), n, level, mass, confidence)
 
-    level = next((one for one in WIDER_LEVELS if floor(one) >= least > 0), WIDER_LEVELS[-1])
-    cells = (n_cells, 0.0) if n is None else planned_unions(n, n_cells, confidence)
-    return {
-        "plain_level": level,
-        "plain_floor": floor(level),
-        "plain_wider": float(ndtri((1 + level) / 2) / ndtri((1 + LEVEL) / 2)) - 1,
-        "union_cells": cells[0],
-        "union_error": cells[1],
-    }
+    # the interval that covers as much without a draw, or the widest
+    covering = (one for one in WIDER_LEVELS if floor(one) >= coverage[0] > 0)
+    level = next(covering, WIDER_LEVELS[-1])
+    cells, union_error = (n_cells, 0.0) if n is None else planned_unions(n, n_cells, confidence)
+    return PlannedCertificate(
+        n_samples=n,
+        alpha=None if link is None else link.alpha,
+        price=None if link is None else link.price,
+        wider=None if link is None else right_wider(link),
+        group_error=None if link is None else error,
+        coverage_low=None if link is None else coverage[0],
+        coverage_high=None if link is None else coverage[1],
+        plain_level=level,
+        plain_floor=floor(level),
+        plain_wider=float(ndtri((1 + level) / 2) / ndtri((1 + LEVEL) / 2)) - 1,
+        union_cells=cells,
+        union_error=union_error,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,25 +10,17 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from evenhand._format import (
-    Summarized,
-    at_most,
-    confidence_in_full,
-    four_digits,
-    in_full,
-    number_in_full,
-    one_line,
-)
+from evenhand._format import Summarized, four_digits, one_line
 from evenhand._kinds import NARROW, WIDE
 from evenhand._validate import Floats, InputError, Ints
 from evenhand.calibration import Cells, as_cells, covered
-from evenhand.certificates import Certificate, FollowUp, PlainInterval, Promise
+from evenhand.certificates import Certificate, PlainInterval, Promise, planned_unions
 from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import RecalibratedRegressor
+from evenhand.report import caveat, forecasters_table, guarantee, selection_sentences
 from evenhand.search import FoundGroup, GroupSearch
-from evenhand.selection import sentences
 from evenhand.selection.comparison import COMPARED, WITHOUT_FEATURES
-from evenhand.selection.target import LEVEL, MaxGroupError, Target
+from evenhand.selection.target import LEAST_ALPHA, LEVEL, Target
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit
@@ -78,18 +70,15 @@ class GroupSearches:
         atoms, over whose positions `learned` averages.
     X : table or array of n rows
         Features.
-    mass : float
-        Group size, as a share of the rows.
-    confidence : float
-        Confidence level of bounds and tests.
+    target : Target
+        Group size, as a share of the rows, and confidence level of bounds and tests.
     seed : int
         Seed of the searches.
     """
 
     pit: Floats | Cells
     X: Any
-    mass: float
-    confidence: float
+    target: Target
     seed: int
 
     def learned(self) -> FoundGroup | None:
@@ -134,13 +123,16 @@ class GroupSearches:
                 max_rows=SEARCH_ROWS,
                 random_state=self.seed,
             )
-            return search.find(self.mass, confidence=self.confidence)
+            return search.find(self.target.group_mass, confidence=self.target.confidence)
         except InputError:
             # too few rows, or features that only the model can read
             return None
 
 
 # --- the result
+
+UNION_CELLS = 20
+"""Most cells of named columns, of whose unions a bound without a draw is shown."""
 
 LARGE_SPREAD = 0.2
 """Error of a group in spread, as a share of the certified group error, that a summary reports."""
@@ -164,22 +156,8 @@ class Selection(Summarized):
         most `max_group_error`. With an `atom` its `event_rate` and `bias` bound errors of the
         probability of the atom.
     target : Target
-        The request: the group error to certify, `MaxGroupError`, or what may be paid, `MaxWider` or
-        `MaxPrice`; the group size and the confidence.
-    price : float
-        Mean log score of the randomized forecasts minus that of the model inside the link (with
-        `recalibrate`, the recalibrated model), on the certifying rows, in nats; NaN if there is no
-        such model.
-    limit : float
-        Minimum price, relative to the true distribution, of any forecaster that has the same mean
-        pathwise error and is calibrated on average (`price_of_proof`). It is about that mean error,
-        not about groups; the price relative to an imperfect model may be smaller.
-    wider : float
-        Mean width of the randomized 80% prediction intervals divided by that of the model inside
-        the link, minus 1, on at most 2,000 of the certifying people; NaN as `price`.
-    alternative : RecalibratedRegressor or None
-        The model recalibrated without randomness, by group if `by` was given; None for models that
-        were not fitted here or are already randomized, and with `alternative=False`.
+        The request: the group error to certify or what may be paid, the group size and the
+        confidence.
     comparison : DataFrame
         One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (on at
         most 250 people) with its standard error `crps_error`, `width` (mean width of 80% prediction
@@ -190,31 +168,44 @@ class Selection(Summarized):
         `wider`. "without features" is the smoothed distribution of the training outcomes for
         everybody, a histogram of equal probabilities with exponential tails; for models that were
         not fitted here, of the outcomes of the other four fifths of the rows.
-    n_learning, n_certifying : int
-        Number of training rows, 0 if the model was not fitted here, and number of people that it is
-        certified on.
+    n_learning : int
+        Number of training rows, 0 if the model was not fitted here.
     certifying : ndarray of int, shape (n_certifying,)
         The certifying rows: increasing row numbers in the given `X` and `y`, one row per person.
         The model was not trained on them; `alpha` was chosen on them, which the certificate
         accounts for.
+    kind : OutcomeKind
+        Kind of outcome that the model predicts. The log score of counts is that of the outcome's
+        probability, and `limit` is NaN.
+    rounding_step : float or None
+        Step of the grid that the outcomes of all rows lie on; None if they look continuous, and for
+        forecasts of outcomes with atoms. With a step, log scores, the price and its limit are about
+        the rounding cell of each outcome.
+    atom : float or None
+        Outcome with a positive probability beside the continuous part of the forecasts, which alone
+        is randomized; None for other kinds. `group_mass` is then a share of the people whose
+        outcome is not the atom, and the certificate is theirs; `price`, `limit` and `wider` are
+        means over all people.
+    limit : float
+        Minimum price, relative to the true distribution, of any forecaster that has the same mean
+        pathwise error and is calibrated on average (`price_of_proof`). It is about that mean error,
+        not about groups; the price relative to an imperfect model may be smaller.
+    price : float
+        Mean log score of the randomized forecasts minus that of the model inside the link (with
+        `recalibrate`, the recalibrated model), on the certifying rows, in nats; NaN if there is no
+        such model.
+    wider : float
+        Mean width of the randomized 80% prediction intervals divided by that of the model inside
+        the link, minus 1, on at most 2,000 of the certifying people; NaN as `price`.
+    alternative : RecalibratedRegressor or None
+        The model recalibrated without randomness, by group if `by` was given; None for models that
+        were not fitted here or are already randomized, and with `alternative=False`.
     plain : tuple of PlainInterval and float, or None
         The prediction interval without a draw that covers at least as many outcomes in every group
         as the randomized 80% interval, and its mean width divided by that of the randomized one,
         minus 1. None if no level up to 99% does, or no randomized model was chosen by a link.
     searches : GroupSearches or None
         Searches for learned groups; None for models that were already randomized.
-    rounding_step : float or None
-        Step of the grid that the outcomes of all rows lie on; None if they look continuous, and for
-        forecasts of outcomes with atoms. With a step, log scores, the price and its limit are about
-        the rounding cell of each outcome.
-    kind : OutcomeKind
-        Kind of outcome that the model predicts. The log score of counts is that of the outcome's
-        probability, and `limit` is NaN.
-    atom : float or None
-        Outcome with a positive probability beside the continuous part of the forecasts, which alone
-        is randomized; None for other kinds. `group_mass` is then a share of the people whose
-        outcome is not the atom, and the certificate is theirs; `price`, `limit` and `wider` are
-        means over all people.
     worthy_error : float or None
         If a link is not worth its price (`is_worth_it`): the smallest group error whose promise
         would be, on these people. It is an estimate, because prices are. None otherwise, and if the
@@ -237,26 +228,29 @@ class Selection(Summarized):
     model: Any
     certificate: Certificate
     target: Target
-    price: float
-    limit: float
-    wider: float
-    alternative: RecalibratedRegressor | None
     comparison: pd.DataFrame
     n_learning: int
-    n_certifying: int
     certifying: Ints
-    plain: tuple[PlainInterval, float] | None
-    searches: GroupSearches | None
-    rounding_step: float | None = None
-    kind: OutcomeKind = OutcomeKind.CONTINUOUS
-    atom: float | None = None
+    kind: OutcomeKind
+    rounding_step: float | None
+    atom: float | None
+    limit: float
+    price: float = np.nan
+    wider: float = np.nan
+    alternative: RecalibratedRegressor | None = None
+    plain: tuple[PlainInterval, float] | None = None
+    searches: GroupSearches | None = None
     worthy_error: float | None = None
+
+    @property
+    def n_certifying(self) -> int:
+        """Number of people on whom the model is certified."""
+        return self.certifying.size
 
     @property
     def max_group_error(self) -> float | None:
         """Requested largest group error; None if a cost was given instead."""
-        goal = self.target.goal
-        return goal.most if isinstance(goal, MaxGroupError) else None
+        return self.target.max_group_error
 
     @property
     def group_mass(self) -> float:
@@ -293,43 +287,6 @@ class Selection(Summarized):
         """Number of certifying people whose outcome is not the atom; None without an atom."""
         return self.certificate.n_positive
 
-    @property
-    def people(self) -> str:
-        """People of whom `group_mass` is a share: all, or those whose outcome is not the atom."""
-        if self.horizon is not None:
-            return f"the people who have the event by {number_in_full(self.horizon)}"
-        return "people" if self.atom is None else f"the people whose outcome is not {self.atom:g}"
-
-    @property
-    def horizon(self) -> float | None:
-        """Horizon of times that may be cut off; None for other outcomes."""
-        return None if self.follow_up is None else self.follow_up.horizon
-
-    @property
-    def follow_up(self) -> FollowUp | None:
-        """How many certifying people had the event or were lost; None for other outcomes."""
-        return self.certificate.follow_up
-
-    @property
-    def caveat(self) -> str:
-        """Caveat for an audit of the certifying rows, on which the randomization was chosen.
-
-        It reports first if the randomized forecast is worse than one that ignores every feature.
-        """
-        chosen = (
-            "Alpha was chosen on these same people. Accounting for that: at most"
-            f" {at_most(self.group_error)} points in every group of at least"
-            f" {in_full(self.group_mass)} of {self.people}, with"
-            f" {confidence_in_full(self.confidence)} confidence. Bounds for named groups, 95%"
-            " intervals and p-values do not account for it."
-        )
-        return " ".join([*sentences.worth(self), chosen])
-
-    @property
-    def crps_people(self) -> int:
-        """Number of people over whom the CRPS of `comparison` is the mean."""
-        return min(self.n_certifying, COMPARED)
-
     def audited(self, found: Audit) -> Audit:
         """Return an audit of the certifying rows with bounds that account for the choice of alpha.
 
@@ -341,10 +298,10 @@ class Selection(Summarized):
         Returns
         -------
         Audit
-            The audit with its bounds replaced, and `caveat` added.
+            The audit with its bounds replaced, and a caveat added.
         """
-        caveat = f"{found.caveat} {self.caveat}" if found.caveat else self.caveat
-        found = replace(found, caveat=caveat)
+        chosen = caveat(self.facts())
+        found = replace(found, caveat=f"{found.caveat} {chosen}" if found.caveat else chosen)
         if found.certificate is None:
             return found
         proof = found.certificate.accounting_for(self.certificate)
@@ -396,42 +353,60 @@ class Selection(Summarized):
     @property
     def lost_without_features(self) -> float:
         """Log score minus that of a forecast that ignores every feature, in nats; NaN if none."""
-        scores = self._column("log_score")
-        return scores["randomized"] - scores.get(WITHOUT_FEATURES, np.nan)
+        scores = self.comparison.set_index("forecaster")["log_score"]
+        return float(scores["randomized"] - scores.get(WITHOUT_FEATURES, np.nan))
 
-    @property
-    def base_name(self) -> str:
-        """Name of the model inside the link in `comparison`."""
-        return "recalibrated" if getattr(self.model, "recalibrate", False) else "as it is"
-
-    def average_error(self, forecaster: str) -> float:
-        """Return the estimated overall error of a forecaster of the comparison."""
-        return self._column("average_error")[forecaster]
-
-    def _column(self, name: str) -> dict[str, float]:
-        """Return a column of the comparison by forecaster."""
-        values = self.comparison[name].tolist()
-        return dict(zip(self.comparison["forecaster"], values, strict=True))
+    def facts(self) -> dict[str, Any]:
+        """Return what texts are made of but for the learned groups, as plain values."""
+        proof = self.certificate
+        plain = None
+        if self.plain is not None:
+            interval, wider = self.plain
+            plain = vars(interval) | {"wider": wider}
+        return {
+            **asdict(self.target),
+            "alpha": self.alpha,
+            "least_alpha": LEAST_ALPHA,
+            "group_error": self.group_error,
+            "coverage_80": proof.coverage(LEVEL, self.group_mass),
+            "n_learning": self.n_learning,
+            "n_certifying": self.n_certifying,
+            "n_off_atom": self.n_off_atom,
+            "atom": self.atom,
+            "follow_up": None if proof.follow_up is None else vars(proof.follow_up),
+            "one_row_each": proof.one_row_each,
+            "plain": plain,
+            "planned_unions": planned_unions(self.n_certifying, UNION_CELLS, self.confidence),
+            "price": self.price,
+            "limit": self.limit,
+            "wider": self.wider,
+            "is_recalibrated": getattr(self.model, "recalibrate", False),
+            "rounding_step": self.rounding_step,
+            "comparison": self.comparison.to_dict("records"),
+            "crps_people": min(self.n_certifying, COMPARED),
+            "lost_without_features": self.lost_without_features,
+            "worthy_error": self.worthy_error,
+        }
 
     @property
     def statement(self) -> str:
         """Guarantee in one sentence: the bound, the groups and the number of people."""
-        return sentences.statement(self)
+        return guarantee(self.facts())
 
     @property
     def sentences(self) -> list[str]:
         """Guarantee, choice of the randomization and price, one sentence each."""
-        return sentences.sentences(self)
+        return selection_sentences(self.facts(), self.learned_group, self.spread_group)
 
     def summary(self) -> str:
         """Return `sentences` and the comparison of forecasters as text."""
-        return sentences.text(self)
+        return "\n".join([*self.sentences, "", forecasters_table(self.facts())])
 
     def __repr__(self) -> str:
         return one_line(
             self,
             alpha=self.alpha,
-            **{self.target.goal.name: four_digits(self.target.goal.most, "up")},
+            **{self.target.goal: four_digits(self.target.most, "up")},
             group_mass=four_digits(self.group_mass, "up"),
             confidence=four_digits(self.confidence, "down"),
             group_error=four_digits(self.group_error, "up"),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, log
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -17,7 +17,7 @@ from evenhand._validate import InputError, bad_input, check_fraction
 from evenhand.calibration import cvar, interval_width
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
-from evenhand.links import Link, make_link
+from evenhand.links import Link
 
 DEFAULT_ERROR = 0.25
 """Largest group error if neither an error nor a limit of the cost is given."""
@@ -25,86 +25,35 @@ DEFAULT_ERROR = 0.25
 MOST_WIDER = 2.0
 """Largest admissible limit of the width: three times the width without a draw."""
 
-
-@dataclass(frozen=True)
-class _Limit:
-    """A limit, which is checked."""
-
-    most: float
-    name: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "most", self.checked(self.name, self.most))
-
-    @staticmethod
-    def checked(name: str, most: float) -> float:
-        """Return a limit as a float if it lies in its range; messages give it this name."""
-        raise NotImplementedError
+GOALS = ("max_group_error", "max_wider", "max_price")
+"""What a selection keeps to; exactly one is given."""
 
 
-@dataclass(frozen=True)
-class MaxGroupError(_Limit):
-    """Largest group error to certify, above 0 and below 1/2: the least randomization is chosen."""
-
-    name = "max_group_error"
-
-    @staticmethod
-    def checked(name: str, most: float) -> float:
+def checked_goal(goal: str, most: Any, name: str) -> float:
+    """Return a limit as a float if it lies in its range; messages give it this name."""
+    if goal == "max_group_error":
         error = check_fraction(name, most)
         if error >= 0.5:
             rule = "be below 0.5, the largest possible error"
             raise bad_input(name, rule, error, "use 0.25 to begin with")
         return error
+    limit = _number(most)
+    if goal == "max_wider" and not 0 < limit <= MOST_WIDER:
+        rule = f"be above 0 and at most {MOST_WIDER:g}"
+        raise bad_input(name, rule, repr(most), "use 0.1 for intervals 10% wider")
+    if not 0 < limit < math.inf:
+        raise bad_input(name, "be a number above 0", repr(most), "use 0.3 nats")
+    return limit
 
 
-@dataclass(frozen=True)
-class MaxWider(_Limit):
-    """Largest relative increase of the mean width of 80% prediction intervals, above 0."""
-
-    name = "max_wider"
-
-    @staticmethod
-    def checked(name: str, most: float) -> float:
-        wider = _number(most)
-        if not 0 < wider <= MOST_WIDER:
-            rule = f"be above 0 and at most {MOST_WIDER:g}"
-            raise bad_input(name, rule, repr(most), "use 0.1 for intervals 10% wider")
-        return wider
-
-
-@dataclass(frozen=True)
-class MaxPrice(_Limit):
-    """Largest loss of log score on the certifying people, in nats, above 0."""
-
-    name = "max_price"
-
-    @staticmethod
-    def checked(name: str, most: float) -> float:
-        price = _number(most)
-        if not 0 < price < math.inf:
-            raise bad_input(name, "be a number above 0", repr(most), "use 0.3 nats")
-        return price
-
-
-Goal = MaxGroupError | MaxWider | MaxPrice
-"""What a selection keeps to; exactly one is given."""
-
-GOALS: tuple[type[Goal], ...] = (MaxGroupError, MaxWider, MaxPrice)
-
-
-def goal_of(
-    max_group_error: float | None, max_wider: float | None, max_price: float | None
-) -> Goal:
-    """Return the only goal that is given, or the default group error."""
-    values = (max_group_error, max_wider, max_price)
-    given = [(kind, most) for kind, most in zip(GOALS, values, strict=True) if most is not None]
-    if len(given) > 1:
-        names = " and ".join(f"{kind.name}={most!r}" for kind, most in given)
-        raise InputError(
-            f"{names} are given together; give one of max_group_error, max_wider and max_price"
-        )
-    kind, most = given[0] if given else (MaxGroupError, DEFAULT_ERROR)
-    return kind(most)
+def _number(value: Any) -> float:
+    # True is a number in Python, but never a limit
+    if isinstance(value, bool | np.bool_):
+        return math.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 @dataclass(frozen=True)
@@ -113,51 +62,54 @@ class Target:
 
     Parameters
     ----------
-    goal : MaxGroupError, MaxWider or MaxPrice
-        The error to certify, or the cost at which as much as possible is certified.
-    group_mass : float
+    max_group_error : float, optional
+        Largest group error to certify, above 0 and below 1/2: the least randomization is chosen.
+        0.25 if neither of the other two is given.
+    max_wider : float, optional
+        Instead: largest relative increase of the mean width of 80% prediction intervals, above 0
+        and at most 2, at which as much as possible is certified.
+    max_price : float, optional
+        Instead: largest loss of log score, in nats, above 0.
+    group_mass : float, default 0.2
         Smallest group size, as a share of the people.
-    confidence : float
+    confidence : float, default 0.95
         Confidence level of the certificate.
 
     Examples
     --------
-    >>> Target(MaxWider(0.1), group_mass=0.2, confidence=0.95).goal.name
-    'max_wider'
+    >>> target = Target(max_wider=0.1)
+    >>> target.goal, target.most
+    ('max_wider', 0.1)
     """
 
-    goal: Goal
-    group_mass: float
-    confidence: float
+    max_group_error: float | None = None
+    max_wider: float | None = None
+    max_price: float | None = None
+    group_mass: float = 0.2
+    confidence: float = 0.95
 
     def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in GOALS if getattr(self, name) is not None}
+        if len(given) > 1:
+            names = " and ".join(f"{name}={most!r}" for name, most in given.items())
+            raise InputError(
+                f"{names} are given together; give one of max_group_error, max_wider and max_price"
+            )
+        for name, most in (given or {"max_group_error": DEFAULT_ERROR}).items():
+            object.__setattr__(self, name, checked_goal(name, most, name))
         mass = check_fraction("group_mass", self.group_mass, high_open=False)
         object.__setattr__(self, "group_mass", mass)
         object.__setattr__(self, "confidence", check_fraction("confidence", self.confidence))
 
-    def to_dict(self) -> dict[str, float | None]:
-        """Return the target as values of JSON; of the three kinds of goals two are None."""
-        return {
-            **{kind.name: None for kind in GOALS},
-            self.goal.name: self.goal.most,
-            "group_mass": self.group_mass,
-            "confidence": self.confidence,
-        }
+    @property
+    def goal(self) -> str:
+        """Name of the limit that is given."""
+        return next(name for name in GOALS if getattr(self, name) is not None)
 
-
-def family_of(link: str) -> Link:
-    """Return the link of a family that does not randomize."""
-    return make_link(link, 1.0)
-
-
-def _number(value: object) -> float:
-    # True is a number in Python, but never a limit
-    if isinstance(value, bool | np.bool_):
-        return math.nan
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return math.nan
+    @property
+    def most(self) -> float:
+        """The limit."""
+        return float(getattr(self, self.goal))
 
 
 # --- the largest alpha of a family of links whose bound meets a target
@@ -181,15 +133,18 @@ this ratio rises 1.1 to 1.7 times as fast as the logit of alpha, and the logit o
 """
 
 
-def largest_alpha(bound_at: Callable[[float], float], most: float) -> float | None:
+def largest_alpha(
+    bound_at: Callable[[float], float], most: float, worst: float | None = None
+) -> float | None:
     """Return the largest alpha whose bound is at most a target; None if none is.
 
-    `bound_at` is the bound as a function of alpha; it increases but for rounding.
+    `bound_at` is the bound as a function of alpha; it increases but for rounding. `worst` is its
+    largest value; the bound without randomization by default.
     """
-    worst = bound_at(1.0)
-    if worst <= most:
+    plain = bound_at(1.0)
+    if plain <= most:
         return 1.0
-    alpha = search_alpha(bound_at, most, worst)
+    alpha = _search_alpha(bound_at, most, plain if worst is None else worst)
     step = SEARCH_SLACK
     while bound_at(alpha) > most:
         if alpha <= LEAST_ALPHA:
@@ -199,7 +154,7 @@ def largest_alpha(bound_at: Callable[[float], float], most: float) -> float | No
     return alpha
 
 
-def search_alpha(bound_at: Callable[[float], float], target: float, most: float) -> float:
+def _search_alpha(bound_at: Callable[[float], float], target: float, most: float) -> float:
     """Return the alpha whose bound lies just below a target, or the smallest alpha if none does.
 
     Parameters
@@ -271,13 +226,17 @@ TOLERANCE = 1e-4
 """Relative tolerance of the alpha whose cost reaches a limit."""
 
 
+def mean_width(forecast: Forecast, level: float = LEVEL) -> float:
+    """Return the mean width of central prediction intervals, in units of y."""
+    return float(interval_width(forecast, level).mean())
+
+
 @lru_cache(maxsize=256)
 def right_wider(link: Link) -> float:
     """Return the relative increase of the width of 80% intervals over a calibrated, normal base."""
     right = Forecast.from_normal([0.0], [1.0])
     served = right.randomized(link.alpha, link, nodes(DRAWS))
-    widths = [float(interval_width(forecast, LEVEL).mean()) for forecast in (served, right)]
-    return widths[0] / widths[1] - 1
+    return mean_width(served) / mean_width(right) - 1
 
 
 def right_coverage(link: Link, mass: float) -> tuple[float, float]:
@@ -321,12 +280,3 @@ def least_alpha(cost: Callable[[float], float], most: float) -> float:
     while cost(alpha) > most:
         alpha = min(alpha * (1 + TOLERANCE), 1.0)
     return alpha
-
-
-@lru_cache(maxsize=16)
-def affordable(goal: MaxWider | MaxPrice, family: Link) -> Link:
-    """Return the link of a family with the smallest error at a limited price (calibrated base)."""
-    kind = type(family)
-    if isinstance(goal, MaxWider):
-        return kind(least_alpha(lambda alpha: right_wider(kind(alpha)), goal.most))
-    return kind(least_alpha(lambda alpha: kind(alpha).price, goal.most))
