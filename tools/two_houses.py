@@ -184,7 +184,7 @@ def certificates() -> Iterator[tuple[str, Any]]:
 def selections() -> Iterator[tuple[str, Any]]:
     """Selections of the least randomization, and a plan."""
     X = people(1)
-    names = ("alpha", "price", "wider", "group_error", "average_error", "comparison")
+    names = ("alpha", "price", "wider", "group_error", "comparison")
     for kind in ("continuous", "count", "hurdle", "censored"):
         model, mass = lambda rows, one=kind: forecast(one, rows), 1.0 if kind == "censored" else 0.2
         for goal, most in (("max_group_error", 0.48), ("max_wider", 0.5)):
