@@ -64,7 +64,7 @@ def of_person(certified: Any) -> Any:
 def pit_or_event(pit: Any, *given: Any, events: Any = None, **options: Any) -> Certificate:
     if events is None:
         return certify_pit(pit, *given, **options)
-    return certify_rows(pit, kind=OutcomeKind.BINARY, event=events.parts["event"], **options)
+    return certify_rows(pit, kind=OutcomeKind.BINARY, event=events.events, **options)
 
 
 pit, link, events = map(of_person, (pit_or_event, certify_link, certify_events))

@@ -77,12 +77,12 @@ FACTS = (
 )
 """Values of certificates; of those that are texts, their number."""
 
-NOT_ASKED = {"accounting_for", "under_shift", "facts"}
-"""Methods that make certificates, whose bounds other tests hold, and what texts are made of."""
+NOT_ASKED = {"accounting_for", "under_shift"}
+"""Methods that make certificates, whose bounds other tests hold."""
 
 PARTS = {
     # fields whose values are in answers
-    *("at", "choice", "confidence", "events", "everyone", "follow_up", "own", "parts"),
+    *("at", "choice", "confidence", "events", "everyone", "follow_up", "off_atom", "own"),
     *(
         "has_draws",
         "is_rounded",
@@ -119,7 +119,11 @@ def simple(value: Any) -> Any:
 
 OWN = {
     "least_randomized": least_randomized,
-    "lines": lambda proof: [line for row in proof.facts()["events"] for line in event_lines(row)],
+    "lines": lambda proof: [
+        line
+        for row in proof.event_table((0.1, 0.2, 0.5)).to_dict("records")
+        for line in event_lines(row)
+    ],
 }
 """Answers that are given by functions."""
 

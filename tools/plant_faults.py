@@ -209,8 +209,8 @@ FAULTS = (
     ),
     Fault(
         "group errors of a hurdle from all people",
-        'found = self.parts.get("off the atom", self.parts.get("everyone"))',
-        'found = self.parts.get("everyone")',
+        "found = self.off_atom or self.everyone",
+        "found = self.everyone",
         ("test_certificates_of_atoms.py",),
     ),
     Fault(
@@ -221,7 +221,7 @@ FAULTS = (
     ),
     Fault(
         "a bound for every group from its lower tail alone",
-        "np.maximum(above, below)",
+        "np.maximum(above, mirrored[::-1, ::-1].T)",
         "above",
         ("test_sharp.py",),
     ),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def assumption_keys(proof: Certificate) -> list[str]:
     """Return the keys of `ASSUMED` that apply."""
-    if proof.parts.keys() == {"event"}:
+    if proof.everyone is None:
         return ["sample", "fixed event", *_sample_keys(proof)]
     choice, is_link = proof.choice, proof._link_bounds is not None
     fixed = "fixed"
@@ -87,7 +87,7 @@ def question_keys(proof: Certificate) -> list[Answer]:
         ("every group", False, "binary"),
         ("each person", False, "each person"),
     ]
-    if proof.kind is OutcomeKind.BINARY or proof.parts.keys() == {"event"}:
+    if proof.kind is OutcomeKind.BINARY:
         return [*average, *events]
     n_draws = proof.own.n_draws
     is_answered = proof.link is not None or n_draws > 1

@@ -7,7 +7,6 @@ from functools import cached_property, lru_cache
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats
@@ -15,6 +14,7 @@ from evenhand.calibration import CDFBand, CDFBands, Cells, SurvivalBand
 from evenhand.certificates.functionals import WORST, Values, check_proven, norm
 from evenhand.draws import jittered, nodes
 from evenhand.links import Link
+from evenhand.tables import row_blocks
 
 # --- two bands: sign changes of the CDF of a group (method: sharp certificate)
 #
@@ -32,43 +32,29 @@ PLACES = np.unique(np.append(_LOWER, 1 - _LOWER))
 """Possible edges of strips, symmetric, and closer to each other near 0 and 1 as `mu` is steep."""
 
 
-@dataclass(frozen=True)
-class Contraction:
-    """Bands for the CDF of a base's PIT, measured by the mean served PIT of a link.
+def contraction_bound(link: Link, bands: CDFBands, mass: float) -> float:
+    """Return an upper bound for the W1 error of every group of at least this share of people.
+
+    It is that of `|F_S - u|`, measured by the mean served PIT, and the error of the link itself
+    over a calibrated base.
 
     Parameters
     ----------
-    strips : Strips
-        Strips of [0, 1].
-    above, below : Heights
-        Bands for the PIT `U`, and for `1 - U`.
-    remainder : float
-        Error of the link itself over a calibrated base, which is added.
+    link : Link
+        The link around the base.
+    bands : CDFBands
+        Bands for the CDF of the base's PIT.
+    mass : float
+        Smallest share of people in a group, 0 < mass <= 1.
     """
-
-    strips: Strips
-    above: Heights
-    below: Heights
-    remainder: float
-
-    @classmethod
-    def of(cls, link: Link, bands: CDFBands) -> Self:
-        """Measure the bands by a link."""
-        strips = Strips.of(link)
-        above = Heights.of(strips, bands.upper, bands.mirrored, link)
-        # evenly spread PITs have one band for both sides
-        is_even = bands.mirrored is bands.upper
-        below = above if is_even else Heights.of(strips, bands.mirrored, bands.upper, link)
-        return cls(strips, above, below, link.calibration_error)
-
-    def bound(self, mass: float) -> float:
-        """Return an upper bound for the W1 error of every group of at least this share."""
-        above = _stretches(self.strips, self.above, mass)
-        is_even = self.below is self.above
-        mirrored = above if is_even else _stretches(self.strips, self.below, mass)
-        # below the diagonal the mirrored CDF lies above it; the strips are symmetric
-        below = mirrored[::-1, ::-1].T
-        return _longest_path(np.maximum(above, below), self.strips) + self.remainder
+    strips = Strips.of(link)
+    above, mirrored = (
+        _stretches(strips, Heights.of(strips, *both, link), mass)
+        for both in ((bands.upper, bands.mirrored), (bands.mirrored, bands.upper))
+    )
+    # below the diagonal the mirrored CDF lies above it; the strips are symmetric
+    stretches = np.maximum(above, mirrored[::-1, ::-1].T)
+    return _longest_path(stretches, strips) + link.calibration_error
 
 
 @dataclass(frozen=True)
@@ -91,6 +77,7 @@ class Strips:
 
     @classmethod
     def of(cls, link: Link) -> Self:
+        """Divide [0, 1] for a link."""
         # strips are short in u and in mu: heights are limited by u, widths are measured by mu
         place = (link.mean_pit(PLACES) + PLACES) / 2
         edges = PLACES[np.searchsorted(place, np.arange(1, N_STRIPS // 2) / N_STRIPS)]
@@ -109,6 +96,7 @@ class Heights:
 
     @classmethod
     def of(cls, strips: Strips, upper: CDFBand, mirrored: CDFBand, link: Link) -> Self:
+        """Measure the bands by a link."""
         steps = np.union1d(upper.starts, strips.edges)
         area = np.cumsum(upper.at(steps[:-1]) * np.diff(link.mean_pit(steps)))
         at_edges = np.append(0.0, area)[np.searchsorted(steps, strips.edges)]
@@ -193,10 +181,7 @@ def pointwise_bound(link: Link, bands: CDFBands, mass: float) -> float:
         Smallest share of people in a group, 0 < mass <= 1.
     """
     high = _served_cdf(link, bands.upper, mass)
-    # evenly spread PITs have one band for both sides
-    is_even = bands.mirrored is bands.upper
-    mirrored = high if is_even else _served_cdf(link, bands.mirrored, mass)
-    low = 1 - mirrored[::-1]
+    low = 1 - _served_cdf(link, bands.mirrored, mass)[::-1]
     # |CDF - c| is at most the larger of high - c and c - low, which are equal at the middle
     edges = np.linspace(0.0, 1.0, LEVELS + 1)
     middle = np.clip((high + low) / 2, edges[:-1], edges[1:])
@@ -212,50 +197,13 @@ def _served_cdf(link: Link, band: CDFBand, mass: float) -> Floats:
     jumps = np.diff(limit, prepend=0.0)
     # the band increases: only its first steps, below the mass, and the next one matter
     n_steps = int(np.flatnonzero(jumps)[-1]) + 1
-    cell = _cells(link, band).first(n_steps)
+    # H increases with the draw: at the lower end of its cell it is smallest, and the CDF is largest
+    r = np.maximum(np.arange(DRAWS) / DRAWS, 2.0**-60)
+    served = link.ppf(band.starts[:n_steps, None], r)
+    cell = np.minimum((served * LEVELS).astype(np.uint16), LEVELS - 1)
     weights = np.broadcast_to(jumps[:n_steps, None] / DRAWS, cell.shape)
     share = np.bincount(cell.ravel(), weights.ravel(), minlength=LEVELS)
     return np.asarray(np.minimum(np.cumsum(share), 1.0))
-
-
-class _Cells:
-    """Cells of levels that contain the served PITs at the steps of a band, for any mass.
-
-    Smaller masses need fewer steps, so steps are computed when a mass needs them first.
-    """
-
-    def __init__(self, link: Link, starts: Floats) -> None:
-        self._link = link
-        self._starts = starts
-        self._known: NDArray[np.uint16] = np.empty((0, DRAWS), dtype=np.uint16)
-
-    def first(self, n_steps: int) -> NDArray[np.uint16]:
-        """Return the cells at the first steps, shape (n_steps, DRAWS)."""
-        n_known = self._known.shape[0]
-        if n_steps > n_known:
-            # H increases with the draw: at the lower end of its cell it is smallest, and the CDF
-            # is largest
-            r = np.maximum(np.arange(DRAWS) / DRAWS, 2.0**-60)
-            served = _served(self._link, self._starts[n_known:n_steps, None], r)
-            more = np.minimum((served * LEVELS).astype(np.uint16), LEVELS - 1)
-            self._known = np.concatenate((self._known, more), dtype=np.uint16)
-        return self._known[:n_steps]
-
-
-# one table serves all masses of an audit
-@lru_cache(maxsize=4)
-def _cells(link: Link, band: CDFBand) -> _Cells:
-    return _Cells(link, band.starts)
-
-
-def _served(link: Link, u: Floats, r: Floats) -> Floats:
-    """Return `H(u; r)`, faster than `Link.ppf`, which keeps the digits of small values."""
-    if link.alpha == 1:
-        return np.broadcast_to(u, (u.size, r.size))
-    upper = u > 0.5
-    with np.errstate(divide="ignore"):
-        log_u = np.log(np.where(upper, 1 - u, u))
-    return link.ppf_lower(log_u, np.where(upper, 1 - r, r), upper)
 
 
 # --- both bounds and the norm, on one event
@@ -307,11 +255,6 @@ class LinkBounds:
             CDFBands.of(low, high, 1 - risk * ORDERED_SHARE, count),
             distance.band(WORST, 1 - risk * (1 - ORDERED_SHARE)),
         )
-
-    @classmethod
-    def of_calibrated(cls, n: int, confidence: float) -> Self:
-        """Make the bounds of `n` people with evenly spread PITs, `(i - 1/2) / n`."""
-        return cls(CDFBands.of_uniform(n, confidence))
 
     def __repr__(self) -> str:
         return one_line(self, bands=self.bands, has_norm=self.distances is not None)
@@ -398,13 +341,8 @@ def _worst_mean(distances: SurvivalBand, values: Floats, mass: float, top: float
 # a search evaluates its result once more, and an audit reads the same masses several times
 @lru_cache(maxsize=64)
 def _ordered(link: Link, bands: CDFBands, mass: float) -> float:
-    contraction = _contraction(link, bands).bound(mass)
-    return min(contraction, pointwise_bound(link, bands, mass), WORST)
-
-
-@lru_cache(maxsize=4)
-def _contraction(link: Link, bands: CDFBands) -> Contraction:
-    return Contraction.of(link, bands)
+    found = contraction_bound(link, bands, mass), pointwise_bound(link, bands, mass)
+    return min(*found, WORST)
 
 
 # --- lattices: outcomes with atoms under a link (method: 12, Theorem L)
@@ -476,8 +414,7 @@ class LatticeBounds:
     @lru_cache(maxsize=2)  # noqa: B019  (one object serves one selection)
     def errors(self, link: Link) -> tuple[Values, Values]:
         """Return pathwise errors, and distances between the two positions of a person."""
-        n = self.cells.n_samples
-        blocks = [slice(start, start + BLOCK_ROWS) for start in range(0, n, BLOCK_ROWS)]
+        blocks = row_blocks(self.cells.n_samples, BLOCK_ROWS)
         found = [self._errors(link, rows) for rows in blocks]
         errors, shifts = (np.concatenate(each) for each in zip(*found, strict=True))
         return Values.known(errors), Values.known(shifts)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -177,9 +177,13 @@ class Certificate(Summarized):
     ----------
     confidence : float
         Probability, over the rows and draws, that a bound holds.
-    parts : dict of str to Part or EventPart
-        What was seen of "everyone"; of the people "off the atom" of a hurdle, which with a horizon
-        are those with the event by then; and of the "event" of 0/1 forecasts.
+    everyone : Part or None
+        What was seen of everyone; None if only events are known.
+    off_atom : Part or None
+        What was seen of the people off the atom of a hurdle, which with a horizon are those with
+        the event by then.
+    events : EventPart or None
+        Probabilities of people with their events; None for forecasts without an event.
     kind : OutcomeKind
         Kind of outcome that the forecasts describe.
     is_randomized : bool
@@ -215,7 +219,9 @@ class Certificate(Summarized):
     """
 
     confidence: float
-    parts: Mapping[str, Part | EventPart]
+    everyone: Part | None = None
+    off_atom: Part | None = None
+    events: EventPart | None = None
     kind: OutcomeKind = OutcomeKind.CONTINUOUS
     is_randomized: bool = False
     link: Link | None = None
@@ -255,26 +261,14 @@ class Certificate(Summarized):
     # --- parts
 
     @property
-    def everyone(self) -> Part | None:
-        """What was seen of everyone; None if only events are known."""
-        found = self.parts.get("everyone")
-        return found if isinstance(found, Part) else None
-
-    @property
     def own(self) -> Part:
         """What was seen of the people whom the bounds for every group are for."""
-        found = self.parts.get("off the atom", self.parts.get("everyone"))
-        if not isinstance(found, Part):
+        found = self.off_atom or self.everyone
+        if found is None:
             raise InputError(
                 "only the probability of an event was certified; use bias and event_rate"
             )
         return found
-
-    @property
-    def events(self) -> EventPart | None:
-        """Probabilities of people with their events; None for forecasts without an event."""
-        found = self.parts.get("event")
-        return found if isinstance(found, EventPart) else None
 
     @property
     def _is_event(self) -> bool:
@@ -284,7 +278,7 @@ class Certificate(Summarized):
     @property
     def n_draws(self) -> int:
         """Number of draws per person."""
-        return 1 if self.parts.keys() == {"event"} else self.own.n_draws
+        return 1 if self.everyone is None else self.own.n_draws
 
     @property
     def bound(self) -> Literal["sharp"] | None:
@@ -296,22 +290,22 @@ class Certificate(Summarized):
     @property
     def n_samples(self) -> int:
         """Number of people."""
-        return self.parts["everyone" if "everyone" in self.parts else "event"].n_people
+        seen = self.everyone or self.events
+        assert seen is not None
+        return seen.n_people
 
     @property
     def n_positive(self) -> int | None:
         """Number of people off the atom of a hurdle, without those who were lost; None if none."""
-        part = self.parts.get("off the atom")
         lost = 0 if self.follow_up is None else self.follow_up.n_lost
-        return None if part is None else part.n_people - lost
+        return None if self.off_atom is None else self.off_atom.n_people - lost
 
     @property
     def bounds_every_group(self) -> bool:
         """Whether every group can have a useful bound: for links, and from several draws each."""
         if self.follow_up is not None and self.follow_up.horizon is None and self.follow_up.n_lost:
             return False
-        has_own = self.kind is not OutcomeKind.BINARY and self.parts.keys() != {"event"}
-        return has_own and (self.link is not None or self.own.n_draws > 1)
+        return not self._is_event and (self.link is not None or self.n_draws > 1)
 
     # --- everyone and named groups
 
@@ -324,8 +318,7 @@ class Certificate(Summarized):
             return self.group_error(1.0)
         if self.ratio > 1:
             return self.group_error(1.0) if self.at is None else WORST
-        everyone = self.everyone
-        return WORST if everyone is None else everyone.average(self.confidence)[1]
+        return WORST if self.everyone is None else self.everyone.average(self.confidence)[1]
 
     def named(self, group: str) -> float:
         """Upper bound for the W1 error of a named group, 0 to 1/2; simultaneous for all of them."""
@@ -350,8 +343,7 @@ class Certificate(Summarized):
 
     @cached_property
     def _named(self) -> pd.DataFrame:
-        everyone = self.everyone
-        groups = {} if everyone is None or self.ratio > 1 else everyone.groups
+        groups = {} if self.everyone is None or self.ratio > 1 else self.everyone.groups
         each = 1 - (1 - self.confidence) / max(len(groups), 1)
         rows = [
             (name, part.n_people, part.estimate(), *part.average(each))
@@ -487,7 +479,7 @@ class Certificate(Summarized):
         return values.worst_mean(size, top, confidence, seed)
 
     def _refuse_events(self, name: str) -> None:
-        if self.kind is OutcomeKind.BINARY:
+        if self._is_event:
             raise InputError(
                 f"0/1 outcomes have no certified {name}: whether probabilities are right in every"
                 " group cannot be proven; use bias(mass) or event_rate(mass, below=...)"
@@ -500,8 +492,8 @@ class Certificate(Summarized):
         intervals cover.
         """
         check_fraction("mass", mass, high_open=False)
-        part = self.parts.get("off the atom", self.parts.get("everyone"))
-        if not isinstance(part, Part) or part.plain is None:
+        part = self.off_atom or self.everyone
+        if part is None or part.plain is None:
             return ()
         if not all(map(part.knows, WIDER_LEVELS)) and not self.is_randomized and self.has_cells:
             return ()
@@ -655,11 +647,11 @@ class Certificate(Summarized):
 
         `chosen` is that of a selection: its bounds account for the choice of the randomization.
         """
-        name = "off the atom" if "off the atom" in self.parts else "everyone"
         own = replace(self.own, base=chosen.own.base)
         made = replace(
             self,
-            parts={**self.parts, name: own},
+            everyone=own if self.off_atom is None else self.everyone,
+            off_atom=None if self.off_atom is None else own,
             link=chosen.link,
             method=chosen.method,
             mass=chosen.mass,
@@ -847,44 +839,9 @@ class Certificate(Summarized):
             "ratio": f"{self.ratio:g}",
         }
 
-    def facts(self) -> dict[str, Any]:
-        """Return what texts are made of, as plain values."""
-        single = self.mass or SHOWN_MASS
-        is_event, sizes = self._is_event, (0.1, 0.2, 0.5)
-        every = self.table(sizes).to_dict("records")
-        part = "off the atom" in self.parts
-        return {
-            "confidence": self.confidence,
-            "kind": str(self.kind),
-            "n": self.n_samples,
-            "n_draws": None if self.parts.keys() == {"event"} else self.own.n_draws,
-            "is_randomized": self.is_randomized,
-            "link": None if self.link is None else repr(self.link),
-            "is_ordered": self.bound is not None,
-            "choice": vars(self.choice),
-            "atom": self.at,
-            "n_off_atom": self.n_positive,
-            "off_atom_error": self.own.average(self.confidence)[1] if part else None,
-            "average_error": None if is_event else self.average_error(),
-            "named": self.named_table().to_dict("records"),
-            "every_group": [] if is_event or not self.bounds_every_group else every,
-            "events": self.event_table(sizes).to_dict("records"),
-            "n_events": None if self.events is None else self.events.n_events,
-            "n_events_unknown": None if self.events is None else self.events.n_lost,
-            "floors": [vars(one) for one in self.plain_intervals(single)],
-            "follow_up": None if self.follow_up is None else vars(self.follow_up),
-            "one_row_each": self.one_row_each,
-            "thinned": self.thinned,
-            "ratio": self.ratio,
-            "unions": None if self.unions is None else self.unions.facts(),
-            "questions": self.questions.to_dict("records"),
-            "assumptions": self.assumptions,
-            "not_covered": self.not_covered,
-        }
-
     def summary(self) -> str:
         """Return the bounds as text, with their assumptions and limits."""
-        return certificate_text(self.facts())
+        return certificate_text(self)
 
 
 EVENT_COLUMNS = [

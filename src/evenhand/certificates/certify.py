@@ -19,13 +19,20 @@ from evenhand._validate import (
     check_fraction,
     check_rows,
 )
-from evenhand.calibration import Cells, Outcomes, Pit, PITCounts, as_cells, check_own_draws
+from evenhand.calibration import (
+    CDFBands,
+    Cells,
+    Outcomes,
+    Pit,
+    PITCounts,
+    as_cells,
+    check_own_draws,
+)
 from evenhand.certificates.bounds import LinkBounds
 from evenhand.certificates.certificate import MOST_PITS, Certificate, Choice, FollowUp, Method
 from evenhand.certificates.parts import (
     EventCounts,
     EventPart,
-    Part,
     cells_of_bins,
     check_bins,
     part_of_base,
@@ -240,14 +247,14 @@ def certify_calibrated(n: int, link: Link, *, confidence: float = 0.95) -> Certi
     """
     places = (np.arange(min(n, MOST_PITS)) + 0.5) / min(n, MOST_PITS)
     made = _of_link(Cells(places, link=check_link(link)), float(confidence), False)
-    made.__dict__["_link_bounds"] = LinkBounds.of_calibrated(n, float(confidence))
+    made.__dict__["_link_bounds"] = LinkBounds(CDFBands.of_uniform(n, float(confidence)))
     return made
 
 
 def _of_link(base: Cells, confidence: float, may_be_unknown: bool) -> Certificate:
     return Certificate(
         confidence,
-        {"everyone": part_of_base(base)},
+        part_of_base(base),
         is_randomized=True,
         link=base.link,
         choice=Choice("simultaneous"),
@@ -344,14 +351,13 @@ def certify_rows(
             "every outcome is the atom, so nothing can be certified about the others; use rows with"
             " other outcomes"
         )
-    parts: dict[str, Part | EventPart] = {}
-    link = None if base is None else base.link
+    seen_off, link = None, None if base is None else base.link
     has_cells = off_atom is None and _has_widths(cells)
     is_rounded = has_cells and kind is OutcomeKind.CONTINUOUS
     if off_atom is not None:
         own = off_atom.base
         is_rounded = _has_widths(off_atom.cells)
-        parts["off the atom"] = part_of_rows(
+        seen_off = part_of_rows(
             _anywhere(off_atom.cells),
             random,
             base=None if own is None else _anywhere(_at_known(own)),
@@ -376,9 +382,6 @@ def certify_rows(
         is_rounded=is_rounded and off_atom is None,
         may_be_unknown=times is not None,
     )
-    parts["everyone"] = everyone
-    if event is not None:
-        parts["event"] = event
     seed = int(random.integers(2**31))
     unions = None
     if disjoint is not None:
@@ -387,7 +390,9 @@ def certify_rows(
         unions = Unions(disjoint, seen, events, float(confidence), cells.is_randomized, seed)
     return Certificate(
         float(confidence),
-        parts,
+        everyone,
+        seen_off,
+        event,
         kind,
         cells.is_randomized,
         link if method == "local-levels" else None,
@@ -561,7 +566,7 @@ def certify_events(
 
 def _of_events(part: EventPart, confidence: float, *, one_row_each: bool = False) -> Certificate:
     return Certificate(
-        float(confidence), {"event": part}, OutcomeKind.BINARY, one_row_each=one_row_each
+        float(confidence), events=part, kind=OutcomeKind.BINARY, one_row_each=one_row_each
     )
 
 
@@ -649,15 +654,15 @@ def certify_counts(
     if link is not None and own.base is None:
         remedy = "count the rows again with count_pits(..., base=...)"
         raise bad_input("counts", "have a base where a link is given", "none", remedy)
-    whole = part_of_counts(counts, link, is_randomized=is_randomized)
-    parts: dict[str, Part | EventPart] = {"everyone": whole}
-    if off_atom is not None:
-        parts["off the atom"] = part_of_counts(off_atom, link, is_randomized=is_randomized)
-    if events is not None:
-        parts["event"] = events.part()
+    everyone, off = (
+        None if one is None else part_of_counts(one, link, is_randomized=is_randomized)
+        for one in (counts, off_atom)
+    )
     return Certificate(
         float(confidence),
-        parts,
+        everyone,
+        off,
+        None if events is None else events.part(),
         outcome,
         bool(is_randomized),
         link,

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from evenhand._validate import InputError
+from evenhand._validate import InputError, typed_fields
 from evenhand.calibration import CDFBand, CDFBands
 from evenhand.links import Link, make_link
 
@@ -117,27 +117,14 @@ class Promise:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild a promise from the output of `to_dict`; InputError if it is anything else."""
         try:
-            link, found, both = values["link"], values["envelope"], values["targets"]
-            envelope = None
-            if found is not None:
-                low, high = (
-                    tuple((float(t), float(bound)) for t, bound in found[side])
-                    for side in ("low", "high")
-                )
-                envelope = Envelope(low, high)
-            if both is not None:
-                above, below = map(float, both)
-                both = (above, below)
-            return cls(
-                values["statistic"],
-                float(values["mass"]),
-                float(values["target"]),
-                float(values["confidence"]),
-                None if link is None else make_link(link, float(values["alpha"])),
-                envelope,
-                None if values["atom"] is None else float(values["atom"]),
-                both,
-            )
+            names = ("statistic", "mass", "target", "confidence", "atom", "targets")
+            given = typed_fields(cls, {name: values[name] for name in names})
+            if (name := values["link"]) is not None:
+                given["link"] = make_link(name, float(values["alpha"]))
+            if (found := values["envelope"]) is not None:
+                sides = {side: tuple(map(tuple, found[side])) for side in ("low", "high")}
+                given["envelope"] = Envelope(**typed_fields(Envelope, sides))
+            return cls(**given)
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"promise is not the output of Promise.to_dict ({reason})") from error

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from evenhand._format import (
     LEAST_FLOOR,
@@ -19,6 +19,10 @@ from evenhand._format import (
     percent,
     points,
 )
+from evenhand._kinds import OutcomeKind
+
+if TYPE_CHECKING:
+    from evenhand.certificates import Certificate, FollowUp, PlainInterval
 
 ONE_ROW_EACH = "One row per person was used: group sizes are shares of people, not of rows."
 """Remark of results where people have several rows."""
@@ -229,22 +233,26 @@ WHOLE_CELLS = (
 )
 """Meaning of errors of times with a horizon: the reading of cells (outcomes: 5)."""
 
-Facts = Mapping[str, Any]
+SIZES, SHOWN_SIZE = (0.1, 0.2, 0.5), 0.2
+"""Group sizes of summaries, and the one of intervals without a draw."""
+
+Facts = Mapping[Any, Any]
 
 
-def certificate_text(facts: Facts) -> str:
+def certificate_text(proof: Certificate) -> str:
     """Return the bounds of a certificate as text, with their assumptions and limits."""
-    has_errors = facts["average_error"] is not None
+    has_errors = proof.kind is not OutcomeKind.BINARY
+    unions = None if proof.unions is None else proof.unions.facts()
     lines = [
-        f"With {confidence_in_full(facts['confidence'])} confidence, from"
-        f" {count(facts['n'], 'person', 'people')}, {_forecasts(facts)}:",
-        *(_overall(facts) if has_errors else []),
-        *([] if facts["unions"] is None else [f"- {union_sentence(facts['unions'], True)}"]),
-        *_groups(facts),
-        *([ONE_ROW_EACH] if facts["one_row_each"] else []),
+        f"With {confidence_in_full(proof.confidence)} confidence, from"
+        f" {count(proof.n_samples, 'person', 'people')}, {_forecasts(proof)}:",
+        *(_overall(proof) if has_errors else []),
+        *([] if unions is None else [f"- {union_sentence(unions, True)}"]),
+        *_groups(proof),
+        *([ONE_ROW_EACH] if proof.one_row_each else []),
     ]
-    if facts["thinned"] is not None:
-        kept, given, seed = facts["thinned"]
+    if proof.thinned is not None:
+        kept, given, seed = proof.thinned
         lines.append(
             f"Of {given:,} weighted rows {kept:,} were kept at random (seed {seed}), so"
             " that they need no weights."
@@ -253,38 +261,39 @@ def certificate_text(facts: Facts) -> str:
         lines.append(
             "Errors are means over all probability levels: 0 points is perfect, 50 the worst."
         )
-    lines += _remarks(facts)
-    lines.append("Assumes: " + "; ".join(facts["assumptions"]) + ".")
-    lines.append("Does not cover: " + "; ".join(facts["not_covered"]) + ".")
+    lines += _remarks(proof)
+    lines.append("Assumes: " + "; ".join(proof.assumptions) + ".")
+    lines.append("Does not cover: " + "; ".join(proof.not_covered) + ".")
     return "\n".join(lines)
 
 
-def _forecasts(facts: Facts) -> str:
+def _forecasts(proof: Certificate) -> str:
     """Return the kind of forecasts that were certified."""
-    if facts["n_draws"] is None:
-        unknown = f", and of {facts['n_events_unknown']:,} it is not known whether they had it"
-        lost = unknown if facts["n_events_unknown"] else ""
-        return f"of whom {facts['n_events']:,} had the event{lost}"
-    under = "" if facts["link"] is None else f", under {facts['link']}"
-    drawn = f"{facts['n_draws']} draw{'' if facts['n_draws'] == 1 else 's'} each{under}"
-    if not facts["is_randomized"]:
+    if proof.everyone is None:
+        assert proof.events is not None
+        n_lost = proof.events.n_lost
+        lost = f", and of {n_lost:,} it is not known whether they had it" if n_lost else ""
+        return f"of whom {proof.events.n_events:,} had the event{lost}"
+    under = "" if proof.link is None else f", under {proof.link!r}"
+    drawn = f"{count(proof.n_draws, 'draw')} each{under}"
+    if not proof.is_randomized:
         drawn = "one deterministic forecast each"
-    if facts["n_off_atom"] is None:
+    if proof.at is None or proof.n_positive is None:
         return drawn
-    outcome = f"an outcome other than {number_in_full(facts['atom'])}"
-    if facts["follow_up"] is not None:
-        outcome = f"the event by {number_in_full(facts['atom'])}"
-    return f"of whom {count(facts['n_off_atom'], 'has', 'have')} {outcome}, {drawn}"
+    outcome = f"an outcome other than {number_in_full(proof.at)}"
+    if proof.follow_up is not None:
+        outcome = f"the event by {number_in_full(proof.at)}"
+    return f"of whom {count(proof.n_positive, 'has', 'have')} {outcome}, {drawn}"
 
 
-def _overall(facts: Facts) -> list[str]:
+def _overall(proof: Certificate) -> list[str]:
     return [
-        f"- overall, predicted probabilities are off by at most {at_most(facts['average_error'])}"
+        f"- overall, predicted probabilities are off by at most {at_most(proof.average_error())}"
         " points",
         *(
             f"- in group {row['group']!r} ({count(row['n'], 'row')}), by"
             f" {band(points, row['low'], row['high'])} points"
-            for row in facts["named"]
+            for row in proof.named_table().to_dict("records")
         ),
     ]
 
@@ -320,24 +329,25 @@ def union_sentence(found: Facts, is_line: bool = False) -> str:
     )
 
 
-def _groups(facts: Facts) -> list[str]:
+def _groups(proof: Certificate) -> list[str]:
     """Return the lines about every group of a size."""
     people, event = "people", "have the event"
     opening = []
-    if facts["atom"] is not None:
-        people, at = "these people", number_in_full(facts["atom"])
+    if proof.at is not None and proof.n_positive is not None:
+        people, at = "these people", number_in_full(proof.at)
         event = f"have an outcome other than {at}"
-        who = f"the {count(facts['n_off_atom'], 'person', 'people')} whose outcome is not {at}"
+        who = f"the {count(proof.n_positive, 'person', 'people')} whose outcome is not {at}"
         given = "given that it is not"
-        if facts["follow_up"] is not None:
+        if proof.follow_up is not None:
             event, who = f"have the event by {at}", f"the people who have the event by {at}"
             given = "given that it happens by then"
         opening = [
             f"- for {who}, probabilities {given} are off by at most"
-            f" {at_most(facts['off_atom_error'])} points"
+            f" {at_most(proof.own.average(proof.confidence)[1])} points"
         ]
-    lines = [line for row in facts["events"] for line in event_lines(row, event)] + opening
-    for row in facts["every_group"]:
+    events = proof.event_table(SIZES).to_dict("records")
+    lines = [line for row in events for line in event_lines(row, event)] + opening
+    for row in proof.table(SIZES).to_dict("records") if proof.bounds_every_group else []:
         error = at_most(row["group_error"])
         line = f"- in every group of at least {in_full(row['mass'])} of {people}"
         # an error of 50 points, the largest, is no bound
@@ -347,19 +357,18 @@ def _groups(facts: Facts) -> list[str]:
             if shown != band(percent, 0.0, 1.0):
                 line += f"; the 80% prediction interval covers {shown} of outcomes"
         lines.append(line)
-    lines += _floors(facts["floors"], people)
-    if facts["is_ordered"]:
+    lines += _floors(proof.plain_intervals(proof.mass or SHOWN_SIZE), people)
+    if proof.bound is not None:
         lines.append(
             f"The bounds for all {people} and for every group are computed from the PITs of the"
             " deterministic forecaster inside the link, and hold jointly."
         )
-    rule = facts["choice"]["rule"]
-    if rule == "simultaneous":
+    if proof.choice.rule == "simultaneous":
         lines.append(
             "These bounds hold simultaneously for every link and alpha, so both may be chosen on"
             " the same people."
         )
-    elif rule == "tested":
+    elif proof.choice.rule == "tested":
         lines.append(
             "Bounds for every group account for the choice of the randomization on these people."
         )
@@ -387,56 +396,54 @@ def event_lines(row: Facts, event: str = "have the event") -> list[str]:
     return lines
 
 
-def _floors(intervals: list[Facts], people: str) -> list[str]:
+def _floors(intervals: Sequence[PlainInterval], people: str) -> list[str]:
     """Return the line about intervals without a draw; nothing if it is uninformative."""
     useful = [
-        (f"the {in_full(one['level'])} interval", at_least(one["floor"], percent))
+        (f"the {in_full(one.level)} interval", at_least(one.floor, percent))
         for one in intervals
-        if one["floor"] >= LEAST_FLOOR
+        if one.floor >= LEAST_FLOOR
     ]
     if not useful:
         return []
     (first, least), *others = useful
     listed = [f"{first} covers at least {least} of outcomes", *map(" ".join, others)]
     text = f"{', '.join(listed[:-1])} and {listed[-1]}" if others else listed[0]
-    size = in_full(intervals[0]["mass"])
+    size = in_full(intervals[0].mass)
     return [
         f"- without a draw, in every group of at least {size} of {people}, {text}; there is no"
         " upper bound"
     ]
 
 
-def _remarks(facts: Facts) -> list[str]:
-    found = facts["follow_up"]
-    times = [] if found is None else follow_up_sentences(found, in_cells=facts["atom"] is None)
-    meaning = [MEANINGS[facts["kind"]]] if facts["kind"] in MEANINGS else []
+def _remarks(proof: Certificate) -> list[str]:
+    found = proof.follow_up
     return [
-        *times,
-        *meaning,
+        *([] if found is None else follow_up_sentences(found, in_cells=proof.at is None)),
+        *([MEANINGS[proof.kind]] if proof.kind in MEANINGS else []),
         *(
             f"Cannot be answered: {row['question']}? {row['why'][:1].upper()}{row['why'][1:]}."
-            for row in facts["questions"]
+            for row in proof.questions.to_dict("records")
             if not row["answered"]
         ),
     ]
 
 
-def follow_up_sentences(found: Facts, *, in_cells: bool = False) -> list[str]:
+def follow_up_sentences(found: FollowUp, *, in_cells: bool = False) -> list[str]:
     """Return how many people had the event, and what those who were lost count for."""
-    events = f"{count(found['n_events'], 'person', 'people')} had the event"
-    if found["horizon"] is None:
-        return [f"{events}, and the times of {found['n_lost']:,} are cut off."]
-    tau = number_in_full(found["horizon"])
+    events = f"{count(found.n_events, 'person', 'people')} had the event"
+    if found.horizon is None:
+        return [f"{events}, and the times of {found.n_lost:,} are cut off."]
+    tau = number_in_full(found.horizon)
     left_out = (
-        f" Not used: {count(found['n_left_out'], 'person', 'people')} who entered less than {tau}"
+        f" Not used: {count(found.n_left_out, 'person', 'people')} who entered less than {tau}"
         " before the end of follow-up."
-        if found["n_left_out"]
+        if found.n_left_out
         else ""
     )
-    lost = "was" if found["n_lost"] == 1 else "were"
+    lost = "was" if found.n_lost == 1 else "were"
     return [
-        f"{events} by {tau}, {found['n_reached']:,} reached {tau} without it, and"
-        f" {found['n_lost']:,} {lost} lost before.{left_out}",
-        *([LOST] if found["n_lost"] else []),
+        f"{events} by {tau}, {found.n_reached:,} reached {tau} without it, and"
+        f" {found.n_lost:,} {lost} lost before.{left_out}",
+        *([LOST] if found.n_lost else []),
         *([WHOLE_CELLS] if in_cells else []),
     ]
