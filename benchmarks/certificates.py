@@ -18,13 +18,8 @@ from scipy import stats
 
 from evenhand import Forecast, Outcomes, certify
 from evenhand.calibration import Cells, error_interval
-from evenhand.certificates import (
-    Certificate,
-    LatticeBounds,
-    certify_link,
-    norm,
-    planned_unions,
-)
+from evenhand.certificates import Certificate, LatticeBounds, certify_link, planned_unions
+from evenhand.certificates.functionals import norm
 from evenhand.links import Entropic
 from evenhand.selection.chosen_link import Costs, Wrapped
 from evenhand.selection.target import largest_alpha

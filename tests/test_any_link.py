@@ -15,7 +15,8 @@ from scipy.special import ndtr, ndtri
 
 from evenhand import InputError
 from evenhand.calibration import Cells, SurvivalBand, cvar, local_levels_band
-from evenhand.certificates import LinkBounds, certify_link
+from evenhand.certificates import certify_link
+from evenhand.certificates.bounds import LinkBounds
 from evenhand.draws import jittered
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from evenhand.selection.target import largest_alpha

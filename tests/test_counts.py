@@ -27,9 +27,9 @@ from evenhand._validate import InputError
 from evenhand.calibration import (
     ERROR_BINS,
     GAP_BINS,
+    PIT_BINS,
     PITCounts,
     binned_error,
-    binned_error_interval,
     calibration_error,
     count_pits,
     covered,
@@ -184,7 +184,8 @@ def test_error_interval_from_bins_holds_that_from_rows_and_is_a_bin_wider(
     # most S in all
     one_draw = pit[:, 0]
     low, high = error_interval(one_draw, confidence)
-    binned_low, binned_high = binned_error_interval(count_pits(one_draw).one_draw, confidence)
+    edges, counts = np.linspace(0, 1, PIT_BINS + 1), count_pits(one_draw).one_draw
+    binned_low, binned_high = error_interval(edges[:-1], confidence, edges[1:], counts)
     assert low - S - ROUNDING <= binned_low <= low + ROUNDING
     assert high - ROUNDING <= binned_high <= high + S + ROUNDING
 

@@ -15,7 +15,8 @@ import pytest
 from scipy import stats
 
 from evenhand import Forecast, Outcomes, certify
-from evenhand.certificates import Certificate, certify_link, disjoint_cells
+from evenhand.certificates import Certificate, certify_link
+from evenhand.certificates.unions import disjoint_cells
 from evenhand.links import Entropic
 from evenhand.tables import check_groups
 from repeats import most_failures, repeats, statistical

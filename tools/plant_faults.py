@@ -89,8 +89,8 @@ FAULTS = (
     ),
     Fault(
         "Bonferroni by one group too few",
-        "each = 1 - (1 - self.confidence) / max(len(groups), 1)",
-        "each = 1 - (1 - self.confidence) / max(len(groups) - 1, 1)",
+        "return groups, 1 - (1 - self.confidence) / max(len(groups), 1)",
+        "return groups, 1 - (1 - self.confidence) / max(len(groups) - 1, 1)",
         CERTIFICATES,
     ),
     Fault(
@@ -137,8 +137,8 @@ FAULTS = (
     ),
     Fault(
         "a tested target quoted for smaller groups too",
-        "return self.choice.error if self._size(mass) >= self.choice.mass else WORST",
-        "return self.choice.error if self._size(mass) <= self.choice.mass else WORST",
+        "return self.choice.error if mass / self.ratio >= self.choice.mass else WORST",
+        "return self.choice.error if mass / self.ratio <= self.choice.mass else WORST",
         ("test_selection.py",),
     ),
     Fault(
@@ -203,8 +203,8 @@ FAULTS = (
     ),
     Fault(
         "the bound of a link for forecasts of counts",
-        "return base is not None and (base.are_points or not base.are_averaged)",
-        "return base is not None",
+        "if base.averaged.all() and not base.are_points:",
+        "if False:",
         ("test_certificates_of_atoms.py",),
     ),
     Fault(

@@ -49,11 +49,6 @@ def certificate_of(rows: RowCells, **options: Any) -> Certificate:
             f" with an atom at the horizon, and these are of the kind {kind}{atom}; make them"
             " with Forecast.from_survival(times, survival, horizon)"
         )
-    if is_hurdle and part is None:
-        raise InputError(
-            "every outcome is the atom, so nothing can be certified about the others; use rows with"
-            " other outcomes"
-        )
     # the other method bounds pathwise errors over draws, of any forecaster; a base of counts only
     # shows what its intervals prove
     has_base = options.get("method", "local-levels") == "local-levels"

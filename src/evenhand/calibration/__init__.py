@@ -57,7 +57,6 @@ from evenhand.calibration.group_sums import coverage_name as coverage_name
 from evenhand.calibration.group_sums import holm as holm
 from evenhand.calibration.group_sums import simultaneous_intervals as simultaneous_intervals
 from evenhand.calibration.intervals import Interval as Interval
-from evenhand.calibration.intervals import binned_error_interval as binned_error_interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
 from evenhand.calibration.kaplan_meier import (
     CensoredError,

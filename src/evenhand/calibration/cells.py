@@ -219,9 +219,9 @@ class Cells:
         return self.low is self.high
 
     @property
-    def are_averaged(self) -> bool:
-        """Whether the positions in all cells are uniform under calibrated forecasts."""
-        return not self.reading.any()
+    def averaged(self) -> Mask:
+        """Whose position in the cell is uniform under calibrated forecasts, shape (n,)."""
+        return np.asarray(self.reading == Reading.AVERAGED)
 
     @property
     def unknown(self) -> Mask:
@@ -252,7 +252,7 @@ class Cells:
         >>> Cells.between([0.0, 0.75], [0.9, 1.0], ties=[0.5, 0.5]).events()
         (array([0., 1.]), array([0.1 , 0.25]))
         """
-        if self.are_points or self.n_draws > 1 or not self.are_averaged:
+        if self.are_points or self.n_draws > 1 or not self.averaged.all():
             return None
         low, high = self.low[:, 0], self.high[:, 0]
         is_zero = low == 0

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import betainccinv, betaincinv
 
 from evenhand._validate import Floats, Ints
+from evenhand.calibration.bands import rising_values
 from evenhand.calibration.errors import quantile_distance
 
 Interval = tuple[Floats, Floats]
@@ -67,63 +68,57 @@ def _distinct_pairs(hits: Floats, n: Floats) -> tuple[Floats, Floats, Ints]:
 
 
 def error_interval(
-    pit: Floats, confidence: float, upper: Floats | None = None
+    pit: Floats,
+    confidence: float,
+    upper: Floats | None = None,
+    counts: NDArray[np.int64] | None = None,
 ) -> tuple[float, float]:
-    """Return an interval for the W1 calibration error from one independent PIT per row, (n,).
+    """Return an interval for the W1 calibration error from independent PITs of people.
 
     The true CDF lies in a two-sided DKW band with the given confidence; the interval extends from
-    the smallest to the largest distance to uniform of any CDF in the band. With `upper`, shape
-    (n,), each PIT is only known to lie between `pit` and `upper`: the CDF of the upper ends is a
-    lower limit of the true CDF, and that of the lower ends an upper limit, whatever the PITs are.
+    the smallest to the largest distance to uniform of any CDF in the band. With `upper` each PIT is
+    only known to lie between `pit` and `upper`: the CDF of the upper ends is a lower limit of the
+    true CDF, and that of the lower ends an upper limit, whatever the PITs are.
+
+    Parameters
+    ----------
+    pit : ndarray of shape (k,)
+        PITs, or lower ends of them.
+    confidence : float
+        Probability that the interval covers the error.
+    upper : ndarray of shape (k,), optional
+        Upper ends of the PITs.
+    counts : ndarray of int64, shape (k,), optional
+        Number of people with each PIT; 1 by default.
 
     Examples
     --------
     >>> low, high = error_interval((np.arange(1000) + 0.5) / 1000, 0.95)
     >>> low, round(high, 2)
     (0.0, 0.04)
-    """
-    n = pit.size
-    if upper is not None:
-        inner = np.sort(np.concatenate((pit, upper)))
-        least, most = (
-            np.append(0, np.searchsorted(np.sort(values), inner, side="right")) / n
-            for values in (upper, pit)
-        )
-        return _band_interval(np.concatenate(([0.0], inner, [1.0])), least, most, n, confidence)
-    share = np.arange(n + 1) / n
-    ends = np.concatenate(([0.0], np.sort(pit), [1.0]))
-    return _band_interval(ends, share, share, n, confidence)
 
+    Counts in bins: those of a bin with a share `p` of the PITs move either end by at most `p` times
+    the bin's width.
 
-def binned_error_interval(counts: NDArray[np.int64], confidence: float) -> tuple[float, float]:
-    """Return `error_interval` from counts of PITs in equal bins of [0, 1], closed on the right.
-
-    Within a bin the share of PITs at or below a point lies between the shares at the ends of the
-    bin, which makes the band higher there. A bin with a share `p` of the PITs moves either end of
-    the interval by at most `p` times the bin's width, so all bins together widen it by at most the
-    width of one bin at either end.
-
-    Examples
-    --------
-    >>> low, high = binned_error_interval(np.full(100, 10), 0.95)
+    >>> edges = np.linspace(0, 1, 101)
+    >>> low, high = error_interval(edges[:-1], 0.95, edges[1:], np.full(100, 10))
     >>> low, round(high, 2)
     (0.0, 0.05)
     """
-    n = int(counts.sum())
-    ends = np.linspace(0.0, 1.0, counts.size + 1)
-    share = np.append(0, np.cumsum(counts)) / n
-    return _band_interval(ends, share[:-1], share[1:], n, confidence)
-
-
-def _band_interval(
-    ends: Floats, least: Floats, most: Floats, n: int, confidence: float
-) -> tuple[float, float]:
-    """Return the interval for a CDF whose share of `n` PITs lies in [least, most] between ends."""
+    lowest = highest = rising_values(pit, counts)
+    inner, n = lowest[0], int(lowest[1][-1])
+    if upper is not None:
+        highest = rising_values(upper, counts)
+        inner = np.sort(np.concatenate((inner, highest[0])))
+    least, most = (
+        np.append(0, upto[np.searchsorted(values, inner, side="right")]) / n
+        for values, upto in (highest, lowest)
+    )
     margin = np.sqrt(np.log(2 / (1 - confidence)) / (2 * n))
     lower = np.maximum(least - margin, 0.0)
     upper = np.minimum(most + margin, 1.0)
-    left = ends[:-1]
-    right = ends[1:]
+    ends = np.concatenate(([0.0], inner, [1.0]))
+    left, right = ends[:-1], ends[1:]
 
     def squares(x: Floats) -> Floats:
         return np.maximum(x, 0.0) ** 2

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 # parts for other rooms and for tests; `__all__` is the documented reference
 from evenhand.certificates.bounds import LatticeBounds as LatticeBounds
-from evenhand.certificates.bounds import LinkBounds as LinkBounds
 from evenhand.certificates.certificate import MASSES as MASSES
-from evenhand.certificates.certificate import WIDER_LEVELS as WIDER_LEVELS
-from evenhand.certificates.certificate import Certificate, Choice, FollowUp, Method, PlainInterval
+from evenhand.certificates.certificate import Certificate, Choice, FollowUp, Method
 from evenhand.certificates.certificate import Thinned as Thinned
-from evenhand.certificates.certificate import coverage_floor as coverage_floor
-from evenhand.certificates.certificate import plain_intervals as plain_intervals
 from evenhand.certificates.certify import WEIGHTED as WEIGHTED
 from evenhand.certificates.certify import OffAtom as OffAtom
 from evenhand.certificates.certify import (
@@ -22,16 +18,13 @@ from evenhand.certificates.certify import (
 )
 from evenhand.certificates.certify import certify_calibrated as certify_calibrated
 from evenhand.certificates.certify import certify_rows as certify_rows
-from evenhand.certificates.functionals import PROVEN as PROVEN
 from evenhand.certificates.functionals import WORST as WORST
-from evenhand.certificates.functionals import Values as Values
-from evenhand.certificates.functionals import norm as norm
-from evenhand.certificates.functionals import refusal as refusal
-from evenhand.certificates.parts import EventCounts, EventPart, count_events
+from evenhand.certificates.parts import WIDER_LEVELS as WIDER_LEVELS
+from evenhand.certificates.parts import EventCounts, EventPart, PlainInterval, count_events
+from evenhand.certificates.parts import coverage_floor as coverage_floor
 from evenhand.certificates.parts import part_of_base as part_of_base
 from evenhand.certificates.promise import Envelope, Promise
 from evenhand.certificates.unions import Unions
-from evenhand.certificates.unions import disjoint_cells as disjoint_cells
 from evenhand.certificates.unions import planned_unions as planned_unions
 
 __all__ = [

@@ -33,7 +33,7 @@ def assumption_keys(proof: Certificate) -> list[str]:
     follow_up = proof.follow_up
     keys += ["horizon"] if follow_up is not None and follow_up.horizon is not None else []
     keys += ["entry"] if follow_up is not None and follow_up.has_entry else []
-    return list(dict.fromkeys([*keys, *_sample_keys(proof)]))
+    return [*keys, *_sample_keys(proof)]
 
 
 def _sample_keys(proof: Certificate) -> list[str]:
@@ -47,14 +47,11 @@ def limit_keys(proof: Certificate) -> list[str]:
     if proof.at is not None:
         keys += (["after draws"] if proof.is_randomized else []) + ["smaller"]
         keys.append("atom" if follow_up is None else "by horizon")
-    elif follow_up is not None:
-        if proof.bounds_every_group:
-            keys += ["after draws", "smaller"]
-        elif proof.events is not None:
-            keys.append("smaller")
+    elif follow_up is not None and proof.bounds_every_group:
+        keys += ["after draws", "smaller"]
     elif proof.events is not None:
         keys.append("smaller")
-    else:
+    elif follow_up is None:
         keys += ["after draws", "smaller"] if proof.is_randomized else []
         if proof.kind is OutcomeKind.CONTINUOUS and not proof.has_cells:
             keys.append("discrete")
@@ -63,10 +60,9 @@ def limit_keys(proof: Certificate) -> list[str]:
     if follow_up is not None and follow_up.horizon is not None:
         keys.append("beyond horizon")
     keys += ["shares of rows"] if proof.one_row_each else []
-    everyone = proof.everyone
     if proof.choice.rule != "fixed" and proof.at is not None:
         keys.append("chosen overall")
-    elif proof.choice.rule != "fixed" and everyone is not None and everyone.groups:
+    elif proof.choice.rule != "fixed" and proof.everyone is not None and proof.everyone.groups:
         keys.append("chosen named")
     return keys
 
@@ -89,8 +85,7 @@ def question_keys(proof: Certificate) -> list[Answer]:
     ]
     if proof.kind is OutcomeKind.BINARY:
         return [*average, *events]
-    n_draws = proof.own.n_draws
-    is_answered = proof.link is not None or n_draws > 1
+    is_answered = proof.link is not None or proof.own.n_draws > 1
     error = coverage = "one draw"
     if is_answered:
         error = coverage = "link" if proof.link is not None else "several"
@@ -120,8 +115,8 @@ def _with_lost(rows: list[Answer], follow_up: FollowUp) -> list[Answer]:
     """Return questions about every group of a size, of people of whom some are lost."""
     if follow_up.horizon is not None:
         return [(text, known, f"{why}; worst" if known else why) for text, known, why in rows]
-    (error, *_), *others = rows
+    # the first question is that of the error
     return [
-        (error, False, "no horizon"),
-        *((text, False, "no horizon" if known else why) for text, known, why in others),
+        (text, False, why if i and not known else "no horizon")
+        for i, (text, known, why) in enumerate(rows)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Literal, NamedTuple
@@ -13,11 +13,18 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import Summarized, four_digits, number_in_full, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction, check_masses
-from evenhand.calibration import CDFBand, Outcomes, SurvivalBand, share_bound
+from evenhand.calibration import CDFBand, SurvivalBand, share_bound
 from evenhand.certificates.assumptions import assumption_keys, limit_keys, question_keys
 from evenhand.certificates.bounds import LatticeBounds, LinkBounds
 from evenhand.certificates.functionals import WORST, Values
-from evenhand.certificates.parts import EventPart, Part, quantiles
+from evenhand.certificates.parts import (
+    WIDER_LEVELS,
+    EventPart,
+    Part,
+    PlainInterval,
+    coverage_floor,
+    quantiles,
+)
 from evenhand.certificates.promise import Envelope, Promise
 from evenhand.certificates.unions import Unions
 from evenhand.distributions import OutcomeKind
@@ -39,9 +46,6 @@ at large masses."""
 LOW_SHARE = 0.9
 """Share of the risk of coverage that is spent on the lower bound: undercoverage does the harm."""
 
-WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
-"""Nominal levels of intervals without a draw, among which the risk is shared equally."""
-
 MOST_PITS = 1000
 """Largest number of people in estimates; more are replaced by as many equal steps in rank."""
 
@@ -50,8 +54,6 @@ THRESHOLDS = (
     *(0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999),
 )
 """Probabilities from which tables take a threshold for each group size."""
-
-NAMED_COLUMNS = ["group", "n", "error", "low", "high"]
 
 
 @dataclass(frozen=True)
@@ -116,55 +118,6 @@ class FollowUp:
     n_lost: int
     n_left_out: int = 0
     has_entry: bool = False
-
-    @classmethod
-    def of(cls, times: Outcomes, n_left_out: int = 0) -> FollowUp:
-        """Count the people whose times are used; `n_left_out` others are not.
-
-        Examples
-        --------
-        >>> FollowUp.of(Outcomes([1.0, 2.0, 5.0], event=[1, 0, 0], horizon=3.0))
-        FollowUp(horizon=3.0, n_events=1, n_reached=1, n_lost=1, n_left_out=0, has_entry=False)
-        """
-        return cls(
-            times.horizon,
-            int(times.happened.sum()),
-            int(times.has_reached.sum()),
-            int(times.is_lost.sum()),
-            n_left_out,
-            times.entered is not None,
-        )
-
-
-@dataclass(frozen=True)
-class PlainInterval:
-    """Lower bound for the coverage of an interval without a draw in every group.
-
-    The bounds of all `WIDER_LEVELS` hold simultaneously, at every group size.
-
-    Parameters
-    ----------
-    level : float
-        Nominal level of the central prediction interval.
-    mass : float
-        Smallest share of people in the group.
-    floor : float
-        Lower bound for the coverage in every group of at least this share of people, 0 to 1. There
-        is no upper bound below 1, unless the group contains nearly all people.
-    covered : float
-        Share of all of these people whose outcome the interval covers: an estimate.
-    n_samples : int
-        Number of people.
-    confidence : float
-        Probability, over the rows, that the bounds of all levels hold.
-    """
-
-    level: float
-    mass: float
-    floor: float
-    covered: float
-    n_samples: int
-    confidence: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -283,9 +236,8 @@ class Certificate(Summarized):
     @property
     def bound(self) -> Literal["sharp"] | None:
         """Whether the bounds for every group are the sharp ones of a link (method: 11)."""
-        if self.choice.rule == "tested" or self._is_event:
-            return None
-        return None if self._link_bounds is None else "sharp"
+        is_proven = self._link_bounds is not None and not self._is_event
+        return "sharp" if is_proven and self.choice.rule != "tested" else None
 
     @property
     def n_samples(self) -> int:
@@ -311,27 +263,24 @@ class Certificate(Summarized):
 
     def average_error(self) -> float:
         """Upper bound for the overall W1 error, 0 to 1/2; available for any forecaster."""
-        if self.choice.rule == "tested" and self.at is None:
-            # all people together are such a group
-            return self._tested(1.0)
-        if self._link_bounds is not None and self.at is None:
+        of_groups = self.choice.rule == "tested" or self.ratio > 1 or self._link_bounds is not None
+        if of_groups and self.at is None:  # all people together are such a group
             return self.group_error(1.0)
-        if self.ratio > 1:
-            return self.group_error(1.0) if self.at is None else WORST
-        return WORST if self.everyone is None else self.everyone.average(self.confidence)[1]
+        if self.ratio > 1 or self.everyone is None:
+            return WORST
+        return self.everyone.average(self.confidence)[1]
 
     def named(self, group: str) -> float:
         """Upper bound for the W1 error of a named group, 0 to 1/2; simultaneous for all of them."""
-        table = self.named_table()
-        found = table.loc[table["group"] == group, "high"]
-        if table.empty:
+        groups, each = self._named
+        if not groups:
             raise InputError(
                 f"group {group!r} has no bound: these rows were certified without named groups, or"
                 " for a shifted population; name groups in certify(..., groups=...)"
             )
-        if found.empty:
-            raise bad_input("group", f"be one of {list(table['group'])}", repr(group))
-        return float(found.iloc[0])
+        if group not in groups:
+            raise bad_input("group", f"be one of {list(groups)}", repr(group))
+        return groups[group].average(each)[1]
 
     def named_table(self) -> pd.DataFrame:
         """Return simultaneous intervals for the W1 errors of the named groups (Bonferroni).
@@ -339,17 +288,18 @@ class Certificate(Summarized):
         Columns: `group`, `n`, the estimated `error`, `low` and `high`. Empty under a shift, which
         may be larger in a group.
         """
-        return self._named.copy()
-
-    @cached_property
-    def _named(self) -> pd.DataFrame:
-        groups = {} if self.everyone is None or self.ratio > 1 else self.everyone.groups
-        each = 1 - (1 - self.confidence) / max(len(groups), 1)
+        groups, each = self._named
         rows = [
             (name, part.n_people, part.estimate(), *part.average(each))
             for name, part in groups.items()
         ]
-        return pd.DataFrame(rows, columns=NAMED_COLUMNS)
+        return pd.DataFrame(rows, columns=["group", "n", "error", "low", "high"])
+
+    @property
+    def _named(self) -> tuple[Mapping[str, Part], float]:
+        """Named groups that have bounds, and the confidence of each."""
+        groups = {} if self.everyone is None or self.ratio > 1 else self.everyone.groups
+        return groups, 1 - (1 - self.confidence) / max(len(groups), 1)
 
     # --- every group of a size
 
@@ -369,8 +319,9 @@ class Certificate(Summarized):
         check_fraction("mass", mass, high_open=False)
         self._refuse_events("group_error")
         if self.choice.rule == "tested":
-            return self._tested(mass)
-        size = self._size(mass)
+            # it holds for larger groups, which are mixtures of those
+            return self.choice.error if mass / self.ratio >= self.choice.mass else WORST
+        size = mass / self.ratio
         if self._bounds is not None:
             return self._bounds(size)
         own = self.own
@@ -399,15 +350,12 @@ class Certificate(Summarized):
         base = None if self.link is None else self.own.base
         # people may be beyond a horizon, which is known before the rows are seen
         is_cut = self.follow_up is not None and self.follow_up.horizon is not None
-        if base is None or not self._has_points or (is_cut and self.at is None):
+        if base is None or (is_cut and self.at is None):
+            return None
+        # cells are points but for people whose position is unknown
+        if base.averaged.all() and not base.are_points:
             return None
         return LinkBounds.of(base, self.confidence, may_be_unknown=self.may_be_unknown)
-
-    @property
-    def _has_points(self) -> bool:
-        """Whether cells under the link are points but for people whose position is unknown."""
-        base = self.own.base
-        return base is not None and (base.are_points or not base.are_averaged)
 
     @cached_property
     def _bounds(self) -> Callable[[float], float] | None:
@@ -421,14 +369,6 @@ class Certificate(Summarized):
             return None
         lattice = LatticeBounds.of(self.own.base, np.random.default_rng(self.seed))
         return partial(lattice.group_error, link, confidence=self.confidence)
-
-    def _size(self, mass: float) -> float:
-        """Return the size of a group among the certified people, at the largest density ratio."""
-        return mass / self.ratio
-
-    def _tested(self, mass: float) -> float:
-        # a bound for every group of a size holds for larger groups, which are mixtures of them
-        return self.choice.error if self._size(mass) >= self.choice.mass else WORST
 
     def coverage(self, level: float, mass: float) -> tuple[float, float]:
         """Bounds for the coverage of central prediction intervals in every group of a given size.
@@ -450,7 +390,7 @@ class Certificate(Summarized):
         self._refuse_events("coverage")
         if self.choice.rule == "tested":  # coverage was not tested
             return 0.0, 1.0
-        size = self._size(mass)
+        size = mass / self.ratio
         if self.link is not None and self._link_bounds is not None:
             return self._link_bounds.coverage(self.link, level, size)
         missed, n = self.own.missed(level), self.own.n_people
@@ -459,9 +399,8 @@ class Certificate(Summarized):
         if not self.is_randomized:
             # a group of a share `mass` of people has at most all misses, and at most all hits, of
             # all people (method: 11)
-            low = coverage_floor(missed.n_at_least(1.0), n, level, size, self.confidence)
             if level in WIDER_LEVELS:  # the lower bounds of these levels share the whole risk
-                return low, 1.0
+                return coverage_floor(missed.n_at_least(1.0), n, level, size, self.confidence), 1.0
             low = coverage_floor(missed.n_at_least(1.0), n, level, size, 1 - risk * LOW_SHARE)
             high = share_bound(inside.n_at_least(1.0), n, 1 - risk * (1 - LOW_SHARE)) / size
             return low, min(high, 1.0)
@@ -493,13 +432,7 @@ class Certificate(Summarized):
         """
         check_fraction("mass", mass, high_open=False)
         part = self.off_atom or self.everyone
-        if part is None or part.plain is None:
-            return ()
-        if not all(map(part.knows, WIDER_LEVELS)) and not self.is_randomized and self.has_cells:
-            return ()
-        return plain_intervals(
-            part.plain, part.n_people, mass, self._size(mass), confidence=self.confidence
-        )
+        return () if part is None else part.floors(mass, mass / self.ratio, self.confidence)
 
     # --- the event of 0/1 forecasts
 
@@ -517,13 +450,12 @@ class Certificate(Summarized):
         mass : float
             Smallest share of all people in the group, 0 < mass <= 1.
         """
-        self._known_events("event_rate")
-        size = self._size(check_fraction("mass", mass, high_open=False))
+        size = check_fraction("mass", mass, high_open=False) / self.ratio
         if below is not None and above is None:
-            share = self._with_event.at(np.array(check_fraction("below", below)))
+            share = self._event_bands[0].at(np.array(check_fraction("below", below)))
             return min(float(share) / size, 1.0)
         if above is not None and below is None:
-            share = self._without_event.at(np.array(1 - check_fraction("above", above)))
+            share = self._event_bands[1].at(np.array(1 - check_fraction("above", above)))
             return max(1 - float(share) / size, 0.0)
         got = "neither" if below is None else f"below={below} and above={above}"
         raise bad_input("event_rate", "have exactly one of below and above", got)
@@ -533,8 +465,7 @@ class Certificate(Summarized):
 
         In rate points, between -1 and 1; both hold jointly.
         """
-        self._known_events("bias")
-        size = self._size(check_fraction("mass", mass, high_open=False))
+        size = check_fraction("mass", mass, high_open=False) / self.ratio
         above, below = self._excess
         return 1 - below.cvar(size), above.cvar(size) - 1
 
@@ -545,12 +476,10 @@ class Certificate(Summarized):
         return excess.band(2.0, both), mirrored.band(2.0, both)
 
     @cached_property
-    def _with_event(self) -> CDFBand:
-        return self._known_events("event_rate").band(self.confidence, of_events=True)
-
-    @cached_property
-    def _without_event(self) -> CDFBand:
-        return self._known_events("event_rate").band(self.confidence, of_events=False)
+    def _event_bands(self) -> tuple[CDFBand, CDFBand]:
+        """Upper bands for the probabilities of people with the event, and without it."""
+        events, level = self._known_events("event_rate"), self.confidence
+        return events.band(level, of_events=True), events.band(level, of_events=False)
 
     def _known_events(self, method: str) -> EventPart:
         if self.events is None:
@@ -608,7 +537,15 @@ class Certificate(Summarized):
         that is much smaller.
         """
         check_fraction("mass", mass, high_open=False)
-        return chained_bound(self.mpaic_curve, mass)
+        # a person with a pathwise error above the target has |h - R| >= e with probability at least
+        # (target - e) / (1 - e); by Markov such people are at most a share delta (1 - e) / (target
+        # - e) of all people, and at most that share over mass of a group (method: proof)
+        target = np.linspace(0.0, WORST, 201)
+        delta, e = self.mpaic_curve(target)[:, None], target[:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            outside = np.where(target > e, delta * (1 - e) / (target - e), np.inf)
+        bounds = np.where(outside < mass, target + outside / mass, WORST)
+        return min(float(bounds.min()), WORST)
 
     def _known_gaps(self) -> Values:
         if self.choice.rule != "fixed":
@@ -724,20 +661,19 @@ class Certificate(Summarized):
         if self._is_event:
             low, high = self.bias(mass)
             return Promise.of_bias(low, high, mass, self.confidence)
-        is_tested = self.choice.rule == "tested"
         if (why := self._unpromised()) is not None:
             raise InputError(f"nothing is promised that served forecasts can show: {why}")
-        if is_tested and self._size(mass) < self.choice.mass:
+        is_tested = self.choice.rule == "tested"
+        if is_tested and mass / self.ratio < self.choice.mass:
             rule = f"be at least {self.choice.mass * self.ratio:g}, the tested group size"
             raise bad_input("mass", rule, mass)
-        if is_tested or self._bounds is not None:
-            assert self.link is not None
-            bounds = None if is_tested else self._link_bounds
-            envelope = None if bounds is None else Envelope.of(bounds.bands, self._size(mass))
-            error = self.group_error(mass)
-            return Promise("mean_pit", mass, error, self.confidence, self.link, envelope, self.at)
-        target = self._worst_mean(self._known_gaps(), self._size(mass), 1.0, self.confidence)
-        return Promise("gap", mass, target, self.confidence)
+        if not is_tested and self._bounds is None:
+            target = self._worst_mean(self._known_gaps(), mass / self.ratio, 1.0, self.confidence)
+            return Promise("gap", mass, target, self.confidence)
+        bounds = None if is_tested else self._link_bounds
+        envelope = None if bounds is None else Envelope.of(bounds.bands, mass / self.ratio)
+        error = self.group_error(mass)
+        return Promise("mean_pit", mass, error, self.confidence, self.link, envelope, self.at)
 
     def _unpromised(self) -> str | None:
         """Return why nothing is promised; None if something is."""
@@ -746,8 +682,7 @@ class Certificate(Summarized):
                 "the outcomes of people who are lost before the horizon are not known; watch named"
                 " groups"
             )
-        has_link = self._bounds is not None or self.link is not None
-        if self.choice.rule == "tested" and not has_link:
+        if self.choice.rule == "tested" and self.link is None:
             return (
                 "the model is not a link around a deterministic one, so its mean PIT over draws is"
                 " not known after one draw; certify it on other rows with certify_pit(..., r=...),"
@@ -779,7 +714,7 @@ class Certificate(Summarized):
         # bounds made for a single mass do not hold for another
         shares = check_masses(masses).tolist() if self.mass is None else [self.mass]
         has_chain = self.own.gaps is not None and self.choice.rule == "fixed"
-        knows = self._link_bounds is not None or self.own.knows(0.8)
+        knows = self._link_bounds is not None or self.own.levels is None or 0.8 in self.own.levels
         rows = [
             (
                 mass,
@@ -789,7 +724,8 @@ class Certificate(Summarized):
             )
             for mass in shares
         ]
-        return pd.DataFrame(rows, columns=GROUP_COLUMNS)
+        columns = ["mass", "group_error", "chain", "coverage_80_low", "coverage_80_high"]
+        return pd.DataFrame(rows, columns=columns)
 
     def event_table(self, masses: ArrayLike = MASSES) -> pd.DataFrame:
         """Return the bounds for the event, one row per group size; empty if there is none.
@@ -797,8 +733,9 @@ class Certificate(Summarized):
         Columns: `mass`, `below`, `event_rate_below`, `above`, `event_rate_above`, `bias_low` and
         `bias_high`; NaN where no threshold has that share of the people.
         """
-        events = self.events
-        p = np.empty(0) if events is None else events.quantiles(MOST_PITS)
+        events, p = self.events, np.empty(0)
+        if events is not None:
+            p = quantiles((events.low + events.high) / 2, events.count, MOST_PITS)
         rows = []
         for mass in [] if events is None else check_masses(masses).tolist():
             # bounds hold for all thresholds, so they may be chosen on the same people: thresholds
@@ -808,7 +745,11 @@ class Certificate(Summarized):
             low = np.nan if np.isnan(below) else self.event_rate(below=below, mass=mass)
             high = np.nan if np.isnan(above) else self.event_rate(above=above, mass=mass)
             rows.append((mass, below, low, above, high, *self.bias(mass)))
-        return pd.DataFrame(rows, columns=EVENT_COLUMNS)
+        columns = [
+            *("mass", "below", "event_rate_below", "above", "event_rate_above"),
+            *("bias_low", "bias_high"),
+        ]
+        return pd.DataFrame(rows, columns=columns)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -842,80 +783,3 @@ class Certificate(Summarized):
     def summary(self) -> str:
         """Return the bounds as text, with their assumptions and limits."""
         return certificate_text(self)
-
-
-EVENT_COLUMNS = [
-    "mass",
-    "below",
-    "event_rate_below",
-    "above",
-    "event_rate_above",
-    "bias_low",
-    "bias_high",
-]
-GROUP_COLUMNS = ["mass", "group_error", "chain", "coverage_80_low", "coverage_80_high"]
-
-
-# --- intervals without a draw
-
-
-def plain_intervals(
-    n_covered: Callable[[float], int], n: int, mass: float, size: float, *, confidence: float
-) -> tuple[PlainInterval, ...]:
-    """Return the floors of intervals without a draw in every group, by increasing level.
-
-    Parameters
-    ----------
-    n_covered : callable
-        Number of people whom the interval of a level covers.
-    n : int
-        Number of people.
-    mass, size : float
-        Group size that is asked for, and its size among these people.
-    confidence : float
-        Probability that the bounds of all levels hold.
-    """
-    covered = [n_covered(level) for level in WIDER_LEVELS]
-    return tuple(
-        PlainInterval(
-            level,
-            mass,
-            coverage_floor(n - inside, n, level, size, confidence),
-            inside / n,
-            n,
-            confidence,
-        )
-        for level, inside in zip(WIDER_LEVELS, covered, strict=True)
-    )
-
-
-def coverage_floor(n_missed: int, n: int, level: float, size: float, confidence: float) -> float:
-    """Lower bound for the coverage of a deterministic interval in every group of a given size.
-
-    Examples
-    --------
-    >>> round(coverage_floor(20, 1000, level=0.98, size=0.2, confidence=0.95), 2)
-    0.84
-    """
-    shared = len(WIDER_LEVELS) if level in WIDER_LEVELS else 1
-    missed = share_bound(n_missed, n, 1 - (1 - confidence) / shared)
-    # all of the misses may be in one group
-    return max(1 - missed / size, 0.0)
-
-
-# --- the paper's chain: mPAIC, PAIC, every group (method: proof)
-
-
-def chained_bound(mpaic_curve: Callable[[Floats], Floats], mass: float) -> float:
-    """Return the bound for the W1 error of every group of a size, 0 to 1/2."""
-    # a person with a pathwise error above the target has |h - R| >= e with probability at least
-    # (target - e) / (1 - e); by Markov such people are at most a share delta (1 - e) / (target - e)
-    # of all people, and at most that share over mass of a group
-    threshold = np.linspace(0.0, WORST, 201)
-    delta = mpaic_curve(threshold)
-    e = threshold[:, None]
-    target = threshold[None, :]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        outside = np.where(target > e, delta[:, None] * (1 - e) / (target - e), np.inf)
-    bounds = np.where(outside < mass, target + outside / mass, WORST)
-    return min(float(bounds.min()), WORST)

@@ -20,6 +20,7 @@ from evenhand._validate import (
     check_rows,
 )
 from evenhand.calibration import (
+    PIT_BINS,
     CDFBands,
     Cells,
     Outcomes,
@@ -34,7 +35,6 @@ from evenhand.certificates.parts import (
     EventCounts,
     EventPart,
     cells_of_bins,
-    check_bins,
     part_of_base,
     part_of_counts,
     part_of_rows,
@@ -51,6 +51,11 @@ WEIGHTED = (
     " weights and read the bounds at mass / W, W the largest weight over the mean weight"
 )
 """Why certificates refuse weights, and what to do."""
+
+ALL_AT_ATOM = (
+    "every outcome is the atom, so nothing can be certified about the others; use rows with other"
+    " outcomes"
+)
 
 
 # --- rows
@@ -141,8 +146,8 @@ def certify_pit(
     random = generator(random_state)
     cells = as_cells(pit, r, random_state=random)
     return certify_rows(
-        cells, base=base, kind=_kind_of(kind, cells), groups=groups, confidence=confidence,
-        method=method, mass=mass, person=person, random_state=random,
+        cells, base=base, kind=_kind_of(kind, not cells.are_points), groups=groups,
+        confidence=confidence, method=method, mass=mass, person=person, random_state=random,
     )  # fmt: skip
 
 
@@ -230,7 +235,13 @@ def certify_bins(counts: NDArray[np.int64], link: Link, *, confidence: float = 0
     0.19
     """
     check_fraction("confidence", confidence)
-    return _of_link(cells_of_bins(check_bins(counts), check_link(link)), float(confidence), False)
+    found = np.asarray(counts)
+    if found.shape != (PIT_BINS,) or found.dtype.kind not in "iu":
+        rule = f"be {PIT_BINS} integers"
+        raise bad_input("counts", rule, f"shape {found.shape} of type {found.dtype}")
+    if found.min() < 0 or found.sum() == 0:
+        raise bad_input("counts", "be at least 0, of at least one person", f"sum {found.sum()}")
+    return _of_link(cells_of_bins(found, check_link(link)), float(confidence), False)
 
 
 def certify_calibrated(n: int, link: Link, *, confidence: float = 0.95) -> Certificate:
@@ -284,10 +295,9 @@ class OffAtom(NamedTuple):
 
     def take(self, rows: Ints) -> OffAtom:
         """Return the people among some rows, which are numbered by their place among these."""
-        place = np.searchsorted(rows, self.rows)
-        is_in = (place < rows.size) & (rows[np.minimum(place, rows.size - 1)] == self.rows)
-        base = None if self.base is None else self.base.take(is_in)
-        return OffAtom(place[is_in], self.cells.take(is_in), base, self.at)
+        _, place, own = np.intersect1d(rows, self.rows, assume_unique=True, return_indices=True)
+        base = None if self.base is None else self.base.take(own)
+        return OffAtom(place, self.cells.take(own), base, self.at)
 
 
 def certify_rows(
@@ -346,11 +356,8 @@ def certify_rows(
         event = None if event is None else event.take(rows)
         off_atom = None if off_atom is None else off_atom.take(rows)
         at_horizon = None if at_horizon is None else at_horizon[rows]
-    if off_atom is not None and not off_atom.rows.size:
-        raise InputError(
-            "every outcome is the atom, so nothing can be certified about the others; use rows with"
-            " other outcomes"
-        )
+    if kind is OutcomeKind.HURDLE and (off_atom is None or not off_atom.rows.size):
+        raise InputError(ALL_AT_ATOM)
     seen_off, link = None, None if base is None else base.link
     has_cells = off_atom is None and _has_widths(cells)
     is_rounded = has_cells and kind is OutcomeKind.CONTINUOUS
@@ -360,17 +367,18 @@ def certify_rows(
         seen_off = part_of_rows(
             _anywhere(off_atom.cells),
             random,
-            base=None if own is None else _anywhere(_at_known(own)),
+            # rounded outcomes are at their positions in the cells
+            base=None if own is None else _anywhere(own.at_points(own.averaged)),
             is_rounded=is_rounded,
             may_be_unknown=times is not None,
         )
-        link = None if own is None or method != "local-levels" else own.link
+        link = None if own is None else own.link
         base = None
     if at_horizon is not None:
         cells = cells if cells.is_randomized else _up_to(cells, at_horizon)
         base = None if base is None else _up_to(base, at_horizon)
     if base is not None and is_continuous:
-        base = _at_known(base)
+        base = base.at_points(base.averaged)
     disjoint = disjoint_cells(named)
     masks = {} if disjoint is None else disjoint.masks()
     everyone = part_of_rows(
@@ -412,12 +420,7 @@ def certify_rows(
 
 def _has_widths(cells: Cells) -> bool:
     """Whether cells of known outcomes have a width: these are atoms, or were rounded."""
-    return bool((cells.high > cells.low)[~cells.unknown & ~cells.beyond].any())
-
-
-def _at_known(base: Cells) -> Cells:
-    """Return cells before the draw of a link with rounded outcomes at their positions."""
-    return base.at_points(~base.unknown & ~base.beyond)
+    return bool((cells.high > cells.low)[cells.averaged].any())
 
 
 def _anywhere(cells: Cells) -> Cells:
@@ -456,7 +459,10 @@ def _certifying(
         labels = check_person_labels(person, n)
         n_left_out = np.setdiff1d(labels[~followed], labels[rows]).size
         rows = np.sort(rows[one_row_each(labels[rows], rows.size, random)])
-    return rows, FollowUp.of(times.take(rows), int(n_left_out))
+    states = (times.happened, times.has_reached, times.is_lost)
+    events, reached, lost = (int(state[rows].sum()) for state in states)
+    has_entry = times.entered is not None
+    return rows, FollowUp(times.horizon, events, reached, lost, int(n_left_out), has_entry)
 
 
 def _check_options(cells: Cells, confidence: float, method: Method, mass: float | None) -> None:
@@ -500,10 +506,10 @@ def refuse_weights(cells: Cells) -> None:
         raise InputError(f"certificates do not accept weights: {WEIGHTED}")
 
 
-def _kind_of(kind: OutcomeKind | str | None, cells: Cells) -> OutcomeKind:
-    """Check the kind of outcome, or derive it from the cells."""
+def _kind_of(kind: OutcomeKind | str | None, has_cells: bool) -> OutcomeKind:
+    """Check the kind of outcome, or derive it from whether PITs have cells."""
     if kind is None:
-        return OutcomeKind.CONTINUOUS if cells.are_points else OutcomeKind.COUNT
+        return OutcomeKind.COUNT if has_cells else OutcomeKind.CONTINUOUS
     return OutcomeKind(check_choice("kind", str(kind), ("continuous", "count", "binary")))
 
 
@@ -644,10 +650,7 @@ def certify_counts(
         return _of_events(events.part(), confidence)
     _check_counts(counts, off_atom, events, is_randomized)
     own = counts if off_atom is None else off_atom
-    outcome = OutcomeKind.HURDLE
-    if off_atom is None:
-        other = OutcomeKind.COUNT if counts.has_cells else OutcomeKind.CONTINUOUS
-        outcome = OutcomeKind(other if kind is None else kind)
+    outcome = OutcomeKind.HURDLE if off_atom is not None else _kind_of(kind, counts.has_cells)
     if link is not None and outcome in (OutcomeKind.COUNT, OutcomeKind.BINARY):
         remedy = "leave link out: certify such outcomes from rows"
         raise bad_input("link", "be None for counts of outcomes with atoms", repr(link), remedy)
@@ -686,7 +689,7 @@ def _check_counts(
             raise InputError("off_atom is given without events, of whom it is not the outcome")
         checked.append(("off_atom", off_atom.n_samples, events.n_events))
         if off_atom.n_samples == 0:
-            raise InputError("every outcome is the atom, so nothing is certified about others")
+            raise InputError(ALL_AT_ATOM)
     for name, size, number in checked:
         if size != number:
             raise bad_input(name, f"contain {number} people", size, "count them on the same rows")

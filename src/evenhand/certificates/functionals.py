@@ -90,22 +90,21 @@ def refusal(bound: str, cells: Cells) -> str | None:
 profiles are in one order only if the completed PIT does not depend on the draw"
     """
     proof = PROVEN[bound]
-    readings = np.unique(cells.reading)
-    widths = (cells.high > cells.low)[cells.reading == Reading.AVERAGED].any()
+    readings = [Reading(int(one)) for one in np.unique(cells.reading)]
+    widths = (cells.high > cells.low)[cells.averaged].any()
     is_proven = (
-        proof.readings.issuperset(Reading(int(one)) for one in readings)
+        proof.readings.issuperset(readings)
         and proof.has_link == (cells.link is not None)
         and (proof.has_widths or not widths)
         and (proof.has_counts or cells.count is None)
     )
     if is_proven:
         return None
-    found = [*(Reading(int(one)).name.lower() for one in readings)]
+    found = [one.name.lower() for one in readings]
     found.append("served" if cells.link is None else "under a link")
     found += ["with widths"] if widths else []
     found += ["with counts"] if cells.count is not None else []
-    listed = ", ".join(found)
-    return f"the bound {bound!r} is not proven for these cells ({listed}): {proof.why}"
+    return f"the bound {bound!r} is not proven for these cells ({', '.join(found)}): {proof.why}"
 
 
 def check_proven(bound: str, cells: Cells) -> None:
@@ -174,8 +173,7 @@ def norm(cells: Cells) -> Values:
     forecasts, over draws, or with a link those before the draw.
     """
     check_proven("norm" if cells.link is None else "norm under a link", cells)
-    unknown, beyond = cells.unknown, cells.beyond
-    known = ~unknown & ~beyond
+    unknown, beyond, known = cells.unknown, cells.beyond, cells.averaged
     errors = np.full(cells.n_samples, WORST)
     if known.all():
         errors = _errors(cells)

@@ -28,14 +28,65 @@ from evenhand.calibration import (
     Cells,
     PITCounts,
     binned_distance,
-    binned_error_interval,
     check_events,
     error_interval,
     estimated_error,
+    share_bound,
 )
 from evenhand.certificates.functionals import WORST, Values, gap, missed, norm
 from evenhand.draws import jittered
 from evenhand.links import Link
+
+# --- intervals without a draw
+
+WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
+"""Nominal levels of intervals without a draw, among which the risk is shared equally."""
+
+
+@dataclass(frozen=True)
+class PlainInterval:
+    """Lower bound for the coverage of an interval without a draw in every group.
+
+    The bounds of all `WIDER_LEVELS` hold simultaneously, at every group size.
+
+    Parameters
+    ----------
+    level : float
+        Nominal level of the central prediction interval.
+    mass : float
+        Smallest share of people in the group.
+    floor : float
+        Lower bound for the coverage in every group of at least this share of people, 0 to 1. There
+        is no upper bound below 1, unless the group contains nearly all people.
+    covered : float
+        Share of all of these people whose outcome the interval covers: an estimate.
+    n_samples : int
+        Number of people.
+    confidence : float
+        Probability, over the rows, that the bounds of all levels hold.
+    """
+
+    level: float
+    mass: float
+    floor: float
+    covered: float
+    n_samples: int
+    confidence: float
+
+
+def coverage_floor(n_missed: int, n: int, level: float, size: float, confidence: float) -> float:
+    """Lower bound for the coverage of a deterministic interval in every group of a given size.
+
+    Examples
+    --------
+    >>> round(coverage_floor(20, 1000, level=0.98, size=0.2, confidence=0.95), 2)
+    0.84
+    """
+    shared = len(WIDER_LEVELS) if level in WIDER_LEVELS else 1
+    missed = share_bound(n_missed, n, 1 - (1 - confidence) / shared)
+    # all of the misses may be in one group
+    return max(1 - missed / size, 0.0)
+
 
 # --- rows of people, or counts of them in bins
 
@@ -62,9 +113,9 @@ class Part:
         Function of a level that returns the shares of draws whose central interval misses.
     gaps : Values or None
         `|h[x, r](y) - r|` of one draw per person, if the draws are known.
-    plain : callable
+    plain : callable or None
         Function of a level that returns how many people the interval of the deterministic
-        forecaster covers; None if it is not known.
+        forecaster covers, for `WIDER_LEVELS`; None if it is not known.
     levels : tuple of float or None
         Levels of counted intervals; None if all are known.
     base : Cells or None
@@ -87,17 +138,31 @@ class Part:
     cells: Mapping[str, Part] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        groups = len(self.groups)
-        return one_line(self, n_people=self.n_people, n_draws=self.n_draws, groups=groups)
+        return one_line(self, n_people=self.n_people, n_draws=self.n_draws, groups=len(self.groups))
 
     @cached_property
     def all_errors(self) -> Values:
         """Pathwise errors, computed once."""
         return self.errors()
 
-    def knows(self, level: float) -> bool:
-        """Whether the coverage of this level is known."""
-        return self.levels is None or level in self.levels
+    def floors(self, mass: float, size: float, confidence: float) -> tuple[PlainInterval, ...]:
+        """Return the floors of intervals without a draw in every group, by increasing level.
+
+        Parameters
+        ----------
+        mass, size : float
+            Group size that is asked for, and its size among these people.
+        confidence : float
+            Probability that the bounds of all levels hold.
+        """
+        if self.plain is None:
+            return ()
+        n, found = self.n_people, []
+        for level in WIDER_LEVELS:
+            covered = self.plain(level)
+            floor = coverage_floor(n - covered, n, level, size, confidence)
+            found.append(PlainInterval(level, mass, floor, covered / n, n, confidence))
+        return tuple(found)
 
 
 LEAST_DRAWS = 16
@@ -138,7 +203,7 @@ def part_of_rows(
     place = np.arange(n), column
     low = np.where(cells.unknown, cells.low[place], cells.drawn[place])
     high = np.where(cells.unknown, 1.0, low) if cells.unknown.any() else low
-    whole = cells.at_points(~cells.unknown & ~cells.beyond) if is_rounded else cells
+    whole = cells.at_points(cells.averaged) if is_rounded else cells
     measured, served = cells, whole
     if base is not None and may_be_unknown:
         # the worst position under a known link is that over all draws
@@ -160,7 +225,7 @@ def part_of_rows(
             some[0].size,
             m,
             errors=partial(_of_some, norm, measured, rows),
-            average=partial(_average, *some),
+            average=partial(_average, *some, None),
             estimate=partial(_of_some, estimated_error, cells, rows),
             missed=partial(_of_some, missed, served, rows),
             **more,
@@ -189,11 +254,13 @@ def _covered(own: Cells, level: float) -> int:
     return own.n_people - missed(own, level).n_at_least(TINY)
 
 
-def _average(low: Floats, high: Floats, confidence: float) -> tuple[float, float]:
+def _average(
+    low: Floats, high: Floats, counts: Ints | None, confidence: float
+) -> tuple[float, float]:
     """Return an interval for the W1 error of one independent PIT per person."""
-    if not low.size:
+    if not (low.size if counts is None else counts.sum()):
         return 0.0, WORST
-    return error_interval(low, confidence, None if high is low or (high == low).all() else high)
+    return error_interval(low, confidence, None if (high == low).all() else high, counts)
 
 
 def part_of_base(base: Cells) -> Part:
@@ -203,13 +270,13 @@ def part_of_base(base: Cells) -> Part:
 
 def part_of_counts(counts: PITCounts, link: Link | None, *, is_randomized: bool) -> Part:
     """Return what was seen of people in counts; values at the upper ends of bins widen bounds."""
-    n, m = counts.n_samples, counts.n_draws
+    n, m, edges = counts.n_samples, counts.n_draws, np.linspace(0.0, 1.0, PIT_BINS + 1)
     return Part(
         n,
         m,
         # taken at the upper ends of their bins, so that no bound is understated
         errors=partial(_upper, ERROR_BINS, WORST, counts.error),
-        average=partial(_average_of_counts, counts),
+        average=partial(_average, edges[:-1], edges[1:], counts.one_draw),
         estimate=partial(_estimate_of_counts, counts),
         missed=partial(_missed_of_counts, counts),
         gaps=None if counts.gap is None else _upper(GAP_BINS, 1.0, counts.gap),
@@ -221,12 +288,6 @@ def part_of_counts(counts: PITCounts, link: Link | None, *, is_randomized: bool)
             for name, one in counts.groups.items()
         },
     )
-
-
-def _average_of_counts(counts: PITCounts, confidence: float) -> tuple[float, float]:
-    if not counts.n_samples:
-        return 0.0, WORST
-    return binned_error_interval(counts.one_draw, confidence)
 
 
 def _estimate_of_counts(counts: PITCounts) -> float:
@@ -249,7 +310,8 @@ def _upper(n_bins: int, top: float, count: Ints) -> Values:
 def _plain_of_counts(counts: PITCounts, is_randomized: bool) -> Callable[[float], int] | None:
     if counts.has_cells:
         # bins of drawn PITs do not show whether the intervals contain the whole outcomes
-        return None if is_randomized else partial(_covered_whole, counts.inside_whole)
+        is_known = not is_randomized and counts.inside_whole.keys() >= {*WIDER_LEVELS}
+        return partial(_covered_whole, counts.inside_whole) if is_known else None
     bins = counts.base if is_randomized else counts.one_draw
     return None if bins is None else partial(_covered_in_bins, bins)
 
@@ -259,8 +321,7 @@ def _covered_whole(whole: Mapping[float, Ints], level: float) -> int:
 
 
 def _covered_in_bins(bins: Ints, level: float) -> int:
-    end = round((1 - level) / 2 * bins.size)
-    return int(bins[end : bins.size - end].sum())
+    return _covered(cells_of_bins(bins), level)
 
 
 def cells_of_bins(counts: NDArray[np.int64], link: Link | None = None) -> Cells:
@@ -274,17 +335,6 @@ def cells_of_bins(counts: NDArray[np.int64], link: Link | None = None) -> Cells:
     bins = np.flatnonzero(counts)
     low, high = bins / counts.size, (bins + 1) / counts.size
     return Cells(low, high, reading=np.ones(bins.size), count=counts[bins], link=link)
-
-
-def check_bins(counts: ArrayLike) -> NDArray[np.int64]:
-    """Check counts of people by PIT in `PIT_BINS` bins."""
-    found = np.asarray(counts)
-    if found.shape != (PIT_BINS,) or found.dtype.kind not in "iu":
-        rule = f"be {PIT_BINS} integers"
-        raise bad_input("counts", rule, f"shape {found.shape} of type {found.dtype}")
-    if found.min() < 0 or found.sum() == 0:
-        raise bad_input("counts", "be at least 0, of at least one person", f"sum {found.sum()}")
-    return found
 
 
 # --- 0/1 outcomes: probabilities of people, or limits of them, with their events (outcomes: 3)
@@ -327,9 +377,9 @@ class EventPart:
     ) -> EventPart:
         """Check probabilities and events, and of whom events are not known."""
         p, happened = check_events(check_finite("probability", probability), event)
-        if lost is None:
-            return cls(p, p, happened == 1, happened == 1)
-        unknown = check_rows("lost", lost, p.size) != 0
+        unknown = (
+            np.zeros(p.size, np.bool_) if lost is None else check_rows("lost", lost, p.size) != 0
+        )
         seen = (happened == 1) & ~unknown
         return cls(p, p, seen, seen | unknown)
 
@@ -368,10 +418,6 @@ class EventPart:
             return CDFBand.of(np.where(self.possible, self.low, 1.0), confidence, self.count)
         return CDFBand.of(np.where(self.event, 1.0, 1 - self.high), confidence, self.count)
 
-    def quantiles(self, most: int) -> Floats:
-        """Return at most that many probabilities, in the middle of equal steps in rank."""
-        return quantiles((self.low + self.high) / 2, self.count, most)
-
 
 def quantiles(values: Floats, count: NDArray[np.int64] | None, most: int) -> Floats:
     """Return at most that many values, increasing, in the middle of equal steps in rank."""
@@ -393,13 +439,12 @@ class EventCounts:
 
     Parameters
     ----------
-    with_event, without_event : ndarray of int64
-        Number of people with and without the event by probability, in bins that are narrow near 0
+    count : ndarray of int64, shape (2, k)
+        Number of people without and with the event by probability, in bins that are narrow near 0
         and 1.
     """
 
-    with_event: NDArray[np.int64]
-    without_event: NDArray[np.int64]
+    count: NDArray[np.int64]
 
     def __repr__(self) -> str:
         return one_line(self, n_samples=self.n_samples, n_events=self.n_events)
@@ -407,29 +452,26 @@ class EventCounts:
     @property
     def n_samples(self) -> int:
         """Number of people."""
-        return self.n_events + int(self.without_event.sum())
+        return int(self.count.sum())
 
     @property
     def n_events(self) -> int:
         """Number of people who have the event."""
-        return int(self.with_event.sum())
+        return int(self.count[1].sum())
 
     def __add__(self, other: EventCounts) -> EventCounts:
         """Return the counts of both blocks of people."""
         if not isinstance(other, EventCounts):
             return NotImplemented
-        return EventCounts(
-            self.with_event + other.with_event, self.without_event + other.without_event
-        )
+        return EventCounts(self.count + other.count)
 
     def part(self) -> EventPart:
         """Return the limits of the probabilities of the counted people."""
         edges = _edges()
-        count = np.concatenate((self.with_event, self.without_event))
-        some = count > 0
-        low, high = np.tile(edges[:-1], 2)[some], np.tile(edges[1:], 2)[some]
-        event = np.repeat([True, False], edges.size - 1)[some]
-        return EventPart(low, high, event, event, count[some])
+        event, bins = np.nonzero(self.count)
+        happened = event == 1
+        count = self.count[event, bins]
+        return EventPart(edges[bins], edges[bins + 1], happened, happened, count)
 
 
 def count_events(probability: ArrayLike, event: ArrayLike) -> EventCounts:
@@ -453,9 +495,8 @@ def count_events(probability: ArrayLike, event: ArrayLike) -> EventCounts:
     n_bins = edges.size - 1
     # a probability of 1 belongs to the last bin
     bins = np.minimum(np.searchsorted(edges, part.low, side="right") - 1, n_bins - 1)
-    each = (np.bincount(bins[rows], minlength=n_bins) for rows in (part.event, ~part.event))
-    with_event, without_event = (counts.astype(np.int64, copy=False) for counts in each)
-    return EventCounts(with_event, without_event)
+    count = np.bincount(bins + n_bins * part.event, minlength=2 * n_bins)
+    return EventCounts(count.reshape(2, n_bins).astype(np.int64, copy=False))
 
 
 @cache

@@ -14,7 +14,7 @@ from evenhand.links import Link, make_link
 
 Statistic = Literal["mean_pit", "gap", "bias"]
 
-SHARES_OF_MASS = (0.125, 0.25, 0.5, 1.0)
+SHARES_OF_MASS = np.array([0.125, 0.25, 0.5, 1.0])
 """Tail probabilities, as shares of the group size, at which an envelope has bounds."""
 
 
@@ -132,11 +132,9 @@ class Promise:
 
 def _tails(band: CDFBand, mass: float) -> tuple[tuple[float, float], ...]:
     """Return the largest t, each with its bound, at which a band is at most a share of the mass."""
-    found = {}
-    for share in SHARES_OF_MASS:
-        # the band is constant from one start to just below the next one
-        step = int(np.searchsorted(band.upper, share * mass, side="right")) - 1
-        if 0 <= step < band.upper.size - 1:
-            t = float(np.nextafter(band.starts[step + 1], 0.0))
-            found[t] = float(band.upper[step])
-    return tuple((t, bound) for t, bound in found.items() if t > 0)
+    steps = np.unique(np.searchsorted(band.upper, mass * SHARES_OF_MASS, side="right")) - 1
+    steps = steps[(steps >= 0) & (steps < band.upper.size - 1)]
+    # the band is constant from one start to just below the next one
+    ends = np.nextafter(band.starts[steps + 1], 0.0)
+    pairs = zip(ends.tolist(), band.upper[steps].tolist(), strict=True)
+    return tuple((t, bound) for t, bound in pairs if t > 0)

@@ -87,9 +87,7 @@ def disjoint_cells(groups: Groups) -> NamedCells | None:
     merged = _merged(combos, counts)
     if len(merged) < 2:
         return None
-    new = np.empty(len(combos), dtype=np.intp)
-    for cell, own in enumerate(merged):
-        new[own] = cell
+    new = np.repeat(np.arange(len(merged)), [*map(len, merged)])
     names = tuple(_name(own, combos, labels) for own in merged)
     return NamedCells(tuple(columns), names, new[place.reshape(-1)], len(combos), overlap)
 
@@ -111,10 +109,8 @@ def _merged(combos: Ints, counts: Ints) -> list[list[int]]:
         return int(counts[cell].sum())
 
     for depth in reversed(range(combos.shape[1])):
-        found: list[list[int]] = []
-        for _, block in groupby(cells, key=lambda cell: tuple(combos[cell[0], :depth])):
-            found += _joined(block, size)
-        cells = found
+        blocks = groupby(cells, key=lambda cell: tuple(combos[cell[0], :depth]))
+        cells = [cell for _, block in blocks for cell in _joined(block, size)]
     return cells
 
 
@@ -126,8 +122,7 @@ def _joined(block: Iterable[list[int]], size: Any) -> list[list[int]]:
         else:
             found.append(cell)
     if len(found) > 1 and size(found[-1]) < LEAST_ROWS:
-        last = found.pop()
-        found[-1] = found[-1] + last
+        found[-2:] = [found[-2] + found[-1]]
     return found
 
 

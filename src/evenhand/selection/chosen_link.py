@@ -26,7 +26,6 @@ from evenhand.certificates import (
     certify_link,
     certify_rows,
     part_of_base,
-    plain_intervals,
 )
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import RandomState, fresh, generator, jittered, nodes
@@ -466,10 +465,10 @@ def plain_interval(
     costs: Costs, link: Link, floor: float, target: Target
 ) -> tuple[PlainInterval, float] | None:
     """Return the interval without a draw that covers as much in every group, or the widest."""
-    part, mass = part_of_base(costs.wrapped.cells), target.group_mass
-    if not costs.has_width or part.plain is None:
+    if not costs.has_width:
         return None
-    found = plain_intervals(part.plain, part.n_people, mass, mass, confidence=target.confidence)
+    mass = target.group_mass
+    found = part_of_base(costs.wrapped.cells).floors(mass, mass, target.confidence)
     enough = next((one for one in found if one.floor >= floor > 0), found[-1])
     return enough, costs.plain_wider(link, enough.level)
 
