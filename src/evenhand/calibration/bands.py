@@ -8,6 +8,7 @@ the CVaR for every mass simultaneously.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, gammaln, xlogy
 
 from evenhand._format import one_line
-from evenhand._validate import Floats
+from evenhand._validate import Floats, Mask
 from evenhand.draws import RandomState, generator
 
 Ranks = NDArray[np.intp]
@@ -370,20 +371,25 @@ def betting_cvar(
     excess = np.maximum(order - pivots, 0.0)
     goal = -np.log1p(-confidence)
 
-    def is_rejected(tau: float) -> bool:
+    def is_kept(tau: Floats) -> Mask:
         gains = np.log1p(-stakes * (excess - mass * (tau - pivots)))
-        return bool(np.cumsum(gains).max() >= goal)
+        return np.asarray(np.cumsum(gains).max() < goal)
 
     # stakes do not depend on tau, so the capital increases with tau and bisection finds the
     # smallest rejected tau
-    low = 0.0
-    high = top
-    if not is_rejected(high):
-        return top
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_rejected(middle) else (middle, high)
-    return high
+    most = np.array(top)
+    return top if is_kept(most) else float(last_within(is_kept, np.zeros(()), most, 40))
+
+
+def last_within(
+    is_within: Callable[[Floats], Mask], least: Floats, most: Floats, n_halvings: int
+) -> Floats:
+    """Return upper ends of where a condition holds, between ends where it does and does not."""
+    for _ in range(n_halvings):
+        middle = (least + most) / 2
+        inside = is_within(middle)
+        least, most = np.where(inside, middle, least), np.where(inside, most, middle)
+    return most
 
 
 def pivots_and_stakes(

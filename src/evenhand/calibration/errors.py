@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -138,8 +138,6 @@ def binned_distance(counts: NDArray[np.int64]) -> float:
 # The randomized PIT of an outcome with an atom is uniform on its cell `[low, high]`. Its CDF is the
 # ramp `clip((c - low) / (high - low), 0, 1)`, or a step if the cell is a point (outcomes: 4.3).
 
-Number = TypeVar("Number", np.float64, np.complex128)
-
 NARROWEST = 1e-14
 """Width up to which a cell is replaced by its middle: its PIT moves by a quarter of it on average.
 """
@@ -147,9 +145,6 @@ NARROWEST = 1e-14
 NARROW = 1e-6
 """Width up to which a cell is replaced by its middle in sums at few levels, whose rounding errors
 are then below 1e-9."""
-
-BLOCK_ENDS = 1 << 15
-"""Number of ends of cells processed at once, so that temporaries stay in the processor's cache."""
 
 
 def ramp_distance(low: Floats, high: Floats, weights: Floats | float) -> Floats:
@@ -178,42 +173,43 @@ def ramp_distance(low: Floats, high: Floats, weights: Floats | float) -> Floats:
     >>> float(ramp_distance(np.array([0.5]), np.array([0.5]), 1.0))
     0.25
     """
-    is_ramp = high - low > NARROWEST
-    if is_ramp.all():
-        changes = _exact_parts(weights / (high - low))
-        return _area(np.concatenate((low, high), axis=-1), changes, None)
-    middle = low + (high - low) / 2
-    if low.ndim == 1:
-        # a point has one end; in rows, whose lengths are equal, it has two
-        mass = np.broadcast_to(weights, low.shape)
-        low, high, points = low[is_ramp], high[is_ramp], middle[~is_ramp]
-        changes = _exact_parts(mass[is_ramp] / (high - low))
-        changes = np.concatenate((changes, np.zeros(points.size)))
-        jumps = np.concatenate((np.zeros(2 * low.size), mass[~is_ramp]))
-        return _area(np.concatenate((low, high, points)), changes, jumps)
-    slopes = np.divide(weights, high - low, out=np.zeros(low.shape), where=is_ramp)
-    jump = np.where(is_ramp, 0.0, weights)
-    ends = [np.where(is_ramp, end, middle) for end in (low, high)]
-    jumps = np.concatenate((jump, np.zeros(jump.shape)), axis=-1)
-    return _area(np.concatenate(ends, axis=-1), _exact_parts(slopes), jumps)
+    width = high - low
+    is_ramp = width > NARROWEST
+    middle = low + width / 2
+    ends = np.concatenate([np.where(is_ramp, end, middle) for end in (low, high)], axis=-1)
+    order = np.argsort(ends, axis=-1)
 
+    def sorted_by_end(at_low: Floats, at_high: Floats) -> Floats:
+        both = np.concatenate((at_low, at_high), axis=-1)
+        return np.take_along_axis(both, order, axis=-1)
 
-def cell_row_distances(low: Floats, high: Floats) -> Floats:
-    """Return the W1 distance of each row of cells to the uniform distribution, (n, m) -> (n,).
-
-    Examples
-    --------
-    >>> cell_row_distances(np.array([[0.0], [0.5]]), np.array([[0.5], [0.5]]))
-    array([0.25, 0.25])
-    """
-    has_atoms = (low < high).any(axis=-1)
-    if has_atoms.all():
-        return ramp_distance(low, high, 1 / low.shape[-1])
-    distances = np.empty(low.shape[0])
-    distances[~has_atoms] = row_distances(low[~has_atoms])
-    if has_atoms.any():
-        distances[has_atoms] = cell_row_distances(low[has_atoms], high[has_atoms])
-    return distances
+    knots = np.take_along_axis(ends, order, axis=-1)
+    jump = sorted_by_end(np.where(is_ramp, 0.0, weights), np.zeros(low.shape))
+    slopes = np.divide(weights, width, out=np.zeros(low.shape), where=is_ramp)
+    # slopes of narrow cells are up to 1e14 times those of wide ones, whose sums would lose their
+    # digits. Adding and subtracting the quantum rounds to multiples of a power of 2 that have at
+    # most 52 bits in any sum: they are added and removed without rounding. The rests are too small
+    # for their rounding to matter
+    quantum = math.ldexp(1.5, math.frexp(float(slopes.sum(axis=-1).max()))[1] + 1)
+    multiples = (slopes + quantum) - quantum
+    first, rest = (
+        np.cumsum(sorted_by_end(part, -part), axis=-1) for part in (multiples, slopes - multiples)
+    )
+    slope = first + rest
+    # CDF minus `c` behind each knot, at the start of the piece that stops there, and at its stop
+    length = np.diff(knots, axis=-1, prepend=0.0)
+    rise = jump.copy()
+    rise[..., 1:] += slope[..., :-1] * length[..., 1:]
+    behind = np.cumsum(rise, axis=-1) - knots
+    start = np.concatenate((np.zeros((*low.shape[:-1], 1)), behind[..., :-1]), axis=-1)
+    stop = behind - jump
+    # with s = |a| + |b| and t = |a + b| the mean of |x| on the line from a to b is
+    # (s + t^2 / s) / 4 whether it crosses 0 or not; 1e-300 only prevents 0 / 0
+    size = np.abs(start) + np.abs(stop)
+    pieces = size + (start + stop) ** 2 / (size + 1e-300)
+    # beyond the last knot the CDF is 1
+    area = np.einsum("...i,...i->...", pieces, length) / 4
+    return np.asarray(area + (1 - knots[..., -1]) ** 2 / 2)
 
 
 def ramps_at(levels: Floats, low: Floats, high: Floats, *, is_below: bool = False) -> Floats:
@@ -258,118 +254,6 @@ def ramps_at(levels: Floats, low: Floats, high: Floats, *, is_below: bool = Fals
     constants = summed(1 + slope * low, stops) - summed(slope * low, starts)
     sums = np.cumsum(slopes, axis=-1) * levels + np.cumsum(constants, axis=-1)
     return np.asarray(np.clip(sums, 0.0, m))
-
-
-def _area(ends: Floats, changes: NDArray[np.complex128], jumps: Floats | None) -> Floats:
-    """Return W1 of piecewise linear CDFs to the uniform CDF.
-
-    Parameters
-    ----------
-    ends : ndarray of shape (..., k)
-        Ends of the pieces, in any order.
-    changes : ndarray of shape (..., k)
-        Changes of the slope at the ends, in two parts.
-    jumps : ndarray of shape (..., k) or None
-        Jumps of the CDF at the ends; None if there are no points.
-    """
-    order, knots = _sorted(ends)
-    changes = changes.ravel()
-    jumps = None if jumps is None else jumps.ravel()
-    slope = np.zeros((*ends.shape[:-1], 1), dtype=np.complex128)
-    cdf = left = np.zeros(slope.shape)
-    total = np.zeros(ends.shape[:-1])
-    for start in range(0, ends.shape[-1], BLOCK_ENDS):
-        places = order[..., start : start + BLOCK_ENDS]
-        right = knots[..., start : start + BLOCK_ENDS]
-        jump = None if jumps is None else jumps.take(places)
-        slope = _cumulated(slope, changes.take(places))
-        length = np.diff(right, axis=-1, prepend=left)
-        # the piece that stops at an end has the slope behind the end before it
-        level = (slope.real[..., :-1] + slope.imag[..., :-1]) * length
-        cdf = _cumulated(cdf, level if jump is None else level + jump)
-        gaps = cdf.copy()
-        gaps[..., :1] -= left
-        gaps[..., 1:] -= right
-        total += _pieces(gaps, length, jump)
-        slope, cdf, left = slope[..., -1:], cdf[..., -1:], right[..., -1:]
-    # beyond the last end the CDF is 1
-    return np.asarray(total + (1 - knots[..., -1]) ** 2 / 2)
-
-
-def _exact_parts(slopes: Floats) -> NDArray[np.complex128]:
-    """Return the changes of the slope at lower and upper ends in two parts, as complex numbers.
-
-    Slopes of narrow cells are up to 1e14 times those of wide ones, whose sums would lose their
-    digits. The first parts are multiples of a power of 2 that have at most 52 bits in any sum: they
-    are added and removed without rounding. The rests are too small for their rounding to matter.
-    One cumulative sum of complex numbers takes half the time of two sums.
-    """
-    most = float(slopes.sum(axis=-1).max())
-    quantum = math.ldexp(1.5, math.frexp(most)[1] + 1)
-    k = slopes.shape[-1]
-    changes = np.empty((*slopes.shape[:-1], 2 * k), dtype=np.complex128)
-    # adding and subtracting this number rounds to the multiples
-    multiples = (slopes + quantum) - quantum
-    changes.real[..., :k] = multiples
-    changes.imag[..., :k] = slopes - multiples
-    np.negative(changes[..., :k], out=changes[..., k:])
-    return changes
-
-
-def _sorted(ends: Floats) -> tuple[Ints, Floats]:
-    """Return the places of sorted ends in the flattened array, and the sorted ends themselves."""
-    k = ends.shape[-1]
-    if ends.ndim > 1:
-        order = np.argsort(ends, axis=-1) + np.arange(0, ends.size, k).reshape(-1, 1)
-        return order, ends.take(order)
-    # sorting leading digits, followed by the place, takes a third of the time of an indirect sort
-    bits = k.bit_length()
-    keys = (ends * 2.0 ** (63 - bits)).astype(np.uint64)
-    keys <<= np.uint64(bits)
-    keys |= np.arange(k, dtype=np.uint64)
-    keys.sort()
-    keys &= np.uint64((1 << bits) - 1)
-    order = keys.astype(np.intp, copy=False)
-    knots = ends.take(order)
-    if (knots[1:] < knots[:-1]).any():
-        # few ends agree in their leading digits: the sort of a nearly sorted array is linear
-        again = np.argsort(knots, kind="stable")
-        order, knots = order.take(again), knots.take(again)
-    return order, knots
-
-
-def _cumulated(carried: NDArray[Number], steps: NDArray[Number]) -> NDArray[Number]:
-    """Return cumulative sums from a carried value, which comes first."""
-    sums = np.empty((*steps.shape[:-1], steps.shape[-1] + 1), dtype=steps.dtype)
-    sums[..., :1] = carried
-    np.cumsum(steps, axis=-1, out=sums[..., 1:])
-    sums[..., 1:] += carried
-    return sums
-
-
-def _pieces(gaps: Floats, length: Floats, jump: Floats | None) -> Floats:
-    """Return the integral of `|CDF - c|` over pieces.
-
-    Parameters
-    ----------
-    gaps : ndarray of shape (..., k + 1)
-        CDF minus `c` at the ends of the pieces, behind jumps.
-    length : ndarray of shape (..., k)
-        Length of each piece.
-    jump : ndarray of shape (..., k) or None
-        Jump of the CDF at the end of each piece.
-    """
-    start = gaps[..., :-1]
-    stop = gaps[..., 1:] if jump is None else gaps[..., 1:] - jump
-    size = np.abs(gaps)
-    size = size[..., :-1] + (size[..., 1:] if jump is None else np.abs(stop))
-    both = start + stop
-    # with s = |a| + |b| and t = |a + b| the mean of |x| on the line from a to b is
-    # (s + t^2 / s) / 4 whether it crosses 0 or not
-    both *= both
-    both /= size + 1e-300  # instead of 0 / 0
-    both += size
-    return np.asarray(np.einsum("...i,...i->...", both, length) / 4)
 
 
 # --- calibration errors, overall and per person
@@ -420,22 +304,17 @@ def calibration_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float
         shares = 1 / low.size if cells.weights is None else _weights_of_draws(cells)
         return float(ramp_distance(low, high, shares))
     # in blocks: every temporary of a million people by 64 draws takes half a gigabyte
-    matrix, weights = cells.drawn, cells.weights
-    count, m = matrix.size, cells.n_draws
-    values = np.sort(matrix, axis=None) if weights is None else matrix.ravel()
+    values, weights, count = cells.drawn.ravel(), cells.weights, cells.drawn.size
     order = None if weights is None else np.argsort(values, kind="stable")
-    total = 0.0
-    done = 0.0
-    for start in range(0, count, BLOCK_PITS):
-        stop = min(start + BLOCK_PITS, count)
-        if weights is None or order is None:
-            ends = np.arange(start, stop + 1) / count
-            total += float(quantile_distance(values[start:stop], ends))
-            continue
-        places = order[start:stop]
-        ends = np.concatenate(([done], done + np.cumsum(weights[places // m]) / count))
-        total += float(quantile_distance(values[places], ends))
-        done = ends[-1]
+    values = np.sort(values) if order is None else values[order]
+    total = done = 0.0
+    for block in row_blocks(count, BLOCK_PITS):
+        ends = np.arange(block.start, block.stop + 1) / count
+        if weights is not None and order is not None:
+            upto = np.cumsum(weights[order[block] // cells.n_draws])
+            ends = np.concatenate(([done], done + upto / count))
+            done = ends[-1]
+        total += float(quantile_distance(values[block], ends))
     return total
 
 
@@ -462,7 +341,7 @@ def pathwise_errors(pit: Pit) -> Floats:
         return np.concatenate([row_distances(low) for low, _ in cells.row_blocks(BLOCK_ROWS)])
     # sums of ramps have many temporaries
     blocks = cells.row_blocks(max(1, BLOCK_CELLS // cells.n_draws))
-    return np.concatenate([cell_row_distances(*block) for block in blocks])
+    return np.concatenate([ramp_distance(*block, 1 / cells.n_draws) for block in blocks])
 
 
 def cell_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import special
 
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.calibration.bands import last_within
 from evenhand.calibration.cells import BLOCK_ROWS, Cells
 from evenhand.calibration.errors import calibration_error
 from evenhand.calibration.events import (
@@ -720,17 +721,6 @@ def _largest_error(estimate: Floats, limit: Floats) -> Floats:
 
     # the entropy increases with the error: 30 halvings leave less than 1e-9
     return last_within(is_within, estimate, np.full(estimate.shape, 0.5), 30)
-
-
-def last_within(
-    is_within: Callable[[Floats], Mask], least: Floats, most: Floats, n_halvings: int
-) -> Floats:
-    """Return upper ends of where a condition holds, between ends where it does and does not."""
-    for _ in range(n_halvings):
-        middle = (least + most) / 2
-        inside = is_within(middle)
-        least, most = np.where(inside, middle, least), np.where(inside, most, middle)
-    return most
 
 
 def most_variance(error: Floats) -> Floats:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainccinv, betaincinv
 
-from evenhand._validate import Floats, Ints
+from evenhand._validate import Floats
 from evenhand.calibration.bands import rising_values
 from evenhand.calibration.errors import quantile_distance
 
@@ -49,22 +49,10 @@ def binomial_intervals(low_hits: Floats, high_hits: Floats, n: Floats, tail: flo
     tail : float
         Probability that either end fails.
     """
-    low = np.zeros(n.size)
-    some = low_hits > 0
-    hits, trials, place = _distinct_pairs(low_hits[some], n[some])
-    low[some] = betaincinv(hits, trials - hits + 1, tail)[place]
-    high = np.ones(n.size)
-    some = high_hits < n
-    hits, trials, place = _distinct_pairs(high_hits[some], n[some])
-    high[some] = betainccinv(hits + 1, trials - hits, tail)[place]
+    # functions of no hit, and of no other trial, are not defined
+    low = np.where(low_hits > 0, betaincinv(low_hits, n - low_hits + 1, tail), 0.0)
+    high = np.where(high_hits < n, betainccinv(high_hits + 1, n - high_hits, tail), 1.0)
     return low, high
-
-
-def _distinct_pairs(hits: Floats, n: Floats) -> tuple[Floats, Floats, Ints]:
-    """Return the distinct pairs of hits and trials, and the place of each group among them."""
-    # groups of a scan are many, but have few sizes: quantiles take most of the time
-    pairs, place = np.unique(hits + 1j * n, return_inverse=True)
-    return pairs.real, pairs.imag, place
 
 
 def error_interval(

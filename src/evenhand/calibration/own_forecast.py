@@ -15,6 +15,7 @@ import numpy as np
 from scipy import special
 
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.calibration.bands import last_within
 from evenhand.calibration.errors import n_effective
 from evenhand.calibration.events import (
     event_p_value,
@@ -25,7 +26,6 @@ from evenhand.calibration.events import (
     two_point_entropy,
 )
 from evenhand.calibration.group_sums import (
-    last_within,
     least_root,
     least_variances,
     weighted_p_value,
