@@ -315,15 +315,16 @@ class CDFBands:
     def distance_band(self) -> SurvivalBand:
         """Return an upper band for `P(|U - 1/2| > t)`: the sum of both bands."""
         # P(U < 1/2 - t) is the limit of P(U <= u) from below
-        below = [0.5 - band.starts[1:][::-1] for band in (self.upper, self.mirrored)]
-        bounds = [band.upper[:-1][::-1] for band in (self.upper, self.mirrored)]
-        inside = [distance[distance > 0] for distance in below]
-        starts = np.union1d(np.append(0.0, inside[0]), inside[1])
         tails = [
-            np.append(1.0, bound)[np.searchsorted(distance, starts, side="right")]
-            for distance, bound in zip(below, bounds, strict=True)
+            (0.5 - band.starts[:0:-1], np.append(1.0, band.upper[-2::-1]))
+            for band in (self.upper, self.mirrored)
         ]
-        return SurvivalBand(starts, np.minimum(tails[0] + tails[1], 1.0), 0.5)
+        starts = np.unique(np.concatenate([[0.0], *(distance for distance, _ in tails)]))
+        starts = starts[starts >= 0]
+        below, above = (
+            bound[np.searchsorted(distance, starts, side="right")] for distance, bound in tails
+        )
+        return SurvivalBand(starts, np.minimum(below + above, 1.0), 0.5)
 
     def nearness_band(self) -> CDFBand:
         """Return an upper band for `P(|U - 1/2| <= t)`, with `t` from 0 to 1/2."""

@@ -428,9 +428,8 @@ def as_cells(
     """
     # a tuple of two arrays; a tuple of two numbers is two PITs
     if isinstance(pit, tuple) and len(pit) == 2 and all(np.ndim(end) > 0 for end in pit):
-        low, high = (_matrix(end) for end in pit)
-        ties = generator(random_state).random(low.shape[0])
-        return Cells.between(low, high, ties, draws=r, weights=sample_weight)
+        ties = generator(random_state).random(np.shape(pit[0])[0])
+        return Cells.between(*pit, ties, draws=r, weights=sample_weight)
     if not isinstance(pit, Cells):
         return Cells(pit, draws=r, weights=sample_weight)  # type: ignore[arg-type]  # no tuple
     for name, own in (("r", r), ("sample_weight", sample_weight)):
@@ -505,13 +504,9 @@ def check_own_draws(draws: Floats, rows: Ints | None = None) -> None:
             raise InputError(
                 f"{place} does not have one draw in each of {m} equal cells of [0, 1]; {JITTERED}"
             )
-    _check_fresh(draws, np.arange(n) if rows is None else rows)
-
-
-def _check_fresh(draws: Floats, rows: Ints) -> None:
-    """Refuse draws shared by several people: continuous draws coincide with probability 0."""
-    first = draws[rows, 0]
-    order = rows[np.argsort(first, kind="stable")]
+    # continuous draws of several people coincide with probability 0
+    rows = np.arange(n) if rows is None else rows
+    order = rows[np.argsort(draws[rows, 0], kind="stable")]
     twins = np.flatnonzero(np.diff(draws[order, 0]) == 0)
     same = twins[(draws[order[twins]] == draws[order[twins + 1]]).all(axis=-1)]
     rule = "contain fresh draws for each person"

@@ -523,12 +523,9 @@ def coverage_intervals(sums: GroupSums, level: float, tail: float) -> Interval:
     """
     n, hits = sums.n, sums[f"covered {level}"]
     if not sums.is_weighted:
-        if sums.counts_hits:
-            hits = np.rint(hits)
-            return binomial_intervals(hits, hits, n, tail)
         # sums of shares have rounding errors
         low, high = np.floor(hits + 1e-9), np.minimum(np.ceil(hits - 1e-9), n)
-        return binomial_intervals(low, high, n, tail / math.e)
+        return binomial_intervals(low, high, n, tail if sums.counts_hits else tail / math.e)
     n, share = sums.n_effective, sums.coverage(level)
     # squares of shares v in [0, 1] are at most v: sum w^2 (v - p)^2 <= sum w^2 (v (1 - 2p) + p^2)
     squares = sums[f"w2 covered {level}"] * (1 - 2 * share) + share**2 * sums["w2"]

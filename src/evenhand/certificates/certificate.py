@@ -472,8 +472,7 @@ class Certificate(Summarized):
     @cached_property
     def _excess(self) -> tuple[SurvivalBand, SurvivalBand]:
         excess, both = self._known_events("bias").excess(), (1 + self.confidence) / 2
-        mirrored = Values(2 - excess.high, 2 - excess.low, excess.people)
-        return excess.band(2.0, both), mirrored.band(2.0, both)
+        return excess.band(2.0, both), excess.complement(2.0).band(2.0, both)
 
     @cached_property
     def _event_bands(self) -> tuple[CDFBand, CDFBand]:

@@ -142,9 +142,9 @@ class Values(NamedTuple):
         """Number of people."""
         return self.high.size if self.people is None else int(self.people.sum())
 
-    def complement(self) -> Values:
-        """Return one minus each value."""
-        return Values(1 - self.high, 1 - self.low, self.people)
+    def complement(self, top: float = 1.0) -> Values:
+        """Return the largest possible value minus each value."""
+        return Values(top - self.high, top - self.low, self.people)
 
     def band(self, top: float, confidence: float) -> SurvivalBand:
         """Return an upper band for the distribution of the values, which are at most `top`."""

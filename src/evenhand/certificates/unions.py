@@ -189,7 +189,7 @@ class Unions:
                 row["coverage_80_high"] = self._most(missed.complement(), part.n_draws, tail)
             if name in self.events:
                 excess = self.events[name].excess()
-                mirrored = Values(2 - excess.high, 2 - excess.low)
+                mirrored = excess.complement(2.0)
                 row["bias_low"] = 1 - mirrored.worst_mean(1.0, 2.0, 1 - tail, self.seed)
                 row["bias_high"] = excess.worst_mean(1.0, 2.0, 1 - tail, self.seed) - 1
             rows.append(row)
