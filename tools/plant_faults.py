@@ -587,8 +587,8 @@ FAULTS = (
     ),
     Fault(
         "ramps that never cross the diagonal",
-        "size + (start + stop) ** 2 / (size + 1e-300)",
-        "size + np.abs(start + stop)",
+        "size += (gaps[..., :-1] + stop) ** 2 / (size + 1e-300)",
+        "size += np.abs(gaps[..., :-1] + stop)",
         ("test_cells.py",),
     ),
     Fault(

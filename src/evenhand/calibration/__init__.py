@@ -56,6 +56,7 @@ from evenhand.calibration.group_sums import GroupSums as GroupSums
 from evenhand.calibration.group_sums import coverage_name as coverage_name
 from evenhand.calibration.group_sums import holm as holm
 from evenhand.calibration.group_sums import simultaneous_intervals as simultaneous_intervals
+from evenhand.calibration.intervals import Estimate as Estimate
 from evenhand.calibration.intervals import Interval as Interval
 from evenhand.calibration.intervals import error_interval, share_bound, share_interval
 from evenhand.calibration.kaplan_meier import (
@@ -63,7 +64,6 @@ from evenhand.calibration.kaplan_meier import (
     KaplanMeier,
     censored_error,
 )
-from evenhand.calibration.kaplan_meier import Estimate as Estimate
 from evenhand.calibration.kaplan_meier import estimated_error as estimated_error
 from evenhand.calibration.outcomes import OPEN as OPEN
 from evenhand.calibration.outcomes import Outcomes as Outcomes

@@ -173,18 +173,35 @@ def ramp_distance(low: Floats, high: Floats, weights: Floats | float) -> Floats:
     >>> float(ramp_distance(np.array([0.5]), np.array([0.5]), 1.0))
     0.25
     """
+    knots, jump, slope = _knots(low, high, weights)
+    length = np.diff(knots, axis=-1, prepend=0.0)
+    rise = jump.copy()
+    rise[..., 1:] += slope[..., :-1] * length[..., 1:]
+    # CDF minus `c` at the start of each piece, behind a jump, and at its stop, before one
+    gaps = np.zeros((*knots.shape[:-1], knots.shape[-1] + 1))
+    np.cumsum(rise, axis=-1, out=gaps[..., 1:])
+    gaps[..., 1:] -= knots
+    stop = gaps[..., 1:] - jump
+    # with s = |a| + |b| and t = |a + b| the mean of |x| on the line from a to b is
+    # (s + t^2 / s) / 4 whether it crosses 0 or not; 1e-300 only prevents 0 / 0
+    size = np.abs(gaps[..., :-1]) + np.abs(stop)
+    size += (gaps[..., :-1] + stop) ** 2 / (size + 1e-300)
+    # beyond the last end the CDF is 1
+    area = np.einsum("...i,...i->...", size, length) / 4
+    return np.asarray(area + (1 - knots[..., -1]) ** 2 / 2)
+
+
+def _knots(low: Floats, high: Floats, weights: Floats | float) -> tuple[Floats, Floats, Floats]:
+    """Return the sorted ends of ramps, with the jump of their sum at each, and the slope behind."""
     width = high - low
     is_ramp = width > NARROWEST
     middle = low + width / 2
     ends = np.concatenate([np.where(is_ramp, end, middle) for end in (low, high)], axis=-1)
     order = np.argsort(ends, axis=-1)
 
-    def sorted_by_end(at_low: Floats, at_high: Floats) -> Floats:
-        both = np.concatenate((at_low, at_high), axis=-1)
-        return np.take_along_axis(both, order, axis=-1)
+    def by_end(at_low: Floats, at_high: Floats) -> Floats:
+        return np.take_along_axis(np.concatenate((at_low, at_high), axis=-1), order, axis=-1)
 
-    knots = np.take_along_axis(ends, order, axis=-1)
-    jump = sorted_by_end(np.where(is_ramp, 0.0, weights), np.zeros(low.shape))
     slopes = np.divide(weights, width, out=np.zeros(low.shape), where=is_ramp)
     # slopes of narrow cells are up to 1e14 times those of wide ones, whose sums would lose their
     # digits. Adding and subtracting the quantum rounds to multiples of a power of 2 that have at
@@ -192,24 +209,11 @@ def ramp_distance(low: Floats, high: Floats, weights: Floats | float) -> Floats:
     # for their rounding to matter
     quantum = math.ldexp(1.5, math.frexp(float(slopes.sum(axis=-1).max()))[1] + 1)
     multiples = (slopes + quantum) - quantum
-    first, rest = (
-        np.cumsum(sorted_by_end(part, -part), axis=-1) for part in (multiples, slopes - multiples)
-    )
-    slope = first + rest
-    # CDF minus `c` behind each knot, at the start of the piece that stops there, and at its stop
-    length = np.diff(knots, axis=-1, prepend=0.0)
-    rise = jump.copy()
-    rise[..., 1:] += slope[..., :-1] * length[..., 1:]
-    behind = np.cumsum(rise, axis=-1) - knots
-    start = np.concatenate((np.zeros((*low.shape[:-1], 1)), behind[..., :-1]), axis=-1)
-    stop = behind - jump
-    # with s = |a| + |b| and t = |a + b| the mean of |x| on the line from a to b is
-    # (s + t^2 / s) / 4 whether it crosses 0 or not; 1e-300 only prevents 0 / 0
-    size = np.abs(start) + np.abs(stop)
-    pieces = size + (start + stop) ** 2 / (size + 1e-300)
-    # beyond the last knot the CDF is 1
-    area = np.einsum("...i,...i->...", pieces, length) / 4
-    return np.asarray(area + (1 - knots[..., -1]) ** 2 / 2)
+    slope = np.cumsum(by_end(multiples, -multiples), axis=-1)
+    slopes -= multiples
+    slope += np.cumsum(by_end(slopes, -slopes), axis=-1)
+    jump = by_end(np.where(is_ramp, 0.0, weights), np.zeros(low.shape))
+    return np.take_along_axis(ends, order, axis=-1), jump, slope
 
 
 def ramps_at(levels: Floats, low: Floats, high: Floats, *, is_below: bool = False) -> Floats:

@@ -27,7 +27,7 @@ from evenhand._validate import (
     check_weights,
     refuse_entry,
 )
-from evenhand.calibration.intervals import Interval, binomial_intervals
+from evenhand.calibration.intervals import Estimate, Interval, binomial_intervals
 
 # --- exact tests, and intervals of rates
 
@@ -398,10 +398,7 @@ MOST_BINS = 200
 MOST_POINTS = 80
 """Most points of an isotonic curve, beside the ends of the groups of its band."""
 
-Estimate = tuple[float, float, float]
-"""An estimate with the ends of its confidence interval."""
-
-UNKNOWN: Estimate = (np.nan, np.nan, np.nan)
+UNKNOWN = Estimate(np.nan, np.nan, np.nan)
 
 
 class ProbabilityScores(NamedTuple):
@@ -605,7 +602,7 @@ def _slope(levels: _Levels, z: float) -> Estimate:
     odds = special.logit(p)
     odds -= np.average(odds, weights=levels.total)
     found = _logistic(np.stack([odds, np.ones(p.size)]), np.zeros(p.size), levels, z)
-    return found if abs(found[0]) <= STEEPEST else UNKNOWN
+    return found if abs(found.value) <= STEEPEST else UNKNOWN
 
 
 def _intercept(levels: _Levels, z: float) -> Estimate:
@@ -646,7 +643,7 @@ def _logistic(terms: Floats, offset: Floats, levels: _Levels, z: float) -> Estim
     if levels.is_weighted:
         variance = inverse @ (terms * levels.squares(fitted)) @ terms.T @ inverse
     estimate, half = float((found + step)[0]), z * float(np.sqrt(variance[0, 0]))
-    return estimate, estimate - half, estimate + half
+    return Estimate(estimate, estimate - half, estimate + half)
 
 
 def _observed_expected(levels: _Levels, z: float) -> Estimate:
@@ -656,10 +653,10 @@ def _observed_expected(levels: _Levels, z: float) -> Estimate:
         return UNKNOWN
     ratio = events / expected
     if not events:
-        return ratio, np.nan, np.nan
+        return Estimate(ratio, np.nan, np.nan)
     # of the linearized logarithm: sum w (y - ratio p) / sum w y
     factor = float(np.exp(z * np.sqrt(levels.squares(ratio * levels.p).sum()) / events))
-    return ratio, ratio / factor, ratio * factor
+    return Estimate(ratio, ratio / factor, ratio * factor)
 
 
 def _distances(levels: _Levels) -> tuple[float, float]:

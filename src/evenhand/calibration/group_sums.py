@@ -164,10 +164,7 @@ class GroupRows:
             None if self.residual is None else self.residual[some],
             None if self.events is None else (self.events[0][some], self.events[1][some]),
         )
-        error = np.array([calibration_error(part.cells)])
-        everyone = np.ones(part.u.size, dtype=np.bool_)
-        sums = part.matrix.sum(axis=-1, keepdims=True)
-        return part.summed(sums, error, np.zeros(1), lambda _: everyone)
+        return part.sums([np.ones(part.u.size, dtype=np.bool_)])
 
     def summed(
         self, sums: Floats, error: Floats, slack: Floats, members: Callable[[int], Mask]

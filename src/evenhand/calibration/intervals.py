@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainccinv, betaincinv
@@ -12,6 +14,14 @@ from evenhand.calibration.errors import quantile_distance
 
 Interval = tuple[Floats, Floats]
 """Lower and upper ends, each of shape (g,)."""
+
+
+class Estimate(NamedTuple):
+    """An estimate with the ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
 
 
 def share_interval(hits: float, n: float, confidence: float) -> tuple[float, float]:

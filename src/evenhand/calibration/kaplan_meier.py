@@ -21,7 +21,7 @@ from evenhand.calibration.errors import (
     ramps_at,
 )
 from evenhand.calibration.group_sums import COVERED
-from evenhand.calibration.intervals import binomial_intervals
+from evenhand.calibration.intervals import Estimate, binomial_intervals
 from evenhand.calibration.scores import share_inside
 from evenhand.draws import RandomState, generator
 from evenhand.tables import row_blocks
@@ -167,14 +167,6 @@ LEAST_KNOWN = 10
 """Fewest people, and fewest people whose PIT is known, for an asymptotic interval."""
 
 
-class Estimate(NamedTuple):
-    """An estimate with the ends of its confidence interval."""
-
-    value: float
-    low: float
-    high: float
-
-
 class _Sizes(NamedTuple):
     """What an estimated distribution `F` of PITs shows.
 
@@ -217,9 +209,8 @@ def _estimate(cells: Cells) -> tuple[KaplanMeier, float]:
     end = 1.0
     if lost.any():
         whole = KaplanMeier.of(values, ~lost, weights)
-        order = np.argsort(values)
-        share = np.append(0.0, np.cumsum(weights[order]))
-        left = 1 - share[np.searchsorted(values[order], EDGES[:-1], side="left")] / share[-1]
+        in_bins = np.histogram(values, np.append(0.0, EDGES), weights=weights)[0]
+        left = 1 - np.cumsum(in_bins)[:-1] / weights.sum()
         # complete outcomes stand for themselves alone
         n = n_effective(_weights(cells))
         is_few = 1 - whole.at(EDGES[:-1]) > max(MOST_SHARE, 1.5 / n) * n * left

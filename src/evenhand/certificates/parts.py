@@ -39,6 +39,9 @@ from evenhand.links import Link
 
 # --- intervals without a draw
 
+TINY = 1e-300
+"""Any share of draws whose interval misses is more."""
+
 WIDER_LEVELS = (0.9, 0.95, 0.98, 0.99)
 """Nominal levels of intervals without a draw, among which the risk is shared equally."""
 
@@ -114,8 +117,8 @@ class Part:
     gaps : Values or None
         `|h[x, r](y) - r|` of one draw per person, if the draws are known.
     plain : callable or None
-        Function of a level that returns how many people the interval of the deterministic
-        forecaster covers, for `WIDER_LEVELS`; None if it is not known.
+        Function of one of `WIDER_LEVELS` that returns whom the interval of the deterministic
+        forecaster misses, as `missed`; None if it is not known.
     levels : tuple of float or None
         Levels of counted intervals; None if all are known.
     base : Cells or None
@@ -131,7 +134,7 @@ class Part:
     estimate: Callable[[], float] = _unknown
     missed: Callable[[float], Values] = _unknown
     gaps: Values | None = None
-    plain: Callable[[float], int] | None = None
+    plain: Callable[[float], Values] | None = None
     levels: tuple[float, ...] | None = None
     base: Cells | None = None
     groups: Mapping[str, Part] = field(default_factory=dict)
@@ -159,7 +162,7 @@ class Part:
             return ()
         n, found = self.n_people, []
         for level in WIDER_LEVELS:
-            covered = self.plain(level)
+            covered = n - self.plain(level).n_at_least(TINY)
             floor = coverage_floor(n - covered, n, level, size, confidence)
             found.append(PlainInterval(level, mass, floor, covered / n, n, confidence))
         return tuple(found)
@@ -216,7 +219,7 @@ def part_of_rows(
     plain = None
     if base is not None or not cells.is_randomized:
         own = whole if base is None else base
-        plain = partial(_covered, replace(own, link=None))
+        plain = partial(missed, replace(own, link=None))
 
     def part(rows: Any = slice(None), **more: Any) -> Part:
         some = low[rows], high[rows]
@@ -245,15 +248,6 @@ def _of_some(function: Callable[..., Any], cells: Cells, rows: Any, *given: Any)
     return function(cells.take(rows), *given)
 
 
-TINY = 1e-300
-"""Any share of draws whose interval misses is more."""
-
-
-def _covered(own: Cells, level: float) -> int:
-    """Return how many people the interval of the deterministic forecaster covers."""
-    return own.n_people - missed(own, level).n_at_least(TINY)
-
-
 def _average(
     low: Floats, high: Floats, counts: Ints | None, confidence: float
 ) -> tuple[float, float]:
@@ -265,12 +259,19 @@ def _average(
 
 def part_of_base(base: Cells) -> Part:
     """Return what is known of people under a deterministic forecaster inside a link alone."""
-    return Part(base.n_people, 1, plain=partial(_covered, replace(base, link=None)), base=base)
+    return Part(base.n_people, 1, plain=partial(missed, replace(base, link=None)), base=base)
 
 
 def part_of_counts(counts: PITCounts, link: Link | None, *, is_randomized: bool) -> Part:
     """Return what was seen of people in counts; values at the upper ends of bins widen bounds."""
     n, m, edges = counts.n_samples, counts.n_draws, np.linspace(0.0, 1.0, PIT_BINS + 1)
+    plain: Callable[[float], Values] | None = None
+    bins = counts.base if is_randomized else counts.one_draw
+    # bins of drawn PITs do not show whether intervals contain whole outcomes
+    if n and bins is not None and not counts.has_cells:
+        plain = partial(missed, cells_of_bins(bins))
+    elif not is_randomized and counts.inside_whole.keys() >= {*WIDER_LEVELS}:
+        plain = partial(_missed_of_counts, counts)
     return Part(
         n,
         m,
@@ -280,7 +281,7 @@ def part_of_counts(counts: PITCounts, link: Link | None, *, is_randomized: bool)
         estimate=partial(_estimate_of_counts, counts),
         missed=partial(_missed_of_counts, counts),
         gaps=None if counts.gap is None else _upper(GAP_BINS, 1.0, counts.gap),
-        plain=_plain_of_counts(counts, is_randomized),
+        plain=plain,
         levels=counts.levels,
         base=None if link is None or counts.base is None else cells_of_bins(counts.base, link),
         groups={
@@ -305,23 +306,6 @@ def _missed_of_counts(counts: PITCounts, level: float) -> Values:
 
 def _upper(n_bins: int, top: float, count: Ints) -> Values:
     return Values.known(np.asarray(np.arange(1, n_bins + 1) * (top / n_bins)), count)
-
-
-def _plain_of_counts(counts: PITCounts, is_randomized: bool) -> Callable[[float], int] | None:
-    if counts.has_cells:
-        # bins of drawn PITs do not show whether the intervals contain the whole outcomes
-        is_known = not is_randomized and counts.inside_whole.keys() >= {*WIDER_LEVELS}
-        return partial(_covered_whole, counts.inside_whole) if is_known else None
-    bins = counts.base if is_randomized else counts.one_draw
-    return None if bins is None else partial(_covered_in_bins, bins)
-
-
-def _covered_whole(whole: Mapping[float, Ints], level: float) -> int:
-    return int(whole[level][-1])
-
-
-def _covered_in_bins(bins: Ints, level: float) -> int:
-    return _covered(cells_of_bins(bins), level)
 
 
 def cells_of_bins(counts: NDArray[np.int64], link: Link | None = None) -> Cells:
