@@ -95,15 +95,18 @@ class PITCounts:
     groups: Mapping[str, PITCounts] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return one_line(
-            self,
-            n_samples=self.n_samples,
-            n_draws=self.n_draws,
-            levels=self.levels,
-            has_draws=self.gap is not None,
-            has_base=self.base is not None,
-            groups=len(self.groups) or None,
-        )
+        groups = len(self.groups) or None
+        return one_line(self, n_samples=self.n_samples, **self._counted, groups=groups)
+
+    @property
+    def _counted(self) -> dict[str, Any]:
+        """What is counted, which must be the same in counts that are added."""
+        return {
+            "n_draws": self.n_draws,
+            "levels": self.levels,
+            "has_draws": self.gap is not None,
+            "has_base": self.base is not None,
+        }
 
     @property
     def n_samples(self) -> int:
@@ -120,17 +123,12 @@ class PITCounts:
         if not isinstance(other, PITCounts):
             return NotImplemented
         # a level or a group that only one block counted is unknown for both together
-        for what, mine, others in (
-            ("n_draws", self.n_draws, other.n_draws),
-            ("levels", self.levels, other.levels),
-            ("has_draws", self.gap is not None, other.gap is not None),
-            ("has_base", self.base is not None, other.base is not None),
-            ("groups", sorted(self.groups), sorted(other.groups)),
-        ):
-            if mine != others:
+        own, given = (one._counted | {"groups": sorted(one.groups)} for one in (self, other))
+        for what in own:
+            if own[what] != given[what]:
                 raise InputError(
-                    f"counts with different {what} cannot be added, got {mine} and {others}; count"
-                    " all blocks with the same arguments of count_pits"
+                    f"counts with different {what} cannot be added, got {own[what]} and"
+                    f" {given[what]}; count all blocks with the same arguments of count_pits"
                 )
         sums = {
             name: _sum(getattr(self, name), getattr(other, name))
