@@ -373,7 +373,7 @@ class Selection(Summarized):
             "n_certifying": self.n_certifying,
             "n_off_atom": self.n_off_atom,
             "atom": self.atom,
-            "follow_up": None if proof.follow_up is None else vars(proof.follow_up),
+            "follow_up": proof.follow_up,
             "one_row_each": proof.one_row_each,
             "plain": plain,
             "planned_unions": planned_unions(self.n_certifying, UNION_CELLS, self.confidence),
