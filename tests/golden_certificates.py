@@ -43,6 +43,7 @@ ASKED: dict[str, list[dict[str, Any]]] = {
     "mpaic_curve": [{"errors": [0.0, 0.1, 0.3]}],
     "chain": [{"mass": 0.5}],
     "mean_error": [{}],
+    "own_error": [{}],
     "bias": [{"mass": 0.2}, {"mass": 1.0}],
     "event_rate": [{"below": 0.3, "mass": 0.2}, {"above": 0.5, "mass": 0.5}],
     "promise": [{"mass": 0.2}],

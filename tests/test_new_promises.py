@@ -14,9 +14,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from evenhand import Forecast, Outcomes, certify
-from evenhand.certificates import Certificate, certify_link
+from evenhand import Forecast, InputError, Outcomes, audit, certify, randomize
+from evenhand._format import at_most
+from evenhand.certificates import Certificate, certify_link, certify_pit, planned_unions
 from evenhand.certificates.unions import disjoint_cells
+from evenhand.draws import jittered
 from evenhand.links import Entropic
 from evenhand.tables import check_groups
 from repeats import most_failures, repeats, statistical
@@ -326,3 +328,123 @@ def test_overlapping_groups_become_disjoint() -> None:
     assert proof.unions is not None
     assert list(proof.unions.table()["n"]) == [300, 150, 300, 150]
     assert "the groups overlap, and cells are their combinations" in proof.summary()
+
+
+def test_cells_of_equal_names_keep_their_own_bounds() -> None:
+    s = np.array(["1"] * 400 + ["1, t = 2"] * 200)
+    t = np.array(["2"] * 200 + ["3"] * 200 + ["2"] * 100 + ["3"] * 100)
+    u = np.random.default_rng(0).random(600)
+    u[:200] *= 0.01
+    unions = certify_pit(u, groups={"s": s, "t": t}, random_state=0).unions
+    assert unions is not None
+    assert unions.error() == unions.table()["error"].max() > 0.49
+
+
+def test_a_single_merged_cell_has_no_bound_and_the_text_names_unions_of_merged_ones() -> None:
+    random = np.random.default_rng(0)
+    job = random.integers(0, 30, 900)
+    proof = certify_pit(random.random(900), groups={"job": job.astype(str)}, random_state=0)
+    assert "in any union of these merged cells of job (5 cells, 900 rows)" in proof.summary()
+    assert "have no bound of their own" in proof.summary()
+
+
+def test_coverage_of_unions_of_times_under_a_link_is_that_over_all_draws() -> None:
+    random = np.random.default_rng(0)
+    y, is_lost = random.normal(size=600) + 10, random.random(600) < 0.03
+    base = Forecast.from_normal(np.full(600, 10.0), np.ones(600))
+    times = Outcomes(np.where(is_lost, y - 1, y), event=~is_lost)
+    served = base.randomized(0.1, r=served_draws(600, random))
+    proof = certify(served, y=times, groups={"a": random.random(600) < 0.5}, random_state=0)
+    assert proof.unions is not None
+    low, high = proof.unions.coverage_80() or (1.0, 0.0)
+    assert 0.5 < low < 0.8 < high < 0.99
+
+
+@statistical
+def test_nine_of_ten_samples_reach_the_planned_bound_of_unions() -> None:
+    planned = planned_unions(2000, 10, 0.95)
+    n_sets, reached = repeats(SETS), 0
+    for i in range(n_sets):
+        random = np.random.default_rng([21, i])
+        groups = {"cell": np.repeat(np.arange(10), 200).astype(str)}
+        unions = certify_pit(random.random(2000), groups=groups, random_state=0).unions
+        assert unions is not None
+        reached += (unions.error() or 1.0) <= planned[1]
+    assert planned[0] == 10
+    # the quantile is one of 50 samples, with a standard error of 0.04 of its level; 4 of both
+    assert abs(reached / n_sets - 0.9) < 4 * (0.04**2 + 0.09 / n_sets) ** 0.5
+    assert planned_unions(379, 10, 0.95)[0] == 0
+
+
+# --- weights of the design, and shifts
+
+
+def test_equal_weights_below_the_largest_of_the_design_are_thinned() -> None:
+    """Rows of the largest weight may be missing by chance."""
+    y = np.random.default_rng(0).normal(size=3000)
+    outcomes = Outcomes(y, weight=np.ones(3000), largest_weight=10.0)
+    forecast = Forecast.from_normal(np.zeros(3000), np.ones(3000))
+    proof = certify(forecast, y=outcomes, random_state=0)
+    audited = audit(forecast, y=outcomes, random_state=0).certificate
+    for found in (proof, audited):
+        assert found is not None
+        assert 200 < found.n_samples < 400
+    whole = Outcomes(y, weight=np.full(3000, 10.0), largest_weight=10)
+    assert certify(forecast, y=whole, random_state=0).n_samples == 3000
+
+
+def test_persons_are_chosen_before_rows_are_thinned() -> None:
+    """A person with many rows would be kept more often."""
+    random = np.random.default_rng(0)
+    has_many = random.random(2000) < 0.3
+    person = np.repeat(np.arange(2000), np.where(has_many, 12, 1))
+    y = np.where(has_many, 0.0, 2.0)[person] + random.normal(size=person.size)
+    weight = np.where(random.random(2000) < 0.02, 10.0, 1.0)[person]
+    outcomes = Outcomes(y, weight=weight, largest_weight=10.0, person=person)
+    forecast = Forecast.from_normal(np.zeros(y.size), np.ones(y.size))
+    proof = certify(forecast, y=outcomes, random_state=0)
+    # 70% of the people are off by two standard deviations: an error of 0.295
+    assert proof.average_error() > 0.295
+    assert proof.thinned is not None
+    assert proof.thinned.n_kept == proof.n_samples
+    assert proof.thinned.n_given == 2000
+
+
+def test_too_few_thinned_rows_and_other_numbers_are_refused_in_one_line() -> None:
+    forecast = Forecast.from_normal(np.zeros(300), np.ones(300))
+    y = np.random.default_rng(0).normal(size=300)
+    few = Outcomes(y, weight=np.ones(300), largest_weight=1e6)
+    for call in (certify, lambda one, y, **given: randomize(lambda X: one, X=y.y[:, None], y=y)):
+        with pytest.raises(InputError, match="0 are left that need no weights"):
+            call(forecast, y=few, random_state=0)
+    for largest in (np.nan, np.inf, "ten"):
+        with pytest.raises(InputError, match="largest_weight must be a number of at least 0"):
+            Outcomes(y, weight=np.ones(300), largest_weight=largest)
+    with pytest.raises(InputError, match="ratio must be a number of at least 1, got 'two'"):
+        certify(forecast, y=y).under_shift("two")
+
+
+def test_a_betting_certificate_under_a_shift_is_for_one_larger_size() -> None:
+    r = jittered(500, 64, random_state=0)
+    proof = certify_pit(r, r, method="betting", mass=0.1, random_state=0)
+    shifted = proof.under_shift(3)
+    assert shifted.group_error(0.3) == proof.group_error(0.1)
+    assert shifted.average_error() == 0.5
+    assert "every group of at least 30% of people" in shifted.summary()
+    assert "overall, nothing is proven" in shifted.summary()
+    with pytest.raises(InputError, match="ratio must be a number of at least 1"):
+        proof.under_shift(0.5)
+    with pytest.raises(InputError, match="ratio must be at most 10"):
+        proof.under_shift(11)
+
+
+def test_all_people_off_the_atom_are_a_group_under_a_shift() -> None:
+    random = np.random.default_rng(0)
+    y = np.where(random.random(1500) < 0.4, 0.0, np.exp(random.normal(size=1500)))
+    levels = np.linspace(0.01, 0.99, 99)
+    amounts = Forecast.from_quantiles(levels, np.tile(np.exp(stats.norm.ppf(levels)), (1500, 1)))
+    forecast = Forecast.from_hurdle(np.full(1500, 0.4), amounts)
+    served = forecast.randomized(0.1, r=served_draws(1500, random))
+    proof = certify(served, y=y, random_state=0).under_shift(5)
+    assert proof.own_error() == proof.group_error(1.0)
+    assert f"are off by at most {at_most(proof.own_error())} points" in proof.summary()

@@ -481,6 +481,24 @@ def _forecaster_for(values: Floats, atom: float) -> str:
     return "model that value separately, for example with ClassifierForecaster"
 
 
+def check_number(name: str, value: Any, least: float, remedy: str = "") -> float:
+    """Return a finite number of at least `least`.
+
+    Examples
+    --------
+    >>> check_number("ratio", 0.5, 1)
+    Traceback (most recent call last):
+    evenhand._validate.InputError: ratio must be a number of at least 1, got 0.5
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not least <= number < np.inf:
+        raise bad_input(name, f"be a number of at least {least:g}", repr(value)[:80], remedy)
+    return number
+
+
 def check_horizon(horizon: float) -> float:
     """Return a horizon as a float; InputError if it is not a time above 0.
 

@@ -18,7 +18,7 @@ from evenhand.audits.options import SearchOptions
 from evenhand.audits.outcomes import RowCells
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS
-from evenhand.calibration import LEAST_EFFECTIVE, Cells, Outcomes, as_outcomes, thinned_rows
+from evenhand.calibration import Cells, Outcomes, as_outcomes, needs_no_weights
 from evenhand.certificates import (
     WEIGHTED,
     Certificate,
@@ -29,7 +29,7 @@ from evenhand.certificates import (
     certify_rows,
 )
 from evenhand.distributions import OutcomeKind
-from evenhand.draws import RandomState, generator
+from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
 from evenhand.report import Note, NoteKind
 from evenhand.tables import check_groups, take_rows
@@ -142,7 +142,7 @@ def certify(
     masks = check_groups(groups, n, outcomes.given if X is None else X)
     audited = check_model(model)
     rows = check_rows(audited, X, n)
-    kept, seed = _kept(outcomes, random)
+    kept, thinned = _kept(outcomes, random)
     if kept is not None:
         outcomes, masks = outcomes.take(kept), masks.take(kept)
         rows = None if rows is None else take_rows(rows, kept)
@@ -159,24 +159,22 @@ def certify(
         person=outcomes.person,
         random_state=random,
     )
-    return proof if kept is None else replace(proof, thinned=Thinned(kept.size, n, seed))
+    return replace(proof, thinned=thinned)
 
 
-def _kept(outcomes: Outcomes, random: np.random.Generator) -> tuple[Ints | None, int]:
-    """Return the rows that need no weights, None for all, and the seed of their choice."""
-    weight = outcomes.weight
-    if weight is None or (weight == weight[0]).all():
-        return None, 0
-    if outcomes.largest_weight is None:
+def _kept(outcomes: Outcomes, random: np.random.Generator) -> tuple[Ints | None, Thinned | None]:
+    """Return the rows that need no weights, None for all: of each person at most one."""
+    weight, largest = outcomes.weight, outcomes.largest_weight
+    if weight is None or needs_no_weights(weight, largest):
+        return None, None
+    if largest is None:
         raise InputError(f"certificates do not accept weights alone: {WEIGHTED}")
-    seed = int(random.integers(2**32))
-    kept = thinned_rows(weight, outcomes.largest_weight, seed)
-    if kept.size < LEAST_EFFECTIVE:
-        raise InputError(
-            f"of {outcomes.n_samples:,} weighted rows {kept.size} are left that need no weights,"
-            f" and at least {LEAST_EFFECTIVE} are needed; use more rows"
-        )
-    return kept, seed
+    rows = np.arange(weight.size)
+    if outcomes.person is not None:
+        # one row each first: of several rows of a person one would be kept more often
+        rows = np.sort(one_row_each(outcomes.person, rows.size, random))
+    kept, thinned = Thinned.of(weight[rows], largest, random)
+    return rows[kept], thinned
 
 
 # --- searches; one that has too few rows gives a note, not an error

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, check_weights
 from evenhand.audits.forecasts import Subject
-from evenhand.calibration import Outcomes
+from evenhand.calibration import Outcomes, needs_no_weights
 from evenhand.draws import one_row_each
 from evenhand.report import Note, NoteKind
 from evenhand.search import LEAK_COLUMNS, find_leaks
@@ -39,7 +39,7 @@ class HeldOut:
     features : table or None
         Features in which groups are searched.
     weights : ndarray of shape (k,) or None
-        Weights; None if all are equal.
+        Weights; None if the rows are a plain sample.
     largest_weight : float or None
         Largest weight that a row could have had, in the scale of `weights`.
     groups : Groups
@@ -126,8 +126,7 @@ def hold_out(
         weight = weight[kept]
         masks = left
     notes += _readings(masks, searched)
-    # equal weights are dropped: the rows are then a plain sample, which can be certified
-    weights = weight if (weight != weight[0]).any() else None
+    weights = None if needs_no_weights(weight, largest) else weight
     one_row_each = outcomes.person is not None
     return HeldOut(
         kept, X, searched, weights, masks, one_row_each, tuple(notes), largest_weight=largest

@@ -69,6 +69,7 @@ from evenhand.calibration.outcomes import OPEN as OPEN
 from evenhand.calibration.outcomes import Outcomes as Outcomes
 from evenhand.calibration.outcomes import Rounding as Rounding
 from evenhand.calibration.outcomes import as_outcomes as as_outcomes
+from evenhand.calibration.outcomes import needs_no_weights as needs_no_weights
 from evenhand.calibration.outcomes import rounding_step
 from evenhand.calibration.outcomes import thinned_rows as thinned_rows
 from evenhand.calibration.own_forecast import GivenForecast as GivenForecast

@@ -22,6 +22,7 @@ from evenhand._validate import (
     bad_input,
     check_finite,
     check_horizon,
+    check_number,
     check_rows,
     check_weights,
     largest_atom,
@@ -171,7 +172,9 @@ class Outcomes:
             return
         check_weights(self.weight, self.y.size, "weight")
         weight = np.asarray(self.weight, dtype=np.float64)
-        self.__dict__["weight"] = weight
+        if largest is not None:
+            largest = check_number("largest_weight", largest, 0)
+        self.__dict__.update(weight=weight, largest_weight=largest)
         if self.is_lost.any() and not weight[self.is_lost].any():
             raise InputError(
                 "weight is 0 for each person whose time is cut off, which leaves them out: without"
@@ -257,6 +260,18 @@ def thinned_rows(weight: Floats, largest: float, seed: int) -> Ints:
     """
     kept = np.random.default_rng(seed).random(weight.size) < weight / largest
     return np.flatnonzero(kept)
+
+
+def needs_no_weights(weight: Floats, largest: float | None) -> bool:
+    """Return whether rows are a plain sample: all weights are equal, and the design has no others.
+
+    Examples
+    --------
+    >>> needs_no_weights(np.ones(3), None), needs_no_weights(np.ones(3), 10.0)
+    (True, False)
+    """
+    are_all = largest is None or largest <= weight[0] * (1 + 1e-9)
+    return bool(are_all and (weight == weight[0]).all())
 
 
 def as_outcomes(y: ArrayLike | Outcomes) -> Outcomes:

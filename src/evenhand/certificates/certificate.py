@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -12,8 +13,22 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._format import Summarized, four_digits, number_in_full, one_line
-from evenhand._validate import Floats, InputError, bad_input, check_fraction, check_masses
-from evenhand.calibration import CDFBand, SurvivalBand, share_bound
+from evenhand._validate import (
+    Floats,
+    InputError,
+    Ints,
+    bad_input,
+    check_fraction,
+    check_masses,
+    check_number,
+)
+from evenhand.calibration import (
+    LEAST_EFFECTIVE,
+    CDFBand,
+    SurvivalBand,
+    share_bound,
+    thinned_rows,
+)
 from evenhand.certificates.assumptions import assumption_keys, limit_keys, question_keys
 from evenhand.certificates.bounds import LatticeBounds, LinkBounds
 from evenhand.certificates.functionals import WORST, Values
@@ -92,6 +107,20 @@ class Thinned(NamedTuple):
     n_kept: int
     n_given: int
     seed: int
+
+    @classmethod
+    def of(
+        cls, weight: Floats, largest: float, random: np.random.Generator
+    ) -> tuple[Ints, Thinned]:
+        """Choose the rows to keep, at least 150."""
+        seed = int(random.integers(2**32))
+        kept = thinned_rows(weight, largest, seed)
+        if kept.size < LEAST_EFFECTIVE:
+            raise InputError(
+                f"of {weight.size:,} weighted rows {kept.size} are left that need no weights, and"
+                f" at least {LEAST_EFFECTIVE} are needed; use more rows"
+            )
+        return kept, cls(kept.size, weight.size, seed)
 
 
 @dataclass(frozen=True)
@@ -194,7 +223,7 @@ class Certificate(Summarized):
     unions: Unions | None = None
 
     def __repr__(self) -> str:
-        mass = SHOWN_MASS if self.mass is None else self.mass
+        mass = self._only_mass or SHOWN_MASS
         shown, event = self.bounds_every_group, self._is_event and self.events is not None
         low, high = self.bias(SHOWN_MASS) if event else (0.0, 0.0)
         return one_line(
@@ -222,6 +251,11 @@ class Certificate(Summarized):
                 "only the probability of an event was certified; use bias and event_rate"
             )
         return found
+
+    @property
+    def _only_mass(self) -> float | None:
+        """Group size of a betting certificate; None if bounds are for all."""
+        return None if self.mass is None else self.mass * self.ratio
 
     @property
     def _is_event(self) -> bool:
@@ -263,12 +297,20 @@ class Certificate(Summarized):
 
     def average_error(self) -> float:
         """Upper bound for the overall W1 error, 0 to 1/2; available for any forecaster."""
-        of_groups = self.choice.rule == "tested" or self.ratio > 1 or self._link_bounds is not None
-        if of_groups and self.at is None:  # all people together are such a group
-            return self.group_error(1.0)
-        if self.ratio > 1 or self.everyone is None:
+        if self.everyone is None or (self.at is not None and self.ratio > 1):
             return WORST
-        return self.everyone.average(self.confidence)[1]
+        return self.own_error() if self.at is None else self.everyone.average(self.confidence)[1]
+
+    def own_error(self) -> float:
+        """Upper bound for the W1 error of all people whom group sizes are shares of.
+
+        Of a hurdle they are those off the atom, or with the event by the horizon.
+        """
+        if self.ratio > 1 and self.mass is not None:
+            return WORST
+        if self.choice.rule == "tested" or self.ratio > 1 or self._link_bounds is not None:
+            return self.group_error(1.0)  # all of them are such a group
+        return self.own.average(self.confidence)[1]
 
     def named(self, group: str) -> float:
         """Upper bound for the W1 error of a named group, 0 to 1/2; simultaneous for all of them."""
@@ -320,7 +362,8 @@ class Certificate(Summarized):
         self._refuse_events("group_error")
         if self.choice.rule == "tested":
             # it holds for larger groups, which are mixtures of those
-            return self.choice.error if mass / self.ratio >= self.choice.mass else WORST
+            least = self.choice.mass * (1 - 1e-12)
+            return self.choice.error if mass / self.ratio >= least else WORST
         size = mass / self.ratio
         if self._bounds is not None:
             return self._bounds(size)
@@ -410,10 +453,10 @@ class Certificate(Summarized):
         return 1 - most, self._worst_mean(inside, size, 1.0, 1 - risk * (1 - LOW_SHARE))
 
     def _worst_mean(self, values: Values, size: float, top: float, confidence: float) -> float:
-        if self.mass is not None and size != self.mass:
+        if self.mass is not None and not math.isclose(size, self.mass):
             remedy = "use method='local-levels' for bounds at all masses"
-            rule = f"be {self.mass}, the single mass of this betting certificate"
-            raise bad_input("mass", rule, size, remedy)
+            rule = f"be {self._only_mass:g}, the single mass of this betting certificate"
+            raise bad_input("mass", rule, size * self.ratio, remedy)
         seed = self.seed if self.method == "betting" else None
         return values.worst_mean(size, top, confidence, seed)
 
@@ -639,9 +682,12 @@ class Certificate(Summarized):
         >>> proof.under_shift(2).group_error(0.2) == proof.group_error(0.1)
         True
         """
-        if not 1 <= ratio < np.inf:
-            raise bad_input("ratio", "be at least 1", ratio, "give the largest ratio of densities")
-        return replace(self, ratio=self.ratio * float(ratio), unions=None)
+        ratio = check_number("ratio", ratio, 1, "give the largest ratio of densities")
+        if self.mass is not None and self.mass * self.ratio * ratio > 1:
+            most = 1 / (self.mass * self.ratio)
+            rule = f"be at most {most:g}, one divided by the single mass of this certificate"
+            raise bad_input("ratio", rule, ratio, "use method='local-levels'")
+        return replace(self, ratio=self.ratio * ratio, unions=None)
 
     def promise(self, mass: float) -> Promise:
         """Return what is promised for every group of a size, in the form that a watch tests.
@@ -711,7 +757,7 @@ class Certificate(Summarized):
         if self._is_event:
             return self.event_table(masses)
         # bounds made for a single mass do not hold for another
-        shares = check_masses(masses).tolist() if self.mass is None else [self.mass]
+        shares = [self._only_mass] if self._only_mass else check_masses(masses).tolist()
         has_chain = self.own.gaps is not None and self.choice.rule == "fixed"
         knows = self._link_bounds is not None or self.own.levels is None or 0.8 in self.own.levels
         rows = [

@@ -380,7 +380,7 @@ def certify_rows(
     if base is not None and is_continuous:
         base = base.at_points(base.averaged)
     disjoint = disjoint_cells(named)
-    masks = {} if disjoint is None else disjoint.masks()
+    masks = [] if disjoint is None else disjoint.masks()
     everyone = part_of_rows(
         cells,
         random,
@@ -393,8 +393,8 @@ def certify_rows(
     seed = int(random.integers(2**31))
     unions = None
     if disjoint is not None:
-        events = {} if event is None else {name: event.take(own) for name, own in masks.items()}
-        seen = {} if kind is OutcomeKind.BINARY else everyone.cells
+        events = () if event is None else tuple(map(event.take, masks))
+        seen = () if kind is OutcomeKind.BINARY else everyone.cells
         unions = Unions(disjoint, seen, events, float(confidence), cells.is_randomized, seed)
     return Certificate(
         float(confidence),

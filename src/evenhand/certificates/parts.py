@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -106,6 +106,9 @@ class Part:
     ----------
     n_people, n_draws : int
         Number of people, and of draws of each.
+    n_intervals : int
+        Number of draws over which `missed` is a share: more where few are given and the link is
+        known.
     errors : callable
         Function that returns the pathwise errors of the people.
     average : callable
@@ -123,12 +126,15 @@ class Part:
         Levels of counted intervals; None if all are known.
     base : Cells or None
         Cells under the deterministic forecaster inside a link, before the draw.
-    groups, cells : mapping of str to Part
-        Named groups, and their disjoint cells.
+    groups : mapping of str to Part
+        Named groups.
+    cells : tuple of Part
+        Their disjoint cells.
     """
 
     n_people: int
     n_draws: int
+    n_intervals: int = 1
     errors: Callable[[], Values] = _unknown
     average: Callable[[float], tuple[float, float]] = _unknown
     estimate: Callable[[], float] = _unknown
@@ -138,7 +144,7 @@ class Part:
     levels: tuple[float, ...] | None = None
     base: Cells | None = None
     groups: Mapping[str, Part] = field(default_factory=dict)
-    cells: Mapping[str, Part] = field(default_factory=dict)
+    cells: tuple[Part, ...] = ()
 
     def __repr__(self) -> str:
         return one_line(self, n_people=self.n_people, n_draws=self.n_draws, groups=len(self.groups))
@@ -178,7 +184,7 @@ def part_of_rows(
     *,
     base: Cells | None = None,
     masks: Mapping[str, Mask] | None = None,
-    disjoint: Mapping[str, Mask] | None = None,
+    disjoint: Sequence[Mask] = (),
     is_rounded: bool = False,
     may_be_unknown: bool = False,
 ) -> Part:
@@ -192,8 +198,10 @@ def part_of_rows(
         Source of the choice of draws.
     base : Cells, optional
         Cells before the draw of the link, with the link.
-    masks, disjoint : mapping of str to ndarray of bool, optional
-        Rows of each named group, and of their disjoint cells.
+    masks : mapping of str to ndarray of bool, optional
+        Rows of each named group.
+    disjoint : sequence of ndarray of bool, optional
+        Rows of each of their disjoint cells.
     is_rounded : bool, default False
         Whether cells are those of rounded outcomes under continuous forecasts: outcomes then lie at
         one position in their cells, and an interval that meets a cell need not cover the outcome.
@@ -227,6 +235,7 @@ def part_of_rows(
         return Part(
             some[0].size,
             m,
+            served.n_draws,
             errors=partial(_of_some, norm, measured, rows),
             average=partial(_average, *some, None),
             estimate=partial(_of_some, estimated_error, cells, rows),
@@ -239,7 +248,7 @@ def part_of_rows(
         plain=plain,
         base=base,
         groups={name: part(mask) for name, mask in (masks or {}).items()},
-        cells={name: part(mask) for name, mask in (disjoint or {}).items()},
+        cells=tuple(part(mask) for mask in disjoint),
     )
 
 
@@ -274,6 +283,7 @@ def part_of_counts(counts: PITCounts, link: Link | None, *, is_randomized: bool)
         plain = partial(_missed_of_counts, counts)
     return Part(
         n,
+        m,
         m,
         # taken at the upper ends of their bins, so that no bound is understated
         errors=partial(_upper, ERROR_BINS, WORST, counts.error),

@@ -79,7 +79,8 @@ ASSUMED = {
     ),
     "ratio": (
         "densities of features and outcomes are at most {ratio} times those of the certified"
-        " people, which rows cannot show; sizes of a part are shares of the people in that part"
+        " people, and within a part at most {ratio} times those of its people, which rows cannot"
+        " show; sizes of a part are shares of the people in that part"
     ),
 }
 """Assumptions of certificates."""
@@ -287,9 +288,11 @@ def _forecasts(proof: Certificate) -> str:
 
 
 def _overall(proof: Certificate) -> list[str]:
+    error = at_most(proof.average_error())
+    # an error of 50 points, the largest, is no bound
+    bound = f"predicted probabilities are off by at most {error} points"
     return [
-        f"- overall, predicted probabilities are off by at most {at_most(proof.average_error())}"
-        " points",
+        f"- overall, {bound if error != at_most(0.5) else 'nothing is proven'}",
         *(
             f"- in group {row['group']!r} ({count(row['n'], 'row')}), by"
             f" {band(points, row['low'], row['high'])} points"
@@ -300,7 +303,9 @@ def _overall(proof: Certificate) -> list[str]:
 
 def union_sentence(found: Facts, is_line: bool = False) -> str:
     """Return the bounds for every union of named cells, as a sentence or as a line of a list."""
-    opening = f"{'in' if is_line else 'In'} any group made of {joined(found['columns'])}"
+    is_merged = 0 < found["n_cells"] < found["n_before"]
+    group = "union of these merged cells of" if is_merged else "group made of"
+    opening = f"{'in' if is_line else 'In'} any {group} {joined(found['columns'])}"
     if not found["n_cells"]:
         return (
             f"{opening} nothing is proven: these make {found['n_before']:,} cells, and at most"
@@ -319,8 +324,11 @@ def union_sentence(found: Facts, is_line: bool = False) -> str:
     each = " each" if len(bounds) > 1 else ""
     draw = "over its draws" if found["is_randomized"] else "no draw"
     remarks = ["single probabilities may be farther off"]
-    if found["n_before"] > found["n_cells"]:
-        remarks.append(f"of {found['n_before']} cells those of fewer than 150 rows were merged")
+    if is_merged:
+        remarks.append(
+            f"of {found['n_before']} cells those of fewer than 150 rows were merged, and have no"
+            " bound of their own"
+        )
     if found["overlap"]:
         remarks.append("the groups overlap, and cells are their combinations")
     return (
@@ -343,7 +351,7 @@ def _groups(proof: Certificate) -> list[str]:
             given = "given that it happens by then"
         opening = [
             f"- for {who}, probabilities {given} are off by at most"
-            f" {at_most(proof.own.average(proof.confidence)[1])} points"
+            f" {at_most(proof.own_error())} points"
         ]
     events = proof.event_table(SIZES).to_dict("records")
     lines = [line for row in events for line in event_lines(row, event)] + opening
@@ -357,7 +365,8 @@ def _groups(proof: Certificate) -> list[str]:
             if shown != band(percent, 0.0, 1.0):
                 line += f"; the 80% prediction interval covers {shown} of outcomes"
         lines.append(line)
-    lines += _floors(proof.plain_intervals(proof.mass or SHOWN_SIZE), people)
+    size = SHOWN_SIZE if proof.mass is None else proof.mass * proof.ratio
+    lines += _floors(proof.plain_intervals(size), people)
     if proof.bound is not None:
         lines.append(
             f"The bounds for all {people} and for every group are computed from the PITs of the"

@@ -179,12 +179,13 @@ def _coverage(facts: Facts) -> list[str]:
                 " as 0.25, buys an upper limit."
             )
     k, error = facts["planned_unions"]
-    lines.append(
-        f"Groups that are named need no draw: any group made of {count(k, 'equal cell')} of named"
-        f" columns would be off by at most {at_most(error)} points on these"
-        f" {facts['n_certifying']:,} rows if the model is right; audit them with `groups` for the"
-        " bound of your columns."
-    )
+    if k:
+        lines.append(
+            f"Groups that are named need no draw: if the model is right, so many rows"
+            f" ({facts['n_certifying']:,}) prove for any group made of {count(k, 'equal cell')} of"
+            f" named columns an error of at most {at_most(error)} points, in nine of ten samples;"
+            " audit them with `groups` for the bound of your columns."
+        )
     return lines
 
 
@@ -349,8 +350,10 @@ def _remarks(facts: Facts) -> str:
     share = in_full(facts["probability"])
     remarks = [
         "Rows are people held out for the certificate. The numbers are for a model that is"
-        f" calibrated before the randomization: at least {share} of random samples certify this."
-        " For a miscalibrated model less can be certified, or at a higher price."
+        f" calibrated before the randomization: at least {share} of random samples certify this"
+        " error, these floors without a draw and these unions; the coverage in every group is that"
+        " of evenly spread PITs. For a miscalibrated model less can be certified, or at a higher"
+        " price."
     ]
     if facts["rows_needed"] is not None:
         rows = count(facts["rows_needed"], "row is", "rows are")
@@ -390,6 +393,8 @@ def _certificates(facts: Facts) -> Table:
         numeric("wider by"): lambda one: whole_percent(one["plain_wider"]),
         numeric("unions of named cells: error (points)"): lambda one: (
             f"{count(one['union_cells'], 'cell')}: {at_most(one['union_error'])}"
+            if one["union_cells"]
+            else UNKNOWN
         ),
     }
     return Table.of("Certificates by the number of rows", facts["certificates"], cells)

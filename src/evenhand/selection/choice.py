@@ -35,7 +35,6 @@ from evenhand.calibration import (
     as_outcomes,
     estimated_error,
     pathwise_errors,
-    thinned_rows,
 )
 from evenhand.certificates import Certificate, Choice, EventPart, OffAtom, Thinned, certify_rows
 from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind, as_hurdle
@@ -290,9 +289,8 @@ def split_rows(
     held = np.sort(held)
     thinned = None
     if outcomes.weight is not None and outcomes.largest_weight is not None:
-        n_given, seed = held.size, int(random.integers(2**32))
-        held = held[thinned_rows(outcomes.weight[held], outcomes.largest_weight, seed)]
-        thinned = Thinned(held.size, n_given, seed)
+        place, thinned = Thinned.of(outcomes.weight[held], outcomes.largest_weight, random)
+        held = held[place]
     if outcomes.are_times:
         held = held[outcomes.is_followed[held]]
     return SplitRows(X, outcomes, learn, held, share, thinned)

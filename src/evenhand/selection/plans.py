@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.special import ndtri
+from scipy.special import bdtrik, ndtri
 
 from evenhand._format import Summarized, in_full, number, one_line, points_in_full
 from evenhand._validate import Floats, InputError, bad_input, check_count
@@ -188,8 +188,8 @@ class PlannedCertificate:
         the widest; its certified least coverage there; and how much wider it is than the 80%
         interval of a normal forecast.
     union_cells, union_error : int and float
-        Without a draw: number of named cells, and certified bound for the W1 error of every union
-        of them.
+        Without a draw: number of named cells, 0 where rows are too few, and certified bound for
+        the W1 error of every union of them.
     """
 
     n_samples: int | None
@@ -396,7 +396,8 @@ def _certificate(n: int | None, limit: Link, target: Target, n_cells: int) -> Pl
     def floor(level: float) -> float:
         if n is None:
             return max(1 - (1 - level) / mass, 0.0)
-        return coverage_floor(round(n * (1 - level)), n, level, mass, confidence)
+        missed = math.ceil(bdtrik(PROBABILITY, n, 1 - level))
+        return coverage_floor(missed, n, level, mass, confidence)
 
     # the interval that covers as much without a draw, or the widest
     covering = (one for one in WIDER_LEVELS if floor(one) >= coverage[0] > 0)
