@@ -17,7 +17,6 @@ from evenhand import InputError
 from evenhand.calibration import Cells, SurvivalBand, cvar, local_levels_band
 from evenhand.certificates import certify_link
 from evenhand.certificates.bounds import LinkBounds
-from evenhand.draws import jittered
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from evenhand.selection.target import largest_alpha
 from repeats import most_failures, repeats, statistical
@@ -111,22 +110,6 @@ def test_the_probability_of_a_miss_is_not_monotone_in_the_distance() -> None:
     # bounded too low
     missed = missed_at(Entropic(0.1), 0.5 + np.linspace(0, 0.5, 101), 0.5, 4000)
     assert (np.maximum.accumulate(missed) - missed).max() > 0.05
-
-
-@EVERY_LINK
-def test_coverage_bounds_enclose_and_are_near_that_of_groups(family: type[Link]) -> None:
-    link, rng = family(0.12), np.random.default_rng(1)
-    u = rng.uniform(size=4000)
-    pit = link.ppf(u[:, None], jittered(4000, 64, rng))
-    missed = ((pit < 0.1) | (pit > 0.9)).mean(axis=-1)
-    sides = missed_at(link, u, 0.8, 400)
-    proof = certify_link(u, link)
-    for mass in (0.1, 0.2, 0.5, 1.0):
-        low, high = proof.coverage(0.8, mass)
-        # two bands are added up, one for each tail
-        assert 0 < 1 - cvar(missed, mass) - low < 0.08
-        assert low < 1 - cvar(sides, mass)
-        assert high > 1 + cvar(-sides, mass)
 
 
 def far_at(link: Link, u: np.ndarray, error: float, n_draws: int = 4000) -> np.ndarray:
