@@ -1,8 +1,8 @@
 """Certificates of counts, ordinal scores and outcomes with an atom against known truths.
 
-Worlds have finitely many outcomes, or a law of PITs from `sharp_laws`; the errors of their groups
-are computed by quadrature over the draw. Simulations are seeded. Checks of a confidence count the
-data sets in which a statement is false; their false-alarm rate with a fresh seed is 1e-6.
+Worlds have finitely many outcomes; the errors of their groups are computed by quadrature over the
+draw. Simulations are seeded. Checks of a confidence count the data sets in which a statement is
+false; their false-alarm rate with a fresh seed is 1e-6.
 """
 
 from __future__ import annotations
@@ -299,51 +299,17 @@ def test_people_at_the_atom_alone_certify_nothing() -> None:
         certify_hurdle(whole, whole.take(nobody), nobody, half)
 
 
-# --- tables in parts
+# --- tables in parts, whose bounds tests/test_audit_kinds.py compares with those of rows
 
 
-def test_counts_of_cells_only_widen_the_bounds() -> None:
-    world, rng = WORLDS["Poisson(2), forecast 3"], np.random.default_rng(13)
-    ends, r, kind, _ = served_cells(world, 1500, rng)
-    pits = Cells.between(*ends, rng.uniform(size=1500), draws=r)
-    groups = {"first": kind == 0}
-    rows = certify_pit(pits, groups=groups, random_state=0)
-    counts = count_pits(pits, levels=(LEVEL,), groups=groups, random_state=0)
-    counted = certify_counts(counts, is_randomized=True, kind="count")
-    for mass in MASSES:
-        exact = rows.group_error(mass)
-        widest = (1 / 6400 + (1 - mass) / 16384) / mass + 1 / 16384
-        assert exact - 1e-9 <= counted.group_error(mass) <= exact + widest
-        assert counted.coverage(LEVEL, mass) == pytest.approx(rows.coverage(LEVEL, mass))
-    assert counted.assumptions[-2:][0] == rows.assumptions[-1]
-    assert "not continuous" not in counted.summary()
-    with pytest.raises(InputError, match="link must be None for counts of outcomes"):
-        certify_counts(counts, is_randomized=True, kind="count", link=world.link)
-
-
-def test_a_hurdle_from_counts_is_that_of_its_rows() -> None:
-    n, link = 1500, Entropic(0.12)
-    whole, inner, positive, u = hurdle_rows(n, 0.3, link, np.random.default_rng(14))
-    p = np.full(n, 0.7)
-    rows = certify_hurdle(whole, inner, positive, p, Cells(u, link=link), random_state=0)
-    counts, events = count_pits(whole, random_state=0), count_events(p, positive)
-    counted = certify_counts(
-        counts,
-        off_atom=count_pits(inner, base=u, random_state=0),
-        events=events,
-        is_randomized=True,
-        link=link,
-    )
-    assert counted.n_positive == rows.n_positive
-    for mass in MASSES:
-        exact = rows.group_error(mass)
-        assert exact - 1e-9 <= counted.group_error(mass) <= exact + 0.01
-        low_bias, high_bias = rows.bias(mass)
-        assert counted.bias(mass) == pytest.approx((low_bias, high_bias), abs=1 / 6400)
+def test_counts_that_do_not_fit_each_other_are_refused() -> None:
+    whole, _, positive, _ = hurdle_rows(200, 0.3, Entropic(0.12), np.random.default_rng(14))
+    counts, events = count_pits(whole, random_state=0), count_events(np.full(200, 0.7), positive)
     refused: list[tuple[str, dict[str, Any]]] = [
-        (f"events must contain {n} people", {"events": count_events([0.5], [1])}),
+        ("events must contain 200 people", {"events": count_events([0.5], [1])}),
         (f"off_atom must contain {positive.sum()} people", {"off_atom": counts, "events": events}),
         ("off_atom is given without events", {"off_atom": counts}),
+        ("link must be None for counts of outcomes", {"kind": "count", "link": Entropic(0.1)}),
     ]
     for message, other in refused:
         with pytest.raises(InputError, match=message):
