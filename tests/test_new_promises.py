@@ -1,4 +1,4 @@
-"""Levels of the bounds of every kind of outcome, of weights, shifts and unions (method: 12).
+"""Levels of the bounds of kinds of outcomes, of weights, shifts and unions (method: 12).
 
 Each simulates data sets in which the truth is known and counts how often a bound is below it. The
 forecasts are right, so that the worst group of a size is one with the lowest or the highest
