@@ -77,16 +77,9 @@ def temporary(folder: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Deadly(ColumnSubject):
-    """Forecasts in the columns `mean` and `std`; reading a certain part ends the process.
+    """Forecasts in the columns `mean` and `std`; reading a block of a part ends the process.
 
-    Parameters
-    ----------
-    part : str
-        File name of the part.
-    marker : Path or None
-        A file that remembers that somebody died, so that nobody else does; None to die each time.
-    at_row : int
-        Number of the first row of the block in which it happens.
+    The file `marker` remembers that somebody died, so that nobody else does.
     """
 
     mean: str | None = "mean"

@@ -92,19 +92,7 @@ def environment(setting: Path, log: str) -> dict[str, str]:
 
 @dataclass
 class Server:
-    """A running recipe.
-
-    Parameters
-    ----------
-    setting : Path
-        Folder with "model", "key" and "token".
-    log : str
-        Path or URL of the decision log.
-    output : Path
-        File for all that the server prints.
-    options : sequence of str
-        Further options of uvicorn.
-    """
+    """A recipe that runs with a folder of "model", "key" and "token"; `options` are uvicorn's."""
 
     setting: Path
     log: str
@@ -195,19 +183,7 @@ def running(server: Server) -> Iterator[Server]:
 class Load:
     """Clients that ask for forecasts of new people, each as fast as it is answered.
 
-    Parameters
-    ----------
-    server : Server
-        The server.
-    name : str
-        Beginning of the ids of people.
-    n_clients : int, default 8
-        Number of clients, each a thread with a connection.
-
-    Attributes
-    ----------
-    answers : list of (str, dict)
-        Person and body of each answer with status 200.
+    `answers` are the person and the body of each answer with status 200.
     """
 
     def __init__(self, server: Server, name: str, n_clients: int = 8) -> None:

@@ -31,16 +31,9 @@ LEVELS = _LEVEL_EDGES[:-1] + WIDTHS / 2
 
 @dataclass(frozen=True)
 class Law:
-    """Mixture of beta distributions and atoms on [0, 1], rounded to multiples of 2^-53.
+    """Mixture of beta distributions (weight, a, b) and atoms (weight, place) on [0, 1].
 
-    The smallest float below 1 is one of them, so `1 - U` is exact.
-
-    Parameters
-    ----------
-    betas : tuple of (weight, a, b)
-        Continuous parts.
-    atoms : tuple of (weight, place)
-        Places that have a positive probability.
+    PITs are multiples of 2^-53: the smallest float below 1 is one, so `1 - U` is exact.
     """
 
     betas: tuple[tuple[float, float, float], ...] = ()
@@ -146,14 +139,7 @@ def ascended_error(probabilities: Floats, cdfs: Floats, mass: float) -> float:
 
     For given signs of `F_S(c) - c` the best group takes the people with the largest values of
     `E_R T(H(U; R))`; its signs follow (method: worst groups). It is the error of an actual group,
-    hence at most the largest one.
-
-    Parameters
-    ----------
-    probabilities : ndarray of shape (k,)
-        Probability of each kind of people.
-    cdfs : ndarray of shape (k, levels)
-        CDF of the served PIT of each kind at `LEVELS`.
+    hence at most the largest one. `cdfs` has a row for each kind of people.
     """
     signs = _sign_patterns()
     best = 0.0

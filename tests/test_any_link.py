@@ -17,11 +17,8 @@ from evenhand import InputError
 from evenhand.calibration import Cells, SurvivalBand, cvar, local_levels_band
 from evenhand.certificates import certify_link
 from evenhand.certificates.bounds import LinkBounds
-from evenhand.draws import jittered
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
-from evenhand.selection.target import largest_alpha
 from repeats import most_failures, repeats, statistical
-from sharp_laws import Law, found_error
 
 EVERY_LINK = pytest.mark.parametrize("family", LINKS.values())
 
@@ -113,22 +110,6 @@ def test_the_probability_of_a_miss_is_not_monotone_in_the_distance() -> None:
     assert (np.maximum.accumulate(missed) - missed).max() > 0.05
 
 
-@EVERY_LINK
-def test_coverage_bounds_enclose_and_are_near_that_of_groups(family: type[Link]) -> None:
-    link, rng = family(0.12), np.random.default_rng(1)
-    u = rng.uniform(size=4000)
-    pit = link.ppf(u[:, None], jittered(4000, 64, rng))
-    missed = ((pit < 0.1) | (pit > 0.9)).mean(axis=-1)
-    sides = missed_at(link, u, 0.8, 400)
-    proof = certify_link(u, link)
-    for mass in (0.1, 0.2, 0.5, 1.0):
-        low, high = proof.coverage(0.8, mass)
-        # two bands are added up, one for each tail
-        assert 0 < 1 - cvar(missed, mass) - low < 0.08
-        assert low < 1 - cvar(sides, mass)
-        assert high > 1 + cvar(-sides, mass)
-
-
 def far_at(link: Link, u: np.ndarray, error: float, n_draws: int = 4000) -> np.ndarray:
     """Probability over draws that the randomized PIT is at least `error` from the draw."""
     r = (np.arange(n_draws) + 0.5) / n_draws
@@ -183,61 +164,6 @@ def test_the_bound_on_mpaic_fails_in_at_most_one_data_set_of_twenty() -> None:
             for _ in range(n_sets)
         )
         assert broken <= most_failures(n_sets)
-
-
-# the largest alpha whose bound meets a target
-
-WORLDS = [(0.0, 1.0), (0.4, 1.0), (0.0, 1.5), (0.2, 0.7)]
-
-
-def chosen_link(u: np.ndarray, family: type[Link], target: float, mass: float) -> Link | None:
-    """Return the link of the largest alpha whose certified error is at most a target."""
-    proof = certify_link(u, family(0.1))
-    alpha = largest_alpha(lambda a: proof.with_link(family(a)).group_error(mass), target)
-    return None if alpha is None else family(alpha)
-
-
-@statistical
-@pytest.mark.parametrize("family", [Laplace, Gaussian])
-def test_what_is_chosen_on_the_same_rows_meets_the_target_in_truth_too(family: type[Link]) -> None:
-    # a false alarm needs a band to fail: once in 20, and the target to be missed by more than what
-    # the bound gives away
-    rng, n_sets, target, mass = np.random.default_rng(3), repeats(40), 0.35, 0.2
-    for shift, scale in WORLDS:
-        places = scores(shift, scale, 200)
-        law, broken = Law((), tuple((1 / 200, float(place)) for place in places)), 0
-        for _ in range(n_sets):
-            link = chosen_link(ndtr(shift + scale * rng.normal(size=300)), family, target, mass)
-            # errors of groups of 200 atoms are those of the distribution to 0.003
-            broken += link is not None and found_error(law, link, mass) > target + 0.003
-        assert broken <= most_failures(n_sets)
-
-
-@pytest.mark.parametrize(
-    ("family", "target", "mass", "scale"),
-    [
-        (Laplace, 0.15, 0.2, 2),
-        (Entropic, 0.1, 1.0, 2),
-        (Gaussian, 0.47, 0.2, 2),
-        (Entropic, 0.3, 0.2, 1),
-    ],
-)
-def test_no_less_randomization_meets_the_target(
-    family: type[Link], target: float, mass: float, scale: float
-) -> None:
-    # scale 2: intervals of half the width, PITs down to 1e-13
-    u = ndtr(scale * np.random.default_rng(9).normal(size=1500))
-    link = chosen_link(u, family, target, mass)
-    assert link is not None
-    assert certify_link(u, link).group_error(mass) <= target
-    assert certify_link(u, family(1.01 * link.alpha)).group_error(mass) > target
-    # a calibrated base of endless rows could do with the alpha of the links' own table
-    assert scale > 1 or link.group_error(mass) < target
-
-
-def test_a_target_that_needs_no_randomization_gets_none() -> None:
-    # nobody is far from the middle: the error is 1/4
-    assert chosen_link(np.full(500, 0.5), Entropic, 0.3, 0.5) == Entropic(1.0)
 
 
 # what else a certificate of links says

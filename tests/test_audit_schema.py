@@ -1,4 +1,4 @@
-"""The JSON of audits and its schema, which is part of the package and of the documentation."""
+"""The JSON of audits, and the schemas of audits and watches with the pages that explain them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,23 @@ from sklearn.linear_model import LinearRegression
 
 from evenhand import Forecast, Outcomes, RandomizedRegressor, audit, audit_pit, randomize
 from evenhand.audits import Audit, audit_schema, with_people, with_sources
+from evenhand.monitoring import watch_schema
 from evenhand.scale import ColumnSubject, audit_parts
 from parts_examples import people
 
-PAGE = Path(__file__).parents[1] / "docs" / "audit-schema.rst"
+DOCS = Path(__file__).parents[1] / "docs"
 QUICK: dict[str, Any] = {
     "masses": (0.2, 1.0),
     "learned_masses": (0.2,),
     "n_simulations": 2,
     "random_state": 0,
 }
-SCHEMA = audit_schema()
-CHECK = jsonschema.Draft202012Validator(SCHEMA)
+CHECK = jsonschema.Draft202012Validator(audit_schema())
+BOTH = pytest.mark.parametrize(
+    ("schema", "page", "n_objects"),
+    [(audit_schema(), "audit-schema.rst", 21), (watch_schema(), "watch-schema.rst", 10)],
+    ids=["audit", "watch"],
+)
 
 
 def forecast(table: pd.DataFrame) -> Forecast:
@@ -105,7 +110,7 @@ def test_an_audit_of_parts_fulfils_the_schema(tmp_path: Path) -> None:
 
 
 def objects(node: Any) -> list[dict[str, Any]]:
-    """Return every object type of the schema."""
+    """Return every object type of a schema."""
     if isinstance(node, list):
         return [found for item in node for found in objects(item)]
     if not isinstance(node, dict):
@@ -114,10 +119,13 @@ def objects(node: Any) -> list[dict[str, Any]]:
     return own + [found for item in node.values() for found in objects(item)]
 
 
-def test_the_schema_is_one_of_draft_2020_12_and_names_every_key() -> None:
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    assert len(objects(SCHEMA)) > 20
-    for one in objects(SCHEMA):
+@BOTH
+def test_a_schema_is_one_of_draft_2020_12_and_names_every_key(
+    schema: dict[str, Any], page: str, n_objects: int
+) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert len(objects(schema)) >= n_objects
+    for one in objects(schema):
         assert one["additionalProperties"] is False
         assert set(one["required"]) <= set(one["properties"])
 
@@ -131,9 +139,12 @@ def test_a_column_that_the_schema_does_not_name_is_refused(table: str) -> None:
         CHECK.validate(plain)
 
 
-def test_the_page_names_every_key_and_column() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert f'"{SCHEMA["properties"]["schema"]["const"]}"' in text
+@BOTH
+def test_the_page_names_every_key_and_column(
+    schema: dict[str, Any], page: str, n_objects: int
+) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    assert f'"{schema["properties"]["schema"]["const"]}"' in text
     code = " ".join(re.findall(r"``(.*?)``", text, re.DOTALL))
     words = set(re.findall(r"\w+", code))
-    assert [key for one in objects(SCHEMA) for key in one["properties"] if key not in words] == []
+    assert [key for one in objects(schema) for key in one["properties"] if key not in words] == []

@@ -57,20 +57,6 @@ def test_tables_are_sorted_and_alternate_between_choosing_and_report():
     assert {"credit", "diabetes", "Wages"} <= {table.name for table in tables.REPORTED}
 
 
-def test_scores_of_continuous_outcomes_are_those_of_the_normal_distribution():
-    y = np.array([0.3, -1.7, 12.0])
-    mean = np.array([0.0, -1.0, 2.0])
-    std = np.array([1.0, 0.5, 3.0])
-    found = scores.row_scores(Forecast.from_normal(mean, std), y, scores.Scale.of(y))
-    z = (y - mean) / std
-    # Gneiting & Raftery 2007, the CRPS of a normal distribution
-    crps = std * (z * (2 * stats.norm.cdf(z) - 1) + 2 * stats.norm.pdf(z) - 1 / np.sqrt(np.pi))
-    np.testing.assert_allclose(found["log"], -stats.norm.logpdf(y, mean, std), rtol=1e-9)
-    np.testing.assert_allclose(found["crps"], crps, rtol=1e-6)
-    np.testing.assert_allclose(found["pit"], stats.norm.cdf(z), rtol=1e-9)
-    np.testing.assert_allclose(found["mean"], mean, rtol=1e-12)
-
-
 def test_scores_of_rounded_outcomes_are_those_of_cells_of_the_whole_table():
     whole = np.repeat([0.0, 0.5, 1.0, 1.5], 5)
     scale = scores.Scale.of(whole)

@@ -1,14 +1,13 @@
 """Certificates of counts, ordinal scores and outcomes with an atom against known truths.
 
-Worlds have finitely many outcomes, or a law of PITs from `sharp_laws`; the errors of their groups
-are computed by quadrature over the draw. Simulations are seeded. Checks of a confidence count the
-data sets in which a statement is false; their false-alarm rate with a fresh seed is 1e-6.
+Worlds have finitely many outcomes; the errors of their groups are computed by quadrature over the
+draw. Simulations are seeded. Checks of a confidence count the data sets in which a statement is
+false; their false-alarm rate with a fresh seed is 1e-6.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from discrete_laws import QUADRATURE, SLACK, CountWorld, mean_of_largest
+from discrete_laws import QUADRATURE, SLACK, CountWorld
 from evenhand._validate import InputError
 from evenhand.calibration import Cells, count_pits, pathwise_errors
 from evenhand.certificates import (
@@ -34,7 +33,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian, Link
 from repeats import most_failures, repeats, statistical
-from sharp_laws import ACCURACY, LAWS, LEVELS, WIDTHS, Law, found_error, group_error
+from sharp_laws import group_error
 
 Floats = NDArray[np.float64]
 
@@ -236,91 +235,6 @@ def certify_hurdle(
     )
 
 
-@dataclass(frozen=True)
-class HurdleWorld:
-    """Forecast and true probabilities of the atom by kind, and the law of PITs off the atom."""
-
-    law: Law
-    forecast: tuple[float, ...]
-    true: tuple[float, ...]
-    link: Link
-
-    def certify(self, n: int, rng: np.random.Generator, m: int = 4) -> Certificate:
-        kind = rng.integers(len(self.true), size=n)
-        positive = rng.uniform(size=n) >= np.array(self.true)[kind]
-        atom = np.array(self.forecast)[kind]
-        u = self.law.sample(rng, int(positive.sum()))
-        r = jittered(n, m, rng)
-        served = self.link.ppf(u[:, None], r[positive])
-        low, high = np.zeros((n, m)), np.repeat(atom[:, None], m, axis=1)
-        low[positive] = high[positive] = atom[positive, None] * (1 - served) + served
-        whole = Cells.between(low, high, rng.uniform(size=n), draws=r)
-        inner, base = Cells(served, draws=r[positive]), Cells(u, link=self.link)
-        return certify_hurdle(
-            whole, inner, positive, 1 - atom, base, groups={"first": kind == 0}, random_state=rng
-        )
-
-    @cached_property
-    def errors(self) -> tuple[float, float]:
-        """W1 errors of the whole forecast: all people, and the first kind."""
-        r = (np.arange(400) + 0.5) / 400
-        places, weights = self.law.points()
-        served = np.sort(self.link.ppf(places[:, None], r), axis=-1)
-        cdfs = []
-        for atom, true in zip(self.forecast, self.true, strict=True):
-            inside = np.clip((LEVELS - atom) / (1 - atom), 0.0, 1.0)
-            beyond = [np.searchsorted(row, inside, side="right") / r.size for row in served]
-            off = weights @ np.array(beyond) * (atom <= LEVELS)
-            cdfs.append(true * np.minimum(LEVELS / atom, 1.0) + (1 - true) * off)
-        every = np.mean(cdfs, axis=0)
-        return tuple(float(np.abs(cdf - LEVELS) @ WIDTHS) for cdf in (every, cdfs[0]))  # type: ignore[return-value]
-
-    def bias(self, mass: float) -> tuple[float, float]:
-        """Least and largest share off the atom minus its forecast in a group."""
-        p, rate = 1 - np.array(self.forecast), 1 - np.array(self.true)
-        values = np.concatenate((1 - p, -p))
-        weights = np.concatenate((rate, 1 - rate)) / p.size
-        return -mean_of_largest(-values, weights, mass), mean_of_largest(values, weights, mass)
-
-    def event_rate(self, below: float, mass: float) -> float:
-        p, rate = 1 - np.array(self.forecast), 1 - np.array(self.true)
-        return min(float((rate * (p <= below)).mean()) / mass, 1.0)
-
-
-HURDLES = {
-    "atom 0.3": HurdleWorld(LAWS["right"], (0.3, 0.3), (0.3, 0.3), Entropic(0.12)),
-    "atom 0.5, wrong": HurdleWorld(LAWS["biased"], (0.4, 0.6), (0.5, 0.5), Entropic(0.12)),
-    "atom 0.8": HurdleWorld(LAWS["right"], (0.7, 0.9), (0.7, 0.9), Gaussian(0.1)),
-    "atom 0.8, wrong": HurdleWorld(LAWS["too narrow"], (0.8, 0.8), (0.7, 0.9), Entropic(0.12)),
-}
-HURDLE_MASSES = (0.2, 0.5)
-
-
-@statistical
-@pytest.mark.parametrize("name", HURDLES)
-def test_bounds_for_outcomes_with_an_atom_have_their_confidence(name: str) -> None:
-    world = HURDLES[name]
-    worst = np.array([found_error(world.law, world.link, mass) for mass in HURDLE_MASSES])
-    least, largest = np.array([world.bias(mass) for mass in HURDLE_MASSES]).T
-    thresholds = sorted({1 - atom for atom in world.forecast})
-    rng = np.random.default_rng(len(name))
-    n_sets = repeats(1000, shorter=100)
-    failures = dict.fromkeys(("every group", "bias", "event rate", "overall", "named"), 0)
-    for _ in range(n_sets):
-        proof = world.certify(800, rng)
-        bounds = np.array([proof.group_error(mass) for mass in HURDLE_MASSES])
-        low, high = np.array([proof.bias(mass) for mass in HURDLE_MASSES]).T
-        failures["every group"] += bool((bounds < worst - ACCURACY).any())
-        failures["bias"] += bool((low > least + 1e-12).any() or (high < largest - 1e-12).any())
-        failures["event rate"] += any(
-            proof.event_rate(below=t, mass=1.0) < world.event_rate(t, 1.0) - 1e-12
-            for t in thresholds
-        )
-        failures["overall"] += proof.average_error() < world.errors[0] - 2e-3
-        failures["named"] += proof.named("first") < world.errors[1] - 2e-3
-    assert max(failures.values()) <= most_failures(n_sets), failures
-
-
 def hurdle_rows(
     n: int, atom: float, link: Link, rng: np.random.Generator
 ) -> tuple[Cells, Cells, NDArray[np.bool_], Floats]:
@@ -385,51 +299,17 @@ def test_people_at_the_atom_alone_certify_nothing() -> None:
         certify_hurdle(whole, whole.take(nobody), nobody, half)
 
 
-# --- tables in parts
+# --- tables in parts, whose bounds tests/test_audit_kinds.py compares with those of rows
 
 
-def test_counts_of_cells_only_widen_the_bounds() -> None:
-    world, rng = WORLDS["Poisson(2), forecast 3"], np.random.default_rng(13)
-    ends, r, kind, _ = served_cells(world, 1500, rng)
-    pits = Cells.between(*ends, rng.uniform(size=1500), draws=r)
-    groups = {"first": kind == 0}
-    rows = certify_pit(pits, groups=groups, random_state=0)
-    counts = count_pits(pits, levels=(LEVEL,), groups=groups, random_state=0)
-    counted = certify_counts(counts, is_randomized=True, kind="count")
-    for mass in MASSES:
-        exact = rows.group_error(mass)
-        widest = (1 / 6400 + (1 - mass) / 16384) / mass + 1 / 16384
-        assert exact - 1e-9 <= counted.group_error(mass) <= exact + widest
-        assert counted.coverage(LEVEL, mass) == pytest.approx(rows.coverage(LEVEL, mass))
-    assert counted.assumptions[-2:][0] == rows.assumptions[-1]
-    assert "not continuous" not in counted.summary()
-    with pytest.raises(InputError, match="link must be None for counts of outcomes"):
-        certify_counts(counts, is_randomized=True, kind="count", link=world.link)
-
-
-def test_a_hurdle_from_counts_is_that_of_its_rows() -> None:
-    n, link = 1500, Entropic(0.12)
-    whole, inner, positive, u = hurdle_rows(n, 0.3, link, np.random.default_rng(14))
-    p = np.full(n, 0.7)
-    rows = certify_hurdle(whole, inner, positive, p, Cells(u, link=link), random_state=0)
-    counts, events = count_pits(whole, random_state=0), count_events(p, positive)
-    counted = certify_counts(
-        counts,
-        off_atom=count_pits(inner, base=u, random_state=0),
-        events=events,
-        is_randomized=True,
-        link=link,
-    )
-    assert counted.n_positive == rows.n_positive
-    for mass in MASSES:
-        exact = rows.group_error(mass)
-        assert exact - 1e-9 <= counted.group_error(mass) <= exact + 0.01
-        low_bias, high_bias = rows.bias(mass)
-        assert counted.bias(mass) == pytest.approx((low_bias, high_bias), abs=1 / 6400)
+def test_counts_that_do_not_fit_each_other_are_refused() -> None:
+    whole, _, positive, _ = hurdle_rows(200, 0.3, Entropic(0.12), np.random.default_rng(14))
+    counts, events = count_pits(whole, random_state=0), count_events(np.full(200, 0.7), positive)
     refused: list[tuple[str, dict[str, Any]]] = [
-        (f"events must contain {n} people", {"events": count_events([0.5], [1])}),
+        ("events must contain 200 people", {"events": count_events([0.5], [1])}),
         (f"off_atom must contain {positive.sum()} people", {"off_atom": counts, "events": events}),
         ("off_atom is given without events", {"off_atom": counts}),
+        ("link must be None for counts of outcomes", {"kind": "count", "link": Entropic(0.1)}),
     ]
     for message, other in refused:
         with pytest.raises(InputError, match=message):

@@ -41,7 +41,6 @@ from evenhand.selection.target import right_wider
 ROWS = 200
 NORMAL = ("--mean", "mu", "--std", "sigma")
 KEY = b"a secret of enough bytes"
-FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 QUANTILES = [f"q{level}" for level in LEVELS]
 
@@ -270,39 +269,6 @@ def test_the_written_forecasts_are_those_of_the_model(
 
 
 # A person's draw.
-
-
-def test_draws_and_forecasts_do_not_depend_on_order_batch_or_type_of_the_id(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    shuffled = TABLE.sample(frac=1.0, random_state=0)
-    as_text = TABLE.assign(id=TABLE["id"].astype(str))
-    batches = {
-        "people.csv": TABLE,
-        "text.parquet": as_text,
-        "shuffled.csv": shuffled,
-        "half.csv": shuffled[: ROWS // 2],
-        "one.parquet": as_text[5:6],
-    }
-    whole = None
-    for name, table in batches.items():
-        out = tmp_path / f"out-{name}"
-        assert evenhand(*predict_args(place, written(table, tmp_path / name), out)).code == 0
-        found = (
-            pd.read_parquet(out)
-            if out.suffix == ".parquet"
-            else pd.read_csv(out, float_precision="round_trip")
-        )
-        assert set(found["key"]) == {FINGERPRINT}
-        found = (
-            found.assign(id=found["id"].astype(str))
-            .set_index("id")
-            .drop(columns=["context", "key"])
-        )
-        assert found.index.tolist() == table["id"].astype(str).tolist()
-        whole = found if whole is None else whole
-        np.testing.assert_array_equal(found["r"], whole.loc[found.index, "r"])
-        np.testing.assert_allclose(found, whole.loc[found.index], rtol=1e-9)
 
 
 def test_leading_zeros_of_an_id_are_kept(place: Path, tmp_path: Path, evenhand: Command) -> None:

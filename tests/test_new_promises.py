@@ -1,4 +1,4 @@
-"""Levels of the bounds of every kind of outcome, of weights, shifts and unions (method: 12).
+"""Levels of the bounds of kinds of outcomes, of weights, shifts and unions (method: 12).
 
 Each simulates data sets in which the truth is known and counts how often a bound is below it. The
 forecasts are right, so that the worst group of a size is one with the lowest or the highest
@@ -57,36 +57,6 @@ def test_bounds_of_continuous_outcomes_hold() -> None:
         return certify(forecast, y=y, random_state=random).group_error(MASS) < HITS
 
     failures(is_below)
-
-
-@statistical
-@pytest.mark.parametrize("mean", [2.0, 8.0])
-def test_bounds_of_counts_hold(mean: float) -> None:
-    """The truth is the error of the people with the lowest or the highest counts."""
-    truth = error_of_tails(mean)
-
-    def is_below(random: np.random.Generator) -> bool:
-        base = Forecast.from_poisson(np.full(N, mean))
-        forecast = base.randomized(LINK.alpha, LINK, served_draws(N, random))
-        proof = certify(forecast, y=random.poisson(mean, N).astype(float), random_state=random)
-        return proof.group_error(MASS) < truth
-
-    failures(is_below)
-
-
-def error_of_tails(mean: float, n: int = 200_000) -> float:
-    """Return the larger error of the lowest and the highest fifth of Poisson counts."""
-    random = np.random.default_rng(0)
-    y = np.sort(random.poisson(mean, n))
-    size, worst = round(MASS * n), 0.0
-    for some in (y[:size], y[-size:]):
-        low, high = stats.poisson.cdf(some - 1, mean), stats.poisson.cdf(some, mean)
-        r = served_draws(size, random)
-        ends = LINK.ppf(low, r), LINK.ppf(high, r)
-        served = np.sort(ends[0] + random.random(size) * (ends[1] - ends[0]))
-        even = (np.arange(size) + 0.5) / size
-        worst = max(worst, float(np.abs(served - even).mean()))
-    return worst
 
 
 @statistical

@@ -642,9 +642,6 @@ def test_weak_regularization_is_chosen_for_outcomes_without_noise() -> None:
     assert model.strength_ == (0.0, 0.01)
 
 
-# --- inputs and outcomes
-
-
 # --- spread
 
 
@@ -682,10 +679,7 @@ def tensor(values: object) -> torch.Tensor:
     return torch.as_tensor(np.asarray(values, dtype=np.float64))
 
 
-# --- objectives: formulas by hand, gradients by finite differences, known values
-
-
-# --- theory
+# --- objectives: theory
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.5])

@@ -199,7 +199,7 @@ FAULTS = (
         "the largest alpha of the search, whether or not its bound meets the target",
         "while bound_at(alpha) > most:",
         "while not np.isfinite(bound_at(alpha)):",
-        ("test_any_link.py", "test_selection.py"),
+        ("test_selection.py",),
     ),
     Fault(
         "a band of a CDF read at a value, not just below it",
