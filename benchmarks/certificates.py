@@ -18,10 +18,11 @@ from scipy import stats
 
 from evenhand import Forecast, Outcomes, certify
 from evenhand.calibration import Cells, error_interval
-from evenhand.certificates import Certificate, LatticeBounds, certify_link, planned_unions
+from evenhand.certificates import Certificate, LatticeBounds, certify_link
 from evenhand.certificates.functionals import norm
 from evenhand.links import Entropic
 from evenhand.selection.chosen_link import Costs, Wrapped
+from evenhand.selection.plans import planned_unions
 from evenhand.selection.target import largest_alpha
 
 Values = np.ndarray
@@ -164,8 +165,10 @@ def weights(samples: int) -> None:
 
 def unions() -> None:
     """Print the bound of every union of equal cells, without a draw."""
-    print("unions of equal cells of right forecasts, without a draw: error, evenly spread PITs")
-    print("(cells have at least 150 rows, so there are fewer of them in a small sample)")
+    print(
+        "unions of equal cells of right forecasts, without a draw: error that nine of ten samples"
+    )
+    print("prove (cells have 190 rows or more, so there are fewer of them in a small sample)")
     print(f"  {'rows':>7s}{'10 cells':>18s}{'20 cells':>18s}{'50 cells':>18s}")
     for n in (2000, 5000, 20_000):
         bounds = [planned_unions(n, k, CONFIDENCE) for k in (10, 20, 50)]

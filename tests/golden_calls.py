@@ -11,7 +11,6 @@ from evenhand import InputError
 from evenhand.calibration import Cells, Outcomes
 from evenhand.certificates import (
     Certificate,
-    certify_bins,
     certify_counts,
     certify_events,
     certify_link,
@@ -76,10 +75,6 @@ def hurdle_counts(counts: Any, positive: Any, events: Any, **options: Any) -> Ce
 
 def event_counts(counts: Any, **options: Any) -> Certificate:
     return certify_counts(events=counts, **options)
-
-
-def link_counts(counts: Any, around: Any) -> Certificate:
-    return certify_bins(counts, around)
 
 
 def around(u: Any, link: Any) -> Cells:

@@ -25,7 +25,6 @@ from golden_calls import event_counts as certify_event_counts
 from golden_calls import events as certify_events
 from golden_calls import hurdle_counts as certify_hurdle_counts
 from golden_calls import link as certify_link
-from golden_calls import link_counts as certify_link_counts
 from golden_calls import pit as certify_pit
 from golden_calls import plain_interval as wider_interval
 from golden_calls import plain_intervals as wider_intervals
@@ -218,7 +217,6 @@ def certificates_of_parts(folder: Path) -> Any:
     low, high = np.where(event, 1 - p, 0.0), np.where(event, 1.0, 1 - p)
     cells = Cells.between(low, high, u)
     events = count_events(p, event)
-    bins = np.bincount((6400 * u).astype(int), minlength=6400)
     proofs = {
         "link around a model": certify_pit(c, r, base=base, random_state=0),
         "counts of a link": certify_counts(
@@ -241,7 +239,6 @@ def certificates_of_parts(folder: Path) -> Any:
             count_pits(Cells.between(0.8 * low, high, u), random_state=0), is_randomized=False
         ),
         "link of few": certify_link(u[:300], link, lost=np.arange(300) % 13 == 0),
-        "counts of base PITs": certify_link_counts(bins, Entropic(0.3)),
     }
     said: dict[str, Any] = {name: answers(proof) for name, proof in proofs.items()}
     floors = ((0.5, 0.5), (0.7, 0.5), (0.8, 1.0))

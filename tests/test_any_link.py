@@ -15,8 +15,7 @@ from scipy.special import ndtr, ndtri
 
 from evenhand import InputError
 from evenhand.calibration import Cells, SurvivalBand, cvar, local_levels_band
-from evenhand.certificates import certify_link
-from evenhand.certificates.bounds import LinkBounds
+from evenhand.certificates import LinkBounds, certify_link
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from repeats import most_failures, repeats, statistical
 

@@ -502,7 +502,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         "without a draw",
     ),
     "method": (lambda: certify_pit(R, R, method="hoeffding"), "method must be one of"),  # type: ignore[arg-type]
-    "bets without mass": (lambda: certify_pit(R, R, method="betting"), "mass is None"),
+    "bets without mass": (
+        lambda: certify_pit(R, R, method="betting"),
+        "mass must be given for method=.betting.",
+    ),
     "mass without bets": (lambda: certify_pit(R, R, mass=0.2), r"mass=0\.2"),
     "other mass": (
         lambda: certify_pit(R, R, method="betting", mass=0.2).group_error(0.3),

@@ -16,10 +16,11 @@ from scipy import stats
 
 from evenhand import Forecast, InputError, Outcomes, audit, certify, randomize
 from evenhand._format import at_most
-from evenhand.certificates import Certificate, certify_link, certify_pit, planned_unions
+from evenhand.certificates import Certificate, certify_link, certify_pit
 from evenhand.certificates.unions import disjoint_cells
 from evenhand.draws import jittered
 from evenhand.links import Entropic
+from evenhand.selection.plans import planned_unions
 from evenhand.tables import check_groups
 from repeats import most_failures, repeats, statistical
 

@@ -16,8 +16,7 @@ from scipy import stats
 
 from evenhand import InputError
 from evenhand.calibration import Cells, Reading, covered_whole, cvar
-from evenhand.certificates import LatticeBounds
-from evenhand.certificates.bounds import LinkBounds
+from evenhand.certificates import LatticeBounds, LinkBounds
 from evenhand.certificates.functionals import PROVEN, Values, gap, missed, norm, refusal
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic

@@ -22,7 +22,7 @@ def assumption_keys(proof: Certificate) -> list[str]:
         fixed = "fixed base"
     keys = ["sample", fixed, *(["draws"] if proof.is_randomized else [])]
     served = proof.own.gaps is not None or proof.has_cells or proof.own.n_draws > 1
-    if fixed == "fixed base" and choice.rule == "fixed" and proof.everyone is not None and served:
+    if fixed == "fixed base" and choice.rule == "fixed" and served:
         keys.append("fixed link" if proof.at is None else "fixed hurdle link")
     if proof.is_rounded:
         keys.append("rounded")

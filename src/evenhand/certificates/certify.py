@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand._format import number_in_full
 from evenhand._ids import check_person_labels
@@ -20,8 +20,6 @@ from evenhand._validate import (
     check_rows,
 )
 from evenhand.calibration import (
-    PIT_BINS,
-    CDFBands,
     Cells,
     Outcomes,
     Pit,
@@ -29,12 +27,10 @@ from evenhand.calibration import (
     as_cells,
     check_own_draws,
 )
-from evenhand.certificates.bounds import LinkBounds
-from evenhand.certificates.certificate import MOST_PITS, Certificate, Choice, FollowUp, Method
+from evenhand.certificates.certificate import Certificate, Choice, FollowUp, Method
 from evenhand.certificates.parts import (
     EventCounts,
     EventPart,
-    cells_of_bins,
     part_of_base,
     part_of_counts,
     part_of_rows,
@@ -210,56 +206,6 @@ def certify_link(
         cells = cells.take(one_row_each(person, u.size, random_state))
     made = _of_link(cells.before(check_link(link)), float(confidence), lost is not None)
     return replace(made, one_row_each=person is not None)
-
-
-def certify_bins(counts: NDArray[np.int64], link: Link, *, confidence: float = 0.95) -> Certificate:
-    """Certify links around a deterministic forecaster, from counts of its PITs in equal bins.
-
-    PITs are taken at the ends of their bins, which only widens the bounds, by at most the share of
-    people in a bin times the change of the mean served PIT over it, summed over bins and divided by
-    the group size: by less than 0.001 for a size of 0.2 unless many PITs are in the first or the
-    last bin.
-
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (6400,)
-        Number of people by PIT, one row per person, in equal bins of [0, 1] closed on the right.
-    link, confidence
-        As in `certify_link`.
-
-    Examples
-    --------
-    >>> from evenhand.links import Entropic
-    >>> counts = np.full(6400, 1)  # 6,400 people with evenly spread PITs
-    >>> round(certify_bins(counts, Entropic(0.1)).group_error(0.2), 2)
-    0.19
-    """
-    check_fraction("confidence", confidence)
-    found = np.asarray(counts)
-    if found.shape != (PIT_BINS,) or found.dtype.kind not in "iu":
-        rule = f"be {PIT_BINS} integers"
-        raise bad_input("counts", rule, f"shape {found.shape} of type {found.dtype}")
-    if found.min() < 0 or found.sum() == 0:
-        raise bad_input("counts", "be at least 0, of at least one person", f"sum {found.sum()}")
-    return _of_link(cells_of_bins(found, check_link(link)), float(confidence), False)
-
-
-def certify_calibrated(n: int, link: Link, *, confidence: float = 0.95) -> Certificate:
-    """Return the certificate of links around a calibrated base with evenly spread PITs.
-
-    It shows what so many rows can prove before there are any. Bounds from rows vary around it.
-
-    Parameters
-    ----------
-    n : int
-        Number of people; their PITs are `(i - 1/2) / n`.
-    link, confidence
-        As in `certify_link`.
-    """
-    places = (np.arange(min(n, MOST_PITS)) + 0.5) / min(n, MOST_PITS)
-    made = _of_link(Cells(places, link=check_link(link)), float(confidence), False)
-    made.__dict__["_link_bounds"] = LinkBounds(CDFBands.of_uniform(n, float(confidence)))
-    return made
 
 
 def _of_link(base: Cells, confidence: float, may_be_unknown: bool) -> Certificate:
@@ -469,16 +415,9 @@ def _check_options(cells: Cells, confidence: float, method: Method, mass: float 
     refuse_weights(cells)
     check_fraction("confidence", confidence)
     check_choice("method", method, ("local-levels", "betting"))
-    if method == "betting" and mass is None:
-        raise InputError(
-            "method='betting' bounds a single group size, and mass is None; give one, such as"
-            " mass=0.2"
-        )
-    if method != "betting" and mass is not None:
-        raise InputError(
-            f"mass is for method='betting' only, got mass={mass} with method={method!r}; leave it"
-            " out: these bounds hold for every mass"
-        )
+    if (method == "betting") != (mass is not None):
+        rule = "be given for method='betting', which bounds one group size, and for it alone"
+        raise bad_input("mass", rule, f"mass={mass} with method={method!r}")
     if mass is not None:
         check_fraction("mass", mass, high_open=False)
 
@@ -567,13 +506,8 @@ def certify_events(
     part = EventPart.of(probability, event, lost)
     if person is not None:
         part = part.take(one_row_each(person, part.n_people, random_state))
-    return _of_events(part, confidence, one_row_each=person is not None)
-
-
-def _of_events(part: EventPart, confidence: float, *, one_row_each: bool = False) -> Certificate:
-    return Certificate(
-        float(confidence), events=part, kind=OutcomeKind.BINARY, one_row_each=one_row_each
-    )
+    is_one = person is not None
+    return Certificate(float(confidence), events=part, kind=OutcomeKind.BINARY, one_row_each=is_one)
 
 
 # --- counts
@@ -647,7 +581,7 @@ def certify_counts(
         raise bad_input("counts", "contain at least one person", "none")
     if counts is None:
         assert events is not None
-        return _of_events(events.part(), confidence)
+        return Certificate(float(confidence), events=events.part(), kind=OutcomeKind.BINARY)
     _check_counts(counts, off_atom, events, is_randomized)
     own = counts if off_atom is None else off_atom
     outcome = OutcomeKind.HURDLE if off_atom is not None else _kind_of(kind, counts.has_cells)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -13,19 +13,13 @@ import pandas as pd
 
 from evenhand._format import one_line
 from evenhand._validate import Ints, Mask
-from evenhand.calibration import error_interval, share_bound
-from evenhand.certificates.functionals import WORST, Values
+from evenhand.calibration import share_bound
+from evenhand.certificates.functionals import Values
 from evenhand.certificates.parts import EventPart, Part
 from evenhand.tables import Groups
 
 LEAST_ROWS = 150
 """Fewest rows of a cell; smaller ones are merged with their neighbours."""
-
-PLANNED_ROWS = 190
-"""Fewest rows of a planned cell: with so many on average it hardly ever has fewer than 150."""
-
-SAMPLES, SAMPLE_ROWS = 50, 1000
-"""Simulated samples of a plan, and most rows per cell: beyond, bounds fall as `n^-1/2`."""
 
 MOST_CELLS = 1000
 """Most cells, before small ones are merged."""
@@ -247,41 +241,3 @@ class Unions:
             "bias": self.bias(),
             "cells": self._table.to_dict("records"),
         }
-
-
-@lru_cache(maxsize=64)
-def planned_unions(n: int, n_cells: int, confidence: float) -> tuple[int, float]:
-    """Return a number of equal cells, and the bound of their error if forecasts are calibrated.
-
-    Parameters
-    ----------
-    n : int
-        Number of people, spread evenly over the cells.
-    n_cells : int
-        Largest number of cells; fewer if small ones would be merged.
-    confidence : float
-        Probability that a bound holds for all cells.
-
-    Returns
-    -------
-    n_cells : int
-        0 if there are too few rows for two cells.
-    error : float
-        Upper bound for the W1 error of every union, 0 to 1/2, that nine of ten samples reach
-        (simulated).
-
-    Examples
-    --------
-    >>> cells, error = planned_unions(5000, 20, 0.95)
-    >>> cells, round(error, 2)
-    (20, 0.16)
-    """
-    k = min(n // PLANNED_ROWS, n_cells)
-    if k < 2:
-        return 0, WORST
-    rows, random = n // k, np.random.default_rng(0)
-    each, few = 1 - (1 - confidence) / k, min(rows, SAMPLE_ROWS)
-    worst = [
-        max(error_interval(u, each)[1] for u in random.random((k, few))) for _ in range(SAMPLES)
-    ]
-    return k, min(float(np.quantile(worst, 0.9)) * (few / rows) ** 0.5, WORST)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -159,11 +159,10 @@ def is_model_sequence(estimator: Any) -> bool:
 
 def _is_fitted(model: Any) -> bool:
     try:
-        check_is_fitted(thawed(model))
+        with suppress(TypeError):  # not an estimator, so there is nothing to fit
+            check_is_fitted(thawed(model))
     except NotFittedError:
         return False
-    except TypeError:  # not an estimator, so there is nothing to fit
-        return True
     return True
 
 

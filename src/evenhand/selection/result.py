@@ -14,12 +14,13 @@ from evenhand._format import Summarized, four_digits, one_line
 from evenhand._kinds import NARROW, WIDE
 from evenhand._validate import Floats, InputError, Ints
 from evenhand.calibration import Cells, as_cells, covered
-from evenhand.certificates import Certificate, PlainInterval, Promise, planned_unions
+from evenhand.certificates import Certificate, PlainInterval, Promise
 from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import RecalibratedRegressor
 from evenhand.report import caveat, forecasters_table, guarantee, selection_sentences
 from evenhand.search import FoundGroup, GroupSearch
 from evenhand.selection.comparison import COMPARED, WITHOUT_FEATURES
+from evenhand.selection.plans import planned_unions
 from evenhand.selection.target import LEAST_ALPHA, LEVEL, Target
 
 if TYPE_CHECKING:
