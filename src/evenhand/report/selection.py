@@ -181,10 +181,10 @@ def _coverage(facts: Facts) -> list[str]:
     k, error = facts["planned_unions"]
     if k:
         lines.append(
-            f"Groups that are named need no draw: if the model is right, so many rows"
-            f" ({facts['n_certifying']:,}) prove for any group made of {count(k, 'equal cell')} of"
-            f" named columns an error of at most {at_most(error)} points, in nine of ten samples;"
-            " audit them with `groups` for the bound of your columns."
+            "Groups that are named need no draw: if the model is right,"
+            f" {facts['n_certifying']:,} rows prove, in nine of ten samples, an error of at most"
+            f" {at_most(error)} points in any group made of {count(k, 'equal cell')} of named"
+            " columns; audit them with `groups` for the bound of your columns."
         )
     return lines
 
