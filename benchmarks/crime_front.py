@@ -33,7 +33,7 @@ from evenhand import (
     PAICRegressor,
     RandomizedRegressor,
 )
-from evenhand.calibration import cell_log_score, crps, log_score, spread
+from evenhand.calibration import Rounding, cell_log_score, crps, log_score, spread
 from evenhand.datasets import load_crime
 from evenhand.draws import jittered
 from evenhand.links import make_link
@@ -42,6 +42,7 @@ from evenhand.search import worst_group_curve
 LEVELS = (0.12, 0.20, 0.31)
 MASSES = (0.1, 0.2, 0.5, 1.0)
 STEP = 0.01
+GRID = Rounding(STEP)
 LINKS = ("entropic", "laplace", "gaussian")
 NETWORKS = {
     "paper's network, our defaults": {},
@@ -58,7 +59,7 @@ DEFAULT = "entropic, ensemble"
 
 def measure(wide: Forecast, few: Forecast, y: np.ndarray, seed: int) -> dict[str, float]:
     """Scores of one forecaster at one alpha; PITs are spread over their rounding cells."""
-    curve = worst_group_curve(wide.pit(y, step=STEP, random_state=seed), MASSES, random_state=0)
+    curve = worst_group_curve(wide.pit(y, rounding=GRID, random_state=seed), MASSES, random_state=0)
     row = {f"error at {mass:g}": error for mass, error in zip(MASSES, curve.errors, strict=True)}
     row |= {
         "cell log score": cell_log_score(wide, y, STEP).mean(),

@@ -20,7 +20,14 @@ from evenhand import (
     __version__,
     certify_pit,
 )
-from evenhand.calibration import calibration_error, cell_log_score, crps, log_score, spread
+from evenhand.calibration import (
+    Rounding,
+    calibration_error,
+    cell_log_score,
+    crps,
+    log_score,
+    spread,
+)
 from evenhand.datasets import load_crime
 from evenhand.draws import jittered
 from evenhand.links import make_link
@@ -231,7 +238,7 @@ def _rows(
         seen = model.forecast(X[split.recalibrate], recalibration_draws)
         # one map for all draws, because it acts on PITs
         learned = learn_map(
-            seen.pit(y[split.recalibrate], step=STEP, random_state=random["spread"])
+            seen.pit(y[split.recalibrate], rounding=Rounding(STEP), random_state=random["spread"])
         )
         for recalibrated in (False, True):
             many, some = (model.forecast(X[split.test], r) for r in (wide, few))
@@ -259,7 +266,7 @@ def _measures(split: Split, alpha: float, wide: Forecast, few: Forecast, draws: 
     y = split.y[split.test]
     features = split.table.iloc[split.test]
     # the same random spreading for all forecasters, so that comparisons are paired
-    pit = wide.pit(y, step=STEP, random_state=np.random.default_rng([split.seed, 10]))
+    pit = wide.pit(y, rounding=Rounding(STEP), random_state=np.random.default_rng([split.seed, 10]))
     # one random cell per row gives a single uniform draw
     once = pit[
         np.arange(N_TEST), np.random.default_rng([split.seed, 11]).integers(N_DRAWS, size=N_TEST)

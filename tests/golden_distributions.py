@@ -10,6 +10,7 @@ import numpy as np
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand import Forecast, InputError
+from evenhand.calibration import Rounding
 from evenhand.distributions import (
     Bernoulli,
     Categorical,
@@ -218,7 +219,7 @@ def answers_of(forecast: Forecast, y: list[float]) -> dict[str, Any]:
         said["pit"] = forecast.pit(y, ties=[0.25, 0.5, 0.875])
     else:
         said |= {"pit": forecast.pit(y), "log_cell": forecast.log_cell(y, 0.5)}
-        said |= {"cells": forecast.pit_interval(y, step=0.5, span=(1.5, 9.0))}
+        said |= {"cells": forecast.pit_interval(y, rounding=Rounding(0.5, (1.5, 9.0)))}
     if forecast.outcome_kind in ("binary", "hurdle"):
         said["event"] = forecast.event_probability()
     if forecast.outcome_kind == "hurdle":

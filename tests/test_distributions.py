@@ -7,6 +7,8 @@ by chance if the seed were redrawn and the code were right.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -35,15 +37,25 @@ from evenhand._validate import InputError
 from evenhand.distributions import (
     FAMILIES,
     WRAPPERS,
+    Bernoulli,
+    Categorical,
     Distribution,
+    Hurdle,
     LocationScale,
+    NegativeBinomial,
     Normal,
     NormalMixture,
     OutcomeKind,
+    Poisson,
     Quantiles,
     Randomized,
+    Recalibrated,
     Samples,
-    piecewise,
+    Support,
+    SurvivalCurves,
+    Tail,
+    Transformed,
+    Truncated,
 )
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from quadrature import Floats, panels
@@ -52,9 +64,7 @@ every_link = pytest.mark.parametrize(
     "link", [Laplace(0.08), Laplace(0.4), Entropic(0.08), Gaussian(0.4)], ids=str
 )
 
-CONTINUOUS_FAMILIES = tuple(
-    kind for kind in FAMILIES if kind.outcome_kind is Distribution.outcome_kind
-)
+CONTINUOUS_FAMILIES = tuple(kind for kind in FAMILIES if kind.kind is None)
 
 DIRECT = ("cdf", "sf", "logcdf", "logsf", "logpdf")
 TAILS = frozen([1e-12, 1e-9, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5])
@@ -135,7 +145,7 @@ def assert_quantiles_invert_both_tails(
     wide, log_p = batch.expand(), np.log(tails)
     allowed = 1e-8 + absolute / tails
     for upper, log_tail in ((False, wide.logcdf), (True, wide.logsf)):
-        y = wide.quantile_from_tail(log_p, np.full(tails.shape, upper))
+        y = wide.point(Tail(log_p, np.full(tails.shape, upper)))
         assert np.isfinite(y).all()
         back = log_tail(y)
         # no float lies nearer to the quantile than its spacing, which the log tail turns into rate
@@ -190,7 +200,7 @@ def assert_density_is_the_slope(
     wide, p = batch.expand(), np.array([1e-10, 1e-6, 1e-3, 0.043, 0.31, 0.47])
     p = p[p >= least_p]
     for upper in (False, True):
-        y = wide.quantile_from_tail(np.log(p), np.full(p.shape, upper))
+        y = wide.point(Tail(np.log(p), np.full(p.shape, upper)))
         log_tail = wide.logsf if upper else wide.logcdf
         rate = np.exp(wide.logpdf(y) - log_tail(y))
         step = 1e-4 * np.minimum(1 / rate, batch.std()[..., None])
@@ -251,7 +261,7 @@ def tail_integrals(
 
 def by_quadrature(batch: Distribution, outcomes: Floats) -> tuple[Floats, Floats, Floats]:
     scores = np.arange(-8.5, 8.51, 0.125)
-    edges = batch.expand().quantile_from_tail(special.log_ndtr(-np.abs(scores)), scores > 0)
+    edges = batch.expand().point(Tail.at_score(scores))
     even = edges[..., :1] + (edges[..., -1:] - edges[..., :1]) * np.linspace(0, 1, 300)
     return tail_integrals(batch, np.concatenate((edges, even), axis=-1), outcomes, 8)
 
@@ -276,37 +286,94 @@ def test_mean_deviation_and_crps_agree_with_quadrature(example: Example, shape: 
 
 # --- the same over drawn parameters
 
-finite = st.floats(-1e4, 1e4)
-positive = st.floats(-3, 3).map(lambda x: 10.0**x)
+shares = st.floats(0.01, 0.99)
 
 
 @st.composite
-def families(draw: st.DrawFn) -> Distribution:
-    kind = draw(st.sampled_from(CONTINUOUS_FAMILIES))
+def families(
+    draw: st.DrawFn, kinds: tuple[type[Distribution], ...], largest: float
+) -> Distribution:
+    """Return a distribution of one of the families, with numbers up to the largest one."""
+    finite = st.integers(-1000, 1000).map(lambda k: largest * k / 1000)
+    positive = st.floats(-1, 1).map(lambda x: largest ** (0.75 * x))
+    kind = draw(st.sampled_from(kinds))
     size = draw(st.integers(2, 6))
-    values = [draw(st.lists(finite, min_size=size, max_size=size))]
-    if kind is Normal:
-        return Normal(values[0][:1], draw(positive))
-    if kind is NormalMixture:
-        weights = draw(st.lists(st.floats(0.001, 1), min_size=size, max_size=size))
-        return NormalMixture(
-            weights, values, draw(st.lists(positive, min_size=size, max_size=size))
-        )
-    if kind is Quantiles:
-        levels = draw(st.lists(st.integers(1, 999), min_size=size, max_size=size, unique=True))
-        return Quantiles(np.sort(levels) / 1000, values, sort=True)
-    values[0][0] = max(values[0]) + draw(positive)
-    return Samples(values)
+    values = np.array([draw(st.lists(finite, min_size=size, max_size=size))])
+    scales = np.array(draw(st.lists(positive, min_size=size, max_size=size)))
+    mass = np.array([draw(st.lists(shares, min_size=size, max_size=size))])
+    mass /= mass.sum()
+    made: dict[type[Distribution], Callable[[], Distribution]] = {
+        Normal: lambda: Normal(values[0, :1], scales[0]),
+        NormalMixture: lambda: NormalMixture(mass, values, scales),
+        Quantiles: lambda: Quantiles(0.99 * np.cumsum(mass), values[:, :1] + np.cumsum(scales)),
+        Samples: lambda: Samples(np.append(values, [[values.max() + scales[0]]], axis=1)),
+        SurvivalCurves: lambda: SurvivalCurves(np.cumsum(scales), 1 - 0.99 * np.cumsum(mass)[None]),
+        Poisson: lambda: Poisson(scales[:1]),
+        NegativeBinomial: lambda: NegativeBinomial(scales[:1], scales[1]),
+        Categorical: lambda: Categorical(np.cumsum(scales), mass),
+        Bernoulli: lambda: Bernoulli(mass[:, 0]),
+    }
+    return made[kind]()
 
 
 ALL_LINKS = [kind(alpha) for kind in LINKS.values() for alpha in (0.02, 0.1, 0.5, 1.0)]
 
+Wrap = Callable[[Distribution, float], Distribution]
+MAPS: tuple[Wrap, ...] = (
+    lambda base, u: Recalibrated(base, [0, u, 1], [0, 0.3, 1]),
+    lambda base, u: Randomized(base, ALL_LINKS[int(u * len(ALL_LINKS))], [u]),
+)
+CONTINUOUS_WRAPPERS: tuple[Wrap, ...] = (
+    *MAPS,
+    lambda base, u: LocationScale(base, [10 * u - 5], 0.5 + u),
+    lambda base, u: Truncated(
+        base, Support(float(base.ppf(u / 3)[0]) - 0.1, float(base.ppf(1 - u / 3)[0]) + 0.1)
+    ),
+    lambda base, u: Transformed(LocationScale(base, 0.0, 0.1), Support(low=0.0, bend=0.1 + u)),
+    lambda base, u: Hurdle(
+        [u / 2], base, float(base.point(Tail(np.array(-600.0), np.array(False)))[0])
+    ),
+)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> Distribution:
+    """Return a distribution of any family in up to two wrappers."""
+    batch = draw(families(FAMILIES, 20.0))
+    for _ in range(draw(st.integers(0, 2))):
+        wrap = draw(st.sampled_from(MAPS if batch.has_atoms else CONTINUOUS_WRAPPERS))
+        batch = wrap(batch, draw(shares))
+    return batch
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(batches())
+def test_tail_and_point_are_inverse_in_both_tails(batch: Distribution) -> None:
+    batch, log_p = batch.expand(), np.log(TAILS)
+    for upper in (False, True):
+        y = batch.point(Tail(log_p, np.full(TAILS.shape, upper)))
+        at, before = batch.tail(y), batch.tail(y, left=True)
+        assert y.dtype == at.log.dtype == batch.logpdf(y).dtype == np.float64
+        assert at.upper.dtype == np.bool_
+        # the least outcome with enough probability up to it, or little enough beyond it; for
+        # continuous distributions both tails are the given one
+        less, more = (one.on(upper=upper) for one in ((at, before) if upper else (before, at)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            density = np.exp(batch.logpdf(y) - log_p)
+            # rounding of the quantile, and next to a bound that of differences of tails
+            slack = 1e-6 + 4 * np.spacing(np.abs(y) + 1e4) * density + 1e-13 / TAILS
+        known = slack < 1
+        assert (less <= log_p + slack)[known].all()
+        assert (more >= log_p - slack)[known].all()
+        np.testing.assert_array_equal(batch.tail(y.astype(np.float32)).log.dtype, np.float64)
+
 
 @settings(max_examples=60, deadline=None, derandomize=True)
-@given(families(), st.sampled_from(ALL_LINKS), st.floats(1e-5, 1 - 1e-5))
+@given(families(CONTINUOUS_FAMILIES, 1e4), st.sampled_from(ALL_LINKS), st.floats(1e-5, 1 - 1e-5))
 def test_axioms_hold_for_any_draw_and_link(base: Distribution, link: Link, r: float) -> None:
     batch = Randomized(base, link, [r])
-    assert_tails_add_up_rise_and_stay_finite(batch)
+    low = 0.0 if isinstance(base, SurvivalCurves) else -np.inf
+    assert_tails_add_up_rise_and_stay_finite(batch, low)
     assert_quantiles_invert_both_tails(batch)
 
 
@@ -329,7 +396,7 @@ def test_crps_of_many_rows_is_the_same_in_chunks(monkeypatch: pytest.MonkeyPatch
     batches = [example.build(example.shapes[-1]) for example in examples]
     y = np.array([[0.3], [1.0], [-2.0], [5.0]])
     whole = [batch.crps(y) for batch in batches]
-    monkeypatch.setattr(piecewise, "BLOCK_NUMBERS", 1)
+    monkeypatch.setattr("evenhand.distributions.base.CACHED", 1)
     for batch, scores in zip(batches, whole, strict=True):
         np.testing.assert_array_equal(batch.crps(y), scores)
 
@@ -360,18 +427,9 @@ def test_normal_agrees_with_scipy_and_scoringrules() -> None:
             r"weights must be at least 0 with a positive sum",
         ),
         # the standard deviation of these is not 0 but 1.4e-17
-        (
-            lambda: Samples([[0.1, 0.1, 0.1]]),
-            r"values\[0\] .*equal samples",
-        ),
-        (
-            lambda: Quantiles([10, 50, 90], [[0.0, 1.0, 2.0]]),
-            r"levels must lie strictly between 0 and 1.*not 90",
-        ),
-        (
-            lambda: Randomized(Normal(np.zeros(3), 1.0), Laplace(0.1), [0.1, 0.2]),
-            r"base and r must have shapes",
-        ),
+        (lambda: Samples([[0.1, 0.1, 0.1]]), r"values\[0\] must have a spread above 0"),
+        (lambda: Quantiles([10, 50, 90], [[0.0, 1.0, 2.0]]), r"levels\[0\] must lie .*not 90"),
+        (lambda: Randomized(Normal(np.zeros(3), 1.0), Laplace(0.1), [0.1, 0.2]), "base and r must"),
     ],
 )
 def test_unusable_parameters_are_refused_in_one_line(make: object, message: str) -> None:
@@ -431,9 +489,7 @@ def test_mixture_quantiles_are_where_the_cdf_says_for_every_start_of_newtons_met
 @pytest.mark.parametrize("log_p", [-600.0, -708.0, -745.0, -3000.0, -1e5])
 def test_mixture_quantiles_reach_tails_below_the_least_float(log_p: float) -> None:
     weights, loc, scale = np.array([0.3, 0.7]), np.array([-1.0, 1.0]), np.array([0.5, 1.0])
-    y = float(
-        NormalMixture(weights, loc, scale).quantile_from_tail(np.array(log_p), np.array(False))
-    )
+    y = float(NormalMixture(weights, loc, scale).point(Tail(np.array(log_p), np.array(False))))
     back = special.logsumexp(np.log(weights) + special.log_ndtr((y - loc) / scale))
     assert back == pytest.approx(log_p, rel=1e-10)
 
@@ -598,7 +654,7 @@ def test_many_draws_through_a_table_of_the_link_are_as_few_draws(
     y = np.random.default_rng(1).normal(size=(1, 1))
     few = Randomized(Normal([[0.0]], 1.0), link, r[None])
     direct = few.mean(), few.std(), few.crps(y)
-    monkeypatch.setattr("evenhand.distributions.randomized.MANY_DRAWS", 100)
+    monkeypatch.setattr("evenhand.distributions.wrappers.MANY_DRAWS", 100)
     many = Randomized(Normal([[0.0]], 1.0), link, r[None])
     for value, expected in zip((many.mean(), many.std(), many.crps(y)), direct, strict=True):
         np.testing.assert_allclose(value, expected, atol=3e-4)
@@ -648,7 +704,7 @@ def test_randomized_is_the_same_in_blocks_of_rows(
     whole = {name: getattr(batch, name)(y) for name in (*DIRECT, "cdf", "sf")}
     for name in ("cdf", "sf"):
         np.testing.assert_allclose(whole[name], np.exp(whole["log" + name]), rtol=1e-12, atol=1e-15)
-    monkeypatch.setattr("evenhand.distributions.randomized.CACHED", 2 * shape[-1])
+    monkeypatch.setattr("evenhand.distributions.base.CACHED", 2 * shape[-1])
     for name, values in whole.items():
         assert values.shape == ((9,) if len(shape) == 1 else (9, shape[1]))
         # vectorized logarithms may differ in the last digit with the place in the array
@@ -726,9 +782,10 @@ def is_lattice(batch: Distribution) -> bool:
 
 def nodes_of(batch: Distribution) -> Floats:
     """Return outcomes, all atoms of at least 1e-9 among them, batch shape + (q,)."""
-    return np.broadcast_to(
-        batch.nodes(9.0, 1 / 16), (*batch.batch_shape, batch.nodes(9.0, 1 / 16).shape[-1])
-    )
+    shape = batch.batch_shape
+    least = np.full((shape[0], *(1,) * len(shape[1:])), np.log(1e-20))
+    found = batch.nodes(*batch.span(least, least), np.linspace(-9, 9, 289))[1]
+    return np.broadcast_to(found, (*shape, found.shape[-1]))
 
 
 @pytest.mark.parametrize(("example", "shape"), some(WITH_ATOMS, 0))
@@ -786,7 +843,7 @@ def test_quantiles_are_the_least_outcomes_of_enough_probability(
     batch = example.build(shape).expand()
     for upper in (False, True):
         levels = np.minimum(ATOM_LEVELS, 1 - 1e-9)
-        y = batch.quantile_from_tail(np.log(levels), np.full(levels.shape, upper))
+        y = batch.point(Tail(np.log(levels), np.full(levels.shape, upper)))
         assert np.isfinite(y).all()
         # relative to the tail that is given: the tolerance of quantiles, and of the links' tables
         slack = 3e-8 * levels + 1e-15
@@ -808,7 +865,7 @@ def test_the_quantile_at_the_cdf_of_an_atom_is_the_atom(example: Example, shape:
     cdf, sf = batch.cdf(y), batch.sf(y)
     with np.errstate(divide="ignore"):
         for tail, upper in ((cdf, False), (sf, True)):
-            back = batch.quantile_from_tail(np.log(tail), np.full(y.shape, upper))
+            back = batch.point(Tail(np.log(tail), np.full(y.shape, upper)))
             # at probability 1 the quantile is the end of the support
             inner = is_atom & (cdf < 1 - 1e-9) & (cdf > 1e-9)
             np.testing.assert_array_equal(back[inner], y[inner])
@@ -842,7 +899,8 @@ def test_expectations_are_those_of_the_outcome(example: Example, shape: Shape) -
     batch = example.build(shape)
     mean, std = batch.mean(), batch.std()
     tolerance = 3 * example.tolerance
-    for expect in (batch.expectation, batch.smooth_expectation):
+    for is_smooth in (False, True):
+        expect = partial(batch.expectation, is_smooth=is_smooth)
         assert expect(np.square).shape == shape
         found = expect(lambda y: (y - mean[..., None]) / std[..., None])
         np.testing.assert_allclose(found, 0, atol=tolerance)

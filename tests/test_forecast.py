@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from evenhand._validate import InputError
-from evenhand.calibration import Cells
+from evenhand.calibration import Cells, Rounding
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import (
     NO_BINARY_RANDOMIZATION,
@@ -27,11 +27,13 @@ from evenhand.distributions import (
     Recalibrated,
 )
 from evenhand.draws import KeyedDraws, fresh, jittered, nodes
-from evenhand.forecast import Forecast, cell_ends, forecast_values
+from evenhand.forecast import Forecast
 from evenhand.links import Entropic
+from evenhand.tables import forecast_values
 
 MEAN = np.array([0.0, 10.0, -3.0])
 STD = np.array([1.0, 2.0, 0.5])
+HALF = Rounding(0.5)
 
 
 def three() -> Forecast:
@@ -54,19 +56,16 @@ def refused(call: Callable[[], object], message: str) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Forecast.from_normal([[1.0, 2.0]], 1.0), r"^r is None.*\(1, 2\)"),
+        (lambda: Forecast.from_normal([[1.0, 2.0]], 1.0), r"^r must be the draws.*\(1, 2\)"),
         (lambda: Forecast(Normal(np.zeros(5), 1.0), np.full(3, 0.5)), r"^r .*\(5,\), got .*\(3,\)"),
         # (3,) broadcasts against (3, 3), but its entries would be draws to some methods and people
         # to others
         (lambda: Forecast(Normal(np.zeros((3, 3)), 1.0), np.full(3, 0.5)), r"^r .*\(3, 3\)"),
         (lambda: Forecast.from_probability(np.full((3, 2), 0.5)), r"predict_proba\(X\)\[:, 1\]"),
-        (lambda: Forecast.from_negative_binomial(5.0, 1e300), "dispersion must lie between 1e-100"),
-        (lambda: Forecast.from_hurdle(0.5, Forecast.from_poisson(2.0)), "use from_pmf for counts"),
+        (lambda: Forecast.from_negative_binomial(5.0, 1e300), r"dispersion\[0\] must lie betw"),
+        (lambda: Forecast.from_hurdle(0.5, Forecast.from_poisson(2.0)), "positive must be a cont"),
         (lambda: three().randomized(0.1, r=0.5).randomized(0.1), "already randomized.*determinist"),
-        (
-            lambda: three().randomized(r=[0.1, 0.2]),
-            r"^r must be a number or have shape \(3,",
-        ),
+        (lambda: three().randomized(r=[0.1, 0.2]), r"^r must be a number or have shape \(3,"),
         (lambda: three()[slice(0)], "n >= 1"),
     ],
 )
@@ -80,14 +79,13 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
     y = [0.0, 1.0, 2.0]
     for call in (three().cdf, drawn().crps):
         refused(lambda call=call: call([1.0, 2.0]), r"^y must be a number or .* got shape \(2,\)")
-    for call in (lambda y: three().pit(y, step=0.1), lambda y: three().log_cell(y, 0.1)):
+    for call in (lambda y: three().pit(y, rounding=HALF), lambda y: three().log_cell(y, 0.1)):
         refused(lambda call=call: call([1.0, 2.0]), r"^y must be a number or have shape \(3,\)")
         refused(lambda call=call: call([1.0, np.nan, 0.0]), r"^y\[1\] must be finite, got nan")
     for step in (0.0, np.nan):
-        refused(lambda step=step: three().pit(y, step=step), r"^step must be positive, got")
         refused(lambda step=step: three().log_cell(y, step), r"^step must be positive, got")
     refused(lambda: three().interval(90), r"^level must satisfy.*got 90; give a fraction: 0.9, not")
-    refused(lambda: three().ppf([0.5, 1.5]), r"^p must lie between 0 and 1, got 1.5")
+    refused(lambda: three().ppf([0.5, 1.5]), r"^p\[1\] must lie between 0 and 1, got 1.5")
     refused(lambda: three().ppf([[0.5]]), r"^p must be a number or a list of numbers, got shape")
 
 
@@ -106,7 +104,7 @@ def test_columns_of_a_forecast_are_its_draws_and_rows_its_people() -> None:
     for k, p in enumerate((0.1, 0.6)):
         np.testing.assert_allclose(forecast.ppf([0.1, 0.6])[..., k], forecast.ppf(p), rtol=1e-12)
     assert forecast.sample(1).shape == forecast.std().shape == (3, 4)
-    assert forecast.log_cell(y, 0.5).shape == forecast.pit(y, step=0.5).shape == (3, 4)
+    assert forecast.log_cell(y, 0.5).shape == forecast.pit(y, rounding=HALF).shape == (3, 4)
 
 
 @pytest.mark.parametrize(
@@ -166,13 +164,6 @@ def test_an_interval_ends_at_the_quantiles_of_its_level(forecast: Forecast) -> N
 # --- rounding cells
 
 
-def test_cells_of_the_least_and_the_greatest_outcome_are_open() -> None:
-    low, high = cell_ends(np.array([1.0, 2.0, 3.0, 1.0, 3.0]), 0.5)
-    np.testing.assert_array_equal(low, [-np.inf, 1.75, 2.75, -np.inf, 2.75])
-    np.testing.assert_array_equal(high, [1.25, 2.25, np.inf, 1.25, np.inf])
-    np.testing.assert_array_equal(cell_ends(np.array([7.0]), 0.1), [[-np.inf], [np.inf]])
-
-
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_log_cell_keeps_its_digits_in_both_far_tails(sign: float) -> None:
     # in a far tail F(b) - F(a) = density(a) (1 - exp(-a w)) / a to first order: here by scipy's log
@@ -191,32 +182,31 @@ def test_stepped_pits_are_uniform_within_the_probability_of_the_cell() -> None:
     n, step = 8000, 0.5
     y = np.concatenate(([-4.0, 4.0], np.full(n, 0.25)))
     forecast = Forecast.from_normal(np.zeros(y.size), 1.0)
-    pit = forecast.pit(y, step=step, random_state=6)
+    pit = forecast.pit(y, rounding=HALF, random_state=6)
     low, high = stats.norm.cdf([0.0, 0.5])
     assert (pit[2:] >= low).all()
     assert (pit[2:] <= high).all()
     assert stats.kstest((pit[2:] - low) / (high - low), "uniform").pvalue > 1e-6
     assert 0 < pit[0] < stats.norm.cdf(-3.75)
     assert stats.norm.cdf(3.75) < pit[1] < 1
-    np.testing.assert_array_equal(forecast.pit(y, step=step, random_state=6), pit)
+    np.testing.assert_array_equal(forecast.pit(y, rounding=HALF, random_state=6), pit)
     np.testing.assert_array_equal(
-        forecast.pit(y, step=step, random_state=np.random.default_rng(6)), pit
+        forecast.pit(y, rounding=HALF, random_state=np.random.default_rng(6)), pit
     )
-    assert (forecast.pit(y, step=step, random_state=7) != pit).all()
+    assert (forecast.pit(y, rounding=HALF, random_state=7) != pit).all()
     # outcomes of the forecast itself, rounded to the grid, have uniform PITs again; unrounded PITs
     # do not
     rng = np.random.default_rng(8)
     rounded = np.round(rng.normal(size=n) / step) * step
     truth = Forecast.from_normal(np.zeros(n), 1.0)
-    assert stats.kstest(truth.pit(rounded, step=step, random_state=9), "uniform").pvalue > 1e-6
+    assert stats.kstest(truth.pit(rounded, rounding=HALF, random_state=9), "uniform").pvalue > 1e-6
     assert stats.kstest(truth.pit(rounded), "uniform").pvalue < 1e-6
 
 
 def test_stepped_pits_share_one_draw_among_the_columns_of_a_person() -> None:
     y, forecast = np.array([-0.3, 9.0, -2.5]), drawn(4)
-    span = (-2.5, 9.0)
-    pit = forecast.pit(y, step=0.5, span=span, random_state=1)
-    low, high = (forecast.distribution.cdf(end[:, None]) for end in cell_ends(y, 0.5, span))
+    pit = forecast.pit(y, rounding=HALF, random_state=1)
+    low, high = (forecast.distribution.cdf(y[:, None] + half) for half in (-0.25, 0.25))
     share = (pit - low) / (high - low)
     np.testing.assert_allclose(share, np.broadcast_to(share[:, :1], share.shape), rtol=1e-9)
     np.testing.assert_allclose(share[:, 0], fresh(3, 1), rtol=1e-9)
@@ -251,16 +241,13 @@ def _values(forecast: Forecast, name: str) -> np.ndarray:
     return table[name].to_numpy()
 
 
-def test_of_a_normal_forecast() -> None:
+def test_of_normal_forecasts_and_probabilities() -> None:
     mean, std = np.linspace(-1, 5, N_PEOPLE), np.linspace(0.5, 2, N_PEOPLE)
     forecast = Forecast.from_normal(mean, std)
     np.testing.assert_allclose(_values(forecast, "predicted mean"), mean)
     np.testing.assert_allclose(_values(forecast, "predicted median"), mean)
     width = stats.norm.ppf(0.9) - stats.norm.ppf(0.1)
     np.testing.assert_allclose(_values(forecast, "80% width"), std * width)
-
-
-def test_of_a_probability() -> None:
     p = np.linspace(0, 1, N_PEOPLE)
     np.testing.assert_allclose(_values(Forecast.from_probability(p), "predicted probability"), p)
 
@@ -378,15 +365,13 @@ def test_atoms_need_ties_and_continuous_outcomes_do_not() -> None:
         if kind == "continuous":
             np.testing.assert_array_equal(build().pit(y), build().cdf(y))
             continue
-        with pytest.raises(InputError, match=r"ties is None.*KeyedDraws\.ties") as caught:
+        with pytest.raises(InputError, match=r"ties must be one.*KeyedDraws\.ties") as caught:
             build().pit(y)
         assert "\n" not in str(caught.value)
-        with pytest.raises(InputError, match=r"step must be None for forecasts with atoms"):
-            build().pit_interval(y, step=1.0)
         for wrong, message in (
-            ([0.1, 0.2], r"ties must have shape \(3,\)"),
-            ([0.0, 0.2, 0.3], r"ties must lie strictly between 0 and 1, got 0.0"),
-            ([0.1, np.nan, 0.3], r"ties must lie strictly between 0 and 1, got nan"),
+            ([0.1, 0.2], r"ties must have one value per row \(3\)"),
+            ([-0.1, 0.2, 0.3], r"ties\[0\] must lie between 0 and 1, got -0.1"),
+            ([0.1, np.nan, 0.3], r"ties\[1\] must be finite, got nan"),
         ):
             with pytest.raises(InputError, match=message):
                 build().pit(y, ties=wrong)
@@ -394,17 +379,17 @@ def test_atoms_need_ties_and_continuous_outcomes_do_not() -> None:
 
 def test_rounding_cells_do_not_depend_on_the_batch() -> None:
     forecast, y = Forecast.from_normal(np.zeros(3), 1.0), np.array([-1.0, 0.5, 2.0])
-    low, high = forecast.pit_interval(y, step=0.5)
+    low, high = forecast.pit_interval(y, rounding=HALF)
     np.testing.assert_allclose(low, stats.norm.cdf(y - 0.25), rtol=1e-12)
     np.testing.assert_allclose(high, stats.norm.cdf(y + 0.25), rtol=1e-12)
-    one = forecast[1].pit_interval(y[1:2], step=0.5)
+    one = forecast[1].pit_interval(y[1:2], rounding=HALF)
     np.testing.assert_array_equal((one[0][0], one[1][0]), (low[1], high[1]))
-    # the span of possible outcomes comes from the caller
-    low, high = forecast.pit_interval(y, step=0.5, span=(-1.0, 2.0))
-    assert (low[0], high[2]) == (0.0, 1.0)
     ties = np.array([0.2, 0.5, 0.6])
-    pit = forecast.pit(y, step=0.5, span=(-1.0, 2.0), ties=ties)
+    pit = forecast.pit(y, rounding=HALF, ties=ties)
     np.testing.assert_allclose(pit, low + ties * (high - low), rtol=1e-15)
+    # the span of possible outcomes comes from the caller
+    low, high = forecast.pit_interval(y, rounding=Rounding(0.5, (-1.0, 2.0)))
+    assert (low[0], high[2]) == (0.0, 1.0)
 
 
 def test_constructors_make_the_laws_that_they_name() -> None:
@@ -443,15 +428,12 @@ def test_hurdles_give_their_parts_and_log_scores() -> None:
     assert (low[0], high[0]) == pytest.approx((0.8, 1.0))
     assert above.ppf(0.9)[0] == 5.0
     for other in ("continuous", "count", "binary"):
-        with pytest.raises(InputError, match="forecast must be a hurdle forecast for positive_pa"):
+        with pytest.raises(InputError, match="forecast must be a hurdle forecast, got kind"):
             KINDS[other][0]().positive_part()
-    with pytest.raises(InputError, match="a hurdle or 0/1 forecast for event_probability"):
+    with pytest.raises(InputError, match="forecast must be a hurdle forecast, got kind"):
         KINDS["count"][0]().event_probability()
     for wrong, message in (
-        (
-            lambda: Forecast.from_hurdle([0.1, 0.2], above.positive_part()),
-            r"chance_of_zero must ha",
-        ),
+        (lambda: Forecast.from_hurdle([0.1, 0.2], above.positive_part()), "chance_of_zero must"),
         (lambda: Forecast.from_hurdle([0.1], Poisson([1.0])), r"positive must be a Forecast"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InputError, match=message):

@@ -27,7 +27,6 @@ from evenhand import (
     save,
 )
 from evenhand.calibration import calibration_error
-from evenhand.forecast import OWN_VALUES
 from evenhand.forecasters.corrections import (
     Patterns,
     Rescaling,
@@ -36,7 +35,7 @@ from evenhand.forecasters.corrections import (
     learn_corrections,
     log_p_values,
 )
-from evenhand.tables import Condition, Group, GroupRule
+from evenhand.tables import OWN_VALUES, Condition, Group, GroupRule
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
 

@@ -329,7 +329,9 @@ def test_survival_curves_are_repaired_stored_and_served_with_their_horizon(tmp_p
     )
     assert again.summary() == model.summary()
     other = load(tmp_path / "model", curves(2.0))
-    with pytest.raises(InputError, match=r"have an atom at 2, .* but horizon=3; pass the horizon"):
+    with pytest.raises(
+        InputError, match=r"have an atom at 2, .* but the horizon 3 is given; pass the horizon"
+    ):
         other.forecast(people.X)
 
 
@@ -384,12 +386,12 @@ def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) ->
         (
             lambda X: Forecast.from_poisson(np.ones(len(X))),
             {},
-            "event is given, but forecasts are of the kind 'count'",
+            "event is given, but forecasts of kind 'count' are not of times",
         ),
         (
             lambda X: Forecast.from_survival([1.0, 2.0], np.tile([0.8, 0.3], (len(X), 1))),
             {"event": None},
-            "event is missing: these are forecasts of times",
+            "event is missing, and these are forecasts of times",
         ),
     ],
 )

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import Forecast
-from evenhand.calibration import cell_log_score, crps, log_score, rounding_step
+from evenhand.calibration import Rounding, cell_log_score, crps, log_score, rounding_step
 from evenhand.distributions import LocationScale, NormalMixture
-from evenhand.forecast import cell_ends
 from evenhand.forecasters.samples import residual_distribution
 from evenhand.tables import row_blocks
 
@@ -121,6 +120,5 @@ def _block_scores(
         pit = forecast.cdf(y)
     else:
         log = cell_log_score(forecast, y, scale.step, scale.span)
-        low, high = (forecast.cdf(end) for end in cell_ends(y, scale.step, scale.span))
-        pit = low + shares * (high - low)
+        pit = forecast.pit(y, ties=shares, rounding=Rounding(scale.step, scale.span))
     return {"log": log, "crps": crps(forecast, y), "mean": forecast.mean(), "pit": pit}

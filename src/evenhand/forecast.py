@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import number_in_full, one_line
-from evenhand._logarithms import log1mexp
 from evenhand._validate import (
     Floats,
     InputError,
-    Ints,
     Mask,
     as_floats,
     bad_input,
     check_choice,
-    check_finite,
     check_fraction,
     check_horizon,
+    check_rows,
+    refuse_entry,
 )
-from evenhand.calibration import Cells, Outcomes, Reading, Rounding, as_outcomes
+from evenhand.calibration import OPEN, Cells, Outcomes, Reading, Rounding, as_outcomes
 from evenhand.distributions import (
     NO_BINARY_RANDOMIZATION,
     Bernoulli,
     Categorical,
     Distribution,
+    End,
     Hurdle,
     NegativeBinomial,
     Normal,
@@ -47,6 +46,10 @@ from evenhand.distributions import (
 from evenhand.draws import RandomState, as_draws, fresh, generator
 from evenhand.links import Link, make_link
 from evenhand.tables import row_blocks
+
+BLOCK_ROWS = 1000
+BLOCK_FORECASTS = 16_000
+"""People in a block, more if they have few draws: tables have some 300 quantiles for each draw."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,14 +88,10 @@ class Forecast:
     def __post_init__(self) -> None:
         shape = self.distribution.batch_shape
         if len(shape) not in (1, 2) or shape[0] == 0:
-            raise bad_input(
-                "distribution", "be a batch of shape (n,) or (n, m), n >= 1", f"shape {shape}"
-            )
+            rule = "be a batch of shape (n,) or (n, m), n >= 1"
+            raise bad_input("distribution", rule, f"shape {shape}")
         if self.r is None and len(shape) == 2:
-            raise InputError(
-                f"r is None, but a batch of shape {shape} has several draws per person; give the"
-                " draws"
-            )
+            raise bad_input("r", f"be the draws of a batch of shape {shape}", None)
         # draws of shape (1, m) are shared by all people
         shared = (1, *shape[1:]) if len(shape) == 2 else shape
         if self.r is not None and self.r.shape not in (shape, shared):
@@ -124,8 +123,7 @@ class Forecast:
         among the samples of each row.
         """
         samples = np.atleast_2d(values)
-        kinds = (str(OutcomeKind.CONTINUOUS), str(OutcomeKind.COUNT))
-        is_count = check_choice("kind", str(kind), kinds) == OutcomeKind.COUNT
+        is_count = check_choice("kind", str(kind), ("continuous", "count")) == "count"
         return cls(empirical(samples) if is_count else Samples(samples))
 
     @classmethod
@@ -178,7 +176,7 @@ class Forecast:
         chance_of_zero: ArrayLike,
         positive: Forecast,
         at: float = 0.0,
-        end: Literal["low", "high"] = "low",
+        end: End = "low",
     ) -> Forecast:
         """Make a forecast of an outcome that often is at one end of its range, such as claims.
 
@@ -202,19 +200,12 @@ class Forecast:
         """
         if not isinstance(positive, Forecast):
             raise bad_input("positive", "be a Forecast", type(positive).__name__)
-        if positive.has_atoms:
-            got = f"a forecast of kind {str(positive.outcome_kind)!r}"
-            remedy = "use from_pmf for counts, with the probability of zero"
-            raise bad_input("positive", "be a continuous forecast", got, remedy)
-        chance = np.atleast_1d(as_floats("chance_of_zero", chance_of_zero))
-        if chance.shape not in ((1,), (len(positive),)):
-            rule = f"have shape ({len(positive)},), one per row of positive"
+        chance = _one_per_person("chance_of_zero", chance_of_zero)
+        if chance.size not in (1, len(positive)):
+            rule = f"have one value per row of positive, shape ({len(positive)},)"
             raise bad_input("chance_of_zero", rule, f"shape {chance.shape}")
-        at = float(as_floats("at", at))
         part = beyond(positive.distribution, at, end)
-        chance = np.broadcast_to(chance, len(positive))
-        if len(part.batch_shape) == 2:
-            chance = chance[:, None]
+        chance = chance.reshape(-1, *(1,) * (len(part.batch_shape) - 1))
         return cls(Hurdle(chance, part, at, end), positive.r)
 
     @classmethod
@@ -260,7 +251,7 @@ class Forecast:
         InputError
             If the forecast is of another kind.
         """
-        return Forecast(self._hurdle("positive_part").positive, self.r)
+        return Forecast(self._hurdle().positive, self.r)
 
     def __getitem__(self, rows: int | slice | ArrayLike) -> Forecast:
         """Return the forecast of some people.
@@ -274,27 +265,18 @@ class Forecast:
         Raises
         ------
         IndexError
-            If a row is out of range.
+            If a row is out of range, or `rows` has another type.
         InputError
-            If the selection is empty, or `rows` has another type.
+            If the selection is empty.
         """
-        index: Any = rows if isinstance(rows, slice) else self._row_numbers(rows)
+        is_slice = isinstance(rows, slice)
+        every: Any = np.arange(self.n_samples)
+        index: Any = rows if is_slice else every[rows].reshape(-1)
         draws = self.r
         # one row of draws, shape (1, m), is shared by all people
         if draws is not None and (draws.ndim == 1 or draws.shape[0] > 1):
             draws = draws[index]
         return Forecast(self.distribution.take(index), draws)
-
-    @staticmethod
-    def _row_numbers(rows: ArrayLike) -> NDArray[Any]:
-        index = np.asarray(rows)
-        if index.size == 0 and index.dtype.kind == "f":  # an empty list
-            index = index.astype(np.intp)
-        is_number = index.ndim == 0 and index.dtype.kind in "iu"
-        if not is_number and (index.ndim != 1 or index.dtype.kind not in "iub"):
-            rule = "be a row number, a slice, a list of row numbers or a mask"
-            raise bad_input("rows", rule, repr(rows)[:80])
-        return index.reshape(-1)
 
     def blocks(self) -> Iterator[tuple[slice, Forecast]]:
         """Yield rows and their forecasts, so few that the table of their quantiles fits in memory.
@@ -303,17 +285,12 @@ class Forecast:
         """
         shape = self.distribution.batch_shape
         size = max(BLOCK_ROWS, BLOCK_FORECASTS // (shape[1] if len(shape) == 2 else 1))
-        if self.n_samples <= size:
-            yield slice(0, self.n_samples), self
-            return
-        for rows in row_blocks(self.n_samples, size):
-            yield rows, self[rows]
+        blocks = row_blocks(self.n_samples, size)
+        yield from ((rows, self[rows] if len(blocks) > 1 else self) for rows in blocks)
 
     def take_draws(self, columns: NDArray[np.intp]) -> Forecast:
         """Return the forecast at k draws of each person, whose columns are `columns` (n, k)."""
-        if self.r is None or self.r.ndim != 2:
-            got = "a deterministic forecast" if self.r is None else "one draw per person"
-            raise bad_input("forecast", "have several draws per person, r of shape (n, m)", got)
+        assert self.r is not None
         r = np.broadcast_to(self.r, self.distribution.batch_shape)
         draws = np.take_along_axis(r, columns, axis=-1)
         return Forecast(self.distribution.take_draws(columns), draws)
@@ -367,22 +344,19 @@ class Forecast:
         return Forecast(Hurdle(hurdle.chance, part, hurdle.at, hurdle.end), draws)
 
     def __repr__(self) -> str:
-        return one_line(
-            self,
-            distribution=type(self.distribution).__name__,
-            n_samples=self.n_samples,
-            n_draws=(
-                self.distribution.batch_shape[-1]
-                if self.r is not None and self.r.ndim == 2
-                else None
-            ),
-            is_randomized=self.is_randomized,
-        )
+        name, shape = type(self.distribution).__name__, self.distribution.batch_shape
+        return one_line(self, distribution=name, shape=shape, is_randomized=self.is_randomized)
 
     @property
     def outcome_kind(self) -> OutcomeKind:
         """Kind of outcome that the forecast describes: continuous, count, hurdle or binary."""
         return self.distribution.outcome_kind
+
+    @property
+    def atom_end(self) -> End | None:
+        """End of the range at which a hurdle forecast has its atom; None for other forecasts."""
+        is_hurdle = self.outcome_kind is OutcomeKind.HURDLE
+        return as_hurdle(self.distribution).end if is_hurdle else None
 
     @property
     def has_atoms(self) -> bool:
@@ -401,9 +375,8 @@ class Forecast:
             If the forecast is of another kind.
         """
         if self.outcome_kind is OutcomeKind.BINARY:
-            return self._of_batch(self.distribution.sf(0.0))
-        hurdle = self._hurdle("event_probability")
-        return self._of_batch(1 - hurdle.chance)
+            return self.distribution.sf(0.0)
+        return np.broadcast_to(1 - self._hurdle().chance, self.distribution.batch_shape)
 
     @property
     def n_samples(self) -> int:
@@ -486,32 +459,12 @@ class Forecast:
         array([0.135, 0.857])
         """
         known = as_outcomes(outcomes)
-        share = fresh(self.n_samples, generator(random_state)) if ties is None else np.asarray(ties)
-        draws = self.r
-        if draws is not None:
-            draws = draws if draws.ndim == 2 else draws[:, None]
-            draws = np.broadcast_to(draws, (self.n_samples, draws.shape[1]))
-        return cells_of(self.distribution, self, known, rounding or Rounding(), share, draws)
-
-    def base_cells(
-        self,
-        outcomes: ArrayLike | Outcomes,
-        *,
-        rounding: Rounding | None = None,
-        ties: ArrayLike,
-    ) -> Cells | None:
-        """Return the cells of the deterministic forecast inside a link, before the draw.
-
-        The parameters are those of `cells`. None for forecasts without a link, and for those of a
-        hurdle, whose continuous part has the link.
-        """
-        inside = self.inside_link()
-        if inside is None:
-            return None
-        # served PITs are not computed from these: near 1 they would lose digits of the upper tail
-        known, share = as_outcomes(outcomes), np.asarray(ties)
-        found = cells_of(inside.base, self, known, rounding or Rounding(), share)
-        return found.before(inside.link)
+        self._per_person(known.value)
+        # one uniform value per person: the exact outcome has the same position at every draw
+        given = fresh(self.n_samples, generator(random_state)) if ties is None else ties
+        share = check_rows("ties", given, self.n_samples)
+        refuse_entry("ties", share, ~((share >= 0) & (share <= 1)), "lie between 0 and 1")
+        return cells_of(self.distribution, self, known, rounding or Rounding(), share)
 
     def inside_link(self) -> Randomized | None:
         """Return the distributions of a link around one base distribution per person, or None."""
@@ -531,62 +484,37 @@ class Forecast:
         known = as_outcomes(outcomes)
         if known.are_times:
             return Rounding(Rounding.of(known.value[known.happened]).step)
-        if self.outcome_kind is OutcomeKind.CONTINUOUS:
-            return Rounding.of(known.value)
+        y = known.value
         if self.outcome_kind is OutcomeKind.HURDLE:
-            off = known.value[self.is_off_atom(known.value)]
-            return Rounding.of(off) if off.size else Rounding()
-        return Rounding()
+            y = y[self.is_off_atom(y)]
+        return Rounding.of(y) if y.size and not self.distribution.is_lattice else Rounding()
 
     def is_off_atom(self, y: Floats) -> Mask:
         """Whether each outcome is not the atom of a hurdle forecast."""
-        return np.asarray(y != self._hurdle("is_off_atom").at)
+        return np.asarray(y != self._hurdle().at)
 
     def pit_interval(
-        self,
-        y: ArrayLike,
-        *,
-        upper: ArrayLike | None = None,
-        step: float | None = None,
-        span: tuple[float, float] | None = None,
+        self, y: ArrayLike | Outcomes, *, rounding: Rounding | None = None
     ) -> tuple[Floats, Floats]:
-        """Return the cells of the PITs: the CDF just before and at the outcomes (outcomes: 2).
+        """Return the ends of the cells of the PITs: the CDF just before and at the outcomes.
 
-        Parameters
-        ----------
-        y : array-like of shape (n,)
-            Outcomes, or lower ends of what is known of them.
-        upper : array-like of shape (n,), optional
-            Upper ends of what is known of the outcomes, at least `y`: infinite for a time that is
-            cut off (outcomes: 5). Of its PIT no more is known than the interval.
-        step : float, optional
-            Rounding step of the outcomes of a continuous forecast: the cells are then those between
-            the CDF values at `y -+ step / 2`.
-        span : tuple of two floats, optional
-            Least and greatest possible outcome, whose rounding cells are open.
+        The parameters are those of `cells` (outcomes: 2).
 
         Returns
         -------
         low, high : ndarray of shape (n,) or (n, m)
             Ends of the cells; equal where the outcome has no positive probability.
         """
-        if step is None:
-            values = self._per_person(y)
-            high = self.distribution.cdf(self._ends_above(values, upper))
-            if not self.has_atoms:
-                return (high, high) if upper is None else (self.distribution.cdf(values), high)
-            # between atoms both are equal up to rounding
-            return np.minimum(self.distribution.cdf_left(values), high), high
-        low, high = (self.distribution.cdf(end) for end in self._rounding_cells(y, step, span))
-        return low, high
+        found = self.cells(y, rounding=rounding, ties=np.zeros(self.n_samples))
+        shape = self.distribution.batch_shape
+        return found.low.reshape(shape), found.high.reshape(shape)
 
     def pit(
         self,
-        y: ArrayLike,
+        y: ArrayLike | Outcomes,
         *,
         ties: ArrayLike | None = None,
-        step: float | None = None,
-        span: tuple[float, float] | None = None,
+        rounding: Rounding | None = None,
         random_state: RandomState = None,
     ) -> Floats:
         """Return the probability integral transforms (PITs), the CDF at the outcomes.
@@ -599,12 +527,10 @@ class Forecast:
         y : array-like of shape (n,)
             Outcomes.
         ties : array-like of shape (n,), optional
-            Position in the cell, strictly between 0 and 1, uniform and independent of the draws;
-            see `KeyedDraws.ties`. Needed if the forecast has atoms.
-        step : float, optional
-            Rounding step of the outcomes of a continuous forecast.
-        span : tuple of two floats, optional
-            Least and greatest possible outcome, whose rounding cells are open.
+            Position in the cell, between 0 and 1, uniform and independent of the draws; see
+            `KeyedDraws.ties`. Needed if the forecast has atoms.
+        rounding : Rounding, optional
+            Rounding cells of the outcomes, as from `rounding`; none by default.
         random_state : int, generator or None
             Seed for the positions in rounding cells, if `ties` is None.
 
@@ -619,36 +545,19 @@ class Forecast:
             If the forecast has atoms and there are no `ties`.
         """
         if ties is None and self.has_atoms:
-            raise InputError(
-                "ties is None, but outcomes of this forecast have positive probability, and their"
-                " PITs are intervals; pass one uniform number per person (KeyedDraws.ties), or use"
-                " pit_interval"
-            )
-        if ties is None and step is None:
-            return self.cdf(y)
-        low, high = self.pit_interval(y, step=step, span=span)
-        # one uniform value per person: the exact outcome has the same position at every draw
-        share = fresh(self.n_samples, generator(random_state)) if ties is None else _ties(ties)
-        if share.shape != (self.n_samples,):
-            raise bad_input("ties", f"have shape ({self.n_samples},)", f"shape {share.shape}")
-        return np.asarray(low + (share[:, None] if low.ndim == 2 else share) * (high - low))
+            remedy = "pass KeyedDraws.ties, as PITs of outcomes with a probability are intervals"
+            raise bad_input("ties", "be one uniform number per person", None, remedy)
+        found = self.cells(y, rounding=rounding, ties=ties, random_state=random_state)
+        return found.drawn.reshape(self.distribution.batch_shape)
 
-    def log_cell(
-        self, y: ArrayLike, step: float, span: tuple[float, float] | None = None
-    ) -> Floats:
+    def log_cell(self, y: ArrayLike, step: float, span: tuple[float, float] = OPEN) -> Floats:
         """Log of the mean density over the rounding cell of `y` (method: front).
 
         Shape of the batch, in nats. `span` is the least and the greatest possible outcome, whose
         cells are open; by default none is.
         """
-        low, high = self._rounding_cells(y, step, span)
-        lower = self.distribution.logcdf(high)
-        upper = self.distribution.logsf(low)
-        # a difference within the smaller tail, which keeps its digits
-        is_lower = lower < upper
-        whole = np.where(is_lower, lower, upper)
-        rest = np.where(is_lower, self.distribution.logcdf(low), self.distribution.logsf(high))
-        return np.asarray(whole + log1mexp(rest - whole) - np.log(step))
+        low, high = map(self._per_person, Rounding(step, span).ends(as_outcomes(y).value))
+        return np.asarray(self.distribution.log_between(low, high) - np.log(step))
 
     def ppf(self, p: ArrayLike) -> Floats:
         """Quantiles at `p`, shape of the batch; a list of probabilities adds a last axis."""
@@ -665,87 +574,34 @@ class Forecast:
         share = check_fraction("level", level)
         # both ends at once along a first axis: for one person the calls cost more than the numbers
         ends = np.array([(1 - share) / 2, (1 + share) / 2])
-        low, high = self.distribution.ppf(
-            ends.reshape(2, *(1,) * len(self.distribution.batch_shape))
-        )
+        shape = (2, *(1,) * len(self.distribution.batch_shape))
+        low, high = self.distribution.ppf(ends.reshape(shape))
         return low, high
 
     def mean(self) -> Floats:
         """Means at the draws, which are not point forecasts; shape of the batch."""
-        return self._of_batch(self.distribution.mean())
+        return self.distribution.mean()
 
     def std(self) -> Floats:
         """Standard deviations, shape of the batch."""
-        return self._of_batch(self.distribution.std())
+        return self.distribution.std()
 
     def sample(self, random_state: RandomState = None) -> Floats:
         """Return one outcome drawn from each distribution, shape of the batch."""
         return self.distribution.ppf(fresh(self.distribution.batch_shape, generator(random_state)))
 
-    def _rounding_cells(
-        self, y: ArrayLike, step: float, span: tuple[float, float] | None
-    ) -> tuple[Floats, Floats]:
-        """Return the ends of rounding cells, refused where outcomes have cells of their own."""
-        if self.has_atoms:
-            remedy = "leave out step: their outcomes have cells of their own"
-            raise bad_input("step", "be None for forecasts with atoms", step, remedy)
-        # by default the cells of a person do not depend on the outcomes of others
-        open_ends = (-np.inf, np.inf) if span is None else span
-        low, high = cell_ends(check_finite("y", y), step, open_ends)
-        return self._per_person(low), self._per_person(high)
-
-    def _ends_above(self, values: Floats, upper: ArrayLike | None) -> Floats:
-        """Check the upper ends of what is known of outcomes; the outcomes by default."""
-        if upper is None:
-            return values
-        ends = self._per_person(upper)
-        if not (ends >= values).all():
-            raise bad_input("upper", "be at least y", "a smaller value, or one that is missing")
-        return ends
-
-    def _of_batch(self, values: Floats) -> Floats:
-        return np.broadcast_to(values, self.distribution.batch_shape)
-
     def _per_person(self, y: ArrayLike) -> Floats:
         values = np.asarray(y, dtype=np.float64)
-        if values.ndim == 0:
-            return values
-        if values.shape != (self.n_samples,):
-            raise bad_input(
-                "y", f"be a number or have shape ({self.n_samples},)", f"shape {values.shape}"
-            )
-        return values[:, None] if len(self.distribution.batch_shape) == 2 else values
+        if values.shape not in ((), (self.n_samples,)):
+            rule = f"be a number or have shape ({self.n_samples},)"
+            raise bad_input("y", rule, f"shape {values.shape}")
+        is_wide = values.ndim and len(self.distribution.batch_shape) == 2
+        return values[:, None] if is_wide else values
 
-    def _hurdle(self, method: str) -> Hurdle:
+    def _hurdle(self) -> Hurdle:
         if self.outcome_kind is not OutcomeKind.HURDLE:
-            kinds = "a hurdle" + (" or 0/1" if method == "event_probability" else "")
-            raise bad_input(
-                "forecast", f"be {kinds} forecast for {method}", f"kind {str(self.outcome_kind)!r}"
-            )
+            raise bad_input("forecast", "be a hurdle forecast", f"kind {str(self.outcome_kind)!r}")
         return as_hurdle(self.distribution)
-
-
-def _ties(ties: ArrayLike) -> Floats:
-    """Return positions in cells as floats, strictly between 0 and 1."""
-    share = np.asarray(ties, dtype=np.float64)
-    wrong = ~((share > 0) & (share < 1))
-    if wrong.any():
-        raise bad_input("ties", "lie strictly between 0 and 1", float(share[wrong].flat[0]))
-    return share
-
-
-def cell_ends(
-    y: Floats, step: float, span: tuple[float, float] | None = None
-) -> tuple[Floats, Floats]:
-    """Return the ends of rounding cells; those of the smallest and largest outcome are open.
-
-    `span` is the smallest and the largest outcome, by default those of `y`.
-    """
-    if not step > 0:
-        raise bad_input("step", "be positive", step)
-    least, greatest = (y.min(), y.max()) if span is None else span
-    low = np.where(y <= least, -np.inf, y - step / 2)
-    return low, np.where(y >= greatest, np.inf, y + step / 2)
 
 
 def _one_per_person(name: str, values: ArrayLike, remedy: str = "") -> Floats:
@@ -760,16 +616,16 @@ def _one_per_person(name: str, values: ArrayLike, remedy: str = "") -> Floats:
 # --- cells of outcomes on the PIT axis (method: 12)
 
 
-def outcome_ends(
-    forecast: Forecast, outcomes: Outcomes, rounding: Rounding
-) -> tuple[Floats, Floats]:
-    """Return the ends of what is known of outcomes, each of shape (n,).
+def cells_of(
+    inside: Distribution, forecast: Forecast, outcomes: Outcomes, rounding: Rounding, ties: Floats
+) -> Cells:
+    """Return the cells of outcomes under distributions inside a forecast, or its own with its draw.
 
     The cell of a rounded outcome ends at the atom of a hurdle: the outcome is known not to be the
     atom. Times that are cut off have no upper end, and neither have outcomes at the horizon, unless
     the forecast has an atom there (outcomes: 5).
     """
-    y = outcomes.value
+    y, reading = outcomes.value, None
     low, high = rounding.ends(y)
     is_hurdle = forecast.outcome_kind is OutcomeKind.HURDLE
     if is_hurdle and rounding.is_used:
@@ -778,135 +634,24 @@ def outcome_ends(
             low = np.maximum(low, np.nextafter(hurdle.at, np.inf))
         else:
             high = np.minimum(high, np.nextafter(hurdle.at, -np.inf))
-        is_off = forecast.is_off_atom(y)
-        low, high = np.where(is_off, low, y), np.where(is_off, high, y)
-    if not outcomes.are_times:
-        return low, high
-    is_open = outcomes.is_lost if is_hurdle else ~outcomes.happened
-    return np.where(is_open, y, low), np.where(is_open, np.inf, high)
-
-
-def _reading(forecast: Forecast, outcomes: Outcomes) -> Ints | None:
-    """Return the readings of cells; None if all are averaged."""
-    if not outcomes.are_times:
-        return None
-    reading = np.where(outcomes.is_lost, Reading.UNKNOWN, Reading.AVERAGED)
-    if forecast.outcome_kind is OutcomeKind.HURDLE:
-        return reading
-    return np.where(outcomes.has_reached, Reading.BEYOND, reading)
-
-
-def cells_of(
-    distribution: Distribution,
-    forecast: Forecast,
-    outcomes: Outcomes,
-    rounding: Rounding,
-    ties: Floats,
-    draws: Floats | None = None,
-) -> Cells:
-    """Return the cells of outcomes under distributions inside a forecast, or its own."""
-    low, high = outcome_ends(forecast, outcomes, rounding)
-    reading = _reading(forecast, outcomes)
-    if len(distribution.batch_shape) == 2:
+        low, high = np.where(y == hurdle.at, y, (low, high))
+    if outcomes.are_times:
+        is_open = outcomes.is_lost if is_hurdle else ~outcomes.happened
+        low, high = np.where(is_open, y, low), np.where(is_open, np.inf, high)
+        reading = np.select((outcomes.is_lost, is_open), (Reading.UNKNOWN, Reading.BEYOND))
+    r = forecast.r if inside is forecast.distribution else None
+    draws = None if r is None else np.broadcast_to(r, inside.batch_shape)
+    if len(inside.batch_shape) == 2:
         low, high, ties = low[:, None], high[:, None], ties[:, None]
     # exactly 1 where nothing is known above
-    upper = np.where(np.isposinf(high), 1.0, distribution.cdf(high))
+    upper = np.where(np.isposinf(high), 1.0, inside.cdf(high))
     # without atoms and a grid both ends of a cell are the outcome: one evaluation suffices
-    if not distribution.has_atoms and np.array_equal(low, high):
+    if not inside.has_atoms and np.array_equal(low, high):
         return Cells(upper, draws=draws, reading=reading)
-    lower = np.minimum(distribution.cdf_left(low), upper)
+    lower = np.minimum(inside.cdf_left(low), upper)
     # rounding errors must not move a PIT out of its cell
     drawn = np.clip(lower + ties * (upper - lower), lower, upper)
     return Cells(lower, upper, drawn, draws, reading=reading)
-
-
-# --- values of a person's own forecast, which groups of rows may be defined by
-
-BLOCK_ROWS = 1000
-BLOCK_FORECASTS = 16_000
-"""Number of people in a block, more if they have few draws: a mean without a closed form, and the
-CRPS, need a table of some 300 quantiles for each draw."""
-
-
-def forecast_values(forecast: Forecast, names: Iterable[str]) -> pd.DataFrame:
-    """Return values of each person's own forecast, on average over several draws.
-
-    Parameters
-    ----------
-    forecast : Forecast
-        Forecasts of n people.
-    names : iterable of str
-        Names of `OWN_VALUES`. The mean is the median where it is not finite, and the width of a
-        forecast with an atom at the end of its range is that of its other part.
-
-    Returns
-    -------
-    DataFrame of n rows
-        One column per name, in units of the outcome or probabilities from 0 to 1.
-
-    Raises
-    ------
-    InputError
-        If a name is another, or is a value of forecasts of another kind.
-
-    Examples
-    --------
-    >>> forecast = Forecast.from_normal([3.0], [1.0])
-    >>> forecast_values(forecast, ["predicted mean", "80% width"]).round(2).to_dict("records")
-    [{'predicted mean': 3.0, '80% width': 2.56}]
-    """
-    wanted = {name: OWN_VALUES[check_choice("name", name, tuple(OWN_VALUES))] for name in names}
-    blocks = [
-        {name: value(part).reshape(len(part), -1).mean(axis=-1) for name, value in wanted.items()}
-        for _, part in forecast.blocks()
-    ]
-    columns = {name: np.concatenate([block[name] for block in blocks]) for name in wanted}
-    return pd.DataFrame(columns, index=range(len(forecast)))
-
-
-def _probability(forecast: Forecast) -> Floats:
-    return _of_kind(forecast, "predicted probability", forecast.outcome_kind is OutcomeKind.BINARY)
-
-
-def _of_kind(forecast: Forecast, name: str, is_right: bool) -> Floats:
-    if not is_right:
-        raise InputError(
-            f"a group is defined by {name!r}, which forecasts of kind"
-            f" {str(forecast.outcome_kind)!r} do not have; define it by 'predicted mean' or another"
-            " of their values"
-        )
-    return forecast.event_probability()
-
-
-def _atom_end(forecast: Forecast) -> str | None:
-    is_hurdle = forecast.outcome_kind is OutcomeKind.HURDLE
-    return as_hurdle(forecast.distribution).end if is_hurdle else None
-
-
-def _mean(forecast: Forecast) -> Floats:
-    mean = forecast.mean()
-    return mean if np.isfinite(mean).all() else np.where(np.isfinite(mean), mean, _median(forecast))
-
-
-def _median(forecast: Forecast) -> Floats:
-    return forecast.ppf(0.5)
-
-
-def _width(forecast: Forecast) -> Floats:
-    part = forecast if _atom_end(forecast) is None else forecast.positive_part()
-    low, high = part.interval(0.8)
-    return high - low
-
-
-OWN_VALUES: dict[str, Callable[[Forecast], Floats]] = {
-    "predicted probability": _probability,
-    "predicted mean": _mean,
-    "predicted median": _median,
-    "80% width": _width,
-    "chance of zero": lambda one: 1 - _of_kind(one, "chance of zero", _atom_end(one) == "low"),
-    "event by horizon": lambda one: _of_kind(one, "event by horizon", _atom_end(one) == "high"),
-}
-"""Functions for the values of forecasts, shape of the batch, by names that rules reserve."""
 
 
 # --- checks of forecasts of times that may be cut off (outcomes: 5)
@@ -914,22 +659,18 @@ OWN_VALUES: dict[str, Callable[[Forecast], Floats]] = {
 
 def check_forecast_of_times(forecast: Forecast, outcomes: Outcomes) -> None:
     """Raise InputError if forecasts are of times without `event`, or not those of the times."""
-    if not outcomes.are_times:
-        if describes_times(forecast.distribution):
-            raise InputError(
-                "event is missing: these are forecasts of times, and a time that is cut off is not"
-                " that of an event; pass Outcomes(y, event), with 1 where the event was observed,"
-                " 0 where the time is cut off (1 for all if no time is)"
-            )
-        return
     kind = forecast.outcome_kind
-    if kind is OutcomeKind.HURDLE:
-        check_atom_at_horizon(forecast, outcomes.horizon)
-    elif kind is not OutcomeKind.CONTINUOUS:
+    if not outcomes.are_times and describes_times(forecast.distribution):
         raise InputError(
-            f"event is given, but forecasts are of the kind {str(kind)!r} and not of times; leave"
-            " out event, or pass forecasts such as those of Forecast.from_survival"
+            "event is missing, and these are forecasts of times; pass Outcomes(y, event), with 1 at"
+            " observed events and 0 at times that are cut off"
         )
+    if outcomes.are_times and kind not in (OutcomeKind.HURDLE, OutcomeKind.CONTINUOUS):
+        raise InputError(
+            f"event is given, but forecasts of kind {str(kind)!r} are not of times; leave out event"
+        )
+    if outcomes.are_times:
+        check_atom_at_horizon(forecast, outcomes.horizon)
 
 
 def check_atom_at_horizon(forecast: Forecast, horizon: float | None) -> None:
@@ -937,17 +678,12 @@ def check_atom_at_horizon(forecast: Forecast, horizon: float | None) -> None:
     if forecast.outcome_kind is not OutcomeKind.HURDLE:
         return
     hurdle = as_hurdle(forecast.distribution)
-    at = number_in_full(hurdle.at)
-    if hurdle.end == "low":
+    if hurdle.end == "low" or hurdle.at != horizon:
+        end = "least" if hurdle.end == "low" else "greatest"
+        given = "no horizon" if horizon is None else f"the horizon {number_in_full(horizon)}"
         raise InputError(
-            f"forecasts of times have an atom at {at}, their least outcome; make them with"
-            " Forecast.from_survival(times, survival, horizon)"
-        )
-    if hurdle.at != horizon:
-        wanted = "no horizon is given" if horizon is None else f"horizon={number_in_full(horizon)}"
-        raise InputError(
-            f"forecasts of times have an atom at {at}, their greatest outcome, but {wanted}; pass"
-            " the horizon of the forecasts"
+            f"forecasts of times have an atom at {number_in_full(hurdle.at)}, their {end} outcome,"
+            f" but {given} is given; pass the horizon of Forecast.from_survival"
         )
 
 

@@ -44,9 +44,9 @@ from evenhand.calibration import (
 )
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh
-from evenhand.forecast import Forecast, cells_of, check_forecast_of_times, forecast_values
+from evenhand.forecast import Forecast, cells_of, check_forecast_of_times
 from evenhand.report import Measure, Note, NoteKind
-from evenhand.tables import as_table, copies_in_words, row_blocks, take_rows
+from evenhand.tables import as_table, copies_in_words, forecast_values, row_blocks, take_rows
 
 # --- simulated outcomes, for the null distribution of searches
 

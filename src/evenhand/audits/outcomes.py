@@ -14,7 +14,7 @@ from evenhand._validate import Floats, InputError, Ints, bad_input
 from evenhand.calibration import Cells, Outcomes, Rounding
 from evenhand.distributions import OutcomeKind, Randomized
 from evenhand.draws import jittered
-from evenhand.forecast import Forecast
+from evenhand.forecast import Forecast, cells_of
 
 # --- cells of a block of rows
 
@@ -82,7 +82,10 @@ def read_forecast(
 
     Means of times that may be cut off have no use, and may take long: they are NaN.
     """
-    base = forecast.base_cells(outcomes, rounding=rounding, ties=ties)
+    link, base = forecast.inside_link(), None
+    # served PITs are not computed from these: near 1 they would lose digits of the upper tail
+    if link is not None:
+        base = cells_of(link.base, forecast, outcomes, rounding, ties).before(link.link)
     cells = forecast.cells(outcomes, rounding=rounding, ties=ties)
     mean = np.full(len(forecast), np.nan)
     if not outcomes.are_times:

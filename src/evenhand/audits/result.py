@@ -27,7 +27,7 @@ from evenhand.calibration import GivenForecast, Outcomes, as_outcomes
 from evenhand.certificates import Certificate
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState
-from evenhand.forecast import OWN_VALUES, Forecast
+from evenhand.forecast import Forecast
 from evenhand.report import (
     JudgedCondition,
     Measure,
@@ -39,7 +39,7 @@ from evenhand.report import (
     findings_of,
     status_of,
 )
-from evenhand.tables import GroupRule, UnseenValues, as_table
+from evenhand.tables import OWN_VALUES, GroupRule, UnseenValues, as_table
 
 if TYPE_CHECKING:
     from evenhand.forecasters import RecalibratedRegressor

@@ -445,6 +445,10 @@ class Rounding:
     step: float | None = None
     span: tuple[float, float] = OPEN
 
+    def __post_init__(self) -> None:
+        if self.step is not None and not self.step > 0:
+            raise bad_input("step", "be positive", self.step)
+
     @classmethod
     def of(cls, outcomes: Floats) -> Rounding:
         """Return the cells of outcomes; no cells unless more than 2% of the rows share one."""

@@ -204,8 +204,7 @@ def _rule(
     text: str, present: Sequence[str], outcome: Mapping[str, str], source: str
 ) -> tuple[str, GroupRule]:
     """Return the name and the rule of a group."""
-    from evenhand.forecast import OWN_VALUES
-    from evenhand.tables import GroupRule
+    from evenhand.tables import OWN_VALUES, GroupRule
 
     columns = list(dict.fromkeys([*present, *OWN_VALUES]))
     try:

@@ -1,33 +1,44 @@
 """Families of distributions over batches, and wrappers around them.
 
-A new family needs one file and one line in `records.FAMILY_NAMES`.
+A new family needs one class.
 """
 
 from __future__ import annotations
 
 from evenhand._kinds import OutcomeKind
-from evenhand.distributions.base import NO_BINARY_RANDOMIZATION, Distribution
-from evenhand.distributions.categorical import SUM_TOLERANCE as SUM_TOLERANCE
-from evenhand.distributions.categorical import Bernoulli, Categorical, empirical
-from evenhand.distributions.counts import NegativeBinomial, Poisson
-from evenhand.distributions.hurdle import End as End
-from evenhand.distributions.hurdle import Hurdle, as_hurdle, beyond
-from evenhand.distributions.normal import Normal, NormalMixture, Samples
-from evenhand.distributions.quantiles import Quantiles, from_ppf
-from evenhand.distributions.randomized import Randomized
-from evenhand.distributions.recalibrated import Recalibrated
-from evenhand.distributions.records import (
-    FAMILY_NAMES,
-    WRAPPER_NAMES,
-    from_records,
-    to_records,
+from evenhand.distributions.base import NO_BINARY_RANDOMIZATION, Distribution, Tail
+from evenhand.distributions.families import SUM_TOLERANCE as SUM_TOLERANCE
+from evenhand.distributions.families import (
+    Bernoulli,
+    Categorical,
+    NegativeBinomial,
+    Normal,
+    NormalMixture,
+    Poisson,
+    Quantiles,
+    Samples,
+    SurvivalCurves,
+    curve_times,
+    describes_times,
+    empirical,
+    from_ppf,
 )
-from evenhand.distributions.support import Support, Transformed, Truncated
-from evenhand.distributions.survival import SurvivalCurves, curve_times, describes_times
-from evenhand.distributions.wrappers import Joined, LocationScale
+from evenhand.distributions.records import KINDS, Joined, from_records, to_records
+from evenhand.distributions.wrappers import End as End
+from evenhand.distributions.wrappers import (
+    Hurdle,
+    LocationScale,
+    Randomized,
+    Recalibrated,
+    Support,
+    Transformed,
+    Truncated,
+    as_hurdle,
+    beyond,
+)
 
-FAMILIES: tuple[type[Distribution], ...] = tuple(FAMILY_NAMES.values())
-WRAPPERS: tuple[type[Distribution], ...] = (*WRAPPER_NAMES.values(), Joined)
+FAMILIES = tuple(kind for kind in KINDS.values() if kind.inner is None and kind is not Joined)
+WRAPPERS = tuple(kind for kind in KINDS.values() if kind not in FAMILIES)
 
 __all__ = [
     "FAMILIES",
@@ -50,6 +61,7 @@ __all__ = [
     "Samples",
     "Support",
     "SurvivalCurves",
+    "Tail",
     "Transformed",
     "Truncated",
     "as_hurdle",

@@ -1,58 +1,144 @@
-"""Parameters of single distributions as JSON values, for logs."""
+"""Batches of several families, and parameters of single distributions as JSON values, for logs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from evenhand._kinds import OutcomeKind
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, check_choice
-from evenhand.distributions.base import Distribution
-from evenhand.distributions.categorical import Bernoulli, Categorical
-from evenhand.distributions.counts import NegativeBinomial, Poisson
-from evenhand.distributions.hurdle import NEGLIGIBLE, Hurdle
-from evenhand.distributions.normal import Normal, NormalMixture, Samples
-from evenhand.distributions.quantiles import Quantiles
-from evenhand.distributions.randomized import Randomized
-from evenhand.distributions.recalibrated import Recalibrated
-from evenhand.distributions.support import Support, Transformed, Truncated
-from evenhand.distributions.survival import SurvivalCurves
-from evenhand.distributions.wrappers import Joined, LocationScale, Wrapper
-from evenhand.links import make_link
+from evenhand.distributions.base import Distribution, Tail
+from evenhand.distributions.wrappers import NEGLIGIBLE, Recalibrated, Support, Truncated
+from evenhand.links import Link, make_link
+
+# --- rows of several families
+
+Part = tuple[Ints, Distribution]
+"""Numbers of rows, and their distributions in this order."""
+
+
+class Joined(Distribution):
+    """Distributions of several batches as one batch of shape (n,).
+
+    Parameters
+    ----------
+    parts : sequence of (ndarray of int, Distribution)
+        Numbers of the rows of each batch, which together are 0, ..., n - 1, and the batch. All
+        batches have the same number of axes, and describe the same kind of outcome.
+
+    Examples
+    --------
+    >>> from evenhand.distributions import Normal, Quantiles
+    >>> flat = Quantiles([0.1, 0.9], [[1.0, 9.0]])
+    >>> Joined([([1], flat), ([0, 2], Normal([0.0, 5.0], 1.0))]).ppf(0.5)
+    array([0., 5., 5.])
+    """
+
+    fields: ClassVar[dict[str, int | None]] = {}
+
+    def __init__(self, parts: Sequence[tuple[ArrayLike, Distribution]]) -> None:
+        self.parts: list[Part] = [(np.asarray(rows, dtype=np.intp), batch) for rows, batch in parts]
+        kinds = sorted({str(batch.outcome_kind) for _, batch in self.parts})
+        if len(kinds) > 1:
+            got = f"several kinds ({', '.join(kinds)})"
+            raise bad_input("parts", "describe outcomes of one kind", got)
+
+    @property
+    def outcome_kind(self) -> OutcomeKind:
+        return self.parts[0][1].outcome_kind
+
+    @cached_property
+    def batch_shape(self) -> tuple[int, ...]:
+        n = sum(rows.size for rows, _ in self.parts)
+        return (n, *self.parts[0][1].batch_shape[1:])
+
+    def take(self, rows: Any) -> Self:
+        chosen = np.arange(self.batch_shape[0])[rows]
+        parts: list[tuple[ArrayLike, Distribution]] = []
+        for numbers, batch in self.parts:
+            place = np.full(self.batch_shape[0], -1)
+            place[numbers] = np.arange(numbers.size)
+            inside = place[chosen]
+            if (inside >= 0).any():
+                parts.append((np.flatnonzero(inside >= 0), batch.take(inside[inside >= 0])))
+        return type(self)(parts)
+
+    def take_draws(self, columns: Ints) -> Self:
+        return type(self)([(rows, batch.take_draws(columns[rows])) for rows, batch in self.parts])
+
+    def expand(self) -> Self:
+        return type(self)([(rows, batch.expand()) for rows, batch in self.parts])
+
+    def _by_part(self, evaluate: Callable[..., Any], *arguments: ArrayLike) -> Floats:
+        """Evaluate each batch at its rows of arguments that broadcast against the whole batch."""
+        shape = np.broadcast_shapes(self.batch_shape, *(np.shape(array) for array in arguments))
+        axis = len(shape) - len(self.batch_shape)
+        full = [np.broadcast_to(array, shape) for array in arguments]
+        parts = ((batch, [array.take(rows, axis) for array in full]) for rows, batch in self.parts)
+        found: Floats = self._in_order([evaluate(batch, *some) for batch, some in parts], axis)
+        return found
+
+    def _in_order(self, found: Sequence[Any], axis: int) -> Any:
+        """Join arrays, or tuples of arrays, of the batches along the axis of rows."""
+        if isinstance(found[0], tuple):
+            return tuple(self._in_order(arrays, axis) for arrays in zip(*found, strict=True))
+        order = np.argsort(np.concatenate([rows for rows, _ in self.parts]))
+        return np.concatenate(found, axis).take(order, axis)
+
+    def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
+        return Tail(*self._by_part(lambda batch, some: batch.tail(some, left=left), y))
+
+    def point(self, tail: Tail) -> Floats:
+        return self._by_part(lambda batch, *some: batch.point(Tail(*some)), *tail)
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        return self._by_part(lambda batch, some: batch.logpdf(some), y)
+
+    def log_mass(self, y: ArrayLike) -> Floats:
+        return self._by_part(lambda batch, some: batch.log_mass(some), y)
+
+    def nodes(self, first: Floats, last: Floats, scores: Floats) -> tuple[Floats, Floats]:
+        inner = [batch.nodes(first[rows], last[rows], scores) for rows, batch in self.parts]
+        size = max(ends.shape[-1] for _, ends in inner)
+        padded = []
+        for (_, batch), both in zip(self.parts, inner, strict=True):
+            place = np.minimum(np.arange(size), both[0].shape[-1] - 1)
+            shape = (*batch.batch_shape, size)
+            padded.append(tuple(np.broadcast_to(array[..., place], shape) for array in both))
+        found: tuple[Floats, Floats] = self._in_order(padded, 0)
+        return found
+
+    def mean(self) -> Floats:
+        return self._by_part(lambda batch: batch.mean())
+
+    def std(self) -> Floats:
+        return self._by_part(lambda batch: batch.std())
+
+    def crps(self, y: ArrayLike) -> Floats:
+        return self._by_part(lambda batch, some: batch.crps(some), y)
+
+
+# --- records
 
 Record = dict[str, Any]
 
-FAMILY_NAMES: dict[str, type[Distribution]] = {
-    "bernoulli": Bernoulli,
-    "categorical": Categorical,
-    "negative_binomial": NegativeBinomial,
-    "normal": Normal,
-    "normal_mixture": NormalMixture,
-    "poisson": Poisson,
-    "quantiles": Quantiles,
-    "samples": Samples,
-    "survival_curves": SurvivalCurves,
-}
-"""Families that a record describes by its own arrays, which are named in `event_dims`."""
 
-WRAPPER_NAMES: dict[str, type[Wrapper]] = {
-    "hurdle": Hurdle,
-    "location_scale": LocationScale,
-    "randomized": Randomized,
-    "recalibrated": Recalibrated,
-    "transformed": Transformed,
-    "truncated": Truncated,
-}
-"""Distributions that a record describes by the record of another one, and more."""
+def _concrete(kind: Any) -> list[type[Distribution]]:
+    """Return the classes below one that are not abstract."""
+    below = [found for child in kind.__subclasses__() for found in _concrete(child)]
+    return below if inspect.isabstract(kind) else [kind, *below]
 
-SHARED = {
-    "hurdle": ("at", "end"),
-    "randomized": ("link", "alpha"),
-    "transformed": ("support",),
-    "truncated": ("support",),
+
+KINDS = {
+    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in _concrete(Distribution)
 }
-"""Parameters that all distributions of a batch have in common."""
+"""Distributions of the package by their names in records."""
 
 
 def to_records(distribution: Distribution) -> list[Record]:
@@ -77,6 +163,7 @@ def to_records(distribution: Distribution) -> list[Record]:
 
     Examples
     --------
+    >>> from evenhand.distributions import Normal
     >>> records = to_records(Normal([0.0, 10.0], 2.0))
     >>> records[1]
     {'family': 'normal', 'loc': 10.0, 'scale': 2.0}
@@ -90,65 +177,42 @@ def to_records(distribution: Distribution) -> list[Record]:
     return _records(distribution, shape[0])
 
 
+def _fields(kind: type[Distribution]) -> dict[str, int | None]:
+    """Return the parameters in a record."""
+    return getattr(kind, "recorded", kind.fields)
+
+
 def _records(batch: Distribution, n: int) -> list[Record]:
     """Return the records of a batch that broadcasts to shape (n,)."""
     if isinstance(batch, Joined):
-        return _of_joined(batch, n)
+        found: dict[int, Record] = {}
+        for rows, part in batch.parts:
+            found |= zip(rows.tolist(), _records(part, rows.size), strict=True)
+        # a batch of one row is shared by all
+        return [found[row if len(found) > 1 else 0] for row in range(n)]
     # the exact type: a subclass may compute another distribution from the same arrays
-    known = (FAMILY_NAMES | WRAPPER_NAMES).items()
-    family = next((name for name, kind in known if type(batch) is kind), None)
+    family = next((name for name, kind in KINDS.items() if type(batch) is kind), None)
     if family is None:
         raise bad_input("distribution", "be a family of the package", type(batch).__name__)
-    arrays, shared = _arrays(batch, n), _shared(batch)
-    records: list[Record] = [
-        {"family": family, **{name: column[row] for name, column in arrays.items()}, **shared}
-        for row in range(n)
-    ]
-    if not isinstance(batch, Wrapper):
+    columns: dict[str, Sequence[Any]] = {"family": [family] * n}
+    for name, dims in _fields(type(batch)).items():
+        part = getattr(batch, name)
+        if isinstance(part, Distribution):
+            columns[name] = _records(part, n)
+        elif dims is not None:
+            shape = (n, *part.shape[part.ndim - dims :])
+            columns[name] = np.broadcast_to(part, shape).tolist()
+        elif isinstance(part, Link):
+            columns |= {"link": [part.name] * n, "alpha": [float(part.alpha)] * n}
+        else:
+            columns[name] = [part.to_state() if isinstance(part, Support) else part] * n
+    records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if not isinstance(batch, Truncated):
         return records
-    inner = _records(getattr(batch, batch.inner), n)
     # the part of a hurdle is truncated in all rows of a batch if one row needs it: the others
     # have the record of the base
-    is_changed = _is_cut(batch, n) if isinstance(batch, Truncated) else np.ones(n, dtype=bool)
-    return [
-        {**record, batch.inner: one} if changed else one
-        for record, one, changed in zip(records, inner, is_changed, strict=True)
-    ]
-
-
-def _rows(array: Any, n: int, dims: int = 0) -> list[Any]:
-    """Return the numbers of each row of a batch array with `dims` axes after those of the batch."""
-    values = np.asarray(array)
-    shape = (n, *values.shape[values.ndim - dims :])
-    return cast("list[Any]", np.broadcast_to(values, shape).tolist())
-
-
-def _arrays(batch: Distribution, n: int) -> dict[str, list[Any]]:
-    """Return the parameters of which each row has its own."""
-    if isinstance(batch, Recalibrated):
-        which = () if batch.which is None else (np.broadcast_to(batch.which, n),)
-        return {name: _rows(getattr(batch, name)[which], n, 1) for name in ("levels", "values")}
-    return {name: _rows(getattr(batch, name), n, dims) for name, dims in batch.event_dims.items()}
-
-
-def _shared(batch: Distribution) -> Record:
-    """Return the parameters that all rows have in common."""
-    match batch:
-        case Randomized():
-            return {"link": batch.link.name, "alpha": float(batch.link.alpha)}
-        case Hurdle():
-            return {"at": batch.at, "end": batch.end}
-        case Transformed() | Truncated():
-            return {"support": batch.support.to_state()}
-    return {}
-
-
-def _of_joined(batch: Joined, n: int) -> list[Record]:
-    found: dict[int, Record] = {}
-    for rows, part in batch.parts:
-        found |= zip(rows.tolist(), _records(part, rows.size), strict=True)
-    # a batch of one row is shared by all
-    return [found[row if len(found) > 1 else 0] for row in range(n)]
+    cut = zip(records, _is_cut(batch, n), strict=True)
+    return [record if is_cut else record["base"] for record, is_cut in cut]
 
 
 def _is_cut(batch: Truncated, n: int) -> Mask:
@@ -197,20 +261,20 @@ def _form(record: Any, place: str) -> Any:
     if not isinstance(record, Mapping) or not isinstance(record.get("family"), str):
         got = type(record).__name__ if not isinstance(record, Mapping) else "no family"
         raise bad_input(place, "be the record of a distribution", got)
-    family = check_choice(f"{place} family", record["family"], (*FAMILY_NAMES, *WRAPPER_NAMES))
+    kind = KINDS[check_choice(f"{place} family", record["family"], tuple(KINDS))]
+    form: list[Any] = [kind]
     try:
-        if family in FAMILY_NAMES:
-            dims = FAMILY_NAMES[family].event_dims
-            return family, *(len(record[name]) if dims[name] else None for name in dims)
-        shared = tuple(_hashable(record[name]) for name in SHARED.get(family, ()))
-        n_knots = len(record["levels"]) if family == "recalibrated" else None
-        return family, shared, n_knots, _form(record[WRAPPER_NAMES[family].inner], place)
+        for name, dims in _fields(kind).items():
+            part = record[name]
+            if name == kind.inner:
+                form.append(_form(part, place))
+            elif dims is None:
+                form.append(tuple(sorted(part.items())) if isinstance(part, Mapping) else part)
+            elif dims:
+                form.append(len(part))
     except (KeyError, TypeError) as error:
         raise _no_record(place, error) from error
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(sorted(value.items())) if isinstance(value, Mapping) else value
+    return (*form, record.get("alpha"))
 
 
 def _no_record(place: str, error: Exception) -> InputError:
@@ -219,25 +283,19 @@ def _no_record(place: str, error: Exception) -> InputError:
 
 
 def _built(records: Sequence[Mapping[str, Any]]) -> Distribution:
-    family = records[0]["family"]
-    if family in FAMILY_NAMES:
-        known = FAMILY_NAMES[family]
-        return known(*(_column(records, name) for name in known.event_dims))
-    inner = _built([record[WRAPPER_NAMES[family].inner] for record in records])
-    if family == "hurdle":
-        return Hurdle(_column(records, "chance"), inner, records[0]["at"], records[0]["end"])
-    if family == "location_scale":
-        return LocationScale(inner, _column(records, "loc"), _column(records, "scale"))
-    if family == "randomized":
-        link = make_link(records[0]["link"], records[0]["alpha"])
-        return Randomized(inner, link, _column(records, "r"))
-    if family == "recalibrated":
-        which = np.arange(len(records))
-        return Recalibrated(inner, _column(records, "levels"), _column(records, "values"), which)
-    support = Support.from_state(records[0]["support"])
-    bounded = Transformed if family == "transformed" else Truncated
-    return bounded(inner, support)
-
-
-def _column(records: Sequence[Mapping[str, Any]], name: str) -> Floats:
-    return np.array([record[name] for record in records], dtype=np.float64)
+    first = records[0]
+    kind: Any = KINDS[first["family"]]
+    arguments: list[Any] = []
+    for name, dims in _fields(kind).items():
+        column = [record[name] for record in records]
+        if name == kind.inner:
+            arguments.append(_built(column))
+        elif dims is not None:
+            arguments.append(np.array(column, dtype=np.float64))
+        elif name == "link":
+            arguments.append(make_link(first["link"], first["alpha"]))
+        else:
+            arguments.append(Support.from_state(column[0]) if name == "support" else column[0])
+    # each row has its own map
+    built: Distribution = kind(*arguments, *[np.arange(len(records))] * (kind is Recalibrated))
+    return built

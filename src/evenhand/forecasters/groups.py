@@ -12,15 +12,17 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand._validate import InputError, Mask, bad_input, check_column
-from evenhand.forecast import OWN_VALUES, Forecast, forecast_values
+from evenhand.forecast import Forecast
 from evenhand.forecasters.maps import Everyone, Labelled, Labels, Members, Overlapping
 from evenhand.tables import (
+    OWN_VALUES,
     Group,
     GroupRule,
     Partition,
     as_pandas,
     as_table,
     column_of,
+    forecast_values,
     kind_of,
     label,
 )

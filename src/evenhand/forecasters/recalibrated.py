@@ -28,7 +28,7 @@ from evenhand._validate import (
 from evenhand.calibration import Outcomes, as_outcomes, n_effective, rate_error
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState, generator
-from evenhand.forecast import Forecast, check_atom_at_horizon, forecast_values
+from evenhand.forecast import Forecast, check_atom_at_horizon
 from evenhand.forecasters.adapters import (
     KINDS,
     SPREADS,
@@ -46,7 +46,7 @@ from evenhand.forecasters.groups import By, ByGroups, Grouping, NamedGroups
 from evenhand.forecasters.held_out import HeldOut, Maps
 from evenhand.forecasters.maps import Labelled, Members
 from evenhand.forecasters.pit_cells import PitCells
-from evenhand.tables import EVERYONE, take_rows
+from evenhand.tables import EVERYONE, forecast_values, take_rows
 
 # --- held-out check of recalibration: whether maps helped, by group, on rows not used for them
 

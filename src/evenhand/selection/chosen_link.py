@@ -29,7 +29,7 @@ from evenhand.certificates import (
 )
 from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import RandomState, fresh, generator, jittered, nodes
-from evenhand.forecast import Forecast, cell_ends
+from evenhand.forecast import Forecast
 from evenhand.links import Link, price_of_proof
 from evenhand.selection.target import (
     LEAST_ALPHA,
@@ -296,8 +296,7 @@ class Costs:
             rests = base.logcdf_left(y), base.logsf(y)
         else:
             assert self.grid is not None
-            assert self.grid.step is not None
-            low, high = cell_ends(y, self.grid.step, self.grid.span)
+            low, high = self.grid.ends(y)
             lower, upper = base.logcdf(high), base.logsf(low)
             rests = base.logcdf(low), base.logsf(high)
         is_upper = upper < lower

@@ -26,7 +26,9 @@ from evenhand.tables.given_groups import check_groups as check_groups
 from evenhand.tables.given_groups import check_names as check_names
 from evenhand.tables.given_groups import feature_groups as feature_groups
 from evenhand.tables.given_groups import group_columns as group_columns
+from evenhand.tables.group_rules import OWN_VALUES as OWN_VALUES
 from evenhand.tables.group_rules import GroupRule as GroupRule
+from evenhand.tables.group_rules import forecast_values as forecast_values
 from evenhand.tables.groups import EVERYONE as EVERYONE
 from evenhand.tables.groups import Condition as Condition
 from evenhand.tables.groups import Group as Group

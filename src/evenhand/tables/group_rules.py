@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import InputError, Mask, bad_input, check_column, coded
+from evenhand._kinds import OutcomeKind
+from evenhand._validate import (
+    Floats,
+    InputError,
+    Mask,
+    bad_input,
+    check_choice,
+    check_column,
+    coded,
+)
 from evenhand.tables.cells import column_of
 from evenhand.tables.groups import Condition, Group, Operator, label
 from evenhand.tables.partition import EXACT_WHOLE, at_or_below
 from evenhand.tables.values import as_table, is_single, kind_of, missing, moments, unpacked
+
+if TYPE_CHECKING:
+    from evenhand.forecast import Forecast
 
 # --- text of rules on columns: parsing against the known columns of a table, and quoting
 
@@ -439,3 +451,77 @@ def _is_same(value: Any, text: str, kind: str) -> bool:
         return float(value) == number
     except ValueError:
         return False
+
+
+# --- values of a person's own forecast, which rules may name as columns
+
+
+def forecast_values(forecast: Forecast, names: Iterable[str]) -> pd.DataFrame:
+    """Return values of each person's own forecast, on average over several draws.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Forecasts of n people.
+    names : iterable of str
+        Names of `OWN_VALUES`. The mean is the median where it is not finite, and the width of a
+        forecast with an atom at the end of its range is that of its other part.
+
+    Returns
+    -------
+    DataFrame of n rows
+        One column per name, in units of the outcome or probabilities from 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If a name is another, or is a value of forecasts of another kind.
+
+    Examples
+    --------
+    >>> from evenhand import Forecast
+    >>> forecast = Forecast.from_normal([3.0], [1.0])
+    >>> forecast_values(forecast, ["predicted mean", "80% width"]).round(2).to_dict("records")
+    [{'predicted mean': 3.0, '80% width': 2.56}]
+    """
+    wanted = {name: OWN_VALUES[check_choice("name", name, tuple(OWN_VALUES))] for name in names}
+    blocks = [
+        {name: value(part).reshape(len(part), -1).mean(axis=-1) for name, value in wanted.items()}
+        for _, part in forecast.blocks()
+    ]
+    columns = {name: np.concatenate([block[name] for block in blocks]) for name in wanted}
+    return pd.DataFrame(columns, index=range(len(forecast)))
+
+
+def _event(forecast: Forecast, name: str, kind: OutcomeKind, end: str | None = None) -> Floats:
+    """Return the probability of an event that forecasts of one kind have."""
+    if (forecast.outcome_kind, forecast.atom_end) != (kind, end):
+        raise InputError(
+            f"a group is defined by {name!r}, which forecasts of kind"
+            f" {str(forecast.outcome_kind)!r} do not have; define it by another of their values"
+        )
+    found = forecast.event_probability()
+    return 1 - found if end == "low" else found
+
+
+def _mean(forecast: Forecast) -> Floats:
+    mean = forecast.mean()
+    is_finite = np.isfinite(mean)
+    return mean if is_finite.all() else np.where(is_finite, mean, forecast.ppf(0.5))
+
+
+def _width(forecast: Forecast) -> Floats:
+    part = forecast if forecast.atom_end is None else forecast.positive_part()
+    low, high = part.interval(0.8)
+    return high - low
+
+
+OWN_VALUES: dict[str, Callable[[Forecast], Floats]] = {
+    "predicted probability": lambda one: _event(one, "predicted probability", OutcomeKind.BINARY),
+    "predicted mean": _mean,
+    "predicted median": lambda one: one.ppf(0.5),
+    "80% width": _width,
+    "chance of zero": lambda one: _event(one, "chance of zero", OutcomeKind.HURDLE, "low"),
+    "event by horizon": lambda one: _event(one, "event by horizon", OutcomeKind.HURDLE, "high"),
+}
+"""Functions for the values of forecasts, shape of the batch, by names that rules reserve."""
