@@ -67,10 +67,9 @@ from evenhand.calibration.kaplan_meier import (
 from evenhand.calibration.kaplan_meier import estimated_error as estimated_error
 from evenhand.calibration.outcomes import OPEN as OPEN
 from evenhand.calibration.outcomes import Outcomes as Outcomes
-from evenhand.calibration.outcomes import Rounding as Rounding
+from evenhand.calibration.outcomes import Rounding, rounding_step
 from evenhand.calibration.outcomes import as_outcomes as as_outcomes
 from evenhand.calibration.outcomes import needs_no_weights as needs_no_weights
-from evenhand.calibration.outcomes import rounding_step
 from evenhand.calibration.outcomes import thinned_rows as thinned_rows
 from evenhand.calibration.own_forecast import GivenForecast as GivenForecast
 from evenhand.calibration.own_forecast import given_forecast as given_forecast
@@ -98,6 +97,7 @@ __all__ = [
     "PITCounts",
     "ProbabilityScores",
     "Reading",
+    "Rounding",
     "SurvivalBand",
     "betting_cvar",
     "binned_error",
