@@ -17,7 +17,14 @@ from sklearn.linear_model import PoissonRegressor
 from evenhand import CountRegressor, save
 from evenhand._files import write_text
 from evenhand._validate import InputError
-from evenhand.tables import TABLE_ENDINGS, check_writable, group_columns, id_column, number_column
+from evenhand.tables import (
+    TABLE_ENDINGS,
+    check_writable,
+    group_columns,
+    id_column,
+    number_column,
+    parse_numbers,
+)
 from evenhand.tables.files import read_table
 from evenhand.tables.writing import write_table
 from full_disks import small_disk
@@ -334,3 +341,9 @@ def test_the_groups_of_a_column_part_the_rows(values: list[float | None]) -> Non
     )
     np.testing.assert_array_equal(np.sum(list(groups.values()), axis=0), np.ones(len(values)))
     assert all(rows.any() for rows in groups.values())
+
+
+def test_numbers_among_text_keep_their_rows() -> None:
+    numbers, wrong = parse_numbers(pd.Series([3, "1", 2.0, " 5 ", 1, "x"], dtype=object))
+    assert numbers[:5].tolist() == [3, 1, 2, 5, 1]
+    assert wrong.tolist() == [False] * 5 + [True]

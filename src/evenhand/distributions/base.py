@@ -33,7 +33,7 @@ LOG_HALF = float(np.log(0.5))
 class Tail(NamedTuple):
     """Probability on one side of an outcome.
 
-    Attributes
+    Parameters
     ----------
     log : ndarray
         Logarithm of `P(Y > y)` where `upper`, of `P(Y <= y)` elsewhere.
@@ -114,7 +114,7 @@ class Knots(NamedTuple):
     The three arrays broadcast to the batch shape and an axis of knots. Probability below the first
     knot and above the last one is placed at these.
 
-    Attributes
+    Parameters
     ----------
     values : ndarray
         Outcomes.
