@@ -107,15 +107,18 @@ class Partial:
         if not _PARTIAL.fullmatch(target.parent.name):
             sweep_partials(target.parent, target.name)
         while True:
-            self.path = _new_name(target)
-            if is_folder:
-                self.path.mkdir()
+            self.path, self.handle = _new_name(target), -1
             flags = os.O_RDONLY if is_folder else os.O_WRONLY | os.O_CREAT | os.O_EXCL
-            self.handle = os.open(self.path, flags, 0o666)
+            # a signal may come as soon as it exists
             try:
+                if is_folder:
+                    self.path.mkdir()
+                self.handle = os.open(self.path, flags, 0o666)
                 lock(self.handle, wait=True)
                 if is_at(self.handle, self.path):
                     return
+            except FileExistsError:  # that of another process
+                raise
             except BaseException:
                 self.discard()
                 raise
