@@ -135,6 +135,14 @@ def require_extra(module: str, extra: str) -> ModuleType:
         ) from error
 
 
+def as_number(value: Any) -> float:
+    """Return a value as a float; NaN if it is no number."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
+
+
 def check_fraction(
     name: str, value: float, *, low_open: bool = True, high_open: bool = True
 ) -> float:
@@ -142,10 +150,7 @@ def check_fraction(
 
     `low_open` and `high_open` exclude the ends 0 and 1.
     """
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
+    number = as_number(value)
     low_ok = number > 0 if low_open else number >= 0
     high_ok = number < 1 if high_open else number <= 1
     if not (low_ok and high_ok):
@@ -490,10 +495,7 @@ def check_number(name: str, value: Any, least: float, remedy: str = "") -> float
     Traceback (most recent call last):
     evenhand._validate.InputError: ratio must be a number of at least 1, got 0.5
     """
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = np.nan
+    number = as_number(value)
     if not least <= number < np.inf:
         raise bad_input(name, f"be a number of at least {least:g}", repr(value)[:80], remedy)
     return number
@@ -508,10 +510,8 @@ def check_horizon(horizon: float) -> float:
     Traceback (most recent call last):
     evenhand._validate.InputError: horizon must be a time above 0, got 0.0
     """
-    try:
-        value = float(horizon)
-    except (TypeError, ValueError):
-        raise bad_input("horizon", "be a time above 0", repr(horizon)[:80]) from None
-    if not (np.isfinite(value) and value > 0):
-        raise bad_input("horizon", "be a time above 0", value)
+    value = as_number(horizon)
+    if not 0 < value < math.inf:
+        got = repr(horizon)[:80] if math.isnan(value) else value
+        raise bad_input("horizon", "be a time above 0", got)
     return value

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import interpolate, optimize, special
 
-from evenhand._validate import Floats, Mask, bad_input, check_draws, check_fraction
+from evenhand._validate import Floats, Mask, as_number, bad_input, check_draws, check_fraction
 
 # --- quadrature over draws, and the mean error of the Laplace link, which defines `alpha`
 
@@ -239,10 +239,7 @@ EDGES = np.concatenate((_HALF, 1 - _HALF[-2::-1]))
 
 def check_kappa(kappa: float) -> float:
     """Return `kappa` as a float if it is finite and not negative."""
-    try:
-        number = float(kappa)
-    except (TypeError, ValueError):
-        number = math.nan
+    number = as_number(kappa)
     if not 0 <= number < math.inf:
         raise bad_input("kappa", "satisfy 0 <= kappa < infinity", repr(kappa))
     return number

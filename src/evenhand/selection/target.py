@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from evenhand._validate import InputError, bad_input, check_fraction
+from evenhand._validate import InputError, as_number, bad_input, check_fraction
 from evenhand.calibration import cvar, interval_width
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
@@ -37,23 +37,14 @@ def checked_goal(goal: str, most: Any, name: str) -> float:
             rule = "be below 0.5, the largest possible error"
             raise bad_input(name, rule, error, "use 0.25 to begin with")
         return error
-    limit = _number(most)
+    # True is a number in Python, but never a limit
+    limit = math.nan if isinstance(most, bool | np.bool_) else as_number(most)
     if goal == "max_wider" and not 0 < limit <= MOST_WIDER:
         rule = f"be above 0 and at most {MOST_WIDER:g}"
         raise bad_input(name, rule, repr(most), "use 0.1 for intervals 10% wider")
     if not 0 < limit < math.inf:
         raise bad_input(name, "be a number above 0", repr(most), "use 0.3 nats")
     return limit
-
-
-def _number(value: Any) -> float:
-    # True is a number in Python, but never a limit
-    if isinstance(value, bool | np.bool_):
-        return math.nan
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        return math.nan
 
 
 @dataclass(frozen=True)
