@@ -155,8 +155,8 @@ FAULTS = (
     ),
     Fault(
         "a tested target quoted for smaller groups too",
-        "return self.choice.error if mass / self.ratio >= least else WORST",
-        "return self.choice.error if mass / self.ratio <= least else WORST",
+        "return mass / self.ratio >= self.choice.mass * (1 - 1e-12)",
+        "return mass / self.ratio <= self.choice.mass * (1 - 1e-12)",
         ("test_selection.py",),
     ),
     Fault(

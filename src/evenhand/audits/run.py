@@ -228,9 +228,8 @@ def _thinned(held: HeldOut, random: np.random.Generator) -> _Thinned:
         return _Thinned(None, held)
     if held.largest_weight is None:
         return _Thinned(None, None, (Note(NoteKind.NO_THINNING),))
-    seed = int(random.integers(2**32))
     n = held.kept.size
-    kept = thinned_rows(held.weights, held.largest_weight, seed)
+    kept, seed = thinned_rows(held.weights, held.largest_weight, random)
     if kept.size < LEAST_EFFECTIVE:
         return _Thinned(None, None, (Note(NoteKind.FEW_AFTER_THINNING, numbers=(n, kept.size)),))
     features = None if held.features is None else take_rows(held.features, kept)

@@ -252,14 +252,15 @@ class Outcomes:
         return some
 
 
-def thinned_rows(weight: Floats, largest: float, seed: int) -> Ints:
-    """Return the rows that are kept with probability `weight / largest` (method: 12).
+def thinned_rows(weight: Floats, largest: float, random: np.random.Generator) -> tuple[Ints, int]:
+    """Keep rows with probability `weight / largest`; return them and the seed (method: 12).
 
     If rows were drawn independently of each other with these weights, the kept ones are a plain
     sample of the population.
     """
+    seed = int(random.integers(2**32))
     kept = np.random.default_rng(seed).random(weight.size) < weight / largest
-    return np.flatnonzero(kept)
+    return np.flatnonzero(kept), seed
 
 
 def needs_no_weights(weight: Floats, largest: float | None) -> bool:

@@ -113,8 +113,7 @@ class Thinned(NamedTuple):
         cls, weight: Floats, largest: float, random: np.random.Generator
     ) -> tuple[Ints, Thinned]:
         """Choose the rows to keep, at least 150."""
-        seed = int(random.integers(2**32))
-        kept = thinned_rows(weight, largest, seed)
+        kept, seed = thinned_rows(weight, largest, random)
         if kept.size < LEAST_EFFECTIVE:
             raise InputError(
                 f"of {weight.size:,} weighted rows {kept.size} are left that need no weights, and"
@@ -361,9 +360,7 @@ class Certificate(Summarized):
         check_fraction("mass", mass, high_open=False)
         self._refuse_events("group_error")
         if self.choice.rule == "tested":
-            # it holds for larger groups, which are mixtures of those
-            least = self.choice.mass * (1 - 1e-12)
-            return self.choice.error if mass / self.ratio >= least else WORST
+            return self.choice.error if self._is_tested(mass) else WORST
         size = mass / self.ratio
         if self._bounds is not None:
             return self._bounds(size)
@@ -381,6 +378,10 @@ class Certificate(Summarized):
         # d(S) <= (d(all) + (1 - mass) CVaR_(1 - mass)) / mass
         rest = (overall + (1 - size) * self._band.cvar(1 - size)) / size
         return min(self._band.cvar(size), rest, WORST)
+
+    def _is_tested(self, mass: float) -> bool:
+        """Whether a group is at least as large as the tested ones, whose bound larger ones have."""
+        return mass / self.ratio >= self.choice.mass * (1 - 1e-12)
 
     @cached_property
     def _band(self) -> SurvivalBand:
@@ -709,7 +710,7 @@ class Certificate(Summarized):
         if (why := self._unpromised()) is not None:
             raise InputError(f"nothing is promised that served forecasts can show: {why}")
         is_tested = self.choice.rule == "tested"
-        if is_tested and mass / self.ratio < self.choice.mass:
+        if is_tested and not self._is_tested(mass):
             rule = f"be at least {self.choice.mass * self.ratio:g}, the tested group size"
             raise bad_input("mass", rule, mass)
         if not is_tested and self._bounds is None:
