@@ -283,6 +283,11 @@ def is_trivial(coverage: float | None) -> bool:
     return at_most(coverage, percent) == "100.0%"
 
 
+def is_largest(error: float | None) -> bool:
+    """Whether a bound of an error prints as the largest one, so that it is none."""
+    return at_most(error) == at_most(0.5)
+
+
 def p_value(value: float | None, equals: str = "") -> str:
     """Write a p-value, rounded up and never 0.
 

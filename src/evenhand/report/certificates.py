@@ -14,6 +14,7 @@ from evenhand._format import (
     count,
     in_full,
     is_known,
+    is_largest,
     joined,
     number_in_full,
     percent,
@@ -288,11 +289,10 @@ def _forecasts(proof: Certificate) -> str:
 
 
 def _overall(proof: Certificate) -> list[str]:
-    error = at_most(proof.average_error())
-    # an error of 50 points, the largest, is no bound
-    bound = f"predicted probabilities are off by at most {error} points"
+    error = proof.average_error()
+    bound = f"predicted probabilities are off by at most {at_most(error)} points"
     return [
-        f"- overall, {bound if error != at_most(0.5) else 'nothing is proven'}",
+        f"- overall, {'nothing is proven' if is_largest(error) else bound}",
         *(
             f"- in group {row['group']!r} ({count(row['n'], 'row')}), by"
             f" {band(points, row['low'], row['high'])} points"
@@ -356,10 +356,10 @@ def _groups(proof: Certificate) -> list[str]:
     events = proof.event_table(SIZES).to_dict("records")
     lines = [line for row in events for line in event_lines(row, event)] + opening
     for row in proof.table(SIZES).to_dict("records") if proof.bounds_every_group else []:
-        error = at_most(row["group_error"])
+        error = row["group_error"]
         line = f"- in every group of at least {in_full(row['mass'])} of {people}"
-        # an error of 50 points, the largest, is no bound
-        line += f", by at most {error} points" if error != at_most(0.5) else ": nothing is proven"
+        bound = f", by at most {at_most(error)} points"
+        line += ": nothing is proven" if is_largest(error) else bound
         if is_known(row["coverage_80_low"]):
             shown = band(percent, row["coverage_80_low"], row["coverage_80_high"])
             if shown != band(percent, 0.0, 1.0):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from evenhand._format import at_most, confidence_in_full, in_full, is_known
+from evenhand._format import confidence_in_full, in_full, is_known, is_largest
 from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE
 from evenhand.report.records import (
     Bound,
@@ -273,7 +273,7 @@ class Findings:
     def is_bound_useful(self) -> bool:
         """Whether that bound is less than the largest error."""
         # compared as printed: a bound just below 1/2 is rounded up to it
-        return self.bound is not None and at_most(self.bound.group_error) != at_most(0.5)
+        return self.bound is not None and not is_largest(self.bound.group_error)
 
     @property
     def overall(self) -> tuple[GroupFinding, ...]:

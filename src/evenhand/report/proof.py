@@ -14,6 +14,7 @@ from evenhand._format import (
     count,
     in_full,
     is_known,
+    is_largest,
     is_trivial,
     percent,
     points,
@@ -350,7 +351,7 @@ def _holds_in_words(findings: Findings, proof: Proof) -> str:
 def _every_group(findings: Findings, proof: Proof) -> Table:
     # a chain of theorems that ends at the largest error gives no bound
     has_chain = any(
-        row.chain is not None and at_most(row.chain) != at_most(0.5) for row in proof.every_group
+        row.chain is not None and not is_largest(row.chain) for row in proof.every_group
     )
     chain: Cells[Bound] = {numeric("by the paper's chain"): lambda b: at_most(b.chain)}
     plain: Cells[Bound] = {
