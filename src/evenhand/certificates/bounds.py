@@ -191,6 +191,8 @@ def pointwise_bound(link: Link, bands: CDFBands, mass: float) -> float:
     return float(area.sum())
 
 
+# evenly spread PITs have one band for both sides
+@lru_cache(maxsize=2)
 def _served_cdf(link: Link, band: CDFBand, mass: float) -> Floats:
     """Bound the CDF of the served PITs of a group from above, on equal cells of levels."""
     limit = np.minimum(band.upper / mass, 1.0)
