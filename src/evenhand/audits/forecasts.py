@@ -33,7 +33,6 @@ from evenhand.audits.outcomes import (
     read_forecast,
 )
 from evenhand.audits.scores import forecast_scores
-from evenhand.audits.tables import plain_widths
 from evenhand.calibration import (
     Cells,
     KaplanMeier,
@@ -42,6 +41,7 @@ from evenhand.calibration import (
     calibration_error,
     cell_error,
 )
+from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast, cells_of, check_forecast_of_times
@@ -524,19 +524,20 @@ class _Kept:
         # integral
         is_binary = forecast.outcome_kind is OutcomeKind.BINARY
         median = event_probability(some) if is_binary else some.ppf(0.5)
+        scores = forecast_scores(wide, some, outcomes.take(inside), read.grid)
+        keys: dict[str, Floats] = {}
+        names = _own_names(few, outcomes)
+        width = scores.get(Measure("interval width", 0.8))
+        # solved for once, where the key is the width of the same forecasts without an atom
+        if some is few and width is not None and few.atom_end is None:
+            keys["80% width"] = width
+        others = forecast_values(few, [name for name in names if name not in keys])
+        keys |= {str(name): values.to_numpy() for name, values in others.items()}
         return cls(
-            forecast_scores(
-                wide,
-                some,
-                outcomes.take(inside),
-                read.grid,
-            ),
+            scores,
             np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
-            _plain(some),
-            {
-                str(name): values.to_numpy()
-                for name, values in forecast_values(few, _own_names(few, outcomes)).items()
-            },
+            _plain(some, scores),
+            {name: keys[name] for name in names},
         )
 
     @staticmethod
@@ -550,12 +551,26 @@ class _Kept:
         )
 
 
-def _plain(forecast: Forecast) -> Floats:
-    """Return the widths of intervals without a draw; NaN without a deterministic base."""
-    if not forecast.is_randomized:
-        return plain_widths(forecast.distribution, len(forecast))
-    link = forecast.inside_link()
-    return plain_widths(None if link is None else link.base, len(forecast))
+def _plain(forecast: Forecast, scores: Mapping[Measure, Floats]) -> Floats:
+    """Return the widths of the intervals without a draw at each level, shape (n, 4).
+
+    They are NaN without a deterministic base. Scores of the forecasts may have some of them.
+    """
+    n, base = len(forecast), forecast.distribution
+    measures = [Measure("interval width", level) for level in WIDER_LEVELS]
+    found = {key: scores[key] for key in measures if key in scores}
+    if forecast.is_randomized:
+        link = forecast.inside_link()
+        if link is None:
+            return np.full((n, len(measures)), np.nan)
+        # one distribution per person, shape (n,) or (n, 1), or one for everybody
+        base, found = link.base, {}
+    others = [key for key in measures if key not in found]
+    tails = (1 - np.array([key.level for key in others])) / 2
+    ends = base.expand().ppf(np.concatenate((tails, 1 - tails)))
+    low, high = np.split(ends.reshape(-1, 2 * tails.size), 2, axis=-1)
+    found |= dict(zip(others, (high - low).T, strict=True))
+    return np.stack([np.broadcast_to(found[key], n) for key in measures], axis=-1)
 
 
 def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:

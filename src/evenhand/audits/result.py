@@ -151,13 +151,20 @@ def same_decisions(groups: pd.DataFrame, scan: pd.DataFrame) -> pd.DataFrame:
 
     The same rows have one decision under both names, also if they are too small.
     """
-    columns = ["off", "problem"]
     named = groups.dropna(subset="scanned_as").drop_duplicates("scanned_as")
-    known = named.set_index("scanned_as")[columns]
-    is_named = scan["group"].isin(known.index).to_numpy()
-    scan = scan.copy()
-    scan.loc[is_named, columns] = known.loc[scan["group"][is_named]].to_numpy()
-    return scan
+    known = {
+        column: dict(zip(named["scanned_as"], named[column], strict=True))
+        for column in ("off", "problem")
+    }
+    return scan.assign(
+        **{
+            column: [
+                decisions.get(group, own)
+                for group, own in zip(scan["group"], scan[column], strict=True)
+            ]
+            for column, decisions in known.items()
+        }
+    )
 
 
 def decide_learned(learned: pd.DataFrame, tolerance: float, level: float) -> pd.DataFrame:

@@ -502,8 +502,12 @@ def audit(
     if subject.scored.size < held.kept.size:
         scored = Note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
         held = replace(held, notes=(*held.notes, scored))
-    found = replace(
-        _of_subject(subject, held, options, random, target),
+    found = _of_subject(
+        subject,
+        held,
+        options,
+        random,
+        target,
         name=title,
         about=described,
         caveat=None if copies is None else f"{copies}.",
@@ -525,8 +529,12 @@ def _of_subject(
     options: SearchOptions,
     random: np.random.Generator,
     target: str | None,
+    **described: Any,
 ) -> Audit:
-    """Audit the forecasts of held-out rows, whose PITs `read_subject` validated."""
+    """Audit the forecasts of held-out rows, whose PITs `read_subject` validated.
+
+    `described` are fields of the audit that describe it.
+    """
     cells = subject.cells
     weights = None if cells.weights is None else cells.weights[subject.scored]
     is_of_times = subject.times is not None
@@ -549,6 +557,7 @@ def _of_subject(
             relative_widths(subject.plain, subject.scores.get(Measure("interval width", 0.8))),
         ),
         rows=_record(subject, held, found),
+        **described,
     )
 
 

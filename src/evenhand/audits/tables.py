@@ -17,7 +17,7 @@ from evenhand.audits.outcomes import Simulate
 from evenhand.audits.scores import BAND_ENDS, LEVELS, Band, bands_at
 from evenhand.calibration import Cells, GroupSums, Interval, coverage_name, covered, holm
 from evenhand.certificates import MASSES, WIDER_LEVELS, Certificate
-from evenhand.distributions import Distribution, OutcomeKind
+from evenhand.distributions import OutcomeKind
 from evenhand.search import Scanned
 from evenhand.tables import Group, Groups
 
@@ -235,20 +235,6 @@ def learned_table(
 # --- intervals without a draw
 
 PLAIN_COLUMNS = ("level", "mass", "floor", "covered", "width")
-
-
-def plain_widths(base: Distribution | None, n: int) -> Floats:
-    """Return the widths of the intervals without a draw of `n` people at each level, shape (n, 4).
-
-    `base` holds one distribution per person, shape (n,) or (n, 1), or one for everybody; without
-    one the widths are NaN.
-    """
-    if base is None:
-        return np.full((n, len(WIDER_LEVELS)), np.nan)
-    tails = (1 - np.array(WIDER_LEVELS)) / 2
-    ends = base.expand().ppf(np.concatenate((tails, 1 - tails)))
-    low, high = np.split(ends.reshape(-1, 2 * tails.size), 2, axis=-1)
-    return np.broadcast_to(high - low, (n, tails.size))
 
 
 def relative_widths(plain: Floats, served_80: Floats | None) -> dict[float, float]:

@@ -7,6 +7,7 @@ from functools import cached_property, lru_cache
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats
@@ -167,6 +168,9 @@ DRAWS = 512
 LEVELS = 4096
 """Number of cells of probability levels."""
 
+BAND_STEPS = 64
+"""Number of steps of a band that are served at once."""
+
 
 def pointwise_bound(link: Link, bands: CDFBands, mass: float) -> float:
     """Return an upper bound for the W1 error of every group of at least this share of people.
@@ -191,21 +195,27 @@ def pointwise_bound(link: Link, bands: CDFBands, mass: float) -> float:
     return float(area.sum())
 
 
-# evenly spread PITs have one band for both sides
-@lru_cache(maxsize=2)
 def _served_cdf(link: Link, band: CDFBand, mass: float) -> Floats:
     """Bound the CDF of the served PITs of a group from above, on equal cells of levels."""
     limit = np.minimum(band.upper / mass, 1.0)
     jumps = np.diff(limit, prepend=0.0)
     # the band increases: only its first steps, below the mass, and the next one matter
     n_steps = int(np.flatnonzero(jumps)[-1]) + 1
-    # H increases with the draw: at the lower end of its cell it is smallest, and the CDF is largest
-    r = np.maximum(np.arange(DRAWS) / DRAWS, 2.0**-60)
-    served = link.ppf(band.starts[:n_steps, None], r)
-    cell = np.minimum((served * LEVELS).astype(np.uint16), LEVELS - 1)
+    blocks = [_served_cells(link, band, first) for first in range(0, n_steps, BAND_STEPS)]
+    cell = np.concatenate(blocks)[:n_steps]
     weights = np.broadcast_to(jumps[:n_steps, None] / DRAWS, cell.shape)
     share = np.bincount(cell.ravel(), weights.ravel(), minlength=LEVELS)
     return np.asarray(np.minimum(np.cumsum(share), 1.0))
+
+
+# groups of all sizes share the first cells, and evenly spread PITs have one band for both sides
+@lru_cache(maxsize=128)
+def _served_cells(link: Link, band: CDFBand, first: int) -> NDArray[np.uint16]:
+    """Return the cells of levels of served PITs at some steps of a band, for all cells of draws."""
+    # H increases with the draw: at the lower end of its cell it is smallest, and the CDF is largest
+    r = np.maximum(np.arange(DRAWS) / DRAWS, 2.0**-60)
+    served = link.ppf(band.starts[first : first + BAND_STEPS, None], r)
+    return np.minimum((served * LEVELS).astype(np.uint16), LEVELS - 1)
 
 
 # --- both bounds and the norm, on one event

@@ -14,7 +14,7 @@ from evenhand._validate import Floats, InputError, check_choice
 
 Weights = dict[str, NDArray[np.float32]]
 
-BLOCK_INPUTS = 32_768
+BLOCK_INPUTS = 8_192
 GPU_BLOCK_INPUTS = 262_144
 """Number of rows times draws times networks evaluated at once; on a GPU a layer of 100 units then
 takes 200 MB."""
