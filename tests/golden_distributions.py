@@ -123,8 +123,9 @@ def numbers_of(distribution: Any, y: list[float]) -> dict[str, Any]:
     said = {name: getattr(distribution, name)(at) for name in ("logcdf", "logsf", "logpdf")}
     said |= {name: getattr(distribution, name)(at[1:4]) for name in ("cdf", "crps")}
     if distribution.has_atoms:
-        left = ("logcdf_left", "logsf_left", "log_mass")
-        said |= {name: getattr(distribution, name)(at) for name in left}
+        both = ("logcdf", "logsf")
+        said |= {f"{name}_left": getattr(distribution, name)(at, left=True) for name in both}
+        said |= {"log_mass": distribution.log_mass(at)}
     said |= {"ppf": distribution.ppf(np.array(P)[:, None])}
     said |= {"moments": [distribution.mean(), distribution.std()]}
     said |= {"kind": str(distribution.outcome_kind), "records": to_records(distribution)}

@@ -57,10 +57,10 @@ def test_counts_agree_with_scipy(number: int) -> None:
         np.testing.assert_allclose(
             getattr(batch, name)(y), getattr(peer, other)(y), rtol=1e-11, atol=1e-11
         )
-    np.testing.assert_allclose(batch.cdf_left(y), peer.cdf(y - 1), rtol=1e-11)
+    np.testing.assert_allclose(batch.cdf(y, left=True), peer.cdf(y - 1), rtol=1e-11)
     # between the counts
     np.testing.assert_allclose(batch.cdf(y + 0.4), peer.cdf(y), rtol=1e-11)
-    np.testing.assert_allclose(batch.cdf_left(y + 0.4), peer.cdf(y), rtol=1e-11)
+    np.testing.assert_allclose(batch.cdf(y + 0.4, left=True), peer.cdf(y), rtol=1e-11)
     assert np.isneginf(batch.log_mass(y + 0.4)).all()
     for p in LEVELS:
         # SciPy solves for the quantile, which is a whole number up to rounding errors
@@ -158,7 +158,7 @@ def test_categorical_agrees_with_sums(build: object) -> None:
         one, values, mass = batch.take([i]), support[i], batch.probabilities[i]
         for y in (*values, *(values + 0.01), values[0] - 3):
             assert one.cdf(y)[0] == pytest.approx(mass[values <= y].sum(), abs=1e-15)
-            assert one.cdf_left(y)[0] == pytest.approx(mass[values < y].sum(), abs=1e-15)
+            assert one.cdf(y, left=True)[0] == pytest.approx(mass[values < y].sum(), abs=1e-15)
             assert one.sf(y)[0] == pytest.approx(mass[values > y].sum(), abs=1e-15)
             assert np.exp(one.log_mass(y))[0] == pytest.approx(mass[values == y].sum(), abs=1e-15)
             pairs = (mass[:, None] * mass * np.abs(values[:, None] - values)).sum() / 2
@@ -219,7 +219,7 @@ def test_events_are_two_values() -> None:
     assert batch.outcome_kind is OutcomeKind.BINARY
     np.testing.assert_array_equal(batch.mean(), probability)
     np.testing.assert_allclose(batch.std(), np.sqrt(probability * (1 - probability)), rtol=1e-12)
-    np.testing.assert_array_equal(batch.cdf_left(0.0), 0.0)
+    np.testing.assert_array_equal(batch.cdf(0.0, left=True), 0.0)
     np.testing.assert_array_equal(batch.sf(0.0), probability)
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(batch.log_mass(1.0), np.log(probability))
@@ -251,7 +251,7 @@ def test_hurdles_are_mixtures() -> None:
     np.testing.assert_allclose(batch.cdf(y), chance + (1 - chance) * part.cdf(y), rtol=1e-12)
     np.testing.assert_allclose(batch.sf(y), (1 - chance) * part.sf(y), rtol=1e-12)
     np.testing.assert_allclose(batch.cdf(1.0), chance, rtol=1e-12)
-    np.testing.assert_array_equal(batch.cdf_left(1.0), 0.0)
+    np.testing.assert_array_equal(batch.cdf(1.0, left=True), 0.0)
     np.testing.assert_array_equal(batch.ppf(1e-9), [part.ppf(1e-9)[0], 1, 1, 1])
     np.testing.assert_array_equal(batch.ppf(0.5)[2:], 1.0)
     # scores beside samples of the same mixture: 20,000 of them, seven standard errors
@@ -273,10 +273,13 @@ def test_wrapped_hurdles_are_hurdles(end: str) -> None:
     assert found.end == end
     np.testing.assert_allclose(found.chance, np.exp(batch.log_mass(0.0)), rtol=1e-12)
     y = np.array([0.0, 0.1, 0.9, 2.5, 11.0])[:, None] * (1 if end == "low" else -1)
-    for name in ("logcdf", "logsf", "logcdf_left", "logsf_left", "logpdf", "log_mass"):
+    for name in ("logcdf", "logsf", "logpdf", "log_mass"):
         np.testing.assert_allclose(
             getattr(found, name)(y), getattr(batch, name)(y), rtol=1e-8, atol=1e-8
         )
+    for name in ("logcdf", "logsf"):
+        left = getattr(found, name)(y, left=True), getattr(batch, name)(y, left=True)
+        np.testing.assert_allclose(*left, rtol=1e-8, atol=1e-8)
     p = np.array([0.05, 0.35, 0.55, 0.8, 0.99])[:, None]
     np.testing.assert_allclose(found.ppf(p), batch.ppf(p), rtol=1e-7)
     np.testing.assert_allclose(found.mean(), batch.mean(), rtol=2e-3)
@@ -313,11 +316,11 @@ def test_truncation_leaves_out_an_atom_at_a_bound() -> None:
 def test_values_of_a_categorical_distribution_at_nan_are_nan(support: list[float]) -> None:
     batch = Categorical(support, [[0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
     y = np.array([np.nan, 1.0])
-    for name in (
-        *("cdf", "cdf_left", "sf", "sf_left", "logcdf", "logsf", "logcdf_left", "logsf_left"),
-        *("log_mass", "crps"),
-    ):
+    for name in ("cdf", "sf", "logcdf", "logsf", "log_mass", "crps"):
         np.testing.assert_array_equal(np.isnan(getattr(batch, name)(y)), [True, False])
+    for name in ("cdf", "sf", "logcdf", "logsf"):
+        found = getattr(batch, name)(y, left=True)
+        np.testing.assert_array_equal(np.isnan(found), [True, False])
     assert np.isnan(batch.cdf(np.nan)).all()
 
 

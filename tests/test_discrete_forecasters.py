@@ -333,7 +333,7 @@ def test_a_limit_above_is_the_mirror_image_of_zeros_below() -> None:
     high = HurdleRegressor(LogisticRegression(), Ridge(), end="high", random_state=0).fit(X, -y)
     np.testing.assert_allclose(high.predict(X), -low.predict(X), rtol=1e-6)
     np.testing.assert_allclose(
-        high.forecast(X).cdf(-0.5), 1 - low.forecast(X).cdf_left(0.5), atol=1e-6
+        high.forecast(X).cdf(-0.5), 1 - low.forecast(X).cdf(0.5, left=True), atol=1e-6
     )
     assert high.forecast(X).ppf(0.999).max() == 0.0
 

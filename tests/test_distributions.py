@@ -794,14 +794,14 @@ def test_left_limits_are_limits_from_below(example: Example, shape: Shape) -> No
     assert batch.has_atoms
     wide, y = batch.expand(), nodes_of(batch)
     below = np.nextafter(y, -np.inf)
-    for left, right in (("logcdf_left", "logcdf"), ("logsf_left", "logsf")):
-        at, before = getattr(wide, left)(y), getattr(wide, right)(below)
+    for name in ("logcdf", "logsf"):
+        at, before = getattr(wide, name)(y, left=True), getattr(wide, name)(below)
         # a step of one float changes a continuous part by rounding alone
         np.testing.assert_allclose(np.exp(at), np.exp(before), rtol=1e-7, atol=1e-15)
-    np.testing.assert_allclose(wide.cdf_left(y) + wide.sf_left(y), 1, atol=1e-13)
+    np.testing.assert_allclose(wide.cdf(y, left=True) + wide.sf(y, left=True), 1, atol=1e-13)
     np.testing.assert_allclose(wide.cdf(y) + wide.sf(y), 1, atol=1e-13)
     np.testing.assert_allclose(wide.cdf(y), np.exp(wide.logcdf(y)), rtol=1e-13, atol=1e-14)
-    for values in (wide.cdf(y), -wide.sf(y), wide.cdf_left(y)):
+    for values in (wide.cdf(y), -wide.sf(y), wide.cdf(y, left=True)):
         assert (np.diff(values, axis=-1) >= -1e-14).all()
     assert not np.isnan(wide.logpdf(y)).any()
 
@@ -811,8 +811,8 @@ def test_masses_are_the_jumps_of_the_cdf(example: Example, shape: Shape) -> None
     batch = example.build(shape)
     wide, y = batch.expand(), nodes_of(batch)
     mass = np.exp(wide.log_mass(y))
-    np.testing.assert_allclose(mass, wide.cdf(y) - wide.cdf_left(y), atol=1e-13)
-    np.testing.assert_allclose(mass, wide.sf_left(y) - wide.sf(y), atol=1e-13)
+    np.testing.assert_allclose(mass, wide.cdf(y) - wide.cdf(y, left=True), atol=1e-13)
+    np.testing.assert_allclose(mass, wide.sf(y, left=True) - wide.sf(y), atol=1e-13)
     # between the atoms there is none
     assert np.isneginf(wide.log_mass(np.nextafter(y, np.inf))).all()
     if is_lattice(batch) and example.name not in ("many", "randomized many"):
@@ -849,10 +849,10 @@ def test_quantiles_are_the_least_outcomes_of_enough_probability(
         slack = 3e-8 * levels + 1e-15
         if upper:
             assert (batch.sf(y) <= levels + slack).all()
-            assert (batch.sf_left(y) >= levels - slack).all()
+            assert (batch.sf(y, left=True) >= levels - slack).all()
         else:
             assert (batch.cdf(y) >= levels - slack).all()
-            assert (batch.cdf_left(y) <= levels + slack).all()
+            assert (batch.cdf(y, left=True) <= levels + slack).all()
     assert (np.diff(batch.ppf(ATOM_LEVELS), axis=-1) >= 0).all()
 
 
@@ -869,7 +869,7 @@ def test_the_quantile_at_the_cdf_of_an_atom_is_the_atom(example: Example, shape:
             # at probability 1 the quantile is the end of the support
             inner = is_atom & (cdf < 1 - 1e-9) & (cdf > 1e-9)
             np.testing.assert_array_equal(back[inner], y[inner])
-    middle = (batch.cdf(y) + batch.cdf_left(y)) / 2
+    middle = (batch.cdf(y) + batch.cdf(y, left=True)) / 2
     back = batch.ppf(middle)
     np.testing.assert_array_equal(back[is_atom], y[is_atom])
 

@@ -265,7 +265,7 @@ def test_of_a_forecast_with_an_atom_the_width_is_that_of_the_other_part() -> Non
 def test_of_times_with_a_horizon() -> None:
     forecast = Forecast.from_survival([1, 2, 5], [[0.9, 0.7, 0.4]] * N_PEOPLE, horizon=2)
     np.testing.assert_allclose(_values(forecast, "event by horizon"), 0.3)
-    np.testing.assert_allclose(_values(forecast, "event by horizon"), forecast.cdf_left(2.0))
+    np.testing.assert_allclose(_values(forecast, "event by horizon"), forecast.cdf(2.0, left=True))
 
 
 def test_over_several_draws_they_are_means() -> None:
@@ -342,7 +342,7 @@ def test_cells_are_the_cdf_before_and_at_the_outcome(kind: str) -> None:
     forecast = build()
     low, high = forecast.pit_interval(y)
     np.testing.assert_array_equal(high, forecast.cdf(y))
-    np.testing.assert_array_equal(low, forecast.cdf_left(y))
+    np.testing.assert_array_equal(low, forecast.cdf(y, left=True))
     assert (high > low).any() == forecast.has_atoms
     np.testing.assert_allclose(high - low, np.exp(forecast.log_mass(y)), atol=1e-13)
     ties = np.array([0.1, 0.5, 0.9])
@@ -506,10 +506,10 @@ def test_decisions_at_atoms() -> None:
         ),
     ):
         forecast = build()
-        at_least = forecast.distribution.sf_left(3.0)
+        at_least = forecast.distribution.sf(3.0, left=True)
         found = bank.expected_loss(forecast)
         np.testing.assert_allclose(found[:, 0], 5 - 4 * at_least, rtol=1e-9)
         np.testing.assert_allclose(found[:, 1], 5 - 4 * at_least, rtol=1e-9, atol=2e-2)
-        np.testing.assert_allclose(at_least, 1 - forecast.cdf_left(3.0), rtol=1e-9)
+        np.testing.assert_allclose(at_least, 1 - forecast.cdf(3.0, left=True), rtol=1e-9)
     exact = 5 - 4 * stats.poisson(RATES).sf(2)
     np.testing.assert_allclose(bank.expected_loss(Forecast.from_poisson(RATES))[:, 1], exact)

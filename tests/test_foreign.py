@@ -147,7 +147,7 @@ def test_means_of_counts_make_poisson_forecasts() -> None:
     forecast = read({"mu": mean}, mean="mu", outcome="count")
     assert forecast.outcome_kind is OutcomeKind.COUNT
     np.testing.assert_allclose(forecast.cdf([1.0, 3.0]), stats.poisson.cdf([1, 3], mean))
-    np.testing.assert_allclose(forecast.cdf_left([1.0, 3.0]), stats.poisson.cdf([0, 2], mean))
+    np.testing.assert_allclose(forecast.cdf([1.0, 3.0], left=True), stats.poisson.cdf([0, 2], mean))
 
 
 def test_means_and_standard_deviations_of_counts_make_negative_binomial_forecasts() -> None:
@@ -187,7 +187,7 @@ def test_a_chance_of_zero_makes_a_hurdle(amounts: dict[str, str]) -> None:
     forecast = read(AMOUNTS, chance_of_zero="none", **amounts)
     assert forecast.outcome_kind is OutcomeKind.HURDLE
     np.testing.assert_allclose(forecast.cdf(0.0), [0.4, 0.0], atol=1e-12)
-    np.testing.assert_allclose(forecast.cdf_left(0.0), [0.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(forecast.cdf(0.0, left=True), [0.0, 0.0], atol=1e-12)
     np.testing.assert_allclose(forecast.event_probability(), [0.6, 1.0])
     assert columns_of(AMOUNTS, chance_of_zero="none", **amounts)[0] == "none"
 

@@ -114,9 +114,9 @@ class StepLoss:
             cut = self._along(self.cuts[..., j], len(shape))
             jump = self._along(jumps[..., j], len(shape))
             if (jump > 0).any():
-                total += np.maximum(jump, 0.0) * forecast.distribution.sf_left(cut)
+                total += np.maximum(jump, 0.0) * forecast.distribution.sf(cut, left=True)
             if (jump < 0).any():
-                total += np.maximum(-jump, 0.0) * forecast.distribution.cdf_left(cut)
+                total += np.maximum(-jump, 0.0) * forecast.distribution.cdf(cut, left=True)
         # rounding errors must not make an expectation smaller than the least loss, or negative
         return np.maximum(total, self._along(self.values.min(axis=-1), len(shape)))
 

@@ -391,13 +391,9 @@ class Forecast:
     def __len__(self) -> int:
         return self.n_samples
 
-    def cdf(self, y: ArrayLike) -> Floats:
-        """CDF at `y`, a number or one value per person; shape of the batch."""
-        return self.distribution.cdf(self._per_person(y))
-
-    def cdf_left(self, y: ArrayLike) -> Floats:
-        """`P(Y < y)` at a number or one value per person; shape of the batch."""
-        return self.distribution.cdf_left(self._per_person(y))
+    def cdf(self, y: ArrayLike, *, left: bool = False) -> Floats:
+        """CDF at `y`, a number or one value per person, or its left limit; shape of the batch."""
+        return self.distribution.cdf(self._per_person(y), left=left)
 
     def log_mass(self, y: ArrayLike) -> Floats:
         """`log P(Y = y)` at a number or one value per person; `-inf` where there is no atom."""
@@ -648,7 +644,7 @@ def cells_of(
     # without atoms and a grid both ends of a cell are the outcome: one evaluation suffices
     if not inside.has_atoms and np.array_equal(low, high):
         return Cells(upper, draws=draws, reading=reading)
-    lower = np.minimum(inside.cdf_left(low), upper)
+    lower = np.minimum(inside.cdf(low, left=True), upper)
     # rounding errors must not move a PIT out of its cell
     drawn = np.clip(lower + ties * (upper - lower), lower, upper)
     return Cells(lower, upper, drawn, draws, reading=reading)

@@ -173,7 +173,10 @@ class Imputation(NamedTuple):
         base = cells_of(inside, forecast, times, rounding, ties)
         level = base.drawn[:, 0]
         completed = inside.ppf(level.reshape(shape))
-        least, most = (inside.cdf_left(completed).reshape(-1), inside.cdf(completed).reshape(-1))
+        least, most = (
+            inside.cdf(completed, left=True).reshape(-1),
+            inside.cdf(completed).reshape(-1),
+        )
         own = np.divide(level - least, most - least, out=ties.copy(), where=most > least)
         rows = base.unknown | base.beyond
         values = np.where(rows, np.maximum(completed.reshape(-1), times.value), times.value)
@@ -272,12 +275,12 @@ class RowReader:
             self._at = as_hurdle(forecast.distribution).at
 
     def _read_horizon(self, forecast: Forecast, horizon: float) -> None:
-        served = forecast.cdf_left(horizon)
+        served = forecast.cdf(horizon, left=True)
         self._by_horizon.append(served.reshape(served.shape[0], -1).mean(axis=-1))
         inside = forecast.inside_link()
         known = forecast.distribution if inside is None else inside.base
         if inside is not None or not forecast.is_randomized:
-            self._at_horizon.append(known.cdf_left(horizon).reshape(-1))
+            self._at_horizon.append(known.cdf(horizon, left=True).reshape(-1))
 
     def rows(self, weights: Floats | None, keys: Mapping[str, Floats]) -> RowCells:
         """Return the cells of all rows; `keys` are values of the forecasts that define groups."""

@@ -368,37 +368,21 @@ class Distribution(ABC):
         """Return the logarithm of the probability on one side of outcomes."""
         return self.tail(y, left=left).on(upper=upper)
 
-    def cdf(self, y: ArrayLike) -> Floats:
-        """`P(Y <= y)`."""
-        return self._probability(y, upper=False)
+    def cdf(self, y: ArrayLike, *, left: bool = False) -> Floats:
+        """`P(Y <= y)`, or `P(Y < y)` if `left`."""
+        return self._probability(y, upper=False, left=left)
 
-    def cdf_left(self, y: ArrayLike) -> Floats:
-        """`P(Y < y)`, the left limit of `cdf`."""
-        return self._probability(y, upper=False, left=True)
+    def sf(self, y: ArrayLike, *, left: bool = False) -> Floats:
+        """`P(Y > y)`, or `P(Y >= y)` if `left`; exact also where `1 - cdf` is rounded to 0."""
+        return self._probability(y, upper=True, left=left)
 
-    def sf(self, y: ArrayLike) -> Floats:
-        """`P(Y > y)`, exact also where `1 - cdf` is rounded to 0."""
-        return self._probability(y, upper=True)
+    def logcdf(self, y: ArrayLike, *, left: bool = False) -> Floats:
+        """`log P(Y <= y)`, or `log P(Y < y)` if `left`."""
+        return self._log(y, upper=False, left=left)
 
-    def sf_left(self, y: ArrayLike) -> Floats:
-        """`P(Y >= y)`, the left limit of `sf`."""
-        return self._probability(y, upper=True, left=True)
-
-    def logcdf(self, y: ArrayLike) -> Floats:
-        """`log P(Y <= y)`."""
-        return self._log(y, upper=False)
-
-    def logsf(self, y: ArrayLike) -> Floats:
-        """`log P(Y > y)`."""
-        return self._log(y, upper=True)
-
-    def logcdf_left(self, y: ArrayLike) -> Floats:
-        """`log P(Y < y)`."""
-        return self._log(y, upper=False, left=True)
-
-    def logsf_left(self, y: ArrayLike) -> Floats:
-        """`log P(Y >= y)`."""
-        return self._log(y, upper=True, left=True)
+    def logsf(self, y: ArrayLike, *, left: bool = False) -> Floats:
+        """`log P(Y > y)`, or `log P(Y >= y)` if `left`."""
+        return self._log(y, upper=True, left=left)
 
     def log_mass(self, y: ArrayLike) -> Floats:
         """`log P(Y = y)`, `-inf` where there is no atom; exact in both tails."""
@@ -466,7 +450,7 @@ class Distribution(ABC):
             return self._lattice_knots(*self._span)
         none, wide = np.zeros(self.batch_shape), self.expand()
         values, ends = self.nodes(none, none, score_grid(GRID_REACH + 1, GRID_STEP))
-        return Knots(values, wide.cdf_left(ends), wide.cdf(ends))
+        return Knots(values, wide.cdf(ends, left=True), wide.cdf(ends))
 
     @cached_property
     def _span(self) -> tuple[Floats, Floats]:

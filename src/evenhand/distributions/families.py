@@ -363,7 +363,7 @@ def _mean_abs(loc: Floats, scale: Floats) -> Floats:
     )
 
 
-class Samples(Distribution):
+class Samples(NormalMixture):
     """Distributions given by samples, by kernel density estimation that keeps mean and variance.
 
     The normal kernel has the width of Silverman's rule. Samples are shrunk towards their mean to
@@ -383,50 +383,31 @@ class Samples(Distribution):
     (array([2.5]), array([1.118]))
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"values": 1}
-    has_mean: ClassVar[bool] = True
+    fields: ClassVar[dict[str, int | None]] = {**NormalMixture.fields, "values": 1}
+    recorded: ClassVar[dict[str, int | None]] = {"values": 1}
+    # kernels are narrow: quantiles are solved for, not interpolated
+    quantile_table = Distribution.quantile_table
+    expectation = Distribution.expectation
 
     def __init__(self, values: ArrayLike) -> None:
         self.values = batch_array("values", values)
         if self.values.ndim < 1 or self.values.shape[-1] < 2:
             rule = "have at least two samples per row"
             raise bad_input("values", rule, f"shape {self.values.shape}")
+        m, centre = self.values.shape[-1], self.values.mean(axis=-1, keepdims=True)
         # the standard deviation of equal samples can be a rounding error above 0
-        is_equal = self.values.min(axis=-1) == self.values.max(axis=-1)
-        spread = np.where(is_equal, 0.0, self.values.std(axis=-1))
+        low, first, last, high = np.quantile(
+            self.values, [0.0, 0.25, 0.75, 1.0], axis=-1, keepdims=True
+        )
+        spread = np.where(low == high, 0.0, self.values.std(axis=-1, keepdims=True))
         remedy = "drop the row or give samples that differ"
-        refuse_entry("values", spread, spread == 0, "have a spread above 0", remedy)
-
-    @cached_property
-    def _smooth(self) -> NormalMixture:
-        centre = self.values.mean(axis=-1, keepdims=True)
-        spread = self.values.std(axis=-1, keepdims=True)
-        low, high = np.quantile(self.values, [0.25, 0.75], axis=-1, keepdims=True)
+        refuse_entry("values", spread[..., 0], spread[..., 0] == 0, "have a spread above 0", remedy)
         # Silverman's rule of thumb, robust to outliers by the interquartile range
-        narrow = np.where(high > low, np.minimum(spread, (high - low) / 1.349), spread)
-        width = 0.9 * narrow * self.values.shape[-1] ** -0.2
+        narrow = np.where(last > first, np.minimum(spread, (last - first) / 1.349), spread)
+        width = 0.9 * narrow * m**-0.2
         # the variances of the shrunken samples and of the kernel add up to that of the samples
         shrink = np.sqrt(1 - (width / spread) ** 2)
-        weights = np.full(self.values.shape[-1], 1 / self.values.shape[-1])
-        return NormalMixture(weights, centre + shrink * (self.values - centre), width)
-
-    def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
-        return self._smooth.tail(y)
-
-    def point(self, tail: Tail) -> Floats:
-        return self._smooth.point(tail)
-
-    def logpdf(self, y: ArrayLike) -> Floats:
-        return self._smooth.logpdf(y)
-
-    def mean(self) -> Floats:
-        return self._smooth.mean()
-
-    def std(self) -> Floats:
-        return self._smooth.std()
-
-    def crps(self, y: ArrayLike) -> Floats:
-        return self._smooth.crps(y)
+        super().__init__(np.full(m, 1 / m), centre + shrink * (self.values - centre), width)
 
 
 # --- counts
@@ -1084,7 +1065,7 @@ class Categorical(Distribution):
     Examples
     --------
     >>> batch = Categorical([1, 2, 3], [[0.2, 0.5, 0.3], [0.0, 0.0, 1.0]])
-    >>> batch.mean(), batch.cdf(2).round(3), batch.cdf_left(2)
+    >>> batch.mean(), batch.cdf(2).round(3), batch.cdf(2, left=True)
     (array([2.1, 3. ]), array([0.7, 0. ]), array([0.2, 0. ]))
     """
 

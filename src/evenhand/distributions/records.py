@@ -218,7 +218,7 @@ def _records(batch: Distribution, n: int) -> list[Record]:
 def _is_cut(batch: Truncated, n: int) -> Mask:
     """Return whether truncation changes each distribution."""
     support = batch.support
-    outside = np.maximum(batch.base.logcdf(support.low), batch.base.logsf_left(support.high))
+    outside = np.maximum(batch.base.logcdf(support.low), batch.base.logsf(support.high, left=True))
     return np.broadcast_to((outside > NEGLIGIBLE) | (support.edge > 0), n)
 
 

@@ -263,9 +263,6 @@ class Transformed(Distribution):
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
         return self.base.tail(self.support.to_line(self.support.inside(y)))
 
-    def _log(self, y: ArrayLike, *, upper: bool, left: bool = False) -> Floats:
-        return self.base._log(self.support.to_line(self.support.inside(y)), upper=upper)
-
     def point(self, tail: Tail) -> Floats:
         return self.support.from_line(self.base.point(tail))
 
@@ -362,7 +359,7 @@ class Truncated(Distribution):
         # probabilities between the quantile and each bound, and the tails of the base beyond it
         below, above = (within + log for log in tail.both())
         lower = np.logaddexp(below, self.base.logcdf(low))
-        higher = np.logaddexp(above, self.base.logsf_left(high))
+        higher = np.logaddexp(above, self.base.logsf(high, left=True))
         found = self.base.point(Tail.smaller(np.minimum(lower, 0.0), np.minimum(higher, 0.0)))
         # next to a bound the digits of the difference to its tail are lost
         for bound, sign, own, other in ((low, 1, below, above), (high, -1, above, below)):
@@ -413,7 +410,7 @@ class Hurdle(Distribution):
     >>> from evenhand.distributions import Normal, Support, Transformed
     >>> size = Transformed(Normal([5.0], 1.0), Support(low=0.0))
     >>> claims = Hurdle([0.7], size)
-    >>> claims.cdf_left(0), claims.cdf(0).round(3), claims.ppf(0.85).round(1)
+    >>> claims.cdf(0, left=True), claims.cdf(0).round(3), claims.ppf(0.85).round(1)
     (array([0.]), array([0.7]), array([148.4]))
     """
 

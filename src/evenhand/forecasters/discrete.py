@@ -376,7 +376,7 @@ class HurdleRegressor(Forecaster):
     >>> y = np.where(rng.uniform(size=1000) < 0.6, 0.0, np.exp(X[:, 0] + rng.normal(size=1000)))
     >>> model = HurdleRegressor(LogisticRegression(), LinearRegression(), random_state=0).fit(X, y)
     >>> forecast = model.forecast(X)
-    >>> bool(abs(forecast.cdf(0).mean() - 0.6) < 0.03), float(forecast.cdf_left(0).max())
+    >>> bool(abs(forecast.cdf(0).mean() - 0.6) < 0.03), float(forecast.cdf(0, left=True).max())
     (True, 0.0)
     """
 

@@ -292,8 +292,8 @@ class Costs:
         """
         base, y = self.wrapped.part.distribution, self.wrapped.outcomes.value
         if self.wrapped.part.has_atoms:
-            lower, upper = base.logcdf(y), base.logsf_left(y)
-            rests = base.logcdf_left(y), base.logsf(y)
+            lower, upper = base.logcdf(y), base.logsf(y, left=True)
+            rests = base.logcdf(y, left=True), base.logsf(y)
         else:
             assert self.grid is not None
             low, high = self.grid.ends(y)
