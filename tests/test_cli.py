@@ -403,7 +403,7 @@ def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(
         TABLE.assign(their_mu=TABLE["mu"] + 1, person=TABLE["id"] + 5), tmp_path / "t.csv"
     )
     args = ("audit", other, "--target", "loss", *NORMAL, "--json")
-    ids = ("--id", "id", "--cluster", "person")
+    ids = ("--id", "id", "--person", "person")
     assert searched(evenhand(*args, *ids)) == "4 features: income, job, since, their_mu"
     assert searched(evenhand(*args, *ids, "--features", "job,mu,job")) == "2 features: job, mu"
 

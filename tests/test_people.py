@@ -164,7 +164,7 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
             complaint = evenhand(*args)
         assert complaint.code == 2
         assert told in complaint.err
-        assert "--cluster id" in complaint.err
+        assert "--person id" in complaint.err
         assert not (tmp_path / "model").exists()
     with pytest.raises(InputError, match=r"row 41 .*id .* of row 5"):
         audit_parts(GIVEN, table, "y", id_column="id", **QUICK)
@@ -193,13 +193,13 @@ def test_fit_certifies_one_row_of_each_person_of_a_cluster(
     table.to_csv(tmp_path / "t.csv", index=False)
     goal = ("--out", tmp_path / "model", "--max-group-error", 0.4)
     fit = ("fit", tmp_path / "t.csv", "--target", "y", *goal)
-    evenhand(*fit, "--id", "id", "--cluster", "who")
+    evenhand(*fit, "--id", "id", "--person", "who")
     evenhand(*fit, "--id", "id", "--drop", "who")
     evenhand(*fit, "--drop", "who,id")
     columns = ["age", "score"]
     pairs = np.unique([f"w{i // 2}" for i in range(60)], return_inverse=True)[1].tolist()
     assert asked == [(pairs, columns), (None, columns), (None, columns)]
-    assert "has no column 'nobody'" in evenhand(*fit, "--cluster", "nobody").complaint()
+    assert "has no column 'nobody'" in evenhand(*fit, "--person", "nobody").complaint()
 
 
 @pytest.mark.parametrize("ids", [["17.0", "18.0"], ["1e+16", "2.5e+16"]])

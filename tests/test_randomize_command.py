@@ -198,7 +198,7 @@ def test_the_most_that_a_cost_certifies(
 def test_rows_of_one_person_count_once(place: Path, evenhand: Command) -> None:
     written(OLD.assign(id=[f"p{i // 2}" for i in range(ROWS)]), place / "old.csv")
     assert "'id'" in evenhand(*certify_args(place, "--id", "id")).complaint()
-    made = evenhand(*certify_args(place, "--cluster", "id"))
+    made = evenhand(*certify_args(place, "--person", "id"))
     assert made.code == 0
     assert proof_in(place)["n_certifying"] == ROWS // 2
     assert proof_in(place)["certified_on"]["n"] == ROWS // 2

@@ -168,7 +168,7 @@ def test_people_of_many_rows_each_fill_the_sample(tmp_path: Path) -> None:
     table = people(2000)
     table["who"] = np.arange(2000) % 100
     folder = write_parts(table, tmp_path / "in", [700])
-    found = audit_parts(GIVEN, folder, "y", cluster="who", sample_size=60, random_state=0, **QUICK)
+    found = audit_parts(GIVEN, folder, "y", person="who", sample_size=60, random_state=0, **QUICK)
     assert (found.n_samples, found.provenance["data"]["n_searched"]) == (100, 60)
 
 
@@ -442,7 +442,7 @@ def test_draws_of_a_forecaster_hang_on_seed_part_and_block_alone(
 
 
 @pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("options", [{}, {"cluster": "who"}])
+@pytest.mark.parametrize("options", [{}, {"person": "who"}])
 def test_the_order_in_which_parts_are_done_changes_no_digit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
 ) -> None:
@@ -486,7 +486,7 @@ def test_one_row_of_each_person_is_audited(tmp_path: Path, plans: list[CountPlan
     table["who"] = np.random.default_rng(0).integers(0, 800, 900)
     folder = write_parts(table, tmp_path / "in", [300, 310, 600])
     found = audit_parts(
-        GIVEN, folder, "y", cluster="who", groups=["sex"], sample_size=300, random_state=3, **QUICK
+        GIVEN, folder, "y", person="who", groups=["sex"], sample_size=300, random_state=3, **QUICK
     )
     n = table["who"].nunique()
     assert found.n_samples == n
@@ -508,7 +508,7 @@ def test_one_row_of_each_person_is_audited(tmp_path: Path, plans: list[CountPlan
 def test_a_cluster_is_who_is_audited_once_even_where_ids_are_named_too(tmp_path: Path) -> None:
     table = people(400).assign(who=np.arange(400) // 2)
     folder = write_parts(table, tmp_path / "in", [150])
-    both = {"id_column": "id", "cluster": "who", "random_state": 0, **QUICK}
+    both = {"id_column": "id", "person": "who", "random_state": 0, **QUICK}
     both["learned_masses"] = (0.5,)
     for sample_size in (100, 400):
         found = audit_parts(GIVEN, folder, "y", sample_size=sample_size, **both)
@@ -531,7 +531,7 @@ def test_an_id_that_comes_twice_is_refused_with_both_places(tmp_path: Path) -> N
         f"part-2{ending}: column 'id', row 51 repeats the id 17 of part-0{ending}, row 18"
         in str(caught.value)
     )
-    assert "--cluster id" in str(caught.value)
+    assert "--person id" in str(caught.value)
     table.loc[400, "id"] = -1
     folder = write_parts(table, tmp_path / "good", [200, 350], ending)
     found = audit_parts(GIVEN, folder, "y", id_column="id", sample_size=100, **QUICK)
@@ -629,7 +629,7 @@ def test_parts_without_rows_change_nothing(tmp_path: Path) -> None:
         ({"target": "mean"}, "is the target and cannot be its own forecast"),
         ({"groups": ["y"]}, "groups contains 'y', the target"),
         ({"features": ["y"]}, "features contains 'y', the target"),
-        ({"cluster": "nobody"}, "has no column 'nobody'"),
+        ({"person": "nobody"}, "has no column 'nobody'"),
     ],
 )
 def test_mistaken_options_are_refused(rich: Path, options: dict[str, Any], told: str) -> None:

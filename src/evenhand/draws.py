@@ -127,7 +127,7 @@ def as_draws(r: ArrayLike | None, n_samples: int, random_state: RandomState = No
 
 
 def one_row_each(
-    cluster: ArrayLike, n_samples: int, random_state: RandomState = None
+    person: ArrayLike, n_samples: int, random_state: RandomState = None
 ) -> NDArray[np.intp]:
     """Choose one row per person at random, and return the row numbers in increasing order.
 
@@ -139,10 +139,10 @@ def one_row_each(
     >>> one_row_each(["a", "b", "b", "c"], 4, random_state=0).size
     3
     """
-    person = check_person_labels(cluster, n_samples)
+    labels = check_person_labels(person, n_samples)
     # the first row of each person in a random order is a random row of the person
     shuffled = generator(random_state).permutation(n_samples)
-    _, first = np.unique(person[shuffled], return_index=True)
+    _, first = np.unique(labels[shuffled], return_index=True)
     return np.sort(shuffled[first]).astype(np.intp)
 
 

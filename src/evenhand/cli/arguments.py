@@ -40,7 +40,7 @@ PersonId = Annotated[
         "--id", metavar="COLUMN", rich_help_panel=ROWS, help="column with the id of each person"
     ),
 ]
-Cluster = Annotated[
+Person = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",

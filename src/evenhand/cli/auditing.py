@@ -111,7 +111,7 @@ def audit(
     ],
     target: arguments.Target,
     id_column: arguments.PersonId = None,
-    cluster: arguments.Cluster = None,
+    person: arguments.Person = None,
     weight: Annotated[
         str | None,
         typer.Option(
@@ -264,7 +264,7 @@ def audit(
         groups=groups,
         features=features,
         id_column=id_column,
-        cluster=cluster,
+        person=person,
         conditions=conditions,
         confidence=confidence,
         seed=seed,

@@ -166,7 +166,7 @@ def choose(training: Training, asked: dict[str, Any]) -> Selection:
     from evenhand.calibration import Outcomes
 
     given = {name: value for name, value in asked.items() if value is not None}
-    person = given.pop("cluster", None)
+    person = given.pop("person", None)
     with about(training.table.name):
         return selection.randomize(
             training.base,
@@ -389,12 +389,12 @@ def fit_events(
 ) -> None:
     """Fit a model of the probability of an event, certify it on held-out people and save it.
 
-    `asked` are the options `group_mass`, `confidence` and `cluster`; None stands for a default.
+    `asked` are the options `group_mass`, `confidence` and `person`; None stands for a default.
     """
     from evenhand.certificates import certify_events
     from evenhand.tables import take_rows
 
-    learn, held = _split(training, asked["cluster"])
+    learn, held = _split(training, asked["person"])
     with about(training.table.name):
         model = training.base.fit(take_rows(training.X, learn), training.y[learn])
     # defaults as in `evenhand.randomize`
@@ -408,7 +408,7 @@ def fit_events(
     show_certified(training, record, proof.summary(), out, as_json, last)
 
 
-def _split(training: Training, cluster: list[str] | None) -> tuple[Ints, Ints]:
+def _split(training: Training, person: list[str] | None) -> tuple[Ints, Ints]:
     """Return training rows and certifying rows, one per person, as `evenhand.randomize` does."""
     from evenhand._validate import MIN_DISTINCT
     from evenhand.calibration import Outcomes
@@ -417,7 +417,7 @@ def _split(training: Training, cluster: list[str] | None) -> tuple[Ints, Ints]:
 
     random = generator(training.seed)
     with about(training.table.name):
-        outcomes = Outcomes(training.y, person=cluster)
+        outcomes = Outcomes(training.y, person=person)
         rows = split_rows(training.X, outcomes, CERTIFY_SHARE, MIN_DISTINCT, random)
     return rows.learn, rows.certify
 

@@ -225,7 +225,7 @@ def fit(
         ),
     ],
     id_column: arguments.PersonId = None,
-    cluster: arguments.Cluster = None,
+    person: arguments.Person = None,
     drop_missing: arguments.DropMissing = False,
     drop: Annotated[
         str | None,
@@ -309,15 +309,15 @@ def fit(
     bounds = None if support is None else _bounds(support)
     # training takes minutes: the output folder is checked before
     out = own_folder(out, table, store.MODEL_FOLDER)
-    named = [name for name in (id_column, cluster) if name is not None]
+    named = [name for name in (id_column, person) if name is not None]
     data, X, y, source, kind = _training_rows(
         table, target, named, drop, bounds, outcome, drop_missing
     )
-    people = people_of(data, id_column, cluster, target, source)
+    people = people_of(data, id_column, person, target, source)
     warn_of_replacement(out)
     training = Training(base_model(kind, y, device, seed), X, y, table, target, seed, kind=kind)
-    labels = None if cluster is None else people
-    asked = {**goals, **certified, "link": link, "cluster": labels, "support": bounds}
+    labels = None if person is None else people
+    asked = {**goals, **certified, "link": link, "person": labels, "support": bounds}
     if not is_certified:
         fit_plainly(training, alpha, asked, out, as_json)
     elif is_binary:

@@ -108,7 +108,7 @@ CERTIFYING = (
     "group_mass",
     "confidence",
     "features",
-    "cluster",
+    "person",
     "seed",
 )
 SERVING = (
@@ -160,7 +160,7 @@ def randomize(
     group_mass: arguments.GroupMass = None,
     confidence: arguments.Confidence = None,
     features: arguments.Features = None,
-    cluster: arguments.Cluster = None,
+    person: arguments.Person = None,
     seed: arguments.Seed = None,
     key_file: arguments.KeyFile = None,
     certificate: Annotated[
@@ -224,7 +224,7 @@ def randomize(
             table.name,
             features=features,
             id_column=id_column,
-            cluster=cluster,
+            person=person,
             seed=arguments.seed_of(seed),
             times=times,
             drop_missing=drop_missing,
@@ -278,12 +278,12 @@ def _certify(
         rows.searched,
         times=rows.times,
     )
-    people = None if request.cluster is None else rows.people
+    people = None if request.person is None else rows.people
     warn_of_replacement(out)
     with warnings.catch_warnings():
         warnings.simplefilter("error", selection.NotWorthItWarning)
         try:
-            chosen = choose(training, asked | {"cluster": people})
+            chosen = choose(training, asked | {"person": people})
         except selection.NotWorthItWarning as reason:
             fail(f"{source}: nothing was written. {reason}", NOT_WORTH_IT)
     forecasts = {"forecasts": _forecasts(subject, rows.data.columns, source)}

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 
 def people_of(
-    data: pd.DataFrame, id_column: str | None, cluster: str | None, target: str, source: str
+    data: pd.DataFrame, id_column: str | None, person: str | None, target: str, source: str
 ) -> list[str] | None:
-    """Return labels of people, from --cluster or else from --id, whose values must be unique."""
+    """Return labels of people, from --person or else from --id, whose values must be unique."""
     from evenhand import tables
     from evenhand._ids import id_text
 
-    column = id_column if cluster is None else cluster
+    column = id_column if person is None else person
     if column is None:
         return None
     # one row per person would be one row per outcome
@@ -58,7 +58,7 @@ def people_of(
         )
     labels = tables.id_column(data, column, source=source)
     # bounds assume independent rows, but two rows of one person are dependent
-    if cluster is None:
+    if person is None:
         tables.refuse_repeated(labels, column, source=source)
     # the text that draws are hashed from: 1 and "1" are the same person
     return [id_text(label) for label in labels]
@@ -323,7 +323,7 @@ class Request:
         Name of the forecaster in reports.
     groups, features : str or None
         Comma-separated columns.
-    id_column, cluster : str or None
+    id_column, person : str or None
         Columns with ids of people.
     conditions : sequence of Condition
         Conditions of the gate; their levels are added to an audit in parts.
@@ -350,7 +350,7 @@ class Request:
     groups: str | None = None
     features: str | None = None
     id_column: str | None = None
-    cluster: str | None = None
+    person: str | None = None
     conditions: Sequence[Condition] = ()
     confidence: float = 0.95
     seed: int | None = None
@@ -366,7 +366,7 @@ class Request:
     @property
     def texts(self) -> list[str]:
         """Columns to read as text; ids such as 007 would lose their zeros as numbers."""
-        return [name for name in (self.id_column, self.cluster) if name]
+        return [name for name in (self.id_column, self.person) if name]
 
     @property
     def options(self) -> dict[str, Any]:
@@ -387,7 +387,7 @@ class Request:
         # any column except the outcome may define groups
         outcome = {self.target: "target"} | self.times.outcome
         named = chosen_columns("--groups", self.groups, outcome, present, source)
-        listed = {self.cluster: "cluster", self.id_column: "id", self.weight: "weight"}
+        listed = {self.person: "person", self.id_column: "id", self.weight: "weight"}
         parts = {name: part for name, part in listed.items() if name is not None} | outcome
         apart = {*parts, *self.times.roles}
         searched = searched_columns(self.subject, present, self.target, apart, source)
@@ -458,7 +458,7 @@ def read_rows(request: Request) -> Rows:
 
             selection.refuse_events(y, place)
         check_outcomes(y, name=place, kind=kind, remedy=request.subject.remedy_for(y))
-    people = people_of(data, request.id_column, request.cluster, request.target, source)
+    people = people_of(data, request.id_column, request.person, request.target, source)
     named, searched = request.columns(list(data.columns))
     known = tables.group_columns(data, named, source=source)
     groups = tables.Groups(known.pairs(), _memberships(request, data, source))
@@ -507,7 +507,7 @@ def audit_in_memory(request: Request) -> Audit:
                 rows.y,
                 weight=rows.weights,
                 largest_weight=request.largest_weight,
-                person=None if request.cluster is None else rows.people,
+                person=None if request.person is None else rows.people,
                 **rows.times,
             ),
             groups=rows.groups,
@@ -555,7 +555,7 @@ def audit_in_parts(
             groups=named,
             features=searched,
             id_column=request.id_column,
-            cluster=request.cluster,
+            person=request.person,
             # blocks are counted one by one, so the levels must be known before the first
             levels=sorted({c.arguments[0] for c in request.conditions if c.quantity == "coverage"}),
             client=client,

@@ -70,7 +70,7 @@ def audit_parts(
     groups: Sequence[str] = (),
     features: Sequence[str] | None = None,
     id_column: str | None = None,
-    cluster: str | None = None,
+    person: str | None = None,
     masses: Sequence[float] = MASSES,
     learned_masses: Sequence[float] = LEARNED_MASSES,
     levels: Sequence[float] = (),
@@ -108,7 +108,7 @@ def audit_parts(
     id_column : str, optional
         Column with the id of each person; repeated ids are refused. It takes about 100 bytes of
         memory per row.
-    cluster : str, optional
+    person : str, optional
         Column with ids of people who have several rows: one row per person, chosen at random, is
         audited. It takes about 100 bytes of memory per row.
     masses, learned_masses, min_size, tolerance, confidence
@@ -180,14 +180,14 @@ def audit_parts(
     seed = _seed(random_state)
     subject = as_subject(model)
     parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
-    columns = AuditColumns.of(subject, parts, target, groups, features, id_column, cluster)
+    columns = AuditColumns.of(subject, parts, target, groups, features, id_column, person)
     skipped = dict(parts.skipped) if skip_bad else None
     over = partial(over_parts, parts=parts, client=client, skipped=skipped, verbose=verbose)
     parts = typed_parts(over, parts, columns.grouping, subject.schema, skipped)
     over = partial(over, parts=parts)
     survey = _survey(over, columns, parts, skipped, seed)
     kept = None
-    if survey.people is not None and cluster is not None:
+    if survey.people is not None and person is not None:
         kept = survey.people.chosen()
     elif survey.people is not None and id_column is not None:
         survey.people.refuse_repeated(parts, id_column)
@@ -226,7 +226,7 @@ def audit_parts(
             sample = sample.of_parts(good)
             found = search(sample)
         found = with_counts(found, total, plan, confidence=confidence)
-    found = _noted(found, survey, good, skipped or {}, is_clustered=cluster is not None)
+    found = _noted(found, survey, good, skipped or {}, one_row_each=person is not None)
     return _sourced(found, survey, sample, good, columns)
 
 
@@ -309,7 +309,7 @@ def _noted(
     good: Sequence[int],
     skipped: Mapping[str, str],
     *,
-    is_clustered: bool,
+    one_row_each: bool,
 ) -> Audit:
     """Add notes on skipped parts and on the selection of one row per person."""
     notes = [
@@ -320,7 +320,7 @@ def _noted(
     if found.n_samples < rows:
         notes.append(Note(NoteKind.ONE_ROW_EACH, numbers=(found.n_samples, rows)))
     proof = found.certificate
-    if is_clustered and proof is not None:
+    if one_row_each and proof is not None:
         proof = replace(proof, one_row_each=True)
     return replace(found, certificate=proof, notes=(*notes, *found.notes), unseen=survey.unseen)
 

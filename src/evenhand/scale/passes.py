@@ -73,12 +73,12 @@ class AuditColumns:
         groups: Sequence[str],
         features: Sequence[str] | None,
         id_column: str | None = None,
-        cluster: str | None = None,
+        person: str | None = None,
     ) -> Self:
         """Check that the requested columns exist, and collect them."""
         source = parts.source
         groups = check_names(groups)
-        persons = [name for name in (cluster, id_column) if name is not None]
+        persons = [name for name in (person, id_column) if name is not None]
         for name in (target, *groups, *(features or ()), *persons):
             check_column(name, parts.columns, source)
         used = subject.columns(parts.columns, source)
@@ -95,9 +95,9 @@ class AuditColumns:
         own = searched_columns(subject, parts.columns, target, apart, source)
         searched = own if features is None else features
         named = tuple(dict.fromkeys(groups))
-        # a cluster may have several ids: one row per cluster is audited
-        person = next(iter(persons), None)
-        return cls(subject, source, target, tuple(used), named, tuple(searched), person)
+        # a person may have several ids: one row per person is audited
+        who = next(iter(persons), None)
+        return cls(subject, source, target, tuple(used), named, tuple(searched), who)
 
     @property
     def grouping(self) -> tuple[str, ...]:

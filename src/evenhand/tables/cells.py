@@ -270,7 +270,7 @@ def refuse_repeated(ids: Sequence[str | int], column: str, *, source: str) -> No
 def repeated_id(source: str, column: str, row: int, value: str | int, first: str) -> InputError:
     """Return the error for row `row` of `source`, from 1, which repeats an id."""
     remedy = (
-        "rows of one person are not independent: name people who have several rows with --cluster"
+        "rows of one person are not independent: name people who have several rows with --person"
         f" {column}"
     )
     return InputError(
