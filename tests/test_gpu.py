@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import evenhand
 from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
-from evenhand.forecasters.network.stack import pick_device, score
+from evenhand.forecasters.network.training import pick_device, score
 
 Floats = NDArray[np.float64]
 
@@ -72,11 +72,11 @@ def test_errors_of_a_cuda_device_are_input_errors_with_the_remedy(
     def lost(*arguments: Any) -> Any:
         raise RuntimeError("CUDA error: device is lost. Compile with X.\nmore lines")
 
-    monkeypatch.setattr("evenhand.forecasters.network.stack._evaluate", lost)
+    monkeypatch.setattr("evenhand.forecasters.network.training.evaluate", lost)
     with pytest.raises(RuntimeError, match="CUDA error"):  # on the CPU it is a fault of ours
         model.forecast(task(3)[0])
     monkeypatch.setattr(
-        "evenhand.forecasters.network.stack.pick_device", lambda device: torch.device("meta")
+        "evenhand.forecasters.network.training.pick_device", lambda device: torch.device("meta")
     )
     with pytest.raises(InputError, match=r"^.*device is lost\); use device='cpu'[^\n]*\Z"):
         model.forecast(task(3)[0])
@@ -122,7 +122,7 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
     def full(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nmore lines")
 
-    monkeypatch.setattr("evenhand.forecasters.network.stack._evaluate", full)
+    monkeypatch.setattr("evenhand.forecasters.network.training.evaluate", full)
     for call, remedy in (
         (lambda: model.forecast(X, 0.5), "predict fewer rows at once"),
         (lambda: PAICRegressor(hidden=(4, 4), device="cpu").fit(X, y), "a smaller batch_size"),

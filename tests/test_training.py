@@ -16,16 +16,21 @@ from sklearn.exceptions import ConvergenceWarning
 
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters.network.mixture_mlp import spread_factor
-from evenhand.forecasters.network.neural import NeuralForecaster
-from evenhand.forecasters.network.settings import Settings
-from evenhand.forecasters.network.stack import Shape, Stack, Weights, score
+from evenhand.forecasters.network.estimators import NeuralForecaster
+from evenhand.forecasters.network.inputs import spread_factor
 from evenhand.forecasters.network.training import (
     Candidate,
+    Clock,
+    Layers,
     Rows,
-    Run,
+    Settings,
+    Shape,
     Trained,
+    Training,
     Validation,
+    Weights,
+    evaluate,
+    score,
     split_rows,
     split_rows_by_network,
     train_best,
@@ -57,17 +62,15 @@ def layered(shape: Shape, weights: Weights, network: int, x: Floats, r: Floats |
 
 
 def random_weights(shape: Shape, n_networks: int, seed: int = 0) -> Weights:
-    return Stack(shape, n_networks, torch.Generator().manual_seed(seed)).to_weights()
+    return shape.to_weights(shape.initial(n_networks, torch.Generator().manual_seed(seed)))
 
 
-def stack_of(shape: Shape, weights: Weights) -> Stack:
-    """Stack with given parameters."""
-    stack = Stack(shape, len(weights["bias_0"]))
-    names = {
-        name: name.replace("kernel_", "kernels.").replace("bias_", "biases.") for name in weights
-    }
-    stack.load_state_dict({names[name]: torch.tensor(array) for name, array in weights.items()})
-    return stack
+def training_of(
+    shape: Shape, rows: Rows, settings: Settings, n_networks: int, loss: Any
+) -> Training:
+    """Training on rows that also stop it, on the CPU and with seed 0."""
+    candidate = Candidate(shape, rows, rows, settings)
+    return Training(candidate, n_networks, loss, torch.device("cpu"), 0, Clock())
 
 
 def doubles(*arrays: Floats) -> list[torch.Tensor]:
@@ -189,7 +192,7 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
     weights, x = random_weights(shape, n_networks), np.random.default_rng(2).normal(size=(n, 5))
     outs = {}
     for chunk in (1, 7, 3 * 4 * 5, 10**6):
-        monkeypatch.setattr("evenhand.forecasters.network.stack.BLOCK_INPUTS", chunk)
+        monkeypatch.setattr("evenhand.forecasters.network.training.BLOCK_INPUTS", chunk)
         outs[chunk] = score(shape, weights, x, r, "cpu")
         assert outs[chunk].dtype == np.float64
         # other sizes of a matrix product are summed in another order: 1e-16 times the sums of 20
@@ -209,17 +212,15 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
 def mask_of(dropout: float, seed: int = 0, rows: int = 2000) -> Floats:
     """Factors of dropout on the last hidden layer, seen through an identity output."""
     shape = Shape(3, 64, (16, 64, 64), takes_draw=True, dropout=dropout)
-    stack = Stack(shape, 2, torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        stack.kernels[3].copy_(torch.eye(64).expand(2, -1, -1))
-        stack.biases[3].zero_()
+    layers = shape.split(shape.initial(2, torch.Generator().manual_seed(1)))
+    layers[3][0].copy_(torch.eye(64).expand(2, -1, -1))
+    layers[3][1].zero_()
     x, r = (
         torch.randn((2, rows, 3), generator=torch.Generator().manual_seed(2)),
         torch.full((2, rows), 0.3),
     )
-    with torch.no_grad():
-        whole = stack.eval()(x, r, None)
-        dropped = stack.train()(x, r, torch.Generator().manual_seed(seed))
+    whole = evaluate(shape, layers, x, r)
+    dropped = evaluate(shape, layers, x, r, torch.Generator().manual_seed(seed))
     return np.asarray((dropped / whole).numpy(), dtype=np.float64)
 
 
@@ -256,66 +257,65 @@ def squared_loss(
     return (1 + numbers[:, None]) * (out[..., 0] - y) ** 2 + (out[..., 1] - r).abs()
 
 
-def one_of(weights: Weights, network: int) -> Weights:
-    return {name: array[network : network + 1] for name, array in weights.items()}
-
-
-class Replay(Run):
+class Replay(Training):
     """A training in which the rows of each step belong to the network, whoever trains beside it."""
 
-    def __init__(self, weights: Weights, names: list[int]) -> None:
+    def __init__(self, rows: Rows, names: list[int]) -> None:
         settings = Settings(0.01, 0.1, batch_size=10, max_steps=12, patience=1, check_every=1)
-        super().__init__(
-            stack_of(DETERMINISTIC, weights).double(),
-            self._loss,
-            settings,
-            torch.arange(30)[None],
-        )
+        candidate = Candidate(DETERMINISTIC, rows, rows, settings)
+        super().__init__(candidate, 3, self._loss, torch.device("cpu"), 5, Clock())
         self.names = torch.tensor(names)
-        self.passed = 0
+        # the initial networks of these names, in double precision
+        self.numbers, self.order = torch.arange(len(names)), self.order[names]
+        self.x, self.y, self.weight = (one.double() for one in (self.x, self.y, self.weight))
+        self.parameters = [
+            part.detach()[names].double().requires_grad_() for part in self.parameters
+        ]
+        self.moments = [[part[names].double() for part in both] for both in self.moments]
+        self.kept = [part[names].double() for part in self.kept]
 
     def _loss(
         self, out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
     ) -> torch.Tensor:
         return squared_loss(out, y, torch.zeros(1), self.names[numbers])
 
-    def _next_rows(self, random: torch.Generator) -> torch.Tensor:
-        self.passed += 1
-        rows = torch.randint(30, (3, 10), generator=torch.Generator().manual_seed(self.passed))
+    def _next_rows(self) -> torch.Tensor:
+        rows = torch.randint(30, (3, 10), generator=torch.Generator().manual_seed(self.n_done))
         self.order = rows[self.names[self.numbers]]
         return self.order
 
 
-def replayed(weights: Weights, names: list[int], *, first_stops: bool = False) -> Stack:
+def replayed(names: list[int], *, first_stops: bool = False) -> list[torch.Tensor]:
     """Train for 12 steps; if asked, the first network stops after the sixth."""
-    run = Replay(weights, names)
     random = np.random.default_rng(5)
-    x, y, weight = doubles(
-        random.normal(size=(30, 3)), random.normal(size=30), random.uniform(0.5, 1.5, size=30)
+    x, y, weight = (
+        random.normal(size=(30, 3)),
+        random.normal(size=30),
+        random.uniform(0.5, 1.5, size=30),
     )
+    training = Replay(Rows(x, y, weight), names)
     for step in range(1, 13):
-        run.step(step, x, y, weight, torch.Generator())
+        training.step()
         if step == 6 and first_stops:
             losses = torch.zeros(len(names))
             losses[0] = torch.inf  # no better than at the start, and patience is 1
-            run.check(lambda stack, numbers: losses, step)  # type: ignore[arg-type]  # noqa: B023
-    assert run.n_running == len(names) - first_stops
-    return run.stack
+            training.validation = lambda layers, numbers: losses  # type: ignore[assignment]  # noqa: B023
+            training.check()
+    assert training.n_running == len(names) - first_stops
+    return training.parameters
 
 
 def test_a_stack_trains_each_network_as_if_it_were_alone() -> None:
-    weights = random_weights(DETERMINISTIC, 3)
-    together = replayed(weights, [0, 1, 2])
+    together = replayed([0, 1, 2])
     for network in range(3):
-        alone = replayed(one_of(weights, network), [network])
-        for whole, part in zip(together.parameters(), alone.parameters(), strict=True):
+        alone = replayed([network])
+        for whole, part in zip(together, alone, strict=True):
             torch.testing.assert_close(whole[network : network + 1], part, rtol=1e-9, atol=1e-12)
 
 
 def test_networks_train_on_as_before_when_another_one_stops() -> None:
-    weights = random_weights(DETERMINISTIC, 3)
-    untouched, left = replayed(weights, [0, 1, 2]), replayed(weights, [0, 1, 2], first_stops=True)
-    for whole, part in zip(untouched.parameters(), left.parameters(), strict=True):
+    untouched, left = replayed([0, 1, 2]), replayed([0, 1, 2], first_stops=True)
+    for whole, part in zip(untouched, left, strict=True):
         # the moments of the optimizer go with their networks, or the steps after the sixth would
         # differ
         torch.testing.assert_close(whole[1:], part, rtol=1e-9, atol=1e-12)
@@ -323,9 +323,9 @@ def test_networks_train_on_as_before_when_another_one_stops() -> None:
 
 def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
     settings = Settings(0.01, 0.0, batch_size=10, max_steps=100, patience=5, check_every=10)
-    run = Run(Stack(SMALL, 3), squared_loss, settings, torch.arange(40)[None])
-    random = torch.Generator().manual_seed(0)
-    first, second = (torch.cat([run._next_rows(random) for _ in range(4)], dim=1) for _ in range(2))
+    rows = Rows(np.zeros((40, 3)), np.zeros(40), np.ones(40))
+    run = training_of(SMALL, rows, settings, 3, squared_loss)
+    first, second = (torch.cat([run._next_rows() for _ in range(4)], dim=1) for _ in range(2))
     for order in (*first, *second):
         assert sorted(order.tolist()) == list(range(40))
     assert len({tuple(order.tolist()) for order in (*first, *second)}) == 6
@@ -334,29 +334,30 @@ def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
 def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
     settings = Settings(0.2, 0.3, 10, max_steps=4, patience=5, check_every=10, decays_biases=False)
     shape = Shape(3, 1, (8, 8), takes_draw=False, dropout=0.0)
-    stack, other = (Stack(shape, 2, torch.Generator().manual_seed(0)) for _ in range(2))
 
     def squares(out: torch.Tensor, y: torch.Tensor, *_: Any) -> torch.Tensor:
         return (out[..., 0] - y) ** 2
 
-    run = Run(stack, squares, settings, torch.arange(10)[None].expand(2, -1))
-    peer = torch.optim.AdamW(
-        [{"params": list(other.kernels)}, {"params": list(other.biases), "weight_decay": 0.0}],
-        weight_decay=0.3,
-    )
     random = np.random.default_rng(0)
-    x, y = (
-        torch.as_tensor(random.normal(size=size), dtype=torch.float32) for size in ((10, 3), 10)
-    )
-    for step in range(1, 4):
-        run.step(step, x, y, torch.ones(10), torch.Generator().manual_seed(0))
+    rows = Rows(random.normal(size=(10, 3)), random.normal(size=10), np.ones(10))
+    run = training_of(shape, rows, settings, 2, squares)
+    others = [part.detach().clone().requires_grad_() for part in run.parameters]
+    kernels, biases = others
+    groups: list[dict[str, Any]] = [
+        {"params": [kernels]},
+        {"params": [biases], "weight_decay": 0.0},
+    ]
+    peer = torch.optim.AdamW(groups, weight_decay=0.3)
+    for _ in range(3):
+        run.step()
         # all rows are in each batch, so their order makes no difference
-        squares(other(x.expand(2, -1, -1), None, None), y).mean(dim=-1).sum().backward()
+        out = evaluate(shape, shape.split(others), run.x.expand(2, -1, -1), None)
+        squares(out, run.y).mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
         for group in peer.param_groups:
-            group["lr"] = run.optimizer.learning_rate
+            group["lr"] = run.learning_rate()
         peer.step()
         peer.zero_grad()
-    for mine, theirs in zip(run.stack.parameters(), other.parameters(), strict=True):
+    for mine, theirs in zip(run.parameters, others, strict=True):
         np.testing.assert_allclose(mine.detach(), theirs.detach(), rtol=1e-4, atol=1e-6)
 
 
@@ -503,11 +504,14 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(
     history: dict[int, list[tuple[float, Weights]]] = {}
     judged = Validation.__call__
 
-    def recorded(self: Any, stack: Stack, numbers: torch.Tensor) -> torch.Tensor:
-        values = judged(self, stack, numbers)
-        weights = stack.to_weights()
+    def recorded(self: Any, layers: Layers, numbers: torch.Tensor) -> torch.Tensor:
+        values = judged(self, layers, numbers)
         for place, network in enumerate(numbers.tolist()):
-            kept = {name: array.copy() for name, array in one_of(weights, place).items()}
+            kept = {
+                f"{name}_{i}": layer[part][place].numpy().copy()
+                for part, name in enumerate(("kernel", "bias"))
+                for i, layer in enumerate(layers)
+            }
             history.setdefault(network, []).append((float(values[place]), kept))
         return values
 
@@ -532,7 +536,7 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(
         assert model.n_steps_[network] == 5 * len(checks)
         assert model.validation_loss_[network] == losses[best]
         for name, array in checks[best][1].items():
-            assert np.array_equal(model.weights_[name][network], array[0]), name
+            assert np.array_equal(model.weights_[name][network], array), name
 
 
 # --- path
@@ -615,7 +619,7 @@ def test_time_budget_ends_training(monkeypatch: pytest.MonkeyPatch) -> None:
         now[0] += 1.0
         return now[0]
 
-    monkeypatch.setattr("evenhand.forecasters.network.settings.time.monotonic", later)
+    monkeypatch.setattr("evenhand.forecasters.network.training.time.monotonic", later)
     X, y = linear_task(200)
     model = MixtureMLPRegressor(**GIVEN, time_budget=50.0).fit(X, y)
     # the clock is read twice a step: once for the step size, once for the end

@@ -1,8 +1,7 @@
-"""Neural forecasters (torch), whose files that need torch are imported on first use."""
+"""Neural forecasters (torch), whose training, which needs torch, is imported on first use."""
 
 from __future__ import annotations
 
-from evenhand.forecasters.network.mixture_mlp import MixtureMLPRegressor
-from evenhand.forecasters.network.paic import PAICRegressor
+from evenhand.forecasters.network.estimators import MixtureMLPRegressor, PAICRegressor
 
 __all__ = ["MixtureMLPRegressor", "PAICRegressor"]

@@ -1,20 +1,230 @@
-"""Training of stacks of networks (torch), with early stopping for each network separately."""
+"""Networks that are trained together (torch), with members along the first axis of every tensor."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch.optim.adamw import adamw
 
 from evenhand._progress import progress
-from evenhand._validate import Floats, InputError, Ints, check_fraction
+from evenhand._validate import Floats, InputError, Ints, bad_input, check_choice, check_fraction
 from evenhand.draws import RandomState, generator
-from evenhand.forecasters.network.settings import Clock, Settings
-from evenhand.forecasters.network.stack import Shape, Stack, Weights, device_errors, pick_device
+
+# --- fully connected networks, evaluated in batched matrix products
+
+Weights = dict[str, NDArray[np.float32]]
+
+BLOCK_INPUTS = 8_192
+GPU_BLOCK_INPUTS = 262_144
+"""Number of rows times draws times networks evaluated at once; on a GPU a layer of 100 units then
+takes 200 MB."""
+
+ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "leaky_relu": torch.nn.functional.leaky_relu,
+    "silu": torch.nn.functional.silu,
+}
+
+Layers = Sequence[tuple[torch.Tensor, torch.Tensor]]
+"""Kernel (networks, inputs, outputs) and bias (networks, 1, outputs) of each layer."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Shape of one network of a stack.
+
+    Parameters
+    ----------
+    n_inputs, n_outputs : int
+        Numbers of inputs and outputs.
+    hidden : tuple of int
+        Numbers of units of the hidden layers.
+    takes_draw : bool
+        Whether the draw `r` is an additional input of all hidden layers except the first, as in
+        the paper's published code.
+    dropout : float
+        Share of the last hidden layer's units that is dropped in training.
+    activation : {"leaky_relu", "silu"}
+        Activation function of the hidden layers.
+    """
+
+    n_inputs: int
+    n_outputs: int
+    hidden: tuple[int, ...]
+    takes_draw: bool
+    dropout: float
+    activation: str = "leaky_relu"
+
+    def __post_init__(self) -> None:
+        check_choice("activation", self.activation, tuple(ACTIVATIONS))
+
+    def layers(self) -> list[tuple[int, int]]:
+        """Return the numbers of inputs and outputs of each layer."""
+        sizes = [self.n_inputs, *self.hidden, self.n_outputs]
+        last = len(self.hidden)
+        return [
+            (size + int(self.takes_draw and 0 < i < last), sizes[i + 1])
+            for i, size in enumerate(sizes[:-1])
+        ]
+
+    def initial(self, n_networks: int, random: torch.Generator) -> list[torch.Tensor]:
+        """Return random kernels and biases, the parameters of a stack, shapes (n_networks, k).
+
+        They are drawn on the CPU, so that a seed gives the same values on any device.
+        """
+        drawn = []
+        for n_in, n_out in self.layers():
+            # torch's default initialization of a linear layer
+            for size in (n_in * n_out, n_out):
+                uniform = torch.rand((n_networks, size), generator=random, device="cpu")
+                drawn.append((2 * uniform - 1) * n_in**-0.5)
+        return [torch.cat(drawn[part::2], dim=1) for part in range(2)]
+
+    def split(self, parameters: Sequence[torch.Tensor]) -> Layers:
+        """Return the layers of a stack as views of its kernels and biases."""
+        sizes = self.layers()
+        kernels, biases = (
+            torch.split(part, counts, dim=1)
+            for part, counts in zip(
+                parameters,
+                ([n_in * n_out for n_in, n_out in sizes], [n_out for _, n_out in sizes]),
+                strict=True,
+            )
+        )
+        return [
+            (kernel.view(-1, *size), bias[:, None])
+            for kernel, bias, size in zip(kernels, biases, sizes, strict=True)
+        ]
+
+    def to_weights(self, parameters: Sequence[torch.Tensor]) -> Weights:
+        """Return the parameters of a stack as arrays, with networks along the first axis."""
+        layers = self.split([part.detach().cpu() for part in parameters])
+        return {
+            f"{name}_{i}": layer[part].numpy().astype(np.float32)
+            for part, name in enumerate(("kernel", "bias"))
+            for i, layer in enumerate(layers)
+        }
+
+
+def evaluate(
+    shape: Shape,
+    layers: Layers,
+    x: torch.Tensor,
+    r: torch.Tensor | None,
+    dropping: torch.Generator | None = None,
+) -> torch.Tensor:
+    """Return outputs (networks, rows, outputs) for `x` (networks, rows, inputs) and draws.
+
+    With the generator `dropping`, units of the last hidden layer are dropped, as in training.
+    """
+    last = len(layers) - 1
+    activation = ACTIVATIONS[shape.activation]
+    for i, (kernel, bias) in enumerate(layers):
+        # the draw is an input of all hidden layers except the first
+        if i in (0, last) or r is None:
+            x = torch.baddbmm(bias, x, kernel)
+        else:
+            # the draw's column is multiplied separately, which avoids a copy of the inputs
+            x = torch.baddbmm(bias, x, kernel[:, :-1]) + r[..., None] * kernel[:, -1:]
+        if i < last:
+            x = activation(x)
+        if i == last - 1 and dropping is not None and shape.dropout > 0:
+            x = x * _dropout_mask(x, shape.dropout, dropping)
+    return x
+
+
+def _dropout_mask(x: torch.Tensor, dropout: float, random: torch.Generator) -> torch.Tensor:
+    """Return a mask of zeros and 1/keep, with eight units from each random integer.
+
+    The share of zeros is a multiple of 1/256.
+    """
+    # a byte is at most 255, so the smallest possible dropout is one unit in 256
+    n_kept = min(max(round(256 * (1 - dropout)), 1), 255)
+    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64, device=x.device)
+    bits = words.random_(-(2**63), None, generator=random).view(torch.uint8)[: x.numel()]
+    return (bits < n_kept).view(x.shape) * (256 / n_kept)
+
+
+def pick_device(device: str) -> torch.device:
+    """Return the torch device; "auto" uses a CUDA device if there is one."""
+    check_choice("device", device, ("auto", "cpu", "cuda"))
+    has_cuda = torch.cuda.is_available()
+    # no silent fallback to the CPU, which may take hours
+    if device == "cuda" and not has_cuda:
+        raise InputError(
+            "device is 'cuda', but there is no CUDA device; set it to 'auto' or 'cpu', for a fitted"
+            " model with model.device = 'auto' (model.estimator_.device for an inner network)"
+        )
+    return torch.device("cuda" if device != "cpu" and has_cuda else "cpu")
+
+
+@contextmanager
+def device_errors(where: torch.device, remedy: str) -> Iterator[None]:
+    """Turn errors of a device into a one-line InputError.
+
+    `remedy` is the advice if there is too little memory.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise InputError(f"device {where.type!r} has too little free memory; {remedy}") from error
+    except (RuntimeError, AssertionError) as error:
+        # torch raises these types for a device that is missing, lost or too old
+        if where.type == "cpu" or "CUDA" not in str(error):
+            raise
+        reason = str(error).partition(". ")[0].splitlines()[0]
+        raise InputError(
+            f"the CUDA device cannot be used ({reason}); use device='cpu' (--device cpu)"
+        ) from error
+
+
+def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: str) -> Floats:
+    """Return outputs, shape (networks, rows, outputs) or (networks, rows, draws, outputs).
+
+    Parameters
+    ----------
+    x : ndarray of shape (n, n_inputs)
+        Encoded rows.
+    r : ndarray of shape (n,), (1, m) or (n, m), or None
+        Draws.
+    """
+    where = pick_device(device)
+    m = r.shape[1] if r is not None and r.ndim == 2 else 1
+    draws = (
+        None if r is None else np.broadcast_to(r if r.ndim == 2 else r[:, None], (x.shape[0], m))
+    )
+    parts = []
+    # float64, as PITs near 0 and 1 need the precision
+    remedy = "predict fewer rows at once, or set device='cpu'"
+    with device_errors(where, remedy), torch.inference_mode():
+        # plain tensors: registering them as parameters takes longer than the forecast of a row
+        tensor = partial(torch.tensor, dtype=torch.float64, device=where)
+        layers = [
+            (tensor(weights[f"kernel_{i}"]), tensor(weights[f"bias_{i}"]))
+            for i in range(len(shape.layers()))
+        ]
+        n_networks = len(layers[0][0])
+        step = max(
+            1, (BLOCK_INPUTS if where.type == "cpu" else GPU_BLOCK_INPUTS) // (m * n_networks)
+        )
+        for start in range(0, x.shape[0], step):
+            cut = slice(start, start + step)
+            # rows are repeated on the device, which saves transfers
+            rows = tensor(x[cut])
+            block = rows.repeat_interleave(m, dim=0).expand(n_networks, -1, -1)
+            at = None
+            if draws is not None:
+                at = tensor(draws[cut].flatten()).expand(n_networks, -1)
+            parts.append(evaluate(shape, layers, block, at).cpu().numpy())
+    out = np.concatenate(parts, axis=1)
+    return out.reshape(out.shape[0], x.shape[0], m, -1) if r is not None and r.ndim == 2 else out
+
 
 # --- rows of a training, and their split into rows to learn from and rows for early stopping
 
@@ -90,7 +300,7 @@ def row_numbers(rows: Rows, where: torch.device) -> torch.Tensor:
     return torch.as_tensor(rows.of, device=where)
 
 
-# --- loss of a stack of networks on the rows for early stopping
+# --- optimizer steps and early stopping of a stack of networks
 
 RowLoss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tensor], torch.Tensor]
 """Function from outputs, outcomes, draws and network numbers to losses, shape (networks, rows)."""
@@ -98,139 +308,87 @@ RowLoss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tenso
 BLOCK_CELLS = 262_144
 """Number of validation cells times networks whose loss is computed at once."""
 
-
-class Validation:
-    """Mean loss of each network on the validation rows, with the same draws at every check."""
-
-    def __init__(self, loss: RowLoss, rows: Rows, takes_draw: bool, where: torch.device) -> None:
-        self.loss = loss
-        x, y, weight = tensors(rows, where)
-        of = row_numbers(rows, where)
-        n = of.shape[1]
-        # enough draws per row for 2,000 pairs, so that the validation loss has little noise
-        m = -(-2000 // n) if takes_draw else 1
-        # (networks or 1, rows times draws)
-        self.x, self.y, self.weight = (
-            values[of].repeat_interleave(m, dim=1) for values in (x, y, weight)
-        )
-        # draws are shifted from row to row, so that together they cover (0, 1) finely
-        shift = torch.arange(n, device=where)[:, None] / n
-        cells = torch.arange(m, device=where)[None, :]
-        self.r = ((cells + (shift * 0.998 + 0.001)) / m).reshape(-1) if takes_draw else None
-
-    @torch.no_grad()
-    def __call__(self, stack: Stack, numbers: torch.Tensor) -> torch.Tensor:
-        step = max(1, BLOCK_CELLS // stack.n_networks)
-        parts = [
-            self._sums(stack, numbers, slice(start, start + step))
-            for start in range(0, self.x.shape[1], step)
-        ]
-        values, weight = (torch.stack(sums).sum(dim=0) for sums in zip(*parts, strict=True))
-        return values / weight
-
-    def _sums(
-        self, stack: Stack, numbers: torch.Tensor, cells: slice
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the sums of weighted losses and of weights over some cells, by network."""
-        b = stack.n_networks
-        r = None if self.r is None else self.r[cells].expand(b, -1)
-        x, y, weight = (
-            part.expand(b, *part.shape[1:]) if part.shape[0] == 1 else part[numbers]
-            for part in (values[:, cells] for values in (self.x, self.y, self.weight))
-        )
-        values = self.loss(stack(x, r, None), y, r, numbers)
-        return (values * weight).sum(dim=-1), weight.sum(dim=-1)
-
-
-# --- AdamW for the parameters of a stack of networks
-
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
 
-
-@dataclass
-class _Group:
-    """Parameters with one weight decay, and their moments and numbers of steps."""
-
-    parameters: torch.nn.ParameterList
-    weight_decay: float
-    first: list[torch.Tensor]
-    second: list[torch.Tensor]
-    n_steps: list[torch.Tensor]
+LATE = 0.75
+"""Share of the steps after which an improvement is late."""
 
 
-class AdamW:
-    """Adam with decoupled weight decay, in the functional form of torch.
-
-    For parameters as small as these, a step of `torch.optim.AdamW` takes several times as long, and
-    its first one a second.
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a training run.
 
     Parameters
     ----------
-    stack : Stack
-        Networks, whose parameters are changed in place.
-    settings : Settings
-        Settings of the training run, for the weight decay.
-
-    References
-    ----------
-    Loshchilov & Hutter, Decoupled weight decay regularization, ICLR 2019.
-
-    Attributes
-    ----------
     learning_rate : float
-        Step size of the last step.
+        Initial step size of Adam; it decays along a half cosine over `max_steps`.
+    weight_decay : float
+        Decoupled weight decay (AdamW).
+    batch_size : int
+        Number of rows per step.
+    max_steps : int
+        Largest number of optimizer steps of a network.
+    patience : int
+        Number of checks without a better validation loss after which a network stops.
+    check_every : int
+        Number of steps between checks of the validation loss.
+    last_rate : float, default 0.1
+        Step size at the end, as a share of the initial one.
+    decays_biases : bool, default True
+        Whether weight decay applies to biases as well as to kernels.
     """
 
-    learning_rate = 0.0
+    learning_rate: float
+    weight_decay: float
+    batch_size: int
+    max_steps: int
+    patience: int
+    check_every: int
+    last_rate: float = 0.1
+    decays_biases: bool = True
 
-    def __init__(self, stack: Stack, settings: Settings) -> None:
-        decay = settings.weight_decay
-        self._groups = [
-            _group(stack.kernels, decay),
-            _group(stack.biases, decay if settings.decays_biases else 0.0),
-        ]
-
-    @torch.no_grad()
-    def step(self, learning_rate: float) -> None:
-        """Change all parameters by their gradients, which are deleted."""
-        self.learning_rate = learning_rate
-        for group in self._groups:
-            parameters = list(group.parameters)
-            adamw(
-                parameters,
-                [p.grad for p in parameters if p.grad is not None],
-                group.first,
-                group.second,
-                [],
-                group.n_steps,
-                fused=True,
-                amsgrad=False,
-                beta1=BETAS[0],
-                beta2=BETAS[1],
-                lr=learning_rate,
-                weight_decay=group.weight_decay,
-                eps=EPSILON,
-                maximize=False,
-            )
-            for p in parameters:
-                p.grad = None
-
-    def keep(self, running: torch.Tensor) -> None:
-        """Keep the moments of some networks only, as the stack keeps their parameters."""
-        for group in self._groups:
-            group.first = [moment[running].clone() for moment in group.first]
-            group.second = [moment[running].clone() for moment in group.second]
+    def __post_init__(self) -> None:
+        if not self.learning_rate > 0:
+            raise bad_input("learning_rate", "be positive", self.learning_rate)
 
 
-def _group(parameters: torch.nn.ParameterList, weight_decay: float) -> _Group:
-    first, second = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
-    # on the device of the parameters, as the fused kernel needs
-    n_steps = [torch.zeros((), device=p.device) for p in parameters]
-    return _Group(parameters, weight_decay, first, second, n_steps)
+class Clock:
+    """Share of a budget in seconds that is used up since the clock was made; 0 without a budget."""
+
+    def __init__(self, budget: float | None = None) -> None:
+        self.budget = budget
+        self.start = time.monotonic()
+
+    def share(self) -> float:
+        """Return the share of the budget that is used up."""
+        return 0.0 if self.budget is None else (time.monotonic() - self.start) / self.budget
+
+    def rest(self) -> Clock:
+        """Return a clock of what is left of the budget, which starts now."""
+        # a budget that is used up leaves a nanosecond
+        return Clock(self.budget and max(self.budget * (1 - self.share()), 1e-9))
 
 
-# --- optimizer steps and early stopping of a stack of networks
+@dataclass(frozen=True)
+class Candidate:
+    """Networks, rows and settings that a training may use.
+
+    Candidates of a training have the same numbers of networks, steps and checks.
+    """
+
+    shape: Shape
+    learning: Rows
+    validation: Rows
+    settings: Settings
+
+    def of_first(self, n_networks: int) -> Candidate:
+        """Return the candidate for the first networks only."""
+        learning, validation = (
+            rows if rows.of is None else replace(rows, of=rows.of[:n_networks])
+            for rows in (self.learning, self.validation)
+        )
+        return replace(self, learning=learning, validation=validation)
 
 
 @dataclass(frozen=True)
@@ -255,75 +413,180 @@ class Trained:
     late_gain: Floats
 
 
-LATE = 0.75
-"""Share of the steps after which an improvement is late."""
+class Validation:
+    """Mean loss of each network on the validation rows, with the same draws at every check."""
+
+    def __init__(self, candidate: Candidate, loss: RowLoss, where: torch.device) -> None:
+        self.shape, self.loss = candidate.shape, loss
+        of = row_numbers(candidate.validation, where)
+        n = of.shape[1]
+        # enough draws per row for 2,000 pairs, so that the validation loss has little noise
+        m = -(-2000 // n) if self.shape.takes_draw else 1
+        # inputs, outcomes and weights of the cells, (networks or 1, rows times draws)
+        self.cells = [
+            values[of].repeat_interleave(m, dim=1)
+            for values in tensors(candidate.validation, where)
+        ]
+        # draws are shifted from row to row, so that together they cover (0, 1) finely
+        shift = torch.arange(n, device=where)[:, None] / n
+        draws = (torch.arange(m, device=where)[None, :] + (shift * 0.998 + 0.001)) / m
+        self.r = draws.reshape(-1) if self.shape.takes_draw else None
+
+    @torch.no_grad()
+    def __call__(self, layers: Layers, numbers: torch.Tensor) -> torch.Tensor:
+        b = numbers.numel()
+        sums = torch.zeros((2, b), device=numbers.device)
+        step = max(1, BLOCK_CELLS // b)
+        for start in range(0, self.cells[0].shape[1], step):
+            part = slice(start, start + step)
+            r = None if self.r is None else self.r[part].expand(b, -1)
+            x, y, weight = (
+                values[:, part].expand(b, *values[:, part].shape[1:])
+                if values.shape[0] == 1
+                else values[numbers, part]
+                for values in self.cells
+            )
+            values = self.loss(evaluate(self.shape, layers, x, r), y, r, numbers)
+            sums += torch.stack([(values * weight).sum(dim=-1), weight.sum(dim=-1)])
+        return sums[0] / sums[1]
 
 
-class Run:
-    """State of a training run: the networks still running, and the best state of each network."""
+class Training:
+    """A training that can be interrupted and continued, with the best state of each network.
+
+    Networks share no parameters, and each stops on its own: `numbers` are those that still run,
+    and the first axis of `parameters`, `moments`, `order` and `of` has these networks only.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        Shape of the networks, rows and settings.
+    n_networks : int
+        Number of networks.
+    loss : RowLoss
+        Loss of a row.
+    where : torch.device
+        Device.
+    seed : int
+        Seed of the initial parameters, and of batches, draws and dropout.
+    clock : Clock
+        Time since the beginning.
+
+    References
+    ----------
+    Loshchilov & Hutter, Decoupled weight decay regularization, ICLR 2019.
+    """
 
     def __init__(
         self,
-        stack: Stack,
+        candidate: Candidate,
+        n_networks: int,
         loss: RowLoss,
-        settings: Settings,
-        of: torch.Tensor,
-        clock: Clock | None = None,
+        where: torch.device,
+        seed: int,
+        clock: Clock,
     ) -> None:
-        self.stack = stack
-        self.loss = loss
-        self.settings = settings
-        self.of = of
-        self.clock = clock or Clock()
-        where = stack.kernels[0].device
-        n = stack.n_networks
-        self.numbers = torch.arange(n, device=where)
-        self.best = torch.full((n,), np.inf, device=where)
-        self.best_early = self.best.clone()
-        self.waited = torch.zeros(n, dtype=torch.long, device=where)
-        self.n_steps = torch.zeros(n, dtype=torch.long, device=where)
+        self.shape, self.settings = candidate.shape, candidate.settings
+        self.loss, self.clock = loss, clock
+        self.x, self.y, self.weight = tensors(candidate.learning, where)
+        self.of = row_numbers(candidate.learning, where)
+        self.validation = Validation(candidate, loss, where)
+        # torch has its own generators, one per device
+        self.random = torch.Generator(where).manual_seed(seed)
+        initial = self.shape.initial(n_networks, torch.Generator().manual_seed(seed))
+        self.parameters = [part.to(where).requires_grad_() for part in initial]
         # the best parameters so far, including those of stopped networks
-        self.kept = {name: p.detach().clone() for name, p in stack.named_parameters()}
-        self.optimizer = AdamW(stack, settings)
-        self.order = torch.empty((0, 0), dtype=torch.long, device=where)
+        self.kept = [part.detach().clone() for part in self.parameters]
+        # of Adam: first and second moments of the gradients
+        self.moments = [[torch.zeros_like(part) for part in self.kept] for _ in range(2)]
+        # on the device of the parameters, as the fused kernel needs
+        self.n_updates = [torch.zeros((), device=where) for _ in initial]
+        self.numbers = torch.arange(n_networks, device=where)
+        self.best = torch.full((n_networks,), np.inf, device=where)
+        self.best_early = self.best.clone()
+        self.waited, self.n_steps = torch.zeros(
+            (2, n_networks), dtype=torch.long, device=where
+        ).unbind()
+        self.order = torch.empty((n_networks, 0), dtype=torch.long, device=where)
         self.place = 0
+        self.n_done = 0
 
     @property
     def n_running(self) -> int:
+        """Number of networks that have not stopped."""
         return self.numbers.numel()
 
-    def step(
-        self,
-        step: int,
-        x: torch.Tensor,
-        y: torch.Tensor,
-        weight: torch.Tensor,
-        random: torch.Generator,
-    ) -> None:
-        rows = self._next_rows(random)
-        shape = self.stack.shape
-        r = torch.rand(rows.shape, generator=random, device=x.device) if shape.takes_draw else None
-        # dropout in training steps only, not in checks
-        self.stack.train()
-        # several times as fast as x[rows]
-        inputs = x.index_select(0, rows.flatten()).view(*rows.shape, -1)
-        values = self.loss(self.stack(inputs, r, random), y[rows], r, self.numbers)
-        # networks share no parameters, so the gradient of the sum is that of each network
-        (values * weight[rows]).mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
-        # with a time budget the rate falls with the time where that is faster
-        share = min(max(step / self.settings.max_steps, self.clock.share()), 1.0)
-        last = self.settings.last_rate
-        # half a cosine, from the learning rate to a share of it
-        factor = last + (1 - last) * (1 + float(np.cos(np.pi * share))) / 2
-        self.optimizer.step(self.settings.learning_rate * factor)
+    @property
+    def steps_per_pass(self) -> int:
+        """Number of steps in which every row is used once."""
+        return max(1, self.of.shape[1] // self.settings.batch_size)
 
-    def _next_rows(self, random: torch.Generator) -> torch.Tensor:
+    def proceed(self, share: float, report: Report) -> None:
+        """Train until a share of the steps or of the time budget is used, or all have stopped."""
+        settings = self.settings
+        last = max(1, round(share * settings.max_steps))
+        n_networks = self.best.numel()
+        while self.n_done < last and self.n_running > 0:
+            self.step()
+            is_over = self.clock.share() >= share
+            if self.n_done % settings.check_every == 0 or self.n_done == last or is_over:
+                self.check()
+                running = f"passes, {self.n_running} of {n_networks} networks"
+                report(self.n_done // self.steps_per_pass, running)
+            if is_over:
+                break
+
+    def learning_rate(self) -> float:
+        """Return the step size, half a cosine from the initial one to a share of it."""
+        # with a time budget the rate falls with the time where that is faster
+        share = min(max(self.n_done / self.settings.max_steps, self.clock.share()), 1.0)
+        last = self.settings.last_rate
+        factor = last + (1 - last) * (1 + float(np.cos(np.pi * share))) / 2
+        return self.settings.learning_rate * factor
+
+    def step(self) -> None:
+        """Change the parameters by the gradients of a batch, which each network draws itself."""
+        self.n_done += 1
+        rows = self._next_rows()
+        r = None
+        if self.shape.takes_draw:
+            r = torch.rand(rows.shape, generator=self.random, device=rows.device)
+        # several times as fast as x[rows]
+        x = self.x.index_select(0, rows.flatten()).view(*rows.shape, -1)
+        # dropout in training steps only, not in checks
+        out = evaluate(self.shape, self.shape.split(self.parameters), x, r, self.random)
+        values = self.loss(out, self.y[rows], r, self.numbers)
+        # the gradient of the sum is that of each network
+        total = (values * self.weight[rows]).mean(dim=-1).sum()
+        gradients = torch.autograd.grad(total, self.parameters)
+        rate = self.learning_rate()
+        decay = self.settings.weight_decay
+        # for parameters as small as these, `torch.optim.AdamW` costs a second at its first use
+        for i, weight_decay in enumerate((decay, decay if self.settings.decays_biases else 0.0)):
+            adamw(
+                [self.parameters[i].detach()],
+                [gradients[i]],
+                [self.moments[0][i]],
+                [self.moments[1][i]],
+                [],
+                [self.n_updates[i]],
+                fused=True,
+                amsgrad=False,
+                beta1=BETAS[0],
+                beta2=BETAS[1],
+                lr=rate,
+                weight_decay=weight_decay,
+                eps=EPSILON,
+                maximize=False,
+            )
+
+    def _next_rows(self) -> torch.Tensor:
         """Return the row numbers of the next step; each network has its own order in each epoch."""
         n = self.of.shape[1]
         size = min(self.settings.batch_size, n)
         if self.place + size > self.order.shape[-1]:
             # sorting random keys permutes the rows of all networks in one operation
-            keys = torch.rand((self.n_running, n), generator=random, device=self.numbers.device)
+            keys = torch.rand((self.n_running, n), generator=self.random, device=self.of.device)
             self.order = keys.argsort(dim=-1)
             self.place = 0
         # an incomplete last batch of an epoch is dropped
@@ -331,52 +594,47 @@ class Run:
         self.place += size
         return self.of.expand(self.n_running, -1).gather(1, at)
 
-    def check(self, validation: Validation, step: int) -> None:
-        self.stack.eval()
-        values = validation(self.stack, self.numbers)
+    @torch.no_grad()
+    def check(self) -> None:
+        """Keep the networks that are better than before, and stop those without patience left."""
+        values = self.validation(self.shape.split(self.parameters), self.numbers)
         better = values < self.best[self.numbers]
         at = self.numbers[better]
         self.best[at] = values[better]
-        for name, p in self.stack.named_parameters():
-            self.kept[name][at] = p.detach()[better]
+        for kept, part in zip(self.kept, self.parameters, strict=True):
+            kept[at] = part[better]
         # patience is counted in checks, separately for each network
         self.waited[self.numbers] = torch.where(better, 0, self.waited[self.numbers] + 1)
-        self.n_steps[self.numbers] = step
-        if step <= LATE * self.settings.max_steps:
+        self.n_steps[self.numbers] = self.n_done
+        if self.n_done <= LATE * self.settings.max_steps:
             self.best_early = self.best.clone()
         running = self.waited[self.numbers] < self.settings.patience
-        if not running.all():
-            self._keep(running)
-
-    def _keep(self, running: torch.Tensor) -> None:
-        """Remove the networks that have stopped, with their optimizer state."""
-        self.numbers = self.numbers[running]
-        self.stack.n_networks = self.n_running
-        for group in (self.stack.kernels, self.stack.biases):
-            for i, p in enumerate(group):
-                group[i] = torch.nn.Parameter(p.detach()[running].clone())
-        self.optimizer.keep(running)
-        self.order = self.order[running]
+        if running.all():
+            return
+        self.numbers, self.order = self.numbers[running], self.order[running]
+        self.parameters = [part[running].requires_grad_() for part in self.parameters]
+        self.moments = [[part[running] for part in both] for both in self.moments]
         if self.of.shape[0] > 1:
             self.of = self.of[running]
 
+    def mean_loss(self) -> float:
+        """Return the mean of the networks' best validation losses."""
+        return float(self.best.mean())
+
     def result(self) -> Trained:
+        """Return the best state of each network."""
         # a network whose loss was never finite still has its initial weights
         if not torch.isfinite(self.best).all():
             raise InputError(
                 "training diverged: the validation loss was never finite; scale the outcome or"
                 " lower learning_rate"
             )
-        stack = Stack(self.stack.shape, self.best.numel())
-        with torch.no_grad():
-            for name, p in stack.named_parameters():
-                p.copy_(self.kept[name].cpu())
-        steps = self.n_steps.cpu().numpy().astype(np.float64)
-        best, before = (
-            values.cpu().numpy().astype(np.float64) for values in (self.best, self.best_early)
+        steps, best, before = (
+            values.cpu().numpy().astype(np.float64)
+            for values in (self.n_steps, self.best, self.best_early)
         )
-        is_last = steps >= self.settings.max_steps
-        return Trained(stack.to_weights(), steps, best, np.where(is_last, before - best, 0.0))
+        gain = np.where(steps >= self.settings.max_steps, before - best, 0.0)
+        return Trained(self.shape.to_weights(self.kept), steps, best, gain)
 
 
 # --- training of the best of several stacks
@@ -391,27 +649,6 @@ the networks of the best one are then trained from the beginning."""
 FEWEST_TRIED = 2
 
 Report = Callable[[int, str], None]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Networks, rows and settings that a training may use.
-
-    Candidates of a training have the same numbers of networks, steps and checks.
-    """
-
-    shape: Shape
-    learning: Rows
-    validation: Rows
-    settings: Settings
-
-    def of_first(self, n_networks: int) -> Candidate:
-        """Return the candidate for the first networks only."""
-        learning, validation = (
-            rows if rows.of is None else replace(rows, of=rows.of[:n_networks])
-            for rows in (self.learning, self.validation)
-        )
-        return replace(self, learning=learning, validation=validation)
 
 
 def train_best(
@@ -442,8 +679,8 @@ def train_best(
     with device_errors(where, remedy), _threads(candidates[0].shape, n_networks, batch_size):
         n_tried = _n_tried(candidates[0], n_networks) if len(candidates) > 1 else n_networks
 
-        def training(i: int, n: int, time: Clock) -> _Training:
-            return _Training(candidates[i].of_first(n), n, loss, where, seed, time)
+        def training(i: int, n: int, time: Clock) -> Training:
+            return Training(candidates[i].of_first(n), n, loss, where, seed, time)
 
         trainings = {i: training(i, n_tried, clock) for i in range(len(candidates))}
         n_passes = -(-settings.max_steps // trainings[0].steps_per_pass)
@@ -457,7 +694,7 @@ def train_best(
             if n_tried < n_networks:
                 best = training(chosen, n_networks, clock.rest())
             best.proceed(1.0, advance)
-        return chosen, best.run.result()
+        return chosen, best.result()
 
 
 def _n_tried(candidate: Candidate, n_networks: int) -> int:
@@ -471,62 +708,16 @@ def _n_tried(candidate: Candidate, n_networks: int) -> int:
     return min(max(needed, FEWEST_TRIED), n_networks)
 
 
-def _best_of(trainings: dict[int, _Training], n_kept: int) -> dict[int, _Training]:
+def _best_of(trainings: dict[int, Training], n_kept: int) -> dict[int, Training]:
     """Return the best training, and the best of those with other inputs, or the second best.
 
     Some inputs are learned faster than others that are better in the end, so that early losses are
     comparable for the same inputs only.
     """
     ranked = sorted(trainings, key=lambda i: trainings[i].mean_loss())
-    n_inputs = trainings[ranked[0]].n_inputs
-    others = [i for i in ranked if trainings[i].n_inputs != n_inputs] or ranked[1:]
+    n_inputs = trainings[ranked[0]].shape.n_inputs
+    others = [i for i in ranked if trainings[i].shape.n_inputs != n_inputs] or ranked[1:]
     return {i: trainings[i] for i in [ranked[0], *others][:n_kept]}
-
-
-class _Training:
-    """A training that can be interrupted and continued."""
-
-    def __init__(
-        self,
-        candidate: Candidate,
-        n_networks: int,
-        loss: RowLoss,
-        where: torch.device,
-        seed: int,
-        clock: Clock,
-    ) -> None:
-        # torch has its own generators, one per device
-        self.random = torch.Generator(where).manual_seed(seed)
-        # initialized on the CPU, so that a seed gives the same initial weights on any device
-        weights = torch.Generator().manual_seed(seed)
-        stack = Stack(candidate.shape, n_networks, weights).to(where)
-        self.x, self.y, self.weight = tensors(candidate.learning, where)
-        of = row_numbers(candidate.learning, where)
-        self.run = Run(stack, loss, candidate.settings, of, clock)
-        self.checked = Validation(loss, candidate.validation, candidate.shape.takes_draw, where)
-        self.steps_per_pass = max(1, of.shape[1] // candidate.settings.batch_size)
-        self.n_networks = n_networks
-        self.n_inputs = candidate.shape.n_inputs
-        self.step = 0
-
-    def proceed(self, share: float, report: Report) -> None:
-        """Train until a share of the steps or of the time budget is used, or all have stopped."""
-        settings = self.run.settings
-        last = max(1, round(share * settings.max_steps))
-        while self.step < last and self.run.n_running > 0:
-            self.step += 1
-            self.run.step(self.step, self.x, self.y, self.weight, self.random)
-            is_over = self.run.clock.share() >= share
-            if self.step % settings.check_every == 0 or self.step == last or is_over:
-                self.run.check(self.checked, self.step)
-                running = f"passes, {self.run.n_running} of {self.n_networks} networks"
-                report(self.step // self.steps_per_pass, running)
-            if is_over:
-                break
-
-    def mean_loss(self) -> float:
-        """Return the mean of the networks' best validation losses."""
-        return float(self.run.best.mean())
 
 
 @contextmanager

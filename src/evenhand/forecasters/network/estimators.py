@@ -1,0 +1,858 @@
+"""Neural forecasters: mixture density networks, and networks that take the draw as an input."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from evenhand._validate import (
+    Floats,
+    InputError,
+    bad_input,
+    check_count,
+    check_fraction,
+    check_outcomes,
+    check_rows,
+    require_extra,
+    typed,
+    typed_fields,
+)
+from evenhand.distributions import Normal, NormalMixture
+from evenhand.draws import RandomState, as_draws, generator
+from evenhand.forecast import Forecast
+from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.bounds import Bounds, check_support
+from evenhand.forecasters.network.inputs import (
+    Inputs,
+    MixtureOutputs,
+    robust_scale,
+    spread_factor,
+)
+from evenhand.tables import TableEncoder
+
+# torch is imported with the module `training`, on first use
+
+COUNTS = (
+    "n_members",
+    "n_components",
+    "batch_size",
+    "max_passes",
+    "max_steps",
+    "patience",
+    "check_every",
+)
+"""Constructor parameters that must be positive integers."""
+
+
+class NeuralForecaster(Forecaster):
+    """Base of neural forecasters; subclasses have the parameters listed below and a row loss."""
+
+    takes_draw: ClassVar[bool]
+    activation: ClassVar[str] = "leaky_relu"
+    splits_by_network: ClassVar[bool] = False
+    """Whether each network has its own rows for early stopping."""
+    learned: ClassVar[dict[str, Any]] = {"y_offset": float, "y_unit": float}
+    """Learned values that are stored as they are, and their types."""
+
+    # constructor parameters of every subclass
+    hidden: tuple[int, ...]
+    validation_fraction: float
+    device: str
+    random_state: Any
+    verbose: bool
+    time_budget: float | None = None
+
+    inputs_: Inputs | None = None
+    """Transformation of the encoded rows; None uses them as they are."""
+
+    @property
+    @abstractmethod
+    def _n_outputs(self) -> int:
+        """Number of outputs of one network."""
+
+    @abstractmethod
+    def _row_loss(self) -> Any:
+        """Return the loss of a row."""
+
+    @abstractmethod
+    def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
+        """Return inputs, dropout and settings to choose from, for n rows of x to learn from."""
+
+    def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
+        """Return the offset and the unit of the outcome for the networks."""
+        mean = float(np.average(y, weights=weight))
+        return mean, float(np.sqrt(np.average((y - mean) ** 2, weights=weight))) or 1.0
+
+    def _learn(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None,
+        X_val: Any,
+        y_val: Any,
+        n_networks: int,
+    ) -> tuple[Any, Any]:
+        """Encode, split and train; set what all networks share, return the rest with its rows."""
+        require_extra("torch", "neural")
+        from evenhand.forecasters.network import training
+
+        self._check_parameters()
+        table, outcomes, weight = self._check_training(X, y, sample_weight)
+        check_outcomes(outcomes)
+        outcomes = self._learn_support(outcomes, table)
+        random = generator(self.random_state)
+        # the encoder is fitted on all rows; rows for early stopping are held out afterwards
+        self.encoder_ = TableEncoder()
+        encoded = self.encoder_.fit_transform(table)
+        self.y_offset_, self.y_unit_ = self._scale_outcomes(outcomes, weight)
+        # weights of mean 1 do not change the effective learning rate
+        rows = training.Rows(encoded, self._to_unit(outcomes), weight / weight.mean())
+        if X_val is not None or y_val is not None:
+            learning, validation = rows, self._validation_rows(X_val, y_val)
+        elif self.splits_by_network:
+            fraction = self.validation_fraction
+            learning, validation = training.split_rows_by_network(
+                rows, fraction, n_networks, random
+            )
+        else:
+            learning, validation = training.split_rows(rows, self.validation_fraction, random)
+        n_learning = learning.y.size if learning.of is None else learning.of.shape[1]
+        options = self._options(learning.x, n_learning)
+        candidates = [
+            self._candidate(learning, validation, inputs, dropout, settings)
+            for inputs, dropout, settings in options
+        ]
+        chosen, trained = training.train_best(
+            candidates,
+            n_networks,
+            self._row_loss(),
+            device=self.device,
+            random_state=random,
+            verbose=self.verbose,
+            time_budget=self.time_budget,
+        )
+        self.inputs_ = options[chosen][0]
+        self.shape_ = candidates[chosen].shape
+        return candidates[chosen], trained
+
+    def _candidate(
+        self, learning: Any, validation: Any, inputs: Inputs | None, dropout: float, settings: Any
+    ) -> Any:
+        from evenhand.forecasters.network.training import Candidate, Shape
+
+        if inputs is not None:
+            is_same_table = validation.x is learning.x
+            ours = replace(learning, x=inputs.transform(learning.x))
+            x = ours.x if is_same_table else inputs.transform(validation.x)
+            validation = ours if validation is learning else replace(validation, x=x)
+            learning = ours
+        # NumPy integers, for instance of a grid search, cannot be stored as JSON
+        hidden = tuple(int(units) for units in self.hidden)
+        n_inputs = learning.x.shape[1]
+        shape = Shape(
+            n_inputs, self._n_outputs, hidden, self.takes_draw, float(dropout), self.activation
+        )
+        return Candidate(shape, learning, validation, settings)
+
+    def _check_parameters(self) -> None:
+        """Check the counts and the layers."""
+        # where None is the default, the value depends on the training rows
+        defaults = type(self)().get_params(deep=False)
+        for name, value in self.get_params(deep=False).items():
+            if name in COUNTS and not (value is None and defaults[name] is None):
+                check_count(name, value)
+        if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
+            # the draw is an input of the second hidden layer, so fewer layers would ignore it
+            least = "two hidden layers" if self.takes_draw else "one hidden layer"
+            rule = f"list the numbers of units of at least {least}"
+            raise bad_input("hidden", rule, repr(self.hidden))
+        for i, units in enumerate(self.hidden):
+            check_count(f"hidden[{i}]", units)
+
+    def _validation_rows(self, X_val: Any, y_val: Any) -> Any:
+        from evenhand.forecasters.network.training import Rows
+
+        if X_val is None or y_val is None:
+            raise bad_input("X_val and y_val", "be given together", "only one of them")
+        given = check_rows("y_val", y_val, len(X_val))
+        check_support(given, self.support, name="y_val")
+        outcomes = self._to_line(given)
+        encoded = self.encoder_.transform(self._check_rows(X_val, reset=False))
+        return Rows(encoded, self._to_unit(outcomes), np.ones(outcomes.size))
+
+    def _to_unit(self, y: Floats) -> Floats:
+        return (y - self.y_offset_) / self.y_unit_
+
+    def _outputs_of(self, encoded: Floats, r: Floats | None) -> Floats:
+        """Return float64 outputs for encoded rows (and draws), with networks on the first axis."""
+        require_extra("torch", "neural")
+        from evenhand.forecasters.network.training import score
+
+        return score(self.shape_, self.weights_, encoded, r, self.device)
+
+    def _encode(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        encoded = np.asarray(self.encoder_.transform(self._check_new_rows(X)))
+        return encoded if self.inputs_ is None else self.inputs_.transform(encoded)
+
+    def to_state(self) -> State:
+        check_is_fitted(self)
+        learned = {name: getattr(self, f"{name}_") for name in self.learned} | {
+            "shape": asdict(self.shape_),
+            "encoder": self.encoder_.to_state(),
+            "inputs": None if self.inputs_ is None else self.inputs_.to_state(),
+        }
+        learned |= self._columns_to_state()
+        arrays = self.weights_ | {
+            "n_steps": self.n_steps_,
+            "validation_loss": self.validation_loss_,
+        }
+        params = self._params_to_state() | {"hidden": self.shape_.hidden}
+        return State(type(self).__name__, {"params": params, "learned": learned}, arrays)
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        require_extra("torch", "neural")
+        from evenhand.forecasters.network.training import Shape
+
+        learned = state.params["learned"]
+        model = cls(**state.params["params"])
+        model.shape_ = Shape(**typed_fields(Shape, learned["shape"]))
+        model.encoder_ = TableEncoder.from_state(learned["encoder"])
+        n_inputs = len(model.encoder_.names_out)
+        if learned["inputs"] is not None:
+            model.inputs_ = Inputs.from_state(learned["inputs"], n_inputs)
+            n_inputs += model.inputs_.binned.size
+        if model.shape_.n_inputs != n_inputs:
+            raise InputError(f"the network has {model.shape_.n_inputs} inputs, not {n_inputs}")
+        for name, declared in cls.learned.items():
+            setattr(model, f"{name}_", typed(name, learned[name], declared))
+        model._columns_from_state(learned)
+        model.weights_ = dict(state.arrays)
+        model.n_steps_ = model.weights_.pop("n_steps")
+        model.validation_loss_ = model.weights_.pop("validation_loss")
+        # weights of another shape would broadcast, or fail inside torch
+        model._check_weights()
+        return model
+
+    def _check_weights(self) -> None:
+        """Refuse weights that do not match the network, for instance of an edited model folder."""
+        for i, (n_in, n_out) in enumerate(self.shape_.layers()):
+            for name, size in ((f"kernel_{i}", (n_in, n_out)), (f"bias_{i}", (1, n_out))):
+                array = self.weights_.get(name)
+                if array is None or array.shape[1:] != size or not np.isfinite(array).all():
+                    raise InputError(
+                        f"the stored weights do not match the network: {name} must have the shape"
+                        f" (k, {size[0]}, {size[1]}) and finite values; save the model again"
+                    )
+
+
+# --- ensemble of mixture density networks, trained by likelihood
+
+STRENGTHS = ((0.0, 0.01), (0.2, 0.1), (0.3, 1.0))
+"""Dropout and weight decay that are tried where neither is given."""
+
+BIN_STRENGTHS = 2
+"""Number of the first of these pairs that are also tried with inputs of bins."""
+
+RECALIBRATION_ROWS = 4000
+"""Most held-out rows that are used to recalibrate."""
+
+BATCHES = ((1000, 64), (5000, 128))
+LARGEST_BATCH = 256
+"""Numbers of rows below which, and sizes of a batch."""
+
+USUAL_STEPS = 1250
+FEWEST_PASSES = 30
+MOST_PASSES = 200
+"""A training has the usual number of steps unless that is too few or too many passes."""
+
+USUAL_CHECKS = 60
+
+LAST_RATE = 0.01
+
+UNFINISHED = 0.02
+"""Improvement of a network's loss in the last quarter of a training, in nats, that is a sign
+that it ended too early."""
+
+
+class MixtureMLPRegressor(NeuralForecaster):
+    """Deterministic mixture forecasts from a small ensemble of networks.
+
+    Each network predicts a mixture of normals and is trained by maximum likelihood; the forecast is
+    the mixture of all of them. The members are trained together, with separate initial weights,
+    batches and early stopping.
+
+    Parameters
+    ----------
+    n_members : int, default 8
+        Number of networks in the ensemble.
+    n_components : int, default 4
+        Number of normal components of each network.
+    hidden : tuple of int, default (64, 64, 64, 64)
+        Numbers of units of the hidden layers.
+    dropout, weight_decay : float, optional
+        Share of the last hidden layer's units dropped in training, and weight decay of AdamW. If
+        neither is given, three pairs from (0, 0.01) to (0.3, 1) are tried: trainings that are worse
+        on the members' held-out rows are stopped after 10% and after 40% of the steps. On large
+        tables they are tried with few of the members. One without the other is (0, 0.01) for the
+        one left out.
+    bins : bool, optional
+        Whether networks have inputs of bins, which grow from one quantile of a number to the next
+        and follow steps and fast changes. By default both are tried with 1,000 rows or more; with
+        fewer rows there are no bins.
+    learning_rate : float, default 0.003
+        Step size of AdamW; it decays along a half cosine to a hundredth.
+    batch_size : int, optional
+        Number of rows per step; by default 64 with fewer than 1,000 rows, 128 with fewer than
+        5,000, and 256 otherwise.
+    max_passes : int, optional
+        Largest number of passes over the training rows; by default as many as make 1,250 steps,
+        but at least 30 and at most 200.
+    max_steps : int, optional
+        Largest number of steps, where that is less.
+    time_budget : float, optional
+        Seconds after which training ends, with the step size decaying in time. Results then depend
+        on the speed of the machine.
+    patience : int, default 10
+        Number of checks without a better validation loss after which a network stops.
+    check_every : int, optional
+        Number of steps between checks; by default a sixtieth of all steps.
+    validation_fraction : float, default 0.15
+        Share of the training rows that each network holds out for early stopping. Different
+        networks hold out different rows, so that the ensemble is trained on all rows.
+    device : {"auto", "cpu", "cuda"}, default "auto"
+        Device for training and prediction; "auto" uses a CUDA device if there is one.
+    support : tuple of (float or None, float or None), optional
+        Bounds of the outcome, with None on a side without bound: (0, None) for amounts of money.
+        The network then predicts outcomes on a logarithmic or logistic scale, and no forecast is
+        outside the bounds. Outcomes may be at a bound in at most 2% of the rows.
+    random_state : int, generator or None
+        Seed of the split, the initial weights and the batches.
+    verbose : bool, default False
+        Whether to show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray
+        Parameters of the networks, with members along the first axis.
+    n_steps_, validation_loss_ : ndarray of shape (n_members,)
+        Number of optimizer steps and best validation loss of each member, in nats and with
+        outcomes in units of `y_unit_`.
+    spread_factor_ : float
+        Factor of the components' standard deviations, estimated from the members' held-out rows.
+    strength_ : tuple of float
+        Dropout and weight decay that were chosen.
+    support_ : Support or None
+        Map of outcomes to the line; None without `support`.
+    schema_ : Schema
+        Kinds, levels and ranges of the columns of the training table, by which every table is read.
+
+    References
+    ----------
+    Bishop, Mixture density networks, 1994; Lakshminarayanan, Pritzel & Blundell, NeurIPS 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=300)
+    >>> model = MixtureMLPRegressor(max_steps=50, random_state=0).fit(X, y)
+    >>> model.forecast(X[:5]).mean().shape
+    (5,)
+    """
+
+    takes_draw: ClassVar[bool] = False
+    # smooth activations fit better than piecewise linear ones, and with a different validation set
+    # for each network the ensemble is trained on all rows
+    activation: ClassVar[str] = "silu"
+    splits_by_network: ClassVar[bool] = True
+
+    learned = NeuralForecaster.learned | {
+        "spread_factor": float,
+        "strength": tuple[float, float],
+    }
+
+    # of an unfitted model
+    outputs_: MixtureOutputs = MixtureOutputs()
+    spread_factor_: float = 1.0
+
+    def __init__(
+        self,
+        n_members: int = 8,
+        n_components: int = 4,
+        *,
+        hidden: tuple[int, ...] = (64, 64, 64, 64),
+        dropout: float | None = None,
+        bins: bool | None = None,
+        learning_rate: float = 3e-3,
+        weight_decay: float | None = None,
+        batch_size: int | None = None,
+        max_passes: int | None = None,
+        max_steps: int | None = None,
+        time_budget: float | None = None,
+        patience: int = 10,
+        check_every: int | None = None,
+        validation_fraction: float = 0.15,
+        device: str = "auto",
+        support: Bounds = None,
+        random_state: RandomState = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_members = n_members
+        self.n_components = n_components
+        self.hidden = hidden
+        self.dropout = dropout
+        self.bins = bins
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_passes = max_passes
+        self.max_steps = max_steps
+        self.time_budget = time_budget
+        self.patience = patience
+        self.check_every = check_every
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.support = support
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+    ) -> Self:
+        """Train the ensemble.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Training rows; a table may contain numbers, categories, text, booleans, dates and
+            missing values.
+        y : array-like of shape (n,)
+            Continuous outcomes.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
+        X_val, y_val : optional
+            Rows for early stopping instead of a share of the training rows. They must not be the
+            test rows.
+
+        Returns
+        -------
+        self
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the validation losses of most networks still improve when training ends.
+        """
+        chosen, trained = self._learn(X, y, sample_weight, X_val, y_val, self.n_members)
+        self.strength_ = (chosen.shape.dropout, chosen.settings.weight_decay)
+        self.weights_ = trained.weights
+        self.n_steps_ = trained.n_steps
+        self.validation_loss_ = trained.validation_loss
+        self.spread_factor_ = 1.0
+        # rows that the members learned from would show too small a spread
+        if chosen.validation is not chosen.learning:
+            self.spread_factor_ = self._spread_factor(chosen.validation, self.n_members)
+        self._warn_unfinished(trained.late_gain)
+        return self
+
+    def _warn_unfinished(self, late_gain: Floats) -> None:
+        n_improving = int((late_gain > UNFINISHED).sum())
+        if 2 * n_improving > late_gain.size:
+            warnings.warn(
+                f"{n_improving} of {late_gain.size} networks still improved when training ended"
+                f" after {int(self.n_steps_.max())} steps; raise max_passes (and max_steps, if it"
+                " is given)",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
+        encoded = self._encode(X)
+        # (members, rows, components) -> (rows, members * components), with equal weights
+        weights, loc, std = (
+            np.moveaxis(array, 0, 1).reshape(encoded.shape[0], -1)
+            for array in self.outputs_.mixtures(self._outputs_of(encoded, None))
+        )
+        mixture = NormalMixture(
+            weights,
+            self.y_offset_ + self.y_unit_ * loc,
+            self.y_unit_ * self.spread_factor_ * std,
+        )
+        return Forecast(self._on_support(mixture))
+
+    @property
+    def _n_outputs(self) -> int:
+        return 3 * self.n_components
+
+    def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
+        offset, unit, g = robust_scale(y, weight)
+        self.outputs_ = MixtureOutputs.of((y - offset) / unit, g)
+        return offset, unit
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.dropout is not None:
+            check_fraction("dropout", self.dropout, low_open=False)
+        budget = self.time_budget
+        if budget is not None and not (isinstance(budget, numbers.Real) and budget > 0):
+            raise bad_input("time_budget", "be a positive number of seconds", repr(budget))
+
+    def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
+        strengths: tuple[tuple[float, float], ...] = STRENGTHS
+        if self.dropout is not None or self.weight_decay is not None:
+            dropout, weight_decay = STRENGTHS[0]
+            given = (
+                dropout if self.dropout is None else float(self.dropout),
+                weight_decay if self.weight_decay is None else float(self.weight_decay),
+            )
+            strengths = (given,)
+        inputs = Inputs.fit(x)
+        plain = [(inputs.without_bins(), strength) for strength in strengths]
+        binned = [(inputs, strength) for strength in strengths[:BIN_STRENGTHS]]
+        if self.bins is False or not inputs.has_bins:
+            chosen = plain
+        else:
+            chosen = binned if self.bins else plain + binned
+        return [
+            (one, dropout, self._settings(n, weight_decay))
+            for one, (dropout, weight_decay) in chosen
+        ]
+
+    def _settings(self, n: int, weight_decay: float) -> Any:
+        """Return the settings for n rows to learn from; None depends on this number."""
+        from evenhand.forecasters.network.training import Settings
+
+        usual = next((size for below, size in BATCHES if n < below), LARGEST_BATCH)
+        batch_size = min(self.batch_size or usual, n)
+        per_pass = n // batch_size
+        usual_passes = min(max(USUAL_STEPS // per_pass, FEWEST_PASSES), MOST_PASSES)
+        max_steps = per_pass * (self.max_passes or usual_passes)
+        if self.max_steps is not None:
+            max_steps = min(max_steps, self.max_steps)
+        return Settings(
+            self.learning_rate,
+            weight_decay,
+            batch_size,
+            max_steps,
+            self.patience,
+            self.check_every or max(1, max_steps // USUAL_CHECKS),
+            last_rate=LAST_RATE,
+            decays_biases=False,
+        )
+
+    def _spread_factor(self, validation: Any, n_networks: int) -> float:
+        """Return the factor of the standard deviations, from the rows that members held out."""
+        rows = np.arange(validation.y.size)[:RECALIBRATION_ROWS]
+        held = np.ones((n_networks, validation.y.size), dtype=bool)
+        if validation.of is not None:
+            held[:] = False
+            np.put_along_axis(held, validation.of, True, axis=1)
+            # some rows of each member, in the random order of the split
+            rows = np.unique(validation.of.T.ravel()[:RECALIBRATION_ROWS])
+        arrays = self.outputs_.mixtures(self._outputs_of(validation.x[rows], None))
+        return spread_factor(*arrays, validation.y[rows], validation.weight[rows], held[:, rows])
+
+    def _row_loss(self) -> Any:
+        return self.outputs_.row_loss()
+
+    def to_state(self) -> State:
+        state = super().to_state()
+        state.params["learned"]["outputs"] = self.outputs_.to_state()
+        return state
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        model = super().from_state(state)
+        model.outputs_ = MixtureOutputs.from_state(state.params["learned"]["outputs"])
+        return model
+
+
+# --- PAIC: a network that takes the draw as an input (Zhao, Ma & Ermon, ICML 2020)
+
+Data = tuple[Any, Any, Any, Any, Any]
+"""Rows, outcomes and weights of a fit, and rows and outcomes for early stopping."""
+
+PAIC_MIN_STD = 0.01
+PAIC_STD_RANGE = 5.0
+
+
+class PAICRegressor(NeuralForecaster):
+    """Randomized normal forecasts from a network trained for individual calibration.
+
+    Network and objective are those of the paper: three hidden layers of 100 units, the draw as an
+    additional input of the second and third, dropout 0.5 before the last layer, and a normal output
+    with standard deviation `5 sigmoid(.) + 0.01` in raw units of `y`. The loss is `(1 - alpha)
+    |h[x, r](y) - r| - alpha log density`, with a new draw each step. The settings of the optimizer
+    differ from the paper.
+
+    Parameters
+    ----------
+    alpha : float, default 0.1
+        Weight of sharpness, 0 < alpha <= 1. Small values favor calibration for every group; 1 is
+        maximum likelihood.
+    hidden : tuple of int, default (100, 100, 100)
+        Numbers of units of the hidden layers.
+    dropout : float, default 0.5
+        Share of the last hidden layer's units dropped in training.
+    standardize_y : bool, default False
+        Whether to standardize the outcome. In raw units, as in the paper, predicted standard
+        deviations are limited to 0.01 to 5.01: standardize outcomes of another scale.
+    learning_rate, weight_decay : float
+        Parameters of AdamW; the rate decays along a half cosine to a tenth over `max_steps`.
+    batch_size, max_steps : int
+        Number of rows per step, and largest number of steps.
+    patience, check_every : int
+        Number of checks without a better validation loss before a network stops, and number of
+        steps between checks.
+    validation_fraction : float, default 0.15
+        Share of the training rows that is held out for early stopping.
+    device : {"auto", "cpu", "cuda"}, default "auto"
+        Device for training and prediction; "auto" uses a CUDA device if there is one.
+    support : tuple of (float or None, float or None), optional
+        Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
+        durations. The network is trained on outcomes mapped to the real line, so with a bound
+        "raw units" are units of their logarithm.
+    random_state : int, generator or None
+        Seed of the split, the initial weights, the batches and the draws.
+    verbose : bool, default False
+        Whether to show a progress bar on a terminal.
+
+    Attributes
+    ----------
+    weights_ : dict of str to ndarray
+        Parameters of the network.
+    n_steps_, validation_loss_ : ndarray of shape (1,)
+        Number of optimizer steps and best validation loss.
+    support_ : Support or None
+        Map of outcomes to the line; None without `support`.
+    schema_ : Schema
+        Kinds, levels and ranges of the columns of the training table, by which every table is read.
+
+    References
+    ----------
+    Zhao, Ma & Ermon, Individual Calibration with Randomized Forecasting, ICML 2020, sections 4.3
+    and 5.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> y = X[:, 0] + 0.3 * rng.normal(size=300)
+    >>> model = PAICRegressor(alpha=0.1, max_steps=50, random_state=0).fit(X, y)
+    >>> model.forecast(X[:5], r=[[0.25, 0.75]]).pit(y[:5]).shape
+    (5, 2)
+    """
+
+    takes_draw: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        alpha: float = 0.1,
+        *,
+        hidden: tuple[int, ...] = (100, 100, 100),
+        dropout: float = 0.5,
+        standardize_y: bool = False,
+        learning_rate: float = 1e-2,
+        weight_decay: float = 0.0,
+        batch_size: int = 128,
+        max_steps: int = 1100,
+        patience: int = 25,
+        check_every: int = 20,
+        validation_fraction: float = 0.15,
+        device: str = "auto",
+        support: Bounds = None,
+        random_state: RandomState = None,
+        verbose: bool = False,
+    ) -> None:
+        self.alpha = alpha
+        self.hidden = hidden
+        self.dropout = dropout
+        self.standardize_y = standardize_y
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.batch_size = batch_size
+        self.max_steps = max_steps
+        self.patience = patience
+        self.check_every = check_every
+        self.validation_fraction = validation_fraction
+        self.device = device
+        self.support = support
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+    ) -> Self:
+        """Train the network.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Training rows; a table may contain numbers, categories, text, booleans, dates and
+            missing values.
+        y : array-like of shape (n,)
+            Continuous outcomes.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
+        X_val, y_val : optional
+            Rows for early stopping instead of a share of the training rows. They must not be the
+            test rows.
+
+        Returns
+        -------
+        self
+        """
+        self._fit_path([self], (X, y, sample_weight, X_val, y_val))
+        return self
+
+    @classmethod
+    def path(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        alphas: Sequence[float],
+        *,
+        sample_weight: ArrayLike | None = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        **params: Any,
+    ) -> list[PAICRegressor]:
+        """Train one model for each alpha, in a single run.
+
+        The models have different initial weights, batches and draws, which depend on their position
+        in the run, and the same rows held out for early stopping.
+
+        Parameters
+        ----------
+        X, y, sample_weight, X_val, y_val
+            As for `fit`.
+        alphas : sequence of float
+            Weights of sharpness. Repeated values give models that differ only by their seeds.
+        **params
+            Constructor parameters other than `alpha`.
+
+        Returns
+        -------
+        list of PAICRegressor
+            Fitted models in the order of `alphas`.
+        """
+        models = [cls(alpha=alpha, **params) for alpha in alphas]
+        if not models:
+            raise InputError("alphas is empty; give at least one alpha")
+        models[0]._fit_path(models, (X, y, sample_weight, X_val, y_val))
+        return models
+
+    def _fit_path(self, models: list[PAICRegressor], data: Data) -> None:
+        """Train `models`, which differ only in alpha, as one stack with the settings of `self`."""
+        self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
+        _, trained = self._learn(*data, len(models))
+        del self._alphas
+        shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        for i, model in enumerate(models):
+            model.__dict__.update(shared)
+            model.weights_ = {name: array[i : i + 1] for name, array in trained.weights.items()}
+            model.n_steps_ = trained.n_steps[i : i + 1]
+            model.validation_loss_ = trained.validation_loss[i : i + 1]
+
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
+        rows = self._encode(X)
+        # the draw is an input of the network, which is itself h[x, r]
+        draws = as_draws(r, rows.shape[0], random_state)
+        out = self._outputs_of(rows, draws)[0]
+        # standard deviations from 0.01 to 5.01, as in the published code
+        std = PAIC_STD_RANGE * special.expit(out[..., 1]) + PAIC_MIN_STD
+        normal = Normal(self.y_offset_ + self.y_unit_ * out[..., 0], self.y_unit_ * std)
+        return Forecast(self._on_support(normal), draws)
+
+    @property
+    def _n_outputs(self) -> int:
+        return 2
+
+    def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
+        if self.standardize_y:
+            return super()._scale_outcomes(y, weight)
+        name = (
+            "the outcome" if self.support_ is None else "the outcome mapped to the line (support)"
+        )
+        spread = float(np.std(y))
+        least, most = PAIC_MIN_STD, PAIC_MIN_STD + PAIC_STD_RANGE
+        if not 2 * least < spread < most / 2:
+            warnings.warn(
+                f"{name} has standard deviation {spread:g}, but the paper's network predicts"
+                f" standard deviations from {least:g} to {most:g} in these units;"
+                " set standardize_y=True",
+                UserWarning,
+                stacklevel=5,  # the line that calls fit or path
+            )
+        return 0.0, 1.0
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_fraction("dropout", self.dropout, low_open=False)
+
+    def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
+        from evenhand.forecasters.network.training import Settings
+
+        settings = Settings(
+            self.learning_rate,
+            self.weight_decay,
+            self.batch_size,
+            self.max_steps,
+            self.patience,
+            self.check_every,
+        )
+        return [(None, self.dropout, settings)]
+
+    def _row_loss(self) -> Any:
+        import torch
+
+        from evenhand.losses import individual_calibration_loss
+
+        alphas = torch.tensor(self._alphas, dtype=torch.float32, device="cpu")
+        log_root = 0.5 * float(np.log(2 * np.pi))
+
+        def loss(
+            out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
+        ) -> torch.Tensor:
+            assert r is not None
+            std = PAIC_STD_RANGE * torch.sigmoid(out[..., 1]) + PAIC_MIN_STD
+            z = (y - out[..., 0]) / std
+            nonlocal alphas
+            alphas = alphas.to(out.device)  # copied to a GPU once
+            alpha = alphas[numbers][:, None]
+            # one draw per row and step, so that each row is trained with many draws over the steps
+            return individual_calibration_loss(
+                torch.special.ndtr(z), -0.5 * z * z - torch.log(std) - log_root, r, alpha
+            )
+
+        return loss
