@@ -26,15 +26,16 @@ from evenhand import (
     load,
     save,
 )
-from evenhand.calibration import calibration_error
+from evenhand.calibration import Cells, calibration_error
 from evenhand.forecasters.corrections import (
-    Patterns,
     Rescaling,
+    Step,
     Tilt,
     TiltLikelihood,
     learn_corrections,
     log_p_values,
 )
+from evenhand.forecasters.groups import Members
 from evenhand.tables import OWN_VALUES, Condition, Group, GroupRule
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
@@ -92,6 +93,12 @@ def masks_of(table: pd.DataFrame) -> NDArray[np.bool_]:
     return np.column_stack([rule.mask(table) for rule in rules])
 
 
+def corrections(pit: Floats, masks: NDArray[np.bool_]) -> tuple[Step, ...]:
+    """Return the joint corrections of groups by masks."""
+    members = Members.overlapping([str(i) for i in range(masks.shape[1])], masks)
+    return learn_corrections(Cells(pit), np.ones(pit.size), members)
+
+
 def noise(n_map: int, n_fresh: int) -> float:
     """0.999 quantile of the W1 of fresh PITs mapped by the distribution of earlier ones.
 
@@ -127,7 +134,7 @@ def test_calibrated_data_get_no_correction_in_95_of_100_tables() -> None:
     corrected = 0
     for seed in range(n_tables):
         table, y = people(600, 1000 + seed, planted=False)
-        steps = learn_corrections(special.ndtr(y), np.ones(600), masks_of(table))
+        steps = corrections(special.ndtr(y), masks_of(table))
         corrected += len(steps) > 0
     # the probability is at most 0.05; false alarm in 1 of 1000 runs
     assert corrected <= most_failures(n_tables, 0.05, 1e-3)
@@ -161,14 +168,14 @@ def test_terms_of_location_and_scale_are_those_of_the_outcomes() -> None:
     masks = random.uniform(size=(20_000, 3)) < [0.4, 0.5, 0.3]
     mean = 0.3 - 0.5 * masks[:, 0]
     y = mean + np.where(masks[:, 1], 1.6, 1.0) * random.normal(size=20_000)
-    first = learn_corrections(special.ndtr(y), np.ones(20_000), masks)[0]
+    first = corrections(special.ndtr(y), masks)[0]
     assert isinstance(first, Rescaling)
     # standard errors are about s sqrt(2 / (n share)) <= 0.02; 4 of them
-    np.testing.assert_allclose(first.location, [0.3, -0.5, 0, 0], atol=0.08)
-    np.testing.assert_allclose(first.log_scale, [0, 0, np.log(1.6), 0], atol=0.08)
+    np.testing.assert_allclose(first.terms[:, 0], [0.3, -0.5, 0, 0], atol=0.08)
+    np.testing.assert_allclose(first.terms[:, 1], [0, 0, np.log(1.6), 0], atol=0.08)
     # the map of a pattern is the normal distribution with these terms
     members = np.array([[True, True, False]])
-    location, log_scale = (one[[0, 1, 2]].sum() for one in (first.location, first.log_scale))
+    location, log_scale = first.terms[:3].sum(axis=0)
     expected = special.ndtr((special.ndtri(first.edges) - location) / np.exp(log_scale))
     # slopes are at least 1e-3
     np.testing.assert_allclose(first.values(members)[0], expected, atol=1e-3)
@@ -181,7 +188,7 @@ def test_deviations_of_shape_are_corrected_by_densities() -> None:
     # twice the density in the middle half of the second group, none of it by location or scale
     middle = masks[:, 1] & (random.uniform(size=6000) < 0.5)
     pit[middle] = 0.25 + 0.5 * pit[middle]
-    steps = learn_corrections(pit, np.ones(6000), masks)
+    steps = corrections(pit, masks)
     assert any(isinstance(step, Tilt) for step in steps)
     members = np.array([[False, True]])
     at = np.array([0.25, 0.5, 0.75])
@@ -198,10 +205,10 @@ def test_joint_terms_agree_with_multinomial_logistic_regression(
     random = np.random.default_rng(3)
     masks = random.uniform(size=(3000, 2)) < [0.5, 0.3]
     cells = np.clip((random.uniform(size=3000) ** (1 + masks[:, 0]) * 5).astype(int), 0, 4)
-    patterns = Patterns.of(masks)
-    counts = np.zeros((len(patterns.members), 5))
-    np.add.at(counts, (patterns.which, cells), 1.0)
-    terms = np.column_stack((np.ones(len(counts)), patterns.members))
+    members = Members.overlapping(("a", "b"), masks)
+    counts = np.zeros((len(members.patterns), 5))
+    np.add.at(counts, (members.which, cells), 1.0)
+    terms = np.column_stack((np.ones(len(counts)), members.patterns))
     problem = TiltLikelihood(counts, terms, (np.eye(5),) * 3, np.zeros(5))
     found = problem.terms_at(problem.largest())
     features = np.column_stack((np.ones(3000), masks))
@@ -371,7 +378,7 @@ def test_the_level_of_corrections_is_that_of_all_groups_jointly() -> None:
         least = np.exp(log_p_values(pit, np.ones(500), everyone).min())
         if 0.05 / 21 < least < 0.05:
             n_near += 1
-            assert learn_corrections(pit, np.ones(500), masks) == ()
+            assert corrections(pit, masks) == ()
     assert n_near > 10
 
 

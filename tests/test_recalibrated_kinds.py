@@ -8,22 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
-from scipy import optimize, sparse, special, stats
+from scipy import optimize, special, stats
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 from evenhand import Forecast, RecalibratedRegressor
-from evenhand.calibration import calibration_error
+from evenhand.calibration import Cells, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
-from evenhand.forecasters.corrections import (
-    Patterns,
-    learn_rescaling,
-    losses_of_cells,
-)
-from evenhand.forecasters.events import Curve, Events, learn_disjoint, learn_overlapping
+from evenhand.forecasters.corrections import learn_rescaling, losses_of_cells
+from evenhand.forecasters.events import NO_CURVE, Events, learn_events
+from evenhand.forecasters.groups import Members
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.maps import Overlapping, learn_maps
-from evenhand.forecasters.pit_cells import PitCells
+from evenhand.forecasters.maps import error_of, expected_counts, learn_map
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
 
@@ -113,7 +109,7 @@ def test_calibrated_forecasts_are_left_unchanged_with_probability_95(kind: str) 
     for seed in range(n_sets):
         table = people(500, 100 + seed)
         held_out = HeldOut.of(models(kind)(table), models(kind)(table).sample(seed))
-        members = Overlapping(["a", "b"], table[["a", "b"]].to_numpy())
+        members = Members.overlapping(["a", "b"], table[["a", "b"]].to_numpy())
         maps = Maps.learn(held_out, np.ones(500), members)
         is_changed = maps.events is not None and not maps.events.is_identity
         failures += is_changed or bool(maps.pits.steps)
@@ -128,9 +124,8 @@ def test_rare_events_are_left_unchanged_with_probability_95() -> None:
         random = np.random.default_rng(seed)
         p = special.expit(random.normal(-4, 1, 1000))
         masks = random.uniform(size=(1000, 2)) < [0.4, 0.3]
-        maps = learn_overlapping(
-            Events(p, random.uniform(size=1000) < p), np.ones(1000), ("a", "b"), masks
-        )
+        events = Events(p, random.uniform(size=1000) < p)
+        maps = learn_events(events, np.ones(1000), Members.overlapping(("a", "b"), masks))
         failures += not maps.is_identity
     assert failures <= most_failures(n_sets)
 
@@ -142,9 +137,9 @@ def test_maps_of_counts_recover_a_map_of_the_cdf() -> None:
     base = Forecast.from_poisson(np.exp(random.normal(0.5, 0.7, n)))
     y = base.distribution.ppf(np.sqrt(random.uniform(size=n)))
     pit = HeldOut.of(base, y).pit
-    levels, values, _ = learn_maps(pit, np.ones(n), ())
+    levels, values = learn_map(pit, np.ones(n))
     inner = (levels > 0.05) & (levels < 0.95)
-    off = np.abs(values[0] - levels[0] ** 2)[inner[0]].max()
+    off = np.abs(values - levels**2)[inner].max()
     # standard errors of a distribution at n points are at most 0.0025; of rows whose cells have a
     # width of about 0.3, a density is 3 times less precise: 4 standard errors are 0.03
     assert off < 0.03
@@ -153,25 +148,23 @@ def test_maps_of_counts_recover_a_map_of_the_cdf() -> None:
 def test_terms_of_events_agree_with_logistic_regression(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenhand.forecasters.events.SPREAD_OF_ALL", 1e4)
     monkeypatch.setattr("evenhand.forecasters.events.SPREADS_OF_GROUPS", (0.0, 1e4))
-    monkeypatch.setattr(Curve, "learn", lambda *_: Curve(np.empty(0), np.empty(0)))
+    monkeypatch.setattr("evenhand.forecasters.events.learn_curve", lambda *_: NO_CURVE)
     table = people(20_000, 3)
     x, a, b = features(table)
     p = special.expit(x - 1)
     y = np.random.default_rng(0).uniform(size=x.size) < special.expit(
         (0.7 + 0.4 * b) * (x - 1) + 0.5 - 1.0 * a
     )
-    masks = table[["a", "b"]].to_numpy()
-    found = learn_overlapping(Events(p, y), np.ones(x.size), ("a", "b"), masks)
-    groups = {"a": a, "b": b}
-    assert set(found.names) == {"a", "b"}
-    ones = [np.ones(x.size)] if found.location[0] else []
-    terms = np.column_stack([*ones, *(groups[name] for name in found.names)])
+    members = Members.overlapping(("a", "b"), table[["a", "b"]].to_numpy())
+    found = learn_events(Events(p, y), np.ones(x.size), members)
+    assert found.is_own.all()
+    ones = [np.ones(x.size)] if found.terms[0].any() else []
+    terms = np.column_stack([*ones, a, b])
     peer = LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10, max_iter=10_000)
     # slopes of the forecast are added to 1, so that a column for it is free in the peer
     if ones:
         peer.fit(np.column_stack((terms, terms * (x - 1)[:, None])), y)
         expected = peer.predict_proba(np.column_stack((terms, terms * (x - 1)[:, None])))[:, 1]
-        members = sparse.csr_array(terms[:, 1:])
         np.testing.assert_allclose(found.apply(p, members), expected, atol=1e-5)
 
 
@@ -181,18 +174,17 @@ def test_terms_of_disjoint_groups_shrink_towards_the_map_of_all() -> None:
     labels = random.integers(0, n_groups, n)
     odds = random.normal(-1, 1, n)
     y = random.uniform(size=n) < special.expit(odds + 0.5)
-    members = sparse.csr_array(np.eye(n_groups)[labels])
-    names = [str(i) for i in range(n_groups)]
+    members = Members([str(i) for i in range(n_groups)], 1 + labels)
     events = Events(special.expit(odds), y)
-    found = learn_disjoint(events, np.ones(n), names, members)
-    moved = special.logit(found.apply(events.probability, members[:, : len(found.names)]))
+    found = learn_events(events, np.ones(n), members)
+    moved = special.logit(found.apply(events.probability, members))
     # without shrinkage, locations of groups of 60 rows have standard errors of about 0.3
     assert np.std(moved - odds) < 0.15
     assert np.mean(moved - odds) == pytest.approx(0.5, abs=0.2)
     # and with differences of 1 between groups there is little shrinkage
     shift = random.choice([-1.0, 1.0], n_groups)
     y = random.uniform(size=n) < special.expit(odds + shift[labels])
-    found = learn_disjoint(Events(events.probability, y), np.ones(n), names, members)
+    found = learn_events(Events(events.probability, y), np.ones(n), members)
     moved = special.logit(found.apply(events.probability, members))
     slope = np.polyfit(shift[labels], moved - odds, 1)[0]
     assert 0.8 < slope < 1.2
@@ -240,11 +232,10 @@ def test_probabilities_are_never_exactly_0_or_1() -> None:
 def test_events_that_contradict_the_forecasts_get_an_increasing_map() -> None:
     random = np.random.default_rng(4)
     p = random.uniform(0.1, 0.9, 4000)
-    maps = learn_disjoint(
-        Events(p, random.uniform(size=4000) > p), np.ones(4000), (), sparse.csr_array((4000, 0))
-    )
+    nobody = Members((), np.zeros(4000, dtype=int))
+    maps = learn_events(Events(p, random.uniform(size=4000) > p), np.ones(4000), nobody)
     grid = np.linspace(0.01, 0.99, 99)
-    moved = maps.apply(grid, sparse.csr_array((99, 0)))
+    moved = maps.apply(grid, nobody.take(np.arange(99)))
     assert (np.diff(moved) > 0).all()
     # the best of them is constant: the rate of the event is 1/2
     np.testing.assert_allclose(moved, 0.5, atol=0.1)
@@ -258,14 +249,14 @@ def test_the_check_states_gains_of_log_scores_and_errors_of_the_recalibrated_for
     base = forecast_of(kind, table, 0.0)
     y = forecast_of(kind, table, 1.0).sample(0)
     held_out = HeldOut.of(base, y)
-    members = Overlapping(["a", "b"], table[["a", "b"]].to_numpy())
+    members = Members.overlapping(["a", "b"], table[["a", "b"]].to_numpy())
     maps = Maps.learn(held_out, np.ones(800), members)
     after, gain = maps.applied(held_out, members)
     served = maps.forecast(base, members)
     np.testing.assert_allclose(gain, served.log_density(y) - base.log_density(y), atol=1e-6)
     low, high = served.pit_interval(y)
-    np.testing.assert_allclose(after.cells().low, low, atol=1e-9)
-    np.testing.assert_allclose(after.cells().high, high, atol=1e-9)
+    np.testing.assert_allclose(after.cells().low[:, 0], low, atol=1e-9)
+    np.testing.assert_allclose(after.cells().high[:, 0], high, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["binary", "hurdle"])
@@ -294,12 +285,12 @@ def test_a_person_s_forecast_depends_on_that_person_only() -> None:
         np.testing.assert_allclose(alone, model.forecast(table[:20]).cdf(1.0), rtol=1e-12)
 
 
-def random_cells(seed: int, n: int = 60) -> PitCells:
+def random_cells(seed: int, n: int = 60) -> Cells:
     random = np.random.default_rng(seed)
     ends = np.sort(random.uniform(size=(n, 2)), axis=1)
     ends[:5, 1] = ends[:5, 0]  # points
     ends[5, :] = 0.0, 1.0
-    return PitCells(ends[:, 0], ends[:, 1], random.uniform(size=n))
+    return Cells.between(ends[:, 0], ends[:, 1], random.uniform(size=n))
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -310,26 +301,26 @@ def test_expected_counts_are_those_of_loops(seed: int) -> None:
     values = np.concatenate(
         (np.zeros((2, 1)), np.sort(random.uniform(size=(2, 7)), axis=1), np.ones((2, 1))), axis=1
     )
-    which = random.integers(0, 2, cells.size)
-    weight = random.uniform(0.5, 2, cells.size)
+    which = random.integers(0, 2, 60)
+    weight = random.uniform(0.5, 2, 60)
     expected = np.zeros((2, 8))
-    for low, high, one, w in zip(cells.low, cells.high, which, weight, strict=True):
+    for low, high, one, w in zip(cells.low[:, 0], cells.high[:, 0], which, weight, strict=True):
         if low == high:
             expected[one, np.searchsorted(edges, low, side="right") - 1] += w
             continue
         cuts = np.clip(edges, low, high)
         mass = np.diff(np.interp(cuts, edges, values[one]))
         expected[one] += w * mass / mass.sum()
-    found = cells.expected_counts(weight, which, edges, values)
+    found = expected_counts(cells, weight, which, edges, values)
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_errors_of_cells_average_over_the_position_in_the_cell(seed: int) -> None:
     cells = random_cells(seed)
-    weight = np.random.default_rng(seed).uniform(0.5, 2, cells.size)
+    weight = np.random.default_rng(seed).uniform(0.5, 2, 60)
     peer = calibration_error((cells.low, cells.high), sample_weight=weight)
-    assert cells.error(weight) == pytest.approx(peer, abs=1e-9)
+    assert error_of(cells, weight) == pytest.approx(peer, abs=1e-9)
 
 
 def test_likelihoods_of_cells_and_their_derivatives() -> None:
@@ -357,14 +348,14 @@ def test_location_of_cells_is_a_probit_regression() -> None:
     # events of probability 0.3 that happen with probability 0.5: one cell each
     random = np.random.default_rng(0)
     y = random.uniform(size=5000) < 0.5
-    cells = PitCells(np.where(y, 0.7, 0.0), np.where(y, 1.0, 0.7), random.uniform(size=5000))
-    alone = Patterns(np.zeros((1, 0), dtype=bool), np.zeros(5000, dtype=np.intp))
-    everyone = np.ones((5000, 1), dtype=bool)
-    found = learn_rescaling(cells, np.ones(5000), everyone, alone, 0.05)
+    ends = np.where(y, 0.7, 0.0), np.where(y, 1.0, 0.7)
+    cells = Cells.between(*ends, random.uniform(size=5000))
+    alone = Members.overlapping((), np.zeros((5000, 0), dtype=bool))
+    found = learn_rescaling(cells, np.ones(5000), alone, 0.05)
     assert found is not None
-    mapped, _ = found.apply(PitCells.of(np.array([0.7])), Patterns(alone.members, alone.which[:1]))
+    mapped, _ = found.apply(Cells([0.7]), alone.take(np.arange(1)))
     # one parameter too many, with a weak prior: the fitted probability is the rate
-    assert mapped.low[0] == pytest.approx(1 - y.mean(), abs=2e-3)
+    assert mapped.low[0, 0] == pytest.approx(1 - y.mean(), abs=2e-3)
 
 
 def test_outcomes_that_were_thought_impossible_keep_the_check_finite() -> None:

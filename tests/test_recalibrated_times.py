@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
 from evenhand import Forecast, InputError, Outcomes, RecalibratedRegressor, audit, load, save
-from evenhand.calibration import KaplanMeier, calibration_error
+from evenhand.calibration import Cells, KaplanMeier, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
+from evenhand.forecasters.groups import Members
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.maps import Everyone, Overlapping, learn_maps
-from evenhand.forecasters.pit_cells import PitCells
+from evenhand.forecasters.maps import distribution_of, error_of, learn_map, pit_cells
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
 
@@ -89,8 +89,8 @@ def cut_off(n: int, seed: int, power: float = 2.0) -> tuple[Floats, Mask]:
     return np.minimum(pit, last), pit <= last
 
 
-def cells(pit: Floats, event: Mask) -> PitCells:
-    return PitCells.spread(pit, np.where(event, pit, 1.0), ~event)
+def cells(pit: Floats, event: Mask) -> Cells:
+    return pit_cells(pit, np.where(event, pit, 1.0), ~event)
 
 
 @pytest.mark.parametrize("digits", [16, 1])
@@ -99,13 +99,13 @@ def test_distributions_of_pits_are_kaplan_meier_estimates(digits: int) -> None:
     # with one digit there are ties of observed and of lost rows
     pit = np.round(0.95 * pit, digits)
     weight = np.random.default_rng(1).uniform(0.2, 3.0, size=300)
-    at, left, right = cells(pit, event).distribution(weight)
+    at, left, right = distribution_of(cells(pit, event), weight)
     peer = KaplanMeierFitter().fit(pit, event, weights=weight).survival_function_at_times(at)
     np.testing.assert_allclose(right[:-1], 1 - peer.to_numpy()[:-1], atol=1e-12)
     np.testing.assert_allclose(left[1:-1], right[:-2], atol=1e-12)
     assert right[-1] == 1.0
     expected = KaplanMeier.of(pit, event, weight).error()
-    assert cells(pit, event).error(weight) == pytest.approx(expected, abs=1e-12)
+    assert error_of(cells(pit, event), weight) == pytest.approx(expected, abs=1e-12)
 
 
 def test_known_cells_beside_lost_rows_count_as_many_points_within_them() -> None:
@@ -113,7 +113,7 @@ def test_known_cells_beside_lost_rows_count_as_many_points_within_them() -> None
     pit, event = cut_off(60, 3)
     low = 0.6 * random.uniform(size=20)
     known = np.concatenate((event, np.ones(20, dtype=bool)))
-    both = PitCells.spread(
+    both = pit_cells(
         np.concatenate((pit, low)),
         np.concatenate((np.where(event, pit, 1.0), np.ones(20))),
         ~known,
@@ -123,24 +123,24 @@ def test_known_cells_beside_lost_rows_count_as_many_points_within_them() -> None
     weight = np.concatenate((np.ones(60), np.full(points.size - 60, 1 / 2000)))
     is_event = np.concatenate((event, np.ones(points.size - 60, dtype=bool)))
     expected = KaplanMeier.of(points, is_event, weight)
-    at, _, right = both.distribution(np.ones(80))
+    at, _, right = distribution_of(both, np.ones(80))
     # steps of 1 / 2000 of a cell, of which 20 of 80 rows have one
     np.testing.assert_allclose(right[:-1], expected.at(at[:-1]), atol=1e-3)
-    assert both.error(np.ones(80)) == pytest.approx(expected.error(), abs=1e-3)
+    assert error_of(both, np.ones(80)) == pytest.approx(expected.error(), abs=1e-3)
 
 
 def test_maps_are_kaplan_meier_estimates_and_not_those_of_observed_rows() -> None:
     pit, event = cut_off(40_000, 4)
-    levels, values, _ = learn_maps(cells(pit, event), np.ones(pit.size), ())
+    levels, values = learn_map(cells(pit, event), np.ones(pit.size))
     estimate = KaplanMeier.of(pit, event)
-    inner = (levels[0] > 0.01) & (levels[0] < 0.9)
+    inner = (levels > 0.01) & (levels < 0.9)
     # smoothed: half a row per interval, of which there are about 100
-    np.testing.assert_allclose(values[0][inner], estimate.at(levels[0][inner]), atol=0.005)
+    np.testing.assert_allclose(values[inner], estimate.at(levels[inner]), atol=0.005)
     # 4 standard errors of a distribution of which a tenth of the rows is left
-    np.testing.assert_allclose(values[0][inner], np.sqrt(levels[0][inner]), atol=0.02)
-    kept = learn_maps(pit[event], np.ones(int(event.sum())), ())
-    dropped = np.interp(levels[0][inner], kept[0][0], kept[1][0])
-    assert np.abs(dropped - np.sqrt(levels[0][inner])).max() > 0.1
+    np.testing.assert_allclose(values[inner], np.sqrt(levels[inner]), atol=0.02)
+    kept = learn_map(Cells(pit[event]), np.ones(int(event.sum())))
+    dropped = np.interp(levels[inner], *kept)
+    assert np.abs(dropped - np.sqrt(levels[inner])).max() > 0.1
 
 
 def test_a_share_of_people_without_the_event_is_learned_from_those_who_are_lost() -> None:
@@ -207,8 +207,9 @@ def test_completed_events_agree_with_the_repaired_probabilities() -> None:
     train = People(3000, 6)
     times = train.outcomes(2.0)
     held_out = HeldOut.of(model_of(2.0)(train.X), times)
-    maps = Maps.learn(held_out, np.ones(3000), Everyone())
-    after, gains = maps.applied(held_out, Everyone())
+    nobody = Members((), np.zeros(3000, dtype=int))
+    maps = Maps.learn(held_out, np.ones(3000), nobody)
+    after, gains = maps.applied(held_out, nobody)
     assert after.events is not None
     # the equation of the likelihood for the location, but for its prior; the EM algorithm stops at
     # gains of 0.05 nats, or 0.2 of a standard error of the sum, 25 rows
@@ -220,7 +221,7 @@ def test_completed_events_agree_with_the_repaired_probabilities() -> None:
         odds = np.exp(shift) * p / (1 - p)
         moved = odds / (1 + odds)
         log_score = np.where(times.happened, np.log(moved / p), np.log((1 - moved) / (1 - p)))
-        low = after.pit.low
+        low = after.pit.low.ravel()
         lost = np.log((1 - moved * low) / (1 - p * low))
         assert np.where(times.is_lost, lost, log_score).sum() < 0.1
     assert gains.sum() > 20
@@ -232,7 +233,7 @@ def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon: float | Non
     times = fresh.outcomes(horizon)
     held_out = HeldOut.of(model_of(horizon)(fresh.X), times)
     model = People(800, 21).fitted(horizon, by)
-    members = model._members(fresh.X, None, model_of(horizon)(fresh.X))
+    members = model._groups.members(fresh.X, None, None, model.groups_["group"])
     _, gains = model._maps.applied(held_out, members)
 
     def log_score(forecast: Forecast) -> Floats:
@@ -276,7 +277,7 @@ def test_calibrated_forecasts_are_left_unchanged_with_probability_95(
         times = Outcomes(y, people.times <= last, horizon)
         held_out = HeldOut.of(model_of(horizon)(people.X), times)
         masks = np.column_stack((people.X["g"], random.uniform(size=600) < 0.4))
-        maps = Maps.learn(held_out, np.ones(600), Overlapping(["g", "h"], masks))
+        maps = Maps.learn(held_out, np.ones(600), Members.overlapping(["g", "h"], masks))
         is_changed = maps.events is not None and not maps.events.is_identity
         failures += is_changed or bool(maps.pits.steps)
     assert failures <= most_failures(n_sets)

@@ -19,10 +19,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from evenhand import InputError, RandomizedRegressor, RecalibratedRegressor, load, save
-from evenhand.calibration import calibration_error
+from evenhand.calibration import Cells, calibration_error
 from evenhand.distributions import Normal, Quantiles, Recalibrated
 from evenhand.forecasters import SpreadTrees
-from evenhand.forecasters.maps import learn_maps
+from evenhand.forecasters.maps import learn_map
 from evenhand.forecasters.samples import residual_distribution
 from forecaster_examples import Floats, incomes
 from repeats import repeats, statistical
@@ -242,8 +242,8 @@ def test_extreme_intervals_of_recalibrated_forecasts_miss_as_often_as_stated(
     rates = []
     for _ in range(repeats(400)):
         pit = base.cdf(truth.rvs(n, random_state=random))
-        levels, values, _ = learn_maps(pit, np.ones(n), ())
-        rates.append(miss_rates(Recalibrated(base, levels[0], values[0]), truth))
+        levels, values = learn_map(Cells(pit), np.ones(n))
+        rates.append(miss_rates(Recalibrated(base, levels, values), truth))
     # a chord of the map of a base of half the spread reaches less far than its quantiles: expected
     # rates up to 1.25
     slack = 5 * standard_error(len(rates))

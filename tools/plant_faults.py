@@ -801,8 +801,8 @@ FAULTS = (
     ),
     Fault(
         "rows of positive weight matched with the masks of others",
-        "masks = taken(masks, np.flatnonzero(np.asarray(sample_weight)))",
-        "masks = taken(masks, np.arange(np.count_nonzero(np.asarray(sample_weight))))",
+        "kept = np.flatnonzero(np.asarray(sample_weight))",
+        "kept = np.arange(np.count_nonzero(np.asarray(sample_weight)))",
         ("test_overlapping_repairs.py",),
     ),
     Fault(
@@ -831,8 +831,8 @@ FAULTS = (
     ),
     Fault(
         "labels without a map of their own with that of another group",
-        "return np.asarray(1 + own.get_indexer(pd.Index(labels)), dtype=np.intp)",
-        "return np.asarray(own.get_indexer(pd.Index(labels)), dtype=np.intp)",
+        "which = 1 + index.get_indexer(pd.Index(labels))",
+        "which = index.get_indexer(pd.Index(labels))",
         ("test_recalibrated.py",),
     ),
     Fault(
@@ -843,8 +843,8 @@ FAULTS = (
     ),
     Fault(
         "people who were lost as if at their last time",
-        "high = np.where(times.happened, low, 1.0)\n            is_known",
-        "high = low\n            is_known",
+        "high = np.where(known.happened, low, 1.0)",
+        "high = low",
         ("test_recalibrated_times.py",),
     ),
     Fault(
@@ -873,7 +873,7 @@ FAULTS = (
     ),
     Fault(
         "gains of many groups at the level of one",
-        "level = 1 - (1 - CONFIDENCE) / n_intervals",
+        "level = 1 - (1 - CONFIDENCE) / (1 + len(kinds))",
         "level = CONFIDENCE",
         ("test_overlapping_repairs.py",),
     ),

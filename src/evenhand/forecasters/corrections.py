@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.polynomial import legendre
 from scipy import linalg, optimize, special, stats
 
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, Ints, Mask
-from evenhand.calibration import n_effective
-from evenhand.forecasters.pit_cells import PitCells
+from evenhand._validate import Floats, Mask
+from evenhand.calibration import Cells, n_effective
+from evenhand.forecasters.groups import Members
+from evenhand.forecasters.maps import IDENTITY, converged, ends_of, expected_counts, mapped, moved
 from evenhand.forecasters.samples import n_cells
 
-# --- maps by pattern of membership, and the choice of significant groups
+T = TypeVar("T")
 
-FEWEST_ROWS = 30
-"""Fewest rows of a group for a correction of its own."""
+# --- joint maps by pattern of membership, and the choice of significant groups
+
+FEWEST_TESTED = 30
+"""Fewest rows of a group for a test of the group."""
 
 LEVEL = 0.05
 """Probability that calibrated data give any group, or all rows, a correction."""
@@ -36,67 +39,50 @@ LEAST_SLOPE = 1e-3
 LEAST_LEFT = 1e-6
 """Smallest share of a group's variance that other groups leave, for a test of the group."""
 
-
-@dataclass(frozen=True)
-class Patterns:
-    """Distinct patterns of membership and the pattern of each row.
-
-    Parameters
-    ----------
-    members : ndarray of bool, shape (n_patterns, n_groups)
-    which : ndarray of int, shape (n,)
-    """
-
-    members: Mask
-    which: Ints
-
-    @classmethod
-    def of(cls, masks: Mask) -> Patterns:
-        """Find the patterns of masks of shape (n, n_groups)."""
-        members, which = np.unique(masks, axis=0, return_inverse=True)
-        return cls(members, np.asarray(which.reshape(-1), dtype=np.intp))
+MOST_NEWTON = 50
+"""Largest number of Newton steps."""
 
 
 @dataclass(frozen=True)
 class Step(ABC):
-    """Correction of PITs: an increasing, piecewise linear map for each pattern of membership."""
+    """Correction of PITs: an increasing, piecewise linear map for each pattern of membership.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (n_cells + 1,)
+        Knots of the maps, increasing from 0 to 1.
+    terms : ndarray of shape (1 + n_groups, k)
+        Terms of all rows, then of each group; zeros for a group without a correction.
+    n_parameters : int
+        Number of estimated parameters.
+    """
+
+    edges: Floats
+    terms: Floats
+    n_parameters: int = 0
+
+    @abstractmethod
+    def shares(self, terms: Floats) -> Floats:
+        """Return probabilities of the cells by sums of terms, shape (n_patterns, n_cells)."""
 
     @property
-    @abstractmethod
-    def edges(self) -> Floats:
-        """Knots of the maps, increasing from 0 to 1, shape (n_cells + 1,)."""
-
-    @abstractmethod
-    def shares(self, members: Mask) -> Floats:
-        """Return probabilities of the cells by pattern, shape (n_patterns, n_cells)."""
-
-    @property
-    @abstractmethod
     def is_corrected(self) -> Mask:
         """Whether each group has a term of its own, shape (n_groups,)."""
+        return np.asarray(self.terms[1:].any(axis=-1))
 
-    @property
-    @abstractmethod
-    def n_parameters(self) -> int:
-        """Number of estimated parameters."""
-
-    @abstractmethod
-    def to_arrays(self) -> Mapping[str, Any]:
-        """Return the fields, from which the constructor rebuilds the step."""
-
-    def values(self, members: Mask) -> Floats:
-        """Return the map at the edges for membership patterns of shape (n_patterns, n_groups)."""
+    def values(self, patterns: Mask) -> Floats:
+        """Return the maps at the edges for membership patterns of shape (n_patterns, n_groups)."""
         width = np.diff(self.edges)
-        share = np.maximum(self.shares(members), LEAST_SLOPE * width)
+        share = self.shares(self.terms[0] + patterns @ self.terms[1:])
+        share = np.maximum(share, LEAST_SLOPE * width)
         share /= share.sum(axis=-1, keepdims=True)
         inner = np.cumsum(share, axis=-1)[:, :-1]
-        zeros = np.zeros((members.shape[0], 1))
+        zeros = np.zeros((len(patterns), 1))
         return np.concatenate((zeros, inner, zeros + 1), axis=-1)
 
-    def apply(self, pit: PitCells, patterns: Patterns) -> tuple[PitCells, Floats]:
+    def apply(self, pit: Cells, members: Members) -> tuple[Cells, Floats]:
         """Return the corrected PITs of rows, and the logarithm of the slope at each."""
-        values = self.values(patterns.members)
-        return pit.mapped_by(patterns.which, np.broadcast_to(self.edges, values.shape), values)
+        return mapped(pit, members.which, self.edges, self.values(members.patterns))
 
 
 def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None = None) -> Floats:
@@ -115,7 +101,7 @@ def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None 
     moments *= np.sqrt(2 * np.arange(1, N_MOMENTS + 1) + 1)
     found = np.zeros(masks.shape[1])
     done = np.zeros(masks.shape[1], dtype=bool) if is_done is None else is_done
-    tested = ~done & (masks.sum(axis=0) >= FEWEST_ROWS)
+    tested = ~done & (masks.sum(axis=0) >= FEWEST_TESTED)
     groups = masks[:, tested].astype(np.float64)
     fitted = masks[:, done].astype(np.float64)
     gram = fitted.T @ (weight[:, None] * fitted)
@@ -130,31 +116,97 @@ def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None 
     return found
 
 
-def significant_groups(
-    log_p_values: Callable[[Mask], Floats], sizes: Floats, level: float
-) -> Iterator[tuple[int, Mask]]:
-    """Yield groups that get a term, the most significant first, with the mask of all so far.
+def _with_everyone(members: Members) -> Mask:
+    """Return masks of all rows and of the groups, shape (n, 1 + n_groups)."""
+    masks = members.patterns[members.which]
+    return np.column_stack((np.ones(len(masks), dtype=bool), masks))
+
+
+def _tests(weight: Floats, masks: Mask) -> Callable[[Cells, Mask], Floats]:
+    """Return the tests of groups by PITs with these weights."""
+    return lambda pit, is_done: log_p_values(pit.drawn.ravel(), weight, masks, is_done)
+
+
+def chosen_greedily(
+    start: Cells | Floats,
+    log_p_values: Callable[[Any, Mask], Floats],
+    fit: Callable[[int, Mask, Any], tuple[T, Any] | None],
+    sizes: Floats,
+    level: float,
+) -> T | None:
+    """Correct groups one after the other, the most significant first, all of them jointly.
 
     A group and its complement have nearly the same p-value: the smaller of them is farther off, so
     the smallest group is taken whose log p-value is within 10% of the smallest.
 
     Parameters
     ----------
+    start : Cells or ndarray
+        What is tested first.
     log_p_values : callable
-        Log p-values of all groups, given the mask of groups that have a term.
+        Log p-values of all groups, given what is tested and the groups that were taken.
+    fit : callable
+        The correction of all groups that were taken, and what is left to test, given the number of
+        the last group, the mask of all that were taken and what was tested; None if the group needs
+        no term.
     sizes : ndarray of shape (n_groups,)
         Sizes of the groups.
     level : float
         Probability that calibrated data give any group a term.
+
+    Returns
+    -------
+    The last correction; None if no group is significant.
     """
     is_done = np.zeros(sizes.size, dtype=bool)
+    correction, tested = None, start
     while True:
-        found = log_p_values(is_done)
+        found = log_p_values(tested, is_done)
         if found.min() >= np.log(level / found.size):
-            return
+            return correction
         group = int(np.where(found <= 0.9 * found.min(), sizes, np.inf).argmin())
         is_done[group] = True
-        yield group, is_done
+        fitted = fit(group, is_done, tested)
+        if fitted is not None:
+            correction, tested = fitted
+
+
+def newton(
+    loss: Callable[[Floats], tuple[float, Floats, T]],
+    curvature: Callable[[T], Floats],
+    start: Floats,
+    least: float,
+) -> Floats:
+    """Return the place of the smallest value of a convex function, by damped Newton steps.
+
+    Parameters
+    ----------
+    loss : callable
+        Value and gradient at a place, and what the curvature there depends on.
+    curvature : callable
+        Matrix of second derivatives.
+    start : ndarray of shape (n_parameters,)
+    least : float
+        Smallest decrement of the value for another step.
+    """
+    at = start
+    value, slope, state = loss(at)
+    for _ in range(MOST_NEWTON):
+        step = linalg.solve(curvature(state), slope, assume_a="pos")
+        decrement = float(slope @ step)
+        if decrement < least:
+            break
+        length = 1.0
+        new = loss(at - step)
+        # Armijo's rule; the loss is convex, so that short steps reduce it
+        while new[0] > value - 0.1 * length * decrement and length > 1e-3:
+            length /= 2
+            new = loss(at - length * step)
+        if new[0] > value:  # by rounding
+            break
+        at = at - length * step
+        value, slope, state = new
+    return at
 
 
 # --- joint correction of location and scale on the normal scores of PITs, by group membership
@@ -166,9 +218,6 @@ def significant_groups(
 FARTHEST = 7.0
 """Largest absolute normal score: PITs nearer to 0 or 1 than 1.3e-12 lose precision."""
 
-N_SCORES = 113
-"""Number of inner knots: normal scores at steps of 1/8."""
-
 PENALTY = 0.1
 """Precision of normal priors for the terms."""
 
@@ -179,82 +228,41 @@ WIDEST = 5.0
 """Bound on the absolute terms of the logarithm of the scale."""
 
 
-@dataclass(frozen=True)
+SCORES = np.linspace(-FARTHEST, FARTHEST, 113)
+"""Normal scores of the inner knots, at steps of 1/8."""
+
+
 class Rescaling(Step):
-    """Joint correction of location and scale.
+    """Joint correction of location and scale, the two terms of each group."""
 
-    Parameters
-    ----------
-    location, log_scale : ndarray of shape (1 + n_groups,)
-        Terms of all rows, then of each group; zeros for a group without a correction.
-    """
-
-    location: Floats
-    log_scale: Floats
-
-    @property
-    def edges(self) -> Floats:
-        scores = np.linspace(-FARTHEST, FARTHEST, N_SCORES)
-        return np.concatenate(([0.0], special.ndtr(scores), [1.0]))
-
-    def shares(self, members: Mask) -> Floats:
-        scores = np.linspace(-FARTHEST, FARTHEST, N_SCORES)
-        location = self.location[0] + members @ self.location[1:]
-        log_scale = self.log_scale[0] + members @ self.log_scale[1:]
-        moved = (scores - location[:, None]) * np.exp(-log_scale)[:, None]
-        low = np.zeros((len(members), 1))
+    def shares(self, terms: Floats) -> Floats:
+        location, log_scale = terms.T[:, :, None]
+        low = np.zeros((len(terms), 1))
+        moved = (SCORES - location) * np.exp(-log_scale)
         return np.diff(special.ndtr(moved), axis=-1, prepend=low, append=low + 1)
 
-    @property
-    def is_corrected(self) -> Mask:
-        return np.asarray((self.location[1:] != 0) | (self.log_scale[1:] != 0))
 
-    @property
-    def n_parameters(self) -> int:
-        return int(np.count_nonzero(self.location) + np.count_nonzero(self.log_scale))
+def learn_rescaling(pit: Cells, weight: Floats, members: Members, level: float) -> Step | None:
+    """Fit the terms of significant groups by penalized maximum likelihood.
 
-    def to_arrays(self) -> Mapping[str, Any]:
-        return {"location": self.location, "log_scale": self.log_scale}
-
-
-def learn_rescaling(
-    pit: PitCells, weight: Floats, masks: Mask, patterns: Patterns, level: float
-) -> Rescaling | None:
-    """Fit the terms of significant groups; None if no group is significant.
-
-    Groups get a term one after the other, the most significant first, and all terms are fitted
-    jointly by penalized maximum likelihood after each.
-
-    Parameters
-    ----------
-    pit : PitCells of n rows
-    weight : ndarray of shape (n,)
-        Weights that add up to the effective number of rows.
-    masks : ndarray of bool, shape (n, 1 + n_groups)
-        Membership; the first column is all rows.
-    patterns : Patterns
-        Patterns of the other columns.
-    level : float
-        Probability that calibrated PITs get any term.
+    Parameters are those of `learn_corrections`.
     """
-    found: Rescaling | None = None
-    moved = pit
+    masks = _with_everyone(members)
+    edges = np.concatenate(([0.0], special.ndtr(SCORES), [1.0]))
 
-    def log_p(is_done: Mask) -> Floats:
-        return log_p_values(moved.points, weight, masks, is_done)
+    def fit(_: int, is_done: Mask, __: Cells) -> tuple[Step, Cells]:
+        terms = np.zeros((masks.shape[1], 2))
+        terms[is_done] = _fitted_terms(pit, weight, masks[:, is_done].astype(np.float64)).T
+        found = Rescaling(edges, terms, int(np.count_nonzero(terms)))
+        return found, found.apply(pit, members)[0]
 
-    for _, is_done in significant_groups(log_p, weight @ masks, level):
-        terms = np.zeros((2, masks.shape[1]))
-        terms[:, is_done] = _fitted_terms(pit, weight, masks[:, is_done].astype(np.float64))
-        found = Rescaling(*terms)
-        moved, _ = found.apply(pit, patterns)
-    return found
+    return chosen_greedily(pit, _tests(weight, masks), fit, weight @ masks, level)
 
 
-def _fitted_terms(pit: PitCells, weight: Floats, design: Floats) -> Floats:
+def _fitted_terms(pit: Cells, weight: Floats, design: Floats) -> Floats:
     """Return the terms of location and log scale, shape (2, n_terms)."""
     n_terms = design.shape[1]
-    ends = np.stack([special.ndtri(pit.low), special.ndtri(pit.high)])
+    ends = special.ndtri(np.stack(ends_of(pit)[:2]))
     scores = np.clip(ends, -FARTHEST, FARTHEST)
     is_cell = np.diff(scores, axis=0)[0] > LEAST_CELL
     # cells at the ends of a range are open
@@ -319,103 +327,47 @@ def losses_of_cells(errors: Floats, spread: Floats, is_cell: Mask) -> tuple[Floa
 # one function `a_g` for each group. The likelihood is concave in these functions, and at its
 # maximum the expected and the observed number of PITs agree in every cell of every group at once.
 
-MOST_NEWTON = 30
-"""Largest number of Newton steps."""
-
 LEAST_DECREMENT = 1e-6
 """Smallest gain in nats, of all rows together, for another Newton step."""
 
 EVEN_CELLS = 64
 """Number of cells of equal width, besides those of the groups and of the tails."""
 
-MOST_EM = 40
-"""Largest number of steps of the EM algorithm for outcomes with atoms."""
-
-LEAST_GAIN = 0.05
-"""Smallest gain in nats, of all rows together, for another step of the EM algorithm."""
+MOST_EM_OF_TILTS = 40
+"""Largest number of further steps of the EM algorithm for outcomes with atoms."""
 
 PENALTIES = 0.1, 1.0
 """Ridge penalties for the normal scores and for the cells: precisions of normal priors."""
 
 
-@dataclass(frozen=True)
 class Tilt(Step):
-    """Joint correction of PITs by group membership.
+    """Joint correction of densities; terms are those of the log density in each cell."""
 
-    Parameters
-    ----------
-    cell_edges : ndarray of shape (n_cells + 1,)
-        Edges of cells of PITs, increasing from 0 to 1.
-    tilts : ndarray of shape (1 + n_groups, n_cells)
-        Terms of the log density in each cell: of all rows, then of each group; zeros for a group
-        without a correction.
-    n_fitted : int
-        Number of estimated parameters.
+    def shares(self, terms: Floats) -> Floats:
+        return np.asarray(special.softmax(np.log(np.diff(self.edges)) + terms, axis=-1))
+
+
+def learn_tilt(pit: Cells, weight: Floats, members: Members, level: float) -> Step | None:
+    """Fit the terms of significant groups that pay, with cells that AIC chooses.
+
+    Parameters are those of `learn_corrections`.
     """
-
-    cell_edges: Floats
-    tilts: Floats
-    n_fitted: int = 0
-
-    @property
-    def edges(self) -> Floats:
-        return self.cell_edges
-
-    @property
-    def n_parameters(self) -> int:
-        return self.n_fitted
-
-    def shares(self, members: Mask) -> Floats:
-        logits = np.log(np.diff(self.edges)) + self.tilts[0] + members @ self.tilts[1:]
-        return np.asarray(special.softmax(logits, axis=-1))
-
-    @property
-    def is_corrected(self) -> Mask:
-        return np.asarray(self.tilts[1:].any(axis=-1))
-
-    def to_arrays(self) -> Mapping[str, Any]:
-        return {"edges": self.cell_edges, "tilts": self.tilts}
-
-
-def learn_tilt(
-    pit: PitCells, weight: Floats, masks: Mask, patterns: Patterns, level: float
-) -> Tilt | None:
-    """Fit the terms of significant groups; None if no group is significant or no term pays.
-
-    Groups get a term one after the other, the most significant first, and all terms are fitted
-    jointly after each.
-
-    Parameters
-    ----------
-    pit : PitCells of n rows
-    weight : ndarray of shape (n,)
-        Weights that add up to the effective number of rows.
-    masks : ndarray of bool, shape (n, 1 + n_groups)
-        Membership; the first column is all rows.
-    patterns : Patterns
-        Patterns of the other columns.
-    level : float
-        Probability that calibrated PITs get any term.
-    """
+    masks = _with_everyone(members)
     knots: dict[int, Floats] = {}
-    tilt: Tilt | None = None
-    moved = pit
 
-    def log_p(is_done: Mask) -> Floats:
-        return log_p_values(moved.points, weight, masks, is_done)
-
-    for group, _ in significant_groups(log_p, weight @ masks, level):
+    def fit(group: int, _: Mask, moved: Cells) -> tuple[Step, Cells] | None:
         inside = masks[:, group]
         chosen = _chosen_knots(moved.take(inside), pit.take(inside), weight[inside])
         if chosen is None:
-            continue
+            return None
         knots[group] = chosen
-        tilt = _fitted_tilt(pit, weight, patterns, knots)
-        moved, _ = tilt.apply(pit, patterns)
-    return tilt
+        found = _fitted_tilt(pit, weight, members, knots)
+        return found, found.apply(pit, members)[0]
+
+    return chosen_greedily(pit, _tests(weight, masks), fit, weight @ masks, level)
 
 
-def _chosen_knots(moved: PitCells, pit: PitCells, weight: Floats) -> Floats | None:
+def _chosen_knots(moved: Cells, pit: Cells, weight: Floats) -> Floats | None:
     """Return the inner knots of a group's cells by AIC; None if no correction pays.
 
     Without cells, a correction is a tilt by the normal score and its square, which is exact for
@@ -423,14 +375,14 @@ def _chosen_knots(moved: PitCells, pit: PitCells, weight: Floats) -> Floats | No
     half a nat per cell.
     """
     best: tuple[float, Floats | None] = (0.0, None)
-    alone = Patterns(np.zeros((1, 0), dtype=bool), np.zeros(moved.size, dtype=np.intp))
+    alone = Members((), np.zeros(pit.n_samples, dtype=np.intp), np.zeros((1, 0), dtype=bool))
     most = n_cells(n_effective(weight))
     for count, has_tails in product(sorted({0, most // 4, most}), (False, True)):
-        below = _shares(count, pit.size) if has_tails else np.arange(1, count) / max(count, 1)
-        tilt = _fitted_tilt(moved, weight, alone, {0: np.quantile(moved.points, below)})
+        below = _shares(count, pit.n_samples) if has_tails else np.arange(1, count) / max(count, 1)
+        tilt = _fitted_tilt(moved, weight, alone, {0: np.quantile(moved.drawn, below)})
         gain = float(weight @ tilt.apply(moved, alone)[1]) - tilt.n_parameters
         if gain > best[0]:
-            best = gain, np.quantile(pit.points, below)
+            best = gain, np.quantile(pit.drawn, below)
     return best[1]
 
 
@@ -441,12 +393,7 @@ def _shares(count: int, n: int) -> Floats:
     return np.unique(np.concatenate((even, tail, 1 - tail)))
 
 
-def _fitted_tilt(
-    pit: PitCells,
-    weight: Floats,
-    patterns: Patterns,
-    knots: dict[int, Floats],
-) -> Tilt:
+def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, Floats]) -> Step:
     """Fit the tilts of all rows and of the groups in `knots` by penalized maximum likelihood.
 
     The likelihood of a cell is `M(high) - M(low)`. It is maximized by the EM algorithm, in which
@@ -454,37 +401,30 @@ def _fitted_tilt(
 
     Parameters
     ----------
-    pit : PitCells of n rows
-    weight : ndarray of shape (n,)
-        Weights that sum to the effective number of rows.
-    patterns : Patterns
-        Membership of the rows.
+    pit, weight, members
+        As for `learn_corrections`.
     knots : dict of int to ndarray
-        Inner knots of the cells of each group that is corrected.
+        Inner knots of the cells of each group that is corrected; group 0 is all rows.
     """
-    edges = _grid(pit.size, np.concatenate(list(knots.values())))
+    patterns = members.patterns
+    edges = _grid(pit.n_samples, np.concatenate(list(knots.values())))
     designs = tuple(_design(edges, own) for own in knots.values())
-    everyone = np.column_stack((np.ones(len(patterns.members), dtype=bool), patterns.members))
+    everyone = np.column_stack((np.ones(len(patterns), dtype=bool), patterns))
     terms = everyone[:, list(knots)].astype(np.float64)
 
-    def fitted(values: Floats, start: Floats | None = None) -> tuple[Tilt, Floats]:
-        counts = pit.expected_counts(weight, patterns.which, edges, values)
+    def step(last: tuple[Step, Floats] | None) -> tuple[Step, Floats]:
+        values = np.tile(edges, (len(terms), 1)) if last is None else last[0].values(patterns)
+        counts = expected_counts(pit, weight, members.which, edges, values)
         problem = TiltLikelihood(counts, terms, designs, np.log(np.diff(edges)))
-        found = problem.largest(start)
+        found = problem.largest(None if last is None else last[1])
         tilts = np.zeros((everyone.shape[1], edges.size - 1))
         tilts[list(knots)] = problem.terms_at(found)
         return Tilt(edges, tilts, found.size), found
 
-    tilt, at = fitted(np.tile(edges, (len(terms), 1)))
-    if pit.ties is None:
-        return tilt
-    gain = float(weight @ tilt.apply(pit, patterns)[1])
-    for _ in range(MOST_EM):
-        tilt, at = fitted(tilt.values(patterns.members), at)
-        last, gain = gain, float(weight @ tilt.apply(pit, patterns)[1])
-        if gain < last + LEAST_GAIN:
-            break
-    return tilt
+    def gain(found: tuple[Step, Floats]) -> float:
+        return float(weight @ moved(pit, members.which, edges, found[0].values(patterns))[2])
+
+    return converged(step, gain, None, 1 if pit.are_points else 1 + MOST_EM_OF_TILTS)[0]
 
 
 @dataclass(frozen=True)
@@ -516,23 +456,9 @@ class TiltLikelihood:
         return np.concatenate(penalty)
 
     def largest(self, start: Floats | None = None) -> Floats:
-        """Return the parameters with the largest likelihood, by damped Newton steps."""
+        """Return the parameters with the largest likelihood."""
         at = np.zeros(self.penalty.size) if start is None else start
-        value, slope, share = self.loss(at)
-        for _ in range(MOST_NEWTON):
-            step = linalg.solve(self.curvature(share), slope, assume_a="pos")
-            decrement = float(slope @ step)
-            if decrement < LEAST_DECREMENT:
-                break
-            length = 1.0
-            new, *rest = self.loss(at - step)
-            # Armijo's rule; the loss is convex, so that short steps reduce it
-            while new > value - 0.1 * length * decrement and length > 1e-3:
-                length /= 2
-                new, *rest = self.loss(at - length * step)
-            at = at - length * step
-            value, (slope, share) = new, rest
-        return at
+        return newton(self.loss, self.curvature, at, LEAST_DECREMENT)
 
     def terms_at(self, at: Floats) -> Floats:
         """Return the log-density terms at parameters, shape (n_terms, n_cells)."""
@@ -605,7 +531,7 @@ MOST_STEPS = 3
 
 
 def learn_corrections(
-    pit: Floats | PitCells, weight: Floats, masks: Mask, level: float = LEVEL
+    pit: Cells, weight: Floats, members: Members, level: float = LEVEL
 ) -> tuple[Step, ...]:
     """Learn the joint corrections of significant deviations; empty if there are none.
 
@@ -617,67 +543,58 @@ def learn_corrections(
 
     Parameters
     ----------
-    pit : ndarray of shape (n,) or PitCells
+    pit : Cells of n rows
         Held-out PITs.
     weight : ndarray of shape (n,)
-        Positive weights.
-    masks : ndarray of bool, shape (n, n_groups)
-        Membership.
+        Positive weights, which are scaled to add up to the effective number of rows.
+    members : Members
+        Membership in overlapping groups.
     level : float, default 0.05
         Probability that calibrated PITs get any correction.
     """
-    pits = PitCells.of(pit)
-    everyone = np.column_stack((np.ones(len(masks), dtype=bool), masks))
-    patterns = Patterns.of(masks)
     scaled = weight * (n_effective(weight) / weight.sum())
-    rescaling = learn_rescaling(pits, scaled, everyone, patterns, level)
+    rescaling = learn_rescaling(pit, scaled, members, level)
     if rescaling is None:
         return ()
-    sequences = (
-        _with_tilts((), pits, scaled, everyone, patterns, level),
-        _with_tilts((rescaling,), pits, scaled, everyone, patterns, level),
-    )
+    sequences = (_with_tilts(first, pit, scaled, members, level) for first in ((), (rescaling,)))
     return max(sequences, key=lambda sequence: sequence[0])[1]
 
 
 def _with_tilts(
-    steps: tuple[Step, ...],
-    pit: PitCells,
-    weight: Floats,
-    masks: Mask,
-    patterns: Patterns,
-    level: float,
+    steps: tuple[Step, ...], pit: Cells, weight: Floats, members: Members, level: float
 ) -> tuple[float, tuple[Step, ...]]:
     """Add tilts to corrections; return their gain minus the number of parameters, and all steps."""
     gain = 0.0
-    for step in steps:
-        pit, log_slope = step.apply(pit, patterns)
-        gain += float(weight @ log_slope) - step.n_parameters
-    for _ in range(MOST_STEPS):
-        tilt = learn_tilt(pit, weight, masks, patterns, level)
-        if tilt is None:
+    done: tuple[Step, ...] = ()
+    for number in range(len(steps) + MOST_STEPS):
+        step = steps[number] if number < len(steps) else learn_tilt(pit, weight, members, level)
+        if step is None:
             break
-        pit, log_slope = tilt.apply(pit, patterns)
-        gain += float(weight @ log_slope) - tilt.n_parameters
-        steps = (*steps, tilt)
-    return gain, steps
+        pit, log_slope = step.apply(pit, members)
+        gain += float(weight @ log_slope) - step.n_parameters
+        done = (*done, step)
+    return gain, done
 
 
-def arrays_of_steps(steps: tuple[Step, ...]) -> dict[str, Any]:
-    """Return the arrays of steps, named by field and number, for storage."""
-    return {
-        f"map_{name}_{i}": values
-        for i, step in enumerate(steps)
-        for name, values in step.to_arrays().items()
-    }
+LEAST_STEPS = 1e-12, 1e-14
+"""Smallest distances between the levels and between the values of two knots of a map."""
 
 
-def take_steps(arrays: dict[str, Any], n_steps: int) -> tuple[Step, ...]:
-    """Rebuild steps from the output of `arrays_of_steps`, which is removed from `arrays`."""
-
-    def taken(i: int) -> Step:
-        if f"map_location_{i}" in arrays:
-            return Rescaling(arrays.pop(f"map_location_{i}"), arrays.pop(f"map_log_scale_{i}"))
-        return Tilt(arrays.pop(f"map_edges_{i}"), arrays.pop(f"map_tilts_{i}"))
-
-    return tuple(taken(i) for i in range(n_steps))
+def composed(steps: Sequence[Step], pattern: Mask) -> tuple[Floats, Floats]:
+    """Return the knots of the corrections of a pattern, one after the other."""
+    levels = values = IDENTITY
+    for step in steps:
+        corrected = step.values(pattern[None, :])[0]
+        # a composition of piecewise linear maps has the knots of both; new ones are mapped back
+        added = np.setdiff1d(step.edges, values)
+        at = np.searchsorted(values, added)
+        levels = np.insert(levels, at, np.interp(added, values, levels))
+        values = np.interp(np.insert(values, at, added), step.edges, corrected)
+    least_level, least_value = LEAST_STEPS
+    apart = (np.diff(levels) > least_level) & (np.diff(values) > least_value)
+    kept = np.concatenate(([True], apart))
+    # the last knot is (1, 1): drop the one before it instead
+    if not kept[-1]:
+        kept[np.flatnonzero(kept)[-1]] = len(kept) == 1
+        kept[0] = kept[-1] = True
+    return levels[kept], values[kept]

@@ -1,19 +1,18 @@
-"""Groups of rows with separate maps: disjoint ones by columns or labels, and overlapping ones."""
+"""Groups of rows with separate maps: their definitions, and the membership of rows."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Self, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
-from evenhand._validate import InputError, Mask, bad_input, check_column
-from evenhand.forecast import Forecast
-from evenhand.forecasters.maps import Everyone, Labelled, Labels, Members, Overlapping
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input, check_column
 from evenhand.tables import (
     OWN_VALUES,
     Group,
@@ -22,31 +21,104 @@ from evenhand.tables import (
     as_pandas,
     as_table,
     column_of,
-    forecast_values,
     kind_of,
     label,
 )
 
-# --- groups of rows for separate recalibration maps, defined by columns or by a function
-
 By = str | Sequence[str] | Callable[[Any], Any] | Mapping[str, Any]
 Columns = str | Sequence[str] | Callable[[Any], Any]
+
+# --- membership of rows
+
+
+@dataclass(frozen=True)
+class Members:
+    """Membership of n rows in groups, whatever defines them.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Names of the groups.
+    which : ndarray of int, shape (n,)
+        Number of each row's pattern of groups.
+    patterns : ndarray of bool, shape (n_patterns, n_groups), optional
+        Groups of each pattern. Empty for disjoint groups, of which there may be many: pattern 0 is
+        in no group, and pattern i is in the i-th group.
+
+    Examples
+    --------
+    >>> members = Members(["a", "b"], np.array([0, 2, 1]))
+    >>> [mask.tolist() for _, mask in members.groups()]
+    [[False, False, True], [False, True, False]]
+    """
+
+    names: Sequence[str]
+    which: Ints
+    patterns: Mask = field(default_factory=lambda: np.zeros((0, 0), dtype=bool))
+
+    @classmethod
+    def overlapping(cls, names: Sequence[str], masks: Mask) -> Self:
+        """Return the membership by masks of shape (n, n_groups)."""
+        patterns, which = np.unique(masks, axis=0, return_inverse=True)
+        return cls(names, np.asarray(which.reshape(-1), dtype=np.intp), patterns)
+
+    @property
+    def are_disjoint(self) -> bool:
+        """Whether each row is in one group at most."""
+        return not len(self.patterns)
+
+    def groups(self) -> Iterator[tuple[str, Mask]]:
+        """Yield the groups with their rows."""
+        # one mask at a time, as a function may define many groups
+        for i, name in enumerate(self.names):
+            is_in = self.which == i + 1 if self.are_disjoint else self.patterns[self.which, i]
+            yield name, is_in
+
+    def take(self, rows: Ints) -> Self:
+        """Return the membership of some rows."""
+        return replace(self, which=self.which[rows])
+
+    def sums(self, terms: Floats) -> Floats:
+        """Return the sum of the terms of all rows and of each row's groups, shape (n, k).
+
+        `terms` of shape (1 + n_groups, k) are those of all rows, then of each group.
+        """
+        if self.are_disjoint:
+            return np.asarray(terms[0] + np.append(0 * terms[:1], terms[1:], axis=0)[self.which])
+        return np.asarray((terms[0] + self.patterns @ terms[1:])[self.which])
+
+    @property
+    def matrix(self) -> sparse.csr_array:
+        """Membership of all rows in everyone, then in each group, shape (n, 1 + n_groups)."""
+        n, n_groups = self.which.size, len(self.names)
+        if not self.are_disjoint:
+            groups = sparse.csr_array(self.patterns[self.which].astype(np.float64))
+        else:
+            rows = np.flatnonzero(self.which)
+            place = rows, self.which[rows] - 1
+            groups = sparse.csr_array((np.ones(rows.size), place), shape=(n, n_groups))
+        everyone = sparse.csr_array(np.ones((n, 1)))
+        return sparse.hstack((everyone, groups), format="csr")
+
+
+# --- definition of disjoint groups by columns or by a function
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """Groups of rows, defined by a function or by columns whose groups were learned in training.
+    """Disjoint groups, defined by a function or by columns whose groups were learned in training.
 
     Parameters
     ----------
-    by : str, sequence of str or callable
-        Column names, or a function from a table to one label per row.
+    by : str, sequence of str, callable or None
+        Column names, or a function from a table to one label per row; None for no groups.
     columns : tuple of Partition
         Groups of each column; empty for a function.
     """
 
-    by: Columns
+    by: Columns | None
     columns: tuple[Partition, ...] = ()
+    own_values: ClassVar[Sequence[str]] = ()
 
     @classmethod
     def learn(cls, by: Columns, X: Any) -> Self:
@@ -60,7 +132,7 @@ class Grouping:
         columns = ((column_of(table, name, "X"), name) for name in names)
         return cls(by, tuple(Partition.learn(*column, source="X") for column in columns))
 
-    def labels(self, X: Any) -> Labels:
+    def labels(self, X: Any) -> NDArray[np.object_]:
         """Return the label of each row; None if any column has a missing or unknown group."""
         if callable(self.by):
             answer = np.asarray(self.by(X), dtype=object)
@@ -76,52 +148,72 @@ class Grouping:
         joined = np.array([", ".join(map(str, row)) for row in parts], dtype=object)
         return np.where(known, joined, cast(Any, None))
 
-    def warn_unseen(self, labels: Labels, seen: Sequence[str]) -> None:
-        """Warn if a function gives most rows of a forecast labels that are new.
+    def members(
+        self,
+        X: Any,
+        masks: Mapping[str, Any] | None = None,
+        own: pd.DataFrame | None = None,
+        seen: Sequence[str] | None = None,
+    ) -> Members:
+        """Return the groups of rows; those of training are `seen`.
+
+        In training, groups are in the order of a single column, or else sorted.
+        """
+        if masks is not None:
+            raise InputError(
+                "groups has no effect, as no group was given to `by` as a mask; leave it out"
+            )
+        if self.by is None:
+            return Members((), np.zeros(len(X), dtype=np.intp))
+        labels = self.labels(X)
+        names = seen
+        if names is None:
+            present = {str(name) for name in labels if name is not None}
+            order = self.columns[0].names if len(self.columns) == 1 else sorted(present)
+            names = [name for name in order if name in present]
+        # -1, a label that is new, becomes 0, no group
+        index: Any = pd.Index(list(names), dtype=object)
+        which = 1 + index.get_indexer(pd.Index(labels))
+        if callable(self.by):
+            self._warn_unseen(labels, which, names)
+        return Members(names, which)
+
+    def _warn_unseen(self, labels: NDArray[np.object_], which: Ints, seen: Sequence[str]) -> None:
+        """Warn if a function gives most rows labels that are new.
 
         New values of columns are reported by the schema of the model instead.
         """
         # a function returns None for a row in no group, which is not a new label
-        is_new = pd.notna(labels) & ~pd.Series(labels, dtype=object).isin(list(seen)).to_numpy()
+        n_new = int((pd.notna(labels) & (which == 0)).sum())
         # with fewer rows, most may be new by chance
-        if not callable(self.by) or labels.size < 20 or 2 * is_new.sum() <= labels.size:
+        if labels.size < 20 or 2 * n_new <= labels.size:
             return
         warnings.warn(
-            f"by: {int(is_new.sum())} of {labels.size} rows have labels that did not occur in"
+            f"by: {n_new} of {labels.size} rows have labels that did not occur in"
             " training and get the map of all rows; use the labels of training"
             f" ({', '.join(seen)[:80]}), or fit again with rows of the new labels",
             UserWarning,
-            stacklevel=3,
+            stacklevel=5,
         )
 
-    def members(self, X: Any) -> Labelled:
-        """Return the groups of rows, with the names of all that are not empty.
-
-        Names are in the order of a column, or else sorted.
-        """
-        labels = self.labels(X)
-        seen = {str(name) for name in labels if name is not None}
-        is_single = len(self.columns) == 1
-        order = self.columns[0].names if is_single else sorted(seen)
-        return Labelled([name for name in order if name in seen], labels)
-
-    def to_state(self) -> tuple[str | list[str], list[dict[str, Any]]]:
+    def to_state(self) -> tuple[str | list[str] | None, list[dict[str, Any]]]:
         """Return `by` and the columns as JSON values; InputError if `by` is a function."""
         if callable(self.by):
             raise InputError(
                 f"`by` is the function {self.by!r}, which cannot be stored; put its labels into a"
                 " column of X and name that column"
             )
-        by = self.by if isinstance(self.by, str) else list(self.by)
+        by = self.by if isinstance(self.by, str | None) else list(self.by)
         return by, [column.to_state() for column in self.columns]
 
     @classmethod
-    def from_state(cls, by: Columns, columns: Iterable[Mapping[str, Any]]) -> Self:
+    def from_state(cls, by: str | Sequence[str], columns: Iterable[Mapping[str, Any]]) -> Self:
         """Rebuild a grouping from the output of `to_state`."""
         parts = tuple(map(Partition.from_state, columns))
-        if [part.column for part in parts] != ([by] if isinstance(by, str) else by):
+        names = by if isinstance(by, str) else list(by)
+        if [part.column for part in parts] != ([names] if isinstance(names, str) else names):
             raise InputError("by are not the names of the columns of groups")
-        return cls(by, parts)
+        return cls(names, parts)
 
 
 def _table(X: Any) -> pd.DataFrame:
@@ -141,14 +233,14 @@ class NamedGroups:
 
     Parameters
     ----------
-    rules : dict of str to GroupRule, callable or None
+    by : dict of str to GroupRule, callable or None
         Definition of each group; None for a group that was given as a mask.
     """
 
-    rules: dict[str, GroupRule | Callable[[Any], Any] | None]
+    by: dict[str, GroupRule | Callable[[Any], Any] | None]
 
     @classmethod
-    def read(cls, by: Mapping[str, Any], X: Any) -> Self:
+    def learn(cls, by: Mapping[str, Any], X: Any) -> Self:
         """Read the definitions; names of columns and rules as text refer to the table `X`.
 
         Columns of a rule may also be values of the own forecast, `OWN_VALUES`.
@@ -170,15 +262,21 @@ class NamedGroups:
     @property
     def _columns(self) -> list[str]:
         """Columns of the rules, each once."""
-        rules = [rule for rule in self.rules.values() if isinstance(rule, GroupRule)]
+        rules = [rule for rule in self.by.values() if isinstance(rule, GroupRule)]
         return list(dict.fromkeys(column for rule in rules for column in rule.columns))
 
     @property
-    def own_values(self) -> list[str]:
+    def own_values(self) -> Sequence[str]:
         """Values of the own forecast that rules depend on."""
         return [column for column in self._columns if column in OWN_VALUES]
 
-    def members(self, X: Any, masks: Mapping[str, Any] | None, own: pd.DataFrame) -> Overlapping:
+    def members(
+        self,
+        X: Any,
+        masks: Mapping[str, Any] | None,
+        own: pd.DataFrame | None,
+        seen: Sequence[str] | None = None,
+    ) -> Members:
         """Return the membership of rows.
 
         Parameters
@@ -187,41 +285,35 @@ class NamedGroups:
             Rows.
         masks : mapping of str to array of bool, or None
             Masks of the groups without a rule; others are ignored.
-        own : DataFrame
+        own : DataFrame, optional
             Columns `own_values` of the rows: a person's groups depend on that person only.
+        seen : sequence of str, optional
+            Without effect, as definitions name the groups.
         """
-        table = X if own.empty else as_table(X).assign(**{str(key): own[key].array for key in own})
+        table = X
+        if own is not None and len(own.columns):
+            table = as_table(X).assign(**{str(key): own[key].array for key in own})
         found = [
             _given(name, masks, X)
             if rule is None
             else rule.mask(table)
             if isinstance(rule, GroupRule)
             else _as_mask(f"by[{name!r}]", rule(X), len(X), "return")
-            for name, rule in self.rules.items()
+            for name, rule in self.by.items()
         ]
-        return Overlapping(tuple(self.rules), np.column_stack(found))
+        return Members.overlapping(tuple(self.by), np.column_stack(found))
 
-    def to_state(self) -> dict[str, Any]:
+    def to_state(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """Return the definitions as JSON values; InputError for a function."""
         stored: dict[str, Any] = {}
-        for name, rule in self.rules.items():
+        for name, rule in self.by.items():
             if rule is not None and not isinstance(rule, GroupRule):
                 raise InputError(
                     f"by[{name!r}] is the function {rule!r}, which cannot be stored; write the"
                     " group as a rule, such as 'age > 50', or as a boolean column of X"
                 )
             stored[name] = None if rule is None else rule.to_state()
-        return stored
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild the definitions from the output of `to_state`."""
-        return cls(
-            {
-                name: None if rule is None else GroupRule.from_state(rule)
-                for name, rule in state.items()
-            }
-        )
+        return stored, []
 
 
 def _definition(name: str, value: Any, X: Any) -> GroupRule | Callable[[Any], Any] | None:
@@ -286,76 +378,36 @@ def _as_mask(place: str, values: Any, n: int, verb: str) -> Mask:
     return array
 
 
-def taken(masks: Mapping[str, Any], rows: Iterable[int]) -> dict[str, Any]:
-    """Return masks restricted to some rows; other definitions of groups are returned unchanged."""
-    kept = np.asarray(rows)
-
-    def restricted(value: Any) -> Any:
-        if value is None or isinstance(value, str) or hasattr(value, "conditions"):
-            return value
-        if callable(value):
-            return value
-        return np.asarray(as_pandas(value))[kept]
-
-    return {name: restricted(value) for name, value in masks.items()}
-
-
 # --- groups of a forecaster's rows, defined by its parameter `by`
 
+Groups: TypeAlias = Grouping | NamedGroups
+"""Definition of the groups of a forecaster."""
 
-class ByGroups:
-    """A forecaster with groups in its parameter `by`."""
 
-    by: By | None
-    _grouping: Grouping | NamedGroups | None
+def learn_groups(by: By | None, X: Any) -> Groups:
+    """Learn the definition of groups from the training table."""
+    if isinstance(by, Mapping):
+        return NamedGroups.learn(by, X)
+    return Grouping(None) if by is None else Grouping.learn(by, X)
 
-    def _define_groups(self, table: Any) -> None:
-        """Learn the definitions of the groups."""
-        self._grouping = None
-        if isinstance(self.by, Mapping):
-            self._grouping = NamedGroups.read(self.by, table)
-        elif self.by is not None:
-            self._grouping = Grouping.learn(self.by, table)
 
-    @property
-    def _own_values(self) -> list[str]:
-        """Names of the values of the own forecast that define groups."""
-        return self._grouping.own_values if isinstance(self._grouping, NamedGroups) else []
+def groups_of_state(by: Any, columns: Iterable[Mapping[str, Any]]) -> Groups:
+    """Rebuild the definition of groups from the output of its `to_state`."""
+    if isinstance(by, Mapping):
+        rules = {name: rule and GroupRule.from_state(rule) for name, rule in by.items()}
+        return NamedGroups(rules)
+    return Grouping(None) if by is None else Grouping.from_state(by, columns)
 
-    def _training_members(
-        self, table: Any, sample_weight: ArrayLike | None, own: pd.DataFrame
-    ) -> Members:
-        """Return the groups of the training rows, of which `own` are values of forecasts."""
-        if self._grouping is None:
-            return Everyone()
-        if isinstance(self._grouping, Grouping):
-            return self._grouping.members(table)
-        assert isinstance(self.by, Mapping)
-        masks = {str(name): value for name, value in self.by.items()}
-        # the masks of rows of weight 0, which were dropped from the table
-        if sample_weight is not None:
-            masks = taken(masks, np.flatnonzero(np.asarray(sample_weight)))
-        return self._grouping.members(table, masks, own)
 
-    def _set_grouping(self, learned: dict[str, Any]) -> None:
-        """Rebuild the definitions of the groups of a stored model."""
-        self._grouping = None
-        if not self.by:
-            return
-        if isinstance(self.by, Mapping):
-            self._grouping = NamedGroups.from_state(self.by)
-            self.by = dict(self._grouping.rules)
-        elif not callable(self.by):  # functions are not stored
-            self.by = self.by if isinstance(self.by, str) else list(self.by)
-            self._grouping = Grouping.from_state(self.by, learned["columns"])
-
-    def _members(self, rows: Any, groups: Mapping[str, Any] | None, forecast: Forecast) -> Members:
-        """Return the groups of rows with their base forecasts."""
-        if isinstance(self._grouping, NamedGroups):
-            own = forecast_values(forecast, self._own_values)
-            return self._grouping.members(rows, groups, own)
-        if groups is not None:
-            raise InputError(
-                "groups has no effect, as no group was given to `by` as a mask; leave it out"
-            )
-        return Everyone() if self._grouping is None else self._grouping.members(rows)
+def training_masks(
+    groups: Groups, by: Any, sample_weight: ArrayLike | None
+) -> dict[str, Any] | None:
+    """Return the masks in `by`, of rows of positive weight; None for groups without names."""
+    if isinstance(groups, Grouping):
+        return None
+    masks = {str(name): mask for name, mask in by.items() if groups.by[str(name)] is None}
+    # rows of weight 0 were dropped from the table
+    if sample_weight is not None:
+        kept = np.flatnonzero(np.asarray(sample_weight))
+        masks = {name: np.asarray(as_pandas(mask))[kept] for name, mask in masks.items()}
+    return masks

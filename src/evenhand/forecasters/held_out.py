@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from evenhand._validate import Floats, Ints, Mask, bad_input
-from evenhand.calibration import Outcomes, as_outcomes
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
+from evenhand.calibration import Cells, Outcomes, as_outcomes
 from evenhand.distributions import (
     Bernoulli,
+    Distribution,
     Hurdle,
     OutcomeKind,
     Recalibrated,
@@ -20,31 +20,32 @@ from evenhand.distributions import (
     curve_times,
 )
 from evenhand.forecast import Forecast, check_forecast_of_times
-from evenhand.forecasters.corrections import LEVEL, Step
-from evenhand.forecasters.events import EventMaps, Events, learn_disjoint, learn_overlapping
+from evenhand.forecasters.corrections import (
+    LEVEL,
+    MOST_STEPS,
+    Rescaling,
+    Step,
+    Tilt,
+    composed,
+    learn_corrections,
+)
+from evenhand.forecasters.events import EventMaps, Events, learn_events
+from evenhand.forecasters.groups import Members
 from evenhand.forecasters.maps import (
     FEWEST_ROWS,
     IDENTITY,
-    Everyone,
-    GroupMaps,
-    Members,
-    Overlapping,
-    group_table,
-    map_pits,
+    ends_of,
+    error_of,
+    learn_map,
+    mapped,
+    pit_cells,
+    stacked,
 )
-from evenhand.forecasters.pit_cells import PitCells
+
+# --- held-out forecasts with their outcomes
 
 TINY = 1e-300
 """Least probability, so that logarithms are finite."""
-
-MOST_EM = 50
-"""Largest number of steps of the EM algorithm for events of which some are lost."""
-
-LEAST_GAIN = 0.05
-"""Smallest gain in nats, of all rows together, for another step of the EM algorithm."""
-
-FEWEST_POSITIVE = 10
-"""Fewest rows off the atom for a map of the positive part."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +56,7 @@ class HeldOut:
     ----------
     kind : OutcomeKind
         Kind of outcome.
-    pit : PitCells of n rows
+    pit : Cells of n rows
         PITs of the outcomes; of hurdles, PITs of the positive part, without meaning at the atom.
         Of times that are cut off, what is known of them.
     events : Events of n rows, optional
@@ -68,7 +69,7 @@ class HeldOut:
     """
 
     kind: OutcomeKind
-    pit: PitCells
+    pit: Cells
     events: Events | None = None
     is_high: bool = False
     curve_times: tuple[float, ...] = ()
@@ -78,82 +79,45 @@ class HeldOut:
         """Return the forecasts of rows with their outcomes."""
         kind, known = forecast.outcome_kind, as_outcomes(known)
         check_forecast_of_times(forecast, known)
-        if known.are_times:
-            grid = tuple(curve_times(forecast.distribution))
-            return replace(cls._of_times(forecast, known), curve_times=grid)
-        outcomes = known.value
-        if kind is OutcomeKind.CONTINUOUS:
-            return cls(kind, PitCells.of(forecast.cdf(outcomes)))
+        value, lost = known.value, known.is_lost
+        times = tuple(curve_times(forecast.distribution)) if known.are_times else ()
         if kind is OutcomeKind.COUNT:
-            return cls(kind, PitCells.spread(*forecast.pit_interval(outcomes)))
-        probability = np.asarray(forecast.event_probability(), dtype=np.float64)
+            low, high = map(_finite, forecast.pit_interval(value))
+            return cls(kind, pit_cells(low, high))
+        if kind is OutcomeKind.CONTINUOUS:
+            low = _finite(forecast.cdf(value))
+            high = np.where(known.happened, low, 1.0)
+            return cls(kind, pit_cells(low, high, lost), curve_times=times)
+        probability = _finite(np.asarray(forecast.event_probability(), dtype=np.float64))
         if kind is OutcomeKind.BINARY:
-            wrong = (outcomes != 0) & (outcomes != 1)
+            wrong = (value != 0) & (value != 1)
             if wrong.any():
-                value = float(outcomes[wrong][0])
-                raise bad_input("y", "be 0 or 1, as the model predicts probabilities", value)
-            return cls(kind, PitCells.of(probability), Events(probability, outcomes == 1))
+                rule = "be 0 or 1, as the model predicts probabilities"
+                raise bad_input("y", rule, float(value[wrong][0]))
+            return cls(kind, Cells(probability), Events(probability, value == 1))
         hurdle = as_hurdle(forecast.distribution)
-        happened = outcomes != hurdle.at
+        is_atom = known.has_reached if known.are_times else value == hurdle.at
         # at the atom the positive part has no PIT
-        pit = np.where(happened, hurdle.positive.cdf(outcomes), 0.5)
-        events = Events(probability, happened)
-        return cls(kind, PitCells.of(pit), events, hurdle.end == "high")
-
-    @classmethod
-    def _of_times(cls, forecast: Forecast, times: Outcomes) -> HeldOut:
-        """Return forecasts of times, which are continuous or have an atom at the horizon."""
-        if forecast.outcome_kind is OutcomeKind.CONTINUOUS:
-            low = forecast.cdf(times.value)
-            high = np.where(times.happened, low, 1.0)
-            is_known = bool(times.happened.all())
-            pit = PitCells.of(low) if is_known else PitCells.spread(low, high, times.is_lost)
-            return cls(forecast.outcome_kind, pit)
-        hurdle = as_hurdle(forecast.distribution)
-        # who reached the horizon is at the atom, where the positive part has no PIT
-        low = np.where(times.has_reached, 0.5, hurdle.positive.cdf(times.value))
-        lost = times.is_lost
-        is_known = not lost.any()
-        high = np.where(lost, 1.0, low)
-        pit = PitCells.of(low) if is_known else PitCells.spread(low, high, lost)
-        probability = np.asarray(forecast.event_probability(), dtype=np.float64)
-        events = Events(probability, times.happened)
-        return cls(forecast.outcome_kind, pit, events, is_high=True)
+        low = _finite(np.where(is_atom, 0.5, hurdle.positive.cdf(value)))
+        pit = pit_cells(low, np.where(lost, 1.0, low), lost)
+        events = Events(probability, known.happened & ~is_atom)
+        return cls(kind, pit, events, hurdle.end == "high", times)
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Ints, HeldOut]]) -> HeldOut:
         """Return all rows from parts with the numbers of their rows."""
         order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
-        all_parts = [part for _, part in parts]
-        first = all_parts[0]
-        low, high = (
-            np.concatenate([getattr(part.pit, end) for part in all_parts])[order]
-            for end in ("low", "high")
-        )
-        lost = None
-        if first.pit.lost is not None:
-            masks = [part.pit.lost for part in all_parts if part.pit.lost is not None]
-            lost = np.concatenate(masks)[order]
-        pit = PitCells.of(low) if first.pit.ties is None else PitCells.spread(low, high, lost)
-        events = None
-        if first.events is not None:
-            found = [part.events for part in all_parts if part.events is not None]
-            probability = np.concatenate([part.probability for part in found])[order]
-            events = Events(probability, np.concatenate([part.happened for part in found])[order])
-        return replace(first, pit=pit, events=events)
+        pit = Cells.joined([part.pit for _, part in parts]).take(order)
+        found = [part.events for _, part in parts if part.events is not None]
+        events = Events.joined(found).take(order) if found else None
+        # positions in cells are those of one draw for all rows
+        pit = pit_cells(*ends_of(pit)[:2], pit.unknown)
+        return replace(parts[0][1], pit=pit, events=events)
 
     @property
     def size(self) -> int:
         """Number of rows."""
-        return self.pit.size
-
-    @property
-    def is_finite(self) -> bool:
-        """Whether all forecasts are numbers."""
-        numbers = [self.pit.low, self.pit.high]
-        if self.events is not None:
-            numbers.append(self.events.probability)
-        return all(np.isfinite(values).all() for values in numbers)
+        return self.pit.n_samples
 
     @property
     def has_pit(self) -> Mask:
@@ -167,41 +131,150 @@ class HeldOut:
         A time that is cut off at the PIT `u` of the positive part is that of an event before the
         horizon with probability `P (1 - u) / (1 - P u)`.
         """
-        if self.events is None:
-            return np.full(self.size, self.kind is not OutcomeKind.BINARY)
-        if self.kind is not OutcomeKind.HURDLE or self.pit.lost is None:
+        assert self.events is not None
+        lost = self.pit.unknown
+        if not lost.any():
             return self.events.happened
-        p, u = self.events.probability, self.pit.low
+        p, u = self.events.probability, self.pit.low.ravel()
         later = p * (1 - u) / np.maximum(1 - p * u, TINY)
-        return np.where(self.pit.lost, later, self.events.happened)
+        return np.where(lost, later, self.events.happened)
 
     @property
     def log_survival(self) -> Floats:
         """Log probability of a hurdle's outcomes beyond the PITs of the positive part, (n,)."""
         assert self.events is not None
-        return np.log(np.maximum(1 - self.events.probability * self.pit.low, TINY))
+        return np.log(np.maximum(1 - self.events.probability * self.pit.low.ravel(), TINY))
 
     def take(self, rows: Any) -> HeldOut:
         """Return some rows."""
         events = None if self.events is None else self.events.take(rows)
         return replace(self, pit=self.pit.take(rows), events=events)
 
-    def cells(self) -> PitCells:
+    def cells(self) -> Cells:
         """Return the PITs of the whole distributions, as cells where the outcome is an atom."""
         if self.events is None:
             return self.pit
-        p, happened = self.events.probability, self.events.happened
-        low, high = self.pit.low, self.pit.high
+        p, happened, lost = self.events.probability, self.events.happened, self.pit.unknown
+        low, high, _ = ends_of(self.pit)
         if self.kind is OutcomeKind.BINARY:
             low, high = np.zeros(self.size), np.ones(self.size)
-        lost = self.pit.lost
-        if self.is_high:
-            is_beyond = happened if lost is None else np.where(lost, True, happened)
-            ends = np.where(is_beyond, p * low, p), np.where(happened, p * high, 1.0)
-            return PitCells.spread(*ends, lost)
-        below = 1 - p
-        ends = np.where(happened, below + p * low, 0.0), np.where(happened, below + p * high, below)
-        return PitCells.spread(*ends)
+        below = 0.0 if self.is_high else 1 - p
+        atom = (p, 1.0) if self.is_high else (0.0, below)
+        low = np.where(happened.astype(bool) | lost, below + p * low, atom[0])
+        return pit_cells(low, np.where(happened, below + p * high, atom[1]), lost)
+
+    def error(self, weight: Floats) -> float:
+        """Return the error of the whole distributions in the measure of an audit."""
+        return error_of(self.cells(), weight)
+
+
+def _finite(values: Floats) -> Floats:
+    """Return values of forecasts; InputError if any is not a number."""
+    if not np.isfinite(values).all():
+        raise InputError(
+            "the estimator predicts distributions that are not finite; check its predictions for"
+            " NaN"
+        )
+    return values
+
+
+# --- maps of PITs, of everyone and of groups
+
+
+@dataclass(frozen=True)
+class PitMaps:
+    """Maps of PITs that were estimated from held-out PITs.
+
+    Parameters
+    ----------
+    levels, values : ndarray of shape (n_maps, n_knots)
+        Knots of the map of all rows, followed by those of disjoint groups with separate maps.
+    is_own : ndarray of bool, shape (n_groups,)
+        Whether each group has a map or a correction of its own.
+    steps : tuple of Step
+        Joint corrections of all rows and of overlapping groups, in place of the map of all rows.
+    """
+
+    levels: Floats
+    values: Floats
+    is_own: Mask
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def identity(cls, n_groups: int) -> PitMaps:
+        """Return maps that change nothing."""
+        return cls(IDENTITY[None], IDENTITY[None], np.zeros(n_groups, dtype=bool))
+
+    @classmethod
+    def learn(cls, pit: Cells, weight: Floats, members: Members, level: float = LEVEL) -> PitMaps:
+        """Estimate the map of all rows, and those of groups.
+
+        Disjoint groups of at least 50 rows get maps; overlapping groups get joint corrections.
+
+        Parameters
+        ----------
+        pit : Cells of n rows
+            Held-out PITs.
+        weight : ndarray of shape (n,)
+            Positive weights.
+        members : Members
+            Membership of the rows.
+        level : float, default 0.05
+            Probability that calibrated PITs give overlapping groups any correction.
+        """
+        maps = [learn_map(pit, weight)]
+        if not members.are_disjoint:
+            steps = learn_corrections(pit, weight, members, level)
+            corrected = [step.is_corrected for step in steps]
+            none = np.zeros(len(members.names), dtype=bool)
+            return cls(*stacked(maps), np.logical_or.reduce(corrected or [none]), steps)
+        is_own = np.zeros(len(members.names), dtype=bool)
+        # rows that are lost contain little about a map
+        is_seen = ~ends_of(pit)[2] if pit.unknown.any() else np.full(pit.n_samples, True)
+        for i, (_, inside) in enumerate(members.groups()):
+            is_own[i] = (inside & is_seen).sum() >= FEWEST_ROWS
+            if is_own[i]:
+                maps.append(learn_map(pit.take(inside), weight[inside]))
+        return cls(*stacked(maps), is_own)
+
+    def pooled(self) -> PitMaps:
+        """Return only the map of all rows."""
+        return PitMaps(self.levels[:1], self.values[:1], np.zeros(0, dtype=bool))
+
+    def knots(self, members: Members) -> tuple[Floats, Floats, Ints]:
+        """Return levels and values of maps, (n_maps, n_knots), and the number of each row's map."""
+        if members.are_disjoint:
+            # without a map of its own, a group has the map of all rows
+            number = np.where(self.is_own, np.cumsum(self.is_own), 0)
+            return self.levels, self.values, np.append(0, number)[members.which]
+        # maps depend on the groups that contain a row: one map per pattern of membership
+        used, which = np.unique(members.which, return_inverse=True)
+        patterns = members.patterns[used]
+        return *stacked([composed(self.steps, pattern) for pattern in patterns]), which
+
+    def apply(self, pit: Cells, members: Members) -> tuple[Cells, Floats]:
+        """Return PITs under the maps, and the logarithm of the slope at each."""
+        levels, values, which = self.knots(members)
+        return mapped(pit, which, levels, values, "left")
+
+    def forecast(self, distribution: Distribution, members: Members) -> Recalibrated:
+        """Return the distributions of rows under the maps."""
+        levels, values, which = self.knots(members)
+        if len(levels) == 1:
+            return Recalibrated(distribution, levels[0], values[0])
+        return Recalibrated(distribution, levels, values, which)
+
+
+# --- everything that recalibration estimates
+
+MOST_EM = 50
+"""Largest number of steps of the EM algorithm for events of which some are lost."""
+
+LEAST_GAIN = 0.05
+"""Smallest gain in nats, of all rows together, for another step of the EM algorithm."""
+
+FEWEST_POSITIVE = 10
+"""Fewest rows off the atom for a map of the positive part."""
 
 
 @dataclass(frozen=True)
@@ -210,16 +283,13 @@ class Maps:
 
     Parameters
     ----------
-    pits : GroupMaps
+    pits : PitMaps
         Maps of PITs; of hurdles, of the positive part. The identity for 0/1 outcomes.
-    table : DataFrame
-        Output of `group_table`, of all rows.
     events, events_of_all : EventMaps, optional
         Corrections of the probability of an event, by group, and without groups.
     """
 
-    pits: GroupMaps
-    table: pd.DataFrame
+    pits: PitMaps
     events: EventMaps | None = None
     events_of_all: EventMaps | None = None
 
@@ -232,14 +302,13 @@ class Maps:
         all rows: the EM algorithm for the likelihood of what is known.
         """
         if held_out.events is None:
-            pits = members.learn(held_out.pit, weight)
-            return cls(pits, pits.table)
+            return cls(PitMaps.learn(held_out.pit, weight, members))
         # both parts of a hurdle are tested
         level = LEVEL / 2 if held_out.kind is OutcomeKind.HURDLE else LEVEL
         shares = held_out.event_shares
         maps = cls._learn_parts(held_out, shares, weight, members, level)
         gain = -np.inf
-        for _ in range(0 if held_out.pit.lost is None else MOST_EM):
+        for _ in range(MOST_EM if held_out.pit.unknown.any() else 0):
             mapped, gains = maps.applied(held_out, members)
             last, gain = gain, float(weight @ gains)
             if gain < last + LEAST_GAIN:
@@ -247,7 +316,8 @@ class Maps:
             shares = mapped.event_shares
             maps = cls._learn_parts(held_out, shares, weight, members, level)
         completed = replace(held_out.events, happened=shares)
-        return replace(maps, events_of_all=_learn_events(completed, weight, Everyone(), level))
+        nobody = Members((), np.zeros(held_out.size, dtype=np.intp))
+        return replace(maps, events_of_all=learn_events(completed, weight, nobody, level))
 
     @classmethod
     def _learn_parts(
@@ -260,97 +330,81 @@ class Maps:
     ) -> Maps:
         """Estimate the maps of events, and of the outcomes of rows where the event happened."""
         assert held_out.events is not None
-        pits = GroupMaps(IDENTITY[None], IDENTITY[None], _group_table(members))
+        pits = PitMaps.identity(len(members.names))
         rows = np.flatnonzero((happened > 0) & (held_out.kind is OutcomeKind.HURDLE))
         if held_out.events.happened[rows].sum() >= FEWEST_POSITIVE:
             shares = weight[rows] * happened[rows]
-            pits = members.take(rows).learn(held_out.pit.take(rows), shares, level)
+            pits = PitMaps.learn(held_out.pit.take(rows), shares, members.take(rows), level)
         completed = replace(held_out.events, happened=happened)
-        events = _learn_events(completed, weight, members, level)
-        own = set(events.names) | set(pits.table["group"][pits.table["map"] == "own"])
-        table = _group_table(members, own)
-        return cls(pits, table, events)
+        return cls(pits, learn_events(completed, weight, members, level))
+
+    @property
+    def is_own(self) -> Mask:
+        """Whether each group has a map or a correction of its own, shape (n_groups,)."""
+        return self.pits.is_own if self.events is None else self.pits.is_own | self.events.is_own
 
     def pooled(self) -> Maps:
         """Return only the maps of all rows."""
-        return Maps(self.pits.pooled(), group_table([]), self.events_of_all, self.events_of_all)
+        return Maps(self.pits.pooled(), self.events_of_all, self.events_of_all)
 
-    def to_state(self) -> dict[str, Any]:
-        """Return what is not in the arrays of `pits` and in the table of groups, as JSON values."""
-        state: dict[str, Any] = {"n_steps": len(self.pits.steps)}
-        if self.events is not None and self.events_of_all is not None:
-            state["events"] = self.events.to_state()
-            state["events_of_all"] = self.events_of_all.to_state()
-            own = self.pits.table.itertuples(index=False)
-            state["groups_of_pits"] = [[name, int(count), used] for name, count, used in own]
-        return state
+    def to_arrays(self) -> dict[str, Any]:
+        """Return all fields as arrays, for storage."""
+        pits = self.pits
+        found: dict[str, Any] = {"levels": pits.levels, "values": pits.values}
+        found["is_own"] = pits.is_own
+        for i, step in enumerate(pits.steps):
+            found |= {f"{type(step).__name__}_{i}_{name}": one for name, one in vars(step).items()}
+        for part in ("events", "events_of_all"):
+            events = getattr(self, part)
+            if events is not None:
+                found |= {f"{part}_{name}": one for name, one in vars(events).items()}
+        return {f"map_{name}": np.asarray(one) for name, one in found.items()}
 
     @classmethod
-    def from_state(
-        cls, state: Mapping[str, Any], levels: Floats, values: Floats, steps: tuple[Step, ...]
-    ) -> Maps:
-        """Rebuild the maps from the state of a model and the arrays of the maps of PITs."""
-        table = group_table(map(tuple, state["groups"]))
-        if "events" not in state:
-            return cls(GroupMaps(levels, values, table, steps), table)
-        own = group_table(map(tuple, state["groups_of_pits"]))
-        events = (EventMaps.from_state(state[name]) for name in ("events", "events_of_all"))
-        return cls(GroupMaps(levels, values, own, steps), table, *events)
+    def take_from(cls, arrays: dict[str, Any]) -> Maps:
+        """Rebuild the maps from the output of `to_arrays`, which is removed from `arrays`."""
+
+        def taken(start: str) -> dict[str, Any]:
+            names = [name for name in arrays if name.startswith(start)]
+            return {name.removeprefix(start): arrays.pop(name) for name in sorted(names)}
+
+        steps = []
+        for i in range(MOST_STEPS + 1):
+            for kind in (Rescaling, Tilt):
+                found = taken(f"map_{kind.__name__}_{i}_")
+                steps += [kind(**found)] if found else []
+        of_all, events = (taken(f"map_{part}_") for part in ("events_of_all", "events"))
+        pits = PitMaps(steps=tuple(steps), **taken("map_"))
+        return cls(pits, *(EventMaps(**found) if found else None for found in (events, of_all)))
 
     def forecast(self, forecast: Forecast, members: Members) -> Forecast:
         """Return recalibrated forecasts of rows."""
         distribution = forecast.distribution
         if self.events is None:
-            return Forecast(Recalibrated(distribution, *members.knots(self.pits)))
-        p = self._probability(forecast.event_probability(), members)
+            return Forecast(self.pits.forecast(distribution, members))
+        p = self.events.apply(forecast.event_probability(), members)
         if forecast.outcome_kind is OutcomeKind.BINARY:
             return Forecast(Bernoulli(p))
-        knots = members.knots(self.pits)
         hurdle = as_hurdle(distribution)
-        positive = Recalibrated(hurdle.positive, *knots)
+        positive = self.pits.forecast(hurdle.positive, members)
         return Forecast(Hurdle(1 - p, positive, hurdle.at, hurdle.end))
 
     def applied(self, held_out: HeldOut, members: Members) -> tuple[HeldOut, Floats]:
         """Return recalibrated forecasts with their outcomes, and the gain in log score of rows."""
-        if held_out.events is None:
-            pit, gain = map_pits(held_out.pit, *members.knots(self.pits))
+        if held_out.events is None or self.events is None:
+            pit, gain = self.pits.apply(held_out.pit, members)
             return replace(held_out, pit=pit), gain
-        p = self._probability(held_out.events.probability, members)
+        p = self.events.apply(held_out.events.probability, members)
         gain = held_out.events.gains(p)
-        pit = held_out.pit
-        low = pit.low.copy()
+        events = Events(p, held_out.events.happened)
+        low, _, _ = ends_of(held_out.pit)
+        low, lost = low.copy(), held_out.pit.unknown
         rows = np.flatnonzero(held_out.has_pit)
         if rows.size:
-            mapped, slope = map_pits(pit.take(rows), *members.take(rows).knots(self.pits))
-            low[rows] = mapped.low
+            mapped, slope = self.pits.apply(held_out.pit.take(rows), members.take(rows))
+            low[rows] = mapped.low.ravel()
             gain[rows] += slope
-        high = low if pit.lost is None else np.where(pit.lost, 1.0, low)
-        events = Events(p, held_out.events.happened)
-        found = replace(held_out, pit=replace(pit, low=low, high=high), events=events)
-        if pit.lost is not None:
-            # of rows that are lost, what is known is that the outcome is beyond a time
-            later = found.log_survival - held_out.log_survival
-            gain = np.where(pit.lost, later, gain)
-        return found, gain
-
-    def _probability(self, probability: Floats, members: Members) -> Floats:
-        if self.events is None:
-            return probability
-        columns = members.columns(self.events.names, probability.size)
-        return self.events.apply(probability, columns)
-
-
-def _learn_events(events: Events, weight: Floats, members: Members, level: float) -> EventMaps:
-    sizes = {name: int(mask.sum()) for name, mask in members.groups()}
-    if isinstance(members, Overlapping):
-        return learn_overlapping(events, weight, list(sizes), members.masks, level)
-    names = [name for name, size in sizes.items() if size >= FEWEST_ROWS]
-    return learn_disjoint(events, weight, names, members.columns(names, weight.size))
-
-
-def _group_table(members: Members, own: Collection[str] = ()) -> pd.DataFrame:
-    """Return the table of groups, of which some have a map of their own."""
-    return group_table(
-        (name, int(mask.sum()), "own" if name in own else "pooled")
-        for name, mask in members.groups()
-    )
+        pit = pit_cells(low, np.where(lost, 1.0, low), lost)
+        found = replace(held_out, pit=pit, events=events)
+        # of rows that are lost, what is known is that the outcome is beyond a time
+        return found, np.where(lost, found.log_survival - held_out.log_survival, gain)

@@ -1,24 +1,261 @@
-"""Recalibration maps that are estimated from PITs, and the membership of rows in groups."""
+"""Maps of PITs: cells of held-out outcomes, and the map of one group of rows."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-import pandas as pd
-from numpy.typing import NDArray
-from scipy import sparse
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.calibration import n_effective
-from evenhand.forecasters.corrections import LEVEL, Patterns, Step, learn_corrections
-from evenhand.forecasters.pit_cells import PitCells
-from evenhand.forecasters.samples import n_cells, plotting_positions, tail_knots
+from evenhand.calibration import Cells, Reading, calibration_error, n_effective
+from evenhand.forecasters.samples import LEAST_STEP, n_cells, plotting_positions, tail_knots
 
-Labels = NDArray[np.object_]
+T = TypeVar("T")
+
+LEAST_GAIN = 0.05
+"""Smallest gain in nats, of all rows together, for another step of an EM algorithm."""
+
+# --- PITs of held-out outcomes as cells (outcomes: 2, 5)
+
+# Maps are estimated from the likelihood of the cells, and errors average over the positions within
+# them. Only tests use one position per row. Rows of which the position is unknown are lost: their
+# outcome is only known to be beyond a time, and their cells reach to 1. Errors are then those of
+# the Kaplan-Meier estimate, as an average over the positions would dilute them.
+
+LEAST_WIDTH = 1e-9
+"""Width below which a cell is treated as a point, as sums of its density would lose digits."""
+
+LEAST_RISK = 1e-12
+"""Share of rows at risk below which there is none but for rounding errors."""
+
+
+def pit_cells(low: Floats, high: Floats, lost: Mask | None = None) -> Cells:
+    """Return PITs as cells with fixed positions, so that fits to the same rows agree."""
+    ties = np.random.default_rng(0).uniform(size=low.size)
+    if lost is not None:
+        # a cell of a row that is lost is never a point, which would be a known outcome
+        low = np.where(lost, np.minimum(low, 1 - 2 * LEAST_WIDTH), low)
+        reading = np.where(lost, Reading.UNKNOWN, Reading.AVERAGED)
+    return Cells.between(
+        low, np.maximum(low, high), ties, reading=None if lost is None else reading
+    )
+
+
+def ends_of(pit: Cells) -> tuple[Floats, Floats, Mask]:
+    """Return the ends of cells, shape (n,), and which of them are not points."""
+    low, high = pit.low.ravel(), pit.high.ravel()
+    return low, high, high - low > LEAST_WIDTH
+
+
+def moved(
+    pit: Cells,
+    which: Ints,
+    edges: Floats,
+    values: Floats,
+    side: Literal["left", "right"] = "right",
+) -> tuple[Floats, Floats, Floats]:
+    """Apply one of several increasing, piecewise linear maps to the ends of each row's cell.
+
+    Parameters
+    ----------
+    pit : Cells of n rows
+    which : ndarray of int, shape (n,)
+        Number of the map of each row.
+    edges : ndarray of shape (k,) or (n_maps, k)
+        Knots of the maps, increasing from 0 to 1.
+    values : ndarray of shape (n_maps, k)
+        Maps at the knots.
+    side : {"left", "right"}
+        Segment whose slope counts for a point at a knot.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n,)
+    log_slope : ndarray of shape (n,)
+        Logarithm of the map's slope at each point, and of its mean slope over each cell: the gain
+        in log score.
+    """
+    start, stop, is_wide = ends_of(pit)
+    edges = np.broadcast_to(edges, values.shape)
+    low, high, log_slope = np.empty((3, start.size))
+    bounds = np.cumsum(np.bincount(which, minlength=len(values)))[:-1]
+    for number, rows in enumerate(np.split(np.argsort(which, kind="stable"), bounds)):
+        knots = edges[number], values[number]
+        low[rows], high[rows] = (np.interp(end[rows], *knots) for end in (start, stop))
+        at = np.searchsorted(knots[0], start[rows], side=side) - 1
+        slopes = np.diff(knots[1]) / np.diff(knots[0])
+        log_slope[rows] = np.log(slopes[np.clip(at, 0, slopes.size - 1)])
+    is_wide &= high > low
+    log_slope[is_wide] = np.log((high - low)[is_wide] / (stop - start)[is_wide])
+    return low, high, log_slope
+
+
+def mapped(
+    pit: Cells,
+    which: Ints,
+    edges: Floats,
+    values: Floats,
+    side: Literal["left", "right"] = "right",
+) -> tuple[Cells, Floats]:
+    """Return the cells that `moved` describes, with each row at its position, and log slopes."""
+    low, high, log_slope = moved(pit, which, edges, values, side)
+    if pit.are_points:
+        return Cells(low), log_slope
+    width = (pit.high - pit.low).ravel()
+    at = np.divide((pit.drawn - pit.low).ravel(), width, out=np.zeros(low.size), where=width > 0)
+    ties = np.clip(at, 0.0, 1.0)
+    return Cells.between(low, np.maximum(low, high), ties, reading=pit.reading), log_slope
+
+
+def error_of(pit: Cells, weight: Floats) -> float:
+    """Return the W1 distance of weighted PITs from uniform.
+
+    With rows that are lost, it is the distance of their Kaplan-Meier estimate.
+    """
+    if not pit.unknown.any():
+        return calibration_error((pit.low, pit.high), weight)
+    at, left, right = distribution_of(pit, weight)
+    # the difference to uniform is linear between neighboring ends of cells
+    first = right[:-1] - at[:-1]
+    last = left[1:] - at[1:]
+    size = np.abs(first) + np.abs(last)
+    crossing = (first**2 + last**2) / np.maximum(size, 1e-300)
+    return float(np.diff(at) @ np.where(first * last < 0, crossing, size) / 2)
+
+
+def distribution_of(pit: Cells, weight: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the distribution of weighted PITs, averaged over the positions: a mean of ramps.
+
+    With rows that are lost, it is the Kaplan-Meier estimate, which assumes that being lost is
+    independent of the outcome's PIT. Beyond the last row it continues linearly to 1.
+
+    Returns
+    -------
+    at : ndarray of shape (k,)
+        Ends of cells, from 0 to 1.
+    left, right : ndarray of shape (k,)
+        Probability below and up to each end; the distribution is linear between ends.
+    """
+    share = weight / weight.sum()
+    low, high, wide = ends_of(pit)
+    at = np.unique(np.concatenate(([0.0, 1.0], low, high[wide])))
+    begin = np.searchsorted(at, low)
+    known = wide & ~pit.unknown
+    end = np.searchsorted(at, high[known])
+    density = share[known] / (high - low)[known]
+    change = np.bincount(begin[known], density, at.size) - np.bincount(end, density, at.size)
+    jump = np.bincount(begin[~wide], share[~wide], at.size)
+    ramps = np.concatenate(([0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(at))))
+    right = ramps + np.cumsum(jump)
+    if not pit.unknown.any():
+        return at, right - jump, right
+    lost = np.bincount(begin[pit.unknown], share[pit.unknown], at.size)
+    return at, *_kaplan_meier(right - jump, right, np.cumsum(lost))
+
+
+def _kaplan_meier(left: Floats, right: Floats, lost: Floats) -> tuple[Floats, Floats]:
+    """Return the Kaplan-Meier estimate of a distribution of which some rows are lost.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (k,)
+        Share of all rows that are known to be below, and up to, each point; linear between points.
+    lost : ndarray of shape (k,)
+        Share of all rows that are lost at or before each point.
+
+    Returns
+    -------
+    left, right : ndarray of shape (k,)
+        Probability below and up to each point.
+    """
+    lost_before = np.concatenate(([0.0], lost[:-1]))
+    before, after = 1 - left - lost_before, 1 - right - lost_before
+    # where no row was at risk, probabilities of survival do not change
+    remain = _ratios(after, before)
+    # between points the known rows reduce the rows at risk and the survival in proportion
+    inside = _ratios(before[1:], (1 - right - lost)[:-1])
+    survival = np.cumprod(np.stack((np.concatenate(([1.0], inside)), remain), axis=-1).ravel())
+    found_left, found_right = 1 - survival.reshape(-1, 2).T
+    if 1 - right[-2] - lost[-2] <= LEAST_RISK:
+        found_left[-1] = 1.0
+    found_right[-1] = 1.0
+    return found_left, found_right
+
+
+def _ratios(after: Floats, before: Floats) -> Floats:
+    at_risk = before > LEAST_RISK
+    ratio = np.maximum(after, 0.0) / np.where(at_risk, before, 1.0)
+    # of rows that have all ended, a rounding error is left
+    return np.where(at_risk, np.where(after > LEAST_RISK, ratio, 0.0), 1.0)
+
+
+def expected_counts(
+    pit: Cells, weight: Floats, which: Ints, edges: Floats, values: Floats
+) -> Floats:
+    """Return the expected weight of PITs in each cell of a grid, given their own cells.
+
+    This is the first half of a step of the EM algorithm: within its cell, a PIT has the density
+    of the map so far.
+
+    Parameters
+    ----------
+    pit : Cells of n rows
+    weight, which : ndarray of shape (n,)
+        Weights, and numbers of the maps.
+    edges : ndarray of shape (k + 1,)
+        Edges of the grid, from 0 to 1.
+    values : ndarray of shape (n_maps, k + 1)
+        Maps at the edges.
+
+    Returns
+    -------
+    ndarray of shape (n_maps, k)
+    """
+    k = edges.size - 1
+    start, stop, is_wide = ends_of(pit)
+    first = np.clip(np.searchsorted(edges, start, side="right") - 1, 0, k - 1)
+    shape = values.shape[0], k
+    if pit.are_points:
+        return _sums(which * k + first, weight, shape)
+    last = np.clip(np.searchsorted(edges, stop, side="left") - 1, first, k - 1)
+    density = np.diff(values) / np.diff(edges)
+    low = values[which, first] + (start - edges[first]) * density[which, first]
+    high = values[which, last] + (stop - edges[last]) * density[which, last]
+    several = is_wide & (last > first)
+    scale = np.where(several, weight, 0.0) / np.where(several, high - low, 1.0)
+    in_first = np.where(several, scale * (values[which, first + 1] - low), weight)
+    in_last = scale * (high - values[which, last])
+    # cells of the grid between the first and the last are covered as a whole
+    inner = _sums(which * (k + 1) + first + 1, scale, (shape[0], k + 1))
+    inner -= _sums(which * (k + 1) + last, scale, (shape[0], k + 1))
+    found = np.cumsum(inner, axis=-1)[:, :k] * np.diff(values)
+    found += _sums(which * k + first, in_first, shape) + _sums(which * k + last, in_last, shape)
+    return np.maximum(found, 0.0)
+
+
+def _sums(at: Ints, weight: Floats, shape: tuple[int, int]) -> Floats:
+    """Return sums of weights by place in a flat array of this shape."""
+    sums = np.bincount(at, weights=weight, minlength=shape[0] * shape[1])
+    return np.asarray(sums, dtype=np.float64).reshape(shape)
+
+
+def converged(step: Callable[[Any], T], gain: Callable[[T], float], start: Any, most: int) -> T:
+    """Repeat a step of an EM algorithm, at most so often, until it gains less than `LEAST_GAIN`.
+
+    Gains are in nats, of all rows together.
+    """
+    found = step(start)
+    last = gain(found) if most > 1 else 0.0
+    for _ in range(most - 1):
+        found = step(found)
+        before, last = last, gain(found)
+        if last < before + LEAST_GAIN:
+            break
+    return found
+
+
+# --- the map of one group of rows
 
 FEWEST_ROWS = 50
 """Fewest rows of a disjoint group for a map of its own: a map of 50 rows has 10 knots, each with a
@@ -26,12 +263,6 @@ standard error of at most 0.07."""
 
 MOST_EM = 100
 """Largest number of steps of the EM algorithm for outcomes with atoms."""
-
-LEAST_GAIN = 0.05
-"""Smallest gain in nats, of all rows together, for another step of the EM algorithm."""
-
-LEAST_STEP = 1.5
-"""Smallest ratio of the ranks of neighboring knots in a tail."""
 
 SPARSE = 2.0
 """Largest ratio of the probability of an interval of the upper tail to its share of observed rows:
@@ -47,67 +278,15 @@ LEAST_PIT = 1e-12
 1."""
 
 
-def learn_maps(
-    pit: Floats | PitCells, weight: Floats, groups: Iterable[tuple[str, Mask]]
-) -> tuple[Floats, Floats, pd.DataFrame]:
-    """Estimate the map of all rows, and one for each group of at least 50 rows.
-
-    Parameters
-    ----------
-    pit : ndarray of shape (n,) or PitCells
-        Held-out PITs, between 0 and 1.
-    weight : ndarray of shape (n,)
-        Weights of the rows; rows of weight 0 are ignored.
-    groups : iterable of (str, ndarray)
-        Names and masks of shape (n,).
-
-    Returns
-    -------
-    levels, values : ndarray of shape (n_maps, n_knots)
-        Knots of the map of all rows, followed by the maps of groups with separate maps, in the
-        order of the groups.
-    table : DataFrame
-        Output of `group_table`.
-    """
-    used = weight > 0
-    pits = PitCells.of(pit)
-    maps = [_learn_map(pits.take(used), weight[used])]
-    rows: list[tuple[str, int, str]] = []
-    for name, mask in groups:
-        inside = used & mask
-        # rows that are lost contain little about a map
-        seen = inside if pits.lost is None else inside & ~pits.is_wide
-        own = int(seen.sum()) >= FEWEST_ROWS
-        rows.append((name, int(inside.sum()), "own" if own else "pooled"))
-        if own:
-            maps.append(_learn_map(pits.take(inside), weight[inside]))
-    n_knots = max(levels.size for levels, _ in maps)
-    longer = [refined(levels, values, n_knots) for levels, values in maps]
-    levels, values = (np.stack(knots) for knots in zip(*longer, strict=True))
-    return levels, values, group_table(rows)
-
-
-def group_table(rows: Iterable[tuple[str, int, str]]) -> pd.DataFrame:
-    """Return a table of groups with their names, numbers of rows and maps, "own" or "pooled"."""
-    return pd.DataFrame(list(rows), columns=["group", "n_samples", "map"])
-
-
-def map_of_rows(table: pd.DataFrame, labels: Labels) -> Ints:
-    """Return the index of the map of `learn_maps` for each row; 0 if its group has no map."""
-    own = pd.Index(table["group"][table["map"] == "own"])
-    # -1, a label without a separate map, becomes 0, the map of all rows
-    return np.asarray(1 + own.get_indexer(pd.Index(labels)), dtype=np.intp)
-
-
-def _learn_map(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
+def learn_map(pit: Cells, weight: Floats) -> tuple[Floats, Floats]:
     """Return the knots of a map: the isotonic distribution of PITs, with more knots in both tails.
 
     Values are at equal steps of probability, and at ranks 1, 2, 4, ... from either end. On a
     calibrated base the map costs about n_knots / (2 n) nats.
     """
-    if pit.ties is not None:
+    if not pit.are_points:
         return _learn_map_of_cells(pit, weight, *_first_knots(pit, weight))
-    place, share = plotting_positions(np.clip(pit.low, LEAST_PIT, 1 - LEAST_PIT), weight)
+    place, share = plotting_positions(np.clip(pit.low.ravel(), LEAST_PIT, 1 - LEAST_PIT), weight)
     n = n_effective(weight)
     n_steps = n_cells(n)
     values = np.arange(1, n_steps) / n_steps
@@ -124,7 +303,7 @@ def _learn_map(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
     return np.concatenate(([0.0], levels, [1.0])), np.concatenate(([0.0], values, [1.0]))
 
 
-def _first_knots(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
+def _first_knots(pit: Cells, weight: Floats) -> tuple[Floats, Floats]:
     """Return the knots of the distribution of cells, the first step of the EM algorithm.
 
     With rows that are lost, each interval has about the same number of rows that are not: the map
@@ -133,17 +312,18 @@ def _first_knots(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
     Beyond the last observed row, one knot separates what rows that are lost have passed.
     """
     n = n_effective(weight)
-    at, left, right = pit.distribution(weight)
-    if pit.lost is None:
+    at, left, right = distribution_of(pit, weight)
+    low, _, is_wide = ends_of(pit)
+    if not pit.unknown.any():
         # one more row with a uniform PIT, as for plotting positions i / (n + 1)
         share = (n * (left + right) / 2 + at) / (n + 1)
         values = _even_and_tail_values(n)
         return _joined(np.interp(values, share, at), values)
-    seen = ~pit.is_wide
+    seen = ~is_wide
     if not seen.any():
         return np.empty(0), np.empty(0)
     n = n_effective(weight[seen])
-    place, share_seen = plotting_positions(pit.low[seen], weight[seen])
+    place, share_seen = plotting_positions(low[seen], weight[seen])
     shares, places = (np.concatenate(([0.0], knots, [1.0])) for knots in (share_seen, place))
     share = (n * (left + right) / 2 + at) / (n + 1)
     wanted = _even_and_tail_values(n)
@@ -152,7 +332,7 @@ def _first_knots(pit: PitCells, weight: Floats) -> tuple[Floats, Floats]:
     is_inner = wanted <= 1 - (1 - 1e-9) / n_cells(n)
     is_dense = np.diff(values, prepend=0.0) <= SPARSE * np.diff(wanted, prepend=0.0)
     levels = levels[is_inner | is_dense]
-    passed = pit.low[pit.lost & (pit.low > place[-1])]
+    passed = low[pit.unknown & (low > place[-1])]
     if passed.size >= FEWEST_PASSED:
         levels = np.append(levels, np.partition(passed, -FEW_LEFT)[-FEW_LEFT])
     return _joined(levels, np.interp(levels, at, share))
@@ -166,7 +346,7 @@ def _even_and_tail_values(n: float) -> Floats:
 
 
 def _learn_map_of_cells(
-    pit: PitCells, weight: Floats, levels: Floats, values: Floats
+    pit: Cells, weight: Floats, levels: Floats, values: Floats
 ) -> tuple[Floats, Floats]:
     """Return the knots of the map with the largest likelihood of cells, `M(high) - M(low)`.
 
@@ -181,23 +361,25 @@ def _learn_map_of_cells(
     levels = np.concatenate(([0.0], levels[inside], [1.0]))
     values = np.concatenate(([0.0], values[inside], [1.0]))
     prior = np.diff(values)
-    which = np.zeros(pit.size, dtype=np.intp)
+    which = np.zeros(pit.n_samples, dtype=np.intp)
     scaled = weight * (n / weight.sum())
     pseudo = prior.size / 2
     prior = pseudo * prior
-    if pit.lost is not None:
-        observed = np.histogram(pit.low[~pit.is_wide], levels)[0]
+    if pit.unknown.any():
+        low, _, is_wide = ends_of(pit)
+        observed = np.histogram(low[~is_wide], levels)[0]
         prior = np.where(observed > 0, prior, np.maximum(prior, 0.5))
         pseudo = float(prior.sum())
-    gain = -np.inf
-    for _ in range(MOST_EM):
-        counts = pit.expected_counts(scaled, which, levels, values[None])[0]
+
+    def step(values: Floats) -> Floats:
+        counts = expected_counts(pit, scaled, which, levels, values[None])[0]
         found = (counts + prior) / (counts.sum() + pseudo)
-        values = np.concatenate(([0.0], np.cumsum(found)[:-1], [1.0]))
-        last, gain = gain, float(scaled @ pit.mapped(levels, values)[1])
-        if gain < last + LEAST_GAIN:
-            break
-    return levels, values
+        return np.concatenate(([0.0], np.cumsum(found)[:-1], [1.0]))
+
+    def gain(values: Floats) -> float:
+        return float(scaled @ moved(pit, which, levels, values[None])[2])
+
+    return levels, converged(step, gain, values, MOST_EM)
 
 
 def _joined(levels: Floats, values: Floats) -> tuple[Floats, Floats]:
@@ -220,201 +402,14 @@ def refined(levels: Floats, values: Floats, n_knots: int) -> tuple[Floats, Float
     return np.insert(levels, at + 1, more_levels), np.insert(values, at + 1, more_values)
 
 
-# --- membership of rows in disjoint or overlapping groups, and the recalibration maps of groups
-
-LEAST_STEPS = 1e-12, 1e-14
-"""Smallest distances between the levels and between the values of two knots of a map."""
+# --- several maps
 
 IDENTITY: Floats = np.array([0.0, 1.0])
 """Levels and values of the map that changes nothing."""
 
 
-@dataclass(frozen=True)
-class GroupMaps:
-    """Maps of PITs that were estimated from held-out PITs.
-
-    Parameters
-    ----------
-    levels, values : ndarray of shape (n_maps, n_knots)
-        Knots of the map of all rows, followed by those of disjoint groups with separate maps.
-    table : DataFrame
-        Output of `group_table`.
-    steps : tuple of Step
-        Joint corrections of all rows and of overlapping groups, in place of the map of all rows.
-    """
-
-    levels: Floats
-    values: Floats
-    table: pd.DataFrame
-    steps: tuple[Step, ...] = ()
-
-    def pooled(self) -> GroupMaps:
-        """Return only the map of all rows."""
-        return GroupMaps(self.levels[:1], self.values[:1], group_table([]))
-
-
-@dataclass(frozen=True)
-class Members(ABC):
-    """Membership of n rows in groups.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the groups.
-    """
-
-    names: Sequence[str]
-
-    @abstractmethod
-    def groups(self) -> Iterator[tuple[str, Mask]]:
-        """Yield the groups with their rows."""
-
-    @abstractmethod
-    def take(self, rows: Ints) -> Self:
-        """Return the membership of some rows."""
-
-    @abstractmethod
-    def learn(self, pit: PitCells, weight: Floats, level: float = LEVEL) -> GroupMaps:
-        """Estimate maps from held-out PITs of these rows.
-
-        `level` is the probability that calibrated PITs give overlapping groups any correction.
-        """
-
-    @abstractmethod
-    def columns(self, names: Sequence[str], n: int) -> sparse.csr_array:
-        """Return the membership of n rows in groups, by name, shape (n, n_groups)."""
-
-    @abstractmethod
-    def knots(self, maps: GroupMaps) -> tuple[Floats, Floats, Ints | None]:
-        """Return levels and values of maps, and the number of the map of each row.
-
-        The number is None if all rows have one map, of shape (n_knots,).
-        """
-
-
-@dataclass(frozen=True)
-class Everyone(Members):
-    """Rows without groups."""
-
-    names: Sequence[str] = ()
-
-    def groups(self) -> Iterator[tuple[str, Mask]]:
-        return iter(())
-
-    def take(self, rows: Ints) -> Self:
-        return self
-
-    def columns(self, names: Sequence[str], n: int) -> sparse.csr_array:
-        return sparse.csr_array((n, len(names)))
-
-    def learn(self, pit: PitCells, weight: Floats, level: float = LEVEL) -> GroupMaps:
-        return GroupMaps(*learn_maps(pit, weight, ()))
-
-    def knots(self, maps: GroupMaps) -> tuple[Floats, Floats, Ints | None]:
-        return maps.levels[0], maps.values[0], None
-
-
-@dataclass(frozen=True)
-class Labelled(Members):
-    """Disjoint groups.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-        Name of each row's group, None without one.
-    """
-
-    labels: Labels = field(default_factory=lambda: np.empty(0, dtype=object))
-
-    def groups(self) -> Iterator[tuple[str, Mask]]:
-        # one mask at a time, as a function may define many groups
-        return ((name, self.labels == name) for name in self.names)
-
-    def take(self, rows: Ints) -> Self:
-        return type(self)(self.names, self.labels[rows])
-
-    def columns(self, names: Sequence[str], n: int) -> sparse.csr_array:
-        column = pd.Index(list(names), dtype=object).get_indexer(pd.Index(self.labels))
-        rows = np.flatnonzero(column >= 0)
-        ones = np.ones(rows.size)
-        return sparse.csr_array((ones, (rows, column[rows])), shape=(n, len(names)))
-
-    def learn(self, pit: PitCells, weight: Floats, level: float = LEVEL) -> GroupMaps:
-        return GroupMaps(*learn_maps(pit, weight, self.groups()))
-
-    def knots(self, maps: GroupMaps) -> tuple[Floats, Floats, Ints | None]:
-        return maps.levels, maps.values, map_of_rows(maps.table, self.labels)
-
-
-@dataclass(frozen=True)
-class Overlapping(Members):
-    """Groups that may overlap.
-
-    Parameters
-    ----------
-    masks : ndarray of bool, shape (n, n_groups)
-        Whether each row is in each group.
-    """
-
-    masks: NDArray[np.bool_] = field(default_factory=lambda: np.empty((0, 0), dtype=bool))
-
-    def groups(self) -> Iterator[tuple[str, Mask]]:
-        return zip(self.names, self.masks.T, strict=True)
-
-    def take(self, rows: Ints) -> Self:
-        return type(self)(self.names, self.masks[rows])
-
-    def columns(self, names: Sequence[str], n: int) -> sparse.csr_array:
-        masks = self.masks[:, [list(self.names).index(name) for name in names]]
-        return sparse.csr_array(masks.astype(np.float64))
-
-    def learn(self, pit: PitCells, weight: Floats, level: float = LEVEL) -> GroupMaps:
-        used = weight > 0
-        steps = learn_corrections(pit.take(used), weight[used], self.masks[used], level)
-        levels, values, _ = learn_maps(pit, weight, ())
-        is_own = np.zeros(len(self.names), dtype=bool)
-        for step in steps:
-            is_own |= step.is_corrected
-        sizes = self.masks[used].sum(axis=0)
-        kinds = np.where(is_own, "own", "pooled")
-        rows = zip(self.names, map(int, sizes), map(str, kinds), strict=True)
-        return GroupMaps(levels, values, group_table(rows), steps)
-
-    def knots(self, maps: GroupMaps) -> tuple[Floats, Floats, Ints | None]:
-        if not maps.steps:
-            return IDENTITY, IDENTITY, None
-        # maps depend on the groups that contain a row: one map per pattern of membership
-        patterns = Patterns.of(self.masks)
-        found = [_composed(maps, members) for members in patterns.members]
-        n_knots = max(levels.size for levels, _ in found)
-        longer = [refined(*knots, n_knots) for knots in found]
-        levels, values = (np.stack(knots) for knots in zip(*longer, strict=True))
-        return levels, values, patterns.which
-
-
-def map_pits(
-    pit: PitCells, levels: Floats, values: Floats, which: Ints | None
-) -> tuple[PitCells, Floats]:
-    """Return PITs under the maps of `Members.knots`, and the logarithm of the slope at each."""
-    at = np.zeros(pit.size, dtype=np.intp) if which is None else which
-    return pit.mapped_by(at, np.atleast_2d(levels), np.atleast_2d(values), "left")
-
-
-def _composed(maps: GroupMaps, members: Mask) -> tuple[Floats, Floats]:
-    """Return the knots of the corrections of a pattern, one after the other."""
-    levels = values = IDENTITY
-    for step in maps.steps:
-        corrected = step.values(members[None, :])[0]
-        # a composition of piecewise linear maps has the knots of both; new ones are mapped back
-        added = np.setdiff1d(step.edges, values)
-        at = np.searchsorted(values, added)
-        levels = np.insert(levels, at, np.interp(added, values, levels))
-        values = np.interp(np.insert(values, at, added), step.edges, corrected)
-    least_level, least_value = LEAST_STEPS
-    apart = (np.diff(levels) > least_level) & (np.diff(values) > least_value)
-    kept = np.concatenate(([True], apart))
-    # the last knot is (1, 1): drop the one before it instead
-    if not kept[-1]:
-        kept[np.flatnonzero(kept)[-1]] = len(kept) == 1
-        kept[0] = kept[-1] = True
-    return levels[kept], values[kept]
+def stacked(maps: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """Return the knots of several maps as arrays of shape (n_maps, n_knots)."""
+    n_knots = max(levels.size for levels, _ in maps)
+    levels, values = zip(*(refined(*one, n_knots) for one in maps), strict=True)
+    return np.stack(levels), np.stack(values)

@@ -14,18 +14,18 @@ from scipy import stats
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._format import band, count, number, points
-from evenhand._table import Cells, Column, Table, line_width, lines_within, numeric, wrapped
+from evenhand._table import Cells as TextCells
+from evenhand._table import Column, Table, line_width, lines_within, numeric, wrapped
 from evenhand._validate import (
     MIN_DISTINCT,
     Floats,
     InputError,
-    Mask,
     bad_input,
     check_choice,
     check_count,
     outcomes_checked,
 )
-from evenhand.calibration import Outcomes, as_outcomes, n_effective, rate_error
+from evenhand.calibration import Cells, Outcomes, as_outcomes, n_effective, rate_error
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast, check_atom_at_horizon
@@ -41,11 +41,8 @@ from evenhand.forecasters.adapters import (
 )
 from evenhand.forecasters.base import State, WrappingForecaster, check_after_fit, check_before_fit
 from evenhand.forecasters.bounds import Bounds
-from evenhand.forecasters.corrections import arrays_of_steps, take_steps
-from evenhand.forecasters.groups import By, ByGroups, Grouping, NamedGroups
+from evenhand.forecasters.groups import By, Members, groups_of_state, learn_groups, training_masks
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.maps import Labelled, Members
-from evenhand.forecasters.pit_cells import PitCells
 from evenhand.tables import EVERYONE, forecast_values, take_rows
 
 # --- held-out check of recalibration: whether maps helped, by group, on rows not used for them
@@ -65,6 +62,14 @@ FEWEST_EVENTS = 10
 
 SHOWN = 4
 """Number of groups that a short text of a check lists."""
+
+VERDICTS: dict[Verdict, str] = {
+    "helps": "helps",
+    "harms": "makes forecasts worse",
+    "no evidence": "no evidence that it helps",
+    "may not help": "a repair that may not help: {}",
+}
+"""Verdicts in words, with the number of people."""
 
 CHECK_COLUMNS = (
     "group",
@@ -104,7 +109,7 @@ def check_maps(
     held_out: HeldOut,
     weight: Floats,
     members: Members,
-    corrected: Mapping[str, str],
+    kinds: Sequence[str],
     random: np.random.Generator,
     outcomes: Outcomes,
 ) -> pd.DataFrame:
@@ -117,10 +122,10 @@ def check_maps(
     held_out : HeldOut of n rows
         Held-out forecasts of the model with their outcomes.
     weight : ndarray of shape (n,)
-        Weights of the rows.
+        Positive weights of the rows.
     members : Members
         Membership of the rows.
-    corrected : mapping of str to str
+    kinds : sequence of str
         The map of each group of the fitted model, "own" or "pooled".
     random : Generator
         Assigns the rows to folds.
@@ -142,15 +147,19 @@ def check_maps(
         maps = Maps.learn(held_out.take(learn), weight[learn], members.take(learn))
         mapped, gain[test] = maps.applied(held_out.take(test), members.take(test))
         parts.append((test, mapped))
-    found = held_out, HeldOut.joined(parts), gain
+    sides = held_out, HeldOut.joined(parts)
+    level = 1 - (1 - CONFIDENCE) / (1 + len(kinds))
     everyone = (EVERYONE, np.ones(n, dtype=bool))
-    n_intervals = 1 + len(members.names)
     rows = []
-    for name, mask in (everyone, *members.groups()):
-        n_events = outcomes.happened[mask & (weight > 0)].sum()
-        is_few = outcomes.are_times and n_events < FEWEST_EVENTS
-        kind = corrected.get(name, "pooled")
-        rows.append(_row(name, mask, kind, weight, found, n_intervals, is_few=is_few))
+    for kind, (name, mask) in zip(("pooled", *kinds), (everyone, *members.groups()), strict=True):
+        own = weight[mask]
+        errors = [_error(side.take(mask), own, is_everyone=name == EVERYONE) for side in sides]
+        low, mean, high = _mean_interval(gain[mask], own, level)
+        # with few events there is no interval, as with a single row
+        if outcomes.are_times and outcomes.happened[mask].sum() < FEWEST_EVENTS:
+            low = high = np.nan
+        verdict = _verdict(low, high, kind)
+        rows.append([name, own.size, kind, *errors, mean, low, high, verdict])
     return check_table(rows)
 
 
@@ -164,95 +173,49 @@ def check_table(rows: Iterable[Sequence[Any]]) -> pd.DataFrame:
 def check_text(table: pd.DataFrame, *, full: bool = True, n_lost: int | None = None) -> str:
     """Return a check as text, with the verdicts in words.
 
-    Unless `full`, everyone and the `SHOWN` most notable groups are listed, and others are counted.
-    With `n_lost` rows whose times are cut off, the text names what is assumed about them.
+    Unless `full`, everyone and `SHOWN` groups are listed, those made worse first, then by falling
+    error before; the others are counted. With `n_lost` rows whose times are cut off, the text names
+    what is assumed about them.
     """
-    note = NOTE + (NOTE_OF_TIMES if n_lost else "")
-    if full or len(table) <= 2 + SHOWN:
-        return f"{_listed(table)}\n\n{wrapped(note)}"
-    listed = _notable(table)
-    counted = _counted(table.drop(index=listed.index))
+    note = wrapped(NOTE + (NOTE_OF_TIMES if n_lost else ""))
+    groups = table.iloc[1:]
+    if full or len(groups) <= 1 + SHOWN:
+        return f"{_listed(table)}\n\n{note}"
+    order = 1 + np.lexsort((-groups["error_before"], groups["verdict"] != "harms"))
+    verdicts = table["verdict"].iloc[order[SHOWN:]]
+    better, worse = ((verdicts == verdict).sum() for verdict in ("helps", "harms"))
+    counted = (
+        f"{count(len(verdicts), 'other group')}: forecasts got better in {better:,} and worse in"
+        f" {worse:,}; no evidence in {len(verdicts) - better - worse:,}."
+        " summary(full=True) lists them."
+    )
     with lines_within(min(line_width(), SHORT_LINE)):
-        return f"{_listed(listed)}\n{wrapped(counted)}\n\n{wrapped(note)}"
+        listed = _listed(table.iloc[[0, *order[:SHOWN]]])
+        return f"{listed}\n{wrapped(counted)}\n\n{wrapped(note)}"
 
 
 def _listed(table: pd.DataFrame) -> str:
-    cells: Cells[Any] = {
+    cells: TextCells[Any] = {
         Column("group"): lambda row: row.group,
         numeric("rows"): lambda row: f"{row.n:,}",
         numeric("error before"): lambda row: points(row.error_before),
         numeric("after"): lambda row: points(row.error_after),
         numeric("gain (nats)"): lambda row: number(row.gain),
         Column("95% interval"): lambda row: band(number, row.low, row.high),
-        Column("verdict"): verdict_text,
+        Column("verdict"): lambda row: VERDICTS[row.verdict].format(
+            count(row.n, "person", "people")
+        ),
     }
     return Table.of("Check of the repair", table.itertuples(index=False), cells).text()
 
 
-def _notable(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of everyone, then of groups made worse, then by falling error before."""
-    groups = table.iloc[1:]
-    is_worse = groups["verdict"] == "harms"
-    order = np.lexsort((-groups["error_before"], ~is_worse))[:SHOWN]
-    return pd.concat([table.iloc[:1], groups.iloc[order]])
-
-
-def _counted(others: pd.DataFrame) -> str:
-    """Return how many of the groups that are not listed were helped."""
-    n_helped = int((others["verdict"] == "helps").sum())
-    n_worse = int((others["verdict"] == "harms").sum())
-    n_open = len(others) - n_helped - n_worse
-    return (
-        f"{count(len(others), 'other group')}: forecasts got better in {n_helped:,} and worse in"
-        f" {n_worse:,}; no evidence in {n_open:,}. summary(full=True) lists them."
-    )
-
-
-def verdict_text(row: Any) -> str:
-    """Return a verdict in words."""
-    words: dict[Verdict, str] = {
-        "helps": "helps",
-        "harms": "makes forecasts worse",
-        "no evidence": "no evidence that it helps",
-        "may not help": f"a repair that may not help: {count(row.n, 'person', 'people')}",
-    }
-    return words[row.verdict]
-
-
-def _row(
-    name: str,
-    mask: Mask,
-    kind: str,
-    weight: Floats,
-    found: tuple[HeldOut, HeldOut, Floats],
-    n_intervals: int,
-    *,
-    is_few: bool,
-) -> list[Any]:
-    """Return the cells of one group, in the order of `CHECK_COLUMNS`.
-
-    With few events (`is_few`) there is no interval, as with a single row.
-    """
-    used = mask & (weight > 0)
-    before, after, gain = found
-    own = weight[used]
-    level = 1 - (1 - CONFIDENCE) / n_intervals
-    low, mean, high = _mean_interval(gain[used], own, level)
-    if is_few:
-        low = high = np.nan
-    is_everyone = name == EVERYONE
-    errors = [_error(side.take(used), own, is_everyone=is_everyone) for side in (before, after)]
-    return [name, int(used.sum()), kind, *errors, mean, low, high, _verdict(low, high, kind)]
-
-
 def _error(held_out: HeldOut, weight: Floats, *, is_everyone: bool) -> float:
     """Return the error of a group in the measure of an audit; NaN if it is not known."""
-    lost, events = held_out.pit.lost, held_out.events
-    if weight.size == 0 or (lost is not None and lost.all()):
+    if weight.size == 0 or held_out.pit.unknown.all():
         return np.nan
-    if events is None or held_out.kind is not OutcomeKind.BINARY:
-        return held_out.cells().error(weight)
-    p, happened = events.probability, events.happened.astype(np.float64)
+    if held_out.events is None or held_out.kind is not OutcomeKind.BINARY:
+        return held_out.error(weight)
+    p, happened = held_out.events.probability, held_out.events.happened.astype(np.float64)
     if not is_everyone:
         return abs(float(weight @ (happened - p))) / float(weight.sum())
     # errors of opposite sign of low and high probabilities do not cancel
@@ -338,13 +301,7 @@ def held_out_forecasts(
     def judged(distribution: Distribution, known: Outcomes) -> tuple[HeldOut, pd.DataFrame]:
         forecast = Forecast(on_support(distribution))
         # checks of the forecast come before its values
-        found, values = HeldOut.of(forecast, known), forecast_values(forecast, own_values)
-        if not found.is_finite:
-            raise InputError(
-                f"estimator {type(base.estimator).__name__} predicts distributions that are not"
-                " finite; check its predictions for NaN"
-            )
-        return found, values
+        return HeldOut.of(forecast, known), forecast_values(forecast, own_values)
 
     kind = type(base)
     # a fitted model has not seen these rows, so all forecasts are held out
@@ -352,7 +309,7 @@ def held_out_forecasts(
         return judged(base.distribution(rows.X), outcomes)
     if isinstance(base, ResidualBase) and base.unseen_pit is not None and not own_values:
         # its residuals are already cross-fitted
-        return HeldOut(OutcomeKind.CONTINUOUS, PitCells.of(base.unseen_pit)), pd.DataFrame()
+        return HeldOut(OutcomeKind.CONTINUOUS, Cells(base.unseen_pit)), pd.DataFrame()
     # a frozen plain regressor is not refitted, but its residual distribution is
     parts, own = [], []
     for learn, test in rows.folds():
@@ -373,7 +330,7 @@ def held_out_forecasts(
 # --- the forecaster
 
 
-class RecalibratedRegressor(ByGroups, WrappingForecaster):
+class RecalibratedRegressor(WrappingForecaster):
     """A model with recalibrated forecasts `g(F(y))`, with `g` estimated from held-out PITs.
 
     The map is the isotonic regression of Kuleshov, Fenner and Ermon (2018), smoothed to
@@ -567,7 +524,7 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
             form = check_before_fit(self.estimator, outcomes, self.support)
         line = self._learn_support_of(self.estimator, outcomes, table)
         random = generator(self.random_state)
-        self._define_groups(table)
+        self._groups = learn_groups(self.by, table)
         support = self._predicted_support(self.estimator)
         rows = Training(table, line, given, cv, random, self.spread, support)
         with outcomes_checked():
@@ -581,22 +538,26 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
                 rows,
                 seen,
                 self._on_support,
-                self._own_values,
+                self._groups.own_values,
             )
-        members = self._training_members(table, sample_weight, own)
+        masks = training_masks(self._groups, self.by, sample_weight)
+        members = self._groups.members(table, masks, own)
         self.outcome_kind_, self.curve_times_ = held_out.kind, held_out.curve_times
         self.horizon_ = None if times is None else times.horizon
         self.n_lost_ = None if times is None else int(times.is_lost.sum())
         # only ratios of weights count; squares of tiny weights would underflow
         weight = weight / weight.max()
-        self._set_maps(Maps.learn(held_out, weight, members))
-        corrected = dict(zip(self.groups_["group"], self.groups_["map"], strict=True))
-        self.check_ = check_maps(held_out, weight, members, corrected, random, seen)
+        maps = Maps.learn(held_out, weight, members)
+        kinds = np.where(maps.is_own, "own", "pooled").tolist()
+        sizes = [int(mask.sum()) for _, mask in members.groups()]
+        self._set_maps(maps, list(zip(members.names, sizes, kinds, strict=True)))
+        self.check_ = check_maps(held_out, weight, members, kinds, random, seen)
         return self
 
-    def _set_maps(self, maps: Maps) -> None:
+    def _set_maps(self, maps: Maps, groups: Sequence[Sequence[Any]] = ()) -> None:
         self._maps = maps
-        self.levels_, self.values_, self.groups_ = maps.pits.levels, maps.pits.values, maps.table
+        self.levels_, self.values_ = maps.pits.levels, maps.pits.values
+        self.groups_ = pd.DataFrame(list(groups), columns=["group", "n_samples", "map"])
 
     def forecast(
         self,
@@ -629,15 +590,14 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         check_is_fitted(self)
         rows = self._check_new_rows(X)
         base = self._base_forecast_of(rows)
-        members = self._members(rows, groups, base)
-        # labels of a function are not values of the table, so the schema does not report them
-        if isinstance(self._grouping, Grouping) and isinstance(members, Labelled):
-            self._grouping.warn_unseen(members.labels, self.groups_["group"].tolist())
-        return self._mapped(base, members)
+        return self._mapped(base, rows, groups)
 
-    def _mapped(self, forecast: Forecast, members: Members) -> Forecast:
+    def _mapped(self, forecast: Forecast, rows: Any, masks: Mapping[str, Any] | None) -> Forecast:
         if self.n_lost_ is not None:
             check_atom_at_horizon(forecast, self.horizon_)
+        values = self._groups.own_values
+        own = forecast_values(forecast, values) if values else None
+        members = self._groups.members(rows, masks, own, self.groups_["group"].tolist())
         return self._maps.forecast(forecast, members)
 
     def recalibrate(
@@ -657,11 +617,11 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         Returns
         -------
         Forecast
-            Equal to `forecast(X)`, without warnings about unseen values.
+            Equal to `forecast(X)`, without warnings about unseen values of columns.
         """
         check_is_fitted(self)
         rows = self._check_rows(X, reset=False)
-        return self._mapped(forecast, self._members(rows, groups, forecast))
+        return self._mapped(forecast, rows, groups)
 
     def summary(self, *, full: bool = False) -> str:
         """Return the held-out check as text: what the maps changed, by group, and a verdict.
@@ -678,34 +638,24 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
         """Return the fitted model with only the map of all rows, as if fitted without `by`."""
         # a shallow copy, as the shared model is never changed
         pooled = copy(self)
-        pooled.by, pooled._grouping = None, None
+        pooled.by, pooled._groups = None, learn_groups(None, None)
         pooled._set_maps(self._maps.pooled())
         pooled.check_ = self.check_[:1]
         return pooled
 
     def to_state(self) -> State:
         check_is_fitted(self)
-        # the grouping refuses a function, which cannot be stored
-        by: Any = None
-        columns: list[dict[str, Any]] = []
-        if isinstance(self._grouping, NamedGroups):
-            by = self._grouping.to_state()
-        elif self._grouping is not None:
-            by, columns = self._grouping.to_state()
+        # a function as a definition of groups is refused, as it cannot be stored
+        by, columns = self._groups.to_state()
         learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
-        learned["columns"] = columns
+        learned |= {"columns": columns, "groups": self.groups_.to_numpy().tolist()}
         learned |= {"outcome_kind": str(self.outcome_kind_), "curve_times": list(self.curve_times_)}
         learned |= {"horizon": self.horizon_, "n_lost": self.n_lost_}
-        learned["groups"] = [
-            [name, int(count), used] for name, count, used in self.groups_.itertuples(index=False)
-        ]
         # JSON has no NaN, the bounds of a group with too few rows
         checked = self.check_.astype(object).where(self.check_.notna(), None)
         learned["check"] = checked.to_numpy().tolist()
-        learned |= self._maps.to_state()
         params = self._params_to_state("estimator", "by") | {"by": by}
-        arrays = self._base.to_arrays() | {"map_levels": self.levels_, "map_values": self.values_}
-        arrays |= arrays_of_steps(self._maps.pits.steps)
+        arrays = self._base.to_arrays() | self._maps.to_arrays()
         return State(
             type(self).__name__,
             {"params": params, "learned": learned},
@@ -717,17 +667,16 @@ class RecalibratedRegressor(ByGroups, WrappingForecaster):
     def from_state(cls, state: State) -> Self:
         learned = state.params["learned"]
         arrays = dict(state.arrays)
-        levels = arrays.pop("map_levels")
-        values = arrays.pop("map_values")
-        steps = take_steps(arrays, learned["n_steps"])
+        maps = Maps.take_from(arrays)
         base = KINDS[learned["kind"]].from_parts(state.parts, arrays)
         model = cls(base.estimator, **state.params["params"])
+        model._groups = groups_of_state(model.by, learned["columns"])
+        model.by = model._groups.by
         model.outcome_kind_ = OutcomeKind(learned["outcome_kind"])
         model.horizon_, model.n_lost_ = learned["horizon"], learned["n_lost"]
         model.curve_times_ = tuple(map(float, learned["curve_times"]))
-        model._set_maps(Maps.from_state(learned, levels, values, steps))
+        model._set_maps(maps, learned["groups"])
         model._set_base(base)
-        model._set_grouping(learned)
         model.check_ = check_table(learned["check"])
         model._columns_from_state(learned)
         model._freeze()
