@@ -836,6 +836,12 @@ FAULTS = (
         ("test_recalibrated.py",),
     ),
     Fault(
+        "the map of a small group as if it had many rows",
+        "share = max(0.0, 1 - 1 / (6 * n * distance)) ** 2",
+        "share = max(0.0, 1 - 1 / (6 * n**2 * distance)) ** 2",
+        ("test_recalibrated.py",),
+    ),
+    Fault(
         "values of held-out forecasts in the order of the folds",
         "return HeldOut.joined(parts), pd.concat(own).iloc[order]",
         "return HeldOut.joined(parts), pd.concat(own)",

@@ -25,7 +25,6 @@ from evenhand.forecasters.corrections import (
     newton,
 )
 from evenhand.forecasters.groups import Members
-from evenhand.forecasters.maps import FEWEST_ROWS
 from evenhand.forecasters.samples import n_cells
 
 # --- increasing curve of log odds, estimated by isotonic regression
@@ -222,7 +221,7 @@ def learn_events(
     Terms of groups have a normal prior. Its standard deviation is the one with the largest marginal
     likelihood, so that groups with few rows, or without differences, get the correction of all.
 
-    Disjoint groups of at least 50 rows get terms, all at once. All rows and overlapping groups get
+    Disjoint groups get terms all at once. All rows and overlapping groups get
     terms one after the other, the most significant first, as long as the p-value of the score test
     is below `level` divided by the number of groups plus one.
 
@@ -247,12 +246,9 @@ def learn_events(
     """
     problem = _Problem.of(events, weight)
     design = members.matrix
-    terms = np.zeros((design.shape[1], 2))
     if members.are_disjoint:
-        used = np.flatnonzero(design.sum(axis=0) >= FEWEST_ROWS)
-        used = np.union1d(0, used)
-        spreads = SPREADS_OF_GROUPS if used.size > 1 else (0.0,)
-        terms[used] = problem.by_groups(design[:, used], spreads)
+        spreads = SPREADS_OF_GROUPS if members.names else (0.0,)
+        terms = problem.by_groups(design, spreads)
         return problem.maps(terms, members, has_curve=True)
     masks = design.toarray()
 
@@ -266,9 +262,8 @@ def learn_events(
         return terms, problem.odds + location + slope * problem.score
 
     found = chosen_greedily(problem.odds, log_p_values, fit, weight @ masks, level)
-    if found is None:
-        return problem.maps(terms, members, has_curve=False)
-    return problem.maps(found, members, has_curve=bool(found[0].any()))
+    terms = np.zeros((design.shape[1], 2)) if found is None else found
+    return problem.maps(terms, members, has_curve=bool(terms[0].any()))
 
 
 @dataclass(frozen=True)

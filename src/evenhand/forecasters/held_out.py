@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
-from evenhand.calibration import Cells, Outcomes, as_outcomes
+from evenhand.calibration import Cells, Outcomes, as_outcomes, n_effective
 from evenhand.distributions import (
     Bernoulli,
     Distribution,
@@ -39,6 +39,7 @@ from evenhand.forecasters.maps import (
     learn_map,
     mapped,
     pit_cells,
+    shrunk,
     stacked,
 )
 
@@ -209,7 +210,8 @@ class PitMaps:
     def learn(cls, pit: Cells, weight: Floats, members: Members, level: float = LEVEL) -> PitMaps:
         """Estimate the map of all rows, and those of groups.
 
-        Disjoint groups of at least 50 rows get maps; overlapping groups get joint corrections.
+        Disjoint groups get maps, which are shrunk towards that of all rows if they have fewer than
+        50 rows; overlapping groups get joint corrections.
 
         Parameters
         ----------
@@ -232,9 +234,13 @@ class PitMaps:
         # rows that are lost contain little about a map
         is_seen = ~ends_of(pit)[2] if pit.unknown.any() else np.full(pit.n_samples, True)
         for i, (_, inside) in enumerate(members.groups()):
-            is_own[i] = (inside & is_seen).sum() >= FEWEST_ROWS
-            if is_own[i]:
-                maps.append(learn_map(pit.take(inside), weight[inside]))
+            if not (inside & is_seen).any():
+                continue
+            own = learn_map(pit.take(inside), weight[inside])
+            if (inside & is_seen).sum() < FEWEST_ROWS:
+                own = shrunk(own, maps[0], n_effective(weight[inside & is_seen]))
+            is_own[i] = own is not maps[0]
+            maps += [own] if is_own[i] else []
         return cls(*stacked(maps), is_own)
 
     def pooled(self) -> PitMaps:

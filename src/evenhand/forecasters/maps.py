@@ -258,8 +258,8 @@ def converged(step: Callable[[Any], T], gain: Callable[[T], float], start: Any, 
 # --- the map of one group of rows
 
 FEWEST_ROWS = 50
-"""Fewest rows of a disjoint group for a map of its own: a map of 50 rows has 10 knots, each with a
-standard error of at most 0.07."""
+"""Fewest rows of a disjoint group for a map that is not shrunk towards that of all rows: a map of
+50 rows has 10 knots, each with a standard error of at most 0.07."""
 
 MOST_EM = 100
 """Largest number of steps of the EM algorithm for outcomes with atoms."""
@@ -387,6 +387,29 @@ def _joined(levels: Floats, values: Floats) -> tuple[Floats, Floats]:
     which = np.cumsum(np.diff(levels, prepend=-np.inf) > LEAST_PIT) - 1
     count = np.bincount(which)
     return np.bincount(which, weights=levels) / count, np.bincount(which, weights=values) / count
+
+
+def shrunk(
+    own: tuple[Floats, Floats], pooled: tuple[Floats, Floats], n: float
+) -> tuple[Floats, Floats]:
+    """Shrink the map of a group of n rows towards that of all rows by its standard error.
+
+    `D^2` is the mean squared distance of the maps, over the PITs that the pooled map makes uniform.
+    Its mean is `1 / (6 n)` in a group without differences, the squared standard error of a
+    distribution function. The share of the own map is `(1 - 1 / (6 n D^2))^2`, and 0 below: by
+    simulation, the square halves the cost where nothing differs, and keeps the gains.
+    """
+    levels = np.union1d(pooled[0], own[0])
+    whole, part = np.interp(levels, *pooled), np.interp(levels, *own)
+    # the difference is linear between the knots
+    start, stop = (part - whole)[:-1], (part - whole)[1:]
+    distance = float(np.diff(whole) @ (start**2 + start * stop + stop**2)) / 3
+    share = max(0.0, 1 - 1 / (6 * n * distance)) ** 2 if distance > 0 else 0.0
+    if share == 0:
+        return pooled
+    levels, values = _joined(levels[1:-1], ((1 - share) * whole + share * part)[1:-1])
+    ends = [0.0], [1.0]
+    return np.concatenate((ends[0], levels, ends[1])), np.concatenate((ends[0], values, ends[1]))
 
 
 def refined(levels: Floats, values: Floats, n_knots: int) -> tuple[Floats, Floats]:

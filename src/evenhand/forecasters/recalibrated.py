@@ -364,9 +364,10 @@ class RecalibratedRegressor(WrappingForecaster):
         row. Several columns define one group per combination. Numbers and dates with more than 10
         distinct values are cut at the training median, other columns have one group per value, and
         missing values are a separate group; names are those of an audit, such as `age <= 50`. Rows
-        with a label that is new (or missing, for a function), or of a group with fewer than 50
-        rows, use the map of all rows. New values of columns are reported as for any forecaster; new
-        labels of a function are reported if most rows of a forecast have them.
+        with a label that is new (or missing, for a function) use the map of all rows, and the map
+        of a group with fewer than 50 rows is shrunk towards it by its standard error. New values of
+        columns are reported as for any forecaster; new labels of a function are reported if most
+        rows of a forecast have them.
 
         A dict defines groups that may overlap, by name: a `columns.GroupRule` or its text, such as
         `"bmi > 0.03 and sex = 2"`; a `FoundGroup` with conditions; the name of a boolean column; a
