@@ -35,7 +35,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from evenhand import Forecast, InputError, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.distributions import Normal, NormalMixture
 from evenhand.forecasters import adapters
-from evenhand.forecasters.adapters.distribution_bases import FITTED_LEVELS
+from evenhand.forecasters.adapters.conversions import FITTED_LEVELS
 from forecaster_examples import linear_task, small_mixture
 
 Floats = NDArray[np.float64]

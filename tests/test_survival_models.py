@@ -195,6 +195,14 @@ def test_saved_forecasters_take_the_survival_model_back(cox: Any, tmp_path: Path
             # a new fit of the loaded model keeps the horizon
             refitted = again.fit(rows, week).forecast(rows, 0.3)
             assert np.array_equal(refitted.ppf(0.2), expected)
+        # the survival model alone is stored as well
+        with pytest.warns(UserWarning, match=r"keep model\.model, "):
+            evenhand.save(model.estimator_, folder)
+        alone = evenhand.load(folder, estimator=inner)
+        assert alone.horizon == 30
+        assert np.array_equal(
+            alone.forecast(rows).ppf(0.2), model.estimator_.forecast(rows).ppf(0.2)
+        )
 
 
 def test_neither_library_is_imported_unless_given() -> None:

@@ -813,8 +813,8 @@ FAULTS = (
     ),
     Fault(
         "residuals of a model that has seen the rows",
-        "loc[held_out] = np.ravel(fitted(estimator, learn).predict(take_rows(rows.X, held_out)))",
-        "loc[held_out] = np.ravel(fitted(estimator, rows).predict(take_rows(rows.X, held_out)))",
+        "predicted[held_out] = predictions(fitted(estimator, learn), take_rows(rows.X, held_out))",
+        "predicted[held_out] = predictions(fitted(estimator, rows), take_rows(rows.X, held_out))",
         ("test_forecasters.py",),
     ),
     Fault(
@@ -867,8 +867,8 @@ FAULTS = (
     ),
     Fault(
         "held-out means of a model that has seen the rows",
-        "mean[held_out] = _means(fitted(estimator, learn), take_rows(rows.X, held_out))",
-        "mean[held_out] = _means(model, take_rows(rows.X, held_out))",
+        "mean = cross_fitted(estimator, rows)[0] if held is None else np.asarray(held)",
+        "mean = predictions(model, rows.X) if held is None else np.asarray(held)",
         ("test_discrete_peers.py",),
     ),
     Fault(

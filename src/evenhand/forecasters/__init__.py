@@ -9,9 +9,10 @@ from evenhand.forecasters.adapters import SPREADS as SPREADS
 from evenhand.forecasters.adapters import SpreadKind as SpreadKind
 from evenhand.forecasters.adapters import SpreadTrees as SpreadTrees
 from evenhand.forecasters.adapters import SurvivalModel
+from evenhand.forecasters.adapters import is_held_out as is_held_out
 from evenhand.forecasters.adapters import kind_of as kind_of
-from evenhand.forecasters.adapters import thawed as thawed
 from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.base import thawed as thawed
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
 from evenhand.forecasters.bounds import Bounds as Bounds
 from evenhand.forecasters.bounds import check_support as check_support
@@ -35,6 +36,7 @@ FORECASTERS: dict[str, type[Forecaster]] = {
         HurdleRegressor,
         CountRegressor,
         ClassifierForecaster,
+        SurvivalModel,
     )
 }
 

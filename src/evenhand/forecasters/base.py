@@ -10,36 +10,24 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_array, check_consistent_length, column_or_1d
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import check_array, check_consistent_length, column_or_1d, get_tags
+from sklearn.utils.validation import validate_data
 
 from evenhand._validate import (
     LARGEST,
     Floats,
     InputError,
     bad_input,
-    check_outcomes,
     not_numbers,
     typed,
 )
-from evenhand.distributions import NO_BINARY_RANDOMIZATION, Distribution, OutcomeKind, Support
+from evenhand.distributions import Distribution, OutcomeKind, Support
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import (
-    Base,
-    ResidualBase,
-    SurvivalBase,
-    allows_missing,
-    frozen,
-    kind_of,
-    thawed,
-)
 from evenhand.forecasters.bounds import (
     Bounds,
     check_support,
-    has_own_support,
-    is_fitted_plain,
-    is_refitted,
     learn_support,
     on_support,
     stored_bounds,
@@ -266,11 +254,18 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         check_consistent_length(rows, outcomes)
         if outcomes.size < 2:
             raise bad_input("X", "have at least 2 rows", "n_samples = 1")
-        weight = np.asarray(
-            _check_sample_weight(
-                sample_weight, outcomes, dtype=np.float64, ensure_non_negative=True
+        weight = np.ones(outcomes.size)
+        if sample_weight is not None:
+            weight = check_array(
+                sample_weight,
+                ensure_2d=False,
+                dtype=np.float64,
+                ensure_non_negative=True,
+                input_name="sample_weight",
             )
-        )
+            if weight.ndim != 1:
+                raise bad_input("sample_weight", "have one column", f"shape {weight.shape}")
+            check_consistent_length(weight, outcomes)
         if not weight.any():
             raise bad_input("sample_weight", "have a positive sum", "zeros only")
         check_support(outcomes, self.support, weight)
@@ -340,116 +335,20 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
 
-class WrappingForecaster(Forecaster):
-    """A forecaster that transforms the distributions predicted by the model in `estimator`."""
+def thawed(estimator: Any) -> Any:
+    """Return the model inside a FrozenEstimator; any other estimator is returned unchanged."""
+    return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
 
-    estimator: Any
 
-    def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
-        # the default estimator of a randomized forecaster is continuous
-        if self.estimator is None:
-            return OutcomeKind.CONTINUOUS
-        return kind_of(self.estimator, y).outcome_kind_of(self.estimator, y)
-
-    def _set_base(self, base: Base) -> None:
-        self._base = base
-        self.estimator_ = base.estimator
-        self.spread_ = base.spread.model if isinstance(base, ResidualBase) and base.spread else None
-
-    def _freeze(self) -> None:
-        """Wrap the estimator of a loaded model in a FrozenEstimator, so that `fit` keeps it.
-
-        An estimator that was fitted to mapped or coded outcomes is fitted again instead, as its
-        predictions have no meaning without the map. Predictions of a fitted plain regressor are in
-        units of the outcome, and are mapped afterwards.
-        """
-        base = self._base
-        is_plain = isinstance(base, ResidualBase) and base.predicted_support is not None
-        is_own = base.predicts_outcomes and (self.support_ is None or not self.support_.is_map)
-        if is_own or is_plain:
-            self.estimator = frozen(self.estimator)
-
-    def _learn_support_of(self, estimator: Any, outcomes: Floats, rows: Any) -> Floats:
-        """Learn the support; return the outcomes on which a model is fitted.
-
-        Distributions that are predicted by models that are not refitted are those of outcomes in
-        their own units, and are truncated.
-        """
-        if self.support is not None and has_own_support(estimator):
-            raise InputError(
-                f"support is given both for {type(self).__name__} and for its estimator"
-                f" {type(thawed(estimator)).__name__}; leave one of the two out"
-            )
-        is_map = is_refitted(estimator) or is_fitted_plain(estimator)
-        return self._learn_support(outcomes, rows, is_map=is_map)
-
-    def _predicted_support(self, estimator: Any) -> Support | None:
-        """Return the map of predictions to the line for a fitted plain regressor, or None."""
-        return self.support_ if is_fitted_plain(estimator) else None
-
-    def base_forecast(self, X: Any) -> Forecast:
-        """Return the forecast of the inner model on the support, without maps or links, (n,)."""
-        if not hasattr(self, "_base"):
-            check_is_fitted(self)  # only for its error, as it takes long for one row
-        return self._base_forecast_of(self._check_new_rows(X))
-
-    def _base_forecast_of(self, rows: Any) -> Forecast:
-        return Forecast(self._on_support(self._base.distribution(rows)))
-
-    def _models(self) -> tuple[Any, ...]:
-        return (self.estimator,)
+def allows_missing(estimator: Any) -> bool | None:
+    """Whether an estimator's tags allow missing values; None if it has no tags."""
+    inner = thawed(estimator)
+    return (
+        bool(get_tags(inner).input_tags.allow_nan) if hasattr(inner, "__sklearn_tags__") else None
+    )
 
 
 def point_forecast(forecast: Forecast) -> Floats:
     """Return the mean of each row's forecast, averaged over several draws, shape (n,)."""
     mean = np.concatenate([forecast[rows].mean() for rows in row_blocks(len(forecast), POINT_ROWS)])
     return np.asarray(mean.mean(axis=-1) if mean.ndim == 2 else mean, dtype=np.float64)
-
-
-# --- kinds of outcomes, checked before and after a fit
-
-
-def check_before_fit(estimator: Any, outcomes: Floats, support: Any) -> OutcomeKind | None:
-    """Check outcomes against the kind that an estimator predicts, and return it if it is known.
-
-    A continuous model of outcomes with atoms is warned about, unless it is a survival model: the
-    times of many people end with the study. With a `support`, outcomes must be continuous, as its
-    map to the line would move the atoms.
-    """
-    adapter = kind_of(estimator, outcomes)
-    kind = adapter.outcome_kind_of(estimator, outcomes)
-    has_no_atoms = kind is OutcomeKind.CONTINUOUS and adapter is not SurvivalBase
-    check_outcomes(outcomes, kind="continuous" if has_no_atoms else None)
-    if kind is not None:
-        check_support_of(kind, support)
-    return kind
-
-
-def check_after_fit(
-    base: Base, rows: Any, outcomes: Floats, support: Any, before: OutcomeKind | None
-) -> OutcomeKind:
-    """Return the kind of outcome that a fitted model predicts, checked if it was not known."""
-    if before is not None:
-        return before
-    kind = base.distribution(take_rows(rows, [0])).outcome_kind
-    check_support_of(kind, support)
-    if kind is OutcomeKind.CONTINUOUS:
-        check_outcomes(outcomes)
-    return kind
-
-
-def check_support_of(kind: OutcomeKind, support: Any) -> None:
-    """Raise InputError if bounds are given for outcomes with atoms."""
-    if support is not None and kind is not OutcomeKind.CONTINUOUS:
-        is_count = kind is OutcomeKind.COUNT
-        remedy = ", or pass CountRegressor(largest=...)" if is_count else ""
-        raise InputError(
-            f"support={support!r} has no meaning for forecasts of the kind {str(kind)!r}, only for"
-            f" continuous ones; leave it out{remedy}"
-        )
-
-
-def refuse_binary(kind: OutcomeKind | None) -> None:
-    """Raise InputError for 0/1 outcomes, which randomization cannot help (outcomes: 3)."""
-    if kind is OutcomeKind.BINARY:
-        raise InputError(NO_BINARY_RANDOMIZATION)

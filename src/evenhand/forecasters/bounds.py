@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeRegressor
 
 from evenhand._format import in_full, percent
 from evenhand._validate import MILD_ATOM, Floats, InputError, Ints, bad_input
 from evenhand.distributions import Distribution, Support, Transformed, Truncated
-from evenhand.forecasters.adapters import ResidualBase, final_step, kind_of
 from evenhand.tables import TableEncoder, take_rows
 
 # --- choice of the bend of a support's map: from a logarithm near a bound to a line far from it
@@ -193,30 +191,6 @@ def to_line(support: Support, outcomes: Floats) -> Floats:
 def on_support(support: Support, distribution: Distribution) -> Distribution:
     """Map predicted distributions to the support, or truncate distributions of the outcome."""
     return (Transformed if support.is_map else Truncated)(distribution, support)
-
-
-def is_refitted(estimator: Any) -> bool:
-    """Whether an estimator, or each member of a list, is fitted to the outcomes passed to `fit`."""
-    if isinstance(estimator, list | tuple):
-        return all(map(is_refitted, estimator))
-    # a fitted plain regressor is not held out, as its residual distribution is estimated
-    is_frozen = isinstance(final_step(estimator), FrozenEstimator)
-    return not is_frozen and not kind_of(estimator).is_held_out(estimator)
-
-
-def is_fitted_plain(estimator: Any) -> bool:
-    """Whether an estimator is a fitted plain regressor, which predicts outcomes in their units."""
-    return isinstance(final_step(estimator), FrozenEstimator) and kind_of(estimator) is ResidualBase
-
-
-def has_own_support(estimator: Any) -> bool:
-    """Whether an estimator to be refitted, or a member of a list, has a support of its own."""
-    if isinstance(estimator, list | tuple):
-        return any(map(has_own_support, estimator))
-    last = final_step(estimator)
-    if isinstance(last, FrozenEstimator) or not hasattr(last, "forecast"):
-        return False
-    return check_bounds(getattr(last, "support", None)) is not None
 
 
 def _named(bounds: tuple[float, float]) -> str:

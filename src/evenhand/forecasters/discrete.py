@@ -26,22 +26,21 @@ from evenhand.distributions import Categorical, End, OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters import (
+    KINDS,
     Base,
-    ClassifierBase,
-    CountBase,
     Family,
+    SurvivalModel,
     Training,
     check_counts,
     frozen,
-    has_poisson_loss,
+    has_survival_curves,
     is_event,
-    kind_of,
-    thawed,
 )
-from evenhand.forecasters.base import Forecaster, State
-from evenhand.forecasters.bounds import FARTHEST_BOUND, Bounds, has_own_support
+from evenhand.forecasters.base import Forecaster, State, thawed
+from evenhand.forecasters.bounds import FARTHEST_BOUND, Bounds
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.table_models import TableClassifier, TableCounts
+from evenhand.forecasters.wrapping import has_own_support
 from evenhand.tables import take_rows, unreported
 
 
@@ -51,8 +50,8 @@ class DiscreteForecaster(Forecaster):
     _inner: ClassVar[str]
     """Name of the parameter with the model."""
 
-    _base_kind: ClassVar[type[Base]]
-    """Adapter of the model."""
+    _kind: ClassVar[str]
+    """Kind of the model."""
 
     def _set_base(self, base: Base) -> None:
         self._base = base
@@ -72,7 +71,7 @@ class DiscreteForecaster(Forecaster):
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        base = cls._base_kind.from_parts(state.parts, dict(state.arrays))
+        base = Base.from_parts(cls._kind, state.parts, dict(state.arrays))
         # a new fit keeps the fitted model, unless its predictions have no meaning without a code
         inner = frozen(base.estimator) if base.predicts_outcomes else base.estimator
         model = cls(**{cls._inner: inner}, **state.params["params"])
@@ -129,7 +128,7 @@ class ClassifierForecaster(DiscreteForecaster):
     """
 
     _inner = "classifier"
-    _base_kind = ClassifierBase
+    _kind = "classifier"
 
     def __init__(self, classifier: Any = None, *, random_state: RandomState = None) -> None:
         self.classifier = classifier
@@ -164,13 +163,13 @@ class ClassifierForecaster(DiscreteForecaster):
             classifier = TableClassifier(int(random.integers(2**31)))
         given = None if sample_weight is None else weight
         with outcomes_checked():
-            base = ClassifierBase.fit(classifier, Training(table, outcomes, given, 5, random))
+            base = Base.fit(classifier, Training(table, outcomes, given, 5, random), self._kind)
         self._set_base(base)
         return self
 
     def _set_base(self, base: Any) -> None:
         super()._set_base(base)
-        self.values_ = base.values
+        self.values_ = base.learned["classes"]
 
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
         return OutcomeKind.BINARY if is_event(y) else OutcomeKind.COUNT
@@ -240,7 +239,7 @@ class CountRegressor(DiscreteForecaster):
     """
 
     _inner = "estimator"
-    _base_kind = CountBase
+    _kind = "counts"
 
     def __init__(
         self,
@@ -294,9 +293,9 @@ class CountRegressor(DiscreteForecaster):
         if estimator is None:
             estimator = TableCounts(int(random.integers(2**31)))
         given = None if sample_weight is None else weight
-        rows = Training(table, outcomes, given, N_FOLDS, random)
+        rows = Training(table, outcomes, given, N_FOLDS, random, family=family)  # type: ignore[arg-type]
         with outcomes_checked():
-            base = CountBase.fit(estimator, rows, family)  # type: ignore[arg-type]
+            base = Base.fit(estimator, rows, self._kind)
         self._set_base(base)
         return self
 
@@ -320,7 +319,7 @@ class CountRegressor(DiscreteForecaster):
     def _set_base(self, base: Any) -> None:
         self._values()
         super()._set_base(base)
-        self.dispersion_ = base.dispersion
+        self.dispersion_ = base.learned["dispersion"].item()
 
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
         return OutcomeKind.COUNT
@@ -530,10 +529,7 @@ class FittedForecaster(Forecaster):
 
     @cached_property
     def _base(self) -> Base:
-        # without outcomes, only the loss shows that a regressor predicts counts
-        if hasattr(self.model, "predict") and has_poisson_loss(self.model):
-            return CountBase.of_fitted(self.model)
-        return kind_of(self.model).of_fitted(self.model)
+        return Base.of_fitted(self.model)
 
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
@@ -541,7 +537,7 @@ class FittedForecaster(Forecaster):
         return Forecast(self._base.distribution(X))
 
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
-        return self._base.outcome_kind_of(self.model, y)
+        return KINDS[self._base.kind].outcome_kind_of(self.model, y)
 
     def to_state(self) -> State:
         name = type(self.model).__name__
@@ -589,6 +585,8 @@ def as_forecaster(model: Any) -> Any:
     """
     if hasattr(model, "forecast"):
         return model
+    if has_survival_curves(thawed(model)):
+        return SurvivalModel(model)
     found = FittedForecaster(thawed(model))
     found._base  # noqa: B018 - raises for a model without a distribution
     return found

@@ -10,25 +10,17 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand._validate import Floats, check_choice, check_count, outcomes_checked
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import (
-    KINDS,
-    SPREADS,
-    ForecasterBase,
-    SpreadKind,
-    Training,
-    kind_of,
-)
-from evenhand.forecasters.base import (
-    State,
-    WrappingForecaster,
-    check_after_fit,
-    check_before_fit,
-    point_forecast,
-    refuse_binary,
-)
+from evenhand.forecasters.adapters import SPREADS, Base, SpreadKind, Training
+from evenhand.forecasters.base import State, point_forecast
 from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.network import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
+from evenhand.forecasters.wrapping import (
+    WrappingForecaster,
+    check_after_fit,
+    check_before_fit,
+    refuse_binary,
+)
 from evenhand.links import Link, make_link
 
 
@@ -220,7 +212,7 @@ class RandomizedRegressor(WrappingForecaster):
         support = self._predicted_support(estimator)
         rows = Training(table, line, given, cv, random, self.spread, support)
         with outcomes_checked():
-            base = kind_of(estimator, line).fit(estimator, rows)
+            base = Base.fit(estimator, rows)
         refuse_binary(check_after_fit(base, table, outcomes, self.support, kind))
         self._set_base(base)
         return self
@@ -246,7 +238,7 @@ class RandomizedRegressor(WrappingForecaster):
         check_is_fitted(fitted)
         model = cls(fitted.estimator, spread=fitted.spread, support=fitted.support, **params)
         make_link(model.link, model.alpha)
-        model._set_base(ForecasterBase(fitted) if model.recalibrate else fitted._base)
+        model._set_base(Base("forecaster", fitted) if model.recalibrate else fitted._base)
         # both read the same training table
         model._columns_from_state(fitted._columns_to_state())
         if model.recalibrate:  # recalibrated forecasts are on the support already
@@ -269,7 +261,7 @@ class RandomizedRegressor(WrappingForecaster):
         check_is_fitted(self)
         # alpha and link may have changed since the fit
         link = make_link(self.link, self.alpha)
-        learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
+        learned: dict[str, Any] = {"kind": self._base.kind} | self._columns_to_state()
         # a link is stored by name and alpha, not as an object
         given = {"alpha": link.alpha, "link": link.name}
         params = self._params_to_state("estimator") | given
@@ -281,7 +273,7 @@ class RandomizedRegressor(WrappingForecaster):
         learned = state.params["learned"]
         params = state.params["params"]
         make_link(params["link"], params["alpha"])
-        base = KINDS[learned["kind"]].from_parts(state.parts, dict(state.arrays))
+        base = Base.from_parts(learned["kind"], state.parts, dict(state.arrays))
         # a new fit of a recalibrated model must recalibrate its inner model, not recalibrate twice
         is_twice = bool(params["recalibrate"])
         model = cls(base.estimator.estimator if is_twice else base.estimator, **params)

@@ -29,20 +29,12 @@ from evenhand.calibration import Cells, Outcomes, as_outcomes, n_effective, rate
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast, check_atom_at_horizon
-from evenhand.forecasters.adapters import (
-    KINDS,
-    SPREADS,
-    Base,
-    ResidualBase,
-    SpreadKind,
-    Training,
-    kind_of,
-    thawed,
-)
-from evenhand.forecasters.base import State, WrappingForecaster, check_after_fit, check_before_fit
+from evenhand.forecasters.adapters import SPREADS, Base, SpreadKind, Training, is_held_out
+from evenhand.forecasters.base import State, thawed
 from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.groups import By, Members, groups_of_state, learn_groups, training_masks
 from evenhand.forecasters.held_out import HeldOut, Maps
+from evenhand.forecasters.wrapping import WrappingForecaster, check_after_fit, check_before_fit
 from evenhand.tables import EVERYONE, forecast_values, take_rows
 
 # --- held-out check of recalibration: whether maps helped, by group, on rows not used for them
@@ -254,7 +246,7 @@ def check_training_times(estimator: Any, times: Outcomes) -> None:
     if times.n_samples < MIN_DISTINCT:
         rule = f"have at least {MIN_DISTINCT} rows"
         raise bad_input("y", rule, f"n_samples = {times.n_samples}")
-    if not kind_of(estimator, times.value).is_held_out(estimator):
+    if not is_held_out(estimator, times.value):
         name = type(thawed(estimator)).__name__
         raise InputError(
             f"event is given, and {name} would be fitted to times that are cut off as if they were"
@@ -303,11 +295,10 @@ def held_out_forecasts(
         # checks of the forecast come before its values
         return HeldOut.of(forecast, known), forecast_values(forecast, own_values)
 
-    kind = type(base)
     # a fitted model has not seen these rows, so all forecasts are held out
-    if kind.is_held_out(estimator):
+    if is_held_out(estimator, rows.y):
         return judged(base.distribution(rows.X), outcomes)
-    if isinstance(base, ResidualBase) and base.unseen_pit is not None and not own_values:
+    if base.unseen_pit is not None and not own_values:
         # its residuals are already cross-fitted
         return HeldOut(OutcomeKind.CONTINUOUS, Cells(base.unseen_pit)), pd.DataFrame()
     # a frozen plain regressor is not refitted, but its residual distribution is
@@ -319,7 +310,7 @@ def held_out_forecasts(
                 f"y is {learn.y[0]:g} in all rows outside one of the folds; give more rows with"
                 " other outcomes, or pass a fitted model in a FrozenEstimator"
             )
-        part = kind.fit(estimator, learn).distribution(take_rows(rows.X, test))
+        part = Base.fit(estimator, learn, base.kind).distribution(take_rows(rows.X, test))
         found, values = judged(part, outcomes.take(test))
         parts.append((test, found))
         own.append(values)
@@ -511,11 +502,9 @@ class RecalibratedRegressor(WrappingForecaster):
         if times is not None and times.n_samples > outcomes.size:
             times = times.take(np.flatnonzero(np.asarray(sample_weight)))
         seen = as_outcomes(outcomes) if times is None else times
-        kind = kind_of(self.estimator, outcomes)
         given = None if sample_weight is None else weight
-        is_held_out = kind.is_held_out(self.estimator)
         # each fold needs two rows
-        if not is_held_out and outcomes.size < 2 * cv:
+        if not is_held_out(self.estimator, outcomes) and outcomes.size < 2 * cv:
             what = "rows" if given is None else "rows of positive weight"
             rule = f"have at least {2 * cv} {what} for cv={cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
@@ -529,7 +518,7 @@ class RecalibratedRegressor(WrappingForecaster):
         support = self._predicted_support(self.estimator)
         rows = Training(table, line, given, cv, random, self.spread, support)
         with outcomes_checked():
-            self._set_base(kind.fit(self.estimator, rows))
+            self._set_base(Base.fit(self.estimator, rows))
         with checked():
             check_after_fit(self._base, table, outcomes, self.support, form)
         with outcomes_checked():
@@ -648,7 +637,7 @@ class RecalibratedRegressor(WrappingForecaster):
         check_is_fitted(self)
         # a function as a definition of groups is refused, as it cannot be stored
         by, columns = self._groups.to_state()
-        learned: dict[str, Any] = {"kind": self._base.name} | self._columns_to_state()
+        learned: dict[str, Any] = {"kind": self._base.kind} | self._columns_to_state()
         learned |= {"columns": columns, "groups": self.groups_.to_numpy().tolist()}
         learned |= {"outcome_kind": str(self.outcome_kind_), "curve_times": list(self.curve_times_)}
         learned |= {"horizon": self.horizon_, "n_lost": self.n_lost_}
@@ -669,7 +658,7 @@ class RecalibratedRegressor(WrappingForecaster):
         learned = state.params["learned"]
         arrays = dict(state.arrays)
         maps = Maps.take_from(arrays)
-        base = KINDS[learned["kind"]].from_parts(state.parts, arrays)
+        base = Base.from_parts(learned["kind"], state.parts, arrays)
         model = cls(base.estimator, **state.params["params"])
         model._groups = groups_of_state(model.by, learned["columns"])
         model.by = model._groups.by

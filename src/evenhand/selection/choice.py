@@ -51,6 +51,7 @@ from evenhand.forecasters import (
     SpreadKind,
     SurvivalModel,
     check_support,
+    is_held_out,
     kind_of,
     thawed,
 )
@@ -171,7 +172,7 @@ def is_prefit(estimator: Any) -> bool:
     # the default estimator and a path of networks are fitted here
     if estimator is None or isinstance(estimator, PAICRegressor):
         return False
-    return is_model_sequence(estimator) or kind_of(estimator).is_held_out(estimator)
+    return is_model_sequence(estimator) or is_held_out(estimator)
 
 
 # --- times that may be cut off (outcomes: 5)

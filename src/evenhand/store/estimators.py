@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import InputError, check_indices
-from evenhand.forecasters import SpreadTrees
 from evenhand.store.manifest import error_text
-from evenhand.tables import TableEncoder
 
 # --- bounds on the unpacked size of stored parts, so that a small file cannot fill the memory
 
@@ -211,8 +209,6 @@ def check_structures(part: Any) -> None:
             _check_histogram_trees(value)
         elif isinstance(value, BaseLibSVM):
             _check_support_vectors(value)
-        elif isinstance(value, SpreadTrees):
-            _check_spread_trees(value)
 
 
 def _objects(part: Any) -> Iterator[Any]:
@@ -301,18 +297,6 @@ def _check_histogram_trees(model: Any) -> None:
         for bits in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
             n_sets = len(np.reshape(bits, (-1, N_BITS // 32)))
             check_indices(by_category["bitset_idx"], n_sets, "the categories of a tree's node")
-
-
-def _check_spread_trees(model: SpreadTrees) -> None:
-    n_nodes = np.size(model.feature_)
-    check_indices(model.roots_, n_nodes, "the root of a tree")
-    if model.columns_ is not None:
-        width = len(TableEncoder.from_state(model.columns_).names_out) + 1
-        check_indices(model.feature_, width, "the feature of a tree's node")
-    # a leaf is its own child
-    check_links(model.left_, model.right_, n_nodes, model.left_ == np.arange(n_nodes))
-    if not 0 <= int(model.depth_) <= n_nodes:
-        raise InputError("a tree is deeper than it has nodes")
 
 
 def _check_neighbor_tree(tree: Any) -> None:

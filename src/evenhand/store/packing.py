@@ -160,6 +160,8 @@ def _foreign_places(entry: dict[str, Any], place: str) -> Iterator[str]:
         inner = f"{place}.estimator_" + (f"[{member}]" if member != name else "")
         if name in ("spread", "classifier", "regressor"):
             inner = f"{place}.{name}_"
+        elif name == "model":
+            inner = f"{place}.model"
         if "foreign" in part:
             yield inner
         elif "forecaster" in part:

@@ -1,150 +1,278 @@
-"""Registry of adapters in order of precedence, and adapters for several models.
+"""Table of the kinds of models that are converted to forecasters, in order of precedence.
 
-A new adapter needs one class and one line in `KINDS`.
+A new kind of model needs one line in `KINDS`.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import BaggingRegressor, VotingRegressor
 
-from evenhand._validate import Floats, InputError, bad_input
-from evenhand.distributions import Distribution, Normal, NormalMixture
-from evenhand.forecasters.adapters.base import USE_A_FUNCTION, Base, Training, frozen, thawed
-from evenhand.forecasters.adapters.discrete_bases import ClassifierBase, CountBase
-from evenhand.forecasters.adapters.distribution_bases import (
-    CallableBase,
-    ForecasterBase,
-    PPFBase,
-    QuantileBase,
-    ReturnStdBase,
+from evenhand._validate import Floats, InputError, bad_input, check_choice
+from evenhand.distributions import Distribution, Normal, NormalMixture, OutcomeKind, Quantiles
+from evenhand.forecasters.adapters.conversions import (
+    POISSON,
+    are_counts,
+    classes_of,
+    fit_classifier,
+    fit_ppf,
+    fit_quantiles,
+    has_classes,
+    has_poisson_loss,
+    known_levels,
+    learn_classes,
+    learn_counts,
+    level_parameter,
+    of_classifier,
+    of_counts,
+    of_forecaster,
+    of_function,
+    of_ppf,
+    of_quantiles,
+    outcome_of_classes,
+    ppf_method,
 )
-from evenhand.forecasters.adapters.residual_bases import ResidualBase
-from evenhand.forecasters.adapters.survival import SurvivalBase
+from evenhand.forecasters.adapters.estimators import (
+    USE_A_FUNCTION,
+    Training,
+    final_step,
+    fitted,
+    frozen,
+    is_fitted,
+    predict_options,
+)
+from evenhand.forecasters.adapters.residuals import learn_residuals, of_residuals
+from evenhand.forecasters.adapters.survival import (
+    SurvivalModel,
+    fit_survival,
+    has_survival_curves,
+)
+from evenhand.forecasters.base import thawed
 from evenhand.tables import take_rows
 
+Learned = dict[str, Any]
+"""What is learned beside a model: arrays, and the distribution and spread of residuals."""
 
-class MembersBase(Base):
-    """Equal mixture of several models that predict normal distributions or mixtures of them."""
 
-    name: ClassVar[str] = "members"
+@dataclass(frozen=True)
+class Kind:
+    """A kind of model: how it is recognized, fitted and converted to distributions.
 
-    def __init__(self, members: list[Base]) -> None:
-        super().__init__([member.estimator for member in members])
-        self.members = members
+    Parameters
+    ----------
+    name : str
+        Name, as it is stored.
+    accepts : callable
+        Whether a model, outside of its `FrozenEstimator`, is of this kind.
+    convert : callable
+        Distributions of rows, from the fitted model, the rows and what was learned.
+    fit : callable
+        Fitted clone of an estimator, from training rows.
+    learn : callable
+        What is learned beside the model, from the fitted model, the estimator and training rows.
+    outcome : OutcomeKind, None or callable
+        Kind of outcome that the model predicts, or a function of the estimator and the outcomes it
+        is fitted to. None if only a forecast shows it.
+    of_fitted : callable, optional
+        What is known of a fitted model without training rows; None if its distributions must be
+        learned from rows.
+    reads_rows : bool, default False
+        Whether rows of `fit` are used even for a model that was fitted before.
+    """
+
+    name: str
+    accepts: Callable[[Any], bool]
+    convert: Callable[..., Distribution]
+    fit: Callable[[Any, Training], Any] = fitted
+    learn: Callable[[Any, Any, Training], Learned] = lambda model, estimator, rows: {}
+    outcome: OutcomeKind | Callable[[Any, Floats], OutcomeKind | None] | None = (
+        OutcomeKind.CONTINUOUS
+    )
+    of_fitted: Callable[[Any], Learned] | None = None
+    reads_rows: bool = False
+
+    def outcome_kind_of(self, estimator: Any, y: Floats) -> OutcomeKind | None:
+        """Return the kind of outcome that an estimator of this kind predicts if fitted to `y`."""
+        return self.outcome(estimator, y) if callable(self.outcome) else self.outcome
+
+
+@dataclass(eq=False)
+class Base:
+    """A fitted model of another library, or several of them, as a source of distributions.
+
+    Parameters
+    ----------
+    kind : str
+        Name of its kind.
+    estimator : estimator, function or list
+        The fitted model.
+    learned : dict
+        What was learned beside it: arrays, and the distribution and spread of residuals.
+    unseen_pit : ndarray of shape (n,), optional
+        After a fit, PITs of the training rows by a model that has not seen them, where `fit` has
+        computed them.
+    """
+
+    kind: str
+    estimator: Any
+    learned: Learned = field(default_factory=dict)
+    unseen_pit: Floats | None = None
 
     @classmethod
-    def accepts(cls, estimator: Any) -> bool:
-        return isinstance(estimator, list | tuple)
-
-    @classmethod
-    def is_held_out(cls, estimator: Any) -> bool:
-        return all(kind_of(member).is_held_out(member) for member in _members(estimator))
-
-    @classmethod
-    def fit(cls, estimator: Any, rows: Training) -> Self:
-        members = _members(estimator)
-        if not members:
-            raise InputError("estimator is an empty list; give at least one model")
-        # refuse a plain regressor before anything is fitted
-        served = (ForecasterBase, CallableBase, PPFBase, ReturnStdBase)
-        for member in members:
-            if not issubclass(kind_of(member), served):
-                raise _not_normal(member)
-        base = cls([kind_of(member).fit(member, rows) for member in members])
+    def fit(cls, estimator: Any, rows: Training, kind: str | None = None) -> Self:
+        """Fit a clone of an estimator, and everything else that its distributions need."""
+        own = kind_of(estimator, rows.y) if kind is None else KINDS[kind]
+        if own.reads_rows and not is_fitted(estimator):
+            rows.check_folds()
+        model = own.fit(estimator, rows)
+        learned = own.learn(model, estimator, rows)
+        unseen_pit = learned.pop("unseen_pit", None)
+        base = cls(own.name, model, learned, unseen_pit)
+        # refuse output that cannot be used now, not at the first forecast
         base.distribution(take_rows(rows.X, [0]))
         return base
 
+    @classmethod
+    def of_fitted(cls, model: Any) -> Self:
+        """Return the base of a fitted model that determines its distributions without training."""
+        # without outcomes, only the loss shows that a regressor predicts counts
+        is_count = hasattr(model, "predict") and has_poisson_loss(model)
+        own = KINDS["counts"] if is_count else kind_of(model)
+        if own.of_fitted is None:
+            name = type(thawed(model)).__name__
+            rule = "predict distributions"
+            remedy = f"fit RecalibratedRegressor({name}(...)), which learns them from training rows"
+            raise bad_input("model", rule, f"{name}, which predicts only numbers", remedy)
+        return cls(own.name, model, own.of_fitted(model))
+
     def distribution(self, X: Any) -> Distribution:
-        return mixture([(1.0, member.distribution(X), member.estimator) for member in self.members])
+        """Return the predicted distributions of the rows, batch shape (n,)."""
+        return KINDS[self.kind].convert(thawed(self.estimator), X, **self.learned)
+
+    @property
+    def predicts_outcomes(self) -> bool:
+        """Whether the model was fitted to the outcomes themselves and not to codes of them."""
+        classes = getattr(thawed(self.estimator), "classes_", None)
+        if self.kind != "classifier" or classes is None:
+            return True
+        # values such as 3.5 stars are fitted as numbers of classes
+        return np.array_equal(self.learned["classes"], np.asarray(classes, dtype=float))
 
     def to_arrays(self) -> dict[str, Floats]:
-        # flat names, as the arrays of all members are stored in one file
-        named = ((i, member.to_arrays()) for i, member in enumerate(self.members))
-        return {f"{i}.{name}": array for i, arrays in named for name, array in arrays.items()}
+        """Return the learned arrays."""
+        arrays = {name: one for name, one in self.learned.items() if isinstance(one, np.ndarray)}
+        if "residuals" in self.learned:
+            residuals = self.learned["residuals"]
+            arrays["residual_levels"] = np.ravel(residuals.levels)
+            arrays["residual_quantiles"] = np.ravel(residuals.values)
+        return arrays
 
     def to_parts(self) -> dict[str, Any]:
-        return {f"member{i}": thawed(member.estimator) for i, member in enumerate(self.members)}
+        """Return the fitted models, by name."""
+        # without FrozenEstimator, which only marks a model as fitted: a stored model always is
+        parts = {"estimator": thawed(self.estimator)}
+        if self.kind == "members":
+            parts = {f"member{i}": thawed(one) for i, one in enumerate(self.estimator)}
+        return parts | {name: self.learned[name] for name in ("spread",) if name in self.learned}
 
     @classmethod
-    def from_parts(cls, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
-        members = []
-        for i in range(len(parts)):
-            # the kind of a member is not stored, as it can be determined from the fitted model
-            model = parts[f"member{i}"]
-            start = f"{i}."
-            own = {
-                name.removeprefix(start): array
-                for name, array in arrays.items()
-                if name.startswith(start)
-            }
-            members.append(kind_of(model).from_parts({"estimator": model}, own))
-        return cls(members)
+    def from_parts(cls, kind: str, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
+        """Rebuild a base from its kind and the outputs of `to_parts` and `to_arrays`."""
+        learned: Learned = dict(arrays)
+        if "residual_levels" in learned:
+            levels, values = learned.pop("residual_levels"), learned.pop("residual_quantiles")
+            learned["residuals"] = Quantiles(levels, values[None, :])
+        learned |= {name: parts[name] for name in ("spread",) if name in parts}
+        members = [one for name, one in parts.items() if name.startswith("member")]
+        convert = KINDS[check_choice("kind", kind, tuple(KINDS))].convert
+        inspect.signature(convert).bind(None, None, **learned)  # nothing is missing
+        return cls(kind, members if kind == "members" else parts["estimator"], learned)
 
 
-class EnsembleBase(ReturnStdBase):
-    """Mixture of normals from a bagging or voting regressor of models with `return_std`."""
-
-    name: ClassVar[str] = "ensemble"
-
-    @classmethod
-    def accepts(cls, estimator: Any) -> bool:
-        if isinstance(estimator, BaggingRegressor):
-            return estimator.estimator is not None and kind_of(estimator.estimator) is ReturnStdBase
-        if isinstance(estimator, VotingRegressor):
-            members = [member for _, member in estimator.estimators if member != "drop"]
-            return bool(members) and all(kind_of(member) is ReturnStdBase for member in members)
-        return False
-
-    def distribution(self, X: Any) -> Distribution:
-        model = thawed(self.estimator)
-        rows = np.asarray(X) if isinstance(model, BaggingRegressor) else X
-        # a bagging regressor may fit each member on different columns
-        columns = getattr(model, "estimators_features_", None) or [None] * len(model.estimators_)
-        # this property omits the weights of members that a voting regressor has dropped
-        weights = getattr(model, "_weights_not_none", None)
-        weights = np.ones(len(model.estimators_)) if weights is None else np.asarray(weights)
-        members = []
-        for weight, member, used in zip(weights, model.estimators_, columns, strict=True):
-            own_rows = rows if used is None else rows[:, used]
-            predicted = ReturnStdBase(member, self.least_std).distribution(own_rows)
-            members.append((float(weight), predicted, member))
-        return mixture(members)
+# --- models whose `predict` takes `return_std`, and mixtures of several
 
 
-KINDS: dict[str, type[Base]] = {
-    kind.name: kind
-    # in order of precedence, from whole distributions to single numbers
-    for kind in (
-        SurvivalBase,
-        ForecasterBase,
-        MembersBase,
-        EnsembleBase,
-        CallableBase,
-        ClassifierBase,
-        PPFBase,
-        CountBase,
-        QuantileBase,
-        ReturnStdBase,
-        ResidualBase,
+def takes_return_std(model: Any) -> bool:
+    """Whether a model predicts standard deviations, which are not those of a DummyRegressor, 0."""
+    return "return_std" in predict_options(model) and not isinstance(
+        final_step(model), DummyRegressor
     )
-}
 
 
-def kind_of(estimator: Any, y: Floats | None = None) -> type[Base]:
-    """Return the first adapter that accepts an estimator and the outcomes that it is fitted to.
+def learn_least_std(model: Any, estimator: Any, rows: Training) -> Learned:
+    """Return a lower bound on std, as a noise-free Gaussian process predicts 0 at training rows."""
+    return {"least_std": np.array([1e-9 * float(np.abs(rows.y).max()) or 1e-300])}
 
-    Without outcomes, a regressor with the Poisson loss is a plain regressor.
-    """
+
+LEAST_STD = {"least_std": np.array([1e-300])}
+"""Without outcomes, only a standard deviation of 0 is too small."""
+
+
+def of_return_std(model: Any, X: Any, least_std: Floats) -> Distribution:
+    """Return normal distributions."""
+    mean, std = model.predict(X, return_std=True)
+    # some models predict a standard deviation of 0 where they interpolate
+    return Normal(np.ravel(mean), np.maximum(np.ravel(std), least_std))
+
+
+def fit_members(estimator: Any, rows: Training) -> list[Any]:
+    """Fit each model of a list, unless one of them predicts no distribution by itself."""
+    members = members_of(estimator)
+    if not members:
+        raise InputError("estimator is an empty list; give at least one model")
+    # refuse a plain regressor before anything is fitted
+    for member in members:
+        if kind_of(member).name not in ("forecaster", "callable", "ppf", "return_std"):
+            raise _not_normal(member)
+    return [kind_of(member).fit(member, rows) for member in members]
+
+
+def members_of(estimator: Any) -> list[Any]:
+    """Return the members of a list, each in a FrozenEstimator if the list is in one."""
     inner = thawed(estimator)
-    for kind in KINDS.values():
-        is_accepted = kind.accepts(inner) if inner is estimator else kind.accepts_frozen(inner)
-        if is_accepted and kind.accepts_outcomes(y):
-            return kind
-    rule = "be a regressor with fit and predict"
-    raise bad_input("estimator", rule, type(estimator).__name__, USE_A_FUNCTION)
+    return list(inner) if inner is estimator else frozen(inner)
+
+
+def of_members(members: list[Any], X: Any, least_std: Floats) -> Distribution:
+    """Return the equal mixture of the members' distributions."""
+    predicted = []
+    for member in members:
+        own = kind_of(member)
+        learned = {"least_std": least_std} if own.convert is of_return_std else {}
+        predicted.append((1.0, own.convert(thawed(member), X, **learned), member))
+    return mixture(predicted)
+
+
+def is_ensemble(model: Any) -> bool:
+    """Whether this is a bagging or voting regressor of models with `return_std`."""
+    if isinstance(model, BaggingRegressor):
+        return model.estimator is not None and kind_of(model.estimator).name == "return_std"
+    if isinstance(model, VotingRegressor):
+        members = [member for _, member in model.estimators if member != "drop"]
+        return bool(members) and all(kind_of(member).name == "return_std" for member in members)
+    return False
+
+
+def of_ensemble(model: Any, X: Any, least_std: Floats) -> Distribution:
+    """Return the mixture of the distributions of an ensemble's members."""
+    rows = np.asarray(X) if isinstance(model, BaggingRegressor) else X
+    # a bagging regressor may fit each member on different columns
+    columns = getattr(model, "estimators_features_", None) or [None] * len(model.estimators_)
+    weights = np.ones(len(model.estimators_))
+    if getattr(model, "weights", None) is not None:
+        pairs = zip(model.weights, model.estimators, strict=True)
+        weights = np.array([weight for weight, (_, one) in pairs if one != "drop"], dtype=float)
+    members = []
+    for weight, member, used in zip(weights, model.estimators_, columns, strict=True):
+        own_rows = rows if used is None else rows[:, used]
+        members.append((float(weight), of_return_std(member, own_rows, least_std), member))
+    return mixture(members)
 
 
 def mixture(members: list[tuple[float, Distribution, Any]]) -> NormalMixture:
@@ -165,15 +293,133 @@ def mixture(members: list[tuple[float, Distribution, Any]]) -> NormalMixture:
     return NormalMixture(weights, loc, scale)
 
 
-def _members(estimator: Any) -> list[Any]:
-    """Return the members of a list, each in a FrozenEstimator if the list is in one."""
-    inner = thawed(estimator)
-    return list(inner) if inner is estimator else frozen(inner)
-
-
 def _not_normal(model: Any) -> InputError:
     return InputError(
         f"estimator contains a {type(thawed(model)).__name__}, but only models that predict normal"
         " distributions or mixtures of them can be mixed; put plain regressors in a"
         " VotingRegressor"
     )
+
+
+# --- the table
+
+
+def outcome_of_forecaster(estimator: Any, y: Floats) -> OutcomeKind | None:
+    """Return the kind of outcome of a forecaster, if it names one."""
+    find = getattr(thawed(estimator), "outcome_kind_of", None)
+    return None if find is None else find(y)
+
+
+def outcome_of_times(estimator: Any, y: Floats) -> OutcomeKind | None:
+    """Return the kind of outcome of a survival model, which has an atom at its horizon."""
+    return outcome_of_forecaster(estimator, y) or OutcomeKind.CONTINUOUS
+
+
+def is_function(model: Any) -> bool:
+    """Whether a model is a function from rows to distributions."""
+    return callable(model) and not isinstance(model, type) and not hasattr(model, "predict")
+
+
+NOTHING: Callable[[Any], Learned] = lambda model: {}  # noqa: E731
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    # in order of precedence, from whole distributions to single numbers
+    for kind in (
+        Kind(
+            "survival",
+            lambda model: isinstance(model, SurvivalModel) or has_survival_curves(model),
+            of_forecaster,
+            fit_survival,
+            outcome=outcome_of_times,
+        ),
+        Kind(
+            "forecaster",
+            lambda model: hasattr(model, "forecast"),
+            of_forecaster,
+            outcome=outcome_of_forecaster,
+        ),
+        Kind(
+            "members",
+            lambda model: isinstance(model, list | tuple),
+            of_members,
+            fit_members,
+            learn_least_std,
+        ),
+        Kind("ensemble", is_ensemble, of_ensemble, learn=learn_least_std),
+        Kind(
+            "classifier",
+            has_classes,
+            of_classifier,
+            fit_classifier,
+            learn_classes,
+            outcome_of_classes,
+            of_fitted=classes_of,
+        ),
+        Kind("callable", is_function, of_function, outcome=None, of_fitted=NOTHING),
+        Kind(
+            "ppf",
+            lambda model: ppf_method(model) is not None,
+            of_ppf,
+            fit_ppf,
+            outcome=None,  # the same model of skpro may predict counts or amounts
+            of_fitted=NOTHING,
+        ),
+        Kind(
+            "counts",
+            lambda model: hasattr(model, "predict") and has_poisson_loss(model),
+            of_counts,
+            learn=learn_counts,
+            outcome=OutcomeKind.COUNT,
+            of_fitted=lambda model: POISSON,
+            reads_rows=True,
+        ),
+        Kind(
+            "quantiles",
+            lambda model: known_levels(model) is not None or level_parameter(model) is not None,
+            of_quantiles,
+            fit_quantiles,
+        ),
+        Kind(
+            "return_std",
+            takes_return_std,
+            of_return_std,
+            learn=learn_least_std,
+            of_fitted=lambda model: LEAST_STD,
+        ),
+        Kind(
+            "residuals",
+            lambda model: hasattr(model, "predict"),
+            of_residuals,
+            learn=learn_residuals,
+            reads_rows=True,
+        ),
+    )
+}
+
+
+def kind_of(estimator: Any, y: Floats | None = None) -> Kind:
+    """Return the first kind that accepts an estimator and the outcomes that it is fitted to.
+
+    Without outcomes, a regressor with the Poisson loss is a plain regressor: amounts of money are
+    fitted with this loss, too. So is a fitted model for one quantile.
+    """
+    inner = thawed(estimator)
+    for kind in KINDS.values():
+        if not kind.accepts(inner):
+            continue
+        if kind.name == "counts" and (y is None or not are_counts(y)):
+            continue
+        if kind.name == "quantiles" and is_fitted(estimator) and known_levels(inner) is None:
+            continue
+        return kind
+    rule = "be a regressor with fit and predict"
+    raise bad_input("estimator", rule, type(estimator).__name__, USE_A_FUNCTION)
+
+
+def is_held_out(estimator: Any, y: Floats | None = None) -> bool:
+    """Whether `fit` learns nothing from its rows, so that they are held out for this model."""
+    kind = kind_of(estimator, y)
+    if kind.name == "members":
+        return all(map(is_held_out, members_of(estimator)))
+    return is_fitted(estimator) and not kind.reads_rows

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
-from sklearn.frozen import FrozenEstimator
 
 from evenhand._format import number_in_full, one_line
 from evenhand._validate import Floats, InputError, bad_input, check_finite, check_horizon
-from evenhand.distributions import Distribution, OutcomeKind
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters.base import Base, Training, final_step, thawed
+from evenhand.forecasters.adapters.estimators import Training, final_step, is_fitted
+from evenhand.forecasters.base import Forecaster, State, thawed
 from evenhand.tables import as_pandas, row_blocks, take_rows
 
 # --- forecasts of times by fitted survival models of lifelines and scikit-survival (outcomes: 5)
@@ -31,7 +30,7 @@ BLOCK_NUMBERS = 4_000_000
 distinct training time."""
 
 
-class SurvivalModel:
+class SurvivalModel(Forecaster):
     """Forecasts of times by a fitted survival model of lifelines or scikit-survival.
 
     The model's survival curves are evaluated at a grid of times and are linear between them, see
@@ -155,36 +154,43 @@ class SurvivalModel:
             raise bad_input(f"X[{row}]", rule, "probabilities that are missing", remedy)
         return np.minimum.accumulate(np.clip(curves, 0.0, 1.0), axis=1)
 
-    def predict(self, X: Any) -> Floats:
-        """Predict the mean of the outcome, shape (n,); with a horizon that of `min(T, horizon)`."""
-        return self.forecast_and_predict(X)[1]
-
-    def forecast_and_predict(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> tuple[Forecast, Floats]:
-        """Return `forecast` and `predict` of the same rows, with one prediction of the model."""
-        forecast = self.forecast(X)
-        return forecast, forecast.mean()
-
     def outcome_kind_of(self, y: Floats) -> OutcomeKind:
         """Return the kind of outcome, whatever `y` is: hurdle with a horizon, else continuous."""
         return OutcomeKind.CONTINUOUS if self.horizon is None else OutcomeKind.HURDLE
 
-    def to_arrays(self) -> dict[str, Floats]:
-        """Return the times and the horizon as arrays."""
-        horizon = [] if self.horizon is None else [self.horizon]
-        return {"times": self.times, "horizon": np.array(horizon, dtype=np.float64)}
+    def to_state(self) -> State:
+        params = {"horizon": self.horizon}
+        return State(
+            "SurvivalModel", {"params": params}, {"times": self.times}, {"model": self.model}
+        )
 
     @classmethod
-    def from_arrays(cls, model: Any, arrays: Mapping[str, Floats]) -> Self:
-        """Rebuild it from the fitted model and the output of `to_arrays`."""
-        horizon = arrays["horizon"]
-        return cls(model, float(horizon[0]) if horizon.size else None, arrays["times"])
+    def from_state(cls, state: State) -> Self:
+        return cls(state.parts["model"], times=state.arrays["times"], **state.params["params"])
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # a fitted model
+
+    def _models(self) -> tuple[Any, ...]:
+        return (self.model,)
 
 
 def has_survival_curves(model: Any) -> bool:
     """Whether a model predicts survival curves, as those of lifelines and scikit-survival do."""
     return hasattr(final_step(model), "predict_survival_function")
+
+
+def fit_survival(estimator: Any, rows: Training) -> SurvivalModel:
+    """Return a fitted survival model as a forecaster; refuse one that would be fitted to `y`."""
+    if not is_fitted(estimator):
+        name = type(estimator).__name__
+        raise InputError(
+            f"estimator {name} is a survival model, which is fitted to times and events; fit it"
+            " with its own fit, on other rows, and pass FrozenEstimator(model) or"
+            " evenhand.forecasters.SurvivalModel(model, horizon=...)"
+        )
+    model = thawed(estimator)
+    return model if isinstance(model, SurvivalModel) else SurvivalModel(model)
 
 
 def _known_times(model: Any) -> Floats:
@@ -286,63 +292,3 @@ def _check_within(model: Any, known: Floats, name: str, latest: float) -> None:
         rule = f"be at most {number_in_full(known[-1])}, the last training time"
         remedy = f"{inner} predicts no survival probabilities beyond it; use a parametric model"
         raise bad_input(name, rule, number_in_full(latest), remedy)
-
-
-# --- adapter for survival models of lifelines and scikit-survival
-
-
-class SurvivalBase(Base):
-    """A fitted survival model, or a `SurvivalModel` with its horizon and its times.
-
-    Parameters
-    ----------
-    estimator : SurvivalModel
-        The model with its grid of times.
-    """
-
-    name: ClassVar[str] = "survival"
-    estimator: SurvivalModel
-
-    @classmethod
-    def accepts(cls, estimator: Any) -> bool:
-        return isinstance(estimator, SurvivalModel) or has_survival_curves(estimator)
-
-    @classmethod
-    def is_held_out(cls, estimator: Any) -> bool:
-        return isinstance(estimator, FrozenEstimator | SurvivalModel)
-
-    @classmethod
-    def outcome_kind_of(cls, estimator: Any, y: Floats) -> OutcomeKind | None:
-        model = thawed(estimator)
-        is_given = isinstance(model, SurvivalModel)
-        return model.outcome_kind_of(y) if is_given else OutcomeKind.CONTINUOUS
-
-    @classmethod
-    def of_fitted(cls, estimator: Any) -> Self:
-        model = thawed(estimator)
-        return cls(model if isinstance(model, SurvivalModel) else SurvivalModel(model))
-
-    @classmethod
-    def fit(cls, estimator: Any, rows: Training) -> Self:
-        if not cls.is_held_out(estimator):
-            name = type(estimator).__name__
-            raise InputError(
-                f"estimator {name} is a survival model, which is fitted to times and events; fit it"
-                " with its own fit, on other rows, and pass FrozenEstimator(model) or"
-                " evenhand.forecasters.SurvivalModel(model, horizon=...)"
-            )
-        return cls.of_fitted(estimator)
-
-    def distribution(self, X: Any) -> Distribution:
-        return self.estimator.forecast(X).distribution
-
-    def to_arrays(self) -> dict[str, Floats]:
-        return self.estimator.to_arrays()
-
-    def to_parts(self) -> dict[str, Any]:
-        # the model of the other library: times and horizon are stored as arrays
-        return {"estimator": self.estimator.model}
-
-    @classmethod
-    def from_arrays(cls, estimator: Any, arrays: dict[str, Floats]) -> Self:
-        return cls(SurvivalModel.from_arrays(estimator, arrays))

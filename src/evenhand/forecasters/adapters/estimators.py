@@ -1,31 +1,31 @@
-"""Base class of adapters, and the fit and inspection of users' estimators."""
+"""Fit and inspection of estimators of other libraries, and the rows on which they are fitted."""
 
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from evenhand._validate import Floats, InputError, Ints, bad_input
-from evenhand.distributions import Distribution, OutcomeKind, Support
+from evenhand.distributions import Support
+from evenhand.forecasters.base import allows_missing, thawed
 from evenhand.tables import take_rows
-
-# --- fitting and inspection of users' estimators
 
 SpreadKind = Literal["learned", "constant"]
 """Whether the spread of residuals may depend on the features."""
 
 SPREADS = get_args(SpreadKind)
+
+Family = Literal["auto", "poisson", "negative-binomial"]
+"""Family of the distributions of counts."""
 
 USE_A_FUNCTION = "pass a function from rows to a Forecast instead"
 """Remedy for models whose output cannot be used."""
@@ -52,6 +52,8 @@ class Training:
     predicted_support : Support, optional
         Map from predictions of a fitted plain regressor, in units of the outcome, to the line on
         which `y` is. None for all other estimators.
+    family : {"auto", "poisson", "negative-binomial"}, default "auto"
+        Family of the distributions of counts.
     """
 
     X: Any
@@ -61,6 +63,7 @@ class Training:
     random: np.random.Generator
     spread: SpreadKind = "constant"
     predicted_support: Support | None = None
+    family: Family = "auto"
 
     def check_folds(self) -> None:
         """Raise InputError if a fold has fewer than two rows."""
@@ -88,16 +91,19 @@ class Training:
         return replace(self, X=take_rows(self.X, learn), y=self.y[learn], weight=weight, cv=cv)
 
 
-def thawed(estimator: Any) -> Any:
-    """Return the model inside a FrozenEstimator; any other estimator is returned unchanged."""
-    return estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator
-
-
 def frozen(estimator: Any) -> Any:
-    """Wrap a model, or each model of a list, in a FrozenEstimator; functions are unchanged."""
+    """Wrap a model, or each model of a list, in a FrozenEstimator.
+
+    Functions and other models without `fit` are unchanged.
+    """
     if isinstance(estimator, list | tuple):
         return [frozen(member) for member in estimator]
     return FrozenEstimator(thawed(estimator)) if hasattr(estimator, "fit") else estimator
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether a model is used as it is: in a FrozenEstimator, or without `fit`."""
+    return isinstance(estimator, FrozenEstimator) or not hasattr(estimator, "fit")
 
 
 def final_step(estimator: Any) -> Any:
@@ -111,18 +117,13 @@ def predict_options(estimator: Any) -> tuple[str, ...]:
     return () if predict is None else tuple(inspect.signature(predict).parameters)
 
 
-def allows_missing(estimator: Any) -> bool | None:
-    """Whether an estimator's tags allow missing values; None if it has no tags."""
-    inner = thawed(estimator)
-    return (
-        bool(get_tags(inner).input_tags.allow_nan) if hasattr(inner, "__sklearn_tags__") else None
-    )
-
-
 def fitted(estimator: Any, rows: Training) -> Any:
-    """Fit a clone of an estimator; a FrozenEstimator is not refitted."""
-    if isinstance(estimator, FrozenEstimator) and allows_missing(estimator) is None:
-        return estimator  # scikit-learn cannot determine whether it is fitted
+    """Fit a clone of an estimator; a fitted one is not refitted."""
+    # scikit-learn cannot determine whether a model without tags is fitted
+    if is_fitted(estimator) and (
+        not hasattr(estimator, "fit") or allows_missing(estimator) is None
+    ):
+        return estimator
     copy = clone(estimator)
     if rows.weight is None or isinstance(estimator, FrozenEstimator):
         return copy.fit(rows.X, rows.y)
@@ -143,82 +144,22 @@ def _weight_option(estimator: Any) -> str | None:
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
-# --- base class of adapters, which convert the output of a fitted estimator to distributions
+def predictions(model: Any, X: Any) -> Floats:
+    """Return what a fitted regressor predicts, shape (n,); refuse values that are not finite."""
+    values = np.ravel(np.asarray(model.predict(X), dtype=np.float64))
+    if values.size != len(X) or not np.isfinite(values).all():
+        raise InputError(
+            f"estimator {type(thawed(model)).__name__} predicts values that are not finite; check"
+            " its predictions for NaN"
+        )
+    return values
 
 
-class Base(ABC):
-    """A fitted estimator together with the conversion of its output to a distribution."""
-
-    name: ClassVar[str]
-
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-
-    @classmethod
-    @abstractmethod
-    def accepts(cls, estimator: Any) -> bool:
-        """Whether the estimator is of this kind."""
-
-    @classmethod
-    def accepts_frozen(cls, estimator: Any) -> bool:
-        """Whether a fitted estimator from inside a `FrozenEstimator` is of this kind."""
-        return cls.accepts(estimator)
-
-    @classmethod
-    def accepts_outcomes(cls, y: Floats | None) -> bool:
-        """Whether outcomes are of this kind; None if they are not known."""
-        return True
-
-    @classmethod
-    def outcome_kind_of(cls, estimator: Any, y: Floats) -> OutcomeKind | None:
-        """Return the kind of outcome that an estimator predicts if it is fitted to `y`.
-
-        None if only a forecast shows it.
-        """
-        return OutcomeKind.CONTINUOUS
-
-    @classmethod
-    def of_fitted(cls, estimator: Any) -> Self:
-        """Return the base of a fitted model that determines its distributions without training."""
-        name = type(thawed(estimator)).__name__
-        rule = "predict distributions"
-        remedy = f"fit RecalibratedRegressor({name}(...)), which learns them from training rows"
-        raise bad_input("model", rule, f"{name}, which predicts only numbers", remedy)
-
-    @classmethod
-    def is_held_out(cls, estimator: Any) -> bool:
-        """Whether `fit` learns nothing, so that its rows are held out for this model."""
-        return isinstance(estimator, FrozenEstimator)
-
-    @classmethod
-    @abstractmethod
-    def fit(cls, estimator: Any, rows: Training) -> Self:
-        """Fit a clone of the estimator, and everything else that the distribution needs."""
-
-    @abstractmethod
-    def distribution(self, X: Any) -> Distribution:
-        """Return the predicted distributions of the rows, batch shape (n,)."""
-
-    @property
-    def predicts_outcomes(self) -> bool:
-        """Whether the estimator was fitted to the outcomes themselves and not to codes of them."""
-        return True
-
-    def to_arrays(self) -> dict[str, Floats]:
-        """Return the arrays that were learned in addition to the estimator."""
-        return {}
-
-    def to_parts(self) -> dict[str, Any]:
-        """Return the fitted estimators, by name."""
-        # without FrozenEstimator, which only marks a model as fitted: a stored model always is
-        return {"estimator": thawed(self.estimator)}
-
-    @classmethod
-    def from_arrays(cls, estimator: Any, arrays: dict[str, Floats]) -> Self:
-        """Rebuild a base from a fitted estimator and the output of `to_arrays`."""
-        return cls(estimator)
-
-    @classmethod
-    def from_parts(cls, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
-        """Rebuild a base from the outputs of `to_parts` and `to_arrays`."""
-        return cls.from_arrays(parts["estimator"], arrays)
+def cross_fitted(estimator: Any, rows: Training) -> tuple[Floats, list[Ints]]:
+    """Return the prediction of each row by a model fitted without its fold, and the folds."""
+    predicted = np.empty(rows.y.size)
+    folds: list[Ints] = []
+    for learn, held_out in rows.folds():
+        predicted[held_out] = predictions(fitted(estimator, learn), take_rows(rows.X, held_out))
+        folds.append(held_out)
+    return predicted, folds

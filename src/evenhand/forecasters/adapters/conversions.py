@@ -1,0 +1,620 @@
+"""Conversion of the output of models to distributions, by kind of model.
+
+Each conversion takes a fitted model, rows and the arrays that were learned beside the model.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import optimize, special, stats
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import PoissonRegressor, TweedieRegressor
+
+from evenhand._format import count
+from evenhand._validate import Floats, InputError, bad_input
+from evenhand.distributions import (
+    Bernoulli,
+    Categorical,
+    Distribution,
+    NegativeBinomial,
+    Normal,
+    OutcomeKind,
+    Poisson,
+    Quantiles,
+    from_ppf,
+)
+from evenhand.forecast import Forecast
+from evenhand.forecasters.adapters.estimators import (
+    USE_A_FUNCTION,
+    Family,
+    Training,
+    cross_fitted,
+    final_step,
+    fitted,
+    is_fitted,
+    predict_options,
+    predictions,
+)
+from evenhand.forecasters.base import allows_missing, thawed
+from evenhand.forecasters.samples import clearly_best
+from evenhand.tables import unreported
+
+# --- functions, and forecasters of this package
+
+
+def of_forecaster(model: Any, X: Any) -> Distribution:
+    """Return the distributions of a deterministic forecaster."""
+    with unreported():  # the wrapping forecaster reports unseen values
+        forecast = model.forecast(X)
+    if forecast.is_randomized:
+        raise InputError(
+            f"estimator {type(model).__name__} is already randomized, and randomization must be the"
+            " outermost step; use it without this wrapper, or pass a deterministic estimator"
+        )
+    distribution: Distribution = forecast.distribution
+    return distribution
+
+
+def of_function(function: Any, X: Any) -> Distribution:
+    """Return the output of a function: a forecast, a distribution, or means with deviations."""
+    output = function(X)
+    if isinstance(output, tuple) and len(output) == 2:
+        output = Normal(*(np.ravel(np.asarray(part, dtype=np.float64)) for part in output))
+    elif isinstance(output, Forecast) and not output.is_randomized:
+        output = output.distribution
+    if not isinstance(output, Distribution) or output.batch_shape != (len(X),):
+        shape = f" of shape {output.batch_shape}" if isinstance(output, Distribution) else ""
+        rule = (
+            "return a deterministic Forecast, a Distribution or (mean, std) for each of its"
+            f" {count(len(X), 'row')}"
+        )
+        raise bad_input("estimator", rule, type(output).__name__ + shape)
+    return output
+
+
+# --- classifiers, which predict a probability for each class
+
+MOST_CLASSES = 100
+"""Largest number of classes; an outcome with more values is a count or continuous."""
+
+SUM_TOLERANCE = 1e-3
+"""Largest deviation from 1 of the sum of a row's probabilities, which are divided by it."""
+
+
+def has_classes(model: Any) -> bool:
+    """Whether a model predicts probabilities of classes, or should do so."""
+    is_known = hasattr(model, "__sklearn_tags__") and is_classifier(model)
+    # models of distributions have predict_proba as well, but also predict_quantiles (skpro)
+    is_other = hasattr(final_step(model), "predict_quantiles")
+    return is_known or (hasattr(model, "predict_proba") and not is_other)
+
+
+def fit_classifier(estimator: Any, rows: Training) -> Any:
+    """Fit a classifier, to the numbers of its classes if these are not whole numbers."""
+    if not hasattr(thawed(estimator), "predict_proba"):
+        rule = "predict probabilities (predict_proba)"
+        remedy = "wrap the classifier in sklearn.calibration.CalibratedClassifierCV"
+        raise bad_input("estimator", rule, type(thawed(estimator)).__name__, remedy)
+    if is_fitted(estimator):
+        return fitted(estimator, rows)
+    values = check_classes(rows.y)
+    # scikit-learn's classifiers refuse classes that are not whole numbers, such as 3.5 stars
+    is_whole = bool((values == np.round(values)).all())
+    labels: Any = rows.y.astype(np.int64) if is_whole else np.searchsorted(values, rows.y)
+    return fitted(estimator, replace(rows, y=labels))
+
+
+def learn_classes(model: Any, estimator: Any, rows: Training) -> dict[str, Any]:
+    """Return the numbers of the classes in the order of the columns of `predict_proba`."""
+    return classes_of(model) if is_fitted(estimator) else {"classes": check_classes(rows.y)}
+
+
+def classes_of(model: Any) -> dict[str, Any]:
+    """Return the classes of a fitted model; none if it does not name them: they are 0, 1, ..."""
+    classes = getattr(thawed(model), "classes_", None)
+    return {"classes": np.empty(0) if classes is None else numbers_of(classes)}
+
+
+def outcome_of_classes(estimator: Any, y: Floats) -> OutcomeKind | None:
+    """Return the kind of outcome of a classifier that is fitted to `y`, or was fitted before."""
+    values = classes_of(estimator)["classes"] if is_fitted(estimator) else y
+    if values.size == 0:
+        return None  # only a forecast shows the number of classes
+    return OutcomeKind.BINARY if is_event(values) else OutcomeKind.COUNT
+
+
+def of_classifier(model: Any, X: Any, classes: Floats) -> Distribution:
+    """Return the probabilities of an event (classes 0 and 1) or of ordered numbers."""
+    share = np.asarray(model.predict_proba(X), dtype=np.float64)
+    n_classes = classes.size or share.shape[-1]
+    if share.shape != (len(X), n_classes):
+        rule = f"predict one probability per class, shape {(len(X), n_classes)}"
+        got = f"shape {share.shape} from {type(model).__name__}"
+        raise bad_input("estimator", rule, got, USE_A_FUNCTION)
+    total = share.sum(axis=1, keepdims=True)
+    if not ((share >= 0).all() and (np.abs(total - 1) <= SUM_TOLERANCE).all()):
+        raise InputError(
+            f"estimator {type(model).__name__} predicts probabilities that are negative, not finite"
+            f" or do not add up to 1; {USE_A_FUNCTION}"
+        )
+    share = share / total
+    values = classes if classes.size else np.arange(n_classes, dtype=np.float64)
+    if values.size == 2 and is_event(values):
+        return Bernoulli(share[:, 1])
+    return Categorical(values, share)
+
+
+def is_event(y: Floats) -> bool:
+    """Whether all values are 0 or 1."""
+    return bool(np.isin(y, (0.0, 1.0)).all())
+
+
+def check_classes(y: Floats) -> Floats:
+    """Return the distinct values of outcomes to classify: 0 and 1, or 3 to 100 numbers."""
+    values = np.unique(y)
+    if values.size == 2 and not is_event(values):
+        got = f"{values[0]:g} and {values[1]:g}"
+        raise bad_input("y", "be 0 or 1 if there are two classes", got, "code the event as 1")
+    if values.size > MOST_CLASSES:
+        rule = f"have at most {MOST_CLASSES} distinct values for a classifier"
+        remedy = "use CountRegressor for counts, or a regressor for continuous outcomes"
+        raise bad_input("y", rule, str(values.size), remedy)
+    return values
+
+
+def numbers_of(classes: ArrayLike) -> Floats:
+    """Return the classes of a fitted classifier as increasing numbers."""
+    labels = np.asarray(classes)
+    if labels.ndim != 1 or labels.dtype.kind not in "biuf":
+        raise bad_input(
+            "estimator",
+            "have classes that are numbers in one column",
+            f"classes_ {np.ravel(labels).tolist()[:5]}",
+            "fit it to 0 and 1, or to ordered numbers",
+        )
+    values = labels.astype(np.float64)
+    return check_classes(values)
+
+
+# --- dispersion of counts around predicted means, and a lower bound on these means
+
+LEAST_DISPERSION = 1e-6
+MOST_DISPERSION = 1e4
+"""Range of dispersions; below it negative binomial and Poisson distributions are equal to all
+digits that count."""
+
+FALSE_ALARM = 0.05
+"""Probability that counts with a Poisson distribution are found to be overdispersed."""
+
+LEAST_MEANS = (1e-6, 1e-4, 1e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+"""Lower bounds on predicted means that are compared, in units of the mean count."""
+
+
+def learned_dispersion(y: Floats, mean: Floats, weight: Floats, family: Family) -> float:
+    """Return the dispersion of counts, 0 for Poisson distributions.
+
+    It is the maximum likelihood estimate of `a` in negative binomial distributions of variance
+    `mean + a * mean**2`. With "auto" it is 0 unless a likelihood ratio test rejects Poisson
+    distributions at the 5% level; under them the statistic is 0 or chi-squared with 1 degree of
+    freedom, each with probability 1/2 (Self & Liang, JASA 82, 1987, 605-610).
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+        Counts.
+    mean : ndarray of shape (n,)
+        Predicted means (> 0) of models that have not seen the row.
+    weight : ndarray of shape (n,)
+        Weights of the rows.
+    family : {"auto", "poisson", "negative-binomial"}
+        Family of the distributions.
+    """
+    if family == "poisson":
+        return 0.0
+    # only ratios of weights count: they are scaled to the effective number of rows (Kish)
+    weight = weight * (weight.sum() / (weight**2).sum())
+
+    def loss(log_dispersion: float) -> float:
+        return -float(weight @ log_likelihood(y, mean, float(np.exp(log_dispersion))))
+
+    ends = np.log([LEAST_DISPERSION, MOST_DISPERSION])
+    # the likelihood may have its maximum at the lower end, from where it is flat
+    grid = np.linspace(ends[0], ends[1], 25)
+    losses = [loss(one) for one in grid]
+    best = int(np.argmin(losses))
+    bounds = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
+    found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
+    if family == "auto":
+        gain = float(weight @ (-log_likelihood(y, mean, 0.0))) - float(found.fun)
+        if 2 * gain <= stats.chi2.isf(2 * FALSE_ALARM, 1):
+            return 0.0
+    return float(np.exp(found.x))
+
+
+def log_likelihood(y: Floats, mean: Floats, dispersion: float) -> Floats:
+    """Return the log probability of each count, without the term of `y` alone."""
+    if dispersion == 0:
+        return np.asarray(special.xlogy(y, mean) - mean)
+    # log Gamma(y + 1/a) - log Gamma(1/a) + y log(a), whose limit for a -> 0 is 0
+    size = 1 / dispersion
+    rising = special.gammaln(y + size) - special.gammaln(size) + y * np.log(dispersion)
+    return np.asarray(rising + special.xlogy(y, mean) - (y + size) * np.log1p(dispersion * mean))
+
+
+def least_mean(y: Floats, mean: Floats, weight: Floats) -> float:
+    """Return a lower bound on predicted means, chosen by the likelihood of held-out rows.
+
+    Models without a log link predict means of 0 or less, at which no count has a probability. Each
+    bound in `LEAST_MEANS` replaces the one before if its likelihood is clearly greater, so that
+    good predictions of small means are left as they are.
+    """
+    bounds = [share * float(np.average(y, weights=weight)) for share in LEAST_MEANS]
+    return clearly_best(
+        bounds, lambda least: -log_likelihood(y, np.maximum(mean, least), 0.0), weight
+    )
+
+
+# --- regressors that predict the mean of a count
+
+POISSON_LOSSES = ("poisson", "count:poisson", "Poisson")
+"""Names of the Poisson loss in scikit-learn, LightGBM, XGBoost and CatBoost."""
+
+
+def learn_counts(model: Any, estimator: Any, rows: Training) -> dict[str, Any]:
+    """Estimate the dispersion around means that are predicted by models without the row.
+
+    It includes the uncertainty of the model. A fitted model has not seen the rows, and the default
+    model has cross-fitted means of its own.
+    """
+    held = getattr(model, "held_out_", None)
+    if is_fitted(estimator):
+        mean = predictions(model, rows.X)
+    else:
+        mean = cross_fitted(estimator, rows)[0] if held is None else np.asarray(held)
+    least = least_mean(rows.y, mean, rows.weights)
+    mean = np.maximum(mean, least)
+    dispersion = learned_dispersion(rows.y, mean, rows.weights, rows.family)
+    return {"dispersion": np.array([dispersion]), "least_mean": np.array([least])}
+
+
+POISSON = {"dispersion": np.zeros(1), "least_mean": np.array([np.finfo(np.float64).tiny])}
+"""Without rows: the distribution whose likelihood a model with the Poisson loss has maximized."""
+
+
+def of_counts(model: Any, X: Any, dispersion: Floats, least_mean: Floats) -> Distribution:
+    """Return Poisson or negative binomial distributions around predicted means."""
+    mean = np.maximum(predictions(model, X), least_mean)
+    return NegativeBinomial(mean, dispersion.item()) if dispersion[0] > 0 else Poisson(mean)
+
+
+def has_poisson_loss(estimator: Any) -> bool:
+    """Whether a regressor, or the last step of a Pipeline, is fitted with the Poisson loss."""
+    model = thawed(final_step(thawed(estimator)))
+    if isinstance(model, PoissonRegressor):
+        return True
+    if isinstance(model, TweedieRegressor):
+        return bool(model.power == 1)
+    params = model.get_params(deep=False) if hasattr(model, "get_params") else {}
+    names = ("loss", "objective", "loss_function", "criterion")
+    return any(params.get(name) in POISSON_LOSSES for name in names)
+
+
+def are_counts(y: Floats) -> bool:
+    """Whether outcomes are whole numbers of at least 0."""
+    return bool(((y >= 0) & (y == np.round(y))).all())
+
+
+def check_counts(y: Floats) -> None:
+    """Raise InputError if an outcome is not a whole number of at least 0."""
+    wrong = (y < 0) | (y != np.round(y))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        remedy = (
+            "use ClassifierForecaster for ordered scores, HurdleRegressor for amounts with zeros,"
+            " or a regressor for continuous outcomes"
+        )
+        raise bad_input(f"y[{row}]", "be a count, 0, 1, 2, ...", f"{y[row]:g}", remedy)
+
+
+# --- models that predict an object with `ppf`, as those of NGBoost and skpro do
+
+
+def of_ppf(model: Any, X: Any) -> Distribution:
+    """Return the distributions of a model of NGBoost or skpro: exactly if normal or discrete."""
+    method = ppf_method(model)
+    assert method is not None
+    predict = getattr(model if hasattr(model, method) else final_step(model), method)
+    rows = X
+    # a Pipeline delegates predict_proba, but not pred_dist
+    if not hasattr(model, method) and len(model.steps) > 1:
+        rows = model[:-1].transform(X)
+    predicted = predict(rows)
+    if is_discrete(predicted):
+        return discrete_of(predicted, len(X), type(model).__name__)
+    ppf = getattr(predicted, "ppf", None)
+    if not callable(ppf):
+        rule = f"return an object with ppf from {method}"
+        got = f"{type(predicted).__name__} from {type(model).__name__}"
+        raise bad_input("estimator", rule, got, USE_A_FUNCTION)
+    return from_ppf(checked_ppf(ppf, len(X), type(model).__name__))
+
+
+def fit_ppf(estimator: Any, rows: Training) -> Any:
+    """Fit a model of distributions; scikit-learn cannot always determine whether one is fitted."""
+    if is_fitted(estimator):
+        return estimator
+    # some models of skpro fail for rows of a table with an array of outcomes
+    if hasattr(final_step(estimator), "predict_quantiles") and hasattr(rows.X, "columns"):
+        table: Any = pd.DataFrame({"y": rows.y}, index=getattr(rows.X, "index", None))
+        rows = replace(rows, y=table)
+    return fitted(estimator, rows)
+
+
+def ppf_method(estimator: Any) -> str | None:
+    """Return the name of the method that returns a distribution; None if there is none.
+
+    Classifiers have `predict_proba` as well, but not `predict_quantiles`.
+    """
+    model = final_step(estimator)
+    if hasattr(model, "pred_dist"):
+        return "pred_dist"
+    has_quantiles = hasattr(model, "predict_proba") and hasattr(model, "predict_quantiles")
+    return "predict_proba" if has_quantiles else None
+
+
+def checked_ppf(
+    ppf: Callable[[float], Any], n_samples: int, name: str
+) -> Callable[[float], Floats]:
+    """Wrap a model's quantile function with a check that it returns `n_samples` finite numbers.
+
+    Parameters
+    ----------
+    ppf : callable
+        Function from a probability to the quantiles of all rows, in any shape.
+    n_samples : int
+        Number of rows.
+    name : str
+        Name of the model, for messages.
+    """
+
+    def checked(p: float) -> Floats:
+        values = np.ravel(np.asarray(ppf(p), dtype=np.float64))
+        if values.size != n_samples or not np.isfinite(values).all():
+            wrong_size = values.size != n_samples
+            got = f"{values.size} values" if wrong_size else "values that are not finite"
+            raise InputError(
+                f"estimator {name} predicts {got} as quantiles of {count(n_samples, 'row')};"
+                f" {USE_A_FUNCTION}"
+            )
+        return values
+
+    return checked
+
+
+# --- conversion of discrete distributions of other libraries
+
+TAIL = 1e-10
+"""Probability of each tail that is left out of a table of probabilities."""
+
+MOST_VALUES = 5000
+"""Largest number of values in a table of probabilities."""
+
+
+def is_discrete(predicted: Any) -> bool:
+    """Whether a predicted distribution is discrete: of skpro by its tag, others by their name."""
+    get_tag = getattr(predicted, "get_tag", None)
+    if callable(get_tag):
+        return bool(get_tag("distr:measuretype", "continuous", raise_error=False) == "discrete")
+    return type(predicted).__name__ == "Poisson"
+
+
+def discrete_of(predicted: Any, n_samples: int, name: str) -> Distribution:
+    """Convert a discrete distribution: Poisson and negative binomial exactly, others by a table.
+
+    Parameters
+    ----------
+    predicted : object
+        Output of a model of skpro or NGBoost, for `n_samples` rows.
+    n_samples : int
+        Number of rows.
+    name : str
+        Name of the model, for messages.
+    """
+    family = type(predicted).__name__
+    values = _parameters(predicted) if family in ("Poisson", "NegativeBinomial") else {}
+    if family == "Poisson" and "mu" in values:
+        return Poisson(_column(values["mu"], n_samples))
+    if family == "NegativeBinomial" and {"mu", "alpha"} <= values.keys():
+        # skpro: the variance is mu + mu**2 / alpha
+        mean = _column(values["mu"], n_samples)
+        return NegativeBinomial(mean, 1 / _column(values["alpha"], n_samples))
+    return _tabulated(predicted, n_samples, name)
+
+
+def _tabulated(predicted: Any, n_samples: int, name: str) -> Distribution:
+    """Return the probabilities of all whole numbers between two extreme quantiles."""
+    try:
+        low, high = (_column(predicted.ppf(p), n_samples) for p in (TAIL, 1 - TAIL))
+        first, last = np.floor(low.min()), np.ceil(high.max())
+        if not last - first < MOST_VALUES:
+            raise InputError(
+                f"estimator {name} predicts values from {first:g} to {last:g}, more than"
+                f" {MOST_VALUES}; return a Forecast from a function instead"
+            )
+        support = np.arange(first, last + 1)
+        mass = np.stack([_column(predicted.pmf(value), n_samples) for value in support], axis=-1)
+    except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
+        raise InputError(
+            f"estimator {name} predicts discrete distributions without probabilities (pmf) for"
+            f" {count(n_samples, 'row')} ({error}); return a Forecast from a function instead"
+        ) from error
+    total = mass.sum(axis=-1, keepdims=True)
+    if not (np.abs(total - 1) <= 1e-6).all():
+        raise InputError(
+            f"estimator {name} predicts probabilities of whole numbers that do not add up to 1;"
+            " return a Forecast from a function instead"
+        )
+    return Categorical(support, mass / total)
+
+
+def _parameters(predicted: Any) -> dict[str, Any]:
+    """Return the parameters of a distribution of skpro or NGBoost."""
+    # one row per person, unlike the constructor parameters of skpro
+    in_rows = getattr(predicted, "get_params_df", None)
+    if callable(in_rows):
+        return dict(in_rows())
+    params = getattr(predicted, "params", None)
+    if isinstance(params, dict):
+        return params
+    get_params = getattr(predicted, "get_params", None)
+    return dict(get_params(deep=False)) if callable(get_params) else {}
+
+
+def _column(values: Any, n_samples: int) -> Floats:
+    """Return one number per row."""
+    column = np.ravel(np.asarray(values, dtype=np.float64))
+    return np.broadcast_to(column, (n_samples,)) if column.size == 1 else column
+
+
+# --- models that predict quantiles
+
+FITTED_LEVELS = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
+"""Levels at which a model for a single quantile is fitted."""
+
+ASKED_LEVELS = tuple(round(0.02 * k, 2) for k in range(1, 50))
+"""Levels requested from a model that predicts any quantile."""
+
+LEVEL_NAMES = ("levels", "quantiles", "quantile_alpha")
+"""Names of attributes with the levels of a model's predictions."""
+
+
+class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Fitted models for single quantiles, combined into a model with one column per level.
+
+    Parameters
+    ----------
+    models : list of estimators
+        Fitted models, one for each level.
+    levels : list of float
+        Increasing levels of the models.
+    """
+
+    def __init__(self, models: list[Any], levels: Sequence[float]) -> None:
+        self.models = models
+        self.levels = levels
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Do nothing, as the models are already fitted."""
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predict the quantiles, shape (n, n_levels)."""
+        return np.column_stack([np.ravel(model.predict(X)) for model in self.models])
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = bool(allows_missing(self.models[0]))
+        return tags
+
+
+# model folders store the class under this module name, independent of its file
+QuantileGrid.__module__ = "evenhand.forecasters.adapters"
+
+
+def fit_quantiles(estimator: Any, rows: Training) -> Any:
+    """Fit a model of quantiles: one model per level, as a single quantile is not a distribution."""
+    is_known = known_levels(thawed(estimator)) is not None
+    parameter = None if is_known else level_parameter(estimator)
+    if parameter is None:
+        return fitted(estimator, rows)
+    copies = (clone(estimator).set_params(**{parameter: level}) for level in FITTED_LEVELS)
+    return QuantileGrid([fitted(copy, rows) for copy in copies], list(FITTED_LEVELS))
+
+
+def of_quantiles(model: Any, X: Any) -> Distribution:
+    """Return distributions with the predicted quantiles."""
+    levels = known_levels(model)
+    assert levels is not None
+    # quantile forests, for instance, predict any level on request
+    asked = {"quantiles": levels.tolist()} if "quantiles" in predict_options(model) else {}
+    values = np.asarray(model.predict(X, **asked), dtype=np.float64)
+    if values.shape != (len(X), levels.size):
+        rule = f"predict one column for each of its {levels.size} levels"
+        got = f"shape {values.shape} from {type(model).__name__}"
+        raise bad_input("estimator", rule, got, USE_A_FUNCTION)
+    # models store levels in the order given by the user
+    order = np.argsort(levels)
+    return Quantiles(levels[order], spaced(levels[order], values[:, order]))
+
+
+def spaced(levels: Floats, values: Floats) -> Floats:
+    """Sort the quantiles of each row, and separate quantiles that nearly coincide.
+
+    Quantiles are moved away from the middle one. After sorting, crossing quantiles can be
+    arbitrarily close, and a tail fitted to them would be too short.
+    """
+    # monotone rearrangement (Chernozhukov, Fernandez-Val & Galichon 2010)
+    ordered = np.sort(values, axis=-1)
+    mean_gaps = np.diff(levels) * (ordered[:, -1:] - ordered[:, :1]) / (levels[-1] - levels[0])
+    # a density above 50 times the row's mean density means that two models contradict each other
+    short = np.maximum(mean_gaps / 50 - np.diff(ordered, axis=-1), 0.0)
+    shift = np.concatenate([np.zeros((len(ordered), 1)), np.cumsum(short, axis=-1)], axis=-1)
+    # the middle quantile is unchanged
+    return np.asarray(ordered + shift - shift[:, [levels.size // 2]])
+
+
+def known_levels(estimator: Any) -> Floats | None:
+    """Return the levels of a model's quantiles by column; None if it does not predict quantiles."""
+    model = final_step(estimator)
+    if not hasattr(model, "predict"):
+        return None
+    if "quantiles" in predict_options(model):
+        return np.array(ASKED_LEVELS)
+    for name in LEVEL_NAMES:
+        try:
+            levels = np.asarray(getattr(model, name, ()), dtype=np.float64)
+        except (TypeError, ValueError):
+            continue
+        # an attribute of that name may have any content, so check that these are levels
+        distinct = levels.ndim == 1 and np.unique(levels).size == levels.size > 1
+        if distinct and levels.min() > 0 and levels.max() < 1:
+            return levels
+    return None
+
+
+def level_parameter(estimator: Any) -> str | None:
+    """Return the level parameter of a model for a single quantile; None for other models.
+
+    A model with a `loss`, `objective` or `strategy` is a quantile model if its value is "quantile",
+    any other model if its `quantile` is a number.
+    """
+    model = final_step(estimator)
+    if (
+        isinstance(estimator, FrozenEstimator)
+        or not hasattr(model, "get_params")
+        or not hasattr(model, "predict")
+    ):
+        return None
+    params = model.get_params(deep=False)
+    # `alpha` alone can be a penalty, so the quantile loss must be named
+    modes = [params[name] for name in ("loss", "objective", "strategy") if name in params]
+    if modes:
+        is_quantile = any(isinstance(mode, str) and mode == "quantile" for mode in modes)
+    else:
+        level = params.get("quantile")
+        is_quantile = isinstance(level, numbers.Real) and not isinstance(level, bool)
+    if not is_quantile:
+        return None
+    parameter = "quantile" if "quantile" in params else "alpha"
+    return parameter if model is estimator else f"{estimator.steps[-1][0]}__{parameter}"
