@@ -14,12 +14,12 @@ import pandas as pd
 from sklearn.linear_model import LinearRegression
 
 from evenhand import RandomizedRegressor
+from evenhand.forecast_columns import ForecastColumns
 from evenhand.links import Entropic
-from evenhand.scale import ColumnSubject
 from evenhand.tables import Parts
 
 KEY = b"a secret of enough bytes"
-GIVEN = ColumnSubject("mean", "std")
+GIVEN = ForecastColumns("mean", "std")
 ASKED: dict[str, Any] = {"id_column": "id", "key": KEY, "context": "2026-11", "link": Entropic(0.2)}
 """Options of forecasts."""
 
@@ -76,7 +76,7 @@ def temporary(folder: Path) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Deadly(ColumnSubject):
+class Deadly(ForecastColumns):
     """Forecasts in the columns `mean` and `std`; reading a block of a part ends the process.
 
     The file `marker` remembers that somebody died, so that nobody else does.

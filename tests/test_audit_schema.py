@@ -17,8 +17,9 @@ from sklearn.linear_model import LinearRegression
 
 from evenhand import Forecast, Outcomes, RandomizedRegressor, audit, audit_pit, randomize
 from evenhand.audits import Audit, audit_schema, with_people, with_sources
+from evenhand.forecast_columns import ForecastColumns
 from evenhand.monitoring import watch_schema
-from evenhand.scale import ColumnSubject, audit_parts
+from evenhand.scale import audit_parts
 from parts_examples import people
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -73,7 +74,7 @@ def of_model() -> Audit:
 def in_parts(folder: Path) -> Audit:
     for part in range(2):
         people(300, part).to_parquet(folder / f"{part}.parquet")
-    subject = ColumnSubject("mean", "std")
+    subject = ForecastColumns("mean", "std")
     return audit_parts(subject, folder, "y", groups=["sex"], sample_size=200, masses=(0.2, 1.0))
 
 

@@ -16,7 +16,8 @@ from evenhand._validate import Floats
 from evenhand.calibration import Cells, GroupRows, GroupSums
 from evenhand.calibration.events import rate_intervals, trend_weights
 from evenhand.calibration.group_sums import bias_intervals, error_intervals
-from evenhand.scale import ColumnSubject, audit_parts
+from evenhand.forecast_columns import ForecastColumns
+from evenhand.scale import audit_parts
 from evenhand.search import scan_groups
 from repeats import most_failures, repeats, statistical
 
@@ -277,7 +278,7 @@ def test_counted_groups_have_the_tests_of_rows_in_memory(tmp_path: Path) -> None
     table = X.assign(p=p, y=y)
     table.to_parquet(tmp_path / "rows.parquet")
     options = {"learned_masses": (), "masses": (1.0,), "random_state": 0}
-    subject = ColumnSubject(probability="p")
+    subject = ForecastColumns(probability="p")
     found = audit_parts(
         subject, tmp_path / "rows.parquet", "y", groups=["a"], sample_size=1500, **options
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,19 +10,21 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+import evenhand
+from evenhand import Outcomes, RandomizedRegressor, RecalibratedRegressor
 from evenhand._validate import InputError
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
-from evenhand.scale import FORMS, ColumnSubject
+from evenhand.forecast_columns import FORMS, ForecastColumns
 from evenhand.scale.forecasts import served_columns
 
 
 def read(table: Any, **options: Any) -> Forecast:
-    return ColumnSubject(**options).of(pd.DataFrame(table), "t.csv")[0]
+    return ForecastColumns(**options).of(pd.DataFrame(table), "t.csv")[0]
 
 
 def columns_of(table: Any, **options: Any) -> list[str]:
-    return ColumnSubject(**options).columns(list(table), "t.csv")
+    return ForecastColumns(**options).columns(list(table), "t.csv")
 
 
 def test_means_and_standard_deviations_make_normal_forecasts() -> None:
@@ -240,26 +243,30 @@ def test_columns_that_contradict_each_other_or_their_kind_are_refused(
     assert "\n" not in str(raised.value)
 
 
-EVENTS = ColumnSubject(probability="p")
-POISSON = ColumnSubject(mean="mu", outcome="count")
+EVENTS = ForecastColumns(probability="p")
+POISSON = ForecastColumns(mean="mu", outcome="count")
 
 
 @pytest.mark.parametrize(
     ("columns", "y", "facts"),
     [
         (EVENTS, [0.0, 2.0], "be 0 or 1, got 2; code the event as 1, or drop the row"),
-        (ColumnSubject(pmf="k0,k1"), [1.0, 2.0], r"be one of the values of --pmf \(0, 1\), got 2"),
+        (
+            ForecastColumns(pmf="k0,k1"),
+            [1.0, 2.0],
+            r"be one of the values of --pmf \(0, 1\), got 2",
+        ),
         (POISSON, [0.0, 1.5], "be a whole number of at least 0 for --outcome count, got 1.5"),
         (POISSON, [0.0, -1.0], "be a whole number of at least 0 for --outcome count, got -1"),
         (
-            ColumnSubject(chance_of_zero="none", mean="mu", std="sd"),
+            ForecastColumns(chance_of_zero="none", mean="mu", std="sd"),
             [0.0, -3.0],
             "be 0 or above for --chance-of-zero, got -3; correct it or drop the row",
         ),
     ],
 )
 def test_outcomes_that_a_forecast_cannot_describe_are_refused_by_row(
-    columns: ColumnSubject, y: list[float], facts: str
+    columns: ForecastColumns, y: list[float], facts: str
 ) -> None:
     place = {"target": "y", "source": "t.csv", "start": 10}
     columns.check_outcomes(np.array([0.0, 1.0]), pd.DataFrame(MIXED), **place)
@@ -282,3 +289,77 @@ def test_written_forecasts_of_amounts_are_read_again() -> None:
     for got, expected in zip(again.pit_interval(y), forecast.pit_interval(y), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-9)
     np.testing.assert_allclose(again.event_probability(), 1 - chance, rtol=1e-12)
+
+
+# --- a model like any other: audited, certified, randomized, recalibrated and stored
+
+N = 300
+
+
+def of_every_form() -> dict[str, tuple[ForecastColumns, Any]]:
+    """Return columns of every form with their table, by name."""
+    random = np.random.default_rng(5)
+    mean = random.normal(size=N)
+    curves = {f"s{t}": np.exp(-t / np.exp(mean)) for t in (1, 2, 4)}
+    scores = random.dirichlet([2, 3, 4], size=N)
+    return {
+        "normal": (ForecastColumns("mu", "sd"), {"mu": mean, "sd": 0.5}),
+        "quantiles": (
+            ForecastColumns(quantiles="q", sort_quantiles=True),
+            {"q0.5": mean, "q0.1": mean + 1, "q0.9": mean - 1},
+        ),
+        "samples": (
+            ForecastColumns(samples="x"),
+            {f"x{i}": mean + random.normal(size=N) for i in range(30)},
+        ),
+        "event": (ForecastColumns(probability="p"), {"p": 1 / (1 + np.exp(-mean))}),
+        "scores": (
+            ForecastColumns(pmf="k"),
+            {f"k{value}": scores[:, i] for i, value in enumerate((1, 2, 3.5))},
+        ),
+        "counts": (ForecastColumns("mu", outcome="count"), {"mu": np.exp(mean)}),
+        "amounts": (
+            ForecastColumns(quantiles="q", chance_of_zero="none"),
+            {"none": np.full(N, 0.4), **{f"q{p}": p + np.exp(mean) for p in (0.1, 0.5, 0.9)}},
+        ),
+        "times": (ForecastColumns(survival="s"), curves),
+        "times to a horizon": (ForecastColumns(survival="s", horizon=3.0), curves),
+    }
+
+
+@pytest.mark.parametrize("form", of_every_form())
+def test_forecasts_in_columns_are_a_model_that_is_saved_and_loaded(
+    form: str, tmp_path: Path
+) -> None:
+    columns, values = of_every_form()[form]
+    table = pd.DataFrame(values)
+    forecast = columns.forecast(table)
+    y = forecast.sample(np.random.default_rng(6))
+    outcomes: Any = y
+    if form.startswith("times"):
+        outcomes = Outcomes(y, y != columns.horizon, columns.horizon)
+    audited, expected = (
+        evenhand.audit(*rows, outcomes, random_state=0)
+        for rows in ((columns, table), (forecast, table))
+    )
+    assert repr(audited.scores) == repr(expected.scores)
+    if form != "times":  # without a horizon nobody can prove anything
+        certified, expected = (
+            evenhand.certify(one, table, outcomes, random_state=0) for one in (columns, forecast)
+        )
+        assert certified.summary() == expected.summary()
+    models = [columns, RecalibratedRegressor(columns, random_state=0).fit(table, outcomes)]
+    if form != "event":
+        models.append(RandomizedRegressor(columns, random_state=0).fit(table, y))
+        # nothing is fitted, so that forecasts without randomization are those of the columns
+        np.testing.assert_array_equal(models[-1].base_forecast(table).cdf(y), forecast.cdf(y))
+    for model in models:
+        folder = tmp_path / type(model).__name__
+        evenhand.save(model, folder)
+        again = evenhand.load(folder)
+        assert type(again) is type(model)
+        ours, theirs = (one.forecast(table, 0.3) for one in (model, again))
+        np.testing.assert_array_equal(theirs.cdf(y), ours.cdf(y))
+        np.testing.assert_array_equal(again.predict(table), model.predict(table))
+        inner = model if model is columns else again.estimator_
+        assert inner == columns

@@ -48,8 +48,9 @@ from evenhand.calibration import (
 from evenhand.certificates import certify_counts
 from evenhand.datasets import load_diabetes
 from evenhand.draws import KeyedDraws, jittered
+from evenhand.forecast_columns import ForecastColumns
 from evenhand.links import Entropic, Gaussian, Laplace
-from evenhand.scale import ColumnSubject, audit_parts
+from evenhand.scale import audit_parts
 from evenhand.search import find_group, null_curve, scan_groups, worst_group_curve
 from golden_calls import audit, certify, least_randomized, randomize
 from golden_calls import link as certify_link
@@ -566,7 +567,7 @@ def parts(folder: Path) -> Any:
         "learned_masses": (),
         "min_size": 60,
     }
-    columns = ColumnSubject(mean="mean", std="std")
+    columns = ForecastColumns(mean="mean", std="std")
     several = {
         "columns": audit_parts(
             columns, folder, "y", features=["rooms"], levels=(0.5,), random_state=1, **options

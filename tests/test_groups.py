@@ -18,7 +18,8 @@ from evenhand.audits import Note, NoteKind, notes_of
 from evenhand.calibration import count_pits
 from evenhand.certificates import certify_pit
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
-from evenhand.scale import ColumnSubject, audit_parts
+from evenhand.forecast_columns import ForecastColumns
+from evenhand.scale import audit_parts
 from evenhand.search import scan_groups
 from evenhand.tables import Condition, Group, GroupRule, check_groups, group_columns
 
@@ -116,7 +117,7 @@ def test_tables_in_parts_take_names_alone(tmp_path: Path) -> None:
     pd.DataFrame({"y": Y, "mean": 0.0, "std": 1.0}).to_parquet(tmp_path / "a.parquet")
     groups: Any = {"y": OLD}
     with pytest.raises(InputError, match=r"^groups .*column names.*; add the groups to the table"):
-        audit_parts(ColumnSubject(mean="mean", std="std"), tmp_path, "y", groups=groups)
+        audit_parts(ForecastColumns(mean="mean", std="std"), tmp_path, "y", groups=groups)
 
 
 MIXED = OLD.astype("boolean").mask(X["sex"] == "m")
@@ -171,7 +172,7 @@ def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
     table = pd.DataFrame({"y": Y, "mean": 0.0, "std": 1.0, "tags": NESTED[kind] * (N // 2)})
     table.to_parquet(tmp_path / "a.parquet")
     rule = f"a.parquet: column 'tags' must contain single values, got {kind}; drop the column"
-    subject = ColumnSubject(mean="mean", std="std")
+    subject = ForecastColumns(mean="mean", std="std")
     chosen = {"groups": ["tags"], "features": []} if part == "groups" else {"features": ["tags"]}
     with pytest.raises(InputError, match=rule):
         audit_parts(subject, tmp_path, "y", **chosen)

@@ -12,8 +12,9 @@ import pytest
 from scipy.special import ndtr
 
 from evenhand import Forecast, audit
+from evenhand.forecast_columns import ForecastColumns
 from evenhand.report import Verdict
-from evenhand.scale import ColumnSubject, audit_parts
+from evenhand.scale import audit_parts
 from evenhand.search import find_leaks, leaks
 from evenhand.tables import check_groups
 
@@ -100,7 +101,7 @@ def test_leaks_are_named_in_audits_of_parts(tmp_path: Path) -> None:
     )
     for i in range(3):
         table[2000 * i : 2000 * (i + 1)].to_parquet(tmp_path / f"{i}.parquet")
-    subject = ColumnSubject(mean="mean", std="std")
+    subject = ForecastColumns(mean="mean", std="std")
     found = audit_parts(subject, tmp_path, "y", groups=["third", "kind"], sample_size=1500, **PARTS)
     assert set(found.leaks["column"]) == {"after", "third"}
     assert found.n_samples == 6000

@@ -15,9 +15,10 @@ import pytest
 from command_outcome import Command
 from evenhand import Forecast, InputError, Outcomes, Watch, audit, audit_pit
 from evenhand.audits import Audit, without_rows
+from evenhand.forecast_columns import ForecastColumns
 from evenhand.monitoring import Rows
 from evenhand.report import audit_html
-from evenhand.scale import ColumnSubject, audit_parts
+from evenhand.scale import audit_parts
 
 N = 600
 QUICK: dict[str, Any] = {
@@ -134,7 +135,7 @@ def test_no_page_contains_the_id_of_anybody(tmp_path: Path, evenhand: Command) -
     goal = ("--max-group-error", 0.35, "--out", tmp_path / "model")
     assert evenhand("randomize", *given, *goal).code == 0
     # also of an audit of parts, one that was read from JSON, and a watch
-    parts = audit_parts(ColumnSubject("mu", "sigma"), tmp_path / "t.csv", "y", id_column="person")
+    parts = audit_parts(ForecastColumns("mu", "sigma"), tmp_path / "t.csv", "y", id_column="person")
     values = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
     watched = Watch(horizon="5d")
     days = np.datetime64("2026-01-01") + np.arange(N) // 50

@@ -14,7 +14,7 @@ from sklearn.linear_model import LinearRegression
 
 from command_outcome import Command
 from evenhand import RecalibratedRegressor, save, store
-from evenhand.scale import ColumnSubject
+from evenhand.forecast_columns import ForecastColumns
 from evenhand.store import CERTIFICATE_FOLDER, MAPS_FOLDER, MODEL_FOLDER, folder_kind
 
 ROWS = 300
@@ -46,9 +46,8 @@ def made(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     certificate = {"link": "entropic", "alpha": 0.1, "forecasts": forecasts}
     store.write_forecast_certificate(certificate, folder / "randomize", b"report")
     X = pd.read_csv(table)
-    maps = RecalibratedRegressor(ColumnSubject("mu", "sigma")).fit(X[["mu", "sigma"]], X["y"])
-    with pytest.warns(UserWarning, match="stored"):
-        save(maps, folder / "recalibrate")
+    maps = RecalibratedRegressor(ForecastColumns("mu", "sigma")).fit(X[["mu", "sigma"]], X["y"])
+    save(maps, folder / "recalibrate")
     # a repaired model with its own inner model is no folder of maps
     save(RecalibratedRegressor(LinearRegression()).fit(X[["x"]], X["mu"]), folder / "fit")
     return folder

@@ -19,8 +19,8 @@ from evenhand import Forecast, InputError, randomize, store
 from evenhand.audits import Audit
 from evenhand.certificates import certify_link
 from evenhand.draws import KeyedDraws
+from evenhand.forecast_columns import ForecastColumns
 from evenhand.links import Entropic, make_link
-from evenhand.scale import ColumnSubject
 from evenhand.selection.target import largest_alpha
 
 ROWS = 400
@@ -37,9 +37,9 @@ GIVEN = {
 """Options and columns of the three kinds of forecasts."""
 
 SUBJECTS = {
-    "mean_std": ColumnSubject("mu", "sigma"),
-    "quantiles": ColumnSubject(quantiles="q"),
-    "samples": ColumnSubject(samples="s"),
+    "mean_std": ForecastColumns("mu", "sigma"),
+    "quantiles": ForecastColumns(quantiles="q"),
+    "samples": ForecastColumns(samples="s"),
 }
 
 
@@ -414,7 +414,7 @@ class Kind(NamedTuple):
     """Options and columns of a kind of forecasts, its outcome and the largest group error."""
 
     options: tuple[str, ...]
-    subject: ColumnSubject
+    subject: ForecastColumns
     columns: list[str]
     target: str
     most: float
@@ -425,18 +425,22 @@ RATE, SPREAD = ("--mean", "rate"), ("--std", "spread")
 ZERO = ("--chance-of-zero", "none", "--quantiles", "a")
 KINDS = {
     "count_mean": Kind(
-        (*RATE, *COUNT), ColumnSubject("rate", outcome="count"), ["rate"], "visits", 0.35
+        (*RATE, *COUNT), ForecastColumns("rate", outcome="count"), ["rate"], "visits", 0.35
     ),
     "count_mean_std": Kind(
         (*RATE, *SPREAD, *COUNT),
-        ColumnSubject("rate", "spread", outcome="count"),
+        ForecastColumns("rate", "spread", outcome="count"),
         ["rate", "spread"],
         "stays",
         0.4,
     ),
-    "pmf": Kind(("--pmf", "s"), ColumnSubject(pmf="s"), SCORES, "score", 0.4),
+    "pmf": Kind(("--pmf", "s"), ForecastColumns(pmf="s"), SCORES, "score", 0.4),
     "chance_of_zero_quantiles": Kind(
-        ZERO, ColumnSubject(quantiles="a", chance_of_zero="none"), ["none", *AMOUNTS], "cost", 0.35
+        ZERO,
+        ForecastColumns(quantiles="a", chance_of_zero="none"),
+        ["none", *AMOUNTS],
+        "cost",
+        0.35,
     ),
 }
 
@@ -466,7 +470,9 @@ def make_kinds(seed: int, n: int = 900) -> pd.DataFrame:
         "event": (random.uniform(size=n) < none).astype(int),
     }
     table = pd.DataFrame(values)
-    return table.assign(cost=KINDS["chance_of_zero_quantiles"].subject(table).sample(random))
+    return table.assign(
+        cost=KINDS["chance_of_zero_quantiles"].subject.forecast(table).sample(random)
+    )
 
 
 @pytest.fixture
@@ -504,7 +510,7 @@ def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
     served = evenhand(*serve_args(kinds, "--certificate", kinds / "proof", given=options))
     assert served.code == 0, served.err
     table = pd.read_csv(kinds / "served.csv")
-    base = subject(new)
+    base = subject.forecast(new)
     link = make_link(proof["link"], proof["alpha"])
     expected = base.randomized(link.alpha, link, KeyedDraws(KEY)(new["id"]))
     np.testing.assert_allclose(table[QUANTILES], expected.ppf(LEVELS), rtol=1e-9, atol=1e-9)

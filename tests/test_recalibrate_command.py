@@ -11,7 +11,7 @@ import pytest
 
 from command_outcome import Command
 from evenhand import RecalibratedRegressor, load
-from evenhand.scale import ColumnSubject
+from evenhand.forecast_columns import ForecastColumns
 
 FORECAST = ("--mean", "mu", "--std", "sigma")
 
@@ -58,11 +58,11 @@ def test_maps_are_estimated_checked_and_applied(
     assert written.columns[:3].tolist() == ["id", "mean", "q0.05"]
     by = {"women": "sex = 2", "high": "body mass and more > 0.5"}
     data = pd.read_csv(old).drop(columns=["id", "loss"])
-    model = RecalibratedRegressor(ColumnSubject("mu", "sigma"), by=by, random_state=0)
+    model = RecalibratedRegressor(ForecastColumns("mu", "sigma"), by=by, random_state=0)
     expected = model.fit(data, pd.read_csv(old)["loss"]).forecast(pd.read_csv(new)[data.columns])
     np.testing.assert_allclose(written["q0.9"], expected.ppf(0.9), rtol=1e-9)
     np.testing.assert_allclose(written["mean"], expected.mean(), rtol=1e-9)
-    assert isinstance(load(maps, ColumnSubject("mu", "sigma")), RecalibratedRegressor)
+    assert load(maps).estimator_ == ForecastColumns("mu", "sigma")
 
 
 def test_wrong_options_are_refused_in_one_line(

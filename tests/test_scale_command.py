@@ -18,7 +18,8 @@ import pytest
 from command_outcome import Command
 from evenhand import load, save
 from evenhand.draws import KeyedDraws
-from evenhand.scale import ColumnSubject, ModelSubject, audit_parts
+from evenhand.forecast_columns import ForecastColumns
+from evenhand.scale import ModelSubject, audit_parts
 from parts_examples import KEY, a_model, people, temporary, write_parts
 
 ROWS, SAMPLE = 2400, 600
@@ -196,14 +197,14 @@ def test_an_output_that_is_there_is_refused_and_left_as_it_was(
 def test_an_interruption_leaves_nothing_behind(
     place: Path, evenhand: Command, tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forecast = ColumnSubject.of
+    forecast = ForecastColumns.of
 
     def interrupted(self: Any, table: Any, source: str, start: int = 0) -> Any:
         if source == "part-2.parquet":
             raise KeyboardInterrupt
         return forecast(self, table, source, start)
 
-    monkeypatch.setattr(ColumnSubject, "of", interrupted)
+    monkeypatch.setattr(ForecastColumns, "of", interrupted)
     ended = evenhand(*randomize_args(place, place / "parts", tmp_path / out))
     assert (ended.code, ended.err) == (130, "error: interrupted\n")
     assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,8 @@ from command_outcome import Command
 from evenhand import Forecast, Outcomes, RecalibratedRegressor, audit
 from evenhand._validate import InputError
 from evenhand.distributions import OutcomeKind
-from evenhand.scale import ColumnSubject, searched_columns
+from evenhand.forecast_columns import ForecastColumns
+from evenhand.scale import searched_columns
 
 N = 600
 GRID = (2.0, 5.0, 10.0, 20.0)
@@ -57,8 +58,8 @@ TIMES = ("--survival", "s", "--target", "days", "--event", "died")
 @pytest.mark.parametrize("listed", ["s", "s20,s5,s2,s10", "10=s10,20=s20,2=s2,5=s5"])
 def test_columns_of_survival_probabilities_make_curves(listed: str) -> None:
     data = make_table(1, 30)
-    subject = ColumnSubject(survival=listed)
-    forecast = subject(data)
+    subject = ForecastColumns(survival=listed)
+    forecast = subject.forecast(data)
     assert subject.columns(data.columns, "t.csv") == [f"s{t:g}" for t in GRID]
     np.testing.assert_allclose(1 - forecast.cdf(5.0), data["s5"], rtol=1e-9)
     np.testing.assert_allclose(
@@ -69,8 +70,8 @@ def test_columns_of_survival_probabilities_make_curves(listed: str) -> None:
 @pytest.mark.parametrize("form", [{"survival": "s"}, {"mean": "x", "std": "sd"}])
 def test_with_a_horizon_forecasts_have_an_atom_there(form: dict[str, str]) -> None:
     data = make_table(1, 30).assign(sd=1.0)
-    plain = ColumnSubject(**form)(data)  # type: ignore[arg-type]
-    cut = ColumnSubject(**form, horizon=1.5)(data)  # type: ignore[arg-type]
+    plain = ForecastColumns(**form).forecast(data)  # type: ignore[arg-type]
+    cut = ForecastColumns(**form, horizon=1.5).forecast(data)  # type: ignore[arg-type]
     assert cut.outcome_kind is OutcomeKind.HURDLE
     np.testing.assert_allclose(cut.event_probability(), plain.cdf(1.5), rtol=1e-9)
     for y in (0.5, 1.0, 1.4):
@@ -93,7 +94,7 @@ def test_columns_that_are_no_survival_probabilities_are_refused(
 ) -> None:
     data = make_table(1, 30).assign(**values)
     with pytest.raises(InputError) as refusal:
-        ColumnSubject(**options).of(data, "t.csv")  # type: ignore[arg-type]
+        ForecastColumns(**options).of(data, "t.csv")  # type: ignore[arg-type]
     assert fact in str(refusal.value)
 
 
@@ -126,7 +127,7 @@ def test_the_command_audits_what_the_function_audits(
 def test_forecasts_that_depend_on_the_draw_are_not_searched() -> None:
     data = make_table(0).rename(columns={f"s{t:g}": f"survival_{t:g}" for t in GRID})
     served = data.assign(**{"r": 0.5, "context": "", "key": "k", "mean": 1.0, "q0.5": 2.0})
-    subject = ColumnSubject(survival="survival_2,survival_5")
+    subject = ForecastColumns(survival="survival_2,survival_5")
     apart = {"days", "died", "entered", "id"}
     searched = searched_columns(subject, list(served), "days", apart, "t.csv")
     assert searched == ["group", "x", "mean"]
@@ -184,7 +185,7 @@ def test_maps_of_times_are_estimated_and_applied(
     curves = [f"survival_{t:g}" for t in GRID]
     assert [name for name in written if name.startswith("survival_")] == curves
     data = pd.read_csv(table, float_precision="round_trip")
-    model = RecalibratedRegressor(ColumnSubject(survival="s", horizon=20.0), by=["group"])
+    model = RecalibratedRegressor(ForecastColumns(survival="s", horizon=20.0), by=["group"])
     model.random_state = 0
     used = [f"s{t:g}" for t in GRID] + ["group"]
     model.fit(data[used], Outcomes(data["days"], data["died"], horizon=20))

@@ -593,7 +593,7 @@ FAULTS = (
     ),
     Fault(
         "maps without their horizon",
-        "subject = replace(subject, horizon=horizon)",
+        "subject = replace(subject, horizon=model.horizon_)",
         "subject = replace(subject)",
         ("test_times_command.py",),
     ),

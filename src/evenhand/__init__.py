@@ -40,6 +40,7 @@ _HOMES = {
         "calibration": "Outcomes",
         "certificates": "Certificate certify_pit",
         "forecast": "Forecast",
+        "forecast_columns": "ForecastColumns",
         "forecasters": (
             "BoostedDistributionRegressor ClassifierForecaster CountRegressor HurdleRegressor"
             " MixtureMLPRegressor PAICRegressor RandomizedRegressor RecalibratedRegressor"
@@ -79,6 +80,7 @@ __all__ = [
     "CountRegressor",
     "DiscreteOutcomeWarning",
     "Forecast",
+    "ForecastColumns",
     "HurdleRegressor",
     "InputError",
     "MissingExtraError",

@@ -25,7 +25,8 @@ from evenhand.cli.rows import (
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit, Comparison, Condition
-    from evenhand.scale import ColumnSubject, ModelSubject
+    from evenhand.forecast_columns import ForecastColumns
+    from evenhand.scale import ModelSubject
 
 
 def show_summary(found: Audit | Comparison, *, as_json: bool, **options: bool) -> None:
@@ -295,8 +296,8 @@ def audit(
 
 
 def _subject(
-    source: Path, columns: ColumnSubject, *, has_model: bool
-) -> ModelSubject | ColumnSubject:
+    source: Path, columns: ForecastColumns, *, has_model: bool
+) -> ModelSubject | ForecastColumns:
     """Return the audited forecaster: the model in a folder, or columns of the table."""
     from evenhand import scale
 
@@ -310,7 +311,7 @@ def _subject(
     # imported here, as models need scikit-learn and columns of a table do not
     from evenhand import store
 
-    return scale.ModelSubject(store.load(source))
+    return scale.as_subject(store.load(source))
 
 
 def compare(

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from evenhand.audits import Audit
+    from evenhand.forecast_columns import ForecastColumns
     from evenhand.links import Link
-    from evenhand.scale import ColumnSubject
     from evenhand.tables import Parts
 
 
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 
 
 def certified_forecasts(
-    folder: Path, subject: ColumnSubject, parts: Parts
-) -> tuple[ColumnSubject, Link]:
+    folder: Path, subject: ForecastColumns, parts: Parts
+) -> tuple[ForecastColumns, Link]:
     """Return columns of forecasts up to the certified horizon, if there is one, and their link.
 
     Raises InputError if the certificate is for other columns, or for another horizon.
@@ -252,7 +252,7 @@ def randomize(
 
 
 def _certify(
-    subject: ColumnSubject, request: Request, asked: dict[str, Any], out: Path, as_json: bool
+    subject: ForecastColumns, request: Request, asked: dict[str, Any], out: Path, as_json: bool
 ) -> None:
     """Choose the least randomization of given forecasts; write its certificate and a report.
 
@@ -305,7 +305,7 @@ def _certify(
     inform(f"to randomize new rows, use --certificate {folder} with --id and --key-file")
 
 
-def _forecasts(subject: ColumnSubject, present: Iterable[str], source: str) -> dict[str, Any]:
+def _forecasts(subject: ForecastColumns, present: Iterable[str], source: str) -> dict[str, Any]:
     """Return the columns of forecasts, as their certificate records them."""
     named = {"kind": subject.kind, "columns": subject.columns(present, source)}
     if not subject.is_of_times:

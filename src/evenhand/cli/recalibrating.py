@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,8 +33,8 @@ from evenhand.cli.serving import parse_levels, serve
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from evenhand.forecast_columns import ForecastColumns
     from evenhand.forecasters import RecalibratedRegressor
-    from evenhand.scale import ColumnSubject
     from evenhand.tables import GroupRule, Parts
 
 SCHEMA = "evenhand.recalibration/1"
@@ -148,7 +147,7 @@ def recalibrate(
 
 
 def _estimate(
-    subject: ColumnSubject,
+    subject: ForecastColumns,
     request: Request,
     out: Path,
     by: str | None,
@@ -176,7 +175,7 @@ def _estimate(
     warn_of_replacement(folder)
     with about(rows.source):
         model.fit(rows.data[list(dict.fromkeys(used))], Outcomes(rows.y, **rows.times))
-    _write(model, folder)
+    store.save(model, folder)
     checked = model.check_.astype(object).where(model.check_.notna(), None).to_dict("records")
     values = {
         "schema": SCHEMA,
@@ -189,15 +188,6 @@ def _estimate(
     inform(f"maps estimated from {count(len(rows.y), 'row')}; written to {out}")
     option = shlex.quote(str(out))
     inform(f"to recalibrate new rows, use --maps {option} with --id")
-
-
-def _write(model: RecalibratedRegressor, folder: Path) -> None:
-    from evenhand import store
-
-    with warnings.catch_warnings():
-        # a warning that the forecasts of the table are not stored
-        warnings.simplefilter("ignore", UserWarning)
-        store.save(model, folder)
 
 
 def _rule(
@@ -226,7 +216,7 @@ def _rule(
 
 
 def _apply(
-    subject: ColumnSubject,
+    subject: ForecastColumns,
     table: Path,
     out: Path,
     maps: Path,
@@ -235,25 +225,30 @@ def _apply(
     as_json: bool,
 ) -> None:
     """Write recalibrated forecasts; `asked` are options of `forecast_parts`."""
-    from evenhand import scale, tables
-    from evenhand.forecasters import RecalibratedRegressor
+    from evenhand import scale, store, tables
 
-    model, subject = _loaded(maps, subject)
-    if not isinstance(model, RecalibratedRegressor):
-        what = type(model).__name__
+    if store.folder_kind(maps) != store.MAPS_FOLDER:
+        what = type(store.load(maps)).__name__
         remedy = "write one with evenhand recalibrate --target"
         raise bad_input("--maps", "be a folder of maps", f"a folder with a {what}", remedy)
+    model = store.load(maps)
+    if subject.horizon is None:
+        subject = replace(subject, horizon=model.horizon_)
     _check_horizon(maps, model, subject)
     parts = tables.open_parts(table, skip_bad=asked["skip_bad"])
-    learned = set(map(str, model.feature_names_in_))
-    names = subject.columns(parts.columns, parts.source)
-    if not learned.issuperset(names):
+    _check_times(maps, model, subject, parts)
+    known = model.estimator_.by_option(model.feature_names_in_, str(maps))
+    given = subject.by_option(parts.columns, parts.source)
+    names = [name for listed in given.values() for name in listed]
+    is_same = {option: set(listed) for option, listed in given.items()} == {
+        option: set(listed) for option, listed in known.items()
+    }
+    if not is_same or subject.sort_quantiles != model.estimator_.sort_quantiles:
         listed = ", ".join(names[:5])
         raise InputError(
             f"--maps {maps} are for other columns of forecasts than {listed}; name the columns that"
             " the maps were estimated with, or estimate maps for these with --target"
         )
-    _check_times(maps, model, subject, parts)
     kind = subject.outcome_kind(parts.source)
     if kind is not model.outcome_kind_:
         raise InputError(
@@ -265,19 +260,7 @@ def _apply(
     serve(served, parts, out, asked, None, None, "recalibrated forecast", as_json)
 
 
-def _loaded(maps: Path, subject: ColumnSubject) -> tuple[Any, ColumnSubject]:
-    """Return the model of a folder of maps around columns of forecasts, up to its horizon."""
-    from evenhand import store
-
-    model = store.load(maps, subject)
-    horizon = getattr(model, "horizon_", None)
-    if horizon is None or subject.horizon is not None:
-        return model, subject
-    subject = replace(subject, horizon=horizon)
-    return store.load(maps, subject), subject
-
-
-def _check_horizon(maps: Path, model: RecalibratedRegressor, subject: ColumnSubject) -> None:
+def _check_horizon(maps: Path, model: RecalibratedRegressor, subject: ForecastColumns) -> None:
     """Refuse forecasts up to another horizon than that of the maps."""
     if subject.horizon is None or subject.horizon == model.horizon_:
         return
@@ -289,7 +272,7 @@ def _check_horizon(maps: Path, model: RecalibratedRegressor, subject: ColumnSubj
 
 
 def _check_times(
-    maps: Path, model: RecalibratedRegressor, subject: ColumnSubject, parts: Parts
+    maps: Path, model: RecalibratedRegressor, subject: ForecastColumns, parts: Parts
 ) -> None:
     """Refuse survival probabilities at other times than those of the maps."""
     given = subject.times(parts.columns, parts.source) or []

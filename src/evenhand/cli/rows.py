@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from evenhand._validate import Mask
     from evenhand.audits import Audit, Condition, Note
     from evenhand.distributions import OutcomeKind
-    from evenhand.scale import ColumnSubject, ModelSubject
+    from evenhand.forecast_columns import ForecastColumns
+    from evenhand.scale import ModelSubject
     from evenhand.tables import Group, Groups, Parts
 
 
@@ -108,12 +109,12 @@ def chosen_columns(
     return names
 
 
-def column_subject(options: typer.Context) -> ColumnSubject:
+def column_subject(options: typer.Context) -> ForecastColumns:
     """Return the columns of another model's forecasts that options name; they may be none.
 
     Raises InputError if options contradict each other.
     """
-    from evenhand import scale
+    from evenhand.forecast_columns import ForecastColumns
 
     given = options.params
     # an option without effect is refused, because its user expects an effect
@@ -121,25 +122,25 @@ def column_subject(options: typer.Context) -> ColumnSubject:
         raise InputError(
             "--sort-quantiles has no effect without --quantiles; leave it out, or name the columns"
         )
-    names = [field.name for field in fields(scale.ColumnSubject)]
-    return scale.ColumnSubject(**{name: given[name] for name in names})
+    names = [field.name for field in fields(ForecastColumns)]
+    return ForecastColumns(**{name: given[name] for name in names})
 
 
 def refuse_without_forecasts(
-    subject: ColumnSubject, what: str, remedy: str = "name columns of the table"
+    subject: ForecastColumns, what: str, remedy: str = "name columns of the table"
 ) -> None:
     """Refuse a table without columns of forecasts.
 
     Parameters
     ----------
-    subject : ColumnSubject
+    subject : ForecastColumns
         The named columns.
     what : str
         Beginning of the message, such as "t.csv: no forecasts to audit".
     remedy : str, default "name columns of the table"
         Remedy, which the options for columns are appended to.
     """
-    from evenhand.scale import FORMS
+    from evenhand.forecast_columns import FORMS
 
     if not subject.named:
         raise InputError(f"{what}; {remedy}: {FORMS}")
@@ -292,7 +293,7 @@ def refuse_missing_times(data: pd.DataFrame, target: str, source: str) -> None:
 def check_kind_of_times(kind: OutcomeKind, source: str) -> None:
     """Refuse forecasts that are not of times."""
     from evenhand.distributions import OutcomeKind
-    from evenhand.scale import TIMES
+    from evenhand.forecast_columns import TIMES
 
     if kind in (OutcomeKind.BINARY, OutcomeKind.COUNT):
         raise InputError(
@@ -313,7 +314,7 @@ class Request:
 
     Parameters
     ----------
-    subject : ModelSubject or ColumnSubject
+    subject : ModelSubject or ForecastColumns
         The forecaster, or the columns of the table that contain forecasts.
     rows : Path
         The table.
@@ -343,7 +344,7 @@ class Request:
         Whether the forecasts are to be randomized, which is refused for 0/1 outcomes.
     """
 
-    subject: ModelSubject | ColumnSubject
+    subject: ModelSubject | ForecastColumns
     rows: Path
     target: str
     name: str
@@ -447,7 +448,7 @@ def read_rows(request: Request) -> Rows:
         refuse_missing_times(data, request.target, source)
     data, y, source, notes = with_outcomes(data, request.target, request.drop_missing, source)
     times = request.times.read(data, y, request.target, source)
-    kind = request.subject.outcome_kind_of(data, source)
+    kind = request.subject.outcome_kind_in(data, source)
     if times:
         check_kind_of_times(kind, source)
     else:
@@ -575,9 +576,10 @@ def _with_keys(
 ) -> Audit:
     """Record contexts and keys in the provenance, for forecasts written by evenhand."""
     from evenhand.draws import FINGERPRINT
-    from evenhand.scale import ColumnSubject, has_sources
+    from evenhand.forecast_columns import ForecastColumns
+    from evenhand.scale import has_sources
 
-    if not isinstance(request.subject, ColumnSubject) or not has_sources(present):
+    if not isinstance(request.subject, ForecastColumns) or not has_sources(present):
         return found
     pairs = {
         pair

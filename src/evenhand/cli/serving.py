@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from evenhand.scale import ColumnSubject, ModelSubject, Written
+    from evenhand.forecast_columns import ForecastColumns
+    from evenhand.scale import ModelSubject, Written
     from evenhand.service import Naming, Served, Service
     from evenhand.tables import Parts
 
@@ -214,7 +215,7 @@ def predict(
         check_choice("--person", person, ("hash", "id"))
         reason = "with --log, to which forecasts are added in the order of the table"
         refuse_without_effect(options, ("workers", "scheduler"), reason)
-    subject = scale.ModelSubject(store.load(model))
+    subject = scale.as_subject(store.load(model))
     parts = tables.open_parts(table, skip_bad=skip_bad_parts)
     # missing columns are named before the kind of forecast is read off the first row
     subject.columns(parts.columns, parts.source)
@@ -273,7 +274,7 @@ def parse_levels(listed: str) -> list[float]:
 
 
 def serve(
-    subject: ModelSubject | ColumnSubject,
+    subject: ModelSubject | ForecastColumns,
     table: Path | Parts,
     out: Path,
     asked: dict[str, Any],

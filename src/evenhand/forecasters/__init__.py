@@ -5,6 +5,7 @@ A new forecaster needs one file and one line in `FORECASTERS`.
 
 from __future__ import annotations
 
+from evenhand.forecast_columns import ForecastColumns
 from evenhand.forecasters.adapters import SPREADS as SPREADS
 from evenhand.forecasters.adapters import SpreadKind as SpreadKind
 from evenhand.forecasters.adapters import SpreadTrees as SpreadTrees
@@ -25,7 +26,7 @@ from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.forecasters.table_models import TableClassifier as TableClassifier
 from evenhand.forecasters.table_models import TableCounts as TableCounts
 
-FORECASTERS: dict[str, type[Forecaster]] = {
+FORECASTERS: dict[str, type[Forecaster] | type[ForecastColumns]] = {
     forecaster.__name__: forecaster
     for forecaster in (
         PAICRegressor,
@@ -37,6 +38,7 @@ FORECASTERS: dict[str, type[Forecaster]] = {
         CountRegressor,
         ClassifierForecaster,
         SurvivalModel,
+        ForecastColumns,
     )
 }
 
@@ -45,6 +47,7 @@ __all__ = [
     "BoostedDistributionRegressor",
     "ClassifierForecaster",
     "CountRegressor",
+    "ForecastColumns",
     "Forecaster",
     "HurdleRegressor",
     "MixtureMLPRegressor",

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 # names beside `__all__`, the documented reference, are for the command
 from evenhand.scale.engine import dask_client
-from evenhand.scale.forecast_columns import FORMS as FORMS
-from evenhand.scale.forecast_columns import TIMES as TIMES
-from evenhand.scale.forecast_columns import ColumnSubject
 from evenhand.scale.forecasts import Written, forecast_parts
 from evenhand.scale.parts_audit import audit_parts
 from evenhand.scale.people import Repeated
 from evenhand.scale.subjects import ModelSubject
+from evenhand.scale.subjects import as_subject as as_subject
 from evenhand.scale.subjects import first_forecast as first_forecast
 from evenhand.scale.subjects import has_sources as has_sources
 from evenhand.scale.subjects import searched_columns as searched_columns
 
 __all__ = [
-    "ColumnSubject",
     "ModelSubject",
     "Repeated",
     "Written",

@@ -227,7 +227,7 @@ def forecast_parts(
 
     Parameters
     ----------
-    model : forecaster or ColumnSubject
+    model : forecaster or ForecastColumns
         A fitted forecaster, or the columns that contain the forecasts of another model.
     table : path or Parts
         A folder of parquet or csv parts, or one file.
@@ -281,7 +281,7 @@ def forecast_parts(
     --------
     >>> import tempfile
     >>> from evenhand.links import Entropic
-    >>> from evenhand.scale import ColumnSubject
+    >>> from evenhand.forecast_columns import ForecastColumns
     >>> from evenhand.tables.files import read_table
     >>> from evenhand.tables.writing import write_table
     >>> rows = pd.DataFrame({"id": ["a", "b"], "mean": [0.0, 1.0], "std": 1.0})
@@ -289,7 +289,7 @@ def forecast_parts(
     ...     write_table(rows, Path(folder, "in.parquet"))
     ...     options = {"id_column": "id", "key": b"sixteen bytes or more", "link": Entropic(0.1)}
     ...     table, out = Path(folder, "in.parquet"), Path(folder, "out.csv")
-    ...     done = forecast_parts(ColumnSubject("mean", "std"), table, out, **options)
+    ...     done = forecast_parts(ForecastColumns("mean", "std"), table, out, **options)
     ...     list(read_table(out).columns[:4]), done.n_rows
     (['id', 'r', 'mean', 'q0.05'], 2)
     """

@@ -89,7 +89,7 @@ def audit_parts(
 
     Parameters
     ----------
-    model : forecaster or ColumnSubject
+    model : forecaster or ForecastColumns
         A fitted forecaster, which is evaluated with 64 jittered draws per row, or the columns that
         contain the forecasts of another model.
     table : path or Parts
@@ -160,14 +160,14 @@ def audit_parts(
     --------
     >>> import pathlib, tempfile
     >>> import pandas as pd
-    >>> from evenhand.scale import ColumnSubject
+    >>> from evenhand.forecast_columns import ForecastColumns
     >>> from evenhand.tables.writing import write_table
     >>> y = np.random.default_rng(0).normal(size=3000)
     >>> rows = pd.DataFrame({"y": y, "mean": 0.0, "std": 2.0})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for i, part in enumerate(np.split(np.arange(3000), 3)):
     ...         write_table(rows.iloc[part], pathlib.Path(folder, f"part-{i}.parquet"))
-    ...     subject = ColumnSubject(mean="mean", std="std")
+    ...     subject = ForecastColumns(mean="mean", std="std")
     ...     found = audit_parts(subject, folder, "y", sample_size=500, random_state=0)
     >>> found.n_samples, round(found.score("90% coverage"), 2)
     (3000, 1.0)
@@ -260,7 +260,7 @@ def _audited(
     """Audit the random sample in memory."""
     table = sample.table
     y = number_column(table, columns.target, source=columns.source)
-    kind = columns.subject.outcome_kind_of(table, columns.source)
+    kind = columns.subject.outcome_kind_in(table, columns.source)
     remedy = columns.subject.remedy_for(y)
     check_outcomes(y, name=f"{columns.source}: column {columns.target!r}", kind=kind, remedy=remedy)
     model, X = columns.subject.of(table, columns.source)

@@ -13,7 +13,7 @@ import pandas as pd
 from evenhand._validate import Floats, InputError
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
-from evenhand.scale.forecast_columns import ColumnSubject, check_events
+from evenhand.forecast_columns import ForecastColumns, check_events
 from evenhand.tables import Parts, Schema, unreported
 
 SOURCES = ("r", "context", "key")
@@ -52,22 +52,15 @@ class ModelSubject:
             )
         return names
 
-    def first_forecast(self, table: pd.DataFrame, source: str) -> Forecast:
-        """Return the forecast of the first row."""
-        first = table[self.columns(table.columns, source)].head(1)
-        with refusals(source, 0, 0):
-            forecast: Forecast = self.forecaster.forecast(first, r=0.5)
-        return forecast
-
-    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
+    def outcome_kind_in(self, table: pd.DataFrame, source: str) -> OutcomeKind:
         """Return the kind of outcome, from the forecast of the first row."""
-        return self.first_forecast(table, source).outcome_kind
+        return _forecast_of(self, table.head(1), source).outcome_kind
 
     def check_outcomes(
         self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
     ) -> None:
         """Refuse values other than 0 and 1 where the forecaster predicts a 0/1 outcome."""
-        if self.outcome_kind_of(table, source) is OutcomeKind.BINARY:
+        if self.outcome_kind_in(table, source) is OutcomeKind.BINARY:
             check_events(y, target=target, source=source, start=start)
 
     def remedy_for(self, y: Floats) -> None:
@@ -78,7 +71,7 @@ class ModelSubject:
         return self.forecaster, table[self.columns(table.columns, source)]
 
 
-Subject = ModelSubject | ColumnSubject
+Subject = ModelSubject | ForecastColumns
 """Source of forecasts for rows of a table; `source` is the file name in messages."""
 
 
@@ -87,7 +80,17 @@ def as_subject(model: Any) -> Subject:
     return model if isinstance(model, Subject) else ModelSubject(model)
 
 
-def first_forecast(subject: ModelSubject, parts: Parts) -> Forecast | None:
+def _forecast_of(subject: Subject, first: pd.DataFrame, source: str) -> Forecast:
+    """Return the forecast of the first row of a table."""
+    if isinstance(subject, ForecastColumns):
+        return subject.of(first, source)[0]
+    model, X = subject.of(first, source)
+    with refusals(source, 0, 0):
+        forecast: Forecast = model.forecast(X, r=0.5)
+    return forecast
+
+
+def first_forecast(subject: Subject, parts: Parts) -> Forecast | None:
     """Return the forecast of the first row of a table in parts, which shows kind and randomization.
 
     None if no row can be read: such a table is not refused here.
@@ -98,7 +101,7 @@ def first_forecast(subject: ModelSubject, parts: Parts) -> Forecast | None:
             columns = subject.columns(parts.columns, parts.source)
             for _, block in typed.blocks(i, columns):
                 if len(block):
-                    return subject.first_forecast(block, parts.names[i])
+                    return _forecast_of(subject, block.head(1), parts.names[i])
         except InputError:  # a part that is skipped or refused when forecasts are written
             continue
     return None

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from evenhand._files import replace_file, sweep_partials, sync_folder
 from evenhand._locks import SAVING, is_old, one_writer
 from evenhand._validate import InputError, MissingExtraError
+from evenhand.forecast_columns import ForecastColumns
 from evenhand.forecasters import Forecaster
 from evenhand.store.certificates import (
     CERTIFICATE,
@@ -63,16 +64,15 @@ Found = TypeVar("Found")
 def folder_kind(folder: Path) -> str | None:
     """Return the kind of a folder that this package wrote; None for any other.
 
-    Maps are a recalibrated model around forecasts in columns of a table, which are not stored: a
-    recalibrated model that contains its inner model is a model folder.
+    Maps are a recalibrated model around forecasts in columns of a table.
     """
     try:
         if not (folder / MANIFEST).exists():
             certificate = json.loads(read_plain(folder / CERTIFICATE))
             return CERTIFICATE_FOLDER if "forecasts" in certificate else None
         model = json.loads(read_plain(folder / MANIFEST))["model"]
-        outside = [part["name"] for part in foreign_parts(model)]
-        is_maps = (model["kind"], outside) == ("RecalibratedRegressor", ["ColumnSubject"])
+        inside = model["parts"].get("estimator", {}).get("forecaster", {}).get("kind")
+        is_maps = (model["kind"], inside) == ("RecalibratedRegressor", "ForecastColumns")
         return MAPS_FOLDER if is_maps else MODEL_FOLDER
     except (InputError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return None  # missing, or a file of another program
@@ -201,7 +201,7 @@ def _listed(folder: Path, names: re.Pattern[str]) -> list[Path]:
 # --- saving and loading fitted forecasters
 
 
-def save(model: Forecaster, folder: str | os.PathLike[str]) -> None:
+def save(model: Forecaster | ForecastColumns, folder: str | os.PathLike[str]) -> None:
     """Save a fitted forecaster to a folder.
 
     Parameters

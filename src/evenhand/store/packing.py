@@ -6,13 +6,14 @@ import inspect
 import json
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evenhand._validate import InputError, about, bad_input, typed_fields
+from evenhand.forecast_columns import ForecastColumns
 from evenhand.forecasters import FORECASTERS, Forecaster, State, SurvivalModel, thawed
 from evenhand.store.estimators import dump_part, load_part
 from evenhand.store.manifest import MANIFEST, digest, sealed
@@ -59,7 +60,7 @@ class PackedModel:
             warnings.warn(message, UserWarning, stacklevel=3)
 
 
-def pack(model: Forecaster) -> PackedModel:
+def pack(model: Forecaster | ForecastColumns) -> PackedModel:
     """Return a fitted forecaster as the files of a model folder.
 
     Raises
@@ -87,7 +88,7 @@ def pack(model: Forecaster) -> PackedModel:
 
 def unpack(
     entry: dict[str, Any], contents: Mapping[str, bytes], source: Path, attached: Iterator[Any]
-) -> Forecaster:
+) -> Forecaster | ForecastColumns:
     """Rebuild a forecaster from its description and the contents of its files, by key."""
     from safetensors.numpy import load as from_bytes
 
@@ -108,11 +109,13 @@ def unpack(
     kind = FORECASTERS[entry["kind"]]
     with about(f"{source / MANIFEST} is damaged"):
         given = typed_fields(kind.__init__, entry["params"]["params"])
+        if issubclass(kind, ForecastColumns):
+            return kind(**given)
         params = entry["params"] | {"params": given}
         return kind.from_state(State(entry["kind"], params, arrays, parts))
 
 
-def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]:
+def _pack(model: Forecaster | ForecastColumns, key: str, blobs: dict[str, Blob]) -> dict[str, Any]:
     """Describe a forecaster as JSON values and add its arrays and parts to `blobs`."""
     from safetensors.numpy import save as to_bytes
 
@@ -123,6 +126,8 @@ def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]
             " ClassifierForecaster(...)"
         )
         raise bad_input("model", f"be a {' or '.join(FORECASTERS)}", type(model).__name__, remedy)
+    if isinstance(model, ForecastColumns):
+        return {"kind": "ForecastColumns", "params": {"params": asdict(model)}, "parts": {}}
     state = model.to_state()
     entry: dict[str, Any] = {"kind": state.kind, "params": state.params, "parts": {}}
     if state.arrays:
@@ -132,7 +137,7 @@ def _pack(model: Forecaster, key: str, blobs: dict[str, Blob]) -> dict[str, Any]
         entry["arrays"] = key
     for name, part in state.parts.items():
         inner = f"{key}.{name}"
-        if isinstance(part, Forecaster):
+        if isinstance(part, Forecaster | ForecastColumns):
             entry["parts"][name] = {"forecaster": _pack(part, inner, blobs)}
         else:
             try:

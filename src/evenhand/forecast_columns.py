@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from evenhand._format import and_more, option_name
 from evenhand._validate import (
@@ -29,8 +31,9 @@ from evenhand._validate import (
     short,
 )
 from evenhand.distributions import SUM_TOLERANCE, OutcomeKind
+from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.tables import Schema, number_column
+from evenhand.tables import Schema, as_pandas, number_column
 
 # --- names of columns with forecasts, and the levels, values and times at their ends
 
@@ -215,14 +218,14 @@ OTHER_FORMS = ("quantiles", "samples", "survival", "probability", "pmf")
 
 
 @dataclass(frozen=True)
-class ColumnSubject:
+class ForecastColumns:
     """Forecasts of another model, given as columns of the table.
 
     The columns contain means and standard deviations, quantiles, samples, or probabilities. Each
     parameter is the option of the command that names them.
 
-    It is a function from tables to forecasts, so that `randomize` and `RandomizedRegressor` accept
-    it as a model.
+    It is a forecaster that needs no fit: `audit`, `certify`, `randomize`, `RandomizedRegressor` and
+    `RecalibratedRegressor` take it as a model whose rows are held out, and `save` keeps it.
 
     Parameters
     ----------
@@ -262,7 +265,7 @@ class ColumnSubject:
     >>> rng = np.random.default_rng(0)
     >>> table = pd.DataFrame({"mu": rng.normal(size=500), "sigma": 1.0})
     >>> y = table["mu"] + rng.normal(size=500)
-    >>> chosen = randomize(ColumnSubject("mu", "sigma"), table, y, random_state=0)
+    >>> chosen = randomize(ForecastColumns("mu", "sigma"), table, y, random_state=0)
     >>> chosen.group_error <= 0.3
     True
     >>> chosen.model.forecast(table[:2], r=[0.3, 0.8]).ppf(0.5).shape
@@ -414,9 +417,13 @@ class ColumnSubject:
         by_option = self.by_option(present, source)
         return [name for names in by_option.values() for name in names]
 
-    def outcome_kind_of(self, table: pd.DataFrame, source: str) -> OutcomeKind:
+    def outcome_kind_in(self, table: pd.DataFrame, source: str) -> OutcomeKind:
         """Return the kind of outcome, from the named columns and the option `outcome`."""
         return self.outcome_kind(source)
+
+    def outcome_kind_of(self, y: Floats) -> OutcomeKind:
+        """Return the kind of outcome, whatever `y` is."""
+        return self.outcome_kind("X")
 
     def check_outcomes(
         self, y: Floats, table: pd.DataFrame, *, target: str, source: str, start: int = 0
@@ -458,7 +465,7 @@ class ColumnSubject:
 
         Examples
         --------
-        >>> ColumnSubject(mean="m", std="s").remedy_for(np.arange(100.0) % 2)
+        >>> ForecastColumns(mean="m", std="s").remedy_for(np.arange(100.0) % 2)
         'if the forecasts are probabilities of an event, name their column with --probability'
         """
         values = np.unique(y)
@@ -500,9 +507,41 @@ class ColumnSubject:
                 forecast = _continuous(values, sort=self.sort_quantiles)
         return forecast, None
 
-    def __call__(self, table: pd.DataFrame) -> Forecast:
-        """Return the forecasts of a table in memory."""
-        return self.of(table, "X")[0]
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
+        """Return the forecasts in the columns of a table.
+
+        Parameters
+        ----------
+        X : DataFrame of n rows
+            Table with the columns; others are not used.
+        r, random_state
+            Without effect, as the forecasts are deterministic.
+
+        Returns
+        -------
+        Forecast
+
+        Raises
+        ------
+        InputError
+            If the columns are missing or contradict each other, or contain no forecast in a row.
+        """
+        if not hasattr(X, "columns"):
+            raise bad_input("X", "be a table with columns of forecasts", type(X).__name__)
+        return self.of(as_pandas(X), "X")[0]
+
+    def predict(self, X: Any) -> Floats:
+        """Return the means of the forecasts, shape (n,)."""
+        return self.forecast(X).mean()
+
+    def forecast_and_predict(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> tuple[Forecast, Floats]:
+        """Return `forecast` and `predict` of the same rows."""
+        forecast = self.forecast(X)
+        return forecast, forecast.mean()
 
 
 # --- outcomes that forecasts in columns can describe
@@ -685,7 +724,7 @@ def _of_amounts(values: ColumnValues, *, sort: bool) -> Forecast:
     return _continuous(values, sort=sort)
 
 
-def _of_times(values: ColumnValues, columns: ColumnSubject) -> Forecast:
+def _of_times(values: ColumnValues, columns: ForecastColumns) -> Forecast:
     """Return forecasts of times, up to a horizon if there is one (outcomes: 5)."""
     horizon = columns.horizon
     if columns.survival is not None:
