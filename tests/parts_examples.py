@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LinearRegression
 
-from evenhand import RandomizedRegressor
-from evenhand.forecast_columns import ForecastColumns
+from evenhand import ForecastColumns, RandomizedRegressor
 from evenhand.links import Entropic
 from evenhand.tables import Parts
 

@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from evenhand import (
     InputError,
     RandomizedRegressor,
     RecalibratedRegressor,
+    audit,
     load,
     save,
 )
@@ -372,6 +374,23 @@ def test_a_fitted_classifier_is_a_forecaster() -> None:
     np.testing.assert_allclose(frozen.predict(TABLE), found.predict(TABLE))
     with pytest.raises(InputError, match="cannot be stored as a forecaster; fit Classifier"):
         found.to_state()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_an_object_with_predict_proba_alone_is_a_fitted_classifier(n_classes: int) -> None:
+    y = np.digitize(Y, np.quantile(Y, [0.5, 0.8][: n_classes - 1])).astype(float)
+    plain = LogisticRegression().fit(X[:75], y[:75])
+    alone = SimpleNamespace(predict_proba=plain.predict_proba)
+    X_new, new = X[75:], y[75:]
+    audited, expected = (audit(one, X_new, new, random_state=0) for one in (alone, plain))
+    assert audited.outcome_kind is expected.outcome_kind
+    assert audited.scores.equals(expected.scores)
+    wrapper = RecalibratedRegressor if n_classes == 2 else RandomizedRegressor
+    ours, theirs = (
+        wrapper(one, random_state=0).fit(X_new, new).forecast(X_new, 0.3)
+        for one in (alone, FrozenEstimator(plain))
+    )
+    np.testing.assert_array_equal(ours.cdf(0.0), theirs.cdf(0.0))
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ import golden_distributions  # noqa: F401  (its cases)
 import golden_service  # noqa: F401  (its cases)
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
-from evenhand import Forecast, RecalibratedRegressor, audit_pit, save
+from evenhand import Forecast, ForecastColumns, RecalibratedRegressor, audit_pit, save
 from evenhand.calibration import (
     PITCounts,
     binned_error,
@@ -48,7 +48,6 @@ from evenhand.calibration import (
 from evenhand.certificates import certify_counts
 from evenhand.datasets import load_diabetes
 from evenhand.draws import KeyedDraws, jittered
-from evenhand.forecast_columns import ForecastColumns
 from evenhand.links import Entropic, Gaussian, Laplace
 from evenhand.scale import audit_parts
 from evenhand.search import find_group, null_curve, scan_groups, worst_group_curve

@@ -12,13 +12,12 @@ import polars as pl
 import pytest
 
 from command_outcome import Command
-from evenhand import Forecast, Outcomes, audit, audit_pit, certify
+from evenhand import Forecast, ForecastColumns, Outcomes, audit, audit_pit, certify
 from evenhand._validate import InputError
 from evenhand.audits import Note, NoteKind, notes_of
 from evenhand.calibration import count_pits
 from evenhand.certificates import certify_pit
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
-from evenhand.forecast_columns import ForecastColumns
 from evenhand.scale import audit_parts
 from evenhand.search import scan_groups
 from evenhand.tables import Condition, Group, GroupRule, check_groups, group_columns

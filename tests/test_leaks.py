@@ -11,8 +11,7 @@ import pandas as pd
 import pytest
 from scipy.special import ndtr
 
-from evenhand import Forecast, audit
-from evenhand.forecast_columns import ForecastColumns
+from evenhand import Forecast, ForecastColumns, audit
 from evenhand.report import Verdict
 from evenhand.scale import audit_parts
 from evenhand.search import find_leaks, leaks

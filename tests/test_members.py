@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 from command_outcome import Command
-from evenhand import Forecast, InputError, Outcomes, Watch, audit, audit_pit
+from evenhand import Forecast, ForecastColumns, InputError, Outcomes, Watch, audit, audit_pit
 from evenhand.audits import Audit, without_rows
-from evenhand.forecast_columns import ForecastColumns
 from evenhand.monitoring import Rows
 from evenhand.report import audit_html
 from evenhand.scale import audit_parts

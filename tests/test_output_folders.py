@@ -13,8 +13,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from command_outcome import Command
-from evenhand import RecalibratedRegressor, save, store
-from evenhand.forecast_columns import ForecastColumns
+from evenhand import ForecastColumns, RecalibratedRegressor, save, store
 from evenhand.store import CERTIFICATE_FOLDER, MAPS_FOLDER, MODEL_FOLDER, folder_kind
 
 ROWS = 300

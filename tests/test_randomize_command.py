@@ -15,11 +15,10 @@ import pytest
 from scipy import stats
 
 from command_outcome import Command
-from evenhand import Forecast, InputError, randomize, store
+from evenhand import Forecast, ForecastColumns, InputError, randomize, store
 from evenhand.audits import Audit
 from evenhand.certificates import certify_link
 from evenhand.draws import KeyedDraws
-from evenhand.forecast_columns import ForecastColumns
 from evenhand.links import Entropic, make_link
 from evenhand.selection.target import largest_alpha
 
@@ -423,6 +422,7 @@ class Kind(NamedTuple):
 COUNT = ("--outcome", "count")
 RATE, SPREAD = ("--mean", "rate"), ("--std", "spread")
 ZERO = ("--chance-of-zero", "none", "--quantiles", "a")
+COSTS = ForecastColumns(quantiles="a", chance_of_zero="none")
 KINDS = {
     "count_mean": Kind(
         (*RATE, *COUNT), ForecastColumns("rate", outcome="count"), ["rate"], "visits", 0.35
@@ -435,13 +435,7 @@ KINDS = {
         0.4,
     ),
     "pmf": Kind(("--pmf", "s"), ForecastColumns(pmf="s"), SCORES, "score", 0.4),
-    "chance_of_zero_quantiles": Kind(
-        ZERO,
-        ForecastColumns(quantiles="a", chance_of_zero="none"),
-        ["none", *AMOUNTS],
-        "cost",
-        0.35,
-    ),
+    "chance_of_zero_quantiles": Kind(ZERO, COSTS, ["none", *AMOUNTS], "cost", 0.35),
 }
 
 
@@ -470,9 +464,7 @@ def make_kinds(seed: int, n: int = 900) -> pd.DataFrame:
         "event": (random.uniform(size=n) < none).astype(int),
     }
     table = pd.DataFrame(values)
-    return table.assign(
-        cost=KINDS["chance_of_zero_quantiles"].subject.forecast(table).sample(random)
-    )
+    return table.assign(cost=COSTS.forecast(table).sample(random))
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ import pandas as pd
 import pytest
 
 from command_outcome import Command
-from evenhand import RecalibratedRegressor, load
-from evenhand.forecast_columns import ForecastColumns
+from evenhand import ForecastColumns, RecalibratedRegressor, load
 
 FORECAST = ("--mean", "mu", "--std", "sigma")
 

@@ -16,9 +16,8 @@ import pandas as pd
 import pytest
 
 from command_outcome import Command
-from evenhand import load, save
+from evenhand import ForecastColumns, load, save
 from evenhand.draws import KeyedDraws
-from evenhand.forecast_columns import ForecastColumns
 from evenhand.scale import ModelSubject, audit_parts
 from parts_examples import KEY, a_model, people, temporary, write_parts
 

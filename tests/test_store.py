@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import shutil
+import warnings
 import zipfile
 from collections.abc import Callable
 from functools import partial
@@ -18,9 +19,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import (
+    BaggingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -87,6 +92,13 @@ EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
         NUMBERS,
     ),
     "neighbours": lambda: (around(KNeighborsRegressor(metric="manhattan")), NUMBERS),
+    "quantiles": lambda: (
+        around(HistGradientBoostingRegressor(loss="quantile", max_iter=3)),
+        NUMBERS,
+    ),
+    "recalibrated": lambda: (around(BayesianRidge(), recalibrate=True), NUMBERS),
+    "members": lambda: (around([BayesianRidge(), small_mixture()]), NUMBERS),
+    "bagging": lambda: (around(BaggingRegressor(BayesianRidge(), 3, random_state=0)), NUMBERS),
     "search": lambda: (around(GridSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=2)), NUMBERS),
     "frozen mixture": lambda: (
         around(FrozenEstimator(small_mixture().fit(NUMBERS[:40], Y[:40]))),
@@ -161,7 +173,9 @@ def test_every_forecaster_has_an_example() -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_loaded_forecaster_is_the_one_that_was_saved(name: str, tmp_path: Path) -> None:
     model, rows = fitted(name)
-    save(model, tmp_path / "first")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        save(model, tmp_path / "first")
     again = load(tmp_path / "first")
     assert type(again) is type(model)
     for r in (0.3, np.linspace(0.01, 0.99, ROWS), np.array([[1e-6, 0.5, 1 - 1e-6]])):
@@ -184,6 +198,11 @@ def test_a_loaded_forecaster_is_the_one_that_was_saved(name: str, tmp_path: Path
     save(again, tmp_path / "second")
     first, second = manifest_of(tmp_path / "first"), manifest_of(tmp_path / "second")
     assert first["model"] == second["model"]
+    if len(names):
+        with pytest.raises(ValueError, match="feature names should match"):
+            again.forecast(rows[names[:2]])
+    # fitted models stay as they are, what is learned beside them is learned anew
+    assert np.isfinite(clone(again).fit(rows, Y).predict(rows)).all()
 
 
 # What is stored.
@@ -313,19 +332,12 @@ def test_what_is_attached_must_be_what_was_left_out(folder: Path, tmp_path: Path
         load(folder, estimator=Ridge())
     foreign = Foreign().fit(NUMBERS, Y)
     mixed = around([BayesianRidge(), lambda rows: (np.zeros(len(rows)), np.ones(len(rows)))])
+    twice, listed = around([cubed_normal] * 2), "list of 2 models, cubed_normal, cubed_normal.* "
     for model, wrong, message in (
         (around(foreign), Ridge().fit(NUMBERS, Y), "estimator .*Foreign.* Ridge;"),
         (mixed, [lambda rows: rows], r"estimator .*<lambda>.* list"),
-        (
-            around([cubed_normal, cubed_normal]),
-            [cubed_normal],
-            "list of 2 models, cubed_normal, cubed_normal.* list",
-        ),
-        (
-            around([cubed_normal, cubed_normal]),
-            cubed_normal,
-            "list of 2 models, cubed_normal, cubed_normal.* function",
-        ),
+        (twice, [cubed_normal], listed + "list"),
+        (twice, cubed_normal, listed + "function"),
     ):
         with pytest.warns(UserWarning, match="saved without"):
             save(model.fit(NUMBERS, Y), tmp_path)

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 from command_outcome import Command
-from evenhand import Forecast, Outcomes, RecalibratedRegressor, audit
+from evenhand import Forecast, ForecastColumns, Outcomes, RecalibratedRegressor, audit
 from evenhand._validate import InputError
 from evenhand.distributions import OutcomeKind
-from evenhand.forecast_columns import ForecastColumns
 from evenhand.scale import searched_columns
 
 N = 600

@@ -461,7 +461,7 @@ def check_model(model: Any) -> Any:
     """Return a forecaster or a Forecast; fitted models of other libraries become forecasters."""
     if isinstance(model, Forecast) or hasattr(model, "forecast"):
         return model
-    methods = ("predict", "predict_survival_function")
+    methods = ("predict", "predict_proba", "predict_survival_function")
     if not any(hasattr(model, name) for name in methods) and not callable(model):
         remedy = (
             "pass a fitted model, such as a RecalibratedRegressor, or its forecasts as"

@@ -122,6 +122,24 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """
         return self.forecast_and_predict(X, 0.5)[1]
 
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Predict an interval for each row that contains the outcome with a given probability.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Rows with the columns of the training table.
+        coverage : float, default 0.9
+            Probability, 0 < coverage < 1, half of the rest on each side.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Lower and upper ends, those of `forecast(X).interval(coverage)`. Of a randomized
+            forecaster they have a new draw per row.
+        """
+        return np.column_stack(self.forecast(X).interval(coverage))
+
     def forecast_and_predict(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> tuple[Forecast, Floats]:

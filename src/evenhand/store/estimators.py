@@ -189,25 +189,32 @@ N_BITS = 256
 def check_structures(part: Any) -> None:
     """Refuse an estimator with indices that would lead compiled code out of its arrays."""
     from scipy.sparse import issparse
-    from sklearn.ensemble._forest import BaseForest
-    from sklearn.ensemble._gb import BaseGradientBoosting
-    from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
+    from sklearn import ensemble, svm
     from sklearn.neighbors import BallTree, KDTree
-    from sklearn.svm._base import BaseLibSVM
     from sklearn.tree import BaseDecisionTree
 
+    forests = (
+        ensemble.RandomForestClassifier,
+        ensemble.RandomForestRegressor,
+        ensemble.ExtraTreesClassifier,
+        ensemble.ExtraTreesRegressor,
+        ensemble.RandomTreesEmbedding,
+    )
+    boosted = (ensemble.GradientBoostingClassifier, ensemble.GradientBoostingRegressor)
+    histogram = (ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor)
+    vectors = (svm.SVC, svm.NuSVC, svm.SVR, svm.NuSVR, svm.OneClassSVM)
     for value in _objects(part):
         if issparse(value):
             _check_sparse(value)
         elif isinstance(value, BaseDecisionTree):
             _check_decision_tree(value)
-        elif isinstance(value, BaseForest | BaseGradientBoosting):
-            _check_ensemble(value, is_boosted=isinstance(value, BaseGradientBoosting))
+        elif isinstance(value, (*forests, *boosted)):
+            _check_ensemble(value, is_boosted=isinstance(value, boosted))
         elif isinstance(value, BallTree | KDTree):
             _check_neighbor_tree(value)
-        elif isinstance(value, BaseHistGradientBoosting):
+        elif isinstance(value, histogram):
             _check_histogram_trees(value)
-        elif isinstance(value, BaseLibSVM):
+        elif isinstance(value, vectors):
             _check_support_vectors(value)
 
 

@@ -16,28 +16,7 @@ from sklearn.ensemble import BaggingRegressor, VotingRegressor
 
 from evenhand._validate import Floats, InputError, bad_input, check_choice
 from evenhand.distributions import Distribution, Normal, NormalMixture, OutcomeKind, Quantiles
-from evenhand.forecasters.adapters.conversions import (
-    POISSON,
-    are_counts,
-    classes_of,
-    fit_classifier,
-    fit_ppf,
-    fit_quantiles,
-    has_classes,
-    has_poisson_loss,
-    known_levels,
-    learn_classes,
-    learn_counts,
-    level_parameter,
-    of_classifier,
-    of_counts,
-    of_forecaster,
-    of_function,
-    of_ppf,
-    of_quantiles,
-    outcome_of_classes,
-    ppf_method,
-)
+from evenhand.forecasters.adapters import conversions
 from evenhand.forecasters.adapters.estimators import (
     USE_A_FUNCTION,
     Training,
@@ -142,7 +121,7 @@ class Base:
     def of_fitted(cls, model: Any) -> Self:
         """Return the base of a fitted model that determines its distributions without training."""
         # without outcomes, only the loss shows that a regressor predicts counts
-        is_count = hasattr(model, "predict") and has_poisson_loss(model)
+        is_count = hasattr(model, "predict") and conversions.has_poisson_loss(model)
         own = KINDS["counts"] if is_count else kind_of(model)
         if own.of_fitted is None:
             name = type(thawed(model)).__name__
@@ -329,14 +308,14 @@ KINDS: dict[str, Kind] = {
         Kind(
             "survival",
             lambda model: isinstance(model, SurvivalModel) or has_survival_curves(model),
-            of_forecaster,
+            conversions.of_forecaster,
             fit_survival,
             outcome=outcome_of_times,
         ),
         Kind(
             "forecaster",
             lambda model: hasattr(model, "forecast"),
-            of_forecaster,
+            conversions.of_forecaster,
             outcome=outcome_of_forecaster,
         ),
         Kind(
@@ -349,36 +328,39 @@ KINDS: dict[str, Kind] = {
         Kind("ensemble", is_ensemble, of_ensemble, learn=learn_least_std),
         Kind(
             "classifier",
-            has_classes,
-            of_classifier,
-            fit_classifier,
-            learn_classes,
-            outcome_of_classes,
-            of_fitted=classes_of,
+            conversions.has_classes,
+            conversions.of_classifier,
+            conversions.fit_classifier,
+            conversions.learn_classes,
+            conversions.outcome_of_classes,
+            of_fitted=conversions.classes_of,
         ),
-        Kind("callable", is_function, of_function, outcome=None, of_fitted=NOTHING),
+        Kind("callable", is_function, conversions.of_function, outcome=None, of_fitted=NOTHING),
         Kind(
             "ppf",
-            lambda model: ppf_method(model) is not None,
-            of_ppf,
-            fit_ppf,
+            lambda model: conversions.ppf_method(model) is not None,
+            conversions.of_ppf,
+            conversions.fit_ppf,
             outcome=None,  # the same model of skpro may predict counts or amounts
             of_fitted=NOTHING,
         ),
         Kind(
             "counts",
-            lambda model: hasattr(model, "predict") and has_poisson_loss(model),
-            of_counts,
-            learn=learn_counts,
+            lambda model: hasattr(model, "predict") and conversions.has_poisson_loss(model),
+            conversions.of_counts,
+            learn=conversions.learn_counts,
             outcome=OutcomeKind.COUNT,
-            of_fitted=lambda model: POISSON,
+            of_fitted=lambda model: conversions.POISSON,
             reads_rows=True,
         ),
         Kind(
             "quantiles",
-            lambda model: known_levels(model) is not None or level_parameter(model) is not None,
-            of_quantiles,
-            fit_quantiles,
+            lambda model: (
+                conversions.known_levels(model) is not None
+                or conversions.level_parameter(model) is not None
+            ),
+            conversions.of_quantiles,
+            conversions.fit_quantiles,
         ),
         Kind(
             "return_std",
@@ -408,9 +390,13 @@ def kind_of(estimator: Any, y: Floats | None = None) -> Kind:
     for kind in KINDS.values():
         if not kind.accepts(inner):
             continue
-        if kind.name == "counts" and (y is None or not are_counts(y)):
+        if kind.name == "counts" and (y is None or not conversions.are_counts(y)):
             continue
-        if kind.name == "quantiles" and is_fitted(estimator) and known_levels(inner) is None:
+        if (
+            kind.name == "quantiles"
+            and is_fitted(estimator)
+            and conversions.known_levels(inner) is None
+        ):
             continue
         return kind
     rule = "be a regressor with fit and predict"
