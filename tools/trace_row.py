@@ -1,7 +1,8 @@
 """Files of the package that one row crosses through `Service.forecast`, in order of first entry.
 
 Of two small stored models, a row of a new person is served and logged in SQLite, after another one
-has loaded what is loaded once. The listed files are those of the second model, of amounts::
+has loaded what is loaded once. The listed files are those of the second model, of amounts. A last
+line counts the files of `model.forecast(row).ppf` of a recalibrated regression::
 
     python tools/trace_row.py
 """
@@ -21,7 +22,7 @@ import pandas as pd
 from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegression
 
 import evenhand
-from evenhand import HurdleRegressor, RandomizedRegressor, Service, save
+from evenhand import HurdleRegressor, RandomizedRegressor, RecalibratedRegressor, Service, save
 from evenhand.draws import KeyedDraws
 from evenhand.service import open_log
 
@@ -65,6 +66,10 @@ def main() -> None:
         print(f"{name}: one row crosses {len(found)} files in {sum(found.values())} calls")
     for number, (path, n) in enumerate(found.items(), start=1):
         print(f"{number:3}  {path:45} {n:5} calls")
+    plain = RecalibratedRegressor(LinearRegression(), random_state=0).fit(X, y)
+    plain.forecast(X[:1]).ppf(0.5)
+    found = entered(lambda: plain.forecast(X[1:2]).ppf(0.5))
+    print(f"recalibrated: model.forecast(row).ppf crosses {len(found)} files")
 
 
 if __name__ == "__main__":

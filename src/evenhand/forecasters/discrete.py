@@ -33,6 +33,7 @@ from evenhand.forecasters.adapters import (
     Training,
     check_counts,
     frozen,
+    has_own_support,
     has_survival_curves,
     is_event,
 )
@@ -40,7 +41,6 @@ from evenhand.forecasters.base import Forecaster, State, thawed
 from evenhand.forecasters.bounds import FARTHEST_BOUND, Bounds
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.table_models import TableClassifier, TableCounts
-from evenhand.forecasters.wrapping import has_own_support
 from evenhand.tables import take_rows, unreported
 
 

@@ -10,17 +10,20 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand._validate import Floats, check_choice, check_count, outcomes_checked
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import SPREADS, Base, SpreadKind, Training
-from evenhand.forecasters.base import State, point_forecast
-from evenhand.forecasters.bounds import Bounds
-from evenhand.forecasters.network import MixtureMLPRegressor
-from evenhand.forecasters.recalibrated import RecalibratedRegressor
-from evenhand.forecasters.wrapping import (
+from evenhand.forecasters.adapters import (
+    SPREADS,
+    Base,
+    SpreadKind,
+    Training,
     WrappingForecaster,
     check_after_fit,
     check_before_fit,
     refuse_binary,
 )
+from evenhand.forecasters.base import State, point_forecast
+from evenhand.forecasters.bounds import Bounds
+from evenhand.forecasters.network import MixtureMLPRegressor
+from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
 
 

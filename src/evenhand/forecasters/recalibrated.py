@@ -29,12 +29,20 @@ from evenhand.calibration import Cells, Outcomes, as_outcomes, n_effective, rate
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast, check_atom_at_horizon
-from evenhand.forecasters.adapters import SPREADS, Base, SpreadKind, Training, is_held_out
+from evenhand.forecasters.adapters import (
+    SPREADS,
+    Base,
+    SpreadKind,
+    Training,
+    WrappingForecaster,
+    check_after_fit,
+    check_before_fit,
+    is_held_out,
+)
 from evenhand.forecasters.base import State, thawed
 from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.groups import By, Members, groups_of_state, learn_groups, training_masks
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.wrapping import WrappingForecaster, check_after_fit, check_before_fit
 from evenhand.tables import EVERYONE, forecast_values, take_rows
 
 # --- held-out check of recalibration: whether maps helped, by group, on rows not used for them
