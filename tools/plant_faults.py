@@ -251,8 +251,8 @@ FAULTS = (
     ),
     Fault(
         "served PITs at the upper ends of the cells of draws",
-        "np.maximum(np.arange(DRAWS) / DRAWS, 2.0**-60)",
-        "np.minimum(np.arange(1, DRAWS + 1) / DRAWS, 1 - 2.0**-53)",
+        "np.maximum(np.arange(DRAW_CELLS) / DRAW_CELLS, 2.0**-60)",
+        "np.minimum(np.arange(1, DRAW_CELLS + 1) / DRAW_CELLS, 1 - 2.0**-53)",
         ("test_sharp.py",),
     ),
     Fault(

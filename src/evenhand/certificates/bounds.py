@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats
@@ -162,14 +161,13 @@ def _longest_path(stretches: Floats, strips: Strips) -> float:
 # The CDF of a group's served PITs at `c` is `integral F_S(K(c; r)) dr`, and the CDF `F_S` of the
 # base's PIT in a group of the given mass lies between limits that follow from the bands.
 
-DRAWS = 512
+DRAW_CELLS = 512
 """Number of cells of draws; each is represented by the end that makes the bound larger."""
 
 LEVELS = 4096
 """Number of cells of probability levels."""
 
-BAND_STEPS = 64
-"""Number of steps of a band that are served at once."""
+BAND_STEPS = 64  # served at once
 
 
 def pointwise_bound(link: Link, bands: CDFBands, mass: float) -> float:
@@ -197,23 +195,22 @@ def pointwise_bound(link: Link, bands: CDFBands, mass: float) -> float:
 
 def _served_cdf(link: Link, band: CDFBand, mass: float) -> Floats:
     """Bound the CDF of the served PITs of a group from above, on equal cells of levels."""
-    limit = np.minimum(band.upper / mass, 1.0)
-    jumps = np.diff(limit, prepend=0.0)
+    jumps = np.diff(np.minimum(band.upper / mass, 1.0), prepend=0.0)
     # the band increases: only its first steps, below the mass, and the next one matter
     n_steps = int(np.flatnonzero(jumps)[-1]) + 1
     blocks = [_served_cells(link, band, first) for first in range(0, n_steps, BAND_STEPS)]
     cell = np.concatenate(blocks)[:n_steps]
-    weights = np.broadcast_to(jumps[:n_steps, None] / DRAWS, cell.shape)
+    weights = np.broadcast_to(jumps[:n_steps, None] / DRAW_CELLS, cell.shape)
     share = np.bincount(cell.ravel(), weights.ravel(), minlength=LEVELS)
     return np.asarray(np.minimum(np.cumsum(share), 1.0))
 
 
 # groups of all sizes share the first cells, and evenly spread PITs have one band for both sides
 @lru_cache(maxsize=128)
-def _served_cells(link: Link, band: CDFBand, first: int) -> NDArray[np.uint16]:
+def _served_cells(link: Link, band: CDFBand, first: int) -> Any:
     """Return the cells of levels of served PITs at some steps of a band, for all cells of draws."""
     # H increases with the draw: at the lower end of its cell it is smallest, and the CDF is largest
-    r = np.maximum(np.arange(DRAWS) / DRAWS, 2.0**-60)
+    r = np.maximum(np.arange(DRAW_CELLS) / DRAW_CELLS, 2.0**-60)
     served = link.ppf(band.starts[first : first + BAND_STEPS, None], r)
     return np.minimum((served * LEVELS).astype(np.uint16), LEVELS - 1)
 
@@ -223,9 +220,6 @@ def _served_cells(link: Link, band: CDFBand, first: int) -> NDArray[np.uint16]:
 
 ORDERED_SHARE = 0.9
 """Share of the risk of the ordered bounds where positions may be unknown; the norm has the rest."""
-
-DRAW_CELLS = 512
-"""Number of cells of draws over which probabilities are averaged."""
 
 GRID_POINTS = 257
 """Number of distances, besides the steps of the bands, at which probabilities are computed."""

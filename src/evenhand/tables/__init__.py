@@ -6,18 +6,6 @@ from 1, without empty lines.
 
 from __future__ import annotations
 
-from evenhand.tables.cells import ISO_DATES as ISO_DATES
-from evenhand.tables.cells import column_of as column_of
-from evenhand.tables.cells import id_column as id_column
-from evenhand.tables.cells import is_text as is_text
-from evenhand.tables.cells import number_column as number_column
-from evenhand.tables.cells import parse_dates as parse_dates
-from evenhand.tables.cells import parse_numbers as parse_numbers
-from evenhand.tables.cells import refuse_repeated as refuse_repeated
-from evenhand.tables.cells import refuse_row as refuse_row
-from evenhand.tables.cells import repeated_id as repeated_id
-from evenhand.tables.cells import row_blocks as row_blocks
-from evenhand.tables.cells import take_rows as take_rows
 from evenhand.tables.encoding import CategoryColumn as CategoryColumn
 from evenhand.tables.encoding import TableEncoder as TableEncoder
 from evenhand.tables.files import TABLE_ENDINGS as TABLE_ENDINGS
@@ -41,20 +29,32 @@ from evenhand.tables.parts import open_parts as open_parts
 from evenhand.tables.schema import Column as Column
 from evenhand.tables.schema import Evidence as Evidence
 from evenhand.tables.schema import Schema as Schema
+from evenhand.tables.schema import Tally as Tally
+from evenhand.tables.schema import UnseenValues as UnseenValues
+from evenhand.tables.schema import UnseenValuesWarning as UnseenValuesWarning
+from evenhand.tables.schema import copies_in_words as copies_in_words
 from evenhand.tables.schema import found_schema as found_schema
 from evenhand.tables.schema import read_typed as read_typed
-from evenhand.tables.unseen import Tally as Tally
-from evenhand.tables.unseen import UnseenValues as UnseenValues
-from evenhand.tables.unseen import UnseenValuesWarning as UnseenValuesWarning
-from evenhand.tables.unseen import copies_in_words as copies_in_words
-from evenhand.tables.unseen import unreported as unreported
-from evenhand.tables.unseen import warn_unseen as warn_unseen
+from evenhand.tables.schema import unreported as unreported
+from evenhand.tables.schema import warn_unseen as warn_unseen
+from evenhand.tables.values import ISO_DATES as ISO_DATES
 from evenhand.tables.values import as_numbers as as_numbers
 from evenhand.tables.values import as_pandas as as_pandas
 from evenhand.tables.values import as_table as as_table
+from evenhand.tables.values import column_of as column_of
+from evenhand.tables.values import id_column as id_column
+from evenhand.tables.values import is_text as is_text
 from evenhand.tables.values import kind_of as kind_of
 from evenhand.tables.values import level as level
+from evenhand.tables.values import number_column as number_column
+from evenhand.tables.values import parse_dates as parse_dates
+from evenhand.tables.values import parse_numbers as parse_numbers
+from evenhand.tables.values import refuse_repeated as refuse_repeated
 from evenhand.tables.values import refuse_repeated_names as refuse_repeated_names
+from evenhand.tables.values import refuse_row as refuse_row
+from evenhand.tables.values import repeated_id as repeated_id
+from evenhand.tables.values import row_blocks as row_blocks
+from evenhand.tables.values import take_rows as take_rows
 from evenhand.tables.values import text_dates as text_dates
 from evenhand.tables.writing import TableWriter as TableWriter
 from evenhand.tables.writing import check_writable as check_writable

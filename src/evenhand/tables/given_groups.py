@@ -10,10 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, InputError, Mask, bad_input
-from evenhand.tables.cells import column_of
 from evenhand.tables.groups import EVERYONE, Group, Groups
 from evenhand.tables.partition import MAX_GROUPS, MAX_VALUES, Partition, plain_halves
-from evenhand.tables.values import as_pandas, as_table, kind_of
+from evenhand.tables.values import as_pandas, as_table, column_of, kind_of
 
 # --- groups of rows defined by the columns of a table: values, halves, missing values
 

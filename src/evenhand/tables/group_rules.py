@@ -20,10 +20,17 @@ from evenhand._validate import (
     check_column,
     coded,
 )
-from evenhand.tables.cells import column_of
 from evenhand.tables.groups import Condition, Group, Operator, label
 from evenhand.tables.partition import EXACT_WHOLE, at_or_below
-from evenhand.tables.values import as_table, is_single, kind_of, missing, moments, unpacked
+from evenhand.tables.values import (
+    as_table,
+    column_of,
+    is_single,
+    kind_of,
+    missing,
+    moments,
+    unpacked,
+)
 
 if TYPE_CHECKING:
     from evenhand.forecast import Forecast

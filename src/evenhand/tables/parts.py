@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow as pa
 
 from evenhand._validate import InputError, check_column
-from evenhand.tables.cells import row_blocks
 from evenhand.tables.files import (
     cast_columns,
     check_header,
@@ -28,6 +27,7 @@ from evenhand.tables.files import (
     to_pandas,
     unify_types,
 )
+from evenhand.tables.values import row_blocks
 
 Typing = Callable[[pd.DataFrame, str, int], pd.DataFrame]
 """Converts the columns of a block to their kinds. Takes the block and, for messages, the file name
