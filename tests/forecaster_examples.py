@@ -27,6 +27,7 @@ from evenhand.forecasters import (
     MixtureMLPRegressor,
     PAICRegressor,
     RandomizedRegressor,
+    RecalibratedClassifier,
     RecalibratedRegressor,
 )
 from evenhand.links import Laplace
@@ -165,6 +166,11 @@ DISCRETE: dict[str, DiscreteExample] = {
         lambda **params: ClassifierForecaster(LogisticRegression(), **params),
         as_scores,
         OutcomeKind.COUNT,
+    ),
+    "RecalibratedClassifier(LogisticRegression)": DiscreteExample(
+        lambda **params: RecalibratedClassifier(LogisticRegression(), **params),
+        as_events,
+        OutcomeKind.BINARY,
     ),
     "HurdleRegressor(LogisticRegression, BayesianRidge)": DiscreteExample(
         small_hurdle, as_amounts, OutcomeKind.HURDLE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,23 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
+from sklearn.calibration import CalibrationDisplay
+from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
-from evenhand import Forecast, RecalibratedRegressor
+from evenhand import (
+    Forecast,
+    InputError,
+    RecalibratedClassifier,
+    RecalibratedRegressor,
+    load,
+    save,
+)
 from evenhand.calibration import Cells, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.corrections import learn_rescaling, losses_of_cells
@@ -370,3 +384,65 @@ def test_outcomes_that_were_thought_impossible_keep_the_check_finite() -> None:
     # the probabilities of the other outcomes are those of their rates, of standard error 0.022
     found = model.forecast(table[:1]).cdf(0.0)
     assert found[0] == pytest.approx(np.mean(y == 0), abs=0.02)
+
+
+# --- classifiers
+
+
+def overconfident(n: int, seed: int) -> tuple[pd.DataFrame, NDArray[np.str_]]:
+    """Labels with half of the log odds that naive Bayes with one column twice predicts."""
+    random = np.random.default_rng(seed)
+    is_yes = random.uniform(size=n) < 0.4
+    x = random.normal(size=n) + is_yes
+    table = pd.DataFrame({"x": x, "again": x, "g": random.choice(["a", "b"], n)})
+    return table, np.where(is_yes ^ (table["g"] == "b") & (random.uniform(size=n) < 0.3), "y", "n")
+
+
+def test_a_recalibrated_classifier_is_a_classifier(tmp_path: Path) -> None:
+    table, labels = overconfident(2000, 0)
+    bayes = make_pipeline(FunctionTransformer(lambda X: X[["x", "again"]]), GaussianNB())
+    model = RecalibratedClassifier(bayes, by="g", random_state=0).fit(table, labels)
+    peer = RecalibratedRegressor(bayes, by="g", random_state=0).fit(table, labels == "y")
+    p = model.predict_proba(table)
+    np.testing.assert_allclose(p[:, 1], peer.forecast(table).event_probability(), rtol=1e-12)
+    np.testing.assert_allclose(p.sum(axis=1), 1, rtol=1e-12)
+    assert model.score(table, labels) == np.mean(model.classes_[p.argmax(axis=1)] == labels)
+    scores = [cross_val_score(one, table, labels, scoring="neg_log_loss") for one in (bayes, model)]
+    assert scores[1].mean() > scores[0].mean() + 0.05
+    display = CalibrationDisplay.from_estimator(model, table, labels, n_bins=5)
+    assert np.abs(display.prob_true - display.prob_pred).max() < 0.08
+    fitted = GaussianNB().fit(table[["x", "again"]], labels)
+    around = RecalibratedClassifier(FrozenEstimator(fitted), random_state=0)
+    around.fit(table[["x", "again"]], labels)
+    save(around, tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert (
+        again.predict(table[["x", "again"]]).tolist() == around.predict(table.iloc[:, :2]).tolist()
+    )
+    again.fit(table[["x", "again"]], labels)
+    for wrong in (np.full(2000, "y"), np.arange(2000) % 3):
+        with pytest.raises(InputError, match="y must have two classes"):
+            model.fit(table, wrong)
+
+
+@pytest.mark.parametrize("by", [None, ["g"]])
+def test_logistic_updating_is_logistic_regression_on_predicted_log_odds(by: Any) -> None:
+    table, labels = overconfident(20_000, 1)
+    fitted = GaussianNB().fit(*(one[:2000] for one in (table[["x", "again"]], labels)))
+
+    def predicted(X: Any) -> Forecast:
+        return Forecast.from_probability(fitted.predict_proba(X[["x", "again"]])[:, 1])
+
+    model = RecalibratedClassifier(predicted, by, method="logistic", random_state=0)
+    model.fit(table[2000:], labels[2000:])
+    odds = special.logit(predicted(table[2000:]).event_probability())
+    of_groups = {f"g = {one}": table["g"][2000:] == one for one in ("a", "b") if by}
+    updates = model.updates_.set_index("group")
+    assert updates.index.tolist() == ["everyone", *of_groups]
+    for name, inside in (of_groups or {"everyone": np.full(odds.size, True)}).items():
+        peer = LogisticRegression(C=np.inf).fit(odds[inside, None], labels[2000:][inside])
+        # the priors of 9,000 rows count as one row
+        assert updates.loc[name, "intercept"] == pytest.approx(peer.intercept_[0], abs=0.02)
+        assert updates.loc[name, "slope"] == pytest.approx(peer.coef_[0, 0], abs=0.02)
+    with pytest.raises(AttributeError, match="method"):
+        model.set_params(method="maps").updates_  # noqa: B018

@@ -836,6 +836,12 @@ FAULTS = (
         ("test_recalibrated.py",),
     ),
     Fault(
+        "probabilities of the first class as those of the second",
+        "np.asarray(labels == self.classes_[1], dtype=np.float64)",
+        "np.asarray(labels == self.classes_[0], dtype=np.float64)",
+        ("test_recalibrated_kinds.py",),
+    ),
+    Fault(
         "the map of a small group as if it had many rows",
         "share = max(0.0, 1 - 1 / (6 * n * distance)) ** 2",
         "share = max(0.0, 1 - 1 / (6 * n**2 * distance)) ** 2",
@@ -873,8 +879,8 @@ FAULTS = (
     ),
     Fault(
         "a repair checked on rows that its maps learned from",
-        "maps = Maps.learn(held_out.take(learn), weight[learn], members.take(learn))",
-        "maps = Maps.learn(held_out, weight, members)",
+        "known = held_out.take(learn), weight[learn], members.take(learn)",
+        "known = held_out, weight, members",
         ("test_overlapping_repairs.py",),
     ),
     Fault(

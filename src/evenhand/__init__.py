@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         MixtureMLPRegressor,
         PAICRegressor,
         RandomizedRegressor,
+        RecalibratedClassifier,
         RecalibratedRegressor,
     )
     from evenhand.monitoring import Watch
@@ -43,7 +44,8 @@ _HOMES = {
         "forecast_columns": "ForecastColumns",
         "forecasters": (
             "BoostedDistributionRegressor ClassifierForecaster CountRegressor HurdleRegressor"
-            " MixtureMLPRegressor PAICRegressor RandomizedRegressor RecalibratedRegressor"
+            " MixtureMLPRegressor PAICRegressor RandomizedRegressor RecalibratedClassifier"
+            " RecalibratedRegressor"
         ),
         "monitoring": "Watch",
         "selection": "Selection plan randomize",
@@ -88,6 +90,7 @@ __all__ = [
     "Outcomes",
     "PAICRegressor",
     "RandomizedRegressor",
+    "RecalibratedClassifier",
     "RecalibratedRegressor",
     "Selection",
     "Service",

@@ -22,7 +22,7 @@ from evenhand.forecasters.discrete import as_forecaster as as_forecaster
 from evenhand.forecasters.groups import By as By
 from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
-from evenhand.forecasters.recalibrated import RecalibratedRegressor
+from evenhand.forecasters.recalibrated import RecalibratedClassifier, RecalibratedRegressor
 from evenhand.forecasters.table_models import TableClassifier as TableClassifier
 from evenhand.forecasters.table_models import TableCounts as TableCounts
 
@@ -34,6 +34,7 @@ FORECASTERS: dict[str, type[Forecaster] | type[ForecastColumns]] = {
         BoostedDistributionRegressor,
         RandomizedRegressor,
         RecalibratedRegressor,
+        RecalibratedClassifier,
         HurdleRegressor,
         CountRegressor,
         ClassifierForecaster,
@@ -53,6 +54,7 @@ __all__ = [
     "MixtureMLPRegressor",
     "PAICRegressor",
     "RandomizedRegressor",
+    "RecalibratedClassifier",
     "RecalibratedRegressor",
     "State",
     "SurvivalModel",

@@ -214,7 +214,12 @@ LEAST_DECREMENT = 1e-13
 
 
 def learn_events(
-    events: Events, weight: Floats, members: Members, level: float = LEVEL
+    events: Events,
+    weight: Floats,
+    members: Members,
+    level: float = LEVEL,
+    *,
+    has_curve: bool = True,
 ) -> EventMaps:
     """Learn the correction of all rows, and those of groups.
 
@@ -234,6 +239,8 @@ def learn_events(
         Membership of the rows.
     level : float, default 0.05
         Probability that calibrated probabilities give all rows or overlapping groups any term.
+    has_curve : bool, default True
+        Whether a curve of all rows follows, if it pays.
 
     Examples
     --------
@@ -249,7 +256,7 @@ def learn_events(
     if members.are_disjoint:
         spreads = SPREADS_OF_GROUPS if members.names else (0.0,)
         terms = problem.by_groups(design, spreads)
-        return problem.maps(terms, members, has_curve=True)
+        return problem.maps(terms, members, has_curve=has_curve)
     masks = design.toarray()
 
     def log_p_values(moved: Floats, is_done: Mask) -> Floats:
@@ -263,7 +270,7 @@ def learn_events(
 
     found = chosen_greedily(problem.odds, log_p_values, fit, weight @ masks, level)
     terms = np.zeros((design.shape[1], 2)) if found is None else found
-    return problem.maps(terms, members, has_curve=bool(terms[0].any()))
+    return problem.maps(terms, members, has_curve=has_curve and bool(terms[0].any()))
 
 
 @dataclass(frozen=True)

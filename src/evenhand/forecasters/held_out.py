@@ -300,8 +300,12 @@ class Maps:
     events_of_all: EventMaps | None = None
 
     @classmethod
-    def learn(cls, held_out: HeldOut, weight: Floats, members: Members) -> Maps:
+    def learn(
+        cls, held_out: HeldOut, weight: Floats, members: Members, *, has_curve: bool = True
+    ) -> Maps:
         """Estimate the maps from held-out forecasts with weights of shape (n,).
+
+        Without `has_curve`, probabilities of events get an intercept and a slope only.
 
         Of outcomes at a horizon or before it, some may be lost. Whether the event happened, and
         when, is then completed by its probability given the maps, and maps are estimated again from
@@ -312,7 +316,7 @@ class Maps:
         # both parts of a hurdle are tested
         level = LEVEL / 2 if held_out.kind is OutcomeKind.HURDLE else LEVEL
         shares = held_out.event_shares
-        maps = cls._learn_parts(held_out, shares, weight, members, level)
+        maps = cls._learn_parts(held_out, shares, weight, members, level, has_curve=has_curve)
         gain = -np.inf
         for _ in range(MOST_EM if held_out.pit.unknown.any() else 0):
             mapped, gains = maps.applied(held_out, members)
@@ -320,10 +324,11 @@ class Maps:
             if gain < last + LEAST_GAIN:
                 break
             shares = mapped.event_shares
-            maps = cls._learn_parts(held_out, shares, weight, members, level)
+            maps = cls._learn_parts(held_out, shares, weight, members, level, has_curve=has_curve)
         completed = replace(held_out.events, happened=shares)
         nobody = Members((), np.zeros(held_out.size, dtype=np.intp))
-        return replace(maps, events_of_all=learn_events(completed, weight, nobody, level))
+        of_all = learn_events(completed, weight, nobody, level, has_curve=has_curve)
+        return replace(maps, events_of_all=of_all)
 
     @classmethod
     def _learn_parts(
@@ -333,6 +338,8 @@ class Maps:
         weight: Floats,
         members: Members,
         level: float,
+        *,
+        has_curve: bool,
     ) -> Maps:
         """Estimate the maps of events, and of the outcomes of rows where the event happened."""
         assert held_out.events is not None
@@ -342,7 +349,8 @@ class Maps:
             shares = weight[rows] * happened[rows]
             pits = PitMaps.learn(held_out.pit.take(rows), shares, members.take(rows), level)
         completed = replace(held_out.events, happened=happened)
-        return cls(pits, learn_events(completed, weight, members, level))
+        events = learn_events(completed, weight, members, level, has_curve=has_curve)
+        return cls(pits, events)
 
     @property
     def is_own(self) -> Mask:

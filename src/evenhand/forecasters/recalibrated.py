@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
-from typing import Any, Literal, Self
+from dataclasses import replace
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._format import band, count, number, points
@@ -37,6 +42,7 @@ from evenhand.forecasters.adapters import (
     WrappingForecaster,
     check_after_fit,
     check_before_fit,
+    frozen,
     is_held_out,
 )
 from evenhand.forecasters.base import State, thawed
@@ -112,6 +118,8 @@ def check_maps(
     kinds: Sequence[str],
     random: np.random.Generator,
     outcomes: Outcomes,
+    *,
+    has_curve: bool = True,
 ) -> pd.DataFrame:
     """Compare errors and log scores with and without maps, on rows that the maps have not seen.
 
@@ -131,6 +139,8 @@ def check_maps(
         Assigns the rows to folds.
     outcomes : Outcomes of n people
         The outcomes.
+    has_curve : bool, default True
+        As for `Maps.learn`.
 
     Returns
     -------
@@ -144,7 +154,8 @@ def check_maps(
     for fold in range(min(N_FOLDS, n)):
         test = np.sort(order[fold::N_FOLDS])
         learn = np.sort(np.delete(order, np.s_[fold::N_FOLDS]))
-        maps = Maps.learn(held_out.take(learn), weight[learn], members.take(learn))
+        known = held_out.take(learn), weight[learn], members.take(learn)
+        maps = Maps.learn(*known, has_curve=has_curve)
         mapped, gain[test] = maps.applied(held_out.take(test), members.take(test))
         parts.append((test, mapped))
     sides = held_out, HeldOut.joined(parts)
@@ -496,7 +507,7 @@ class RecalibratedRegressor(WrappingForecaster):
             fewer than `2 cv` rows have a positive weight, or the estimator would be fitted to times
             that are cut off.
         """
-        cv = check_count("cv", self.cv, least=2)
+        cv, estimator = check_count("cv", self.cv, least=2), self._to_fit()
         check_choice("spread", self.spread, SPREADS)
         times = None
         if isinstance(y, Outcomes):
@@ -504,7 +515,7 @@ class RecalibratedRegressor(WrappingForecaster):
             if y.are_times:
                 # weights must not leave out the people whose times are cut off
                 times = Outcomes(y.y, y.event, y.horizon, weight=sample_weight)
-                check_training_times(self.estimator, times)
+                check_training_times(estimator, times)
             y = y.value
         table, outcomes, weight = self._check_training(X, y, sample_weight)
         if times is not None and times.n_samples > outcomes.size:
@@ -512,27 +523,27 @@ class RecalibratedRegressor(WrappingForecaster):
         seen = as_outcomes(outcomes) if times is None else times
         given = None if sample_weight is None else weight
         # each fold needs two rows
-        if not is_held_out(self.estimator, outcomes) and outcomes.size < 2 * cv:
+        if not is_held_out(estimator, outcomes) and outcomes.size < 2 * cv:
             what = "rows" if given is None else "rows of positive weight"
             rule = f"have at least {2 * cv} {what} for cv={cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
         # times at the horizon are many, and no atom of a continuous outcome
         checked = nullcontext if times is None else outcomes_checked
         with checked():
-            form = check_before_fit(self.estimator, outcomes, self.support)
-        line = self._learn_support_of(self.estimator, outcomes, table)
+            form = check_before_fit(estimator, outcomes, self.support)
+        line = self._learn_support_of(estimator, outcomes, table)
         random = generator(self.random_state)
         self._groups = learn_groups(self.by, table)
-        support = self._predicted_support(self.estimator)
+        support = self._predicted_support(estimator)
         rows = Training(table, line, given, cv, random, self.spread, support)
         with outcomes_checked():
-            self._set_base(Base.fit(self.estimator, rows))
+            self._set_base(Base.fit(estimator, rows))
         with checked():
             check_after_fit(self._base, table, outcomes, self.support, form)
         with outcomes_checked():
             held_out, own = held_out_forecasts(
                 self._base,
-                self.estimator,
+                estimator,
                 rows,
                 seen,
                 self._on_support,
@@ -545,12 +556,21 @@ class RecalibratedRegressor(WrappingForecaster):
         self.n_lost_ = None if times is None else int(times.is_lost.sum())
         # only ratios of weights count; squares of tiny weights would underflow
         weight = weight / weight.max()
-        maps = Maps.learn(held_out, weight, members)
+        maps = Maps.learn(held_out, weight, members, has_curve=self._has_curve)
         kinds = np.where(maps.is_own, "own", "pooled").tolist()
         sizes = [int(mask.sum()) for _, mask in members.groups()]
         self._set_maps(maps, list(zip(members.names, sizes, kinds, strict=True)))
-        self.check_ = check_maps(held_out, weight, members, kinds, random, seen)
+        self.check_ = check_maps(
+            held_out, weight, members, kinds, random, seen, has_curve=self._has_curve
+        )
         return self
+
+    _has_curve = True
+    """Whether probabilities of events get a curve, beside an intercept and a slope."""
+
+    def _to_fit(self) -> Any:
+        """Return the estimator whose outcomes are those of the forecasts."""
+        return self.estimator
 
     def _set_maps(self, maps: Maps, groups: Sequence[Sequence[Any]] = ()) -> None:
         self._maps = maps
@@ -678,4 +698,230 @@ class RecalibratedRegressor(WrappingForecaster):
         model.check_ = check_table(learned["check"])
         model._columns_from_state(learned)
         model._freeze()
+        return model
+
+
+# --- classifiers of two classes
+
+UpdateMethod = Literal["maps", "logistic"]
+
+
+class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted classifier of two classes, which are called 0 and 1.
+
+    Parameters
+    ----------
+    classifier : classifier
+        The fitted classifier.
+    """
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, classifier: Any) -> None:
+        self.classifier = classifier
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Return the classifier, which is fitted."""
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Predict the more probable class."""
+        return (self.predict_proba(X)[:, 1] > 0.5).astype(np.int64)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Predict the probabilities of both classes."""
+        return self.classifier.predict_proba(X)
+
+
+def has_codes(classes: Any) -> bool:
+    """Whether classes are 0 and 1, or False and True."""
+    return bool(np.asarray(classes).tolist() == [0, 1])
+
+
+class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: ignore[misc]
+    """A classifier of two classes with recalibrated probabilities.
+
+    It is a classifier for scikit-learn: scorers, pipelines, searches and `CalibrationDisplay` take
+    it. The maps, the groups and the check are those of `RecalibratedRegressor` for events, and its
+    forecasts are those of the event that the second class occurs.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any classifier with `predict_proba`, always cloned. It is fitted on all rows to the classes
+        0 and 1, and once without each fold for the held-out probabilities. Wrap a fitted one in a
+        `FrozenEstimator`: it is not refitted, and may have other labels; pass rows to `fit` that it
+        has not seen. A function from `X` to a `Forecast` of the second class is taken as well.
+    by : str, list of str, callable or dict, optional
+        Groups with separate maps, as for `RecalibratedRegressor`.
+    method : {"maps", "logistic"}, default "maps"
+        Corrections of log odds. "logistic" is logistic updating: an intercept and a slope, of all
+        rows and of groups, in `updates_`. "maps" adds an increasing curve of all rows, where it
+        pays.
+    cv : int, default 5
+        Number of folds for the held-out probabilities.
+    random_state : int, generator or None
+        Seed of the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+        Labels of the classes.
+    updates_ : DataFrame
+        With `method="logistic"`, the `intercept` and the `slope` of the corrected in the predicted
+        log odds: of "everyone" in no group, and of the rows of each group alone.
+    estimator_, groups_, check_, schema_
+        As for `RecalibratedRegressor`.
+
+    References
+    ----------
+    Logistic updating: Cox, Biometrika 45 (1958), 562-565; Steyerberg et al., Statistics in Medicine
+    23 (2004), 2567-2586.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = RecalibratedClassifier(GaussianNB(), method="logistic", random_state=0)
+    >>> model = model.fit(X[:400], y[:400])
+    >>> model.predict_proba(X[400:]).shape, bool(model.updates_["slope"][0] < 0.5)
+    ((169, 2), True)
+    """
+
+    spread: SpreadKind = "learned"
+
+    def __init__(
+        self,
+        estimator: Any,
+        by: By | None = None,
+        *,
+        method: UpdateMethod = "maps",
+        cv: int = 5,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.by = by
+        self.method = method
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the classifier, and estimate the maps from held-out probabilities.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Training rows, passed to the classifier unchanged; a table if `by` names columns.
+        y : array-like of shape (n,)
+            Labels of two classes.
+        sample_weight : array-like of shape (n,), optional
+            As for `RecalibratedRegressor`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If `y` does not have two classes, or not those of a fitted classifier.
+        """
+        check_choice("method", self.method, get_args(UpdateMethod))
+        # the forecaster has the message for y that is missing
+        outcomes: Any = y if y is None else self._coded(y, sample_weight)
+        return super().fit(X, outcomes, sample_weight)
+
+    def _coded(self, y: Any, sample_weight: ArrayLike | None) -> Floats:
+        """Learn the labels of the classes; return 1 for rows of the second class, else 0."""
+        labels = column_or_1d(y, warn=True)
+        check_classification_targets(labels)
+        is_fitted = isinstance(self.estimator, FrozenEstimator)
+        known = getattr(self.estimator, "classes_", None) if is_fitted else None
+        self.classes_ = np.unique(labels) if known is None else np.asarray(known)
+        weight = np.ones(labels.size) if sample_weight is None else np.asarray(sample_weight)
+        # weights that are wrong are refused by the forecaster
+        is_used = weight != 0 if weight.shape == labels.shape and weight.any() else slice(None)
+        found = np.unique(labels[is_used])
+        if self.classes_.size != 2 or not np.array_equal(found, self.classes_):
+            of_model = "" if known is None else f", {known.tolist()} as the fitted classifier"
+            got = f"{count(found.size, 'class', 'classes')}, {found[:5].tolist()}"
+            raise InputError(
+                f"y must have two classes{of_model}, got {got}. Only binary classification is"
+                " supported; use RecalibratedRegressor for ordered scores"
+            )
+        return np.asarray(labels == self.classes_[1], dtype=np.float64)
+
+    def predict_proba(self, X: Any, groups: Mapping[str, Any] | None = None) -> Floats:
+        """Predict the recalibrated probabilities of both classes, shape (n, 2).
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Rows with the columns of the training table.
+        groups : dict of str to array of bool, optional
+            As for `forecast`.
+        """
+        p = self.forecast(X, groups=groups).event_probability()
+        return np.column_stack((1 - p, p))
+
+    def predict(self, X: Any) -> Any:
+        """Predict the more probable class of each row, shape (n,)."""
+        is_second = self.predict_proba(X)[:, 1] > 0.5
+        return self.classes_[is_second.astype(np.intp)]
+
+    @property
+    def updates_(self) -> pd.DataFrame:
+        check_is_fitted(self)
+        maps = self._maps.events
+        if maps is None or self.method != "logistic":
+            raise AttributeError('updates_ is that of method="logistic"')
+        names = EVERYONE, *self.groups_["group"]
+        location, slope = np.concatenate((maps.terms[:1], maps.terms[0] + maps.terms[1:])).T
+        numbers = {"intercept": location - slope * maps.center, "slope": 1 + slope}
+        return pd.DataFrame({"group": names} | numbers)
+
+    @property
+    def _has_curve(self) -> bool:  # type: ignore[override]
+        return self.method == "maps"
+
+    def _to_fit(self) -> Any:
+        is_fitted = isinstance(self.estimator, FrozenEstimator)
+        if not is_fitted or has_codes(getattr(self.estimator, "classes_", [0, 1])):
+            return self.estimator
+        return FrozenEstimator(CodedClassifier(thawed(self.estimator)))
+
+    def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
+        return OutcomeKind.BINARY
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags = None
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def to_state(self) -> State:
+        state = super().to_state()
+        state.params["learned"]["classes"] = self.classes_.tolist()
+        inner = state.parts["estimator"]
+        if isinstance(inner, CodedClassifier):
+            state.parts["estimator"] = inner.classifier
+        return state
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        classes = state.params["learned"]["classes"]
+        inner = state.parts["estimator"]
+        is_coded = not has_codes(getattr(inner, "classes_", [0, 1]))
+        parts = state.parts | {"estimator": CodedClassifier(inner) if is_coded else inner}
+        model = super().from_state(replace(state, parts=parts))
+        model.classes_ = np.array(classes)
+        # a classifier that was fitted to codes of other labels is fitted again
+        if is_coded or has_codes(classes):
+            model.estimator = frozen(inner)
+        else:
+            model.estimator = inner
         return model
