@@ -836,6 +836,12 @@ FAULTS = (
         ("test_recalibrated.py",),
     ),
     Fault(
+        "a warning of all groups but those that are too small for maps",
+        "if FEWEST_ROWS <= n < FEW_ROWS}",
+        "if n >= FEW_ROWS}",
+        ("test_recalibrated.py",),
+    ),
+    Fault(
         "probabilities of the first class as those of the second",
         "np.asarray(labels == self.classes_[1], dtype=np.float64)",
         "np.asarray(labels == self.classes_[0], dtype=np.float64)",
