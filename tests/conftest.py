@@ -14,6 +14,7 @@ from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from command_outcome import Command, Outcome
@@ -170,6 +171,8 @@ def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
     from evenhand import MixtureMLPRegressor
 
     monkeypatch.setitem(MixtureMLPRegressor.__init__.__kwdefaults__, "max_steps", 20)
+    # no warning that so few steps are too few
+    monkeypatch.setattr("evenhand.forecasters.network.training.UNFINISHED", np.inf)
 
 
 @pytest.fixture(scope="session")

@@ -261,7 +261,9 @@ class Replay(Training):
     """A training in which the rows of each step belong to the network, whoever trains beside it."""
 
     def __init__(self, rows: Rows, names: list[int]) -> None:
-        settings = Settings(0.01, 0.1, batch_size=10, max_steps=12, patience=1, check_every=1)
+        settings = Settings(
+            0.01, 0.1, batch_size=10, max_steps=12, longest=12, patience=1, check_every=1
+        )
         candidate = Candidate(DETERMINISTIC, rows, rows, settings)
         super().__init__(candidate, 3, self._loss, torch.device("cpu"), 5, Clock())
         self.names = torch.tensor(names)
@@ -322,7 +324,9 @@ def test_networks_train_on_as_before_when_another_one_stops() -> None:
 
 
 def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
-    settings = Settings(0.01, 0.0, batch_size=10, max_steps=100, patience=5, check_every=10)
+    settings = Settings(
+        0.01, 0.0, batch_size=10, max_steps=100, longest=100, patience=5, check_every=10
+    )
     rows = Rows(np.zeros((40, 3)), np.zeros(40), np.ones(40))
     run = training_of(SMALL, rows, settings, 3, squared_loss)
     first, second = (torch.cat([run._next_rows() for _ in range(4)], dim=1) for _ in range(2))
@@ -332,7 +336,7 @@ def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
 
 
 def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
-    settings = Settings(0.2, 0.3, 10, max_steps=4, patience=5, check_every=10, decays_biases=False)
+    settings = Settings(0.2, 0.3, 10, 4, 4, patience=5, check_every=10, decays_biases=False)
     shape = Shape(3, 1, (8, 8), takes_draw=False, dropout=0.0)
 
     def squares(out: torch.Tensor, y: torch.Tensor, *_: Any) -> torch.Tensor:
@@ -395,7 +399,7 @@ def test_a_network_learns_from_its_own_rows_and_stops_on_its_own() -> None:
     ) -> torch.Tensor:
         return (out[..., 0] - y) ** 2
 
-    settings = Settings(0.05, 0.0, 32, 200, 200, 200)
+    settings = Settings(0.05, 0.0, 32, 200, 200, 200, 200)
 
     def train(validation: Rows) -> Trained:
         candidate = Candidate(DETERMINISTIC, learning, validation, settings)
@@ -626,14 +630,41 @@ def test_time_budget_ends_training(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 20 <= model.n_steps_.max() <= 26
 
 
-def test_networks_that_still_improve_are_warned_about() -> None:
-    X, y = linear_task(200)
-    with pytest.warns(ConvergenceWarning, match="2 of 2 networks .* max_passes") as caught:
-        MixtureMLPRegressor(**GIVEN | {"hidden": (16, 16)}, max_steps=150).fit(X, X[:, 0] + X[:, 1])
+def digits_task(n: int, seed: int) -> tuple[Floats, Floats]:
+    """Two digits, a mean for each pair of them that no pattern explains, and noise of 0.2."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 8, size=(n, 2))
+    means = 1.5 * np.random.default_rng(7).normal(size=(8, 8))
+    return X.astype(np.float64), means[X[:, 0], X[:, 1]] + 0.2 * rng.normal(size=n)
+
+
+def test_a_training_that_still_improves_is_made_longer_or_warned_about() -> None:
+    X, y = digits_task(400, 0)
+    fresh, outcomes = digits_task(1000, 1)
+    params: dict[str, Any] = {"n_members": 3, "dropout": 0.0, "random_state": 0}
+    # 200 passes, as many as such a table has at first; the step size has decayed at their end
+    with pytest.warns(
+        ConvergenceWarning, match="longer than 1000 steps; raise max_steps"
+    ) as caught:
+        short = MixtureMLPRegressor(**params, max_steps=1000).fit(X, y)
     assert caught[0].filename == __file__
+    assert short.n_steps_.max() <= 1000
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        long = MixtureMLPRegressor(**params).fit(X, y)
+    assert 1000 < long.n_steps_.max() <= 5000
+    # the CRPS of the true normal is 0.2 / sqrt(pi) = 0.113
+    scores = [model.forecast(fresh).crps(outcomes).mean() for model in (short, long)]
+    assert scores[1] < 0.6 * scores[0]
+
+
+def test_a_training_that_has_learned_enough_is_not_made_longer() -> None:
+    X, y = linear_task(200)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        MixtureMLPRegressor(**GIVEN).fit(X, y)
+        model = MixtureMLPRegressor(**GIVEN).fit(X, y)
+    # 2 steps of 64 rows in each of 200 passes
+    assert model.n_steps_.max() <= 400
 
 
 # --- choice of regularization

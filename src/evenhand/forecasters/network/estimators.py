@@ -46,7 +46,6 @@ COUNTS = (
     "n_members",
     "n_components",
     "batch_size",
-    "max_passes",
     "max_steps",
     "patience",
     "check_every",
@@ -275,15 +274,14 @@ LARGEST_BATCH = 256
 USUAL_STEPS = 1250
 FEWEST_PASSES = 30
 MOST_PASSES = 200
-"""A training has the usual number of steps unless that is too few or too many passes."""
+"""A training has the usual number of steps at first, unless that is too few or too many passes."""
+
+MOST_STEPS = 5000
+"""Largest number of steps of a training that is made longer as it still improves."""
 
 USUAL_CHECKS = 60
 
 LAST_RATE = 0.01
-
-UNFINISHED = 0.02
-"""Improvement of a network's loss in the last quarter of a training, in nats, that is a sign
-that it ended too early."""
 
 
 class MixtureMLPRegressor(NeuralForecaster):
@@ -316,18 +314,19 @@ class MixtureMLPRegressor(NeuralForecaster):
     batch_size : int, optional
         Number of rows per step; by default 64 with fewer than 1,000 rows, 128 with fewer than
         5,000, and 256 otherwise.
-    max_passes : int, optional
-        Largest number of passes over the training rows; by default as many as make 1,250 steps,
-        but at least 30 and at most 200.
     max_steps : int, optional
-        Largest number of steps, where that is less.
+        Largest number of steps. A training has 1,250 steps at first, but at least 30 and at most
+        200 passes over the rows. If the mean held-out loss still falls after 40% of the steps, by
+        more than 0.02 nats in the last quarter of these, there are twice as many, and so on, up to
+        `max_steps`; by default 5,000, or 30 passes where that is more.
     time_budget : float, optional
         Seconds after which training ends, with the step size decaying in time. Results then depend
         on the speed of the machine.
     patience : int, default 10
         Number of checks without a better validation loss after which a network stops.
     check_every : int, optional
-        Number of steps between checks; by default a sixtieth of all steps.
+        Number of steps between checks, twice as many in a training of twice as many steps; by
+        default a sixtieth of all steps.
     validation_fraction : float, default 0.15
         Share of the training rows that each network holds out for early stopping. Different
         networks hold out different rows, so that the ensemble is trained on all rows.
@@ -399,7 +398,6 @@ class MixtureMLPRegressor(NeuralForecaster):
         learning_rate: float = 3e-3,
         weight_decay: float | None = None,
         batch_size: int | None = None,
-        max_passes: int | None = None,
         max_steps: int | None = None,
         time_budget: float | None = None,
         patience: int = 10,
@@ -418,7 +416,6 @@ class MixtureMLPRegressor(NeuralForecaster):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.batch_size = batch_size
-        self.max_passes = max_passes
         self.max_steps = max_steps
         self.time_budget = time_budget
         self.patience = patience
@@ -460,7 +457,7 @@ class MixtureMLPRegressor(NeuralForecaster):
         Warns
         -----
         ConvergenceWarning
-            If the validation losses of most networks still improve when training ends.
+            If the held-out losses still fell when training could not be made longer.
         """
         chosen, trained = self._learn(X, y, sample_weight, X_val, y_val, self.n_members)
         self.strength_ = (chosen.shape.dropout, chosen.settings.weight_decay)
@@ -471,19 +468,16 @@ class MixtureMLPRegressor(NeuralForecaster):
         # rows that the members learned from would show too small a spread
         if chosen.validation is not chosen.learning:
             self.spread_factor_ = self._spread_factor(chosen.validation, self.n_members)
-        self._warn_unfinished(trained.late_gain)
-        return self
+        if trained.is_unfinished:
+            from evenhand.forecasters.network.training import UNFINISHED
 
-    def _warn_unfinished(self, late_gain: Floats) -> None:
-        n_improving = int((late_gain > UNFINISHED).sum())
-        if 2 * n_improving > late_gain.size:
             warnings.warn(
-                f"{n_improving} of {late_gain.size} networks still improved when training ended"
-                f" after {int(self.n_steps_.max())} steps; raise max_passes (and max_steps, if it"
-                " is given)",
+                f"held-out losses still fell by more than {UNFINISHED} nats when training could not"
+                f" be made longer than {self.max_steps or MOST_STEPS} steps; raise max_steps",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=2,
             )
+        return self
 
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
@@ -546,15 +540,15 @@ class MixtureMLPRegressor(NeuralForecaster):
         usual = next((size for below, size in BATCHES if n < below), LARGEST_BATCH)
         batch_size = min(self.batch_size or usual, n)
         per_pass = n // batch_size
-        usual_passes = min(max(USUAL_STEPS // per_pass, FEWEST_PASSES), MOST_PASSES)
-        max_steps = per_pass * (self.max_passes or usual_passes)
-        if self.max_steps is not None:
-            max_steps = min(max_steps, self.max_steps)
+        steps = per_pass * min(max(USUAL_STEPS // per_pass, FEWEST_PASSES), MOST_PASSES)
+        longest = self.max_steps or max(MOST_STEPS, steps)
+        max_steps = min(steps, longest)
         return Settings(
             self.learning_rate,
             weight_decay,
             batch_size,
             max_steps,
+            longest,
             self.patience,
             self.check_every or max(1, max_steps // USUAL_CHECKS),
             last_rate=LAST_RATE,
@@ -827,6 +821,7 @@ class PAICRegressor(NeuralForecaster):
             self.learning_rate,
             self.weight_decay,
             self.batch_size,
+            self.max_steps,
             self.max_steps,
             self.patience,
             self.check_every,

@@ -311,8 +311,15 @@ BLOCK_CELLS = 262_144
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
 
+QUESTION = 0.4
+"""Share of the steps after which a training that still improves is made longer: the step size has
+hardly decayed."""
+
 LATE = 0.75
-"""Share of the steps after which an improvement is late."""
+"""Share of the steps up to the question after which an improvement is late."""
+
+UNFINISHED = 0.02
+"""Late improvement of the mean held-out loss, in nats, of a training that should be longer."""
 
 
 @dataclass(frozen=True)
@@ -328,7 +335,9 @@ class Settings:
     batch_size : int
         Number of rows per step.
     max_steps : int
-        Largest number of optimizer steps of a network.
+        Number of optimizer steps of a network, unless held-out losses ask for more.
+    longest : int
+        Largest number of steps; a training is made twice as long as often as that is not longer.
     patience : int
         Number of checks without a better validation loss after which a network stops.
     check_every : int
@@ -343,6 +352,7 @@ class Settings:
     weight_decay: float
     batch_size: int
     max_steps: int
+    longest: int
     patience: int
     check_every: int
     last_rate: float = 0.1
@@ -382,13 +392,13 @@ class Candidate:
     validation: Rows
     settings: Settings
 
-    def of_first(self, n_networks: int) -> Candidate:
-        """Return the candidate for the first networks only."""
+    def of_first(self, n_networks: int, settings: Settings) -> Candidate:
+        """Return the candidate with other settings, for the first networks only."""
         learning, validation = (
             rows if rows.of is None else replace(rows, of=rows.of[:n_networks])
             for rows in (self.learning, self.validation)
         )
-        return replace(self, learning=learning, validation=validation)
+        return replace(self, learning=learning, validation=validation, settings=settings)
 
 
 @dataclass(frozen=True)
@@ -403,14 +413,15 @@ class Trained:
         Number of optimizer steps of each network.
     validation_loss : ndarray of shape (n_networks,)
         Best mean loss on the validation rows.
-    late_gain : ndarray of shape (n_networks,)
-        Improvement of that loss in the last quarter of a training that reached `max_steps`, else 0.
+    is_unfinished : bool
+        Whether the mean of these losses still fell when training would have been made longer, had
+        that been allowed.
     """
 
     weights: Weights
     n_steps: Floats
     validation_loss: Floats
-    late_gain: Floats
+    is_unfinished: bool
 
 
 class Validation:
@@ -606,7 +617,7 @@ class Training:
         # patience is counted in checks, separately for each network
         self.waited[self.numbers] = torch.where(better, 0, self.waited[self.numbers] + 1)
         self.n_steps[self.numbers] = self.n_done
-        if self.n_done <= LATE * self.settings.max_steps:
+        if self.n_done <= LATE * QUESTION * self.settings.max_steps:
             self.best_early = self.best.clone()
         running = self.waited[self.numbers] < self.settings.patience
         if running.all():
@@ -621,7 +632,22 @@ class Training:
         """Return the mean of the networks' best validation losses."""
         return float(self.best.mean())
 
-    def result(self) -> Trained:
+    def still_improves(self) -> bool:
+        """Whether the mean held-out loss fell late before the question."""
+        return self.n_running > 0 and float((self.best_early - self.best).mean()) > UNFINISHED
+
+    def lengthen(self, report: Report) -> None:
+        """Train up to the question, and make the training longer while it asks for that."""
+        self.proceed(QUESTION, report)
+        while self.still_improves() and 2 * self.settings.max_steps <= self.settings.longest:
+            self.settings = replace(
+                self.settings,
+                max_steps=2 * self.settings.max_steps,
+                check_every=2 * self.settings.check_every,
+            )
+            self.proceed(QUESTION, report)
+
+    def result(self, *, is_unfinished: bool) -> Trained:
         """Return the best state of each network."""
         # a network whose loss was never finite still has its initial weights
         if not torch.isfinite(self.best).all():
@@ -629,12 +655,10 @@ class Training:
                 "training diverged: the validation loss was never finite; scale the outcome or"
                 " lower learning_rate"
             )
-        steps, best, before = (
-            values.cpu().numpy().astype(np.float64)
-            for values in (self.n_steps, self.best, self.best_early)
+        steps, best = (
+            values.cpu().numpy().astype(np.float64) for values in (self.n_steps, self.best)
         )
-        gain = np.where(steps >= self.settings.max_steps, before - best, 0.0)
-        return Trained(self.shape.to_weights(self.kept), steps, best, gain)
+        return Trained(self.shape.to_weights(self.kept), steps, best, is_unfinished)
 
 
 # --- training of the best of several stacks
@@ -679,10 +703,12 @@ def train_best(
     with device_errors(where, remedy), _threads(candidates[0].shape, n_networks, batch_size):
         n_tried = _n_tried(candidates[0], n_networks) if len(candidates) > 1 else n_networks
 
-        def training(i: int, n: int, time: Clock) -> Training:
-            return Training(candidates[i].of_first(n), n, loss, where, seed, time)
+        def training(i: int, n: int, settings: Settings, time: Clock) -> Training:
+            return Training(candidates[i].of_first(n, settings), n, loss, where, seed, time)
 
-        trainings = {i: training(i, n_tried, clock) for i in range(len(candidates))}
+        trainings = {
+            i: training(i, n_tried, one.settings, clock) for i, one in enumerate(candidates)
+        }
         n_passes = -(-settings.max_steps // trainings[0].steps_per_pass)
         with progress("training", n_passes, enabled=verbose) as advance:
             for share, n_kept in zip(ROUNDS, (2, 1), strict=True):
@@ -691,10 +717,13 @@ def train_best(
                         each.proceed(share, advance)
                     trainings = _best_of(trainings, n_kept)
             ((chosen, best),) = trainings.items()
+            best.lengthen(advance)
             if n_tried < n_networks:
-                best = training(chosen, n_networks, clock.rest())
+                best = training(chosen, n_networks, best.settings, clock.rest())
+                best.lengthen(advance)
+            is_unfinished = best.still_improves()
             best.proceed(1.0, advance)
-        return chosen, best.result()
+        return chosen, best.result(is_unfinished=is_unfinished)
 
 
 def _n_tried(candidate: Candidate, n_networks: int) -> int:
