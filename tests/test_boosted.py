@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +20,7 @@ from evenhand import (
     MissingExtraError,
     RandomizedRegressor,
 )
-from evenhand.forecasters.boosted import FoldEnsembles
+from evenhand.forecasters.boosted import TREES_AT_ONCE, FoldEnsembles, exact_sums, raw_output
 
 Floats = NDArray[np.float64]
 
@@ -210,6 +211,24 @@ def test_folds_stop_their_ensembles_together_and_are_in_none_of_their_trees() ->
         for n in range(1, first[0].current_iteration() + 1)
     ]
     assert int(np.argmin(losses)) == len(losses) - 1
+
+
+def test_outputs_do_not_depend_on_how_many_rows_and_trees_are_evaluated_at_once(
+    model_of: Callable[[str], Any],
+) -> None:
+    X, _, _ = wavy_task(300, 3, "normal")
+    model = model_of("normal")
+    assert max(one.num_trees() for one in model.mean_boosters_) > 2 * TREES_AT_ONCE
+    means = model.forecast(X).mean()
+    assert np.array_equal(means[:5], [model.forecast(X[i : i + 1]).mean()[0] for i in range(5)])
+    # LightGBM's own sums, and its values before they are rounded
+    for one in model.mean_boosters_:
+        plain = one.predict(X, raw_score=True)
+        assert np.array_equal(raw_output(one, X, 1), plain)
+    text = one.model_to_string().replace("leaf_value=", "leaf_value=0.1234567890123456 ", 1)
+    first = re.search("leaf_value=(.*)", exact_sums(text))
+    assert first is not None
+    assert float(first[1].split()[0]) == pytest.approx(0.1234567890123456, abs=2.0**-37)
 
 
 # --- weights

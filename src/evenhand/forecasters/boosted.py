@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any, Self
@@ -41,6 +42,10 @@ SPREAD = {
 """LightGBM's parameters of ensembles for the scale, beside those of `TreeSettings`."""
 
 
+SHRINKAGE = 100
+"""Product of the learning rate and the largest number of trees."""
+
+
 @dataclass(frozen=True)
 class TreeSettings:
     """Settings of ensembles.
@@ -76,7 +81,12 @@ def n_threads(n_jobs: int) -> int:
 
 def fitting_learning_rate(n_samples: int) -> float:
     """Return a shrinkage that suits a number of rows: large tables would need many small steps."""
-    return 0.05 if n_samples < 20_000 else 0.1
+    return 0.05 if n_samples < 1000 else 0.1
+
+
+def fitting_patience(n_samples: int) -> int:
+    """Return a number of trees that are grown beyond the best one: fewer for small tables."""
+    return 25 if n_samples < 500 else 50
 
 
 def fitting_leaves(n_samples: int) -> int:
@@ -299,7 +309,7 @@ class FoldEnsembles:
                 break
         # in their stored form, and without a reference to the training rows
         kept = [
-            lightgbm().Booster(model_str=booster.model_to_string(num_iteration=best))
+            lightgbm().Booster(model_str=exact_sums(booster.model_to_string(num_iteration=best)))
             for booster in boosters
         ]
         out = np.zeros(target.size)
@@ -315,11 +325,41 @@ class FoldEnsembles:
         return booster.add_valid(self._rows.subset(held_out), "fold")
 
 
+LEAF_UNIT = 2.0**-36
+"""Unit of the values of leaves. Sums of multiples of it are exact below 2^17, and outputs are in
+units of half an interquartile range of the outcome."""
+
+TREES_AT_ONCE = 25
+FEW_ROWS = 100
+"""Number of trees that are evaluated at once, for more than a few rows: these trees stay in the
+cache of the processor, where LightGBM by itself reads all trees for each row."""
+
+
+def exact_sums(text: str) -> str:
+    """Return a booster with rounded values of leaves, so that no order of the trees matters."""
+
+    def rounded(line: re.Match[str]) -> str:
+        values = np.round(np.array(line[1].split(), dtype=np.float64) / LEAF_UNIT) * LEAF_UNIT
+        return f"leaf_value={' '.join(map(repr, values.tolist()))}"
+
+    # LightGBM counts bytes itself if their numbers are not there
+    return re.sub(r"(?m)^leaf_value=(.*)$", rounded, re.sub(r"(?m)^tree_sizes=.*\n", "", text))
+
+
 def raw_output(booster: Any, features: Floats, n_threads: int) -> Floats:
     """Return means or log scales, shape (n,)."""
-    return np.asarray(
-        booster.predict(features, raw_score=True, num_threads=n_threads), dtype=np.float64
-    )
+    n_trees = booster.num_trees()
+    at_once = n_trees if len(features) <= FEW_ROWS else TREES_AT_ONCE
+    output = np.zeros(len(features))
+    for start in range(0, n_trees, at_once):
+        output += booster.predict(
+            features,
+            raw_score=True,
+            start_iteration=start,
+            num_iteration=at_once,
+            num_threads=n_threads,
+        )
+    return output
 
 
 # --- candidates for the forecasts of boosted trees, compared by held-out scores
@@ -552,10 +592,10 @@ class BoostedDistributionRegressor(Forecaster):
 
     Parameters
     ----------
-    n_estimators : int, default 2000
-        Largest number of trees of an ensemble.
+    n_estimators : int, optional
+        Largest number of trees of an ensemble. None is 100 over the learning rate.
     learning_rate : float, optional
-        Shrinkage of each tree, 0 < learning_rate <= 1. None is 0.05, and 0.1 from 20,000 rows.
+        Shrinkage of each tree, 0 < learning_rate <= 1. None is 0.05, and 0.1 from 1,000 rows.
     num_leaves : int, optional
         Largest number of leaves of a tree. None fits it to the number of rows n:
         `sqrt(n) / 5`, between 4 and 31.
@@ -569,8 +609,9 @@ class BoostedDistributionRegressor(Forecaster):
         half of 20 or more.
     reg_lambda : float, default 0.1
         L2 penalty on the values of leaves; at least 1 in the trees for the scale.
-    patience : int, default 50
-        Number of trees without a better loss on the folds before the ensembles stop growing.
+    patience : int, optional
+        Number of trees without a better loss on the folds before the ensembles stop growing. None
+        is 50, and 25 for fewer than 500 rows.
     cv : int, default 5
         Number of folds of a split, and of its ensembles. Each ensemble uses a share `1 / cv` of the
         training rows for early stopping.
@@ -619,7 +660,7 @@ class BoostedDistributionRegressor(Forecaster):
 
     def __init__(
         self,
-        n_estimators: int = 2000,
+        n_estimators: int | None = None,
         learning_rate: float | None = None,
         *,
         num_leaves: int | None = None,
@@ -627,7 +668,7 @@ class BoostedDistributionRegressor(Forecaster):
         subsample: float = 0.8,
         colsample_bytree: float | None = None,
         reg_lambda: float = 0.1,
-        patience: int = 50,
+        patience: int | None = None,
         cv: int = 5,
         n_jobs: int = 1,
         support: Bounds = None,
@@ -745,9 +786,9 @@ class BoostedDistributionRegressor(Forecaster):
         return model
 
     def _check_parameters(self) -> None:
-        for name, least in (("n_estimators", 1), ("patience", 1), ("cv", 2)):
-            check_count(name, getattr(self, name), least=least)
-        for name, least in (("num_leaves", 2), ("min_child_samples", 1)):
+        check_count("cv", self.cv, least=2)
+        optional = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "patience": 1}
+        for name, least in optional.items():
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name), least=least)
         # LightGBM ends the process if there is no memory for its threads
@@ -778,9 +819,10 @@ class BoostedDistributionRegressor(Forecaster):
     def _settings(self, n_samples: int, n_features: int, seed: int) -> TreeSettings:
         """Return the settings of the trees; those that are None are fitted to the table."""
         smallest = int(self.min_child_samples or fitting_leaf_size(n_samples))
+        learning_rate = float(self.learning_rate or fitting_learning_rate(n_samples))
         of_mean = {
             "objective": "l2",
-            "learning_rate": float(self.learning_rate or fitting_learning_rate(n_samples)),
+            "learning_rate": learning_rate,
             "num_leaves": int(self.num_leaves or fitting_leaves(n_samples)),
             "min_data_in_leaf": smallest,
             "min_data_per_group": smallest,
@@ -797,4 +839,6 @@ class BoostedDistributionRegressor(Forecaster):
             "seed": seed,
             "verbosity": -1,
         }
-        return TreeSettings(of_mean, self.n_estimators, self.patience)
+        n_estimators = self.n_estimators or round(SHRINKAGE / learning_rate)
+        patience = self.patience or fitting_patience(n_samples)
+        return TreeSettings(of_mean, n_estimators, patience)
