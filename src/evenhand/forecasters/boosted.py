@@ -309,7 +309,7 @@ class FoldEnsembles:
                 break
         # in their stored form, and without a reference to the training rows
         kept = [
-            lightgbm().Booster(model_str=exact_sums(booster.model_to_string(num_iteration=best)))
+            lightgbm().Booster(model_str=booster.model_to_string(num_iteration=best))
             for booster in boosters
         ]
         out = np.zeros(target.size)
@@ -335,28 +335,33 @@ FEW_ROWS = 100
 cache of the processor, where LightGBM by itself reads all trees for each row."""
 
 
-def exact_sums(text: str) -> str:
-    """Return a booster with rounded values of leaves, so that no order of the trees matters."""
+def exact_sums(booster: Any) -> Any:
+    """Return a booster with rounded values of leaves, so that no order of its trees matters."""
 
     def rounded(line: re.Match[str]) -> str:
-        values = np.round(np.array(line[1].split(), dtype=np.float64) / LEAF_UNIT) * LEAF_UNIT
-        return f"leaf_value={' '.join(map(repr, values.tolist()))}"
+        values = (repr(round(float(value) / LEAF_UNIT) * LEAF_UNIT) for value in line[1].split())
+        return f"leaf_value={' '.join(values)}"
 
     # LightGBM counts bytes itself if their numbers are not there
-    return re.sub(r"(?m)^leaf_value=(.*)$", rounded, re.sub(r"(?m)^tree_sizes=.*\n", "", text))
+    text = re.sub(r"(?m)^tree_sizes=.*\n", "", booster.model_to_string())
+    return lightgbm().Booster(model_str=re.sub(r"(?m)^leaf_value=(.*)$", rounded, text))
 
 
-def raw_output(booster: Any, features: Floats, n_threads: int) -> Floats:
-    """Return means or log scales, shape (n,)."""
+def raw_output(
+    booster: Any, features: Floats, n_threads: int, at_once: int | None = None
+) -> Floats:
+    """Return means or log scales, shape (n,); `at_once` is the number of trees evaluated at once.
+
+    Of a booster with exact sums, this number does not change the output.
+    """
     n_trees = booster.num_trees()
-    at_once = n_trees if len(features) <= FEW_ROWS else TREES_AT_ONCE
     output = np.zeros(len(features))
-    for start in range(0, n_trees, at_once):
+    for start in range(0, n_trees, at_once or n_trees):
         output += booster.predict(
             features,
             raw_score=True,
             start_iteration=start,
-            num_iteration=at_once,
+            num_iteration=at_once or n_trees,
             num_threads=n_threads,
         )
     return output
@@ -722,8 +727,9 @@ class BoostedDistributionRegressor(Forecaster):
         outcomes = self._learn_support(outcomes, table)
         self.encoder_ = TableEncoder().fit(table)
         best = best_candidate(self._ensembles(table), outcomes, weight / weight.mean())
-        self.mean_boosters_ = best.mean_boosters
-        self.scale_boosters_ = best.scale_boosters
+        self.mean_boosters_, self.scale_boosters_ = (
+            list(map(exact_sums, several)) for several in (best.mean_boosters, best.scale_boosters)
+        )
         self.outcome_scale_ = best.outcome_scale
         self.residual_distribution_ = residual_distribution(
             best.residuals, None if sample_weight is None else weight
@@ -736,10 +742,11 @@ class BoostedDistributionRegressor(Forecaster):
         check_is_fitted(self)
         features = tree_features(self.encoder_, self._check_new_rows(X))
         threads = n_threads(self.n_jobs)
+        at_once = TREES_AT_ONCE if len(features) > FEW_ROWS else None
         nothing = np.zeros(len(features))
         # a mean over an axis would add in another order for one row than for many
         position, log_scale = (
-            sum((raw_output(one, features, threads) for one in ensembles), nothing)
+            sum((raw_output(one, features, threads, at_once) for one in ensembles), nothing)
             / max(len(ensembles), 1)
             for ensembles in self._boosters()
         )
