@@ -57,8 +57,6 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         Fitted models; None if the share leaves them out, or if there are too few rows.
     constant_ : ndarray
         Prediction without features.
-    held_out_ : ndarray
-        Predictions of each training row by models that were fitted without its fold; not stored.
     """
 
     def __init__(self, random_state: int = 0) -> None:
@@ -99,7 +97,6 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         self.constant_ = self._constant(target, weight)
         self.trees_ = self.linear_ = None
         self.share_ = 0.0
-        self.held_out_ = np.broadcast_to(self.constant_, (len(target), *self.constant_.shape))
         folds = self._folds(target) if rows.shape[1] else None
         if folds is None:
             return self
@@ -111,7 +108,7 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
             mixed = [share * trees + (1 - share) * linear for share in SHARES]
             losses = [np.average(self._loss(target, one), weights=weight) for one in mixed]
             best = int(np.argmin(losses))
-            self.share_, self.held_out_ = SHARES[best], mixed[best]
+            self.share_ = SHARES[best]
             if self.share_ < 1:
                 self.linear_ = self._linear(len(target)).fit(rows, target, weight)
             if self.share_ > 0:
@@ -191,9 +188,7 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         # the encoder is stored as `columns_`
-        return {
-            name: value for name, value in state.items() if name not in ("_encoder", "held_out_")
-        }
+        return {name: value for name, value in state.items() if name != "_encoder"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
