@@ -39,7 +39,7 @@ def made_up(
             "pit": stats.norm.cdf(y),
         }
     seconds = dict.fromkeys(comparison.FIELD, 1.0) | (cpu or {})
-    return comparison.TableScores(name, 3, None, y, found, seconds)
+    return comparison.TableScores(name, 3, None, y, found, seconds, seconds)
 
 
 def held(found: list[comparison.TableScores]) -> list[bool]:

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,61 @@ def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, 
 def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
     names = ("--mean", "mu", "--std", "sigma", "--id", "id", "--key-file", place / "key")
     return ("randomize", table, *names, "--out", out, *more)
+
+
+# The model that is trained.
+
+
+def mean_crps(model: Path) -> float:
+    forecast = load(model).forecast(TABLE[["income", "job", "since"]])
+    return float(forecast.crps(TABLE["loss"].to_numpy()).mean())
+
+
+@pytest.mark.usefixtures("quick_training")
+def test_the_better_model_by_held_out_crps_is_trained(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    # a network of 20 steps has learned nothing yet
+    asked = fit_args(place, "--seed", 0, "--model")
+    fitted = evenhand(*asked, "auto", "--out", tmp_path / "auto")
+    assert fitted.code == 0
+    pattern = r"CRPS of (\d+) held-out rows: network ([\d.]+), boosted ([\d.]+); boosted is trained"
+    found = re.search(pattern, fitted.err)
+    assert found is not None
+    assert int(found[1]) == ROWS // 4
+    assert float(found[3]) < float(found[2])
+    evenhand(*asked, "boosted", "--out", tmp_path / "boosted")
+    assert mean_crps(tmp_path / "auto") == mean_crps(tmp_path / "boosted")
+    refused = evenhand(*asked, "auto", "--max-wider", "0.5", "--out", tmp_path / "no")
+    assert refused.code == 2
+    assert "--model auto compares models on all rows" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("missing", "trained"),
+    [
+        (("torch",), "torch is not installed: boosted trees are trained"),
+        (("torch", "lightgbm"), "torch and lightgbm are not installed: scikit-learn's trees are"),
+    ],
+)
+def test_without_torch_trees_are_trained_and_named(
+    missing: tuple[str, ...],
+    trained: str,
+    place: Path,
+    tmp_path: Path,
+    evenhand: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in missing:
+        monkeypatch.setitem(sys.modules, name, None)
+    fitted = evenhand(*fit_args(place, "--out", tmp_path / "model", "--seed", 0))
+    assert fitted.code == 0
+    assert trained in fitted.err
+    assert "pip install 'evenhand[neural]'" in fitted.err
+    # one distribution for everybody
+    y = TABLE["loss"].to_numpy()
+    everybody = np.abs(y[:, None] - y).mean() / 2
+    assert mean_crps(tmp_path / "model") < 0.8 * everybody
 
 
 # The round trip.

@@ -19,8 +19,9 @@ NOT_STOPPED = ("ngboost", "catboost")
 """Peers that overfit small tables, as their number of rounds is fixed: to be better than these does
 not make a default better than the last."""
 
-SHOWN = (*FIELD, "wrapped")
-"""Forecasters that are shown; the wrapper around a plain model is not ranked."""
+SHOWN = (*FIELD, "wrapped", "auto")
+"""Forecasters that are shown; neither the wrapper around a plain model nor the choice between
+defaults is ranked."""
 
 RANKED = {"log": "log score", "crps": "CRPS"}
 """Scores that the claims are about, and their names; lower is better."""
@@ -49,8 +50,9 @@ class TableScores:
         Outcomes.
     scores : dict of str to dict of str to ndarray of shape (n,)
         Of each forecaster, "log", "crps", "mean" and "pit" of each row.
-    cpu : dict of str to float
-        CPU seconds of the fits of each forecaster, all folds together.
+    cpu, predict : dict of str to float
+        CPU seconds of the fits of each forecaster, and of a prediction of 5,600 rows by each of
+        them, all folds together.
     """
 
     name: str
@@ -59,6 +61,7 @@ class TableScores:
     y: np.ndarray
     scores: Mapping[str, Mapping[str, np.ndarray]]
     cpu: Mapping[str, float]
+    predict: Mapping[str, float]
 
     def ranked(self, score: str) -> dict[str, np.ndarray]:
         """Return one score per row of each forecaster that is ranked."""

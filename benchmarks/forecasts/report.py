@@ -36,7 +36,7 @@ def table_lines(table: TableScores) -> Iterator[str]:
     )
     yield (
         f"{'':{NAME}}{'log score':>12}{'rank':>6}{'CRPS':>11}{'rank':>6}{'RMSE':>11}"
-        f"{'average error':>15}{'90% coverage':>14}{'fit CPU, s':>12}"
+        f"{'average error':>15}{'90% coverage':>14}{'fit CPU, s':>12}{'predict, s':>12}"
     )
     places = {score: ranks(table.ranked(score)) for score in RANKED}
     for name in SHOWN:
@@ -64,6 +64,7 @@ def _score_line(table: TableScores, name: str, places: Sequence[str]) -> str:
     return (
         f"{name:{NAME}}{rows['log'].mean():>12.3f}{places[0]:>6}{_short(rows['crps'].mean()):>11}"
         f"{places[1]:>6}{_short(rmse):>11}{error:>15.3f}{coverage:>14.3f}{table.cpu[name]:>12.1f}"
+        f"{table.predict[name]:>12.2f}"
     )
 
 

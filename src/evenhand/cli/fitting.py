@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -76,9 +78,9 @@ def refuse_for_kind(options: typer.Context, outcome: str | None) -> None:
         for option in given_options(options, RANDOMIZING):
             raise InputError(f"{option}: {NO_BINARY_RANDOMIZATION}")
     unused = {
-        OutcomeKind.COUNT: ("support", "device"),
+        OutcomeKind.COUNT: ("support", "device", "model"),
         OutcomeKind.HURDLE: ("support",),
-        OutcomeKind.BINARY: ("support", "device"),
+        OutcomeKind.BINARY: ("support", "device", "model"),
     }
     refuse_without_effect(options, unused.get(kind, ()), f"with --outcome {outcome}")
 
@@ -171,18 +173,31 @@ def has_classes(y: Floats) -> bool:
     return bool(values.size < MIN_DISTINCT and counts.min() >= CLASS_ROWS)
 
 
-def base_model(kind: OutcomeKind, y: Floats, device: str, seed: int | None) -> Any:
+MODELS = ("network", "boosted", "auto")
+"""Values of `--model`."""
+
+CHOICE_ROWS = 8000
+"""Largest number of rows on which models are compared, a quarter of them held out."""
+
+
+def base_model(
+    kind: OutcomeKind, X: pd.DataFrame, y: Floats, model: str | None, device: str, seed: int
+) -> Any:
     """Return the unfitted deterministic model that `fit` trains on a kind of target.
 
     Parameters
     ----------
     kind : OutcomeKind
         Kind of the target.
+    X : DataFrame of shape (n, n_features)
+        Features.
     y : ndarray of shape (n,)
         Outcomes.
+    model : {"network", "boosted", "auto"} or None
+        Model of continuous targets and of amounts; None is the first that is installed.
     device : str
-        Device of the network for continuous targets and for amounts.
-    seed : int or None
+        Device of the network.
+    seed : int
         Seed of the model.
     """
     from evenhand import forecasters
@@ -190,19 +205,56 @@ def base_model(kind: OutcomeKind, y: Floats, device: str, seed: int | None) -> A
 
     match kind:
         case OutcomeKind.CONTINUOUS:
-            return _network(device, seed)
+            return continuous_model(X, y, model, device, seed)
         case OutcomeKind.HURDLE:
-            return forecasters.HurdleRegressor(None, _network(device, seed), random_state=seed)
+            amounts = continuous_model(X[y > 0], y[y > 0], model, device, seed)
+            return forecasters.HurdleRegressor(None, amounts, random_state=seed)
         case OutcomeKind.COUNT if not has_classes(y):
             return forecasters.CountRegressor(random_state=seed)
         case _:
             return forecasters.ClassifierForecaster(random_state=seed)
 
 
-def _network(device: str, seed: int | None) -> Any:
-    from evenhand.forecasters import MixtureMLPRegressor
+def continuous_model(X: pd.DataFrame, y: Floats, name: str | None, device: str, seed: int) -> Any:
+    """Return the unfitted model of a name, and report it where it was not named."""
+    from evenhand import forecasters
 
-    return MixtureMLPRegressor(device=device, random_state=seed, verbose=True)
+    network = forecasters.MixtureMLPRegressor(device=device, random_state=seed, verbose=True)
+    boosted = forecasters.BoostedDistributionRegressor(random_state=seed)
+    if name == "auto":
+        return better_model({"network": network, "boosted": boosted}, X, y, seed)
+    if name is not None:
+        return network if name == "network" else boosted
+    if find_spec("torch"):
+        return network
+    needed = "networks need: pip install 'evenhand[neural]'"
+    if find_spec("lightgbm"):
+        inform(f"torch is not installed: boosted trees are trained; {needed}")
+        return boosted
+    inform(f"torch and lightgbm are not installed: scikit-learn's trees are trained; {needed}")
+    means = forecasters.TableMeans(seed)
+    return forecasters.RecalibratedRegressor(means, random_state=seed)
+
+
+def better_model(models: dict[str, Any], X: pd.DataFrame, y: Floats, seed: int) -> Any:
+    """Return the unfitted model with the lower CRPS on held-out rows, and report both."""
+    from sklearn.base import clone
+
+    start = time.monotonic()
+    rows = np.random.default_rng(seed).permutation(len(y))[:CHOICE_ROWS]
+    learn, held = np.split(rows, [len(rows) - len(rows) // 4])
+    scores = {}
+    for name, model in models.items():
+        forecast = clone(model).fit(X.iloc[learn], y[learn]).forecast(X.iloc[held])
+        scores[name] = float(forecast.crps(y[held]).mean())
+    best = min(scores, key=lambda name: scores[name])
+    listed = ", ".join(f"{name} {score:.4g}" for name, score in scores.items())
+    seconds = time.monotonic() - start
+    inform(
+        f"CRPS of {len(held):,} held-out rows: {listed}; {best} is trained on all rows (the"
+        f" choice took {seconds:.0f} s)"
+    )
+    return models[best]
 
 
 def _refuse(wrong: Any, y: Floats, place: str, rule: str, remedy: str) -> None:
@@ -251,6 +303,15 @@ def fit(
             rich_help_panel=arguments.MODEL,
             help="bounds of the target, with one of them left out if there is none; 0: for money or"
             " durations, so that no prediction interval ends below 0",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            rich_help_panel=arguments.MODEL,
+            help="network, boosted, or auto for the one with the lower CRPS on held-out rows; by"
+            " default the network, and boosted trees where torch is not installed",
         ),
     ] = None,
     device: Annotated[
@@ -305,6 +366,13 @@ def fit(
     if alpha is None and not is_certified:
         refuse_without_effect(options, ("link",), "without --alpha or a target such as --max-wider")
     check_choice("--device", device, DEVICES)
+    if model is not None:
+        check_choice("--model", model, MODELS)
+    if model == "auto" and is_certified:
+        raise InputError(
+            "--model auto compares models on all rows, so that none are left to certify; give"
+            " network or boosted"
+        )
     seed = arguments.seed_of(seed)
     bounds = None if support is None else _bounds(support)
     # training takes minutes: the output folder is checked before
@@ -315,7 +383,9 @@ def fit(
     )
     people = people_of(data, id_column, person, target, source)
     warn_of_replacement(out)
-    training = Training(base_model(kind, y, device, seed), X, y, table, target, seed, kind=kind)
+    with about(table.name):
+        base = base_model(kind, X, y, model, device, seed)
+    training = Training(base, X, y, table, target, seed, kind=kind)
     labels = None if person is None else people
     asked = {**goals, **certified, "link": link, "person": labels, "support": bounds}
     if not is_certified:

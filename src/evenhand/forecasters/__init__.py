@@ -25,6 +25,7 @@ from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.recalibrated import RecalibratedClassifier, RecalibratedRegressor
 from evenhand.forecasters.table_models import TableClassifier as TableClassifier
 from evenhand.forecasters.table_models import TableCounts as TableCounts
+from evenhand.forecasters.table_models import TableMeans as TableMeans
 
 FORECASTERS: dict[str, type[Forecaster] | type[ForecastColumns]] = {
     forecaster.__name__: forecaster

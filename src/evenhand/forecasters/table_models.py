@@ -1,4 +1,4 @@
-"""Classifier and regressor of counts for tables of any kind, the defaults of forecasters."""
+"""Classifier and regressors for tables of any kind, the defaults of forecasters."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from evenhand._validate import Floats, Ints
@@ -295,5 +295,38 @@ class TableCounts(TableModel):
         return np.asarray(mean - target * np.log(mean))
 
 
+class TableMeans(RegressorMixin, TableModel):  # type: ignore[misc]
+    """Means of continuous outcomes for tables of any kind; see `TableModel`."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the models to outcomes `y`, shape (n,)."""
+        return self._learn(X, np.asarray(y, dtype=np.float64), sample_weight)
+
+    def predict(self, X: Any) -> Floats:
+        """Return the mean of each row, shape (n,)."""
+        return self._mixed(X)
+
+    def _trees(self, n_samples: int, **settings: Any) -> Any:
+        return HistGradientBoostingRegressor(**self._tree_settings(n_samples) | settings)
+
+    def _linear(self, n_samples: int) -> Any:
+        return Ridge()
+
+    def _folds(self, target: NDArray[Any]) -> list[tuple[Ints, Ints]] | None:
+        if target.size < 2 * N_FOLDS:
+            return None
+        return list(KFold(N_FOLDS, shuffle=True, random_state=self.random_state).split(target))
+
+    def _constant(self, target: NDArray[Any], weight: Floats | None) -> Floats:
+        return np.asarray(np.average(target, weights=weight))
+
+    def _output(self, model: Any, rows: Floats) -> Floats:
+        return np.asarray(model.predict(rows))
+
+    def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
+        return np.asarray((target - predicted) ** 2)
+
+
 # model folders store the classes under this module name, independent of their file
-TableClassifier.__module__ = TableCounts.__module__ = "evenhand.forecasters"
+for _class in (TableClassifier, TableCounts, TableMeans):
+    _class.__module__ = "evenhand.forecasters"

@@ -357,6 +357,7 @@ ALLOWED_TYPES = frozenset(
         "evenhand.forecasters.adapters.SpreadTrees",
         "evenhand.forecasters.TableClassifier",
         "evenhand.forecasters.TableCounts",
+        "evenhand.forecasters.TableMeans",
         "numpy.dtype",
         "sklearn._loss.loss.HalfTweedieLoss",
         "sklearn._loss.loss.HalfTweedieLossIdentity",
