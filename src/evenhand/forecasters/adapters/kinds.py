@@ -230,16 +230,6 @@ def members_of(estimator: Any) -> list[Any]:
     return list(inner) if inner is estimator else frozen(inner)
 
 
-def of_members(members: list[Any], X: Any, least_std: Floats) -> Distribution:
-    """Return the equal mixture of the members' distributions."""
-    predicted = []
-    for member in members:
-        own = kind_of(member)
-        learned = {"least_std": least_std} if own.convert is of_return_std else {}
-        predicted.append((1.0, own.convert(thawed(member), X, **learned), member))
-    return mixture(predicted)
-
-
 def is_ensemble(model: Any) -> bool:
     """Whether this is a bagging or voting regressor of models with `return_std`."""
     if isinstance(model, BaggingRegressor):
@@ -250,36 +240,34 @@ def is_ensemble(model: Any) -> bool:
     return False
 
 
-def of_ensemble(model: Any, X: Any, least_std: Floats) -> Distribution:
-    """Return the mixture of the distributions of an ensemble's members."""
-    rows = np.asarray(X) if isinstance(model, BaggingRegressor) else X
-    # a bagging regressor may fit each member on different columns
-    columns = getattr(model, "estimators_features_", None) or [None] * len(model.estimators_)
-    weights = np.ones(len(model.estimators_))
+def weighted_members(model: Any) -> list[tuple[float, Any, Any]]:
+    """Return weight, model and columns of each member of a list or an ensemble."""
+    if isinstance(model, list):
+        return [(1.0, member, None) for member in model]
+    weights = [1.0] * len(model.estimators_)
     if getattr(model, "weights", None) is not None:
         pairs = zip(model.weights, model.estimators, strict=True)
-        weights = np.array([weight for weight, (_, one) in pairs if one != "drop"], dtype=float)
-    members = []
-    for weight, member, used in zip(weights, model.estimators_, columns, strict=True):
-        own_rows = rows if used is None else rows[:, used]
-        members.append((float(weight), of_return_std(member, own_rows, least_std), member))
-    return mixture(members)
+        weights = [float(weight) for weight, (_, member) in pairs if member != "drop"]
+    # a bagging regressor may fit each member on different columns
+    columns = getattr(model, "estimators_features_", None) or [None] * len(weights)
+    return list(zip(weights, model.estimators_, columns, strict=True))
 
 
-def mixture(members: list[tuple[float, Distribution, Any]]) -> NormalMixture:
-    """Mix normal distributions and mixtures.
-
-    `members` contains the weight, the predicted distribution and the model of each member.
-    """
+def of_members(model: Any, X: Any, least_std: Floats) -> Distribution:
+    """Return the mixture of the distributions of members, normal ones or mixtures of them."""
     parts = []
-    for weight, predicted, model in members:
+    for weight, member, columns in weighted_members(model):
+        own = kind_of(member)
+        learned = {"least_std": least_std} if own.convert is of_return_std else {}
+        rows = X if columns is None else np.asarray(X)[:, columns]
+        predicted = own.convert(thawed(member), rows, **learned)
         if isinstance(predicted, Normal):
             weights = np.full((*predicted.batch_shape, 1), weight)
             parts.append((weights, predicted.loc[..., None], predicted.scale[..., None]))
         elif isinstance(predicted, NormalMixture):
             parts.append((weight * predicted.weights, predicted.loc, predicted.scale))
         else:
-            raise _not_normal(model)
+            raise _not_normal(member)
     weights, loc, scale = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
     return NormalMixture(weights, loc, scale)
 
@@ -337,7 +325,7 @@ KINDS: dict[str, Kind] = {
             fit_members,
             learn_least_std,
         ),
-        Kind("ensemble", is_ensemble, of_ensemble, learn=learn_least_std),
+        Kind("ensemble", is_ensemble, of_members, learn=learn_least_std),
         Kind(
             "classifier",
             conversions.has_classes,
