@@ -32,7 +32,6 @@ from evenhand.forecasters.network.training import (
     evaluate,
     score,
     split_rows,
-    split_rows_by_network,
     train_best,
 )
 from evenhand.links import Laplace, make_link
@@ -371,7 +370,7 @@ def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
 @pytest.mark.parametrize(("n", "fraction", "n_networks"), [(200, 0.15, 6), (60, 0.5, 7)])
 def test_networks_set_different_rows_aside(n: int, fraction: float, n_networks: int) -> None:
     rows = Rows(np.zeros((n, 1)), np.arange(n, dtype=np.float64), np.ones(n))
-    learning, validation = split_rows_by_network(rows, fraction, n_networks, 0)
+    learning, validation = split_rows(rows, fraction, n_networks, 0)
     assert learning.y is rows.y
     assert learning.of is not None
     assert validation.of is not None
@@ -415,21 +414,24 @@ def test_a_network_learns_from_its_own_rows_and_stops_on_its_own() -> None:
 
 def test_too_few_rows_to_split_serve_as_both_and_a_part_without_weight_is_refused() -> None:
     rows = Rows(np.zeros((9, 1)), np.arange(9.0), np.ones(9))
-    assert split_rows(rows, 0.15, 0) == (rows, rows)
-    assert split_rows_by_network(rows, 0.15, 6, 0) == (rows, rows)
+    assert split_rows(rows, 0.15, 6, 0) == (rows, rows)
     weight = np.zeros(30)
     weight[3] = 30.0
     with pytest.raises(InputError, match=r"sample_weight is zero .*; drop"):
-        split_rows(Rows(np.zeros((30, 1)), np.arange(30.0), weight), 0.2, 0)
+        split_rows(Rows(np.zeros((30, 1)), np.arange(30.0), weight), 0.2, 1, 0)
 
 
 @pytest.fixture
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Rows, Rows]]:
-    """Record the learning and the validation rows of each training."""
+    """Record the learning and the validation rows of each training of a single network."""
     seen: list[tuple[Rows, Rows]] = []
 
+    def used(rows: Rows) -> Rows:
+        of = np.arange(rows.y.size) if rows.of is None else rows.of[0]
+        return Rows(rows.x[of], rows.y[of], rows.weight[of])
+
     def recorded(candidates: list[Candidate], *rest: Any, **options: Any) -> Any:
-        seen.append((candidates[0].learning, candidates[0].validation))
+        seen.append((used(candidates[0].learning), used(candidates[0].validation)))
         return train_best(candidates, *rest, **options)
 
     monkeypatch.setattr("evenhand.forecasters.network.training.train_best", recorded)

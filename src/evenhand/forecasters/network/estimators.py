@@ -118,13 +118,11 @@ class NeuralForecaster(Forecaster):
         rows = training.Rows(encoded, self._to_unit(outcomes), weight / weight.mean())
         if X_val is not None or y_val is not None:
             learning, validation = rows, self._validation_rows(X_val, y_val)
-        elif self.splits_by_network:
-            fraction = self.validation_fraction
-            learning, validation = training.split_rows_by_network(
-                rows, fraction, n_networks, random
-            )
         else:
-            learning, validation = training.split_rows(rows, self.validation_fraction, random)
+            n_splits = n_networks if self.splits_by_network else 1
+            learning, validation = training.split_rows(
+                rows, self.validation_fraction, n_splits, random
+            )
         n_learning = learning.y.size if learning.of is None else learning.of.shape[1]
         options = self._options(learning.x, n_learning)
         candidates = [

@@ -235,7 +235,8 @@ MIN_ROWS_TO_SPLIT = 10
 class Rows:
     """Encoded rows with outcomes and weights of mean 1.
 
-    `of` contains the row numbers of each network, shape (n_networks, k); None means all rows.
+    `of` contains the row numbers of each network, shape (n_networks, k), or those of all networks,
+    shape (1, k); None means all rows.
     """
 
     x: Floats
@@ -244,12 +245,13 @@ class Rows:
     of: Ints | None = None
 
 
-def split_rows_by_network(
-    rows: Rows, fraction: float, n_networks: int, random_state: RandomState
+def split_rows(
+    rows: Rows, fraction: float, n_splits: int, random_state: RandomState
 ) -> tuple[Rows, Rows]:
-    """Hold out a different share of the rows for each network, so that together they use all.
+    """Hold out a different share of the rows in each split, so that together they use all.
 
-    If there are too few rows, all rows are used for both.
+    There is one split for each network, or a single one for all. If there are too few rows, all
+    rows are used for both.
     """
     check_fraction("validation_fraction", fraction)
     n = rows.y.size
@@ -258,24 +260,13 @@ def split_rows_by_network(
         return rows, rows
     n_validation = min(max(round(fraction * n), 1), n - 1)
     order = generator(random_state).permutation(n)
-    # the share of each network begins where the share of the previous one ends
-    orders = np.stack([np.roll(order, -i * n_validation) for i in range(n_networks)])
+    # the share of each split begins where the share of the previous one ends
+    orders = np.stack([np.roll(order, -i * n_validation) for i in range(n_splits)])
     validation = orders[:, :n_validation]
     training = orders[:, n_validation:]
     for one_validation, one_training in zip(validation, training, strict=True):
         _check_weights(rows.weight[one_validation], rows.weight[one_training])
     return replace(rows, of=training), replace(rows, of=validation)
-
-
-def split_rows(rows: Rows, fraction: float, random_state: RandomState) -> tuple[Rows, Rows]:
-    """Hold out a random share of the training rows, the same for all networks."""
-    learning, validation = (
-        part
-        if part.of is None
-        else Rows(*(one[part.of[0]] for one in (rows.x, rows.y, rows.weight)))
-        for part in split_rows_by_network(rows, fraction, 1, random_state)
-    )
-    return learning, validation
 
 
 def _check_weights(*parts: Floats) -> None:
