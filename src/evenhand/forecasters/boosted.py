@@ -79,32 +79,18 @@ def n_threads(n_jobs: int) -> int:
     return 0 if n_jobs == -1 else int(n_jobs)
 
 
-def fitting_learning_rate(n_samples: int) -> float:
-    """Return a shrinkage that suits a number of rows: large tables would need many small steps."""
-    return 0.05 if n_samples < 1000 else 0.1
-
-
-def fitting_patience(n_samples: int) -> int:
-    """Return a number of trees that are grown beyond the best one: fewer for small tables."""
-    return 25 if n_samples < 500 else 50
-
-
-def fitting_leaves(n_samples: int) -> int:
-    """Return a number of leaves that suits a number of rows: 4 for 400, 9 for 2,000, 31 at most."""
-    return int(np.clip(round(np.sqrt(n_samples) / 5), 4, 31))
-
-
-def fitting_leaf_size(n_samples: int) -> int:
-    """Return a smallest number of rows in a leaf: 5 up to 500 rows, 20 from 2,000 rows."""
-    return int(np.clip(n_samples // 100, 5, 20))
-
-
-def fitting_share(n_features: int) -> float:
-    """Return a share of features for each tree: all of up to 10 features, at least half.
-
-    If few features matter, trees without them learn noise.
-    """
-    return float(np.clip(10 / n_features, 0.5, 1.0))
+def fitted_parameters(n_samples: int, n_features: int) -> dict[str, Any]:
+    """Return parameters of `BoostedDistributionRegressor` that suit a table, by their names."""
+    return {
+        # large tables would need many small steps
+        "learning_rate": 0.05 if n_samples < 1000 else 0.1,
+        # 4 for 400 rows, 9 for 2,000
+        "num_leaves": int(np.clip(round(np.sqrt(n_samples) / 5), 4, 31)),
+        "min_child_samples": int(np.clip(n_samples // 100, 5, 20)),
+        # if few features matter, trees without them learn noise
+        "colsample_bytree": float(np.clip(10 / n_features, 0.5, 1.0)),
+        "patience": 25 if n_samples < 500 else 50,
+    }
 
 
 def n_splits(n_samples: int) -> int:
@@ -825,19 +811,21 @@ class BoostedDistributionRegressor(Forecaster):
 
     def _settings(self, n_samples: int, n_features: int, seed: int) -> TreeSettings:
         """Return the settings of the trees; those that are None are fitted to the table."""
-        smallest = int(self.min_child_samples or fitting_leaf_size(n_samples))
-        learning_rate = float(self.learning_rate or fitting_learning_rate(n_samples))
+        used = {
+            name: fitted if getattr(self, name) is None else getattr(self, name)
+            for name, fitted in fitted_parameters(n_samples, n_features).items()
+        }
         of_mean = {
             "objective": "l2",
-            "learning_rate": learning_rate,
-            "num_leaves": int(self.num_leaves or fitting_leaves(n_samples)),
-            "min_data_in_leaf": smallest,
-            "min_data_per_group": smallest,
+            "learning_rate": float(used["learning_rate"]),
+            "num_leaves": int(used["num_leaves"]),
+            "min_data_in_leaf": int(used["min_child_samples"]),
+            "min_data_per_group": int(used["min_child_samples"]),
             # one binned data set serves ensembles with different smallest leaves
             "feature_pre_filter": False,
             "bagging_fraction": float(self.subsample),
             "bagging_freq": 1,
-            "feature_fraction": float(self.colsample_bytree or fitting_share(n_features)),
+            "feature_fraction": float(used["colsample_bytree"]),
             "lambda_l2": float(self.reg_lambda),
             "num_threads": n_threads(self.n_jobs),
             # a seed determines the model on a given machine type and number of threads
@@ -846,6 +834,5 @@ class BoostedDistributionRegressor(Forecaster):
             "seed": seed,
             "verbosity": -1,
         }
-        n_estimators = self.n_estimators or round(SHRINKAGE / learning_rate)
-        patience = self.patience or fitting_patience(n_samples)
-        return TreeSettings(of_mean, n_estimators, patience)
+        n_estimators = self.n_estimators or round(SHRINKAGE / used["learning_rate"])
+        return TreeSettings(of_mean, n_estimators, used["patience"])

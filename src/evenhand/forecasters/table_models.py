@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from evenhand._validate import Floats, Ints
 from evenhand.forecasters.adapters import on_grids
-from evenhand.forecasters.boosted import fitting_leaf_size, fitting_leaves
+from evenhand.forecasters.boosted import fitted_parameters
 from evenhand.tables import TableEncoder
 
 N_FOLDS = 5
@@ -176,10 +176,11 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         return self._encoder.transform(X) if self._encoder.columns_ else np.empty((len(X), 0))
 
     def _tree_settings(self, n_samples: int) -> dict[str, Any]:
+        fitted = fitted_parameters(n_samples, 1)
         return {
             "learning_rate": 0.1,
-            "max_leaf_nodes": fitting_leaves(n_samples),
-            "min_samples_leaf": fitting_leaf_size(n_samples),
+            "max_leaf_nodes": fitted["num_leaves"],
+            "min_samples_leaf": fitted["min_child_samples"],
             "l2_regularization": 1.0,
             "early_stopping": False,
             "random_state": self.random_state,
