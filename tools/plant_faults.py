@@ -885,8 +885,8 @@ FAULTS = (
     ),
     Fault(
         "a repair checked on rows that its maps learned from",
-        "known = held_out.take(learn), weight[learn], members.take(learn)",
-        "known = held_out, weight, members",
+        "maps = Maps.learn(held_out.take(learn), weight[learn], members.take(learn))",
+        "maps = Maps.learn(held_out, weight, members)",
         ("test_overlapping_repairs.py",),
     ),
     Fault(

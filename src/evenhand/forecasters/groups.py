@@ -90,15 +90,12 @@ class Members:
     @property
     def matrix(self) -> sparse.csr_array:
         """Membership of all rows in everyone, then in each group, shape (n, 1 + n_groups)."""
-        n, n_groups = self.which.size, len(self.names)
-        if not self.are_disjoint:
-            groups = sparse.csr_array(self.patterns[self.which].astype(np.float64))
-        else:
-            rows = np.flatnonzero(self.which)
-            place = rows, self.which[rows] - 1
-            groups = sparse.csr_array((np.ones(rows.size), place), shape=(n, n_groups))
-        everyone = sparse.csr_array(np.ones((n, 1)))
-        return sparse.hstack((everyone, groups), format="csr")
+        n_groups = len(self.names)
+        patterns = sparse.csr_array(self.patterns.astype(np.float64))
+        if self.are_disjoint:
+            patterns = sparse.eye_array(1 + n_groups, n_groups, k=-1, format="csr")
+        everyone = sparse.csr_array(np.ones((self.which.size, 1)))
+        return sparse.hstack((everyone, patterns[self.which]), format="csr")
 
 
 # --- definition of disjoint groups by columns or by a function

@@ -34,6 +34,7 @@ from evenhand.forecasters.groups import Members
 from evenhand.forecasters.maps import (
     FEWEST_ROWS,
     IDENTITY,
+    LEAST_GAIN,
     ends_of,
     error_of,
     learn_map,
@@ -67,6 +68,8 @@ class HeldOut:
         Whether the atom of hurdles is above the rest.
     curve_times : tuple of float
         Times of the survival curves; none for other forms of forecasts.
+    has_curve : bool
+        Whether maps of events may have a curve, beside an intercept and a slope.
     """
 
     kind: OutcomeKind
@@ -74,6 +77,7 @@ class HeldOut:
     events: Events | None = None
     is_high: bool = False
     curve_times: tuple[float, ...] = ()
+    has_curve: bool = True
 
     @classmethod
     def of(cls, forecast: Forecast, known: Floats | Outcomes) -> HeldOut:
@@ -116,16 +120,6 @@ class HeldOut:
         return replace(parts[0][1], pit=pit, events=events)
 
     @property
-    def size(self) -> int:
-        """Number of rows."""
-        return self.pit.n_samples
-
-    @property
-    def has_pit(self) -> Mask:
-        """Whether the outcome of each row has a PIT: of hurdles, where it may be off the atom."""
-        return np.asarray(self.event_shares > 0) & (self.kind is not OutcomeKind.BINARY)
-
-    @property
     def event_shares(self) -> Mask | Floats:
         """Whether the event happened, or its predicted probability where it is not known, (n,).
 
@@ -158,7 +152,7 @@ class HeldOut:
         p, happened, lost = self.events.probability, self.events.happened, self.pit.unknown
         low, high, _ = ends_of(self.pit)
         if self.kind is OutcomeKind.BINARY:
-            low, high = np.zeros(self.size), np.ones(self.size)
+            low, high = np.zeros(p.size), np.ones(p.size)
         below = 0.0 if self.is_high else 1 - p
         atom = (p, 1.0) if self.is_high else (0.0, below)
         low = np.where(happened.astype(bool) | lost, below + p * low, atom[0])
@@ -276,9 +270,6 @@ class PitMaps:
 MOST_EM = 50
 """Largest number of steps of the EM algorithm for events of which some are lost."""
 
-LEAST_GAIN = 0.05
-"""Smallest gain in nats, of all rows together, for another step of the EM algorithm."""
-
 FEWEST_POSITIVE = 10
 """Fewest rows off the atom for a map of the positive part."""
 
@@ -300,12 +291,8 @@ class Maps:
     events_of_all: EventMaps | None = None
 
     @classmethod
-    def learn(
-        cls, held_out: HeldOut, weight: Floats, members: Members, *, has_curve: bool = True
-    ) -> Maps:
+    def learn(cls, held_out: HeldOut, weight: Floats, members: Members) -> Maps:
         """Estimate the maps from held-out forecasts with weights of shape (n,).
-
-        Without `has_curve`, probabilities of events get an intercept and a slope only.
 
         Of outcomes at a horizon or before it, some may be lost. Whether the event happened, and
         when, is then completed by its probability given the maps, and maps are estimated again from
@@ -316,7 +303,7 @@ class Maps:
         # both parts of a hurdle are tested
         level = LEVEL / 2 if held_out.kind is OutcomeKind.HURDLE else LEVEL
         shares = held_out.event_shares
-        maps = cls._learn_parts(held_out, shares, weight, members, level, has_curve=has_curve)
+        maps = cls._learn_parts(held_out, shares, weight, members, level)
         gain = -np.inf
         for _ in range(MOST_EM if held_out.pit.unknown.any() else 0):
             mapped, gains = maps.applied(held_out, members)
@@ -324,10 +311,10 @@ class Maps:
             if gain < last + LEAST_GAIN:
                 break
             shares = mapped.event_shares
-            maps = cls._learn_parts(held_out, shares, weight, members, level, has_curve=has_curve)
+            maps = cls._learn_parts(held_out, shares, weight, members, level)
         completed = replace(held_out.events, happened=shares)
-        nobody = Members((), np.zeros(held_out.size, dtype=np.intp))
-        of_all = learn_events(completed, weight, nobody, level, has_curve=has_curve)
+        nobody = Members((), np.zeros(weight.size, dtype=np.intp))
+        of_all = learn_events(completed, weight, nobody, level, has_curve=held_out.has_curve)
         return replace(maps, events_of_all=of_all)
 
     @classmethod
@@ -338,8 +325,6 @@ class Maps:
         weight: Floats,
         members: Members,
         level: float,
-        *,
-        has_curve: bool,
     ) -> Maps:
         """Estimate the maps of events, and of the outcomes of rows where the event happened."""
         assert held_out.events is not None
@@ -349,7 +334,7 @@ class Maps:
             shares = weight[rows] * happened[rows]
             pits = PitMaps.learn(held_out.pit.take(rows), shares, members.take(rows), level)
         completed = replace(held_out.events, happened=happened)
-        events = learn_events(completed, weight, members, level, has_curve=has_curve)
+        events = learn_events(completed, weight, members, level, has_curve=held_out.has_curve)
         return cls(pits, events)
 
     @property
@@ -413,7 +398,9 @@ class Maps:
         events = Events(p, held_out.events.happened)
         low, _, _ = ends_of(held_out.pit)
         low, lost = low.copy(), held_out.pit.unknown
-        rows = np.flatnonzero(held_out.has_pit)
+        # of hurdles, outcomes that may be off the atom have PITs
+        is_hurdle = held_out.kind is OutcomeKind.HURDLE
+        rows = np.flatnonzero((held_out.event_shares > 0) & is_hurdle)
         if rows.size:
             mapped, slope = self.pits.apply(held_out.pit.take(rows), members.take(rows))
             low[rows] = mapped.low.ravel()

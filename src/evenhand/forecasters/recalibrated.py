@@ -128,8 +128,6 @@ def check_maps(
     kinds: Sequence[str],
     random: np.random.Generator,
     outcomes: Outcomes,
-    *,
-    has_curve: bool = True,
 ) -> pd.DataFrame:
     """Compare errors and log scores with and without maps, on rows that the maps have not seen.
 
@@ -149,23 +147,20 @@ def check_maps(
         Assigns the rows to folds.
     outcomes : Outcomes of n people
         The outcomes.
-    has_curve : bool, default True
-        As for `Maps.learn`.
 
     Returns
     -------
     DataFrame
         One row for everyone and one per group, see `RecalibratedRegressor`.
     """
-    n = held_out.size
+    n = weight.size
     gain = np.empty(n)
     parts = []
     order = random.permutation(n)
     for fold in range(min(N_FOLDS, n)):
         test = np.sort(order[fold::N_FOLDS])
         learn = np.sort(np.delete(order, np.s_[fold::N_FOLDS]))
-        known = held_out.take(learn), weight[learn], members.take(learn)
-        maps = Maps.learn(*known, has_curve=has_curve)
+        maps = Maps.learn(held_out.take(learn), weight[learn], members.take(learn))
         mapped, gain[test] = maps.applied(held_out.take(test), members.take(test))
         parts.append((test, mapped))
     sides = held_out, HeldOut.joined(parts)
@@ -593,13 +588,12 @@ class RecalibratedRegressor(WrappingForecaster):
         self.n_lost_ = None if times is None else int(times.is_lost.sum())
         # only ratios of weights count; squares of tiny weights would underflow
         weight = weight / weight.max()
-        maps = Maps.learn(held_out, weight, members, has_curve=self._has_curve)
+        held_out = replace(held_out, has_curve=self._has_curve)
+        maps = Maps.learn(held_out, weight, members)
         kinds = np.where(maps.is_own, "own", "pooled").tolist()
         sizes = [int(mask.sum()) for _, mask in members.groups()]
         self._set_maps(maps, list(zip(members.names, sizes, kinds, strict=True)))
-        self.check_ = check_maps(
-            held_out, weight, members, kinds, random, seen, has_curve=self._has_curve
-        )
+        self.check_ = check_maps(held_out, weight, members, kinds, random, seen)
         return self
 
     def _disjoint_members(self, table: Any, outcomes: Floats) -> Members | None:
