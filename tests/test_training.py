@@ -72,8 +72,8 @@ def training_of(
     return Training(candidate, n_networks, loss, torch.device("cpu"), 0, Clock())
 
 
-def doubles(*arrays: Floats) -> list[torch.Tensor]:
-    return [torch.as_tensor(np.asarray(array, dtype=np.float64)) for array in arrays]
+def squares(out: torch.Tensor, y: torch.Tensor, *_: Any) -> torch.Tensor:
+    return (out[..., 0] - y) ** 2
 
 
 # --- architecture
@@ -248,37 +248,24 @@ def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout: float) 
 # --- each network on its own
 
 
-def squared_loss(
-    out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
-) -> torch.Tensor:
-    """Loss that differs between networks by their number and depends on the draw."""
-    assert r is not None
-    return (1 + numbers[:, None]) * (out[..., 0] - y) ** 2 + (out[..., 1] - r).abs()
-
-
 class Replay(Training):
     """A training in which the rows of each step belong to the network, whoever trains beside it."""
 
     def __init__(self, rows: Rows, names: list[int]) -> None:
-        settings = Settings(
-            0.01, 0.1, batch_size=10, max_steps=12, longest=12, patience=1, check_every=1
-        )
-        candidate = Candidate(DETERMINISTIC, rows, rows, settings)
+        candidate = Candidate(DETERMINISTIC, rows, rows, Settings(0.01, 0.1, 10, 12, 12, 1, 1))
         super().__init__(candidate, 3, self._loss, torch.device("cpu"), 5, Clock())
         self.names = torch.tensor(names)
         # the initial networks of these names, in double precision
-        self.numbers, self.order = torch.arange(len(names)), self.order[names]
+        self.numbers = torch.arange(len(names))
         self.x, self.y, self.weight = (one.double() for one in (self.x, self.y, self.weight))
-        self.parameters = [
-            part.detach()[names].double().requires_grad_() for part in self.parameters
-        ]
+        self.parameters = [part[names].detach().double() for part in self.parameters]
+        for part in self.parameters:
+            part.requires_grad_()
         self.moments = [[part[names].double() for part in both] for both in self.moments]
         self.kept = [part[names].double() for part in self.kept]
 
-    def _loss(
-        self, out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
-    ) -> torch.Tensor:
-        return squared_loss(out, y, torch.zeros(1), self.names[numbers])
+    def _loss(self, out: torch.Tensor, y: torch.Tensor, _: Any, numbers: Any) -> torch.Tensor:
+        return (1 + self.names[numbers, None]) * squares(out, y)
 
     def _next_rows(self) -> torch.Tensor:
         rows = torch.randint(30, (3, 10), generator=torch.Generator().manual_seed(self.n_done))
@@ -289,12 +276,8 @@ class Replay(Training):
 def replayed(names: list[int], *, first_stops: bool = False) -> list[torch.Tensor]:
     """Train for 12 steps; if asked, the first network stops after the sixth."""
     random = np.random.default_rng(5)
-    x, y, weight = (
-        random.normal(size=(30, 3)),
-        random.normal(size=30),
-        random.uniform(0.5, 1.5, size=30),
-    )
-    training = Replay(Rows(x, y, weight), names)
+    x, y = random.normal(size=(30, 3)), random.normal(size=30)
+    training = Replay(Rows(x, y, random.uniform(0.5, 1.5, size=30)), names)
     for step in range(1, 13):
         training.step()
         if step == 6 and first_stops:
@@ -323,11 +306,8 @@ def test_networks_train_on_as_before_when_another_one_stops() -> None:
 
 
 def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
-    settings = Settings(
-        0.01, 0.0, batch_size=10, max_steps=100, longest=100, patience=5, check_every=10
-    )
     rows = Rows(np.zeros((40, 3)), np.zeros(40), np.ones(40))
-    run = training_of(SMALL, rows, settings, 3, squared_loss)
+    run = training_of(SMALL, rows, Settings(0.01, 0.0, 10, 100, 100, 5, 10), 3, squares)
     first, second = (torch.cat([run._next_rows() for _ in range(4)], dim=1) for _ in range(2))
     for order in (*first, *second):
         assert sorted(order.tolist()) == list(range(40))
@@ -337,19 +317,11 @@ def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
 def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
     settings = Settings(0.2, 0.3, 10, 4, 4, patience=5, check_every=10, decays_biases=False)
     shape = Shape(3, 1, (8, 8), takes_draw=False, dropout=0.0)
-
-    def squares(out: torch.Tensor, y: torch.Tensor, *_: Any) -> torch.Tensor:
-        return (out[..., 0] - y) ** 2
-
     random = np.random.default_rng(0)
     rows = Rows(random.normal(size=(10, 3)), random.normal(size=10), np.ones(10))
     run = training_of(shape, rows, settings, 2, squares)
     others = [part.detach().clone().requires_grad_() for part in run.parameters]
-    kernels, biases = others
-    groups: list[dict[str, Any]] = [
-        {"params": [kernels]},
-        {"params": [biases], "weight_decay": 0.0},
-    ]
+    groups: list[Any] = [{"params": others[:1]}, {"params": others[1:], "weight_decay": 0.0}]
     peer = torch.optim.AdamW(groups, weight_decay=0.3)
     for _ in range(3):
         run.step()
@@ -392,17 +364,11 @@ def test_a_network_learns_from_its_own_rows_and_stops_on_its_own() -> None:
     learning, validation = (
         Rows(rows.x, rows.y, rows.weight, of=part) for part in (own, own[[1, 0]])
     )
-
-    def squared(
-        out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
-    ) -> torch.Tensor:
-        return (out[..., 0] - y) ** 2
-
     settings = Settings(0.05, 0.0, 32, 200, 200, 200, 200)
 
     def train(validation: Rows) -> Trained:
         candidate = Candidate(DETERMINISTIC, learning, validation, settings)
-        return train_best([candidate], 2, squared, device="cpu", random_state=0, verbose=False)[1]
+        return train_best([candidate], 2, squares, device="cpu", random_state=0, verbose=False)[1]
 
     trained = train(learning)
     out = score(DETERMINISTIC, trained.weights, np.zeros((1, 3)), None, "cpu")
@@ -514,9 +480,9 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(
         values = judged(self, layers, numbers)
         for place, network in enumerate(numbers.tolist()):
             kept = {
-                f"{name}_{i}": layer[part][place].numpy().copy()
-                for part, name in enumerate(("kernel", "bias"))
-                for i, layer in enumerate(layers)
+                name: one[place].numpy().copy()
+                for i, (kernel, bias) in enumerate(layers)
+                for name, one in ((f"kernel_{i}", kernel), (f"bias_{i}", bias))
             }
             history.setdefault(network, []).append((float(values[place]), kept))
         return values
@@ -552,12 +518,8 @@ def test_path_gives_one_model_for_each_alpha_in_order() -> None:
     X, y = linear_task(200)
     X_val, y_val = linear_task(60, seed=1)
     alphas = [0.3, 0.02, 1.0, 0.3]
-    params: dict[str, Any] = {
-        "hidden": (32, 32),
-        "max_steps": 300,
-        "patience": 3,
-        "learning_rate": 0.02,
-    }
+    params: dict[str, Any] = {"hidden": (32, 32), "patience": 3, "learning_rate": 0.02}
+    params |= {"max_steps": 300}
     models = PAICRegressor.path(X, y, alphas, X_val=X_val, y_val=y_val, **params, random_state=0)
     assert [model.alpha for model in models] == alphas
     assert len({float(model.n_steps_[0]) for model in models}) > 1
@@ -645,9 +607,8 @@ def test_a_training_that_still_improves_is_made_longer_or_warned_about() -> None
     fresh, outcomes = digits_task(1000, 1)
     params: dict[str, Any] = {"n_members": 3, "dropout": 0.0, "random_state": 0}
     # 200 passes, as many as such a table has at first; the step size has decayed at their end
-    with pytest.warns(
-        ConvergenceWarning, match="longer than 1000 steps; raise max_steps"
-    ) as caught:
+    message = "longer than 1000 steps; raise max_steps"
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
         short = MixtureMLPRegressor(**params, max_steps=1000).fit(X, y)
     assert caught[0].filename == __file__
     assert short.n_steps_.max() <= 1000
@@ -658,15 +619,11 @@ def test_a_training_that_still_improves_is_made_longer_or_warned_about() -> None
     # the CRPS of the true normal is 0.2 / sqrt(pi) = 0.113
     scores = [model.forecast(fresh).crps(outcomes).mean() for model in (short, long)]
     assert scores[1] < 0.6 * scores[0]
-
-
-def test_a_training_that_has_learned_enough_is_not_made_longer() -> None:
+    # where networks have learned enough by then, there are 2 steps of 64 rows in each of 200 passes
     X, y = linear_task(200)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
-        model = MixtureMLPRegressor(**GIVEN).fit(X, y)
-    # 2 steps of 64 rows in each of 200 passes
-    assert model.n_steps_.max() <= 400
+        assert MixtureMLPRegressor(**GIVEN).fit(X, y).n_steps_.max() <= 400
 
 
 # --- choice of regularization
