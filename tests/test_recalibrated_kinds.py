@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 from sklearn.calibration import CalibrationDisplay
 from sklearn.frozen import FrozenEstimator
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -203,6 +204,20 @@ def test_terms_of_disjoint_groups_shrink_towards_the_map_of_all() -> None:
     moved = special.logit(found.apply(events.probability, members))
     slope = np.polyfit(shift[labels], moved - odds, 1)[0]
     assert 0.8 < slope < 1.2
+
+
+def test_maps_of_events_by_group_are_better_than_isotonic_regression() -> None:
+    table, fresh = people(1000, 8), people(20_000, 9)
+    y, new = (forecast_of("binary", one, 1.0).sample(i) for i, one in enumerate((table, fresh)))
+    model = RecalibratedRegressor(models("binary"), by=["a", "b"], random_state=0).fit(table, y)
+    p, q = (models("binary")(one).event_probability() for one in (table, fresh))
+    peer, (inside, at) = np.empty(q.size), (2 * one["a"] + one["b"] for one in (table, fresh))
+    for group in range(4):
+        isotonic = IsotonicRegression(out_of_bounds="clip", y_min=0.001, y_max=0.999)
+        isotonic.fit(p[inside == group], y[inside == group])
+        peer[at == group] = isotonic.predict(q[at == group])
+    ours = model.forecast(fresh).log_density(new)
+    assert ours.mean() > Forecast.from_probability(peer).log_density(new).mean() + 0.005
 
 
 def test_probabilities_are_never_exactly_0_or_1() -> None:
