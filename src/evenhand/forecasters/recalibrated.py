@@ -16,6 +16,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -836,6 +837,8 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
     """
 
     spread: SpreadKind = "learned"
+    # known groups of rows are passed by name, not through pipelines
+    __metadata_request__predict_proba = {"groups": UNUSED}  # noqa: RUF012
 
     def __init__(
         self,
