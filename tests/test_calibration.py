@@ -114,14 +114,6 @@ def test_pathwise_errors_are_exact(pit: Floats) -> None:
     assert (errors <= 0.5 + 1e-15).all()
 
 
-@settings(max_examples=100, deadline=None)
-@given(hnp.arrays(np.float64, st.integers(1, 30), elements=st.floats(0, 1)))
-def test_a_deterministic_forecast_proves_nothing_below_a_quarter(pit: Floats) -> None:
-    errors = pathwise_errors(pit)
-    np.testing.assert_allclose(errors, pit**2 / 2 + (1 - pit) ** 2 / 2, atol=1e-15)
-    assert (errors >= 0.25 - 1e-15).all()
-
-
 # --- worst groups
 
 
