@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from discrete_laws import mean_of_largest
 from evenhand._validate import InputError
 from evenhand.calibration import Cells
 from evenhand.certificates import (
@@ -70,14 +71,6 @@ class World:
         return np.array(least), np.array(
             [mean_of_largest(errors, weights, mass) for mass in MASSES]
         )
-
-
-def mean_of_largest(values: Floats, weights: Floats, mass: float) -> float:
-    """Mean of the largest `mass` of weighted values."""
-    order = np.argsort(-values)
-    before = np.cumsum(weights[order]) - weights[order]
-    taken = np.clip(mass - before, 0.0, weights[order])
-    return float(taken @ values[order] / mass)
 
 
 def evenly(ppf: Callable[[Floats], Floats], n: int = 4000) -> Floats:

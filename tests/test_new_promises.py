@@ -52,15 +52,6 @@ def normal_data(n: int, random: np.random.Generator) -> tuple[Forecast, np.ndarr
 
 
 @statistical
-def test_bounds_of_continuous_outcomes_hold() -> None:
-    def is_below(random: np.random.Generator) -> bool:
-        forecast, y = normal_data(N, random)
-        return certify(forecast, y=y, random_state=random).group_error(MASS) < HITS
-
-    failures(is_below)
-
-
-@statistical
 def test_bounds_of_the_people_off_the_atom_hold() -> None:
     def is_below(random: np.random.Generator) -> bool:
         chance = random.uniform(0.3, 0.7, N)
@@ -115,15 +106,6 @@ def event_data(n: int, random: np.random.Generator) -> tuple[Forecast, np.ndarra
 
 def is_outside(ends: tuple[float, float], truths: tuple[float, float]) -> bool:
     return ends[0] > truths[0] or ends[1] < truths[1]
-
-
-@statistical
-def test_biases_of_events_hold() -> None:
-    def is_below(random: np.random.Generator) -> bool:
-        forecast, y = event_data(N, random)
-        return is_outside(certify(forecast, y=y, random_state=random).bias(MASS), BIASES)
-
-    failures(is_below)
 
 
 # --- weights and shifts

@@ -340,25 +340,6 @@ def test_false_alarms_of_a_year_of_all_parts_are_rare() -> None:
     assert sum(map(bool, found)) <= most_failures(n_sets)
 
 
-@statistical
-def test_false_alarms_of_a_year_of_groups_and_draws_are_rare() -> None:
-    # another distribution with a W1 error of 0.02, see the test below, and no link
-    n_sets = repeats(400, shorter=24)
-    failures = 0
-    for seed in range(n_sets):
-        random = np.random.default_rng(seed)
-        n = 365 * 20
-        u = random.uniform(size=n)
-        rows = Rows.of(
-            times_of(365, 20),
-            np.where(random.uniform(size=n) < 0.08, (1 + u) / 2, u),
-            r=random.uniform(size=n),
-            groups={"g": random.integers(0, 10, size=n)},
-        )
-        failures += bool(Watch(groups=["g"]).update(rows))
-    assert failures <= most_failures(n_sets)
-
-
 def test_the_error_at_the_boundary_is_exactly_the_tolerance() -> None:
     # CDF of the mixture: 0.92 u below 1/2 and 1.08 u - 0.08 above; W1 is the integral of |F - u|
     u = np.linspace(0, 1, 200_001)
