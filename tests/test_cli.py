@@ -312,19 +312,6 @@ def test_the_written_forecasts_are_those_of_the_model(
     assert (np.diff(found[QUANTILES], axis=-1) > 0).all()
 
 
-# A person's draw.
-
-
-def test_leading_zeros_of_an_id_are_kept(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    table = TABLE[:2].assign(id=["007", "7"])
-    out = tmp_path / "out.csv"
-    assert evenhand(*predict_args(place, written(table, tmp_path / "t.csv"), out)).code == 0
-    found = pd.read_csv(out, dtype={"id": str})
-    assert found["id"].tolist() == ["007", "7"]
-    np.testing.assert_array_equal(found["r"], KeyedDraws(KEY)(["007", 7]))
-    assert found["r"][0] != found["r"][1]
-
-
 # Another model's forecasts.
 
 
