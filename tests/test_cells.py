@@ -387,8 +387,6 @@ def test_scores_of_counts_are_those_of_their_probabilities() -> None:
 
 # --- how often tests and intervals fail, under true and under wrong forecasts
 
-Floats = NDArray[np.float64]
-
 
 class Law(NamedTuple):
     """Cells of the forecast for all outcomes, and the true probabilities of these.

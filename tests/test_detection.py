@@ -321,7 +321,6 @@ def test_an_audit_lists_the_rows_of_learned_groups() -> None:
 
 
 ALPHA = 0.05
-CORNER = float(stats.norm.isf(0.1**0.5))
 
 
 def sign_at(pattern: Floats, c: Floats) -> Floats:
@@ -422,27 +421,6 @@ def test_capital_as_written_in_the_docstring() -> None:
     assert low == pytest.approx(thetas[capital >= 10].max(), abs=3e-5)
 
 
-# false alarms
-
-
-# planted groups
-
-
-def planted(kind: str, seed: int, n: int = 2000) -> tuple[Floats, Floats, Floats]:
-    """Features, PITs and, by row, +1 in a planted region, -1 in the opposite one, or 0."""
-    random = np.random.default_rng([seed, 77])
-    X, noise = random.normal(size=(n, 10)), random.normal(size=n)
-    right = X[:, 0] > 0
-    if kind == "halves":
-        region = np.where(right, 1.0, -1.0)
-        return X, special.ndtr(noise + 0.5 * region), region
-    if kind == "corner":
-        region = ((X[:, 0] > CORNER) & (X[:, 1] > CORNER)).astype(float)
-        return X, special.ndtr(noise + region), region
-    factor = 1.6 if kind == "too narrow" else 0.6
-    return X, special.ndtr(noise * np.where(right, factor, 1.0)), right.astype(float)
-
-
 @statistical
 def test_bound_is_below_the_error_of_the_rows_found() -> None:
     """Right half shifted by half a deviation: a group's error is its share times a known one.
@@ -520,7 +498,10 @@ def test_a_rule_that_selects_many_more_people_is_not_printed() -> None:
 
 
 def test_of_many_rows_a_subset_is_used() -> None:
-    X, pit, region = planted("halves", 1, n=5000)
+    random = np.random.default_rng([1, 77])
+    X = random.normal(size=(5000, 10))
+    region = np.where(X[:, 0] > 0, 1.0, -1.0)
+    pit = special.ndtr(random.normal(size=5000) + 0.5 * region)
     group = find_group(pit, X, 0.5, max_rows=500, random_state=0)
     assert (group.n_rows, group.n_judged) == (500, 300)
     assert group.rows.max() > 500

@@ -246,12 +246,16 @@ def mean_step_error(cdfs: Floats) -> float:
     return float(parts.sum(axis=0).mean())
 
 
+def cdfs_of(density: Floats) -> tuple[Floats, Floats]:
+    """Edges of the cells of densities, and the CDFs there."""
+    n = density.shape[1]
+    start = np.zeros((len(density), 1))
+    return np.linspace(0, 1, n + 1), np.concatenate((start, density.cumsum(axis=1) / n), axis=1)
+
+
 def of_densities(density: Floats) -> tuple[float, float]:
     """Error and price of densities constant on cells of y; rows are values of r, mean 1."""
-    edges = np.linspace(0, 1, density.shape[1] + 1)
-    cdf = np.concatenate(
-        (np.zeros((len(density), 1)), density.cumsum(axis=1) / density.shape[1]), axis=1
-    )
+    edges, cdf = cdfs_of(density)
     return mean_step_error(np.array([np.interp(Y, edges, row) for row in cdf])), float(
         -np.log(density).mean()
     )
@@ -259,10 +263,7 @@ def of_densities(density: Floats) -> tuple[float, float]:
 
 def of_links(density: Floats) -> tuple[float, float]:
     """Error and price of `h = K^-1` with `k(c; r)` constant on cells of c."""
-    edges = np.linspace(0, 1, density.shape[1] + 1)
-    cdf = np.concatenate(
-        (np.zeros((len(density), 1)), density.cumsum(axis=1) / density.shape[1]), axis=1
-    )
+    edges, cdf = cdfs_of(density)
     cdfs = np.array([np.interp(Y, row / row[-1], edges) for row in cdf])
     return mean_step_error(cdfs), float((density * np.log(density)).mean())
 
