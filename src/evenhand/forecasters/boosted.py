@@ -341,13 +341,14 @@ def raw_output(
     Of a booster with exact sums, this number does not change the output.
     """
     n_trees = booster.num_trees()
+    step = at_once or n_trees
     output = np.zeros(len(features))
-    for start in range(0, n_trees, at_once or n_trees):
+    for start in range(0, n_trees, step):
         output += booster.predict(
             features,
             raw_score=True,
             start_iteration=start,
-            num_iteration=at_once or n_trees,
+            num_iteration=step,
             num_threads=n_threads,
         )
     return output

@@ -261,8 +261,6 @@ def _mean_interval(values: Floats, weight: Floats, confidence: float) -> tuple[f
     return mean - width, mean, mean + width
 
 
-# --- recalibration of any model, on average or by named group (method: recalibration)
-
 # --- times that may be cut off, as recalibration takes them (outcomes: 5)
 
 

@@ -253,65 +253,12 @@ class TableClassifier(TableModel):
         return np.asarray(-np.log(np.maximum(chosen, LEAST_PROBABILITY)))
 
 
-class TableCounts(TableModel):
-    """Means of counts for tables of any kind; see `TableModel`."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the models to counts `y`, shape (n,)."""
-        target = np.asarray(y, dtype=np.float64)
-        self.most_ = float(target.max())
-        return self._learn(X, target, sample_weight)
+class TableRegressor(TableModel):
+    """Base of models of means."""
 
     def predict(self, X: Any) -> Floats:
         """Return the mean of each row, shape (n,)."""
         return self._mixed(X)
-
-    def _trees(self, n_samples: int, **settings: Any) -> Any:
-        known = self._tree_settings(n_samples)
-        return HistGradientBoostingRegressor(loss="poisson", **known | settings)
-
-    def _linear(self, n_samples: int) -> Any:
-        # the penalty of LogisticRegression with C=1; its loss is a sum, this one a mean
-        return PoissonRegressor(alpha=1 / n_samples, solver="newton-cholesky", max_iter=100)
-
-    def _folds(self, target: NDArray[Any]) -> list[tuple[Ints, Ints]] | None:
-        is_positive = target > 0
-        # each fold needs positive counts
-        if is_positive.sum() < LEAST_ROWS or target.size < 2 * N_FOLDS:
-            return None
-        if (~is_positive).sum() < LEAST_ROWS:
-            return list(KFold(N_FOLDS, shuffle=True, random_state=self.random_state).split(target))
-        folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=self.random_state)
-        return list(folds.split(target, is_positive))
-
-    def _constant(self, target: NDArray[Any], weight: Floats | None) -> Floats:
-        return np.asarray(np.average(target, weights=weight))
-
-    def _output(self, model: Any, rows: Floats) -> Floats:
-        # a log-linear model grows without limit far from the training rows
-        return np.asarray(np.minimum(model.predict(rows), self.most_))
-
-    def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
-        mean = np.maximum(predicted, LEAST_PROBABILITY)
-        return np.asarray(mean - target * np.log(mean))
-
-
-class TableMeans(RegressorMixin, TableModel):  # type: ignore[misc]
-    """Means of continuous outcomes for tables of any kind; see `TableModel`."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the models to outcomes `y`, shape (n,)."""
-        return self._learn(X, np.asarray(y, dtype=np.float64), sample_weight)
-
-    def predict(self, X: Any) -> Floats:
-        """Return the mean of each row, shape (n,)."""
-        return self._mixed(X)
-
-    def _trees(self, n_samples: int, **settings: Any) -> Any:
-        return HistGradientBoostingRegressor(**self._tree_settings(n_samples) | settings)
-
-    def _linear(self, n_samples: int) -> Any:
-        return Ridge()
 
     def _folds(self, target: NDArray[Any]) -> list[tuple[Ints, Ints]] | None:
         if target.size < 2 * N_FOLDS:
@@ -323,6 +270,56 @@ class TableMeans(RegressorMixin, TableModel):  # type: ignore[misc]
 
     def _output(self, model: Any, rows: Floats) -> Floats:
         return np.asarray(model.predict(rows))
+
+
+class TableCounts(TableRegressor):
+    """Means of counts for tables of any kind; see `TableModel`."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the models to counts `y`, shape (n,)."""
+        target = np.asarray(y, dtype=np.float64)
+        self.most_ = float(target.max())
+        return self._learn(X, target, sample_weight)
+
+    def _trees(self, n_samples: int, **settings: Any) -> Any:
+        known = self._tree_settings(n_samples)
+        return HistGradientBoostingRegressor(loss="poisson", **known | settings)
+
+    def _linear(self, n_samples: int) -> Any:
+        # the penalty of LogisticRegression with C=1; its loss is a sum, this one a mean
+        return PoissonRegressor(alpha=1 / n_samples, solver="newton-cholesky", max_iter=100)
+
+    def _folds(self, target: NDArray[Any]) -> list[tuple[Ints, Ints]] | None:
+        is_positive, plain = target > 0, super()._folds(target)
+        # each fold needs positive counts
+        if plain is None or is_positive.sum() < LEAST_ROWS:
+            return None
+        if (~is_positive).sum() < LEAST_ROWS:
+            return plain
+        folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=self.random_state)
+        return list(folds.split(target, is_positive))
+
+    def _output(self, model: Any, rows: Floats) -> Floats:
+        # a log-linear model grows without limit far from the training rows
+        return np.minimum(super()._output(model, rows), self.most_)
+
+    def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
+        mean = np.maximum(predicted, LEAST_PROBABILITY)
+        return np.asarray(mean - target * np.log(mean))
+
+
+class TableMeans(RegressorMixin, TableRegressor):  # type: ignore[misc]
+    """Means of continuous outcomes for tables of any kind; see `TableModel`."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the models to outcomes `y`, shape (n,)."""
+        return self._learn(X, np.asarray(y, dtype=np.float64), sample_weight)
+
+    def _trees(self, n_samples: int, **settings: Any) -> Any:
+        return HistGradientBoostingRegressor(**self._tree_settings(n_samples) | settings)
+
+    def _linear(self, n_samples: int) -> Any:
+        return Ridge()
 
     def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
         return np.asarray((target - predicted) ** 2)

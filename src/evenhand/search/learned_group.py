@@ -333,12 +333,12 @@ def _trees(codes: Floats, targets: Floats) -> list[Fit]:
     ]
 
     def predict(new: Floats, depth: int) -> Floats:
-        found = [_values_at(tree, _ways(tree, new), depth) for tree in trees]
+        found = [_values_at(tree, tree.decision_path(new), depth) for tree in trees]
         return np.asarray(np.mean(found, axis=0))
 
     unseen = {depth: np.empty_like(targets) for depth in DEPTHS}
     for k, tree in enumerate(trees):
-        ways = _ways(tree, codes[fold == k])
+        ways = tree.decision_path(codes[fold == k])
         for depth in DEPTHS:
             unseen[depth][fold == k] = _values_at(tree, ways, depth)
     return [Fit(unseen[depth], partial(predict, depth=depth)) for depth in DEPTHS]
@@ -346,24 +346,16 @@ def _trees(codes: Floats, targets: Floats) -> list[Fit]:
 
 def fitted_tree(codes: Floats, targets: Floats, depth: int, least_rows: int) -> Any:
     """Return a fitted regression tree of scikit-learn."""
-    from sklearn import config_context
     from sklearn.tree import DecisionTreeRegressor
 
     tree = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=least_rows, random_state=0)
-    # checks of scikit-learn take a third of the time of a small tree
-    with config_context(skip_parameter_validation=True):
-        return tree.fit(codes.astype(np.float32), targets, check_input=False)
-
-
-def _ways(tree: Any, codes: Floats) -> Any:
-    """Return the decision paths of rows, on which nodes are numbered in their order."""
-    return tree.decision_path(codes.astype(np.float32), check_input=False)
+    return tree.fit(codes, targets)
 
 
 def _values_at(tree: Any, ways: Any, depth: int) -> Floats:
     """Return the values of the nodes of rows at a depth, or of their leaves above it.
 
-    `ways` are their decision paths.
+    `ways` are decision paths, on which nodes are numbered in their order.
     """
     ends = np.minimum(ways.indptr[:-1] + depth, ways.indptr[1:] - 1)
     return np.asarray(tree.tree_.value[ways.indices[ends], :, 0])
@@ -471,7 +463,7 @@ def learn_rules(table: CutTable, scores: Floats, mass: float) -> list[Rule]:
     codes = table.codes[: scores.size, used]
     least_rows = max(10, math.ceil(mass * scores.size / RULE_STRETCH))
     tree = fitted_tree(codes, scores, MOST_CONDITIONS, least_rows)
-    ways = _ways(tree, codes)
+    ways = tree.decision_path(codes)
     rules = []
     for depth in range(1, MOST_CONDITIONS + 1):
         best = int(_values_at(tree, ways, depth)[:, 0].argmax())

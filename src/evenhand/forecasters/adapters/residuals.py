@@ -226,7 +226,7 @@ outside of that range has never been compared with residuals."""
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class CrossFitted:
     """Held-out predictions and residuals of a plain regressor.
 
     Parameters
@@ -266,7 +266,7 @@ class HeldOut:
         return LocationScale(shape, np.zeros(rows.size), scale).crps(residuals)
 
 
-def learn_spread(held: HeldOut) -> tuple[SpreadTrees | None, Floats]:
+def learn_spread(held: CrossFitted) -> tuple[SpreadTrees | None, Floats]:
     """Choose a model of the spread, and fit it to all rows.
 
     `SpreadTrees` replace a constant spread if their CRPS on held-out rows is clearly better.
@@ -336,7 +336,7 @@ def learn_residuals(model: Any, estimator: Any, rows: Training) -> dict[str, Any
         fields = [support.low, support.high, support.bend, support.edge]
         learned["predicted_support"] = np.array(fields)
         loc = _on_line(loc, support)
-    held = HeldOut(rows, loc, rows.y - loc, folds)
+    held = CrossFitted(rows, loc, rows.y - loc, folds)
     spread, scale = learn_spread(held) if rows.spread == "learned" else (None, np.ones(n))
     if spread is not None:
         learned["spread"] = spread
