@@ -7,7 +7,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._format import and_more, option_name
+from evenhand._format import and_more
 from evenhand._validate import (
     MAX_ATOM,
     MIN_DISTINCT,
@@ -59,7 +59,7 @@ def listed_columns(present: list[str], listed: str, option: str, source: str) ->
         check_column(name, present, source)
     if len(names) < 2:
         remedy = "separate them by commas, or give the common prefix of their names"
-        raise bad_input(option_name(option), "name at least two columns", short(listed), remedy)
+        raise bad_input(f"{option}=", "name at least two columns", short(listed), remedy)
     return _each_once(names, option)
 
 
@@ -67,7 +67,7 @@ def _each_once(names: list[str], option: str) -> list[str]:
     """Return columns that an option names; refuse a column named twice."""
     name, count = Counter(names).most_common(1)[0]
     if count > 1:
-        raise bad_input(option_name(option), "name each column once", short(name), "leave one out")
+        raise bad_input(f"{option}=", "name each column once", short(name), "leave one out")
     return names
 
 
@@ -97,7 +97,7 @@ def quantile_level(name: str) -> float:
     found = LEVEL.search(name)
     if found is None:
         raise bad_input(
-            "--quantiles", "name columns that end in their level, such as q0.05", short(name)
+            "quantiles=", "name columns that end in their level, such as q0.05", short(name)
         )
     return float(found.group(1))
 
@@ -113,7 +113,7 @@ def pmf_value(name: str) -> float:
     found = VALUE.search(name)
     if found is None:
         rule = "name columns that end in a value of the outcome, such as p0 or p_1"
-        raise bad_input("--pmf", rule, short(name))
+        raise bad_input("pmf=", rule, short(name))
     return float(found.group(1))
 
 
@@ -123,7 +123,7 @@ def by_value(names: list[str]) -> list[str]:
     for name, after in pairwise(ordered):
         if pmf_value(name) == pmf_value(after):
             got = f"{name!r} and {after!r}"
-            raise bad_input("--pmf", "name one column for each value", got, "leave one out")
+            raise bad_input("pmf=", "name one column for each value", got, "leave one out")
     return ordered
 
 
@@ -156,13 +156,13 @@ def survival_times(listed: str, present: list[str], source: str) -> dict[str, fl
         check_column(name, present, source)
         found.append((time, name))
     if not found:
-        raise bad_input("--survival", "name at least one column", short(listed))
+        raise bad_input("survival=", "name at least one column", short(listed))
     found.sort()
     _each_once([name for _, name in found], "survival")
     for (time, name), (after, other) in pairwise(found):
         if time == after:
             got = f"{name!r} and {other!r} for {time:g}"
-            raise bad_input("--survival", "name one column for each time", got, "leave one out")
+            raise bad_input("survival=", "name one column for each time", got, "leave one out")
     return {name: time for time, name in found}
 
 
@@ -174,30 +174,30 @@ def _time_and_column(item: str, present: list[str]) -> tuple[float, str]:
     if not equals or item in present:
         match = TIME.search(item)
         if match is None:
-            raise bad_input("--survival", rule, short(item))
+            raise bad_input("survival=", rule, short(item))
         return float(match.group(1)), item
     try:
         time = float(text)
     except ValueError:
-        raise bad_input("--survival", rule, short(item)) from None
+        raise bad_input("survival=", rule, short(item)) from None
     if not (math.isfinite(time) and time >= 0):
-        raise bad_input("--survival", "have times of at least 0", short(item))
+        raise bad_input("survival=", "have times of at least 0", short(item))
     return time, name
 
 
 # --- names of columns with forecasts of another model, and the kind of outcome that they describe
 
-FORMS = "--mean and --std, --quantiles, --samples, --survival, --probability or --pmf"
-"""Options for the columns of forecasts, of which one is needed."""
+FORMS = "mean= and std=, quantiles=, samples=, survival=, probability= or pmf="
+"""Parts of which a forecast needs one."""
 
-AMOUNTS = "--mean and --std, --quantiles or --samples"
-"""Options for forecasts of a continuous outcome, or of the amounts of a hurdle."""
+AMOUNTS = "mean= and std=, quantiles= or samples="
+"""Parts for a continuous outcome, or for the amounts of a hurdle."""
 
-TIMES = "--survival, --quantiles, --samples or --mean and --std"
-"""Options for forecasts of times."""
+TIMES = "survival=, quantiles=, samples= or mean= and std="
+"""Parts for forecasts of times."""
 
 OUTCOMES = tuple(str(kind) for kind in OutcomeKind)
-"""Values of `--outcome`."""
+"""Values of `outcome`."""
 
 SEEN = {
     "probability": OutcomeKind.BINARY,
@@ -216,13 +216,19 @@ DESCRIPTION = {
 OTHER_FORMS = ("quantiles", "samples", "survival", "probability", "pmf")
 """Forms of forecasts besides means and standard deviations."""
 
+LISTS = ("quantiles", "samples", "survival", "pmf")
+"""Parts that list columns."""
+
+EXAMPLE = "mean=mu,std=sigma or probability=p"
+"""Forecasts as the command takes them."""
+
 
 @dataclass(frozen=True)
 class ForecastColumns:
     """Forecasts of another model, given as columns of the table.
 
-    The columns contain means and standard deviations, quantiles, samples, or probabilities. Each
-    parameter is the option of the command that names them.
+    The columns contain means and standard deviations, quantiles, samples, or probabilities. Text
+    names them as `mean=mu,std=sigma`, which `parse` reads and the option `--forecast` takes.
 
     It is a forecaster that needs no fit: `audit`, `certify`, `randomize`, `RandomizedRegressor` and
     `RecalibratedRegressor` take it as a model whose rows are held out, and `save` keeps it.
@@ -258,9 +264,14 @@ class ForecastColumns:
     horizon : float, optional
         For forecasts of times: time up to which outcomes are followed. The forecasts then have an
         atom there, of the probability that the time is beyond it.
+    event : str, optional
+        For outcomes that are times: column with 1 where the event was observed, which the command
+        reads with them. It is no part of the forecasts.
 
     Examples
     --------
+    >>> str(ForecastColumns.parse("quantiles=q0.1,q0.9,horizon=30"))
+    'quantiles=q0.1,q0.9,horizon=30'
     >>> from evenhand import randomize
     >>> rng = np.random.default_rng(0)
     >>> table = pd.DataFrame({"mu": rng.normal(size=500), "sigma": 1.0})
@@ -283,6 +294,48 @@ class ForecastColumns:
     outcome: str | None = None
     survival: str | None = None
     horizon: float | None = None
+    event: str | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> ForecastColumns:
+        """Return the forecasts that a text names.
+
+        Parameters
+        ----------
+        text : str
+            Comma-separated parts PARAMETER=COLUMN, such as `"mean=mu,std=sigma"`; or the same with
+            several columns, such as `"quantiles=q0.1,q0.5,q0.9"`, or their common prefix.
+
+        Raises
+        ------
+        InputError
+            If a part has no name of a parameter, is given twice or cannot be read.
+        """
+        given: dict[str, str] = {}
+        parts = [field.name for field in fields(cls)]
+        last = ""
+        for item in text.split(","):
+            name, sign, value = (word.strip() for word in item.partition("="))
+            if sign and name in parts:
+                if name in given:
+                    raise InputError(f"{short(text)} names {name}= twice; leave one out")
+                given[name], last = value, name
+            elif last in LISTS and item.strip():
+                given[last] += f",{item.strip()}"
+            else:
+                remedy = did_you_mean(name, parts) or f"write {EXAMPLE}, or one of {FORMS}"
+                rule = "consist of parts NAME=COLUMN, separated by commas"
+                raise bad_input(short(text), rule, short(item), remedy)
+            if not given[last]:
+                raise InputError(f"{short(text)}: {last}= is empty; name a column after it")
+        return cls(**{name: _value(name, value) for name, value in given.items()})
+
+    def __str__(self) -> str:
+        """Return the text that `parse` reads."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        given |= {"sort_quantiles": "yes" if self.sort_quantiles else None}
+        given |= {"horizon": None if self.horizon is None else f"{self.horizon:.15g}"}
+        return ",".join(f"{name}={value}" for name, value in given.items() if value is not None)
 
     @property
     def named(self) -> dict[str, str]:
@@ -307,16 +360,16 @@ class ForecastColumns:
     def outcome_kind(self, source: str) -> OutcomeKind:
         """Return the kind of outcome; raise InputError if the options contradict each other."""
         if self.outcome is not None:
-            check_choice("--outcome", self.outcome, OUTCOMES)
+            check_choice("outcome=", self.outcome, OUTCOMES)
         self._check_one_form(source)
         if self.is_of_times:
             return self._kind_of_times(source)
         seen = next((SEEN[option] for option in self.named if option in SEEN), None)
         kind = seen or OutcomeKind(self.outcome or OutcomeKind.CONTINUOUS)
         if self.outcome not in (None, kind):
-            option = option_name(next(name for name in self.named if name in SEEN))
+            option = next(f"{name}=" for name in self.named if name in SEEN)
             raise InputError(
-                f"{source}: --outcome {self.outcome} contradicts {option}, which is for"
+                f"{source}: outcome={self.outcome} contradicts {option}, which is for"
                 f" {DESCRIPTION[kind]}; leave one of them out"
             )
         self._check_complete(kind, seen is None, source)
@@ -331,10 +384,10 @@ class ForecastColumns:
 
     def _kind_of_times(self, source: str) -> OutcomeKind:
         """Return the kind of a forecast of times; raise InputError if it is of other outcomes."""
-        option = "--survival" if self.survival is not None else "--horizon"
+        option = "survival=" if self.survival is not None else "horizon="
         others = [name for name in self.named if name in SEEN]
         if others or self.outcome not in (None, OutcomeKind.CONTINUOUS):
-            other = option_name(others[0]) if others else f"--outcome {self.outcome}"
+            other = f"{others[0]}=" if others else f"outcome={self.outcome}"
             raise InputError(
                 f"{source}: {option} is for times, which {other} does not describe; leave one of"
                 f" them out, and name {TIMES}"
@@ -350,39 +403,48 @@ class ForecastColumns:
         forms += [name for name in OTHER_FORMS if getattr(self, name) is not None]
         if not forms and self.chance_of_zero is not None:
             raise InputError(
-                f"{source}: --chance-of-zero needs forecasts of the outcomes above 0; add {AMOUNTS}"
+                f"{source}: chance_of_zero= needs forecasts of the outcomes above 0; add {AMOUNTS}"
             )
         if len(forms) != 1:
             raise InputError(f"{source}: name one kind of columns: {FORMS}")
         if self.chance_of_zero is not None and forms[0] in ("survival", "probability", "pmf"):
             raise InputError(
-                f"{source}: --chance-of-zero needs forecasts of the outcomes above 0 ({AMOUNTS}),"
-                f" not {option_name(forms[0])}; leave one of them out"
+                f"{source}: chance_of_zero= needs forecasts of the outcomes above 0 ({AMOUNTS}),"
+                f" not {forms[0]}=; leave one of them out"
             )
+
+    @property
+    def is_mean_alone(self) -> bool:
+        """Whether the columns contain means without anything that shows their uncertainty."""
+        is_other = any(getattr(self, name) is not None for name in ("std", *OTHER_FORMS))
+        return self.mean is not None and not is_other and self.outcome != OutcomeKind.COUNT
 
     def _check_complete(self, kind: OutcomeKind, is_hidden: bool, source: str) -> None:
         """Refuse columns that do not make a distribution of this kind of outcome."""
         if is_hidden and kind is OutcomeKind.BINARY:
             raise InputError(
-                f"{source}: --outcome binary needs --probability, the column with the probability"
+                f"{source}: outcome=binary needs probability=, the column with the probability"
                 " that the outcome is 1; name it instead"
             )
         if is_hidden and kind is OutcomeKind.HURDLE:
             raise InputError(
-                f"{source}: --outcome hurdle needs --chance-of-zero, the column with the"
+                f"{source}: outcome=hurdle needs chance_of_zero=, the column with the"
                 " probability that the outcome is 0; add it"
             )
         if kind is OutcomeKind.COUNT and self.quantiles is not None:
             raise InputError(
-                f"{source}: --quantiles do not show the probability of each count; name --pmf,"
-                " --samples, or --mean (with or without --std) for counts"
+                f"{source}: quantiles= do not show the probability of each count; name pmf=,"
+                " samples=, or mean= (with or without std=) for counts"
             )
         if self.std is not None and self.mean is None:
-            raise InputError(f"{source}: --std needs --mean; name both columns")
+            raise InputError(f"{source}: std= needs mean=; name both columns")
         # a mean without a standard deviation is a distribution only of counts
-        if self.mean is not None and self.std is None and kind is not OutcomeKind.COUNT:
-            more = "" if kind is OutcomeKind.HURDLE else ", or add --outcome count if it has counts"
-            raise InputError(f"{source}: --mean needs --std; name both columns{more}")
+        if self.is_mean_alone:
+            raise InputError(
+                f"{source}: mean= alone shows no uncertainty; name std= too, add outcome=count if"
+                " outcomes are counts (Poisson), or name probability= instead if they are 0 or 1;"
+                " or let evenhand recalibrate learn the spread from other rows with outcomes"
+            )
 
     def by_option(self, present: Iterable[object], source: str) -> dict[str, list[str]]:
         """Return the columns of each option, by level, by value or by time.
@@ -432,7 +494,7 @@ class ForecastColumns:
 
         `target` is the column with the outcomes and `start` the number of the first row within its
         file. Raises InputError if a 0/1 outcome has another value, a count is not a whole number of
-        at least 0, a value is not among those of `--pmf`, or an amount with zeros or a time is
+        at least 0, a value is not among those of `pmf=`, or an amount with zeros or a time is
         below 0.
         """
         refuse = partial(_refuse, target=target, source=source, start=start)
@@ -444,18 +506,18 @@ class ForecastColumns:
             case OutcomeKind.BINARY:
                 check_events(y, target=target, source=source, start=start)
             case OutcomeKind.HURDLE:
-                refuse(y < 0, y, "be 0 or above for --chance-of-zero", DROP)
+                refuse(y < 0, y, "be 0 or above for chance_of_zero=", DROP)
             case OutcomeKind.COUNT if self.pmf is not None:
                 names = self.by_option(table.columns, source)["pmf"]
                 support = [pmf_value(name) for name in names]
-                rule = f"be one of the values of --pmf ({_values(support)})"
+                rule = f"be one of the values of pmf= ({_values(support)})"
                 remedy = "add the column with the probability of this value, or drop the row"
                 refuse(~np.isin(y, support), y, rule, remedy)
             case OutcomeKind.COUNT:
                 # samples of scores may be negative; means are those of counts
                 is_possible = (y == np.round(y)) & ((y >= 0) | (self.samples is not None))
                 least = "" if self.samples is not None else " of at least 0"
-                rule = f"be a whole number{least} for --outcome count"
+                rule = f"be a whole number{least} for outcome=count"
                 refuse(~is_possible, y, rule, DROP)
 
     def remedy_for(self, y: Floats) -> str | None:
@@ -466,21 +528,21 @@ class ForecastColumns:
         Examples
         --------
         >>> ForecastColumns(mean="m", std="s").remedy_for(np.arange(100.0) % 2)
-        'if the forecasts are probabilities of an event, name their column with --probability'
+        'if the forecasts are probabilities of an event, name their column with probability='
         """
         values = np.unique(y)
         atom, share = largest_atom(y)
         is_count = bool((values == np.round(values)).all() and values[0] >= 0)
-        amounts = "--chance-of-zero, with the other columns for amounts above 0"
+        amounts = "chance_of_zero=, with the other columns for amounts above 0"
         if values.size == 2:
             coded = "" if set(values) == {0.0, 1.0} else ", and code the event as 1, the other as 0"
             return (
                 "if the forecasts are probabilities of an event, name their column with"
-                f" --probability{coded}"
+                f" probability={coded}"
             )
-        counts = "add --outcome count"
+        counts = "add outcome=count"
         if self.quantiles is not None:
-            counts = "name --pmf, or --mean with --outcome count, instead of quantiles"
+            counts = "name pmf=, or mean= with outcome=count, instead of quantiles"
         may_be_amounts = atom == values[0] == 0 and share > MAX_ATOM
         if is_count and may_be_amounts and values.size >= MIN_DISTINCT:
             return f"for counts {counts}; for amounts with zeros add {amounts}"
@@ -542,6 +604,21 @@ class ForecastColumns:
         """Return `forecast` and `predict` of the same rows."""
         forecast = self.forecast(X)
         return forecast, forecast.mean()
+
+
+def _value(name: str, text: str) -> Any:
+    """Return the value of a part of a forecast that is no column."""
+    if name == "sort_quantiles":
+        return check_choice("sort_quantiles=", text, ("yes", "no")) == "yes"
+    if name != "horizon":
+        return text
+    try:
+        horizon = float(text)
+    except ValueError:
+        horizon = math.nan
+    if not (math.isfinite(horizon) and horizon > 0):
+        raise bad_input("horizon=", "be a time above 0", short(text))
+    return horizon
 
 
 # --- outcomes that forecasts in columns can describe
@@ -682,7 +759,7 @@ def _of_counts(values: ColumnValues) -> Forecast:
         raise InputError(
             f"{values.place('std', row)}: the standard deviation of a negative binomial"
             f" distribution must be above the square root of its mean ({np.sqrt(mean[row]):.4g}),"
-            f" got {std[row]:g}; leave --std out for Poisson distributions"
+            f" got {std[row]:g}; leave std= out for Poisson distributions"
         )
     return Forecast.from_negative_binomial(mean, (std**2 - mean) / mean**2)
 
@@ -702,12 +779,12 @@ def _from_pmf(values: ColumnValues) -> Forecast:
         row = int(np.argmax(is_off))
         raise InputError(
             f"{values.source}: row {values.start + row + 1}: the probabilities in the"
-            f" {len(values.columns['pmf'])} columns of --pmf must sum to 1, got {total[row]:.7g};"
+            f" {len(values.columns['pmf'])} columns of pmf= must sum to 1, got {total[row]:.7g};"
             " name a column for each possible value, and write probabilities with all digits"
         )
     if (off > SUM_TOLERANCE).any():
         warnings.warn(
-            f"probabilities of --pmf are rounded to {decimals} decimals; each row is divided by its"
+            f"probabilities of pmf= are rounded to {decimals} decimals; each row is divided by its"
             " sum",
             stacklevel=2,
         )
@@ -754,7 +831,7 @@ def _from_survival(values: ColumnValues, listed: str, horizon: float | None) -> 
     # everybody survives time 0
     is_later = times > 0
     if not is_later.any():
-        raise bad_input("--survival", "name a column for a time above 0", f"{names[0]!r}")
+        raise bad_input("survival=", "name a column for a time above 0", f"{names[0]!r}")
     return Forecast.from_survival(times[is_later], falling[:, is_later], horizon)
 
 
@@ -785,7 +862,7 @@ def _from_quantiles(values: ColumnValues, *, sort: bool) -> Forecast:
         raise InputError(
             f"{values.place('quantiles', row, column + 1)}: quantiles must not decrease with their"
             f" level, got {above:g} after {below:g}; correct them, or sort each row with"
-            " --sort-quantiles (in Python: sort_quantiles=True)"
+            " sort_quantiles=yes (in Python: sort_quantiles=True)"
         )
     levels = [quantile_level(name) for name in names]
     return Forecast.from_quantiles(levels, quantiles, sort=sort)

@@ -1,32 +1,36 @@
-"""Subcommand `audit`."""
+"""Subcommands `audit` and `compare`."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from evenhand._format import option_name
 from evenhand._validate import InputError
-from evenhand.cli import arguments
-from evenhand.cli.options import check_apart, described
-from evenhand.cli.output import Verdict, command_line, inform, show, show_text
-from evenhand.cli.rows import (
-    Request,
-    TimeColumns,
-    audit_in_memory,
-    audit_in_parts,
-    column_subject,
-    refuse_without_forecasts,
+from evenhand.cli import options
+from evenhand.cli.checks import check_apart, described, refuse_without_effect
+from evenhand.cli.options import (
+    GATE,
+    LARGE,
+    OUTPUT,
+    ROWS,
+    Large,
+    Rows,
+    Search,
+    Times,
+    flag,
+    option,
+    with_options,
 )
+from evenhand.cli.output import Verdict, command_line, inform, show, show_text
+from evenhand.cli.rows import Given, Request, audit_in_memory, audit_in_parts
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit, Comparison, Condition
-    from evenhand.forecast_columns import ForecastColumns
-    from evenhand.scale import ModelSubject
 
 
 def show_summary(found: Audit | Comparison, *, as_json: bool, **options: bool) -> None:
@@ -47,6 +51,15 @@ def check_tables(folder: Path | None, inputs: Mapping[str, Path | None]) -> None
     parent = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(f"--tables {folder}: {parent} is not a writable folder; name another")
+
+
+def check_out(out: Path | None, inputs: Mapping[str, Path | None]) -> None:
+    """Refuse a page or JSON that cannot be written, or that would replace an input."""
+    from evenhand.tables import check_writable
+
+    if out is not None:
+        check_apart(out, inputs)
+        check_writable(out, (".html", ".json"))
 
 
 def write_tables(found: Audit | Comparison, folder: Path | None) -> None:
@@ -100,265 +113,184 @@ def judge(found: Audit) -> NoReturn:
     raise Verdict(1 if failed else 0)
 
 
+@with_options
 def audit(
-    options: typer.Context,
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="[MODEL] TABLE",
-            help="model folder written by fit, and the table; the table alone if it contains the"
-            " forecasts of another model",
-        ),
-    ],
-    target: arguments.Target,
-    id_column: arguments.PersonId = None,
-    person: arguments.Person = None,
-    weight: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", rich_help_panel=arguments.ROWS, help="column with sampling weights"
-        ),
-    ] = None,
-    largest_weight: Annotated[
-        float | None,
-        typer.Option(
-            metavar="NUMBER",
-            rich_help_panel=arguments.ROWS,
-            help="largest weight of the sampling design, with which groups are found by search and"
-            " guarantees are given for weighted rows",
-        ),
-    ] = None,
-    mean: arguments.Mean = None,
-    std: arguments.Std = None,
-    quantiles: arguments.Quantiles = None,
-    samples: arguments.Samples = None,
-    sort_quantiles: arguments.SortQuantiles = False,
-    survival: arguments.Survival = None,
-    probability: arguments.Probability = None,
-    pmf: arguments.Pmf = None,
-    chance_of_zero: arguments.ChanceOfZero = None,
-    outcome: arguments.ForecastOutcome = None,
-    drop_missing: arguments.DropMissing = False,
-    event: arguments.Event = None,
-    horizon: arguments.Horizon = None,
-    entered: arguments.Entered = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            rich_help_panel=arguments.GROUPS,
-            help="columns that define groups, known before the outcome, comma-separated",
-        ),
-    ] = None,
-    group_probabilities: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            rich_help_panel=arguments.GROUPS,
-            help="columns with each row's probability of membership in a group, comma-separated;"
-            " one group of that name each",
-        ),
-    ] = None,
-    features: arguments.Features = None,
-    fail_if: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            rich_help_panel=arguments.GATE,
-            help="exit with code 1 if this condition is true: problem, too-few-rows, not-proven,"
-            ' "groups_beyond_tolerance > 0", "certified_group_error(0.2) > 0.25" for forecasts with'
-            ' a draw, or "certified_event_rate(0.05, 0.2) > 0.1" for 0/1 outcomes; may be repeated',
-        ),
-    ] = None,
+    table: options.Table,
+    rows: Rows,
+    forecast: options.Forecast,
+    times: Times,
+    search: Search,
+    large: Large,
+    largest_weight: options.LargestWeight = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=arguments.GATE,
-            help="error above which a significant finding is a problem; by default 0.02 (2 points),"
-            " for yes/no the lesser of 2 points and a fifth of the rate",
+        option(
+            "error that is no problem; 0.02 by default, less for yes/no outcomes with low rates",
+            GATE,
+            "SHARE",
         ),
     ] = None,
-    confidence: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=arguments.GATE,
-            help="confidence of the certificate and other bounds",
+    fail_if: Annotated[
+        list[str] | None,
+        option(
+            "exit with code 1 if problem, too-few-rows, not-proven or"
+            ' "certified_group_error(0.2) > 0.25"; may be repeated',
+            GATE,
+            "CONDITION",
         ),
-    ] = 0.95,
+    ] = None,
+    confidence: Annotated[float, option("confidence of bounds", GATE, "SHARE", rare=True)] = 0.95,
+    out: options.Out = None,
+    full: Annotated[bool, flag("--full", "print all findings and tables", OUTPUT)] = False,
     about: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            rich_help_panel=arguments.OUTPUT,
-            help="describe the audit in its report: population=..., period=..., author=...,"
-            " purpose=..., unit=... (of the outcome) or any other key; may be repeated",
+        option(
+            "population=..., period=..., unit=... (of outcomes) or any other key, for the report;"
+            " may be repeated",
+            OUTPUT,
+            "KEY=VALUE",
         ),
     ] = None,
-    out: arguments.Out = None,
-    tables: arguments.Tables = None,
+    as_json: options.AsJson = False,
+    tables: options.Tables = None,
     no_rows: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--no-rows",
-            rich_help_panel=arguments.OUTPUT,
-            help="leave the values of single rows out of the JSON, without which evenhand compare"
-            " has no paired intervals, and all ids out of the JSON and the tables",
+            "leave values of single rows, which compare needs, and ids out of JSON and tables",
+            OUTPUT,
+            rare=True,
         ),
     ] = False,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full",
-            rich_help_panel=arguments.OUTPUT,
-            help="print all findings and tables, not a short summary",
-        ),
-    ] = False,
-    as_json: arguments.AsJson = False,
     sample_size: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
+        option(
+            "random rows of a folder of parts that are searched and scored; 100,000 by default",
+            LARGE,
+            "N",
+            rare=True,
             min=1,
-            rich_help_panel=arguments.LARGE,
-            help="for a folder of parts: number of random rows that are searched and scored;"
-            " 100,000 by default",
         ),
     ] = None,
-    workers: arguments.Workers = None,
-    scheduler: arguments.Scheduler = None,
-    skip_bad_parts: arguments.SkipBadParts = False,
-    seed: arguments.FixedSeed = 0,
+    seed: options.FixedSeed = 0,
 ) -> None:
-    """Audit the calibration of a model, or of another model's forecasts, on held-out rows."""
+    """For whom are forecasts wrong? Rows must be new to the model."""
     from evenhand import audits
     from evenhand._validate import check_fraction
-    from evenhand.tables import check_writable
 
-    arguments.check_seed(seed)
-    times = TimeColumns.of(options)
+    options.check_seed(seed)
     check_fraction("--confidence", confidence)
     if tolerance is not None:
         check_fraction("--tolerance", tolerance, low_open=False, high_open=False)
-    if largest_weight is not None and weight is None:
+    if largest_weight is not None and rows.weight is None:
         raise InputError("--largest-weight needs the weights of the rows; give --weight")
     # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
-    description = described("--about", about)
-    if len(paths) > 2:
-        raise InputError(f"give a model folder and a table, or a table alone, not {paths[2]} too")
-    source, rows = paths[0], paths[-1]
-    model = source if len(paths) == 2 else None
-    inputs = {"the table": rows, "the model": model}
-    if out is not None:
-        check_apart(out, inputs)
-        check_writable(out, (".html", ".json"))
+    asked: dict[str, Any] = {
+        "tolerance": tolerance,
+        "confidence": confidence,
+        "random_state": seed,
+        "about": described("--about", about),
+    }
+    folder = Path(forecast) if Path(forecast).exists() else None
+    inputs = {"the table": table, "the model": folder}
+    check_out(out, inputs)
     check_tables(tables, inputs)
-    columns = column_subject(options)
-    subject = _subject(source, columns, has_model=model is not None)
-    request = Request(
-        subject,
-        rows,
-        target,
-        source.name,
-        groups=groups,
-        features=features,
-        id_column=id_column,
-        person=person,
-        conditions=conditions,
-        confidence=confidence,
-        seed=seed,
-        tolerance=tolerance,
-        weight=weight,
-        largest_weight=largest_weight,
-        group_probabilities=group_probabilities,
-        about=description,
-        times=times,
-        drop_missing=drop_missing,
-    )
-    in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": skip_bad_parts}
-    if rows.is_dir() or scheduler is not None or workers is not None:
-        found = audit_in_parts(
-            request, scheduler, workers, sample_size=sample_size, skip_bad=skip_bad_parts
-        )
+    given, times = Given.of(forecast).with_times(times)
+    asked["name"] = given.name(table)
+    request = Request(given, table, rows, times, search, largest_weight)
+    in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": large.skip_bad_parts}
+    if table.is_dir() or large.scheduler is not None or large.workers is not None:
+        levels = sorted({c.arguments[0] for c in conditions if c.quantity == "coverage"})
+        found = audit_in_parts(request, asked, levels, large, sample_size)
     elif any(in_parts.values()):
-        option = next(option for option, is_given in in_parts.items() if is_given)
+        name = next(name for name, is_given in in_parts.items() if is_given)
         raise InputError(
-            f"{option} applies only to a folder of parts, but {rows} is a file; leave it out"
+            f"{name} applies only to a folder of parts, but {table} is a file; leave it out"
         )
     else:
-        found = audit_in_memory(request)
-    found = audits.with_sources(found, command=command_line(), model=model, data=rows)
+        found = audit_in_memory(request, asked)
+    found = audits.with_sources(found, command=command_line(), model=given.folder, data=table)
     if no_rows:
         found = audits.without_rows(found)
     report(found, conditions, out, as_json, tables, full=full)
 
 
-def _subject(
-    source: Path, columns: ForecastColumns, *, has_model: bool
-) -> ModelSubject | ForecastColumns:
-    """Return the audited forecaster: the model in a folder, or columns of the table."""
-    from evenhand import scale
+@dataclass(frozen=True)
+class ComparedRows(Rows):
+    """Columns of a table that is audited under two forecasts."""
 
-    if not has_model:
-        remedy = "give a model folder before the table, or columns of the table"
-        refuse_without_forecasts(columns, f"{source}: no forecasts to audit", remedy)
-        return columns
-    given = [*columns.named, *(["outcome"] if columns.outcome is not None else [])]
-    if given:
-        raise InputError(f"give a model folder or {option_name(given[0])}, not both")
-    # imported here, as models need scikit-learn and columns of a table do not
-    from evenhand import store
-
-    return scale.as_subject(store.load(source))
+    target: Annotated[str, option("column with the outcome", ROWS, "COLUMN")] = ""
 
 
+@with_options
 def compare(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="JSON of the audit before the change")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="JSON of the audit after the change")],
-    confidence: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=arguments.GATE,
-            help="confidence of the intervals of changes",
+    context: typer.Context,
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="TABLE | OLD NEW",
+            help="a table, or the JSON of two audits of the same rows, before and after a change",
         ),
+    ],
+    rows: ComparedRows,
+    times: Times,
+    search: Search,
+    forecast: Annotated[
+        list[str] | None,
+        option("for a table: the old and the new forecasts, as in audit", ROWS, "FORECAST"),
+    ] = None,
+    confidence: Annotated[
+        float, option("confidence of intervals", GATE, "SHARE", rare=True)
     ] = 0.95,
     fail_if_worse: Annotated[
         bool,
-        typer.Option(
-            "--fail-if-worse",
-            rich_help_panel=arguments.GATE,
-            help="exit with code 1 if a group got significantly worse by more than the tolerance",
-        ),
+        flag("--fail-if-worse", "exit with code 1 if a group got significantly worse", GATE),
     ] = False,
-    out: arguments.Out = None,
-    tables: arguments.Tables = None,
-    as_json: arguments.AsJson = False,
+    out: options.Out = None,
+    as_json: options.AsJson = False,
+    tables: options.Tables = None,
 ) -> None:
     """Compare two audits of the same rows: which groups got better or worse.
 
     Changes have paired intervals if both audits recorded values of each row.
     """
     from evenhand import audits
-    from evenhand._validate import InputError, check_fraction
-    from evenhand.tables import check_writable
+    from evenhand._validate import check_fraction
 
     check_fraction("--confidence", confidence)
+    forecasts = forecast or []
+    counts = (len(paths), len(forecasts), rows.target != "")
+    if counts not in ((1, 2, True), (2, 0, False)):
+        raise InputError(
+            "give a table with --target and two --forecast, or the JSON of two audits; other"
+            " numbers of them cannot be compared"
+        )
+    if not forecasts:
+        of_tables = [one.name for group in (Rows, Times, Search) for one in fields(group)]
+        refuse_without_effect(context, of_tables, "with two audits")
+    names = ["the table"] if forecasts else ["the old audit", "the new audit"]
+    inputs = dict(zip(names, paths, strict=True))
+    check_out(out, inputs)
+    check_tables(tables, inputs)
+    both: list[Any] = list(paths)
+    given = [Given.of(text) for text in forecasts]
+    # events and horizon may be named with one of the forecasts
+    for one in given:
+        _, times = one.with_times(times)
+    for k, one in enumerate(given):
+        request = Request(one.with_times(times)[0], paths[0], rows, times, search)
+        asked = {"name": forecasts[k], "confidence": confidence, "random_state": 0}
+        both[k:] = [audit_in_memory(request, asked)]
+    made = audits.compare(*both, confidence=confidence)
     if out is not None:
-        check_apart(out, {"the old audit": old, "the new audit": new})
-        check_writable(out, (".html", ".json"))
-    check_tables(tables, {"the old audit": old, "the new audit": new})
-    found = audits.compare(old, new, confidence=confidence)
-    if out is not None:
-        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
+        (made.to_html if out.suffix.lower() == ".html" else made.to_json)(out)
         inform(f"comparison written to {out}")
-    show_summary(found, as_json=as_json)
-    write_tables(found, tables)
+    show_summary(made, as_json=as_json)
+    write_tables(made, tables)
     if fail_if_worse:
-        if not found.is_paired:
-            raise InputError(f"--fail-if-worse needs paired intervals; {found.notes[0]}")
-        if found.is_worse:
+        if not made.is_paired:
+            raise InputError(f"--fail-if-worse needs paired intervals; {made.notes[0]}")
+        if made.is_worse:
             inform("failed: a group got significantly worse by more than the tolerance")
-        raise Verdict(1 if found.is_worse else 0)
+        raise Verdict(1 if made.is_worse else 0)

@@ -6,32 +6,39 @@ exits with the code of its verdict even if the output could not be written.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from evenhand._format import option_name
 from evenhand._table import lines_within
 from evenhand._version import __version__
+from evenhand.cli import options
 from evenhand.cli.auditing import audit, compare
+from evenhand.cli.checks import check_apart, folder_to_write, refuse_blank
 from evenhand.cli.fitting import fit
-from evenhand.cli.options import refuse_blank
+from evenhand.cli.options import OUTPUT, option, with_options
 from evenhand.cli.output import (
     BAD_INPUT,
     code_of,
+    command_line,
     end_with,
     fail,
+    inform,
     safe_streams,
     show,
+    show_result,
     stopped_by_signals,
     usage_message,
     warn,
     width_of,
 )
-from evenhand.cli.planning import demo, plan
-from evenhand.cli.randomizing import randomize
+from evenhand.cli.randomizing import plan, randomize
 from evenhand.cli.recalibrating import recalibrate
 from evenhand.cli.replaying import outcomes, replay
 from evenhand.cli.serving import predict
@@ -52,68 +59,82 @@ EXIT_CODES = (
 AUDIT = "1. Audit: for whom is it wrong?"
 REPAIR = "2. Repair: recalibrate by group"
 PROVE = "3. Prove: every group, named or not"
-TRAIN = "Train and serve a model of your own"
+USE = "Train, forecast, log and watch"
 """Panels of commands, in the order of the work."""
+
+
+@with_options
+def demo(
+    out: Annotated[Path, option("folder to write to", OUTPUT, "FOLDER")] = Path("evenhand-demo"),
+    as_json: options.AsJson = False,
+    seed: options.FixedSeed = 0,
+) -> None:
+    """Find, repair and prove on a generated table: the first steps, with all files."""
+    from evenhand.demo import run
+
+    options.check_seed(seed)
+    check_apart(out, {})
+    text, values = run(folder_to_write(out), seed, inform, command=command_line())
+    show_result(values, text, as_json)
+
 
 COMMANDS: dict[Any, tuple[str, list[str]]] = {
     demo: ("First look", ["demo", "demo --out first-look --seed 1"]),
     audit: (
         AUDIT,
         [
-            "audit test.csv --mean mu --std sigma --target loss --groups sex,job --out report.html",
-            "audit model test.csv --target loss --fail-if 'groups_beyond_tolerance > 0'",
-            "audit test.csv --survival s --target days --event died --horizon 60",
+            "audit test.csv --target loss --forecast mean=mu,std=sigma",
+            "audit loans.csv --target bad --forecast probability=p --groups sex,job",
+            "audit test.csv --target loss --forecast model --fail-if problem",
         ],
     ),
-    compare: (AUDIT, ["compare old.json new.json --out compare.html --fail-if-worse"]),
+    compare: (
+        AUDIT,
+        [
+            "compare test.csv --target loss --forecast mean=mu,std=sigma --forecast repaired",
+            "compare old.json new.json --out compare.html --fail-if-worse",
+        ],
+    ),
     recalibrate: (
         REPAIR,
-        [
-            "recalibrate past.csv --mean mu --std sigma --target loss --by sex --out maps",
-            "recalibrate new.csv --mean mu --std sigma --id person --maps maps --out better.csv",
-        ],
+        ["recalibrate past.csv --target loss --forecast mean=mu,std=sigma --by sex --out repaired"],
     ),
     plan: (PROVE, ["plan", "plan --max-wider 0.2 --rows 1000"]),
     randomize: (
         PROVE,
         [
-            "randomize past.csv --mean mu --std sigma --target loss --id person --out proof",
-            "randomize new.csv --mean mu --std sigma --id person --key-file draws.key"
-            " --certificate proof --out served.csv",
+            "randomize past.csv --target loss --forecast mean=mu,std=sigma --out proven",
+            "randomize past.csv --target loss --forecast model --max-wider 0.2 --out proven",
         ],
     ),
-    fit: (
-        TRAIN,
-        [
-            "fit train.csv --target loss --id person --out model",
-            "fit train.csv --target loss --id person --max-group-error 0.4 --out certified-model",
-        ],
-    ),
+    fit: (USE, ["fit train.csv --target loss --id person --out model"]),
     predict: (
-        TRAIN,
+        USE,
         [
-            "predict model new.csv --id person --out forecasts.csv",
-            "predict certified-model new.csv --id person --key-file draws.key --context 2026-11"
+            "predict new.csv --forecast repaired --id person --out forecasts.csv",
+            "predict new.csv --forecast proven --id person --key-file draws.key --context 2026-11"
             " --log log.sqlite --out served.csv",
         ],
     ),
-    outcomes: (TRAIN, ["outcomes log.sqlite paid.csv --id forecast_id --target loss"]),
+    outcomes: (USE, ["outcomes log.sqlite paid.csv --id forecast_id --target loss"]),
     replay: (
-        TRAIN,
+        USE,
         [
-            "replay log.sqlite FORECAST_ID --model model --key-file draws.key --features new.csv"
-            " --id person"
+            "replay log.sqlite FORECAST_ID --forecast proven --key-file draws.key"
+            " --features new.csv --id person"
         ],
     ),
     watch: (
-        TRAIN,
+        USE,
         [
-            "watch log.sqlite --certificate model --horizon 365d --state watch.json"
+            "watch log.sqlite --certificate proven --horizon 365d --state watch.json"
             " --fail-if-alarm --out watch.html"
         ],
     ),
 }
 """The commands in the order of the help, each with its panel and examples of calls."""
+
+ALL = "--help-all"
 
 
 class Commands(TyperGroup):
@@ -133,6 +154,10 @@ class Commands(TyperGroup):
         """Choose the command by the first argument, and refuse empty values."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
+            if ALL in rest:
+                rest = [*rest[: rest.index(ALL)], "--help"]
+                for param in command.params:
+                    vars(param)["hidden"] = False
             # flags take no value: the next argument is not theirs
             flags = [one for one in command.params if getattr(one, "is_flag", False)]
             refuse_blank(rest, {option for one in flags for option in one.opts})
@@ -155,7 +180,7 @@ def _print_version(is_asked: bool) -> None:
 
 
 @app.callback()
-def _options(
+def _general(
     version: Annotated[
         bool,
         typer.Option(
@@ -166,9 +191,22 @@ def _options(
     pass
 
 
+def more_help(command: Any) -> list[str]:
+    """Return the paragraph that names the options of `--help-all`."""
+    parameters = inspect.signature(command).parameters.values()
+    found = [getattr(one.annotation, "__metadata__", [None])[0] for one in parameters]
+    rare = [
+        option_name(one.name)
+        for one, info in zip(parameters, found, strict=True)
+        if getattr(info, "hidden", False)
+    ]
+    return [f"{ALL} names {len(rare)} more: {' '.join(rare)}"] if rare else []
+
+
 for function, (panel, examples) in COMMANDS.items():
     blocks = [" ".join(text.split()) for text in str(function.__doc__).split("\n\n")]
     blocks += ["Examples:", *(f"evenhand {line}" for line in examples)]
+    blocks += more_help(function)
     app.command(help="\n\n".join(blocks), rich_help_panel=panel)(function)
 
 

@@ -1,8 +1,9 @@
-"""Subcommand `fit`: training and, with `--max-group-error`, certification."""
+"""Subcommand `fit`: training of a deterministic model."""
 
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,33 +20,22 @@ from evenhand._validate import (
     InputError,
     about,
     bad_input,
+    check_choice,
     check_column,
     check_outcomes,
     largest_atom,
     short,
 )
-from evenhand.cli import arguments
-from evenhand.cli.certifying import (
-    Training,
-    certificate_of,
-    check_goal,
-    check_target,
-    choose,
-    fit_events,
-    fitted_record,
-    save_certified,
-    show_certified,
-    training_text,
-)
-from evenhand.cli.options import (
-    given_options,
+from evenhand.cli import options
+from evenhand.cli.checks import (
     listed_names,
     own_folder,
     refuse_without_effect,
     warn_of_replacement,
 )
+from evenhand.cli.options import MODEL, Rows, option, with_options
 from evenhand.cli.output import inform, show_result
-from evenhand.cli.rows import people_of, with_outcomes
+from evenhand.cli.rows import people_of, weights_of, with_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,6 +43,8 @@ if TYPE_CHECKING:
     from evenhand.distributions import OutcomeKind
     from evenhand.forecasters import Bounds
 
+SCHEMA = "evenhand.fit/1"
+"""Layout of the JSON that `fit` prints."""
 
 KINDS = ("continuous", "count", "hurdle", "binary")
 """Values of `--outcome`."""
@@ -61,28 +53,20 @@ CLASS_ROWS = 10
 """Fewest rows with each value for which `fit` predicts the probability of each value of a score.
 Half of the rows may be held out, and a value that no training row has would be impossible."""
 
-RANDOMIZING = ("alpha", "max_group_error", "max_wider", "max_price", "link")
-"""Parameters of `fit` that randomize forecasts."""
+DEVICES = ("auto", "cpu", "cuda")
 
+UNUSED = {
+    "count": ("support", "device", "model"),
+    "hurdle": ("support",),
+    "binary": ("support", "device", "model"),
+}
+"""Parameters without effect by kind of target."""
 
-def refuse_for_kind(options: typer.Context, outcome: str | None) -> None:
-    """Refuse an unknown kind of outcome, and options of `fit` that have no effect on its models."""
-    from evenhand._validate import check_choice
-    from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
-
-    if outcome is None:
-        return
-    check_choice("--outcome", outcome, KINDS)
-    kind = OutcomeKind(outcome)
-    if kind is OutcomeKind.BINARY:
-        for option in given_options(options, RANDOMIZING):
-            raise InputError(f"{option}: {NO_BINARY_RANDOMIZATION}")
-    unused = {
-        OutcomeKind.COUNT: ("support", "device", "model"),
-        OutcomeKind.HURDLE: ("support",),
-        OutcomeKind.BINARY: ("support", "device", "model"),
-    }
-    refuse_without_effect(options, unused.get(kind, ()), f"with --outcome {outcome}")
+PREDICTED = {
+    "count": ", to predict the probability of each count or score",
+    "hurdle": ", to predict the probability of 0 and amounts above 0",
+    "binary": ", to predict the probability of 1",
+}
 
 
 def kind_of_target(y: Floats, outcome: str | None, place: str) -> OutcomeKind:
@@ -263,195 +247,109 @@ def _refuse(wrong: Any, y: Floats, place: str, rule: str, remedy: str) -> None:
         raise bad_input(f"{place}, row {row + 1}", rule, f"{y[row]:g}", remedy)
 
 
-DEVICES = ("auto", "cpu", "cuda")
-
-
+@with_options
 def fit(
-    options: typer.Context,
-    table: arguments.Table,
-    target: arguments.Target,
-    out: Annotated[
-        Path,
-        typer.Option(
-            metavar="FOLDER", rich_help_panel=arguments.OUTPUT, help="model folder to write"
-        ),
-    ],
-    id_column: arguments.PersonId = None,
-    person: arguments.Person = None,
-    drop_missing: arguments.DropMissing = False,
+    context: typer.Context,
+    table: options.Table,
+    rows: Rows,
+    out: options.Folder,
     drop: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            rich_help_panel=arguments.ROWS,
-            help="other columns not to use as features, comma-separated",
-        ),
+        str | None, option("other columns not to use as features", options.ROWS, "COLUMNS")
     ] = None,
     outcome: Annotated[
         str | None,
-        typer.Option(
-            metavar="KIND",
-            rich_help_panel=arguments.MODEL,
-            help="kind of target: continuous (the default), count for counts and scores, hurdle for"
-            " amounts with zeros, binary for 0/1, which is not randomized",
+        option(
+            "continuous (the default), count for counts and scores, hurdle for amounts with zeros,"
+            " binary for 0/1",
+            MODEL,
+            "KIND",
         ),
     ] = None,
     support: Annotated[
         str | None,
-        typer.Option(
-            metavar="LOW:HIGH",
-            rich_help_panel=arguments.MODEL,
-            help="bounds of the target, with one of them left out if there is none; 0: for money or"
-            " durations, so that no prediction interval ends below 0",
+        option(
+            "bounds of the target; 0: for money or durations, so that no interval ends below 0",
+            MODEL,
+            "LOW:HIGH",
         ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODEL",
-            rich_help_panel=arguments.MODEL,
-            help="network, boosted, or auto for the one with the lower CRPS on held-out rows; by"
-            " default the network, and boosted trees where torch is not installed",
+        option(
+            "network, boosted, or auto for the one with the lower CRPS on held-out rows; by default"
+            " the network, and boosted trees where torch is not installed",
+            MODEL,
+            "MODEL",
         ),
     ] = None,
     device: Annotated[
-        str,
-        typer.Option(
-            metavar="DEVICE",
-            rich_help_panel=arguments.MODEL,
-            help="device for training: auto, cpu or cuda",
-        ),
+        str, option("device for training: auto, cpu or cuda", MODEL, "DEVICE", rare=True)
     ] = "auto",
-    alpha: Annotated[
-        float | None,
-        typer.Option(
-            metavar="ALPHA",
-            rich_help_panel=arguments.RANDOMIZATION,
-            help="randomize forecasts with this weight of sharpness, 0 < alpha <= 1, such as 0.1: a"
-            " smaller alpha means more randomization and wider intervals; by default forecasts are"
-            " not randomized",
-        ),
-    ] = None,
-    link: arguments.Link = "entropic",
-    max_group_error: arguments.MaxGroupError = None,
-    max_wider: arguments.MaxWider = None,
-    max_price: arguments.MaxPrice = None,
-    group_mass: arguments.GroupMass = None,
-    confidence: arguments.Confidence = None,
-    as_json: arguments.AsJson = False,
-    seed: arguments.Seed = None,
+    as_json: options.AsJson = False,
+    seed: options.Seed = None,
 ) -> None:
-    """Train a forecaster on a table and save it to a folder.
+    """Train a model on a table and save it to a folder.
 
-    Columns of ids are not used as features.
-
-    Forecasts are randomized only with --alpha, or with one of --max-group-error, --max-wider and
-    --max-price, which certify them for every group. Those of --outcome binary are never randomized:
-    there --group-mass or --confidence ask for a certificate of event rates.
+    Columns of ids are not used as features. Forecasts depend on no draw: randomize certifies and
+    randomizes them, with other rows.
     """
     from evenhand import store
-    from evenhand._validate import check_choice
-    from evenhand.distributions import OutcomeKind
 
-    goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
-    certified = {"group_mass": group_mass, "confidence": confidence}
-    refuse_for_kind(options, outcome)
-    # events are certified as they are, without a goal
-    is_binary = outcome == OutcomeKind.BINARY
-    wants_rates = any(value is not None for value in certified.values())
-    is_certified = wants_rates if is_binary else check_goal(alpha, goals, certified)
-    check_target(goals, group_mass, confidence)
-    # checked before the training
-    arguments.checked_link(link, 1.0 if alpha is None else alpha)
-    if alpha is None and not is_certified:
-        refuse_without_effect(options, ("link",), "without --alpha or a target such as --max-wider")
+    if outcome is not None:
+        check_choice("--outcome", outcome, KINDS)
+        refuse_without_effect(context, UNUSED.get(outcome, ()), f"with --outcome {outcome}")
     check_choice("--device", device, DEVICES)
     if model is not None:
         check_choice("--model", model, MODELS)
-    if model == "auto" and is_certified:
-        raise InputError(
-            "--model auto compares models on all rows, so that none are left to certify; give"
-            " network or boosted"
-        )
-    seed = arguments.seed_of(seed)
+    seed = options.seed_of(seed)
     bounds = None if support is None else _bounds(support)
     # training takes minutes: the output folder is checked before
-    out = own_folder(out, table, store.MODEL_FOLDER)
-    named = [name for name in (id_column, person) if name is not None]
-    data, X, y, source, kind = _training_rows(
-        table, target, named, drop, bounds, outcome, drop_missing
-    )
-    people = people_of(data, id_column, person, target, source)
-    warn_of_replacement(out)
+    folder = own_folder(out, table)
+    data, X, y, source, kind = _training_rows(table, rows, drop, bounds, outcome)
+    people_of(data, rows.id, rows.person, rows.target, source)
+    weight = weights_of(data, rows.weight, source)
+    warn_of_replacement(folder)
     with about(table.name):
         base = base_model(kind, X, y, model, device, seed)
-    training = Training(base, X, y, table, target, seed, kind=kind)
-    labels = None if person is None else people
-    asked = {**goals, **certified, "link": link, "person": labels, "support": bounds}
-    if not is_certified:
-        fit_plainly(training, alpha, asked, out, as_json)
-    elif is_binary:
-        fit_events(training, people, asked, out, as_json)
-    else:
-        fit_certified(training, people, asked, out, as_json)
-
-
-def fit_plainly(
-    training: Training, alpha: float | None, asked: dict[str, Any], out: Path, as_json: bool
-) -> None:
-    """Fit a model on all rows, randomized if there is an alpha, and save it."""
-    from evenhand import selection, store
-    from evenhand.distributions import OutcomeKind
-    from evenhand.forecasters import RandomizedRegressor
-
-    X, support = training.X, asked["support"]
-    with about(training.table.name):
-        model = training.base
-        if alpha is not None:
-            model = RandomizedRegressor(
-                model, alpha, asked["link"], support=support, random_state=training.seed
-            )
-        elif support is not None:
-            model.set_params(support=support)
-        model.fit(X, training.y)
-    store.save(model, out)
-    inform(f"trained on {len(X):,} rows and {training_text(training)}; model written to {out}")
-    wider = None if alpha is None else selection.wider_intervals(model, X, training.seed)
-    if wider is not None:
-        inform(
-            f"alpha = {alpha:g}: 80% prediction intervals are about {percent(wider, decimals=0)}"
-            " wider than without the draw, on average over these rows; --max-wider limits this"
-        )
+        if bounds is not None:
+            base.set_params(support=bounds)
+        base.fit(X, y, sample_weight=weight)
+    store.save(base, folder)
+    predicted = PREDICTED.get(str(kind), "")
+    columns = f"{X.shape[1]} columns with seed {seed}{predicted}"
+    inform(f"trained on {len(X):,} rows and {columns}; no draw; model written to {out}")
     if as_json:
-        result = fitted_record(out, len(X), training, alpha, asked["link"])
-        show_result(result | {"wider": wider, "certificate": None}, "", as_json)
-    option = "--group-mass" if training.kind is OutcomeKind.BINARY else "--max-group-error"
+        result = {
+            "schema": SCHEMA,
+            "out": str(out),
+            "outcome": str(kind),
+            "seed": seed,
+            "n_learning": len(X),
+            "n_columns": X.shape[1],
+        }
+        show_result(result, "", as_json)
     inform(
-        "no report was written because no rows were held out: run evenhand audit on other rows, or"
-        f" fit with {option}, which holds out rows and certifies the model on them"
+        "no rows were held out: run evenhand audit OTHER"
+        f" --target {shlex.quote(rows.target)} --forecast {shlex.quote(str(out))}"
     )
 
 
 def _training_rows(
-    table: Path,
-    target: str,
-    named: list[str],
-    drop: str | None,
-    bounds: Bounds,
-    outcome: str | None,
-    drop_missing: bool,
+    table: Path, rows: Rows, drop: str | None, bounds: Bounds, outcome: str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame, Floats, str, OutcomeKind]:
     """Return rows, features and checked outcomes, the name of the rows, and the kind of target."""
     from evenhand import tables
     from evenhand.forecasters import check_support
 
+    named = [name for name in (rows.id, rows.person) if name is not None]
     data, remarks = tables.read_typed(table, text=named)
-    data, y, source, _ = with_outcomes(data, target, drop_missing, table.name)
+    data, y, source, _ = with_outcomes(data, rows.target, rows.drop_missing, table.name)
     # ids are not features: a model could memorize people
-    X = _features(data, [target, *named, *listed_names("--drop", drop)], table.name)
+    unused = [rows.target, *named, *([] if rows.weight is None else [rows.weight])]
+    X = _features(data, [*unused, *listed_names("--drop", drop)], table.name)
     for remark in [*remarks, *features_like_names(X)]:
         inform(f"warning: {table.name}: {remark}")
-    place = f"{source}: column {target!r}"
+    place = f"{source}: column {rows.target!r}"
     check_support(y, bounds, name=place)
     kind = kind_of_target(y, outcome, place)
     check_outcomes(y, name=place, kind=kind)
@@ -496,18 +394,3 @@ def features_like_names(X: pd.DataFrame) -> list[str]:
         for name, values in X.items()
         if len(X) >= MIN_DISTINCT and is_text(values) and values.nunique() == len(X)
     ]
-
-
-def fit_certified(
-    training: Training, people: list[str] | None, asked: dict[str, Any], out: Path, as_json: bool
-) -> None:
-    """Fit a model with the least certified randomization; save model, certificate and report.
-
-    `asked` are options of `evenhand.randomize`; None stands for its default.
-    """
-    chosen = choose(training, asked)
-    record = certificate_of(chosen, people)
-    # the report must mention that alpha was chosen on these rows
-    held, caveat = chosen.certifying, chosen.audited
-    last = save_certified(chosen.model, training, held, record, out, caveat)
-    show_certified(training, record, chosen.summary(), out, as_json, last)

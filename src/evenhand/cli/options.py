@@ -1,258 +1,235 @@
-"""Checks of command-line options: no empty values, and no output that replaces an input."""
+"""Options of the command: fields of dataclasses, which several commands share."""
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import pairwise
+import functools
+import inspect
+import secrets
+import typing
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 import typer
 
-from evenhand._files import link_target
-from evenhand._format import and_more
-from evenhand._validate import InputError, about, bad_input, short
-from evenhand.cli.output import inform
+from evenhand._validate import bad_input
 
-if TYPE_CHECKING:
-    from evenhand.draws import KeyedDraws
+FORECAST = "Forecasts"
+ROWS = "Rows"
+TIMES = "Times that may be cut off (censored)"
+GROUPS = "Groups"
+GATE = "Decision"
+MODEL = "Model"
+GUARANTEE = "Guarantee for every group"
+DRAWS = "Draws"
+LOG = "Decision log"
+OUTPUT = "Output"
+LARGE = "Large tables"
+"""Panels of options in help pages."""
 
 
-def refuse_blank(args: Sequence[str], flags: set[str]) -> None:
-    """Refuse an empty value of an option or argument, usually an unset shell variable.
+def option(
+    text: str, panel: str, metavar: str, *, name: str = "", rare: bool = False, **more: Any
+) -> Any:
+    """Return an option; a rare one is shown by `--help-all` only."""
+    names = [name] if name else []
+    more |= {"help": text, "rich_help_panel": panel, "metavar": metavar, "hidden": rare}
+    return typer.Option(*names, **more)
 
-    Parameters
-    ----------
-    args : sequence of str
-        Arguments of the command.
-    flags : set of str
-        Options that take no value.
-    """
-    # before typer parses the arguments, which accepts empty values
-    for before, value in pairwise(["", *args]):
-        name, equals, attached = value.partition("=")
-        if value.startswith("--") and equals and not attached.strip():
-            option = name
-        elif not value.strip():
-            is_option = before.startswith("--") and "=" not in before and before not in flags
-            option = before if is_option else "an argument"
-        else:
+
+def flag(name: str, text: str, panel: str, *, rare: bool = False) -> Any:
+    """Return an option without a value."""
+    return typer.Option(name, help=text, rich_help_panel=panel, hidden=rare)
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter of a command whose type is a dataclass by the fields of the class."""
+    signature = inspect.signature(command)
+    hints = typing.get_type_hints(command, include_extras=True)
+    parameters = []
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    for name, parameter in signature.parameters.items():
+        hint = hints[name]
+        if not isinstance(hint, type) or not hasattr(hint, "__dataclass_fields__"):
+            parameters.append(parameter.replace(annotation=hint, kind=parameter.KEYWORD_ONLY))
             continue
-        raise InputError(
-            f"{option} is empty; check for an unset shell variable, give a value or leave it out"
-        )
-
-
-def given_options(options: typer.Context, parameters: Collection[str]) -> list[str]:
-    """Return those options of some parameters that were given on the command line."""
-    return [
-        option.opts[0]
-        for option in options.command.params
-        if option.name in parameters
-        and (source := options.get_parameter_source(option.name or "")) is not None
-        and source.name == "COMMANDLINE"
-    ]
-
-
-def refuse_without_effect(options: typer.Context, parameters: Collection[str], reason: str) -> None:
-    """Refuse options that were given but have no effect."""
-    for option in given_options(options, parameters):
-        raise InputError(f"{option} has no effect {reason}; leave it out")
-
-
-def listed_names(option: str, listed: str | None) -> list[str]:
-    """Return the comma-separated names of an option; an empty list if it is not given."""
-    if listed is None:
-        return []
-    names = [name.strip() for name in listed.split(",")]
-    if not all(names):
-        raise InputError(
-            f"{option} {short(listed)} contains an empty name; separate names by single commas, and"
-            " check for an unset shell variable"
-        )
-    return names
-
-
-def described(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
-    """Return the texts of a repeatable option KEY=VALUE by key, in the order given."""
-    found: dict[str, str] = {}
-    example = f"write {option} 'unit=mg per week'"
-    for pair in pairs or ():
-        key, _, value = (part.strip() for part in pair.partition("="))
-        if not key or not value:
-            raise bad_input(option, "have the form KEY=VALUE", short(pair), example)
-        if key in found:
-            remedy = "give each key once"
-            raise bad_input(
-                option, f"have different keys, and {key!r} is repeated", short(pair), remedy
-            )
-        found[key] = value
-    return found
-
-
-def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--out") -> None:
-    """Refuse an output that is an input or another output, or in a folder of one or of a model.
-
-    Links are followed.
-
-    Parameters
-    ----------
-    out : Path
-        File or folder to write.
-    inputs : dict of str to Path or None
-        Paths of the inputs, and of other outputs, by description; files need not exist.
-    option : str, default "--out"
-        Option of the output, for messages.
-    """
-    _check_not_read(out, inputs, option)
-    written = link_target(out)
-    for folder in (written, written.parent):
-        held = _held_in(folder)
-        if held is not None:
-            relation = "is" if folder == written else "lies in"
-            raise InputError(f"{option} {out} {relation} {held}; use another path")
-
-
-def _check_not_read(out: Path, inputs: Mapping[str, Path | None], option: str) -> None:
-    """Refuse an output that is an input or lies in an input folder."""
-    for what, path in inputs.items():
-        if path is None:
-            continue
-        # writing follows a link and would replace its target
-        written = link_target(out)
-        is_inside = path.is_dir() and path.resolve() in (written, written.parent)
-        is_same = written == link_target(path) or any(_is_same(out, file) for file in _files(path))
-        if is_inside or is_same:
-            relation = "lies in" if path.is_dir() else "is the same file as"
-            raise InputError(
-                f"{option} {out} {relation} {what}, {path}, which it would overwrite; use another"
-                " path"
+        types = typing.get_type_hints(hint, include_extras=True)
+        groups[name] = hint, [field.name for field in fields(hint)]
+        for field in fields(hint):
+            default = inspect.Parameter.empty if field.default is MISSING else field.default
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(
+                inspect.Parameter(field.name, kind, default=default, annotation=types[field.name])
             )
 
+    @functools.wraps(command)
+    def call(**given: Any) -> None:
+        for name, (made, names) in groups.items():
+            given[name] = made(**{one: given.pop(one) for one in names})
+        command(**given)
 
-def _held_in(folder: Path) -> str | None:
-    """Return what a folder of this package holds, such as "a model folder"; None for any other."""
-    if not any((folder / name).exists() for name in ("model.json", "certificate.json")):
-        return None
-    # imported here, as models need scikit-learn and audits of forecasts do not
-    from evenhand import store
-
-    return store.folder_kind(folder)
-
-
-def own_folder(out: Path, table: Path, noun: str) -> Path:
-    """Return the folder to write: a new or empty one, or one whose content will be replaced.
-
-    Parameters
-    ----------
-    out : Path
-        Value of `--out`.
-    table : Path
-        The table that is read.
-    noun : str
-        What the folder will hold, as `store.folder_kind` names it: no other kind is replaced.
-    """
-    from evenhand import store
-
-    _check_not_read(out, {"the table": table}, "--out")
-    folder = store.check_folder(folder_to_write(out))
-    held = _held_in(folder)
-    if held not in (None, noun):
-        raise InputError(f"--out {out} is {held}, not {noun}; use a new or empty folder")
-    # hidden files, such as those of file browsers, are ignored
-    found = folder.iterdir() if folder.is_dir() and held is None else ()
-    others = sorted(entry.name for entry in found if not entry.name.startswith("."))
-    if others:
-        listed = and_more([repr(name) for name in others], 1)
-        raise InputError(
-            f"--out {out} contains {listed} and is not {noun}; use a new or empty folder"
-        )
-    return folder
+    # typer reads signature and annotations
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in parameters}
+    return call
 
 
-def warn_of_replacement(folder: Path) -> None:
-    """Warn of an output that will be replaced, before work that can still be interrupted."""
-    held = _held_in(folder)
-    if held is not None:
-        inform(f"warning: --out {folder} is {held}, which is replaced when the new one is complete")
+# --- options that commands share
 
-
-def folder_to_write(out: Path) -> Path:
-    """Return the folder to write: the target of a symbolic link, even of a dangling one."""
-    # replacing the link would leave its target unchanged
-    return link_target(out) if out.is_symlink() else out
-
-
-def _files(path: Path) -> Iterator[Path]:
-    """Yield the files at a path: the path itself, or the files in a folder."""
-    if path.is_dir():
-        yield from (entry for entry in path.iterdir() if entry.is_file())
-    else:
-        yield path
-
-
-def _is_same(out: Path, read: Path) -> bool:
-    # by inode: hard links and other spellings of a path lead to the same file
-    return out.exists() and read.exists() and os.path.samefile(out, read)
-
-
-MAKE_KEY_FILE = (
-    "python -c \"import os, secrets; os.umask(0o77); open('KEYFILE',"
-    " 'x').write(secrets.token_hex(32))\""
+Table = Annotated[
+    Path,
+    typer.Argument(metavar="TABLE", help="csv or parquet file, or a folder of parts"),
+]
+FORECAST_HELP = (
+    "a model folder, or columns: mean=mu,std=sigma quantiles=q samples=s probability=p pmf=p"
+    " survival=s,event=died,horizon=180, also with chance_of_zero=z, outcome=count"
 )
-"""Command that creates a key file: the same bytes from any shell (some write `>` as UTF-16),
-readable for the owner only, and never over another key."""
-
-OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
-
-
-def read_key(path: Path) -> bytes:
-    """Return the key in a file of one line of printable ASCII, without the newline."""
-    from evenhand.draws import check_key
-
-    try:
-        content = path.read_bytes()
-        mode = path.stat().st_mode
-    except OSError as error:
-        raise InputError(f"{path}: the key file cannot be read ({error.strerror})") from error
-    # editors add a newline, in different forms, which must not change the draws
-    key = re.sub(rb"\r?\n\Z", b"", content)
-    # other characters may be saved as other bytes later, which would change all draws; the key
-    # itself is not shown, as messages may be logged
-    if key and not re.fullmatch(rb"[!-~]([ -~]*[!-~])?", key):
-        raise InputError(
-            f"{path}: the key file must contain one line of printable ASCII characters, without"
-            f" blanks at its ends and without a byte order mark; create one with: {MAKE_KEY_FILE}"
-        )
-    with about(str(path)):
-        check_key(key)
-    # anyone who knows the key can compute the draws in advance, so only the owner should read it;
-    # pipes have no permanent content
-    if os.name == "posix" and stat.S_ISREG(mode) and mode & OTHERS:
-        remedy = f"run: chmod 600 {shlex.quote(str(path))}"
-        inform(f"warning: {path}: other users can read or change the key; {remedy}")
-    return key
+Forecast = Annotated[str, option(FORECAST_HELP, FORECAST, "FORECAST")]
+Model = Annotated[Path, option("folder of fit, recalibrate or randomize", FORECAST, "FOLDER")]
+LargestWeight = Annotated[
+    float | None,
+    option("largest weight of the design, for guarantees", ROWS, "NUMBER", rare=True),
+]
+Seed = Annotated[int | None, option("seed, to repeat a run", MODEL, "N")]
+FixedSeed = Annotated[int, option("random seed", OUTPUT, "N", rare=True)]
+KeyFile = Annotated[
+    Path | None, option("file with the secret key, 16 bytes or more", DRAWS, "FILE")
+]
+AsJson = Annotated[bool, flag("--json", "print JSON instead of text", OUTPUT)]
+Out = Annotated[Path | None, option("file to write: an .html page, or .json", OUTPUT, "FILE")]
+Folder = Annotated[Path, option("model folder to write", OUTPUT, "FOLDER")]
+Tables = Annotated[
+    Path | None, option("folder for the tables, as csv files", OUTPUT, "FOLDER", rare=True)
+]
+Log = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="decision log: a .sqlite file, or a URL such as postgresql://USER@HOST/DATABASE",
+    ),
+]
+Confidence = Annotated[
+    float | None, option("confidence of the guarantee; 0.95 by default", GUARANTEE, "SHARE")
+]
 
 
-def draws_of(key_file: Path | None, context: str) -> KeyedDraws | None:
-    """Return the draws of a context; None without a key."""
-    from evenhand.draws import KeyedDraws
+@dataclass(frozen=True)
+class Rows:
+    """Columns of rows with outcomes."""
 
-    return None if key_file is None else KeyedDraws(read_key(key_file), context)
+    target: Annotated[str, option("column with the outcome", ROWS, "COLUMN")]
+    id: Annotated[str | None, option("column with the id of each person", ROWS, "COLUMN")] = None
+    person: Annotated[
+        str | None,
+        option("ids of people with several rows: one is used", ROWS, "COLUMN"),
+    ] = None
+    weight: Annotated[str | None, option("column with sampling weights", ROWS, "COLUMN")] = None
+    drop_missing: Annotated[
+        bool, flag("--drop-missing", "leave out rows without an outcome", ROWS)
+    ] = False
 
 
-def anchor_of(text: str | None) -> Any:
-    """Return the last entry that an option NUMBER:SHA256 names; None without one."""
-    from evenhand.service import Head
+@dataclass(frozen=True)
+class Times:
+    """Columns of times until an event, which may be cut off (outcomes: 5)."""
 
-    if text is None:
-        return None
-    number, _, sha256 = text.partition(":")
-    if not number.isdecimal() or len(sha256) != 64:
-        rule = "be the number and hash of an entry, NUMBER:SHA256"
-        raise bad_input("--anchor", rule, short(text), "copy it from an earlier replay")
-    return Head(int(number), sha256)
+    event: Annotated[
+        str | None,
+        option("1 if observed, 0 if the time is cut off", TIMES, "COLUMN", rare=True),
+    ] = None
+    horizon: Annotated[
+        float | None,
+        option("time up to which people are followed", TIMES, "TIME", rare=True),
+    ] = None
+    entered: Annotated[
+        str | None,
+        option(
+            "column with the date at which each person entered, or a number in units of --target:"
+            " certificates use those who entered at least a horizon before the end",
+            TIMES,
+            "COLUMN",
+            rare=True,
+        ),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Search:
+    """Columns that define groups, and columns in which groups are searched."""
+
+    groups: Annotated[
+        str | None, option("columns that define groups, such as sex,job", GROUPS, "COLUMNS")
+    ] = None
+    group_probabilities: Annotated[
+        str | None,
+        option(
+            "columns with each row's probability of membership in a group",
+            GROUPS,
+            "COLUMNS",
+            rare=True,
+        ),
+    ] = None
+    features: Annotated[
+        str | None, option("columns to search; by default all others", GROUPS, "COLUMNS")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Large:
+    """How tables in parts are read."""
+
+    workers: Annotated[
+        int | None,
+        option("number of local processes for a folder of parts", LARGE, "N", rare=True, min=1),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        option(
+            "address of a Dask scheduler, such as tcp://10.0.0.1:8786", LARGE, "ADDRESS", rare=True
+        ),
+    ] = None
+    skip_bad_parts: Annotated[
+        bool,
+        flag("--skip-bad-parts", "skip parts that cannot be read, and list them", LARGE, rare=True),
+    ] = False
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a guarantee for every group shall reach, or may cost."""
+
+    max_group_error: Annotated[
+        float | None,
+        option("largest error to prove, below 0.5; 0.25 by default", GUARANTEE, "SHARE"),
+    ] = None
+    max_wider: Annotated[
+        float | None,
+        option("or: 80% intervals at most so much wider; 0.1 for 10%", GUARANTEE, "SHARE"),
+    ] = None
+    max_price: Annotated[
+        float | None, option("or: largest loss of log score, in nats", GUARANTEE, "NATS")
+    ] = None
+    group_mass: Annotated[
+        float | None,
+        option("smallest group, a share of people; 0.2 by default", GUARANTEE, "SHARE"),
+    ] = None
+    confidence: Confidence = None
+    link: Annotated[str, option("entropic, laplace or gaussian", GUARANTEE, "LINK", rare=True)] = (
+        "entropic"
+    )
+
+
+# --- checks of single options
+
+
+def seed_of(seed: int | None) -> int:
+    """Return a checked seed, or a random one, so that every run can be repeated."""
+    check_seed(seed)
+    return secrets.randbelow(2**32) if seed is None else seed
+
+
+def check_seed(seed: int | None) -> None:
+    """Refuse a seed outside the range of NumPy's legacy generator, which scikit-learn uses."""
+    if seed is not None and not 0 <= seed < 2**32:
+        raise bad_input("--seed", f"lie between 0 and {2**32 - 1}", seed)

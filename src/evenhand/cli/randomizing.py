@@ -1,326 +1,421 @@
-"""Subcommand `randomize`: certification and randomization of another model's forecasts."""
+"""Subcommands `randomize` and `plan`: what can be proven for every group, and at which price."""
 
 from __future__ import annotations
 
+import math
 import shlex
 import warnings
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
-from evenhand._format import and_more, count
-from evenhand._validate import InputError
-from evenhand.cli import arguments
-from evenhand.cli.certifying import (
-    Training,
-    audit_of_held,
-    certificate_of,
-    check_goal,
-    check_target,
-    choose,
-    report_page,
+from evenhand._format import at_most, confidence_in_full, count, finite, in_full, option_name
+from evenhand._validate import (
+    DiscreteOutcomeWarning,
+    InputError,
+    Ints,
+    about,
+    bad_input,
+    check_choice,
+    check_count,
+    check_fraction,
+    short,
 )
-from evenhand.cli.options import (
-    check_apart,
+from evenhand.cli import options
+from evenhand.cli.checks import (
+    given_options,
     listed_names,
     own_folder,
-    refuse_without_effect,
     warn_of_replacement,
 )
+from evenhand.cli.options import GROUPS, Goal, Rows, Times, option, with_options
 from evenhand.cli.output import NOT_WORTH_IT, command_line, fail, inform, show_result
-from evenhand.cli.rows import (
-    Request,
-    TimeColumns,
-    column_subject,
-    read_rows,
-    refuse_without_forecasts,
-)
-from evenhand.cli.serving import serve, serving_options
+from evenhand.cli.rows import Given, Read, Request, read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    import pandas as pd
 
     from evenhand.audits import Audit
-    from evenhand.forecast_columns import ForecastColumns
-    from evenhand.links import Link
-    from evenhand.tables import Parts
+    from evenhand.certificates import Certificate, Promise
+    from evenhand.selection import Selection
+
+GOALS = ("max_group_error", "max_wider", "max_price")
+"""Parameters of which one is the goal of a guarantee."""
 
 
-# --- certificates of forecasts in columns: the link of a folder, if it is for the named columns
+def checked_goal(goal: Goal) -> dict[str, Any]:
+    """Return the given options of `evenhand.randomize` and `evenhand.plan`.
 
-
-def certified_forecasts(
-    folder: Path, subject: ForecastColumns, parts: Parts
-) -> tuple[ForecastColumns, Link]:
-    """Return columns of forecasts up to the certified horizon, if there is one, and their link.
-
-    Raises InputError if the certificate is for other columns, or for another horizon.
+    Raises InputError if two goals are given, or a number is outside of its range.
     """
-    from evenhand import store
+    from evenhand import selection
+    from evenhand.links import LINKS
 
-    certified = store.read_forecast_certificate(folder)
-    if subject.horizon is None:
-        subject = replace(subject, horizon=certified.horizon)
-    columns = tuple(subject.columns(parts.columns, parts.source))
-    times = tuple(subject.times(parts.columns, parts.source) or ())
-    given = (subject.kind, columns, times, subject.horizon)
-    expected = (certified.kind, certified.columns, certified.times, certified.horizon)
-    if _ordered(*given) != _ordered(*expected):
-        raise InputError(
-            f"--certificate {folder} is for {_text(*expected)}, not for {_text(*given)}; name the"
-            " certified columns, or certify these with --target"
-        )
-    link = certified.link
-    until = "" if certified.horizon is None else f", horizon {certified.horizon:g}"
-    inform(f"certified by {folder}: {link.name} link, alpha = {link.alpha:.3g}{until}")
-    return subject, link
+    given = {name: value for name, value in asdict(goal).items() if value is not None}
+    named = [option_name(name) for name in GOALS if name in given]
+    if len(named) > 1:
+        raise InputError(f"give {' or '.join(named)}, not {'both' if len(named) == 2 else 'all'}")
+    for name in set(GOALS) & set(given):
+        selection.checked_goal(name, given[name], option_name(name))
+    if goal.group_mass is not None:
+        check_fraction("--group-mass", goal.group_mass, high_open=False)
+    if goal.confidence is not None:
+        check_fraction("--confidence", goal.confidence)
+    check_choice("--link", goal.link, tuple(LINKS))
+    return given
 
 
-def _ordered(kind: str, columns: Sequence[str], *rest: Any) -> tuple[Any, ...]:
-    """Return columns in the order that has a meaning; that of samples has none."""
-    if not kind.endswith("samples"):
-        return kind, *columns, *rest
-    first = 1 if kind.startswith("chance_of_zero_") else 0
-    return kind, *columns[:first], *sorted(columns[first:]), *rest
-
-
-def _text(kind: str, columns: Sequence[str], times: Sequence[float], horizon: float | None) -> str:
-    named = [f"{time:.15g}={name}" for time, name in zip(times, columns, strict=False)] or columns
-    tau = "" if horizon is None else f" up to the horizon {horizon:.15g}"
-    return f"{kind} in {and_more(named, 5)}{tau}"
-
-
-# --- subcommand `randomize`: certification and randomization of another model's forecasts
-
-CERTIFY = "With --target: choose and certify a randomization"
-SERVE = "Without --target: randomize new rows"
-"""Panels of options."""
-
-CERTIFYING = (
-    "drop_missing",
-    "event",
-    "entered",
-    "max_group_error",
-    "max_wider",
-    "max_price",
-    "group_mass",
-    "confidence",
-    "features",
-    "person",
-    "seed",
-)
-SERVING = (
-    "key_file",
-    "certificate",
-    "alpha",
-    "context",
-    "levels",
-    "moments",
-    "keep",
-    "workers",
-    "scheduler",
-    "skip_bad_parts",
-)
-"""Parameters that have an effect only with, or only without, --target."""
-
-
+@with_options
 def randomize(
-    options: typer.Context,
-    table: arguments.Table,
-    out: arguments.OutByTarget,
-    id_column: arguments.PersonId = None,
-    mean: arguments.Mean = None,
-    std: arguments.Std = None,
-    quantiles: arguments.Quantiles = None,
-    samples: arguments.Samples = None,
-    sort_quantiles: arguments.SortQuantiles = False,
-    survival: arguments.Survival = None,
-    probability: arguments.Probability = None,
-    pmf: arguments.Pmf = None,
-    chance_of_zero: arguments.ChanceOfZero = None,
-    outcome: arguments.ForecastOutcome = None,
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            rich_help_panel=CERTIFY,
-            help="column with the outcome: choose and certify the least randomization, and write"
-            " the certificate and a report instead of forecasts",
-        ),
+    context: typer.Context,
+    table: options.Table,
+    rows: Rows,
+    forecast: options.Forecast,
+    out: options.Folder,
+    goal: Goal,
+    times: Times,
+    largest_weight: options.LargestWeight = None,
+    features: Annotated[
+        str | None, option("columns in which groups are searched", GROUPS, "COLUMNS")
     ] = None,
-    drop_missing: arguments.DropMissing = False,
-    event: arguments.Event = None,
-    horizon: arguments.Horizon = None,
-    entered: arguments.Entered = None,
-    max_group_error: arguments.MaxGroupError = None,
-    max_wider: arguments.MaxWider = None,
-    max_price: arguments.MaxPrice = None,
-    group_mass: arguments.GroupMass = None,
-    confidence: arguments.Confidence = None,
-    features: arguments.Features = None,
-    person: arguments.Person = None,
-    seed: arguments.Seed = None,
-    key_file: arguments.KeyFile = None,
-    certificate: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            rich_help_panel=SERVE,
-            help="folder written with --target; its link and alpha are used",
-        ),
-    ] = None,
-    alpha: Annotated[
-        float,
-        typer.Option(
-            metavar="ALPHA",
-            rich_help_panel=SERVE,
-            help="weight of sharpness, 0 < alpha <= 1; a smaller alpha means more randomization"
-            " and smaller possible errors in every group",
-        ),
-    ] = arguments.DEFAULT_ALPHA,
-    context: arguments.Context = "",
-    link: arguments.Link = "entropic",
-    levels: arguments.Levels = arguments.DEFAULT_LEVELS,
-    moments: arguments.Moments = False,
-    keep: arguments.Keep = None,
-    as_json: arguments.AsJson = False,
-    workers: arguments.Workers = None,
-    scheduler: arguments.Scheduler = None,
-    skip_bad_parts: arguments.SkipBadParts = False,
+    as_json: options.AsJson = False,
+    seed: options.Seed = None,
 ) -> None:
-    """Randomize forecasts of another model, given as columns of a table.
+    """Choose and certify the least randomization of forecasts, for every group of a size.
 
-    With --target, the outcomes choose and certify the least randomization that meets a target. If
-    the forecasts are then worse than one that ignores every feature, nothing is written, and the
-    exit code is 3.
-
-    With --id and --key-file, randomized forecasts are written, with a certificate or with --alpha.
+    The rows must be new to the model. What is written is a model, with its certificate and a report
+    of these rows; predict writes its forecasts of other rows. If they are worse than a forecast
+    that ignores every feature, nothing is written, and the exit code is 3.
 
     Of amounts with zeros only the part above 0 is randomized, and group sizes are shares of the
     people whose outcome is above 0. Of times that may be cut off (--event, with --horizon) the time
     of the event is randomized, not whether it happens by the horizon. Probabilities of 0/1 outcomes
-    are refused, and so are other forecasts of them: a draw cannot improve them.
+    are certified as they are: a draw cannot improve them.
     """
-    from evenhand import tables
+    from evenhand import selection
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 
-    subject = column_subject(options)
-    refuse_without_forecasts(subject, f"{table}: no forecasts to randomize")
-    if subject.outcome_kind(table.name) is OutcomeKind.BINARY:
-        raise InputError(f"{table.name}: {NO_BINARY_RANDOMIZATION}")
-    if target is not None:
-        refuse_without_effect(options, SERVING, "with --target, which writes no forecasts")
-        goals = {"max_group_error": max_group_error, "max_wider": max_wider, "max_price": max_price}
-        check_goal(None, goals, {})
-        check_target(goals, group_mass, confidence)
-        times = TimeColumns.of(options, is_certified=True)
-        asked = goals | {"group_mass": group_mass, "confidence": confidence, "link": link}
-        request = Request(
-            subject,
-            table,
-            target,
-            table.name,
-            features=features,
-            id_column=id_column,
-            person=person,
-            seed=arguments.seed_of(seed),
-            times=times,
-            drop_missing=drop_missing,
-            is_randomized=True,
-        )
-        _certify(subject, request, asked, out, as_json)
-        return
-    refuse_without_effect(options, CERTIFYING, "without --target")
-    if id_column is None or key_file is None:
-        raise InputError(
-            f"give --target to certify the forecasts of {table}, or --id and --key-file to"
-            " randomize them"
-        )
-    if certificate is not None:
-        refuse_without_effect(options, ("alpha", "link"), "with --certificate")
-    inputs = {"the table": table, "the key file": key_file, "the certificate": certificate}
-    check_apart(out, inputs)
-    served = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
-    served["link"] = arguments.checked_link(link, alpha)
-    served["keep"] = listed_names("--keep", keep)
-    parts = tables.open_parts(table, skip_bad=skip_bad_parts)
-    if certificate is not None:
-        subject, served["link"] = certified_forecasts(certificate, subject, parts)
-    serve(subject, parts, out, served, workers, scheduler, "randomized forecast", as_json)
-
-
-def _certify(
-    subject: ForecastColumns, request: Request, asked: dict[str, Any], out: Path, as_json: bool
-) -> None:
-    """Choose the least randomization of given forecasts; write its certificate and a report.
-
-    `asked` are options of `evenhand.randomize`.
-    """
-    from evenhand import selection, store
-
-    arguments.checked_link(asked["link"], 1.0)
-    out = own_folder(out, request.rows, store.CERTIFICATE_FOLDER)
-    rows = read_rows(request)
-    source = rows.source
-    # all rows, so that messages count rows as in the table
-    subject.of(rows.data, source)
-    columns = subject.columns(rows.data.columns, source)
-    others = [] if rows.searched is None else list(rows.searched.columns)
-    training = Training(
-        subject,
-        rows.data[[*columns, *others]],
-        rows.y,
-        request.rows,
-        request.target,
-        request.seed,
-        rows.searched,
-        times=rows.times,
-    )
-    people = None if request.person is None else rows.people
-    warn_of_replacement(out)
+    asked = checked_goal(goal)
+    given, times = Given.of(forecast).with_times(times, is_certified=True)
+    folder = own_folder(out, table, given.folder)
+    search = options.Search(features=features)
+    request = Request(given, table, rows, times, search, largest_weight)
+    seed = options.seed_of(seed)
+    read = read_rows(request, is_randomized=True)
+    is_binary = given.subject.outcome_kind_in(read.data, read.source) is OutcomeKind.BINARY
+    if is_binary:
+        for name in given_options(context, (*GOALS, "link")):
+            raise InputError(f"{name}: {NO_BINARY_RANDOMIZATION}")
+    warn_of_replacement(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("error", selection.NotWorthItWarning)
         try:
-            chosen = choose(training, asked | {"person": people})
+            proof = (_certified_events if is_binary else _chosen)(given, read, asked, seed)
         except selection.NotWorthItWarning as reason:
-            fail(f"{source}: nothing was written. {reason}", NOT_WORTH_IT)
-    forecasts = {"forecasts": _forecasts(subject, rows.data.columns, source)}
-    certificate = certificate_of(chosen, rows.people) | forecasts | _sources(request, len(rows.y))
-
-    def audited() -> Audit:
-        held = chosen.certifying
-        found = audit_of_held(chosen.model, training, held, chosen.confidence, request.name)
-        # the report must mention that alpha was chosen on these rows
-        return chosen.audited(found)
-
-    page, last = report_page(audited, out)
-    store.write_forecast_certificate(certificate, out, page)
-    show_result(certificate | {"out": str(out)}, chosen.summary(), as_json)
-    certified = f"certified on {count(chosen.n_certifying, 'person', 'people')}"
-    inform(f"{certified} with seed {training.seed}; {store.CERTIFICATE} written to {out}")
-    inform(last)
-    folder = shlex.quote(str(out))
-    inform(f"to randomize new rows, use --certificate {folder} with --id and --key-file")
+            fail(f"{read.source}: nothing was written. {reason}", NOT_WORTH_IT)
+    _save(proof, request, read, folder, as_json, seed)
 
 
-def _forecasts(subject: ForecastColumns, present: Iterable[str], source: str) -> dict[str, Any]:
-    """Return the columns of forecasts, as their certificate records them."""
-    named = {"kind": subject.kind, "columns": subject.columns(present, source)}
-    if not subject.is_of_times:
-        return named
-    return named | {"times": subject.times(present, source), "horizon": subject.horizon}
+@dataclass(frozen=True)
+class Proven:
+    """A certified model.
+
+    Parameters
+    ----------
+    model : forecaster or ForecastColumns
+        The model that is written.
+    held : ndarray of shape (n_certifying,)
+        The certifying rows.
+    record : dict
+        The certificate as JSON values.
+    text : str
+        The result in words.
+    audited : callable
+        Adds to an audit of the certifying rows what the certificate allowed for.
+    """
+
+    model: Any
+    held: Ints
+    record: dict[str, Any]
+    text: str
+    audited: Callable[[Audit], Audit] = lambda found: found
 
 
-def _sources(request: Request, n_rows: int) -> dict[str, Any]:
-    """Return the outcome, the table and the command of a certificate."""
+def _chosen(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Proven:
+    """Choose the least randomization; `asked` are options of `evenhand.randomize`."""
+    from evenhand import selection
+
+    X = read.data[given.subject.columns(map(str, read.data.columns), read.source)]
+    if read.searched is not None and given.folder is None:
+        X = X.join(read.searched[[name for name in read.searched if name not in X]])
+    with about(read.source):
+        chosen = selection.randomize(given.model, X, read.outcomes, random_state=seed, **asked)
+    record = certificate_of(chosen, read.people)
+    return Proven(chosen.model, chosen.certifying, record, chosen.summary(), chosen.audited)
+
+
+def _certified_events(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Proven:
+    """Certify probabilities of an event as they are."""
+    from evenhand.audits import certify
+
+    subject, X = given.subject.of(read.data, read.source)
+    # defaults as in `evenhand.randomize`
+    mass, confidence = asked.get("group_mass", 0.2), asked.get("confidence", 0.95)
+    with about(read.source):
+        proof = certify(subject, X, read.outcomes, confidence=confidence, random_state=seed)
+    held = np.arange(len(read.data))
+    record = _record(proof, mass) | {"certified_on": certified_people(held, read.people)}
+    return Proven(read_model(given), held, record, proof.summary())
+
+
+def read_model(given: Given) -> Any:
+    """Return given forecasts as a model that can be stored."""
+    return given.subject if given.folder is None else given.model.estimator
+
+
+def _save(
+    proven: Proven, request: Request, read: Read, folder: Path, as_json: bool, seed: int
+) -> None:
+    """Write a certified model with its certificate and the report of the certifying rows."""
     from evenhand import store
 
-    table = request.rows
-    sha256 = store.digest(table.read_bytes()) if table.is_file() else None
-    return {
-        "target": request.target,
-        "data": {"name": table.name, "sha256": sha256, "n_rows": n_rows},
+    # packed once, so that certificate and report contain the hash of the written files
+    packed = store.pack(proven.model)
+    table = request.table
+    source = {
+        "target": request.rows.target,
+        "data": {
+            "name": table.name,
+            "sha256": store.digest(table.read_bytes()) if table.is_file() else None,
+            "n_rows": len(read.data),
+        },
         "command": command_line(),
     }
+    record = proven.record | source
+    page = None
+    try:
+        page, last = _report(proven, request, read, packed.sha256, seed)
+    finally:
+        # an error in the audit must not lose the model
+        store.write_model(packed, folder, record, page)
+    out = folder
+    show_result(record | {"out": str(out), "seed": seed}, proven.text, as_json)
+    certified = f"certified on {count(record['n_certifying'], 'person', 'people')}"
+    inform(f"{certified} with seed {seed}; model and certificate.json written to {out}")
+    inform(last if page is None else f"{last} {out / store.REPORT}")
+    key = "" if record["outcome"] == "binary" else " --id ID --key-file KEY"
+    inform(f"to use it: evenhand predict NEW --forecast {shlex.quote(str(out))}{key} --out FILE")
+
+
+def _report(
+    proven: Proven, request: Request, read: Read, sha256: str, seed: int
+) -> tuple[bytes | None, str]:
+    """Return the report of an audit, None if the rows cannot be audited, and a message."""
+    from evenhand.audits import audit, with_sources
+    from evenhand.scale import as_subject
+    from evenhand.tables import take_rows
+
+    held = proven.held
+    rows = take_rows(read.data, held)
+    subject, X = as_subject(proven.model).of(rows, read.source)
+    searched = None if read.searched is None else take_rows(read.searched, held)
+    try:
+        with warnings.catch_warnings():
+            # `read_rows` has warned about the whole table
+            warnings.simplefilter("ignore", DiscreteOutcomeWarning)
+            found = audit(
+                subject,
+                X,
+                read.outcomes.take(held),
+                features=searched,
+                confidence=proven.record["confidence"],
+                random_state=seed,
+                name=request.given.name(request.table),
+                target_name=request.rows.target,
+            )
+    except InputError as refusal:
+        # the certifying rows may be unfit for an audit, for example with many equal outcomes
+        return None, f"no report was written: {refusal}"
+    found = with_sources(
+        found,
+        command=command_line(),
+        model_sha256=sha256,
+        data=request.table,
+        rows=held,
+        n_rows=len(read.data),
+    )
+    return proven.audited(found).to_html().encode(), "audit of the certifying people written to"
+
+
+# --- certificates as JSON values
+
+
+def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any]:
+    """Return the certificate as JSON values; people are recorded by a salted hash only."""
+    from evenhand._version import __version__
+
+    return {
+        "statement": chosen.statement,
+        "alpha": chosen.alpha,
+        "link": chosen.model.link,
+        "n_certifying": chosen.n_certifying,
+        "n_learning": chosen.n_learning,
+        "outcome": str(chosen.kind),
+        **_atom(chosen),
+        **_follow_up(chosen),
+        **asdict(chosen.target),
+        "group_error": chosen.group_error,
+        "promise": promise_record(chosen.promise),
+        "coverage_80": list(chosen.certificate.coverage(0.8, chosen.group_mass)),
+        "price": chosen.price,
+        # counts that are nearly always equal have intervals without a width
+        "wider": chosen.wider if math.isfinite(chosen.wider) else None,
+        "plain_interval": _plain_interval(chosen),
+        "learned_group": _learned_group(chosen),
+        "rounding_step": chosen.rounding_step,
+        "comparison": table_records(chosen.comparison),
+        "assumes": list(chosen.certificate.assumptions),
+        "does_not_cover": list(chosen.certificate.not_covered),
+        "certified_on": certified_people(chosen.certifying, people),
+        "written_by": f"evenhand {__version__}",
+    }
+
+
+def _atom(chosen: Selection) -> dict[str, Any]:
+    """Return the atom beside which outcomes are certified, and the bounds of its probability.
+
+    Group sizes are then shares of the people whose outcome is not the atom; those of the event
+    that an outcome is not the atom are shares of all people.
+    """
+    if chosen.atom is None or chosen.certificate.events is None:
+        return {}
+    atom = {"atom": chosen.atom, "n_off_atom": chosen.n_off_atom}
+    return atom | event_bounds(chosen.certificate, chosen.group_mass)
+
+
+def _follow_up(chosen: Selection) -> dict[str, Any]:
+    """Return how many people had the event, reached the horizon or were lost, for times."""
+    found = chosen.certificate.follow_up
+    return {} if found is None else {"follow_up": asdict(found)}
+
+
+def promise_record(promise: Callable[[], Promise]) -> dict[str, Any] | None:
+    """Return what a watch can test of a certificate as JSON values; None for nothing."""
+    try:
+        return promise().to_dict()
+    except InputError:
+        # randomized models without a link promise nothing that served forecasts can show
+        return None
+
+
+def certified_people(rows: Ints, people: list[str] | None) -> dict[str, Any]:
+    """Return the number and the salted hash of the people that a model is certified on."""
+    from evenhand import store
+
+    # rows are counted from 1 in all output
+    if people is None:
+        return store.people_record((rows + 1).tolist(), "rows")
+    return store.people_record([people[row] for row in rows], "ids")
+
+
+def _plain_interval(chosen: Selection) -> dict[str, Any] | None:
+    """Return the prediction interval without a draw that guarantees the same lower limit."""
+    if chosen.plain is None:
+        return None
+    interval, wider = chosen.plain
+    return {
+        "level": interval.level,
+        "coverage_low": interval.floor,
+        "covered": interval.covered,
+        "wider": wider,
+    }
+
+
+def _learned_group(chosen: Selection) -> dict[str, Any] | None:
+    """Return the learned group with the largest error without a draw."""
+    found = chosen.learned_group
+    if found is None:
+        return None
+    names = ("mass", "n", "n_judged", "error", "low", "p_value", "direction", "description")
+    return {name: getattr(found, name) for name in names}
+
+
+def event_bounds(proof: Certificate, mass: float) -> dict[str, Any]:
+    """Return the bounds of event rates and biases in every group of a size, as JSON values."""
+    assert proof.events is not None
+    return {
+        "n_events": proof.events.n_events,
+        "bias": list(proof.bias(mass)),
+        "event_rates": table_records(proof.event_table([mass])),
+    }
+
+
+def table_records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows of a table as JSON values; JSON has no NaN."""
+    return [
+        {str(name): finite(value) for name, value in row.items()}
+        for row in table.to_dict("records")
+    ]
+
+
+def _record(proof: Certificate, mass: float) -> dict[str, Any]:
+    """Return a certificate of event rates as JSON values."""
+    from evenhand._version import __version__
+
+    low, high = proof.bias(mass)
+    return {
+        "statement": (
+            f"In every group of at least {in_full(mass)} of people, the share with the event is at"
+            f" most {at_most(high)} points above and at most {at_most(-low)} points below the mean"
+            f" forecast, with {confidence_in_full(proof.confidence)} confidence."
+        ),
+        "outcome": "binary",
+        "n_certifying": proof.n_samples,
+        "group_mass": mass,
+        "confidence": proof.confidence,
+        **event_bounds(proof, mass),
+        "promise": proof.promise(mass).to_dict(),
+        "assumes": list(proof.assumptions),
+        "does_not_cover": list(proof.not_covered),
+        "written_by": f"evenhand {__version__}",
+    }
+
+
+# --- plans
+
+
+@with_options
+def plan(
+    goal: Goal,
+    rows: Annotated[
+        str, option("numbers of certifying rows, comma-separated", GROUPS, "NUMBERS")
+    ] = "200,500,1000,2000,5000,10000,100000",
+    groups: Annotated[int, option("groups that are tested together", GROUPS, "N")] = 20,
+    as_json: options.AsJson = False,
+) -> None:
+    """Plan a guarantee before there are any rows: its price, or what can be proven for a price.
+
+    For each number of certifying rows, and for the rows of a group with which a test detects its
+    error. The numbers are those of a model that is calibrated before the randomization.
+    """
+    from evenhand import selection
+
+    found = selection.plan(
+        **checked_goal(goal),
+        rows=[_count(number) for number in listed_names("--rows", rows)],
+        n_groups=check_count("--groups", groups),
+    )
+    show_result(found.to_dict(), found.summary(), as_json)
+
+
+def _count(number: str) -> int:
+    try:
+        rows = int(number)
+    except ValueError:
+        remedy = "separate the numbers by commas, such as 500,1000"
+        raise bad_input("--rows", "be a list of whole numbers", short(number), remedy) from None
+    return check_count("--rows", rows)

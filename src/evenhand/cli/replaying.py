@@ -9,8 +9,9 @@ import typer
 
 from evenhand._format import count
 from evenhand._validate import InputError
-from evenhand.cli import arguments
-from evenhand.cli.options import anchor_of, draws_of
+from evenhand.cli import options
+from evenhand.cli.checks import anchor_of, draws_of
+from evenhand.cli.options import LOG, ROWS, flag, option, with_options
 from evenhand.cli.output import Verdict, fail, inform, show_result
 
 if TYPE_CHECKING:
@@ -22,56 +23,36 @@ COMPARED = "What is compared"
 """Panel of options in the help page."""
 
 
+@with_options
 def replay(
-    log: arguments.Log,
+    log: options.Log,
     id: Annotated[str, typer.Argument(metavar="ID", help="id of the forecast")],
-    model: Annotated[
-        Path,
-        typer.Option(metavar="MODEL", rich_help_panel=COMPARED, help="folder of the fitted model"),
-    ],
-    key_file: arguments.KeyFile = None,
+    forecast: options.Model,
+    key_file: options.KeyFile = None,
     features: Annotated[
         Path | None,
-        typer.Option(
-            metavar="TABLE",
-            rich_help_panel=arguments.ROWS,
-            help="table with the row of the person, unless the log has the features",
-        ),
+        option("table with the row of the person, unless the log has the features", ROWS, "TABLE"),
     ] = None,
     id_column: Annotated[
         str | None,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            rich_help_panel=arguments.ROWS,
-            help="column of that table with the ids of people; by default the row is found by the"
-            " hash of the features",
-        ),
+        option("column of that table with ids; else found by hash", ROWS, "COLUMN", name="--id"),
     ] = None,
     person: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ID", rich_help_panel=COMPARED, help="id of the person, to compare the draw"
-        ),
+        str | None, option("id of the person, to compare the draw", COMPARED, "ID")
     ] = None,
     context: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            rich_help_panel=COMPARED,
-            help="context that the forecast should have; by default the one in the log",
-        ),
+        str | None, option("context that the forecast should have", COMPARED, "NAME")
     ] = None,
     anchor: Annotated[
         str | None,
-        typer.Option(
-            metavar="NUMBER:SHA",
-            rich_help_panel=COMPARED,
-            help="last entry of the log at an earlier time, as an earlier replay printed it; shows"
-            " a log that was cut off or written anew",
+        option(
+            "last entry of the log at an earlier time, as an earlier replay printed it; shows a log"
+            " that was cut off or written anew",
+            COMPARED,
+            "NUMBER:SHA",
         ),
     ] = None,
-    as_json: arguments.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Compute a logged forecast again, and report whether it is equal or what differs.
 
@@ -89,7 +70,7 @@ def replay(
             "--context has no effect without --key-file; leave it out, or name the key file"
         )
     noted = anchor_of(anchor)
-    made = service.loaded(model)
+    made = service.loaded(forecast)
     decisions = service.open_log(log, create=False)
     entry = service.logged_forecast(decisions, id)
     draws = draws_of(key_file, entry.values["context"] if context is None else context)
@@ -137,38 +118,27 @@ def _given(
 SCHEMA = "evenhand.outcomes/1"
 
 
+@with_options
 def outcomes(
-    log: arguments.Log,
-    table: arguments.Table,
-    id_column: Annotated[
-        str,
-        typer.Option(
-            "--id",
-            metavar="COLUMN",
-            rich_help_panel=arguments.ROWS,
-            help="column with the ids of forecasts; with --context, the ids of people",
-        ),
+    log: options.Log,
+    table: options.Table,
+    id: Annotated[
+        str, option("column with ids of forecasts; with --context, of people", ROWS, "COLUMN")
     ],
-    target: arguments.Target,
-    context: arguments.LogContext = None,
-    key_file: arguments.KeyFile = None,
+    target: Annotated[str, option("column with the outcome", ROWS, "COLUMN")],
+    context: Annotated[
+        str | None, option("context of the forecasts in the log", LOG, "NAME")
+    ] = None,
+    key_file: options.KeyFile = None,
     observed: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN",
-            rich_help_panel=arguments.ROWS,
-            help="column with the times at which outcomes were observed",
-        ),
+        option("column with the times at which outcomes were observed", ROWS, "COLUMN"),
     ] = None,
     skip_unknown: Annotated[
         bool,
-        typer.Option(
-            "--skip-unknown",
-            rich_help_panel=arguments.LOG,
-            help="skip ids without a forecast in the log, instead of refusing the table",
-        ),
+        flag("--skip-unknown", "skip ids without a forecast, instead of refusing the table", LOG),
     ] = False,
-    as_json: arguments.AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Record outcomes of logged forecasts from a table.
 
@@ -179,7 +149,7 @@ def outcomes(
     from evenhand import service, tables
 
     parts = tables.open_parts(table)
-    ids, y, times, places = _columns(parts, id_column, target, observed)
+    ids, y, times, places = _columns(parts, id, target, observed)
     decisions = service.open_log(log, create=False)
     is_by_person = context is not None or key_file is not None
     found = service.record_outcomes(

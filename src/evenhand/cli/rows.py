@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from evenhand._format import and_more
 from evenhand._validate import (
@@ -21,20 +19,20 @@ from evenhand._validate import (
     check_column,
     check_outcomes,
 )
-from evenhand.cli.options import listed_names
+from evenhand.cli.checks import listed_names
+from evenhand.cli.options import Large, Rows, Search, Times
 from evenhand.cli.output import inform
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
-    import typer
 
-    from evenhand._validate import Mask
-    from evenhand.audits import Audit, Condition, Note
+    from evenhand.audits import Audit, Note
+    from evenhand.calibration import Outcomes
     from evenhand.distributions import OutcomeKind
     from evenhand.forecast_columns import ForecastColumns
-    from evenhand.scale import ModelSubject
+    from evenhand.scale import Subject
     from evenhand.tables import Group, Groups, Parts
 
 
@@ -109,172 +107,172 @@ def chosen_columns(
     return names
 
 
-def column_subject(options: typer.Context) -> ForecastColumns:
-    """Return the columns of another model's forecasts that options name; they may be none.
-
-    Raises InputError if options contradict each other.
-    """
-    from evenhand.forecast_columns import ForecastColumns
-
-    given = options.params
-    # an option without effect is refused, because its user expects an effect
-    if given["sort_quantiles"] and given["quantiles"] is None:
-        raise InputError(
-            "--sort-quantiles has no effect without --quantiles; leave it out, or name the columns"
-        )
-    names = [field.name for field in fields(ForecastColumns)]
-    return ForecastColumns(**{name: given[name] for name in names})
+# --- the forecasts of `--forecast`: a model folder, or columns of the table
 
 
-def refuse_without_forecasts(
-    subject: ForecastColumns, what: str, remedy: str = "name columns of the table"
-) -> None:
-    """Refuse a table without columns of forecasts.
+@dataclass(frozen=True)
+class Given:
+    """Forecasts that the option `--forecast` names.
 
     Parameters
     ----------
-    subject : ForecastColumns
-        The named columns.
-    what : str
-        Beginning of the message, such as "t.csv: no forecasts to audit".
-    remedy : str, default "name columns of the table"
-        Remedy, which the options for columns are appended to.
+    subject : ModelSubject or ForecastColumns
+        The forecaster, or the columns of the table.
+    folder : Path or None
+        The model folder; None for columns.
     """
-    from evenhand.forecast_columns import FORMS
 
-    if not subject.named:
-        raise InputError(f"{what}; {remedy}: {FORMS}")
+    subject: Subject
+    folder: Path | None = None
 
+    @classmethod
+    def of(cls, text: str) -> Given:
+        """Read the option `--forecast`."""
+        from evenhand import scale
+        from evenhand.forecast_columns import EXAMPLE, ForecastColumns
 
-# --- options of the command for times until an event, which may be cut off (outcomes: 5)
+        folder = Path(text)
+        if "=" in text and not folder.exists():
+            return cls(ForecastColumns.parse(text))
+        if not folder.exists():
+            raise InputError(
+                f"--forecast {text}: there is no such model folder; write columns of the table as"
+                f" {EXAMPLE}"
+            )
+        # imported here, as models need scikit-learn and columns of a table do not
+        from evenhand import store
+
+        return cls(scale.as_subject(store.load(folder)), folder)
+
+    @property
+    def model(self) -> Any:
+        """The forecasts as a model that no function fits."""
+        from sklearn.frozen import FrozenEstimator
+
+        from evenhand.forecast_columns import ForecastColumns
+
+        if isinstance(self.subject, ForecastColumns):
+            return self.subject
+        return FrozenEstimator(self.subject.forecaster)
+
+    def name(self, table: Path) -> str:
+        """Return the name of the forecasts in reports."""
+        return table.name if self.folder is None else self.folder.name
+
+    @property
+    def _columns(self) -> ForecastColumns:
+        """The columns of the forecasts, also inside of a model folder."""
+        from evenhand.forecast_columns import ForecastColumns
+
+        inner = getattr(self.subject, "forecaster", self.subject)
+        while hasattr(inner, "estimator"):
+            inner = inner.estimator
+        return inner if isinstance(inner, ForecastColumns) else ForecastColumns()
+
+    def with_times(self, times: Times, *, is_certified: bool = False) -> tuple[Given, Times]:
+        """Return forecasts and outcomes that are times with the same event and horizon.
+
+        Options are checked before a table is read. A certificate is impossible without a horizon.
+        """
+        columns = self._columns
+        named = {}
+        for name in ("event", "horizon"):
+            part, value = getattr(columns, name), getattr(times, name)
+            if None not in (part, value) and part != value:
+                raise InputError(f"give {name}= in --forecast or --{name}, not both")
+            named[name] = part if value is None else value
+        times = replace(times, **named)
+        _check_times(times, is_of_survival=columns.survival is not None, is_certified=is_certified)
+        if self.folder is None:
+            columns = replace(columns, event=times.event, horizon=times.horizon)
+            return replace(self, subject=columns), times
+        return self, times
+
 
 CUT_OFF = "1 where the event was observed, 0 where the time is cut off"
 
 
-@dataclass(frozen=True)
-class TimeColumns:
-    """The options `--event`, `--horizon` and `--entered`.
-
-    Parameters
-    ----------
-    event : str or None
-        Column with 1 where the event was observed, 0 where the time is cut off; None for outcomes
-        that are no times.
-    horizon : float or None
-        Time up to which outcomes are followed, units of the target.
-    entered : str or None
-        Column with the dates at which people entered.
-    """
-
-    event: str | None = None
-    horizon: float | None = None
-    entered: str | None = None
-
-    @classmethod
-    def of(cls, options: typer.Context, *, is_certified: bool = False) -> TimeColumns:
-        """Check the options of a command that reads outcomes, before a table is read.
-
-        A certificate is impossible without a horizon.
-        """
-        names = ("event", "horizon", "entered", "survival")
-        event, horizon, entered, survival = (options.params.get(name) for name in names)
-        if horizon is not None and not (math.isfinite(horizon) and horizon > 0):
-            raise bad_input("--horizon", "be a time above 0", f"{horizon:g}")
-        given = {"--survival": survival, "--horizon": horizon, "--entered": entered}
-        if event is None:
-            for option, value in given.items():
-                if value is not None:
-                    raise InputError(
-                        f"{option} is for times until an event, which may be cut off; add --event,"
-                        f" the column with {CUT_OFF}"
-                    )
-        if entered is not None and horizon is None:
+def _check_times(times: Times, *, is_of_survival: bool, is_certified: bool) -> None:
+    """Refuse options of times that have no effect or are incomplete."""
+    horizon = times.horizon
+    if horizon is not None and not (math.isfinite(horizon) and horizon > 0):
+        raise bad_input("--horizon", "be a time above 0", f"{horizon:g}")
+    given = {
+        "survival= of --forecast": is_of_survival,
+        "--horizon": horizon is not None,
+        "--entered": times.entered is not None,
+    }
+    if times.event is None:
+        for option in (option for option, is_given in given.items() if is_given):
             raise InputError(
-                "--entered has no effect without --horizon: it selects the people who entered at"
-                " least a horizon before the end of follow-up; add --horizon"
+                f"{option} is for times until an event, which may be cut off; add --event,"
+                f" the column with {CUT_OFF}"
             )
-        if is_certified and event is not None and horizon is None:
-            raise InputError(
-                "--event needs --horizon here: without a time up to which people are followed, a"
-                " time that is cut off may have any error up to the largest, and nothing can be"
-                " certified; add --horizon"
-            )
-        return cls(event, horizon, entered)
-
-    @property
-    def outcome(self) -> dict[str, str]:
-        """The column that is part of the outcome, with its role."""
-        return {} if self.event is None else {self.event: "event"}
-
-    @property
-    def roles(self) -> dict[str, str]:
-        """The named columns with their roles."""
-        return self.outcome | ({} if self.entered is None else {self.entered: "entered"})
-
-    def read(self, data: pd.DataFrame, y: Floats, target: str, source: str) -> dict[str, Any]:
-        """Return arguments of `audit`, `randomize` and `fit` for these times; none without events.
-
-        Parameters
-        ----------
-        data : DataFrame of n rows
-            The table.
-        y : ndarray of shape (n,)
-            The column `target`, finite.
-        target, source : str
-            Column of the times, and file name, for messages.
-        """
-        from evenhand import tables
-        from evenhand.calibration import Outcomes
-
-        if self.event is None:
-            return {}
-        if self.event == target:
-            raise InputError(
-                f"--event {target!r} is the --target column, which contains the times; name the"
-                f" column with {CUT_OFF}"
-            )
-        tables.refuse_row(
-            y < 0, data[target], f"{source}: column {target!r}", "be at least 0", "it is a time"
+    if times.entered is not None and horizon is None:
+        raise InputError(
+            "--entered has no effect without --horizon: it selects the people who entered at"
+            " least a horizon before the end of follow-up; add --horizon"
         )
-        happened = self._events(data, source)
-        found: dict[str, Any] = {"event": happened}
-        if self.horizon is not None:
-            found["horizon"] = self.horizon
-        if self.entered is not None:
-            found["entered"] = self._entries(data, source)
-        with about(source):
-            Outcomes(y, **found)
-        return found
+    if is_certified and times.event is not None and horizon is None:
+        raise InputError(
+            "--event needs --horizon here: without a time up to which people are followed, a"
+            " time that is cut off may have any error up to the largest, and nothing can be"
+            " certified; add --horizon"
+        )
 
-    def _events(self, data: pd.DataFrame, source: str) -> Mask:
-        from evenhand import tables
 
-        column = str(self.event)
-        values = tables.number_column(data, column, source=source)
-        place = f"{source}: column {column!r}"
-        wrong = (values != 0) & (values != 1)
-        tables.refuse_row(wrong, data[column], place, "be 0 or 1", f"write {CUT_OFF}")
-        return np.asarray(values == 1)
+# --- times until an event, which may be cut off (outcomes: 5)
 
-    def _entries(self, data: pd.DataFrame, source: str) -> Any:
-        """Return dates, or numbers in units of the target."""
-        import pandas as pd
 
-        from evenhand import tables
+def read_times(
+    times: Times, data: pd.DataFrame, y: Floats, target: str, source: str
+) -> dict[str, Any]:
+    """Return arguments of `Outcomes` for these times; none without events."""
+    from evenhand import tables
+    from evenhand.calibration import Outcomes
 
-        column = str(self.entered)
-        values = tables.column_of(data, column, source)
-        place = f"{source}: column {column!r}"
-        if values.dtype.kind != "M":
-            found = tables.parse_dates(values)
-            if found is None:
-                return tables.number_column(data, column, source=source)
-            dates, wrong = found
-            tables.refuse_row(wrong, values, place, "be a date", tables.ISO_DATES)
-            values = pd.Series(dates, index=values.index)
-        tables.refuse_row(values.isna().to_numpy(), values, place, "be a date", "fill it")
-        # dates with a time zone have an object dtype in arrays
-        return values.dt.tz_localize(None).to_numpy()
+    if times.event is None:
+        return {}
+    if times.event == target:
+        raise InputError(
+            f"--event {target!r} is the --target column, which contains the times; name the"
+            f" column with {CUT_OFF}"
+        )
+    tables.refuse_row(
+        y < 0, data[target], f"{source}: column {target!r}", "be at least 0", "it is a time"
+    )
+    happened = tables.number_column(data, times.event, source=source)
+    wrong = (happened != 0) & (happened != 1)
+    place = f"{source}: column {times.event!r}"
+    tables.refuse_row(wrong, data[times.event], place, "be 0 or 1", f"write {CUT_OFF}")
+    found: dict[str, Any] = {"event": happened == 1}
+    if times.horizon is not None:
+        found["horizon"] = times.horizon
+    if times.entered is not None:
+        found["entered"] = _entries(times.entered, data, source)
+    with about(source):
+        Outcomes(y, **found)
+    return found
+
+
+def _entries(column: str, data: pd.DataFrame, source: str) -> Any:
+    """Return dates, or numbers in units of the target."""
+    import pandas as pd
+
+    from evenhand import tables
+
+    values = tables.column_of(data, column, source)
+    place = f"{source}: column {column!r}"
+    if values.dtype.kind != "M":
+        found = tables.parse_dates(values)
+        if found is None:
+            return tables.number_column(data, column, source=source)
+        dates, wrong = found
+        tables.refuse_row(wrong, values, place, "be a date", tables.ISO_DATES)
+        values = pd.Series(dates, index=values.index)
+    tables.refuse_row(values.isna().to_numpy(), values, place, "be a date", "fill it")
+    # dates with a time zone have an object dtype in arrays
+    return values.dt.tz_localize(None).to_numpy()
 
 
 def refuse_missing_times(data: pd.DataFrame, target: str, source: str) -> None:
@@ -310,96 +308,57 @@ MOST_KEYS = 5
 
 @dataclass(frozen=True)
 class Request:
-    """Options of `evenhand audit`.
+    """A table with outcomes and forecasts that a command reads.
 
     Parameters
     ----------
-    subject : ModelSubject or ForecastColumns
-        The forecaster, or the columns of the table that contain forecasts.
-    rows : Path
+    given : Given
+        The forecasts.
+    table : Path
         The table.
-    target : str
-        Column with the outcomes.
-    name : str
-        Name of the forecaster in reports.
-    groups, features : str or None
-        Comma-separated columns.
-    id_column, person : str or None
-        Columns with ids of people.
-    conditions : sequence of Condition
-        Conditions of the gate; their levels are added to an audit in parts.
-    confidence, seed, tolerance, largest_weight
-        As in `evenhand.audit`.
-    weight : str or None
-        Column with sampling weights.
-    group_probabilities : str or None
-        Comma-separated columns with probabilities of membership in a group.
-    about : dict of str to str
-        Description of the audit for readers.
-    times : TimeColumns
-        Columns of times that may be cut off.
-    drop_missing : bool
-        Whether to leave out rows without an outcome.
-    is_randomized : bool
-        Whether the forecasts are to be randomized, which is refused for 0/1 outcomes.
+    rows, times, search : Rows, Times, Search
+        Options of columns.
+    largest_weight : float or None
+        Largest weight of the sampling design.
     """
 
-    subject: ModelSubject | ForecastColumns
-    rows: Path
-    target: str
-    name: str
-    groups: str | None = None
-    features: str | None = None
-    id_column: str | None = None
-    person: str | None = None
-    conditions: Sequence[Condition] = ()
-    confidence: float = 0.95
-    seed: int | None = None
-    tolerance: float | None = None
-    weight: str | None = None
+    given: Given
+    table: Path
+    rows: Rows
+    times: Times
+    search: Search
     largest_weight: float | None = None
-    group_probabilities: str | None = None
-    about: Mapping[str, str] = field(default_factory=dict)
-    times: TimeColumns = field(default_factory=TimeColumns)
-    drop_missing: bool = False
-    is_randomized: bool = False
 
     @property
     def texts(self) -> list[str]:
         """Columns to read as text; ids such as 007 would lose their zeros as numbers."""
-        return [name for name in (self.id_column, self.person) if name]
+        return [name for name in (self.rows.id, self.rows.person) if name]
 
     @property
-    def options(self) -> dict[str, Any]:
-        """Options shared by `audit` and `audit_parts`."""
-        return {
-            "tolerance": self.tolerance,
-            "confidence": self.confidence,
-            "random_state": self.seed,
-            "name": self.name,
-            "about": self.about,
-        }
+    def outcome(self) -> dict[str, str]:
+        """Columns of the outcome, with their roles."""
+        event = {} if self.times.event is None else {self.times.event: "event"}
+        return {self.rows.target: "target"} | event
 
     def columns(self, present: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the columns that define groups, and those in which groups are searched."""
         from evenhand.scale import searched_columns
 
-        source = self.rows.name
+        source, rows = self.table.name, self.rows
         # any column except the outcome may define groups
-        outcome = {self.target: "target"} | self.times.outcome
-        named = chosen_columns("--groups", self.groups, outcome, present, source)
-        listed = {self.person: "person", self.id_column: "id", self.weight: "weight"}
-        parts = {name: part for name, part in listed.items() if name is not None} | outcome
-        apart = {*parts, *self.times.roles}
-        searched = searched_columns(self.subject, present, self.target, apart, source)
-        if self.features is not None:
-            searched = chosen_columns("--features", self.features, parts, present, source)
+        named = chosen_columns("--groups", self.search.groups, self.outcome, present, source)
+        listed = {rows.person: "person", rows.id: "id", rows.weight: "weight"}
+        parts = {name: part for name, part in listed.items() if name is not None} | self.outcome
+        apart = {*parts, *([] if self.times.entered is None else [self.times.entered])}
+        searched = searched_columns(self.given.subject, present, rows.target, apart, source)
+        if self.search.features is not None:
+            searched = chosen_columns("--features", self.search.features, parts, present, source)
         return named, searched
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows of a requested audit, read into memory.
+class Read:
+    """Rows that a command has read into memory.
 
     Parameters
     ----------
@@ -409,65 +368,72 @@ class Rows:
         Name of the table in messages.
     notes : list of Note
         Notes on rows that are left out.
-    y : ndarray of shape (n,)
-        Outcomes.
+    outcomes : Outcomes
+        Outcomes of the rows.
     people : list of str or None
         Labels of people; None without a column of ids.
     groups : Groups
         Named groups.
     searched : DataFrame or None
         Columns in which groups are searched, if any.
-    weights : ndarray of shape (n,) or None
-        Sampling weights; None without a column of weights.
-    times : dict of str to object
-        Arguments `event`, `horizon` and `entered` of `audit`; none for outcomes that are no times.
     """
 
     data: pd.DataFrame
     source: str
     notes: list[Note]
-    y: Floats
+    outcomes: Outcomes
     people: list[str] | None
     groups: Groups
     searched: pd.DataFrame | None
-    weights: Floats | None
-    times: dict[str, Any]
 
 
-def read_rows(request: Request) -> Rows:
-    """Read the table of an audit, and check its outcomes, its people and the chosen columns."""
+def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
+    """Read the table of a request, and check its outcomes, its people and the chosen columns.
+
+    Outcomes 0 and 1 are refused where other forecasts than probabilities are to be randomized.
+    """
     from evenhand import tables
+    from evenhand.calibration import Outcomes
 
-    source = request.rows.name
-    data, remarks = tables.read_typed(
-        request.rows, schema=request.subject.schema, text=request.texts
-    )
+    source, subject, rows = request.table.name, request.given.subject, request.rows
+    data, remarks = tables.read_typed(request.table, schema=subject.schema, text=request.texts)
     for remark in remarks:
         inform(f"warning: {source}: {remark}")
     if request.times.event is not None:
-        refuse_missing_times(data, request.target, source)
-    data, y, source, notes = with_outcomes(data, request.target, request.drop_missing, source)
-    times = request.times.read(data, y, request.target, source)
-    kind = request.subject.outcome_kind_in(data, source)
+        refuse_missing_times(data, rows.target, source)
+    data, y, source, notes = with_outcomes(data, rows.target, rows.drop_missing, source)
+    times = read_times(request.times, data, y, rows.target, source)
+    kind = subject.outcome_kind_in(data, source)
     if times:
         check_kind_of_times(kind, source)
     else:
-        request.subject.check_outcomes(y, data, target=request.target, source=source)
-        place = f"{source}: column {request.target!r}"
-        if request.is_randomized:
+        subject.check_outcomes(y, data, target=rows.target, source=source)
+        place = f"{source}: column {rows.target!r}"
+        if is_randomized and kind != "binary":
             from evenhand import selection
 
             selection.refuse_events(y, place)
-        check_outcomes(y, name=place, kind=kind, remedy=request.subject.remedy_for(y))
-    people = people_of(data, request.id_column, request.person, request.target, source)
+        check_outcomes(y, name=place, kind=kind, remedy=subject.remedy_for(y))
+    people = people_of(data, rows.id, rows.person, rows.target, source)
     named, searched = request.columns(list(data.columns))
     known = tables.group_columns(data, named, source=source)
     groups = tables.Groups(known.pairs(), _memberships(request, data, source))
-    weights = None
-    if request.weight is not None:
-        weights = tables.number_column(data, request.weight, source=source)
+    outcomes = Outcomes(
+        y,
+        weight=weights_of(data, rows.weight, source),
+        largest_weight=request.largest_weight,
+        person=None if rows.person is None else people,
+        **times,
+    )
     features = data[searched] if searched else None
-    return Rows(data, source, notes, y, people, groups, features, weights, times)
+    return Read(data, source, notes, outcomes, people, groups, features)
+
+
+def weights_of(data: pd.DataFrame, column: str | None, source: str) -> Floats | None:
+    """Return the sampling weights of rows, if there are any."""
+    from evenhand import tables
+
+    return None if column is None else tables.number_column(data, column, source=source)
 
 
 def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tuple[Group, Floats]]:
@@ -477,8 +443,9 @@ def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tupl
     from evenhand import tables
 
     option = "--group-probabilities"
-    parts = {request.target: "target"}
-    names = chosen_columns(option, request.group_probabilities, parts, list(data.columns), source)
+    listed = request.search.group_probabilities
+    parts = {request.rows.target: "target"}
+    names = chosen_columns(option, listed, parts, list(data.columns), source)
     found = []
     for name in names:
         shares = tables.number_column(data, name, source=source)
@@ -491,78 +458,73 @@ def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tupl
     return found
 
 
-def audit_in_memory(request: Request) -> Audit:
-    """Audit a table that is read into memory."""
+def audit_in_memory(request: Request, options: Mapping[str, Any]) -> Audit:
+    """Audit a table that is read into memory; `options` are those of `evenhand.audit`."""
     from evenhand import audits
-    from evenhand.calibration import Outcomes
 
-    rows = read_rows(request)
-    subject, X = request.subject.of(rows.data, rows.source)
-    with about(rows.source), warnings.catch_warnings():
+    read = read_rows(request)
+    subject, X = request.given.subject.of(read.data, read.source)
+    with about(read.source), warnings.catch_warnings():
         # `read_rows` has warned of discrete outcomes, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
         found = audits.audit(
             subject,
             X,
-            Outcomes(
-                rows.y,
-                weight=rows.weights,
-                largest_weight=request.largest_weight,
-                person=None if request.person is None else rows.people,
-                **rows.times,
-            ),
-            groups=rows.groups,
-            features=rows.searched,
-            target_name=request.target,
-            **request.options,
+            read.outcomes,
+            groups=read.groups,
+            features=read.searched,
+            target_name=request.rows.target,
+            **options,
         )
-    found = found if rows.people is None else audits.with_people(found, rows.people)
-    found = replace(found, notes=(*rows.notes, *found.notes))
-    found = audits.with_rows(found, rows.data.index.to_numpy())
-    return _with_keys(found, request, rows.data.columns, [rows.data])
+    found = found if read.people is None else audits.with_people(found, read.people)
+    found = replace(found, notes=(*read.notes, *found.notes))
+    found = audits.with_rows(found, read.data.index.to_numpy())
+    return _with_keys(found, request, read.data.columns, [read.data])
 
 
 def audit_in_parts(
     request: Request,
-    scheduler: str | None,
-    workers: int | None,
-    *,
+    options: Mapping[str, Any],
+    levels: Sequence[float],
+    large: Large,
     sample_size: int | None,
-    skip_bad: bool,
 ) -> Audit:
-    """Audit a table that is read in blocks, in this process or on a cluster."""
+    """Audit a table that is read in blocks, in this process or on a cluster.
+
+    Blocks are counted one by one, so the levels must be known before the first.
+    """
     from evenhand import audits, scale, tables
 
     in_memory = {
         "--event": request.times.event,
-        "--group-probabilities": request.group_probabilities,
-        "--weight": request.weight,
-        "--drop-missing": request.drop_missing or None,
+        "--group-probabilities": request.search.group_probabilities,
+        "--weight": request.rows.weight,
+        "--drop-missing": request.rows.drop_missing or None,
     }
     for option in (option for option, given in in_memory.items() if given is not None):
         raise InputError(
             f"{option} needs a table in memory, but this one is read in parts; audit a single file,"
             " such as a random sample of the rows"
         )
-    parts = tables.open_parts(request.rows, skip_bad=skip_bad)
+    skip_bad = large.skip_bad_parts
+    parts = tables.open_parts(request.table, skip_bad=skip_bad)
     named, searched = request.columns(parts.columns)
     # the default is that of the function that draws the sample
     size: dict[str, Any] = {} if sample_size is None else {"sample_size": sample_size}
-    with scale.dask_client(scheduler, workers) as client:
+    with scale.dask_client(large.scheduler, large.workers) as client:
         found = scale.audit_parts(
-            request.subject,
+            request.given.subject,
             parts,
-            request.target,
+            request.rows.target,
             groups=named,
             features=searched,
-            id_column=request.id_column,
-            person=request.person,
-            # blocks are counted one by one, so the levels must be known before the first
-            levels=sorted({c.arguments[0] for c in request.conditions if c.quantity == "coverage"}),
+            id_column=request.rows.id,
+            person=request.rows.person,
+            levels=levels,
             client=client,
             skip_bad=skip_bad,
             verbose=True,
-            **request.options,
+            **options,
             **size,
         )
     for note in audits.notes_of(found.notes, audits.NoteKind.PART_LEFT_OUT):
@@ -579,7 +541,7 @@ def _with_keys(
     from evenhand.forecast_columns import ForecastColumns
     from evenhand.scale import has_sources
 
-    if not isinstance(request.subject, ForecastColumns) or not has_sources(present):
+    if not isinstance(request.given.subject, ForecastColumns) or not has_sources(present):
         return found
     pairs = {
         pair

@@ -1,4 +1,4 @@
-"""Writing of forecasts: `predict`, and what it shares with `randomize`."""
+"""Subcommand `predict`: writing of forecasts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,9 @@ import typer
 
 from evenhand._format import count
 from evenhand._validate import InputError, bad_input, check_choice, short
-from evenhand.cli import arguments
-from evenhand.cli.options import (
-    check_apart,
-    listed_names,
-    read_key,
-    refuse_without_effect,
-)
+from evenhand.cli import options
+from evenhand.cli.checks import check_apart, listed_names, read_key, refuse_without_effect
+from evenhand.cli.options import DRAWS, LOG, OUTPUT, ROWS, Large, flag, option, with_options
 from evenhand.cli.output import inform, show
 
 if TYPE_CHECKING:
@@ -25,10 +21,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from evenhand.forecast_columns import ForecastColumns
-    from evenhand.scale import ModelSubject, Written
+    from evenhand.scale import Written
     from evenhand.service import Naming, Served, Service
-    from evenhand.tables import Parts
 
 
 # --- forecasts that `predict` adds to a decision log before it writes them
@@ -131,9 +125,11 @@ def logged_forecasts(
     return LoggedForecasts(service, where)
 
 
-# --- writing of forecasts: `predict`, and what it shares with `randomize`
+# --- subcommand `predict`
 
 SCHEMA = "evenhand.forecasts/1"
+
+DEFAULT_LEVELS = "0.05,0.1,0.25,0.5,0.75,0.9,0.95"
 
 WRITTEN = ("levels", "moments")
 """Parameters of `predict` for forecasts that are not probabilities of events."""
@@ -145,59 +141,57 @@ LOGGING = ("groups", "keep_features", "person")
 """Parameters of `predict` for a decision log."""
 
 
+@with_options
 def predict(
-    options: typer.Context,
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="model folder written by fit")],
-    table: arguments.Table,
-    id_column: arguments.Id,
-    out: arguments.OutTable,
-    key_file: arguments.KeyFile = None,
-    context: arguments.Context = "",
-    levels: arguments.Levels = arguments.DEFAULT_LEVELS,
-    moments: arguments.Moments = False,
-    keep: arguments.Keep = None,
-    log: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOG",
-            rich_help_panel=arguments.LOG,
-            help="decision log to which forecasts are added before they are written: a .sqlite"
-            " file, or a URL such as postgresql://USER@HOST/DATABASE",
-        ),
+    given: typer.Context,
+    table: options.Table,
+    forecast: options.Model,
+    out: Annotated[
+        Path,
+        option("csv or parquet file, or a new folder if TABLE is a folder", OUTPUT, "FILE"),
+    ],
+    large: Large,
+    id: Annotated[
+        str | None, option("column with the id of each person, for draws", ROWS, "COLUMN")
     ] = None,
-    groups: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            rich_help_panel=arguments.LOG,
-            help="columns whose values are logged, for the groups of a watch, comma-separated",
-        ),
-    ] = None,
-    keep_features: Annotated[
+    key_file: options.KeyFile = None,
+    context: Annotated[
+        str, option("name of the decision: each has its own draws, e.g. 2026-11", DRAWS, "NAME")
+    ] = "",
+    levels: Annotated[
+        str, option("levels of the quantiles to write", OUTPUT, "LEVELS")
+    ] = DEFAULT_LEVELS,
+    moments: Annotated[
         bool,
-        typer.Option(
-            "--keep-features",
-            rich_help_panel=arguments.LOG,
-            help="log the features of each person, and not only their hash",
+        flag(
+            "--moments",
+            "also write served_mean and served_std, which is slow (see docs/costs.rst)",
+            OUTPUT,
+            rare=True,
         ),
     ] = False,
+    keep: Annotated[
+        str | None, option("columns to write too, such as the outcome", OUTPUT, "COLUMNS")
+    ] = None,
+    log: Annotated[
+        str | None,
+        option("log to which forecasts are added first: .sqlite file or URL", LOG, "LOG"),
+    ] = None,
+    groups: Annotated[
+        str | None, option("columns that are logged, for the groups of a watch", LOG, "COLUMNS")
+    ] = None,
+    keep_features: Annotated[
+        bool, flag("--keep-features", "log the features too, and not only their hash", LOG)
+    ] = False,
     person: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMING",
-            rich_help_panel=arguments.LOG,
-            help="how the log names people: hash, a keyed hash of the id, or id",
-        ),
+        str, option("how the log names people: hash (keyed), or id", LOG, "NAMING", rare=True)
     ] = "hash",
-    as_json: arguments.AsJson = False,
-    workers: arguments.Workers = None,
-    scheduler: arguments.Scheduler = None,
-    skip_bad_parts: arguments.SkipBadParts = False,
+    as_json: options.AsJson = False,
 ) -> None:
-    """Write forecasts for the people in a table.
+    """Write the forecasts of a model for the people in a table.
 
-    With a randomized model, each person's draw is a keyed hash of the id, so repeated runs give the
-    same forecasts; it and --log need --key-file. For a 0/1 target the probability is written.
+    They are written as audit reads them. With a randomized model, each person's draw is a keyed
+    hash of the id, so repeated runs give the same forecasts; it and --log need --id and --key-file.
 
     With --log, each forecast is in a decision log before it is written, and its id in the column
     forecast_id. A person who is in the log with the same features gets the logged answer.
@@ -205,57 +199,61 @@ def predict(
     from evenhand import scale, store, tables
     from evenhand.distributions import OutcomeKind
 
-    check_apart(out, {"the model": model, "the table": table, "the key file": key_file})
-    # checked before the table is read
-    asked = serving_options(id_column, key_file, context, levels, moments, skip_bad_parts)
-    asked["keep"] = listed_names("--keep", keep)
-    if log is None:
-        refuse_without_effect(options, LOGGING, "without --log")
-    else:
-        check_choice("--person", person, ("hash", "id"))
-        reason = "with --log, to which forecasts are added in the order of the table"
-        refuse_without_effect(options, ("workers", "scheduler"), reason)
-    subject = scale.as_subject(store.load(model))
-    parts = tables.open_parts(table, skip_bad=skip_bad_parts)
-    # missing columns are named before the kind of forecast is read off the first row
-    subject.columns(parts.columns, parts.source)
-    first = scale.first_forecast(subject, parts)
-    if first is not None and first.is_randomized and key_file is None:
-        why = f"the forecasts of {model} depend on draws"
-        raise InputError(
-            f"--key-file is missing: {why}; name a file with a secret key of at least 16 bytes"
-        )
-    if first is not None and not first.is_randomized:
-        # the key and the context of a log name people, also without draws
-        unused = DRAWING if log is None else ()
-        refuse_without_effect(options, unused, f"with {model}, whose forecasts are not randomized")
-        if first.outcome_kind is OutcomeKind.BINARY:
-            refuse_without_effect(options, WRITTEN, f"with {model}, which predicts probabilities")
-    if log is not None:
-        asked["recorder"] = logged_forecasts(
-            model, log, asked["key"], context, groups, keep_features, person, asked["levels"]
-        )
-    if first is not None and not first.is_randomized:
-        asked["key"] = None
-    serve(subject, parts, out, asked, workers, scheduler, "forecast", as_json)
-
-
-def serving_options(
-    id_column: str, key_file: Path | None, context: str, levels: str, moments: bool, skip_bad: bool
-) -> dict[str, Any]:
-    """Return the checked options shared by `predict` and `randomize`."""
-    # the context is written in each row, and draws are hashed from it
+    check_apart(out, {"the model": forecast, "the table": table, "the key file": key_file})
+    # checked before the table is read; the context is in each row, and draws are hashed from it
     if not context.isprintable():
         raise bad_input("--context", "be printable text", ascii(context))
-    return {
-        "id_column": id_column,
+    asked: dict[str, Any] = {
+        "id_column": id,
         "key": None if key_file is None else read_key(key_file),
         "context": context,
         "levels": parse_levels(levels),
         "moments": moments,
-        "skip_bad": skip_bad,
+        "skip_bad": large.skip_bad_parts,
         "verbose": True,
+        "keep": listed_names("--keep", keep),
     }
+    if log is None:
+        refuse_without_effect(given, LOGGING, "without --log")
+    else:
+        check_choice("--person", person, ("hash", "id"))
+        reason = "with --log, to which forecasts are added in the order of the table"
+        refuse_without_effect(given, ("workers", "scheduler"), reason)
+    subject = scale.as_subject(store.load(forecast))
+    parts = tables.open_parts(table, skip_bad=large.skip_bad_parts)
+    # missing columns are named before the kind of forecast is read off the first row
+    subject.columns(parts.columns, parts.source)
+    first = scale.first_forecast(subject, parts)
+    is_drawn = first is not None and first.is_randomized
+    if is_drawn and key_file is None:
+        raise InputError(
+            f"--key-file is missing: {forecast} is randomized, and each person's draw comes from a"
+            " key; name a file with a secret key of at least 16 bytes"
+        )
+    if id is None and (is_drawn or log is not None):
+        raise InputError(
+            "--id is missing: draws and logs need the column with the id of each person; name it"
+        )
+    if first is not None and not is_drawn:
+        # the key and the context of a log name people, also without draws
+        unused = DRAWING if log is None else ()
+        reason = f"with {forecast}, whose forecasts are not randomized"
+        refuse_without_effect(given, unused, reason)
+        if first.outcome_kind is OutcomeKind.BINARY:
+            refuse_without_effect(given, WRITTEN, f"with {forecast}, which predicts probabilities")
+    if log is not None:
+        asked["recorder"] = logged_forecasts(
+            forecast, log, asked["key"], context, groups, keep_features, person, asked["levels"]
+        )
+    if first is not None and not is_drawn:
+        asked["key"] = None
+    with scale.dask_client(large.scheduler, large.workers) as client:
+        done = scale.forecast_parts(subject, parts, out, client=client, **asked)
+    _inform(done, out, asked.get("recorder"))
+    if as_json:
+        recorder = asked.get("recorder")
+        logged = {} if recorder is None else {"log": recorder.record()}
+        show(json.dumps(_written(done, out) | logged, indent=2))
 
 
 def parse_levels(listed: str) -> list[float]:
@@ -273,21 +271,8 @@ def parse_levels(listed: str) -> list[float]:
     return levels
 
 
-def serve(
-    subject: ModelSubject | ForecastColumns,
-    table: Path | Parts,
-    out: Path,
-    asked: dict[str, Any],
-    workers: int | None,
-    scheduler: str | None,
-    noun: str,
-    as_json: bool,
-) -> None:
-    """Write the forecasts of a table; print a summary and warn of repeated ids."""
-    from evenhand import scale
-
-    with scale.dask_client(scheduler, workers) as client:
-        done = scale.forecast_parts(subject, table, out, client=client, **asked)
+def _inform(done: Written, out: Path, recorder: LoggedForecasts | None) -> None:
+    """Print a summary of what was written, and warn of repeated ids."""
     # repeated ids are allowed: several rows of one person share the person's draw
     if done.repeated is not None and done.key is not None:
         shared = done.repeated
@@ -302,13 +287,9 @@ def serve(
         inform(f"warning: part skipped: {why}")
     # the fingerprint identifies the key of these draws without revealing it
     key = "" if done.key is None else f"; fingerprint of the key: {done.key}"
-    inform(f"{count(done.n_rows, noun)} written to {out}{key}")
-    recorder = asked.get("recorder")
+    inform(f"{count(done.n_rows, 'forecast')} written to {out}{key}")
     if recorder is not None:
         inform(recorder.text())
-    if as_json:
-        log = {} if recorder is None else {"log": recorder.record()}
-        show(json.dumps(_written(done, out) | log, indent=2))
 
 
 def _written(done: Written, out: Path) -> dict[str, Any]:

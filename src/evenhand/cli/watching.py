@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from evenhand._format import and_more, count
 from evenhand._validate import (
     InputError,
@@ -18,8 +16,9 @@ from evenhand._validate import (
     check_fraction,
     short,
 )
-from evenhand.cli import arguments
-from evenhand.cli.options import check_apart, listed_names
+from evenhand.cli import options
+from evenhand.cli.checks import check_apart, listed_names
+from evenhand.cli.options import GATE, GROUPS, LOG, flag, option, with_options
 from evenhand.cli.output import Verdict, command_line, inform, show_result
 
 if TYPE_CHECKING:
@@ -29,92 +28,48 @@ WATCHED = "What is watched"
 """Panel of options in the help page."""
 
 
+@with_options
 def watch(
-    log: arguments.Log,
+    log: options.Log,
     horizon: Annotated[
         str,
-        typer.Option(
-            metavar="TIME",
-            rich_help_panel=WATCHED,
-            help="time from a forecast to the reading of its outcome, such as 365d, 12h or 6w; the"
-            " same in every run",
-        ),
+        option("time from a forecast to the reading of its outcome, such as 365d", WATCHED, "TIME"),
     ],
     certificate: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            rich_help_panel=WATCHED,
-            help="folder of the served model, whose certificate is the promise; without it, groups"
-            " and draws are watched",
-        ),
-    ] = None,
-    context: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            rich_help_panel=arguments.LOG,
-            help="contexts, comma-separated; by default all of the served model, also later ones",
-        ),
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DATE",
-            rich_help_panel=arguments.LOG,
-            help="date or time in UTC for which the log is read, e.g. 2026-11-23; by default now",
-        ),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            rich_help_panel=arguments.LOG,
-            help="file of the state: if it exists, the watch continues from it; written in the end",
-        ),
+        option("folder of the served model, whose certificate is the promise", WATCHED, "FOLDER"),
     ] = None,
     groups: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMNS",
-            rich_help_panel=arguments.GROUPS,
-            help="columns that define groups, comma-separated; by default all that the log has",
-        ),
+        option("columns that define groups; by default all of the log", GROUPS, "COLUMNS"),
     ] = None,
     tolerance: Annotated[
-        float,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=arguments.GROUPS,
-            help="error of a group that raises no alarm; 0.02 for 2 points",
-        ),
+        float, option("error of a group that raises no alarm", GROUPS, "SHARE")
     ] = 0.02,
+    context: Annotated[
+        str | None,
+        option("contexts; by default all of the served model, also later ones", LOG, "NAMES"),
+    ] = None,
+    until: Annotated[
+        str | None,
+        option("date or time in UTC for which the log is read; by default now", LOG, "DATE"),
+    ] = None,
+    state: Annotated[
+        Path | None, option("file from which the watch continues; written in the end", LOG, "FILE")
+    ] = None,
     false_alarm: Annotated[
         float,
-        typer.Option(
-            metavar="SHARE",
-            rich_help_panel=arguments.GATE,
-            help="probability of ever raising a false alarm, however often the log is watched",
-        ),
+        option("probability of ever raising a false alarm, however often watched", GATE, "SHARE"),
     ] = 0.05,
     period: Annotated[
         str,
-        typer.Option(
-            metavar="PERIOD",
-            rich_help_panel=WATCHED,
-            help="period in which a change may begin: hour, day, week or month",
-        ),
+        option("a change may begin with each hour, day, week or month", WATCHED, "PERIOD"),
     ] = "day",
     fail_if_alarm: Annotated[
-        bool,
-        typer.Option(
-            "--fail-if-alarm",
-            rich_help_panel=arguments.GATE,
-            help="exit with code 1 if there is an alarm, new or old",
-        ),
+        bool, flag("--fail-if-alarm", "exit with code 1 if there is an alarm, new or old", GATE)
     ] = False,
-    out: arguments.Out = None,
-    as_json: arguments.AsJson = False,
+    out: options.Out = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Watch a decision log: whether the promise of a certificate still holds, by group and draw.
 
@@ -127,16 +82,16 @@ def watch(
     from evenhand.monitoring import Watch
     from evenhand.report import late_sentence, watch_text
 
-    options = _checked(horizon, tolerance, false_alarm, period)
+    settings = _checked(horizon, tolerance, false_alarm, period)
     _check_files(out, state, log, certificate)
     listed = None if groups is None else listed_names("--groups", groups)
     before = None if state is None else service.WatchState.read(state)
     decisions = service.open_log(log, create=False)
-    chosen = _chosen(decisions, context, certificate, options, before)
+    chosen = _chosen(decisions, context, certificate, settings, before)
     if listed is None and before is not None:
         listed = before.groups
-    options["groups"] = chosen.group_columns(listed, decisions.source)
-    found = service.LogWatch(decisions, chosen, Watch(certificate, **options), before)
+    settings["groups"] = chosen.group_columns(listed, decisions.source)
+    found = service.LogWatch(decisions, chosen, Watch(certificate, **settings), before)
     alarms = found.update(until)
     values = found.to_dict(
         certificate=None if certificate is None else str(certificate),
@@ -190,7 +145,7 @@ def _chosen(
     log: DecisionLog,
     names: str | None,
     certificate: Path | None,
-    options: dict[str, Any],
+    settings: dict[str, Any],
     before: WatchState | None,
 ) -> WatchedContexts:
     """Return the contexts that are watched: named, or all of the certificate's model or link."""
@@ -199,8 +154,8 @@ def _chosen(
     from evenhand.service import WatchedContexts
 
     # None if the certificate is about forecasts
-    about = {} if certificate is None else store.certificate_at(certificate)
-    promise = Watch(certificate, **options).to_dict()["settings"]
+    about = {} if certificate is None else store.read_certificate(certificate)
+    promise = Watch(certificate, **settings).to_dict()["settings"]
     has_link = promise["statistic"] == "mean_pit"
     return WatchedContexts.of(
         log,

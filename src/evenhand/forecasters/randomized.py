@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from evenhand._validate import Floats, check_choice, check_count, outcomes_checked
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
+from evenhand.forecast_columns import ForecastColumns
 from evenhand.forecasters.adapters import (
     SPREADS,
     Base,
@@ -219,6 +220,12 @@ class RandomizedRegressor(WrappingForecaster):
         refuse_binary(check_after_fit(base, table, outcomes, self.support, kind))
         self._set_base(base)
         return self
+
+    def _check_rows(self, X: Any, *, reset: bool) -> Any:
+        # of a table with forecasts in columns, only these are read
+        if isinstance(self.estimator, ForecastColumns) and hasattr(X, "columns"):
+            X = X[self.estimator.columns(map(str, X.columns), "X")]
+        return super()._check_rows(X, reset=reset)
 
     @classmethod
     def around(cls, fitted: RecalibratedRegressor, **params: Any) -> Self:

@@ -46,7 +46,7 @@ from evenhand.monitoring.watched_parts import (
 from evenhand.monitoring.witnesses import Crossing
 from evenhand.report import watch_html, watch_text
 from evenhand.selection import Selection
-from evenhand.store import CERTIFICATE, certificate_at
+from evenhand.store import CERTIFICATE, read_certificate
 
 # --- rows, periods and parts of a watch: what its state consists of
 
@@ -394,8 +394,9 @@ def promise_of(source: Promising, mass: float | None = None) -> Promise:
 
 
 def _of_folder(path: Path) -> Promise:
-    content = certificate_at(path)
-    with about(str(path if path.name == CERTIFICATE else path / CERTIFICATE)):
+    folder = path.parent if path.name == CERTIFICATE else path
+    content = read_certificate(folder)
+    with about(str(folder / CERTIFICATE)):
         if content.get("promise") is None:
             raise InputError(
                 "nothing is promised that served forecasts can show; watch named groups without a"

@@ -13,23 +13,8 @@ from evenhand.report.document import Paragraph, Part, Section
 from evenhand.report.findings import MASS, Findings, GroupFinding
 from evenhand.report.records import Values, or_zero
 
-FORECASTS = (
-    "--target",
-    "--mean",
-    "--std",
-    "--quantiles",
-    "--samples",
-    "--survival",
-    "--probability",
-    "--pmf",
-    "--chance-of-zero",
-    "--outcome",
-    "--event",
-    "--horizon",
-)
+FORECASTS = ("--target", "--forecast", "--event", "--horizon")
 """Options of the command that name the outcome and the forecasts in a table."""
-
-FLAG = "--sort-quantiles"
 
 GOAL = "0.25"
 """Largest group error in examples of a guarantee."""
@@ -94,7 +79,7 @@ def _repairs(findings: Findings, options: str) -> Iterator[NextStep]:
     elif findings.problems:
         yield NextStep(
             "Recalibrate all forecasts with rows that neither the model nor this audit has seen.",
-            _of_table(options, "evenhand recalibrate OTHER.csv {} --out maps"),
+            _of_table(options, "evenhand recalibrate OTHER.csv {} --out repaired"),
             _of_model(findings, "RecalibratedRegressor(FrozenEstimator(model)).fit({})"),
         )
 
@@ -121,7 +106,7 @@ def _rule_text(rule: Sequence[Values]) -> str:
 
 
 def _repair(findings: Findings, names: list[str], options: str) -> NextStep:
-    chosen = " ".join(f"--group {_quoted(name)}" for name in names)
+    chosen = " ".join(f"--by {_quoted(name)}" for name in names)
     what = "Recalibrate the groups with a problem, with rows that neither model nor audit has seen."
     model = "model"
     if findings.is_randomized:
@@ -129,7 +114,8 @@ def _repair(findings: Findings, names: list[str], options: str) -> NextStep:
         what = "Recalibrate the model before the draw, with rows that neither it nor the audit has"
         what += " seen; then randomize it again."
         model = "model.estimator_"
-    command = _of_table(options, f"evenhand recalibrate OTHER.csv {{}} {chosen} --out maps")
+        options = ""
+    command = _of_table(options, f"evenhand recalibrate OTHER.csv {{}} {chosen} --out repaired")
     line = f"repaired = found.repair({model}, {{}})"
     return NextStep(what, command, _of_model(findings, line, "found = evenhand.audit(model, X, y)"))
 
@@ -138,7 +124,7 @@ def _repair_by_column(findings: Findings, group: GroupFinding, options: str) -> 
     """Return how to recalibrate groups without a rule: masks, and groups of tables in parts."""
     column = _column_of(findings, group)
     by = "by=groups" if column is None else f"by={json.dumps(column, ensure_ascii=False)}"
-    line = f"evenhand recalibrate OTHER.csv {{}} --by {_quoted(column or 'COLUMNS')} --out maps"
+    line = f"evenhand recalibrate OTHER.csv {{}} --by {_quoted(column or 'COLUMNS')} --out repaired"
     return NextStep(
         "Recalibrate the groups with a problem, with rows that neither model nor audit has seen.",
         _of_table(options, line),
@@ -188,22 +174,21 @@ def _proof(findings: Findings, options: str) -> Iterator[NextStep]:
     yield NextStep(
         "If that price is acceptable, randomize as little as the proof needs, on other rows.",
         _of_table(
-            options,
-            f"evenhand randomize OTHER.csv {{}} --max-group-error {GOAL} --out certificate",
+            options, f"evenhand randomize OTHER.csv {{}} --max-group-error {GOAL} --out proven"
         ),
         _of_model(findings, f"chosen = evenhand.randomize(model, {{}}, max_group_error={GOAL})"),
     )
 
 
 def _of_table(options: str, line: str) -> str:
-    """Return a command on a table of forecasts; nothing without the columns of an audit."""
+    """Return a command on a table of forecasts; nothing for an audit that was made in Python."""
     return line.format(options) if options else ""
 
 
 def _of_model(findings: Findings, line: str, *first: str) -> str:
     """Return lines of Python on a model; those that load it follow an audit by the command."""
     line = line.replace("{}", _rows(findings, "other"))
-    if not has_command(findings) or forecast_options(findings):
+    if not has_command(findings):
         return line
     return "\n".join(['model = evenhand.load("model")', *first, line])
 
@@ -226,7 +211,7 @@ def has_command(findings: Findings) -> bool:
 def forecast_options(findings: Findings) -> str:
     """Return the options of the recorded command that name outcome and forecasts.
 
-    Nothing if it audited a model in a folder, or was not recorded.
+    Nothing if no command was recorded.
     """
     recorded = (findings.values.get("provenance") or {}).get("command")
     try:
@@ -236,9 +221,7 @@ def forecast_options(findings: Findings) -> str:
     words: list[str] = []
     for place, word in enumerate(given):
         name, is_joined, value = word.partition("=")
-        if name == FLAG:
-            words.append(name)
-        elif name in FORECASTS and (is_joined or place + 1 < len(given)):
+        if name in FORECASTS and (is_joined or place + 1 < len(given)):
             words += [name, _quoted(value if is_joined else given[place + 1])]
     return " ".join(words) if len(words) > 2 else ""
 

@@ -21,7 +21,6 @@ from evenhand._validate import Floats, InputError, check_column
 from evenhand.distributions import Categorical, Distribution, OutcomeKind, as_hurdle, curve_times
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
-from evenhand.links import Link
 from evenhand.scale.engine import Advance, over_parts
 from evenhand.scale.passes import typed_parts
 from evenhand.scale.people import People, Repeated
@@ -209,10 +208,9 @@ def forecast_parts(
     table: str | Path | Parts,
     out: str | Path,
     *,
-    id_column: str,
-    key: bytes | None,
+    id_column: str | None = None,
+    key: bytes | None = None,
     context: str = "",
-    link: Link | None = None,
     levels: Sequence[float] = LEVELS,
     moments: bool = False,
     keep: Sequence[str] = (),
@@ -234,16 +232,13 @@ def forecast_parts(
     out : path
         A csv or parquet file; or, for a folder of parts, a new folder, to which one part is written
         for each part of the table. Either the whole output is written, or nothing.
-    id_column : str
-        Column with the id of each person: integers or text.
-    key : bytes or None
+    id_column : str, optional
+        Column with the id of each person: integers or text. Draws and records need it.
+    key : bytes, optional
         Secret key of at least 16 bytes; None for a deterministic forecaster, whose forecasts are
         written without the columns `r`, `context` and `key`.
     context : str, default ""
         Name of the decision that the draws are for, such as a period.
-    link : Link, optional
-        Link that randomizes the forecasts of another model. A forecaster has its own
-        randomization.
     levels : sequence of float
         Levels of the quantiles to write.
     moments : bool, default False
@@ -272,26 +267,23 @@ def forecast_parts(
 
     Notes
     -----
-    The column `mean` is the point forecast, which does not depend on the draw: `predict` of a
-    forecaster, or the mean of another model's forecast.
+    The column `mean` is the point forecast, which does not depend on the draw.
 
     The memory needed is that of a block of rows, and about 100 bytes per row to find repeated ids.
 
     Examples
     --------
     >>> import tempfile
-    >>> from evenhand.links import Entropic
     >>> from evenhand.forecast_columns import ForecastColumns
     >>> from evenhand.tables.files import read_table
     >>> from evenhand.tables.writing import write_table
     >>> rows = pd.DataFrame({"id": ["a", "b"], "mean": [0.0, 1.0], "std": 1.0})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_table(rows, Path(folder, "in.parquet"))
-    ...     options = {"id_column": "id", "key": b"sixteen bytes or more", "link": Entropic(0.1)}
     ...     table, out = Path(folder, "in.parquet"), Path(folder, "out.csv")
-    ...     done = forecast_parts(ForecastColumns("mean", "std"), table, out, **options)
-    ...     list(read_table(out).columns[:4]), done.n_rows
-    (['id', 'r', 'mean', 'q0.05'], 2)
+    ...     done = forecast_parts(ForecastColumns("mean", "std"), table, out, id_column="id")
+    ...     list(read_table(out).columns[:3]), done.n_rows
+    (['id', 'mean', 'q0.05'], 2)
     """
     subject = as_subject(model)
     fingerprint = None if key is None else KeyedDraws(key, context).fingerprint
@@ -300,17 +292,17 @@ def forecast_parts(
     target = check_output(out, parts, is_shared=client is not None, skip_bad=skip_bad)
     source = parts.source
     used = subject.columns(parts.columns, source)
-    kept = [check_column(name, parts.columns, source) for name in keep if name != id_column]
+    ids = () if id_column is None else (check_column(id_column, parts.columns, source),)
+    kept = [check_column(name, parts.columns, source) for name in keep if name not in ids]
     recorded = () if recorder is None else recorder.columns
     for name in recorded:
         check_column(name, parts.columns, source)
     job = ForecastJob(
         subject,
-        check_column(id_column, parts.columns, source),
-        tuple(dict.fromkeys((id_column, *used, *kept, *recorded))),
+        ids,
+        tuple(dict.fromkeys((*ids, *used, *kept, *recorded))),
         key,
         context,
-        link,
         tuple(levels),
         moments,
         tuple(dict.fromkeys(kept)),
@@ -333,7 +325,7 @@ def forecast_parts(
     people = People.joined([one for one, _ in written])
     return Written(
         people.row.size,
-        people.repeated(parts, id_column),
+        None if id_column is None else people.repeated(parts, id_column),
         dict(sorted(skipped.items())),
         fingerprint,
         reduce(add, (unseen for _, unseen in written)),
@@ -382,11 +374,10 @@ class ForecastJob:
     """Forecasting task, which is sent to all workers."""
 
     subject: Subject
-    id_column: str
+    ids: tuple[str, ...]
     columns: tuple[str, ...]
     key: bytes | None = field(repr=False)
     context: str
-    link: Link | None
     levels: tuple[float, ...]
     moments: bool = False
     keep: tuple[str, ...] = ()
@@ -396,14 +387,16 @@ class ForecastJob:
         """Yield the forecasts of each block of a part, with its people and unseen values."""
         draws = None if self.key is None else KeyedDraws(self.key, self.context)
         source = parts.names[i]
-        column = f"{source}: column {self.id_column!r}"
         for start, table in parts.blocks(i, self.columns):
-            ids = id_column(table, self.id_column, source=source, start=start)
-            _warn_of_guarded(ids, column, start)
+            # rows without ids are numbered
+            ids: Sequence[str | int] = range(start, start + len(table))
+            for name in self.ids:
+                ids = id_column(table, name, source=source, start=start)
+                _warn_of_guarded(ids, f"{source}: column {name!r}", start)
             r = None if draws is None else draws(ids)
             forecaster, X = self.subject.of(table, source, start)
             with refusals(source, start, start + len(table) - 1):
-                forecast, mean = self._forecast(forecaster, X, r)
+                forecast, mean = _forecast(forecaster, X, r)
             if draws is None and forecast.is_randomized:
                 raise InputError(f"{source}: the forecasts depend on draws, which need a key")
             made = served_columns(forecast, mean, self.levels, moments=self.moments)
@@ -417,29 +410,26 @@ class ForecastJob:
                 for name in made.keys() & recorded.keys():
                     recorded[name] = np.asarray(recorded[name]).astype(np.asarray(made[name]).dtype)
                 made |= recorded
-            for name in (self.id_column, *self.keep):
+            for name in (*self.ids, *self.keep):
                 if name in made:
-                    role = "id" if name == self.id_column else "kept"
+                    role = "id" if name in self.ids else "kept"
                     raise InputError(
                         f"{role} column {name!r} clashes with an output column of the same name;"
                         " rename it"
                     )
-            copied = {name: table[name].to_numpy() for name in self.keep}
+            copied: dict[str, Any] = dict.fromkeys(self.ids, ids)
+            copied |= {name: table[name].to_numpy() for name in self.keep}
             kept = People.of(ids, i, start), UnseenValues.of(self.subject.schema, table)
-            yield pd.DataFrame({self.id_column: ids} | copied | made), kept
+            yield pd.DataFrame(copied | made), kept
             advance(len(table))
 
-    def _forecast(
-        self, forecaster: Any, X: pd.DataFrame | None, r: Floats | None
-    ) -> tuple[Forecast, Floats]:
-        """Return the forecasts with the draws, and the means, which do not depend on draws."""
-        if X is not None:
-            both: tuple[Forecast, Floats] = forecaster.forecast_and_predict(X, r)
-            return both
-        base: Forecast = forecaster
-        served = base if self.link is None else base.randomized(self.link.alpha, self.link, r)
-        # a draw must not change a point forecast, so the mean is that of the base
-        return served, base.mean()
+
+def _forecast(forecaster: Any, X: pd.DataFrame | None, r: Floats | None) -> tuple[Forecast, Floats]:
+    """Return the forecasts with the draws, and the means, which do not depend on draws."""
+    if X is None:
+        return forecaster, forecaster.mean()
+    both: tuple[Forecast, Floats] = forecaster.forecast_and_predict(X, r)
+    return both
 
 
 def _to_file(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kept]:

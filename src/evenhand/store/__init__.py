@@ -13,16 +13,10 @@ from evenhand.store.certificates import CERTIFICATE as CERTIFICATE
 from evenhand.store.certificates import REPORT as REPORT
 from evenhand.store.certificates import ids_digest as ids_digest
 from evenhand.store.certificates import people_record as people_record
-from evenhand.store.certificates import read_forecast_certificate as read_forecast_certificate
-from evenhand.store.certificates import write_forecast_certificate as write_forecast_certificate
 from evenhand.store.manifest import check_folder as check_folder
 from evenhand.store.manifest import digest as digest
 from evenhand.store.manifest import sealed as sealed
-from evenhand.store.models import CERTIFICATE_FOLDER as CERTIFICATE_FOLDER
-from evenhand.store.models import MAPS_FOLDER as MAPS_FOLDER
-from evenhand.store.models import MODEL_FOLDER as MODEL_FOLDER
-from evenhand.store.models import certificate_at as certificate_at
-from evenhand.store.models import folder_kind as folder_kind
+from evenhand.store.models import is_model_folder as is_model_folder
 from evenhand.store.models import load as load
 from evenhand.store.models import load_with_hash as load_with_hash
 from evenhand.store.models import read_certificate as read_certificate

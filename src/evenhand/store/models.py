@@ -29,7 +29,6 @@ from evenhand.store.certificates import (
     CERTIFICATE,
     REPORT,
     bound,
-    forecast_certificate,
     parsed,
     remove_report,
     staged,
@@ -50,32 +49,18 @@ from evenhand.store.packing import PackedModel, attached_parts, foreign_parts, p
 _MODEL_FILE = re.compile(r"model[\w.]*-[0-9a-f]{16}\.(safetensors|skops)")
 _STAGED_FILE = re.compile(r"\.evenhand-[0-9a-f]{16}-(certificate\.json|report\.html)")
 
-MODEL_FOLDER = "a model folder"
-MAPS_FOLDER = "a folder of maps"
-CERTIFICATE_FOLDER = "a certificate folder"
-"""Kinds of folders, as messages name them."""
-
 MOST_READS = 1000
 """Largest number of times that reading starts again because of another save."""
 
 Found = TypeVar("Found")
 
 
-def folder_kind(folder: Path) -> str | None:
-    """Return the kind of a folder that this package wrote; None for any other.
-
-    Maps are a recalibrated model around forecasts in columns of a table.
-    """
+def is_model_folder(folder: Path) -> bool:
+    """Whether this package wrote a model to a folder."""
     try:
-        if not (folder / MANIFEST).exists():
-            certificate = json.loads(read_plain(folder / CERTIFICATE))
-            return CERTIFICATE_FOLDER if "forecasts" in certificate else None
-        model = json.loads(read_plain(folder / MANIFEST))["model"]
-        inside = model["parts"].get("estimator", {}).get("forecaster", {}).get("kind")
-        is_maps = (model["kind"], inside) == ("RecalibratedRegressor", "ForecastColumns")
-        return MAPS_FOLDER if is_maps else MODEL_FOLDER
-    except (InputError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
-        return None  # missing, or a file of another program
+        return "model" in json.loads(read_plain(folder / MANIFEST))
+    except (InputError, ValueError, RecursionError, TypeError):
+        return False  # missing, or a file of another program
 
 
 def write_model(
@@ -296,7 +281,7 @@ def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        The content of `certificate.json`, which `evenhand fit --max-group-error` writes.
+        The content of `certificate.json`, which `evenhand randomize` writes.
 
     Raises
     ------
@@ -313,26 +298,6 @@ def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return read_steadily(source, lambda manifest: _certificate_of(manifest, source))
 
 
-def certificate_at(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the certificate of a model, or that of forecasts of another model.
-
-    Parameters
-    ----------
-    path : path
-        Folder of the certificate, or the file itself.
-
-    Raises
-    ------
-    InputError
-        If there is no certificate, it is damaged, or it belongs to another model than that in its
-        folder.
-    """
-    folder = Path(path)
-    folder = folder.parent if folder.name == CERTIFICATE else folder
-    has_model = (folder / "model.json").exists() or not (folder / CERTIFICATE).exists()
-    return read_certificate(folder) if has_model else forecast_certificate(folder)
-
-
 def _certificate_of(manifest: dict[str, Any], source: Path) -> dict[str, Any]:
     sha256 = str(manifest["sha256"])
     # a killed save leaves its certificate under the temporary name, and an older one may have the
@@ -342,7 +307,7 @@ def _certificate_of(manifest: dict[str, Any], source: Path) -> dict[str, Any]:
         if certificate is not None and certificate["model_sha256"] == sha256:
             return certificate
     if certificate is None:
-        remedy = "certify a model with evenhand fit --max-group-error"
+        remedy = "certify a model with evenhand randomize"
         raise InputError(f"{source} has no readable {CERTIFICATE}; {remedy}")
     raise InputError(_of_another_model(source, certificate["model_sha256"], sha256))
 
@@ -351,7 +316,7 @@ def _of_another_model(source: Path, named: str, sha256: str) -> str:
     return (
         f"{source / CERTIFICATE} certifies the model {named[:16]} and gives no guarantee for"
         f" {sha256[:16]}, the model in this folder; remove it, or certify this model with evenhand"
-        " fit --max-group-error"
+        " randomize"
     )
 
 
