@@ -415,7 +415,11 @@ class ForecastColumns:
 
     @property
     def is_mean_alone(self) -> bool:
-        """Whether the columns contain means without anything that shows their uncertainty."""
+        """Whether the columns contain means without anything that shows their uncertainty.
+
+        A mean alone is a distribution only of counts. `RecalibratedRegressor` learns the spread of
+        others from outcomes, as for any model that predicts numbers.
+        """
         is_other = any(getattr(self, name) is not None for name in ("std", *OTHER_FORMS))
         return self.mean is not None and not is_other and self.outcome != OutcomeKind.COUNT
 
@@ -438,13 +442,6 @@ class ForecastColumns:
             )
         if self.std is not None and self.mean is None:
             raise InputError(f"{source}: std= needs mean=; name both columns")
-        # a mean without a standard deviation is a distribution only of counts
-        if self.is_mean_alone:
-            raise InputError(
-                f"{source}: mean= alone shows no uncertainty; name std= too, add outcome=count if"
-                " outcomes are counts (Poisson), or name probability= instead if they are 0 or 1;"
-                " or let evenhand recalibrate learn the spread from other rows with outcomes"
-            )
 
     def by_option(self, present: Iterable[object], source: str) -> dict[str, list[str]]:
         """Return the columns of each option, by level, by value or by time.
@@ -553,6 +550,12 @@ class ForecastColumns:
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
         """Return the forecasts."""
         kind = self.outcome_kind(source)
+        if self.is_mean_alone:
+            raise InputError(
+                f"{source}: mean= alone shows no uncertainty; name std= too, add outcome=count if"
+                " outcomes are counts (Poisson), or name probability= instead if they are 0 or 1;"
+                " or let evenhand recalibrate learn the spread from other rows with outcomes"
+            )
         values = ColumnValues(table, self.by_option(table.columns, source), source, start)
         match kind:
             case OutcomeKind.BINARY:
@@ -595,7 +598,9 @@ class ForecastColumns:
         return self.of(as_pandas(X), "X")[0]
 
     def predict(self, X: Any) -> Floats:
-        """Return the means of the forecasts, shape (n,)."""
+        """Return the means of the forecasts, shape (n,); they may be all that is known."""
+        if self.is_mean_alone:
+            return number_column(as_pandas(X), str(self.mean), source="X")
         return self.forecast(X).mean()
 
     def forecast_and_predict(

@@ -6,7 +6,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import chain
 from operator import add
@@ -24,7 +24,7 @@ from evenhand.forecast import Forecast
 from evenhand.scale.engine import Advance, over_parts
 from evenhand.scale.passes import typed_parts
 from evenhand.scale.people import People, Repeated
-from evenhand.scale.subjects import Subject, as_subject, refusals
+from evenhand.scale.subjects import Subject, as_subject, first_forecast, refusals
 from evenhand.tables import (
     TABLE_ENDINGS,
     Parts,
@@ -49,6 +49,7 @@ def served_columns(
     levels: Sequence[float],
     *,
     moments: bool = False,
+    counts: int = 0,
 ) -> dict[str, Any]:
     """Return the columns of written forecasts.
 
@@ -62,6 +63,8 @@ def served_columns(
         Levels of the quantiles to write.
     moments : bool, default False
         Whether to write mean and standard deviation of the served forecasts.
+    counts : int, default 0
+        Without draws: number of counts from 0 whose probabilities are written.
 
     Returns
     -------
@@ -69,8 +72,9 @@ def served_columns(
         For a 0/1 outcome only `probability`: its quantiles are 0 or 1, and no draw changes it. For
         other outcomes draws, means and quantiles; for amounts with zeros the probability of the
         zero before them, `chance_of_zero`. Quantiles of whole numbers are integers. Without draws,
-        scores have the probability of each value too, such as `p1` to `p5`, and amounts the
-        quantiles of the outcomes above 0, such as `positive_q0.5`: an audit can read them again.
+        counts and scores have the probability of each value too, such as `p1` to `p5`, and amounts
+        the quantiles of the outcomes above 0, such as `positive_q0.5`: an audit can read them
+        again.
         Forecasts of times have survival probabilities, such as `survival_30`: at the times of
         survival curves up to the horizon, if there is one, and at the horizon.
 
@@ -95,7 +99,7 @@ def served_columns(
         quantiles = quantiles.astype(np.int64)
     columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
     if r is None:
-        columns |= _probabilities(forecast)
+        columns |= _probabilities(forecast, counts)
     # with all digits: 1 less a probability that is next to 1 would lose them
     columns |= {f"{SURVIVAL}{t:.15g}": _survival(forecast, t) for t in times}
     if r is None and has_zeros:
@@ -133,13 +137,19 @@ def _survival(forecast: Forecast, time: float) -> Floats:
     return forecast.distribution.sf(time)
 
 
-def _probabilities(forecast: Forecast) -> dict[str, Floats]:
-    """Return the probability of each value of scores whose values are those of all rows."""
-    base = _innermost(forecast.distribution)
-    if not isinstance(base, Categorical) or np.ndim(base.support) != 1:
-        return {}
+def _probabilities(forecast: Forecast, counts: int) -> dict[str, Floats]:
+    """Return the probability of each value of scores, or of so many counts."""
+    support = _support(forecast)
     rows = np.ones(forecast.n_samples)
-    return {f"p{v:.15g}": np.exp(forecast.log_mass(v * rows)) for v in base.support.tolist()}
+    values = list(range(counts)) if support is None else support
+    return {f"p{v:.15g}": np.exp(forecast.log_mass(v * rows)) for v in values}
+
+
+def _support(forecast: Forecast) -> list[float] | None:
+    """Return the values of scores that are those of all rows; None for other outcomes."""
+    base = _innermost(forecast.distribution)
+    is_shared = isinstance(base, Categorical) and np.ndim(base.support) == 1
+    return base.support.tolist() if is_shared else None
 
 
 def _innermost(distribution: Distribution) -> Any:
@@ -161,6 +171,9 @@ def _has_whole_values(distribution: Distribution) -> bool:
 # --- forecasts of tables in parts with keyed draws, written block by block
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+MOST_COUNTS = 1000
+"""Largest number of counts whose probabilities are written; an audit reads the model instead."""
+
 LIKE_AN_ENDING = re.compile(r"\.[A-Za-z]{2,5}")
 
 
@@ -321,6 +334,11 @@ def forecast_parts(
         # columns of groups that the model does not use have the types of all parts
         typed = typed_parts(over, parts, recorded, subject.schema, skipped if skip_bad else None)
         over = partial(over, parts=typed)
+    first = first_forecast(subject, parts) if key is None and recorder is None else None
+    if first is not None and first.outcome_kind is OutcomeKind.COUNT and _support(first) is None:
+        # all parts have the same columns, with room for larger counts than are expected
+        n = 2 * int(max((largest for _, largest in over(_largest_count, job)), default=0)) + 1
+        job = replace(job, counts=n if n <= MOST_COUNTS else 0)
     written = (_to_file if _is_file(target) else _to_folder)(job, over, target)
     people = People.joined([one for one, _ in written])
     return Written(
@@ -382,6 +400,7 @@ class ForecastJob:
     moments: bool = False
     keep: tuple[str, ...] = ()
     recorder: Recorder | None = None
+    counts: int = 0
 
     def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, Kept]]:
         """Yield the forecasts of each block of a part, with its people and unseen values."""
@@ -399,7 +418,9 @@ class ForecastJob:
                 forecast, mean = _forecast(forecaster, X, r)
             if draws is None and forecast.is_randomized:
                 raise InputError(f"{source}: the forecasts depend on draws, which need a key")
-            made = served_columns(forecast, mean, self.levels, moments=self.moments)
+            made = served_columns(
+                forecast, mean, self.levels, moments=self.moments, counts=self.counts
+            )
             # context and key fingerprint of each row, so that its draw can be reproduced
             if draws is not None and forecast.is_randomized:
                 made |= {"context": self.context, "key": draws.fingerprint}
@@ -430,6 +451,18 @@ def _forecast(forecaster: Any, X: pd.DataFrame | None, r: Floats | None) -> tupl
         return forecaster, forecaster.mean()
     both: tuple[Forecast, Floats] = forecaster.forecast_and_predict(X, r)
     return both
+
+
+def _largest_count(job: ForecastJob, parts: Parts, i: int, advance: Advance) -> float:
+    """Return the largest count that any row of a part expects."""
+    largest = 0.0
+    for start, table in parts.blocks(i, job.columns):
+        forecaster, X = job.subject.of(table, parts.names[i], start)
+        with refusals(parts.names[i], start, start + len(table) - 1):
+            forecast, _ = _forecast(forecaster, X, None)
+        largest = max(largest, float(forecast.ppf(1 - 1e-9).max()))
+        advance(len(table))
+    return largest
 
 
 def _to_file(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kept]:

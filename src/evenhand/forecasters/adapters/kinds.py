@@ -314,7 +314,7 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             "forecaster",
-            lambda model: hasattr(model, "forecast"),
+            lambda model: hasattr(model, "forecast") and not getattr(model, "is_mean_alone", False),
             conversions.of_forecaster,
             outcome=outcome_of_forecaster,
         ),
