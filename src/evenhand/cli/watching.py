@@ -22,7 +22,7 @@ from evenhand.cli.options import GATE, GROUPS, LOG, flag, option, with_options
 from evenhand.cli.output import Verdict, command_line, inform, show_result
 
 if TYPE_CHECKING:
-    from evenhand.service import DecisionLog, LogWatch, WatchedContexts, WatchState
+    from evenhand.service import LogWatch
 
 WATCHED = "What is watched"
 """Panel of options in the help page."""
@@ -78,7 +78,7 @@ def watch(
     of a group or the uniformity of the draws is broken; it names what, since about when, and how
     strong the evidence is. The log may be watched as often as you like.
     """
-    from evenhand import service
+    from evenhand import service, store
     from evenhand.monitoring import Watch
     from evenhand.report import late_sentence, watch_text
 
@@ -87,7 +87,13 @@ def watch(
     listed = None if groups is None else listed_names("--groups", groups)
     before = None if state is None else service.WatchState.read(state)
     decisions = service.open_log(log, create=False)
-    chosen = _chosen(decisions, context, certificate, settings, before)
+    about = {} if certificate is None else store.read_certificate(certificate)
+    chosen = service.WatchedContexts.of(
+        decisions,
+        None if context is None else listed_names("--context", context),
+        model_sha256=about.get("model_sha256"),
+        before=None if before is None else before.scope,
+    )
     if listed is None and before is not None:
         listed = before.groups
     settings["groups"] = chosen.group_columns(listed, decisions.source)
@@ -139,31 +145,6 @@ def _check_files(out: Path | None, state: Path | None, log: str, certificate: Pa
         check_writable(out, (".html", ".json"))
     if state is not None:
         check_apart(state, inputs, option="--state")
-
-
-def _chosen(
-    log: DecisionLog,
-    names: str | None,
-    certificate: Path | None,
-    settings: dict[str, Any],
-    before: WatchState | None,
-) -> WatchedContexts:
-    """Return the contexts that are watched: named, or all of the certificate's model or link."""
-    from evenhand import store
-    from evenhand.monitoring import Watch
-    from evenhand.service import WatchedContexts
-
-    # None if the certificate is about forecasts
-    about = {} if certificate is None else store.read_certificate(certificate)
-    promise = Watch(certificate, **settings).to_dict()["settings"]
-    has_link = promise["statistic"] == "mean_pit"
-    return WatchedContexts.of(
-        log,
-        None if names is None else listed_names("--context", names),
-        model_sha256=about.get("model_sha256"),
-        link=(promise["link"], promise["alpha"]) if has_link else None,
-        before=None if before is None else before.scope,
-    )
 
 
 def _write(out: Path, values: Mapping[str, Any]) -> None:

@@ -394,9 +394,8 @@ def promise_of(source: Promising, mass: float | None = None) -> Promise:
 
 
 def _of_folder(path: Path) -> Promise:
-    folder = path.parent if path.name == CERTIFICATE else path
-    content = read_certificate(folder)
-    with about(str(folder / CERTIFICATE)):
+    content = read_certificate(path)
+    with about(str(path if path.name == CERTIFICATE else path / CERTIFICATE)):
         if content.get("promise") is None:
             raise InputError(
                 "nothing is promised that served forecasts can show; watch named groups without a"

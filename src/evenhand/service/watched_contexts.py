@@ -18,7 +18,7 @@ Kind = tuple[str | None, float | None]
 
 @dataclass(frozen=True)
 class Scope:
-    """What a watch is over: named contexts, or all of a model or with a link, also later ones.
+    """What a watch is over: named contexts, or all of a model, also later ones.
 
     Parameters
     ----------
@@ -26,38 +26,31 @@ class Scope:
         Names of the contexts; None for all of them.
     model_sha256 : str or None
         Hash of their model; None if they may have several.
-    link : tuple or None
-        Name and alpha of their link; None if it follows from the model.
     """
 
     contexts: tuple[str, ...] | None = None
     model_sha256: str | None = None
-    link: Kind | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scope as JSON values."""
         return {
             "contexts": None if self.contexts is None else list(self.contexts),
             "model_sha256": self.model_sha256,
-            "link": None if self.link is None else list(self.link),
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild a scope from the output of `to_dict`."""
-        contexts, link = values["contexts"], values["link"]
+        contexts = values["contexts"]
         return cls(
             None if contexts is None else tuple(map(str, contexts)),
             None if values["model_sha256"] is None else str(values["model_sha256"]),
-            None if link is None else (str(link[0]), float(link[1])),
         )
 
     def __str__(self) -> str:
         if self.contexts is not None:
             noun = "context" if len(self.contexts) == 1 else "contexts"
             return f"the {noun} {', '.join(map(repr, self.contexts))}"
-        if self.link is not None:
-            return f"all contexts with {link_in_words(*self.link)}"
         return f"all contexts of the model {str(self.model_sha256)[:16]}"
 
 
@@ -86,10 +79,9 @@ class WatchedContexts:
         names: Sequence[str] | None = None,
         *,
         model_sha256: str | None = None,
-        link: Kind | None = None,
         before: Scope | None = None,
     ) -> Self:
-        """Return contexts of a log: the named ones, or all of a model or with a link.
+        """Return contexts of a log: the named ones, or all of a model.
 
         Parameters
         ----------
@@ -100,8 +92,6 @@ class WatchedContexts:
         model_sha256 : str, optional
             Hash of the model that they must have; by default that of the newest context, or of the
             earlier watch.
-        link : tuple, optional
-            Name and alpha of the link that they must have, whatever their models.
         before : Scope, optional
             What an earlier watch was over, which this one continues.
 
@@ -123,9 +113,9 @@ class WatchedContexts:
             raise InputError(f"{log.source} has no forecasts yet; serve some, then watch them")
         if before is not None:
             names = before.contexts if names is None else names
-            model_sha256 = model_sha256 or (None if link else before.model_sha256)
+            model_sha256 = model_sha256 or before.model_sha256
         if names is None:
-            chosen, scope = _matching(log, known, model_sha256, link)
+            chosen, scope = _matching(log, known, model_sha256)
         else:
             # as the draws write them, whatever their accents
             chosen, scope = _named(log, known, list(map(id_text, names)), model_sha256)
@@ -188,18 +178,9 @@ def _matching(
     log: DecisionLog,
     known: Mapping[str, Mapping[str, Any]],
     model_sha256: str | None,
-    link: Kind | None,
 ) -> tuple[list[str], Scope]:
-    """Return all contexts of a model, by default of the newest, or with a link."""
+    """Return all contexts of a model, by default of the newest."""
     newest = list(known)[-1]
-    if link is not None and model_sha256 is None:
-        chosen = [name for name, one in known.items() if _link(one) == link]
-        if not chosen:
-            raise _another_link(log.source, newest, known[newest], link)
-        # forecasts of other kinds of outcomes have other errors
-        outcome = known[chosen[-1]].get("outcome")
-        chosen = [name for name in chosen if known[name].get("outcome") == outcome]
-        return chosen, Scope(link=link)
     wanted = known[newest].get("model_sha256") if model_sha256 is None else model_sha256
     chosen = [name for name, one in known.items() if one.get("model_sha256") == wanted]
     if not chosen:

@@ -276,7 +276,7 @@ def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
     Parameters
     ----------
     folder : path
-        The model folder.
+        The model folder, or the certificate in it.
 
     Returns
     -------
@@ -294,7 +294,8 @@ def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
     Traceback (most recent call last):
     evenhand._validate.InputError: no/such/folder: no such model folder; create one with ...
     """
-    source = Path(folder)
+    path = Path(folder)
+    source = path.parent if path.name == CERTIFICATE else path
     return read_steadily(source, lambda manifest: _certificate_of(manifest, source))
 
 
