@@ -121,7 +121,7 @@ def late(how: str) -> Rows:
     u = np.where(np.arange(N) % 17 == 0, np.nan, moved(uniform(1), how))
     delay = np.where(np.arange(N) % 13 == 0, 9, 1 + np.arange(N) % 6)
     recorded = TIME + delay.astype("timedelta64[D]")
-    return Rows.of(TIME, u, recorded=recorded, horizon="7d", groups=GROUPS)
+    return Rows.of(TIME, u, recorded=recorded, matures_after="7d", groups=GROUPS)
 
 
 ENVELOPE = Envelope(low=((0.05, 0.08), (0.1, 0.14)), high=((0.05, 0.08),))
@@ -159,7 +159,7 @@ WATCHES: dict[str, tuple[Callable[[], Watch], Callable[[], Rows]]] = {
         f"draws {how}": (lambda: Watch(groups=["sex"]), functools.partial(rows_of, draws=how))
         for how in ("higher", "lower", "extreme", "central")
     },
-    "late outcomes": (lambda: Watch(tolerance=0.01, horizon="7d"), lambda: late("higher")),
+    "late outcomes": (lambda: Watch(tolerance=0.01, matures_after="7d"), lambda: late("higher")),
     "nothing changes": (lambda: Watch(MEAN_PIT, groups=["sex", "age"]), rows_of),
 }
 
@@ -273,7 +273,7 @@ def log_of_a_service(folder: Path) -> Any:
             service.record_outcome(many[1].id, 1.0, time="2026-01-06T10:00")
             record_outcomes(log, [one.id for one in many[2:4]], [1.0, 0.0])
             replay = service.replay(first.id, row=rows[:1], person=ids[0])
-        matured = matured_rows(log, horizon="1d", until="2026-02-01")
+        matured = matured_rows(log, matures_after="1d", until="2026-02-01")
         said[name] = {
             "entries": [logged(entry) for entry in log.entries()],
             "revised": [revised.id, revised.revision, revised.quantiles, list(revised.warnings)],

@@ -1,4 +1,4 @@
-"""Rows for the watch, made from a log: Cells, horizons, and what does not enter."""
+"""Rows for the watch, made from a log: cells, maturity, and what does not enter."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ N_PEOPLE = 12
 
 
 def watched(log: LogInMemory, **options: Any) -> Rows:
-    """Return rows at a horizon of a week, a year after the start."""
-    return matured_rows(log, **({"horizon": WEEK, "until": "2027-01-01"} | options))
+    """Return rows that mature after a week, a year after the start."""
+    return matured_rows(log, **({"matures_after": WEEK, "until": "2027-01-01"} | options))
 
 
 def with_outcomes(one: Example) -> tuple[LogInMemory, Any]:
@@ -110,7 +110,7 @@ def served_first() -> LogInMemory:
     return log
 
 
-def test_an_outcome_exactly_at_the_horizon_counts_and_a_microsecond_later_is_late() -> None:
+def test_an_outcome_exactly_in_time_counts_and_a_microsecond_later_is_late() -> None:
     log = served_first()
     record_outcome(log.at(days=7), "f0", 0.1)
     record_outcome(log.at(days=7, microseconds=1), "f1", 0.2)
@@ -122,7 +122,7 @@ def test_an_outcome_exactly_at_the_horizon_counts_and_a_microsecond_later_is_lat
     assert np.isnan(rows.delay[2])
 
 
-def test_forecasts_enter_when_their_horizon_has_passed() -> None:
+def test_forecasts_enter_when_they_have_matured() -> None:
     log = served_first()
     record_outcome(log.at(days=1), "f0", 0.1)
     n = len(example("normal").y)
@@ -143,7 +143,7 @@ def test_a_later_look_at_the_same_time_finds_the_same() -> None:
     np.testing.assert_array_equal(before.delay, after.delay)
 
 
-def test_the_last_outcome_by_the_horizon_counts() -> None:
+def test_the_last_outcome_in_time_counts() -> None:
     log = served_first()
     record_outcome(log.at(days=1), "f0", -1.0)
     record_outcome(log.at(days=2), "f0", 1.0)
@@ -187,7 +187,7 @@ def test_many_forecasts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"horizon": "soon"}, "horizon must be"),
+        ({"matures_after": "soon"}, "matures_after must be"),
         ({"until": "tomorrow"}, "until must be a date or time, got 'tomorrow'; write it as"),
     ],
 )
@@ -275,7 +275,7 @@ def has_false_alarm(seed: int, *, is_new_key: bool) -> bool:
         for person in range(N_PEOPLE):
             y = 0.95**0.5 * own[person] + 0.05**0.5 * random.normal()
             add_forecast(log, f"{month}", f"{person}", float(y))
-    watch = Watch(horizon="7d", period="month")
+    watch = Watch(matures_after="7d", period="month")
     watch.update(watched(log))
     assert watch.to_dict()["n_rows"] == (12 * N_PEOPLE if is_new_key else N_PEOPLE)
     return bool(watch.alarms)

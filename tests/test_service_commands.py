@@ -272,7 +272,7 @@ def test_outcomes_are_recorded_by_person_and_enter_the_watch(
     person = ("--id", "person", "--context", CONTEXT, "--key-file", place / "key")
     assert record(evenhand, tmp_path, known, *person).code == 0
     log = open_log(tmp_path / "log.sqlite", create=False)
-    rows = matured_rows(log, horizon=1, until="2999-01-01")
+    rows = matured_rows(log, matures_after=1, until="2999-01-01")
     assert rows.known.all()
     np.testing.assert_array_equal(rows.r, served["r"])
     # the served PIT is below the level of a quantile if and only if the outcome is

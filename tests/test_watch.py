@@ -388,10 +388,10 @@ def delay_of(shift: float, scale: float, seed: int) -> float:
         ("month", ["2026-01-01", "2026-02-01"]),
     ],
 )
-def test_periods_are_calendar_units_of_the_end_of_the_horizon(
+def test_periods_are_calendar_units_of_maturity(
     period: str, dates: list[str]
 ) -> None:
-    watch = Watch(period=period, horizon="30d")
+    watch = Watch(period=period, matures_after="30d")
     watch.update(Rows.of(["2026-01-01T10:00", "2026-01-03T23:59"], [0.5, 0.5]))
     values = watch.to_dict()
     assert values["dates"] == dates
@@ -426,8 +426,8 @@ def test_arrival_of_outcomes_in_another_order_changes_nothing() -> None:
     documents = []
     for arrival in (np.arange(n), np.argsort(recorded), random.permutation(n)):
         shuffled = {name: values[arrival] for name, values in columns.items()}
-        watch = Watch(horizon="20d")
-        watch.update(Rows.of(**shuffled, horizon="20d"))
+        watch = Watch(matures_after="20d")
+        watch.update(Rows.of(**shuffled, matures_after="20d"))
         documents.append(watch.to_dict())
     assert documents[1] == documents[0]
     assert documents[2] == documents[0]
@@ -463,13 +463,13 @@ def test_rows_out_of_the_order_of_serving_are_refused_by_row() -> None:
     with pytest.raises(InputError, match=r"row 0 was served at 2026-01-01.*before the last row"):
         watch.update(Rows.of(["2026-01-01"], [0.5]))
     watch.update(stream(0, 1, 0), until="2026-02-01")
-    with pytest.raises(InputError, match=r"row 0 ends at 2026-01-15.*moved on"):
+    with pytest.raises(InputError, match=r"row 0 matures at 2026-01-15.*moved on"):
         watch.update(Rows.of(["2026-01-15"], [0.5]))
     assert before["n_rows"] == watch.state()["n_rows"]
 
 
 def test_a_watch_never_goes_back_in_time_nor_far_ahead() -> None:
-    watch = Watch(horizon=10)
+    watch = Watch(matures_after=10)
     watch.update(Rows.of(["1969-12-22", "1970-01-10"], [0.5, 0.5]))
     before = watch.state()
     with pytest.raises(InputError, match=r"until is 1970-01-15.*, before 1970-01-20"):
@@ -518,24 +518,24 @@ def test_rows_of_a_log_carry_base_pits_and_delays() -> None:
         r=r,
         link=link,
         recorded=["2026-01-02T12:00", "2026-03-01"],
-        horizon="30d",
+        matures_after="30d",
         until="2026-01-31T12:00",
         groups=pd.DataFrame({"sex": ["f", "m"]}),
     )
-    assert len(rows) == 1  # the horizon of the second ends on 1 February
+    assert len(rows) == 1  # the second matures on 1 February
     assert rows.base is not None
     assert rows.delay is not None
     assert rows.base[0] == pytest.approx(base[:1], abs=1e-9)
     assert rows.delay.tolist() == [1.5]
     assert rows.columns["sex"].tolist() == ["f"]
-    late = Rows.of(["2026-01-01"], [0.5], recorded=["2026-03-01"], horizon=30)
+    late = Rows.of(["2026-01-01"], [0.5], recorded=["2026-03-01"], matures_after=30)
     assert late.known.tolist() == [False]
     assert np.isnan(late.pit[0][0])
 
 
-def test_an_outcome_recorded_at_the_very_end_of_its_horizon_is_known() -> None:
+def test_an_outcome_recorded_at_the_very_end_of_its_wait_is_known() -> None:
     recorded = ["2026-01-31T00:00:00", "2026-01-31T00:00:00.000001"]
-    rows = Rows.of(["2026-01-01"] * 2, [0.5, 0.5], recorded=recorded, horizon="30d")
+    rows = Rows.of(["2026-01-01"] * 2, [0.5, 0.5], recorded=recorded, matures_after="30d")
     assert rows.known.tolist() == [True, False]
 
 
@@ -551,4 +551,4 @@ def test_examples_fulfil_the_schema(made: Callable[[], Any]) -> None:
 
 
 def test_a_watch_before_its_first_row_fulfils_the_schema() -> None:
-    CHECK.validate(json.loads(Watch(groups=["sex"], period="week", horizon=30).to_json()))
+    CHECK.validate(json.loads(Watch(groups=["sex"], period="week", matures_after=30).to_json()))

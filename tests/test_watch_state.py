@@ -36,7 +36,7 @@ def random_rows(n: int, seed: int) -> Rows:
         r=r,
         link=LINK,
         recorded=times + (delay * 1440).astype(np.int64) * MINUTE,
-        horizon="8d",
+        matures_after="8d",
         groups={"town": town, "age": random.uniform(20, 80, size=n)},
     )
 
@@ -46,7 +46,7 @@ def through_json(watch: Watch) -> Watch:
 
 
 def new_watch() -> Watch:
-    return Watch(PROMISE, groups=["town", "age"], horizon="8d")
+    return Watch(PROMISE, groups=["town", "age"], matures_after="8d")
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -113,11 +113,11 @@ def test_a_state_continues_under_the_same_settings_only() -> None:
     assert Watch.from_state(state, like=new_watch()).state() == state
     other = Promise("mean_pit", 0.1, 0.3, 0.95, LINK)
     for like, message in [
-        (Watch(other, groups=["town", "age"], horizon="8d"), "belongs to another certificate"),
-        (Watch(groups=["town", "age"], horizon="8d"), "belongs to another certificate"),
-        (Watch(PROMISE, groups=["town"], horizon="8d"), "groups is .* in the state, not"),
-        (Watch(PROMISE, groups=["town", "age"], horizon="9d"), "horizon is 8.0 in the state"),
-        (Watch(PROMISE, groups=["town", "age"], horizon="8d", tolerance=0.05), "tolerance is 0.02"),
+        (Watch(other, groups=["town", "age"], matures_after="8d"), "belongs to another certificate"),
+        (Watch(groups=["town", "age"], matures_after="8d"), "belongs to another certificate"),
+        (Watch(PROMISE, groups=["town"], matures_after="8d"), "groups is .* in the state, not"),
+        (Watch(PROMISE, groups=["town", "age"], matures_after="9d"), "matures_after is 8.0 in the state"),
+        (Watch(PROMISE, groups=["town", "age"], matures_after="8d", tolerance=0.05), "tolerance is 0.02"),
     ]:
         with pytest.raises(InputError, match=message) as error:
             Watch.from_state(state, like=like)

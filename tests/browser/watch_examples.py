@@ -88,7 +88,7 @@ def settings(**changes: Any) -> dict[str, Any]:
         "false_alarm": 0.05,
         "tolerance": 0.02,
         "period": "day",
-        "horizon_days": 30.0,
+        "matures_after_days": 30.0,
         "groups": ["sex", "age", "region"],
         "kind": "pit",
         "mass": 0.2,
@@ -178,7 +178,7 @@ def watch(n: int = 200, names: list[str] | None = None, n_rows: int | None = Non
             "n_entries": 2 * rows + 1,
             "head_sha256": "0c" * 32,
             "evenhand": "0.1.0",
-            "command": "evenhand watch decisions.sqlite --certificate model --horizon 30d",
+            "command": "evenhand watch decisions.sqlite --certificate model --matures-after 30d",
         },
     }
 
@@ -246,7 +246,7 @@ def events() -> Any:
     """Return a watch of 0/1 outcomes, which have no draws."""
     values = watch(120, NAMES[:2])
     values["settings"] = settings(
-        statistic="bias", link=None, alpha=None, target=0.08, horizon_days=365.0, kind="event"
+        statistic="bias", link=None, alpha=None, target=0.08, matures_after_days=365.0, kind="event"
     )
     values["draws"] = None
     values["tests"] = [test for test in values["tests"] if test["part"] != "draws"]
@@ -256,7 +256,7 @@ def events() -> Any:
 
 
 def empty() -> Any:
-    """Return a watch before the first horizon."""
+    """Return a watch before anything matured."""
     values = watch(1, n_rows=0)
     for key in ("dates", "tests", "groups"):
         values[key] = []

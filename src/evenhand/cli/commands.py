@@ -127,7 +127,7 @@ COMMANDS: dict[Any, tuple[str, list[str]]] = {
     watch: (
         USE,
         [
-            "watch log.sqlite --certificate proven --horizon 365d --state watch.json"
+            "watch log.sqlite --certificate proven --matures-after 365d --state watch.json"
             " --fail-if-alarm --out watch.html"
         ],
     ),

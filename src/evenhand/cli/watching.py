@@ -31,7 +31,7 @@ WATCHED = "What is watched"
 @with_options
 def watch(
     log: options.Log,
-    horizon: Annotated[
+    matures_after: Annotated[
         str,
         option("time from a forecast to the reading of its outcome, such as 365d", WATCHED, "TIME"),
     ],
@@ -82,7 +82,7 @@ def watch(
     from evenhand.monitoring import Watch
     from evenhand.report import late_sentence, watch_text
 
-    settings = _checked(horizon, tolerance, false_alarm, period)
+    settings = _checked(matures_after, tolerance, false_alarm, period)
     _check_files(out, state, log, certificate)
     listed = None if groups is None else listed_names("--groups", groups)
     before = None if state is None else service.WatchState.read(state)
@@ -118,17 +118,19 @@ def watch(
         raise Verdict(1 if n else 0)
 
 
-def _checked(horizon: str, tolerance: float, false_alarm: float, period: str) -> dict[str, Any]:
+def _checked(
+    matures_after: str, tolerance: float, false_alarm: float, period: str
+) -> dict[str, Any]:
     """Return the settings of a watch by the names of its parameters."""
-    from evenhand.monitoring import PERIODS, as_horizon
+    from evenhand.monitoring import PERIODS, as_duration
 
     try:
-        as_horizon(horizon)
+        as_duration(matures_after)
     except InputError as error:
         rule = "be a number of days or a time such as 365d, 12h or 6w"
-        raise bad_input("--horizon", rule, short(horizon)) from error
+        raise bad_input("--matures-after", rule, short(matures_after)) from error
     return {
-        "horizon": horizon,
+        "matures_after": matures_after,
         "tolerance": check_fraction("--tolerance", tolerance),
         "false_alarm": check_fraction("--false-alarm", false_alarm),
         "period": check_choice("--period", period, PERIODS),

@@ -2,7 +2,7 @@
 
 # for the watch and for tests; `__all__` is the documented reference
 from evenhand.monitoring.rows import Rows
-from evenhand.monitoring.rows import as_horizon as as_horizon
+from evenhand.monitoring.rows import as_duration as as_duration
 from evenhand.monitoring.rows import as_time as as_time
 from evenhand.monitoring.settings import PERIODS as PERIODS
 from evenhand.monitoring.settings import Alarm, Notice

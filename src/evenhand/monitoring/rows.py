@@ -1,4 +1,4 @@
-"""Served forecasts with the outcomes that were known at their horizon."""
+"""Served forecasts with the outcomes that were known when they matured."""
 
 from __future__ import annotations
 
@@ -91,17 +91,17 @@ def check_table(columns: Any, n: int) -> Any:
     return as_table(table, n, name="columns", per="forecast")
 
 
-# --- times of served rows and their horizons
+# --- times of served rows, and how long their outcomes are awaited
 
 UNITS = {"w": 7 * 24 * 60, "d": 24 * 60, "h": 60, "min": 1}
-"""Minutes in the units of a horizon given as text."""
+"""Minutes in the units of a duration given as text."""
 
 MOST_DAYS = 36525
-"""Longest horizon in days, a hundred years: far from the range of dates."""
+"""Longest duration in days, a hundred years: far from the range of dates."""
 
 
-def as_horizon(value: Any) -> np.timedelta64:
-    """Return a horizon, the time from serving at which outcomes are read.
+def as_duration(value: Any) -> np.timedelta64:
+    """Return how long after serving outcomes are read: then a forecast is mature.
 
     Parameters
     ----------
@@ -120,20 +120,20 @@ def as_horizon(value: Any) -> np.timedelta64:
 
     Examples
     --------
-    >>> bool(as_horizon("365d") == as_horizon(365))
+    >>> bool(as_duration("365d") == as_duration(365))
     True
-    >>> as_horizon("one year")
+    >>> as_duration("one year")
     Traceback (most recent call last):
-    evenhand._validate.InputError: horizon must be days or text such as '365d', got 'one year'
+    evenhand._validate.InputError: matures_after must be days or text such as '365d', got 'one year'
     """
     days = _days(value)
     if days is None or not 0 <= days <= MOST_DAYS:
-        raise bad_input("horizon", "be days or text such as '365d'", repr(value))
+        raise bad_input("matures_after", "be days or text such as '365d'", repr(value))
     return np.timedelta64(round(days * 86_400_000_000), "us")
 
 
 def _days(value: Any) -> float | None:
-    """Return a horizon in days; None if it cannot be read."""
+    """Return a duration in days; None if it cannot be read."""
     if value is None:
         return 0.0
     if isinstance(value, timedelta):
@@ -201,7 +201,7 @@ def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[
     return times
 
 
-# --- served forecasts with the outcomes that were known at their horizon
+# --- served forecasts with the outcomes that were known when they matured
 
 Times = NDArray[Any]
 """Array of type datetime64[us], in UTC."""
@@ -212,9 +212,9 @@ Cells = tuple[Floats, Floats]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
-    """Served forecasts of n people in the order of serving, at the end of their horizons.
+    """Served forecasts of n people in the order of serving, when they have matured.
 
-    Outcomes that were not known at the horizon are missing: their values are NaN. `Rows.of` makes
+    Outcomes that were not known by then are missing: their values are NaN. `Rows.of` makes
     rows from the columns of a log of one's own.
 
     Parameters
@@ -222,7 +222,7 @@ class Rows:
     time : ndarray of datetime64[us], shape (n,)
         Times of serving in UTC, increasing.
     known : ndarray of bool, shape (n,)
-        Whether the outcome was known at the horizon.
+        Whether the outcome was known when the forecast matured.
     pit : tuple of two ndarrays of shape (n,)
         Cells of the served PITs.
     r : ndarray of shape (n,) or None
@@ -238,7 +238,7 @@ class Rows:
         Columns that define groups, one row per forecast.
     delay : ndarray of shape (n,) or None
         Days from serving to the record of the outcome; NaN without an outcome, also beyond the
-        horizon for late outcomes.
+        maturity for late outcomes.
     link : Link or None
         The link around the forecaster of `base`. With both, errors of named groups are averaged
         over draws, unless `promised` is given.
@@ -321,7 +321,7 @@ class Rows:
         probability: ArrayLike | None = None,
         groups: Any = None,
         recorded: ArrayLike | None = None,
-        horizon: float | str | timedelta | None = None,
+        matures_after: float | str | timedelta | None = None,
         until: Any = None,
         id: ArrayLike | None = None,
     ) -> Self:
@@ -347,12 +347,12 @@ class Rows:
         groups : DataFrame or mapping, optional
             Columns that define groups, one row per forecast.
         recorded : array-like of shape (n,), optional
-            Times at which the outcomes were recorded. With a horizon, outcomes that were recorded
+            Times at which the outcomes were recorded. With `matures_after`, those recorded
             after it are missing.
-        horizon : float, str, timedelta, optional
+        matures_after : float, str, timedelta, optional
             Time from serving at which outcomes are read, in days or as "365d".
         until : time, optional
-            Leaves out forecasts whose horizon ends after this time.
+            Leaves out forecasts that mature after this time.
         id : array-like of shape (n,), optional
             Ids of the forecasts, which order those served at the same time. Required if the log is
             not in the order of serving and times are repeated.
@@ -368,7 +368,7 @@ class Rows:
         cells, known, excess = _outcomes(pit, outcome, probability, n)
         delay = None
         if recorded is not None:
-            delay, is_in_time = _delays(times, recorded, horizon, known)
+            delay, is_in_time = _delays(times, recorded, matures_after, known)
             known = known & is_in_time
         cells = (np.where(known, cells[0], np.nan), np.where(known, cells[1], np.nan))
         draws = None if r is None else check_column("r", r, n, low=0, high=1, is_open=True)
@@ -387,7 +387,7 @@ class Rows:
         )
         if until is None:
             return rows
-        ended = rows.time + as_horizon(horizon) <= as_time("until", until)
+        ended = rows.time + as_duration(matures_after) <= as_time("until", until)
         return rows.take(ended)  # type: ignore[return-value]
 
 
@@ -426,8 +426,8 @@ def _outcomes(
     return (np.where(y == 1, 1 - p, 0.0), np.where(y == 1, 1.0, 1 - p)), known, y - p
 
 
-def _delays(times: Times, recorded: Any, horizon: Any, known: Mask) -> tuple[Floats, Mask]:
-    """Return days from serving to the record of known outcomes, and which came by the horizon."""
+def _delays(times: Times, recorded: Any, matures_after: Any, known: Mask) -> tuple[Floats, Mask]:
+    """Return days from serving to the record of known outcomes, and which came in time."""
     at = as_times("recorded", recorded, allow_missing=True)
     if at.shape != times.shape:
         rule = f"have one value per time ({times.size})"
@@ -439,8 +439,12 @@ def _delays(times: Times, recorded: Any, horizon: Any, known: Mask) -> tuple[Flo
         row = int(early[0])
         got = f"{at[row]} for a forecast of {times[row]}"
         raise bad_input(f"recorded[{row}]", "not be before its forecast", got)
-    is_in_time = np.isnat(at) if horizon is None else np.zeros(times.size, dtype=np.bool_)
-    limit = np.timedelta64(np.iinfo(np.int64).max, "us") if horizon is None else as_horizon(horizon)
+    is_in_time = np.isnat(at) if matures_after is None else np.zeros(times.size, dtype=np.bool_)
+    limit = (
+        np.timedelta64(np.iinfo(np.int64).max, "us")
+        if matures_after is None
+        else as_duration(matures_after)
+    )
     return delay, is_in_time | (waited <= limit)
 
 

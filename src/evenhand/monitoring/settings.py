@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._validate import InputError, bad_input, check_choice, check_fraction
-from evenhand.monitoring.rows import as_horizon
+from evenhand.monitoring.rows import as_duration
 from evenhand.tables import EVERYONE, check_names
 
 # --- calendar periods of a watch, in UTC
@@ -83,15 +83,15 @@ class Settings:
         Probability that the watch ever raises a false alarm.
     period : {"hour", "day", "week", "month"}
         Calendar unit.
-    horizon_days : float or None
-        Days from serving at which outcomes are read; None if rows have no horizon.
+    matures_after_days : float or None
+        Days from serving at which outcomes are read; None if rows mature at once.
     """
 
     groups: tuple[str, ...]
     tolerance: float
     false_alarm: float
     period: Period
-    horizon_days: float | None
+    matures_after_days: float | None
 
     @classmethod
     def checked(
@@ -100,7 +100,7 @@ class Settings:
         tolerance: float,
         false_alarm: float,
         period: str,
-        horizon: float | str | timedelta | None,
+        matures_after: float | str | timedelta | None,
     ) -> Self:
         """Return checked settings; InputError if one is outside its range."""
         if isinstance(groups, str):
@@ -113,7 +113,11 @@ class Settings:
             if name == EVERYONE:
                 raise bad_input("groups", "not name 'everyone'", repr(name), "rename the column")
         chosen: Any = check_choice("period", period, PERIODS)
-        days = None if horizon is None else float(as_horizon(horizon) / np.timedelta64(1, "D"))
+        days = (
+            None
+            if matures_after is None
+            else float(as_duration(matures_after) / np.timedelta64(1, "D"))
+        )
         return cls(
             names,
             check_fraction("tolerance", tolerance),

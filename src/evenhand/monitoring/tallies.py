@@ -148,7 +148,7 @@ class Delays:
 
     Parameters
     ----------
-    horizon_days : float
+    matures_after_days : float
         Horizon in days; bins divide it evenly. Without one (0) their edges are fixed.
 
     Examples
@@ -162,9 +162,11 @@ class Delays:
     N_BINS = 20
     EDGES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 36525)
 
-    def __init__(self, horizon_days: float) -> None:
-        even = [horizon_days * i / self.N_BINS for i in range(self.N_BINS + 1)]
-        self.edges: list[float] = even if horizon_days > 0 else [float(one) for one in self.EDGES]
+    def __init__(self, matures_after_days: float) -> None:
+        even = [matures_after_days * i / self.N_BINS for i in range(self.N_BINS + 1)]
+        self.edges: list[float] = (
+            even if matures_after_days > 0 else [float(one) for one in self.EDGES]
+        )
         self.counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
         self.n_missing = 0
         self.n_late = 0
@@ -176,7 +178,7 @@ class Delays:
             return
         self.n_late += int((~known & ~np.isnan(delay)).sum())
         waited = delay[known & ~np.isnan(delay)]
-        # a bin contains its upper end, so that an outcome at the horizon is in the last one
+        # a bin contains its upper end, so that the latest outcome in time is in the last one
         bins = np.searchsorted(self.edges, waited, side="left") - 1
         np.add.at(self.counts, np.clip(bins, 0, self.counts.size - 1), 1)
 

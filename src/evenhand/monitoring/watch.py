@@ -20,7 +20,7 @@ from evenhand._format import Summarized, one_line
 from evenhand._validate import InputError, about, bad_input, check_choice, check_fraction
 from evenhand.certificates import Certificate, Promise
 from evenhand.monitoring.promise_test import promise_values
-from evenhand.monitoring.rows import Rows, as_horizon, as_time
+from evenhand.monitoring.rows import Rows, as_duration, as_time
 from evenhand.monitoring.settings import (
     STATE_SCHEMA,
     Alarm,
@@ -72,8 +72,8 @@ class Ledger:
         self.settings = settings
         self.promise = promise
         self.calendar = Calendar(settings.period)
-        self.horizon = as_horizon(settings.horizon_days)
-        self.delays = Delays(settings.horizon_days or 0.0)
+        self.matures_after = as_duration(settings.matures_after_days)
+        self.delays = Delays(settings.matures_after_days or 0.0)
         self.n_rows = 0
         self.first: int | None = None
         self.current = 0
@@ -129,7 +129,7 @@ class Ledger:
 
     def _check(self, rows: Rows, until: np.datetime64 | None) -> None:
         """Refuse rows and times that do not follow those seen; nothing has changed by then."""
-        ends = rows.time + self.horizon
+        ends = rows.time + self.matures_after
         if len(rows) and self.last is not None and rows.time[0] < self.last:
             raise InputError(
                 f"row 0 was served at {rows.time[0]}, before the last row of the watch"
@@ -137,10 +137,10 @@ class Ledger:
             )
         if len(rows) and self.until is not None and ends[0] < self.until:
             raise InputError(
-                f"the horizon of row 0 ends at {ends[0]}, before {self.until}, up to which the"
+                f"row 0 matures at {ends[0]}, before {self.until}, up to which the"
                 " watch has been moved on; add all rows of a time before moving on"
             )
-        last = None if self.last is None else self.last + self.horizon
+        last = None if self.last is None else self.last + self.matures_after
         times = (self.until, last, *ends[-1:])
         reached = [one for one in times if one is not None]
         if until is not None and reached and until < max(reached):
@@ -183,7 +183,7 @@ class Ledger:
             groups = NamedGroups([])
         has_draws = rows.r is not None and not bool(np.isnan(rows.r).all())
         self._make_parts(kind, groups, has_draws)
-        number = int(self.calendar.numbers(rows.time[:1] + self.horizon)[0])
+        number = int(self.calendar.numbers(rows.time[:1] + self.matures_after)[0])
         self.first = number
         self.current = number - 1
         self._advance(number)
@@ -226,7 +226,7 @@ class Ledger:
             # cuts by people served later would not be known when these were served
             members[: max(0, self.n_learned - self.n_rows)] = False
         self.delays.add(rows.known, rows.delay)
-        numbers = self.calendar.numbers(rows.time + self.horizon)
+        numbers = self.calendar.numbers(rows.time + self.matures_after)
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
         steps = [(part, part.prepare(rows, members)) for part in self.parts.values()]
         for start, end in pairwise(starts):
@@ -458,7 +458,7 @@ def _settings(ledger: Ledger) -> dict[str, Any]:
         "false_alarm": settings.false_alarm,
         "tolerance": settings.tolerance,
         "period": settings.period,
-        "horizon_days": settings.horizon_days,
+        "matures_after_days": settings.matures_after_days,
         "groups": list(settings.groups),
         "kind": None if ledger.first is None else ledger.kind,
         "mass": None if promise is None else promise.mass,
@@ -501,7 +501,7 @@ def _alarm(alarm: Alarm, tests: list[dict[str, Any]]) -> dict[str, Any]:
 class Watch(Summarized):
     """Watch over served forecasts: whether they keep what was promised, read at any time.
 
-    A watch tests three things on rows whose horizon has passed: the promise of a certificate for
+    A watch tests three things on rows that have matured: the promise of a certificate for
     every group of a size, the error of named groups against a tolerance, and whether the draws are
     uniform. An alarm means that one of them is broken. Evidence is an e-process, so the probability
     of a false alarm, ever, is at most `false_alarm`, however often the watch is read
@@ -526,9 +526,9 @@ class Watch(Summarized):
         and draws 10%; parts that are absent give theirs to the others in proportion.
     period : {"hour", "day", "week", "month"}, default "day"
         Calendar unit in UTC in which changes may begin, and for which evidence is kept.
-    horizon : float, str, timedelta or None, default None
+    matures_after : float, str, timedelta or None, default None
         Time from serving at which outcomes are read, in days or as "365d". A row belongs to the
-        period in which its horizon ends, never to that in which its outcome arrived. None: rows
+        period in which it matures, never to that in which its outcome arrived. None: rows
         belong to the period in which they were served.
 
     Raises
@@ -552,8 +552,8 @@ class Watch(Summarized):
     past, and repeats of them look like evidence. `evenhand.service.matured_rows` does so.
 
     Draws are watched if the rows of the first update have any. A draw that is repeated is counted
-    once. Draws are tested when their rows enter, at the end of the horizon. For detection
-    without that delay, use another watch without a horizon on rows without outcomes.
+    once. Draws are tested when their rows enter, when these mature. For detection without
+    that delay, use another watch without `matures_after` on rows without outcomes.
 
     Values of a column that appear after the first update define further groups, up to 100 for each
     column, which share a part of the risk that was set aside for them. Numbers and dates in halves
@@ -583,9 +583,9 @@ class Watch(Summarized):
         tolerance: float = 0.02,
         false_alarm: float = 0.05,
         period: str = "day",
-        horizon: float | str | timedelta | None = None,
+        matures_after: float | str | timedelta | None = None,
     ) -> None:
-        settings = Settings.checked(groups, tolerance, false_alarm, period, horizon)
+        settings = Settings.checked(groups, tolerance, false_alarm, period, matures_after)
         self._ledger = Ledger(settings, None if certificate is None else promise_of(certificate))
 
     @property
@@ -601,7 +601,7 @@ class Watch(Summarized):
     def learn(self, table: Any) -> None:
         """Define the groups before the first update, by the first people who were served.
 
-        Their outcomes are not needed, so groups are known before the first horizon has passed.
+        Their outcomes are not needed, so groups are known before the first row matures.
         Without this call, groups are learned from the rows of the first update.
 
         Parameters
@@ -624,10 +624,10 @@ class Watch(Summarized):
         Parameters
         ----------
         rows : Rows
-            Served forecasts whose horizon has passed, in the order of serving, later than all rows
+            Served forecasts that have matured, in the order of serving, later than all rows
             before. May be empty.
         until : time, optional
-            Time up to which all rows whose horizon has passed are included. Periods without rows
+            Time up to which all rows that have matured are included. Periods without rows
             until then are counted.
 
         Returns

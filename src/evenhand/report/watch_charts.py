@@ -192,7 +192,7 @@ def _signal_points(signals: Sequence[Signal], word: str, color: Color, shape: Sh
     return Points(points, word, color, shape)
 
 
-def delays_chart(delays: Values, horizon: float | None) -> Chart | None:
+def delays_chart(delays: Values, matures_after: float | None) -> Chart | None:
     """Draw a histogram of the days from forecasts to their outcomes; None without outcomes."""
     days, counts = delays.get("days") or (), delays.get("counts") or ()
     bins = [
@@ -203,14 +203,19 @@ def delays_chart(delays: Values, horizon: float | None) -> Chart | None:
     if not known:
         return None
     top = 1.08 * max(n for *_, n in bins)
-    late = float("inf") if horizon is None else horizon
+    late = float("inf") if matures_after is None else matures_after
     bars = [
         Bar(low, high, n, _delay_tip(low, high, n, known), low >= late) for low, high, n in bins
     ]
     low, high = bins[0][0], bins[-1][1]
-    layers: list[Layer] = [Bars(bars, "outcomes", "after the horizon")]
-    if horizon is not None and low < horizon <= high:
-        layers.append(Line([(horizon, 0), (horizon, top)], f"horizon: {days_in_words(horizon)}"))
+    layers: list[Layer] = [Bars(bars, "outcomes", "too late")]
+    if matures_after is not None and low < matures_after <= high:
+        layers.append(
+            Line(
+                [(matures_after, 0), (matures_after, top)],
+                f"matures after {days_in_words(matures_after)}",
+            )
+        )
     return Chart(
         "Histogram of the days from a forecast to the record of its outcome.",
         Axis(low, high, "Days from forecast to outcome", nice_ticks(low, high, 6)),

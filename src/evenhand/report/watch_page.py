@@ -41,8 +41,8 @@ from evenhand.report.watched import (
     WatchedGroup,
     direction_words,
     findings,
-    horizon_words,
     lead,
+    maturity_words,
     meanings,
     missing_sentence,
     of_alarm,
@@ -100,7 +100,7 @@ NAME = 60
 """Most characters of the name of a source."""
 
 DELAYED = (
-    "A forecast counts when its horizon has passed, whenever its outcome arrived, because early"
+    "A forecast counts when it has matured, whenever its outcome arrived, because early"
     " outcomes differ from late ones."
 )
 
@@ -253,7 +253,7 @@ def _signal_table(signals: Sequence[tuple[str, Signal]], watched: Watched) -> Ta
 
 def _delays(watched: Watched) -> Section | None:
     delays = watched.values.get("delays") or {}
-    chart = delays_chart(delays, watched.settings.get("horizon_days"))
+    chart = delays_chart(delays, watched.settings.get("matures_after_days"))
     if chart is None:
         return None
     return Section("Delays of outcomes", [Paragraph(DELAYED), chart], "delays", in_text=False)
@@ -269,7 +269,7 @@ def _method(watched: Watched, data: PageData) -> Section:
         "Tolerance of groups": f"{points_in_full(float(settings['tolerance']))} points",
         "Promised bound": _bound_in_full(settings),
         "Period": str(settings["period"]),
-        "Horizon": horizon_words(settings.get("horizon_days")),
+        "Matures after": maturity_words(settings.get("matures_after_days")),
         "Statistic": settings.get("statistic"),
         "Link": None if link is None else f"{link}, alpha {alpha:g}",
         "Confidence of the certificate": None

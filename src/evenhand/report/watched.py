@@ -433,8 +433,8 @@ MEANS = (
     " evidence grows with the number of rows as well as with the size.",
     "The date of an alarm is the period in which the evidence reached the threshold. The change"
     " came earlier; its start is estimated by the period since which there is most evidence. A"
-    " forecast belongs to the period in which its horizon ends, so a change is seen later than it"
-    " happens, by at least the horizon.",
+    " forecast belongs to the period in which it matures, so a change is seen later than it"
+    " happens, by at least this time.",
     "The estimate is not a test: the worst group is selected on the same outcomes, so its error is"
     " overestimated, most with few rows. Only evidence raises an alarm.",
     "No alarm does not prove that the promise is kept: small breaks need many rows, and errors"
@@ -464,19 +464,19 @@ def status_box(watched: Watched) -> StatusBox:
 def lead(watched: Watched) -> str:
     """Return how strong the evidence is."""
     if watched.is_empty:
-        return "Evidence is computed once forecasts have reached their horizon."
+        return "Evidence is computed once forecasts have matured."
     return _strength(watched.alarms[0], watched) if watched.is_alarm else nearest_sentence(watched)
 
 
 def _waiting_sentences(watched: Watched) -> list[str]:
-    horizon = watched.settings.get("horizon_days")
+    matures_after = watched.settings.get("matures_after_days")
     waiting = watched.values.get("n_waiting")
-    if horizon is None:
+    if matures_after is None:
         return ["No forecast has been watched yet."]
-    until = f"No forecast has reached its horizon of {days_in_words(horizon)} yet"
+    until = f"No forecast has matured yet, after {days_in_words(matures_after)}"
     if not waiting:
         return [f"{until}."]
-    return [f"{until}: {count(int(waiting), 'forecast is', 'forecasts are')} waiting for it."]
+    return [f"{until}: {count(int(waiting), 'forecast is', 'forecasts are')} waiting."]
 
 
 def nearest_sentence(watched: Watched) -> str:
@@ -526,12 +526,12 @@ def direction_words(part: str, direction: str) -> str:
 
 
 def _served(alarm: Signal, settings: Values) -> str:
-    """Return when the first forecasts of a break were served, a horizon before they count."""
-    horizon = settings.get("horizon_days")
+    """Return when the first forecasts of a break were served, before they matured."""
+    matures_after = settings.get("matures_after_days")
     # a week or a month is too long for a date
-    if not horizon or settings["period"] not in ("hour", "day"):
+    if not matures_after or settings["period"] not in ("hour", "day"):
         return ""
-    return f" (forecasts served since about {alarm.since.before(horizon).words})"
+    return f" (forecasts served since about {alarm.since.before(matures_after).words})"
 
 
 def _shown(direction: str) -> str:
@@ -673,16 +673,16 @@ def _late_finding(watched: Watched) -> list[Sentence]:
 
 
 def late_sentence(values: Values) -> str:
-    """Return the remedy if more outcomes came after the horizon than by it; empty if not."""
+    """Return the remedy if more outcomes came too late than in time; empty if not."""
     watched = Watched(values)
     n, missing, late = n_outcomes(watched)
-    horizon = watched.settings.get("horizon_days")
-    if horizon is None or late <= n - missing:
+    matures_after = watched.settings.get("matures_after_days")
+    if matures_after is None or late <= n - missing:
         return ""
     text = (
-        f"{late:,} of {count(n - missing + late, 'outcome')} were recorded after the horizon of"
-        f" {days_in_words(horizon)} and count as missing: begin a new watch with a longer horizon."
-        " Delays are measured from the time at which the forecast was logged."
+        f"{late:,} of {count(n - missing + late, 'outcome')} were recorded later than"
+        f" {days_in_words(matures_after)} and count as missing: begin a new watch that waits"
+        " longer. Delays are measured from the time at which the forecast was logged."
     )
     usual = (values.get("delays") or {}).get("days_90")
     if usual is None:
@@ -713,21 +713,19 @@ def repeated_sentence(draws: Values) -> str:
 
 
 def missing_sentence(watched: Watched) -> str:
-    """Return how many outcomes were known at the horizon, missing, late or still waited for."""
+    """Return how many outcomes were known in time, missing, late or still waited for."""
     n, missing, late = n_outcomes(watched)
     if not n:
         return ""
-    text = f"Outcomes at the horizon: all known, of {count(n, 'forecast')}."
+    text = f"Outcomes of matured forecasts: all known, of {count(n, 'forecast')}."
     if missing:
         text = (
-            f"Outcomes at the horizon: {missing:,} missing of {count(n, 'forecast')}"
+            f"Outcomes of matured forecasts: {missing:,} missing of {count(n, 'forecast')}"
             f" ({percent(missing / n)}), of which {late:,} were recorded later."
         )
     waiting = watched.values.get("n_waiting")
     if waiting:
-        text += (
-            f" {count(int(waiting), 'more forecast has', 'more forecasts have')} not reached it."
-        )
+        text += f" {count(int(waiting), 'more forecast has', 'more forecasts have')} not matured."
     repeated = watched.values.get("n_repeated")
     if repeated:
         text += f" {count(int(repeated), 'forecast')} of people counted before left out."
@@ -742,6 +740,6 @@ def meanings(watched: Watched) -> Sequence[str]:
     return [*listed, NOTICE] if watched.notices or envelope else listed
 
 
-def horizon_words(days: float | None) -> str:
-    """Return the horizon in words."""
+def maturity_words(days: float | None) -> str:
+    """Return how long forecasts take to mature, in words."""
     return "none: an outcome counts once it is known" if days is None else days_in_words(days)

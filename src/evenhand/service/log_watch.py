@@ -15,7 +15,7 @@ from evenhand._files import write_text
 from evenhand._format import and_more, count
 from evenhand._validate import InputError, about
 from evenhand._version import __version__
-from evenhand.monitoring import Alarm, Watch, as_horizon, as_time
+from evenhand.monitoring import Alarm, Watch, as_duration, as_time
 from evenhand.service.chain import Verification, digest_of, verify
 from evenhand.service.decision_log import DecisionLog, Head
 from evenhand.service.matured import LEARNING, FirstForecasts, rows_of
@@ -119,7 +119,7 @@ MOST = 0.5
 """Share of outcomes that were never recorded above which a remedy is named."""
 
 NEARLY_ALL = 0.9
-"""Share of the recorded outcomes for which a longer horizon is suggested."""
+"""Share of the recorded outcomes for which a longer wait is suggested."""
 
 
 class LogWatch:
@@ -136,7 +136,7 @@ class LogWatch:
     contexts : WatchedContexts
         The contexts.
     watch : Watch
-        A watch without rows, which has a horizon.
+        A watch without rows, which has `matures_after`.
     state : WatchState, optional
         State in which an earlier watch with the same settings stopped.
 
@@ -147,9 +147,9 @@ class LogWatch:
     verified : Verification
         The log when it was last read.
     n_waiting, n_late, n_repeated : int
-        People whose horizon has not passed, or who wait for the watch to begin; outcomes after the
-        horizon, by now (the watch itself counts those that were late when their forecasts
-        entered); and forecasts, past their horizon, of people who were counted before.
+        People whose forecasts have not matured, or who wait for the watch to begin; outcomes that
+        came too late, by now (the watch itself counts those that were late when their forecasts
+        entered); and matured forecasts of people who were counted before.
 
     Raises
     ------
@@ -176,7 +176,7 @@ class LogWatch:
         self._anchor: Head | None = None
         settings = watch.to_dict()["settings"]
         self._groups: list[str] = settings["groups"]
-        self._horizon = as_horizon(settings["horizon_days"])
+        self._matures_after = as_duration(settings["matures_after_days"])
         self._has_begun = False
         contexts.check_link(settings, log.source)
         if state is not None:
@@ -191,7 +191,7 @@ class LogWatch:
             self._has_begun = True
 
     def update(self, until: datetime | str | None = None) -> list[Alarm]:
-        """Verify the log, add the forecasts whose horizon has passed, and return new alarms.
+        """Verify the log, add the forecasts that have matured, and return new alarms.
 
         Parameters
         ----------
@@ -210,15 +210,15 @@ class LogWatch:
         found.set_times(self.verified.times)
         self._anchor = self.verified.head
         # rows continue after this time, also if later entries have shown that it was not theirs
-        least = self._until - self._horizon if self._has_begun and self._until else None
+        least = self._until - self._matures_after if self._has_begun and self._until else None
         self._until = end
-        is_due = found.is_due(self._horizon)
+        is_due = found.is_due(self._matures_after)
         self._count(found, is_due)
         if not self._has_begun and not self._begin(found):
             return []
         # by number: the time of an entry may change as later ones show that a clock was wrong
         new = is_due & (found.numbers > self._after)
-        rows = rows_of(self.log, found, self._horizon, new, self._groups, least)
+        rows = rows_of(self.log, found, self._matures_after, new, self._groups, least)
         alarms = self.watch.update(rows, until=end)
         self._after = max([self._after, *found.numbers[new].tolist()])
         return alarms
@@ -255,8 +255,8 @@ class LogWatch:
         self._n_served = len(found)
         self._n_due = int(is_due.sum())
         self.n_waiting = self._n_served - self._n_due
-        self.n_repeated = found.n_repeated(self._horizon)
-        days = self._horizon / np.timedelta64(1, "D")
+        self.n_repeated = found.n_repeated(self._matures_after)
+        days = self._matures_after / np.timedelta64(1, "D")
         recorded = delays[is_due & ~np.isnan(delays)]
         self.n_late = int((recorded > days).sum())
         # the least number of days for which it is so
@@ -313,7 +313,7 @@ class LogWatch:
             return ""
         return (
             f"{n_missing:,} of {count(self._n_due, 'outcome')} were never recorded, which hides"
-            " what is broken; record them with evenhand outcomes, before the horizon"
+            " what is broken; record them with evenhand outcomes, before they mature"
         )
 
     def to_dict(self, **sources: Any) -> dict[str, Any]:

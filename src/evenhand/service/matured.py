@@ -1,4 +1,4 @@
-"""Served forecasts of a log with the outcomes known at their horizon (outcomes: 6)."""
+"""Served forecasts of a log with the outcomes known when they matured (outcomes: 6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
-from evenhand.monitoring import Rows, as_horizon, as_time
+from evenhand.monitoring import Rows, as_duration, as_time
 from evenhand.service.chain import EntryTimes
 from evenhand.service.contexts import base_of, in_blocks, link_of, served_of
 from evenhand.service.decision_log import DecisionLog, Logged
@@ -110,11 +110,11 @@ class FirstForecasts:
         return int(self.times.size)
 
     def is_due(self, wait: np.timedelta64) -> Mask:
-        """Return whose horizon has passed by the end, (n,)."""
+        """Return which have matured by the end, (n,)."""
         return np.asarray(self.times + wait <= self.end)
 
     def n_repeated(self, wait: np.timedelta64) -> int:
-        """Return how many forecasts, whose horizon has passed, are of people counted before."""
+        """Return how many forecasts that have matured are of people counted before."""
         return int(np.sum(self._times_repeated + wait <= self.end))
 
     def delays(self) -> Any:
@@ -145,7 +145,7 @@ def days_between(served: Any, recorded: Any) -> Any:
     return np.maximum((recorded - served) / np.timedelta64(1, "D"), 0.0)
 
 
-# --- served forecasts of a log with the outcomes known at their horizon (outcomes: 6)
+# --- served forecasts of a log with the outcomes known when they matured (outcomes: 6)
 
 BLOCK = 2000
 """Number of forecasts whose distributions are in memory at once."""
@@ -154,22 +154,22 @@ BLOCK = 2000
 def matured_rows(
     log: DecisionLog,
     *,
-    horizon: float | str | timedelta,
+    matures_after: float | str | timedelta,
     until: datetime | np.datetime64 | str | None = None,
     contexts: str | Sequence[str] | None = None,
 ) -> Rows:
-    """Return the forecasts whose horizon has passed, in the order of serving.
+    """Return the forecasts that have matured, in the order of serving.
 
-    The outcome of a forecast is the last one recorded up to its horizon, measured from the time at
+    The outcome of a forecast is the last one recorded until it matures, measured from the time at
     which the forecast was logged. An outcome first recorded later counts as missing, with its
-    delay. A forecast enters once its horizon has passed, never when its outcome arrives: early
+    delay. A forecast enters once it has matured, never when its outcome arrives: early
     outcomes differ from late ones, so that the order of arrival would be evidence by itself.
 
     Parameters
     ----------
     log : DecisionLog
         The log.
-    horizon : float, str or timedelta
+    matures_after : float, str or timedelta
         Time from serving to the use of the outcome, in days or as "365d", "12h"; the same in all
         calls for one watch.
     until : datetime, datetime64 or str, optional
@@ -188,7 +188,7 @@ def matured_rows(
     Raises
     ------
     InputError
-        If the horizon or an entry cannot be read, or a context is unknown.
+        If `matures_after` or an entry cannot be read, or a context is unknown.
 
     Notes
     -----
@@ -196,7 +196,7 @@ def matured_rows(
     within 0.0005 of those of the forecaster. For amounts with an atom, `base` is the PIT given that
     the outcome is not the atom, and the whole interval from 0 to 1 at the atom.
     """
-    wait = as_horizon(horizon)
+    wait = as_duration(matures_after)
     # before the log is read: what others write in the meantime is later
     end = as_time("until", datetime.now(UTC) if until is None else until)
     names = [contexts] if isinstance(contexts, str) else contexts
@@ -219,7 +219,7 @@ def rows_of(
     groups: Sequence[str] = (),
     least: np.datetime64 | None = None,
 ) -> Rows:
-    """Return rows of some of the first forecasts of people, whose horizon has passed.
+    """Return rows of some of the first forecasts of people, which have matured.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def rows_of(
     found : FirstForecasts
         First forecasts of people in the log.
     wait : timedelta64
-        The horizon.
+        How long after serving forecasts mature.
     chosen : ndarray of bool, shape (n,)
         The forecasts.
     groups : sequence of str, optional

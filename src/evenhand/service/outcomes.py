@@ -233,7 +233,7 @@ def record_outcome(
     y : float
         The outcome, in units of the forecast; True or False for forecasts of a yes or no alone.
     time : datetime or str, optional
-        When the outcome was observed. The horizon of a watch is compared with the time of the entry
+        When the outcome was observed. The wait of a watch is compared with the time of the entry
         in the log instead, which nobody can choose.
 
     Returns
