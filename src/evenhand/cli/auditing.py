@@ -15,7 +15,6 @@ from evenhand.cli import options
 from evenhand.cli.checks import check_apart, described, refuse_without_effect
 from evenhand.cli.options import (
     GATE,
-    LARGE,
     OUTPUT,
     ROWS,
     Large,
@@ -162,16 +161,6 @@ def audit(
             rare=True,
         ),
     ] = False,
-    sample_size: Annotated[
-        int | None,
-        option(
-            "random rows of a folder of parts that are searched and scored; 100,000 by default",
-            LARGE,
-            "N",
-            rare=True,
-            min=1,
-        ),
-    ] = None,
     seed: options.FixedSeed = 0,
 ) -> None:
     """For whom are forecasts wrong? Rows must be new to the model."""
@@ -199,14 +188,13 @@ def audit(
     given, times = Given.of(forecast).with_times(times)
     asked["name"] = given.name(table)
     request = Request(given, table, rows, times, search, largest_weight)
-    in_parts = {"--sample-size": sample_size is not None, "--skip-bad-parts": large.skip_bad_parts}
-    if table.is_dir() or large.scheduler is not None or large.workers is not None:
+    if table.is_dir() or large.workers is not None:
         levels = sorted({c.arguments[0] for c in conditions if c.quantity == "coverage"})
-        found = audit_in_parts(request, asked, levels, large, sample_size)
-    elif any(in_parts.values()):
-        name = next(name for name, is_given in in_parts.items() if is_given)
+        found = audit_in_parts(request, asked, levels, large)
+    elif large.skip_bad_parts:
         raise InputError(
-            f"{name} applies only to a folder of parts, but {table} is a file; leave it out"
+            f"--skip-bad-parts applies only to a folder of parts, but {table} is a file; leave it"
+            " out"
         )
     else:
         found = audit_in_memory(request, asked)

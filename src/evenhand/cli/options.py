@@ -7,6 +7,7 @@ import inspect
 import secrets
 import typing
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -180,19 +181,26 @@ class Large:
     """How tables in parts are read."""
 
     workers: Annotated[
-        int | None,
-        option("number of local processes for a folder of parts", LARGE, "N", rare=True, min=1),
-    ] = None
-    scheduler: Annotated[
         str | None,
         option(
-            "address of a Dask scheduler, such as tcp://10.0.0.1:8786", LARGE, "ADDRESS", rare=True
+            "for parts: number of local processes, or address of a Dask scheduler, such as"
+            " tcp://10.0.0.1:8786",
+            LARGE,
+            "N|ADDRESS",
+            rare=True,
         ),
     ] = None
     skip_bad_parts: Annotated[
         bool,
         flag("--skip-bad-parts", "skip parts that cannot be read, and list them", LARGE, rare=True),
     ] = False
+
+    def client(self) -> AbstractContextManager[Any]:
+        """Return a context with the client of Dask that --workers asks for, if any."""
+        from evenhand import scale
+
+        is_number = self.workers is not None and self.workers.isdecimal()
+        return scale.dask_client(int(self.workers or 0) if is_number else self.workers)
 
 
 @dataclass(frozen=True)

@@ -487,7 +487,6 @@ def audit_in_parts(
     options: Mapping[str, Any],
     levels: Sequence[float],
     large: Large,
-    sample_size: int | None,
 ) -> Audit:
     """Audit a table that is read in blocks, in this process or on a cluster.
 
@@ -509,9 +508,7 @@ def audit_in_parts(
     skip_bad = large.skip_bad_parts
     parts = tables.open_parts(request.table, skip_bad=skip_bad)
     named, searched = request.columns(parts.columns)
-    # the default is that of the function that draws the sample
-    size: dict[str, Any] = {} if sample_size is None else {"sample_size": sample_size}
-    with scale.dask_client(large.scheduler, large.workers) as client:
+    with large.client() as client:
         found = scale.audit_parts(
             request.given.subject,
             parts,
@@ -525,7 +522,6 @@ def audit_in_parts(
             skip_bad=skip_bad,
             verbose=True,
             **options,
-            **size,
         )
     for note in audits.notes_of(found.notes, audits.NoteKind.PART_LEFT_OUT):
         inform(f"warning: {note}")

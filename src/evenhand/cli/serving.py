@@ -218,7 +218,7 @@ def predict(
     else:
         check_choice("--person", person, ("hash", "id"))
         reason = "with --log, to which forecasts are added in the order of the table"
-        refuse_without_effect(given, ("workers", "scheduler"), reason)
+        refuse_without_effect(given, ("workers",), reason)
     subject = scale.as_subject(store.load(forecast))
     parts = tables.open_parts(table, skip_bad=large.skip_bad_parts)
     # missing columns are named before the kind of forecast is read off the first row
@@ -247,7 +247,7 @@ def predict(
         )
     if first is not None and not is_drawn:
         asked["key"] = None
-    with scale.dask_client(large.scheduler, large.workers) as client:
+    with large.client() as client:
         done = scale.forecast_parts(subject, parts, out, client=client, **asked)
     _inform(done, out, asked.get("recorder"))
     if as_json:

@@ -29,17 +29,16 @@ lost."""
 
 
 @contextmanager
-def dask_client(scheduler: str | None = None, workers: int | None = None) -> Iterator[Any]:
+def dask_client(workers: int | str | None = None) -> Iterator[Any]:
     """Yield a Dask client of a running scheduler or of new local workers, or None.
 
     Parameters
     ----------
-    scheduler : str, optional
-        Address, such as `tcp://10.0.0.1:8786`, or `tls://...` with the certificates in Dask's
-        configuration. Scheduler and workers have access to the model, the data and, for forecasts,
-        the key of the draws.
-    workers : int, optional
-        Number of local processes to start, each with one thread.
+    workers : int or str, optional
+        Number of local processes to start, each with one thread. Or the address of a scheduler,
+        such as `tcp://10.0.0.1:8786`, or `tls://...` with the certificates in Dask's configuration.
+        Scheduler and workers have access to the model, the data and, for forecasts, the key of the
+        draws.
 
     Yields
     ------
@@ -48,7 +47,7 @@ def dask_client(scheduler: str | None = None, workers: int | None = None) -> Ite
     Raises
     ------
     InputError
-        If both are given, or no scheduler answers at the address.
+        If no scheduler answers at the address.
 
     Examples
     --------
@@ -56,13 +55,11 @@ def dask_client(scheduler: str | None = None, workers: int | None = None) -> Ite
     ...     client is None
     True
     """
-    if scheduler is not None and workers is not None:
-        raise InputError("give a scheduler or a number of workers, not both")
-    if scheduler is None and workers is None:
+    if workers is None:
         yield None
         return
     distributed = require_extra("distributed", "scale")
-    if workers is not None:
+    if not isinstance(workers, str):
         with (
             _local_cluster(check_count("workers", workers)) as local,
             distributed.Client(local) as client,
@@ -75,10 +72,10 @@ def dask_client(scheduler: str | None = None, workers: int | None = None) -> Ite
             yield client
         return
     try:
-        client = distributed.Client(scheduler, timeout=CONNECT_SECONDS)
+        client = distributed.Client(workers, timeout=CONNECT_SECONDS)
     except (OSError, TimeoutError, ValueError) as error:
         raise InputError(
-            f"no Dask scheduler answers at {scheduler!r}; check the address, or start one with:"
+            f"no Dask scheduler answers at {workers!r}; check the address, or start one with:"
             " dask scheduler"
         ) from error
     with client:
