@@ -114,12 +114,28 @@ def _has_type(value: Any, declared: Any) -> bool:
 
 
 @contextmanager
-def about(source: str) -> Iterator[None]:
-    """Begin the message of any InputError in the block with the name of the table."""
+def about(source: str, start: int = 0) -> Iterator[None]:
+    """Begin the message of any InputError in the block with the name of the table.
+
+    Forecasts in columns count its rows from the one that `start` is.
+    """
+    token = _place.set((source, start))
     try:
         yield
     except InputError as error:
+        if str(error).startswith(f"{source}: "):
+            raise
         raise InputError(f"{source}: {error}") from error
+    finally:
+        _place.reset(token)
+
+
+_place: ContextVar[tuple[str, int]] = ContextVar("place", default=("X", 0))
+
+
+def place_of_rows() -> tuple[str, int]:
+    """Return the name of the table and the number of the first row, for messages."""
+    return _place.get()
 
 
 def require_extra(module: str, extra: str) -> ModuleType:

@@ -28,6 +28,7 @@ from evenhand._validate import (
     check_column,
     did_you_mean,
     largest_atom,
+    place_of_rows,
     short,
 )
 from evenhand.distributions import SUM_TOLERANCE, OutcomeKind
@@ -595,12 +596,13 @@ class ForecastColumns:
         """
         if not hasattr(X, "columns"):
             raise bad_input("X", "be a table with columns of forecasts", type(X).__name__)
-        return self.of(as_pandas(X), "X")[0]
+        return self.of(as_pandas(X), *place_of_rows())[0]
 
     def predict(self, X: Any) -> Floats:
         """Return the means of the forecasts, shape (n,); they may be all that is known."""
         if self.is_mean_alone:
-            return number_column(as_pandas(X), str(self.mean), source="X")
+            source, start = place_of_rows()
+            return number_column(as_pandas(X), str(self.mean), source=source, start=start)
         return self.forecast(X).mean()
 
     def forecast_and_predict(

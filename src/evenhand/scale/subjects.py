@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand._validate import Floats, InputError
+from evenhand._validate import Floats, InputError, about
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.forecast_columns import ForecastColumns, check_events
@@ -145,10 +145,10 @@ def refusals(source: str, first: int, last: int) -> Iterator[None]:
     all parts.
     """
     try:
-        with unreported():
+        with unreported(), about(source, first):
             yield
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
+    except InputError:
+        raise
     except (TypeError, ValueError) as error:  # errors of models of other libraries
         why = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(
