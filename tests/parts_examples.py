@@ -14,12 +14,15 @@ import pandas as pd
 from sklearn.linear_model import LinearRegression
 
 from evenhand import ForecastColumns, RandomizedRegressor
-from evenhand.links import Entropic
 from evenhand.tables import Parts
 
 KEY = b"a secret of enough bytes"
 GIVEN = ForecastColumns("mean", "std")
-ASKED: dict[str, Any] = {"id_column": "id", "key": KEY, "context": "2026-11", "link": Entropic(0.2)}
+SPAN = np.linspace(-9.0, 9.0, 30)
+SERVED = RandomizedRegressor(GIVEN, 0.2).fit(pd.DataFrame({"mean": SPAN, "std": SPAN + 9.1}), SPAN)
+"""The same forecasts with draws."""
+
+ASKED: dict[str, Any] = {"id_column": "id", "key": KEY, "context": "2026-11"}
 """Options of forecasts."""
 
 QUICK: dict[str, Any] = {"masses": (0.2, 1.0), "learned_masses": ()}

@@ -24,7 +24,7 @@ from evenhand.scale import audit_parts, forecast_parts
 from evenhand.tables import id_column, unguarded
 from evenhand.tables.files import read_table
 from evenhand.tables.writing import guarded
-from parts_examples import ASKED, GIVEN, KEY, QUICK, people, write_parts
+from parts_examples import ASKED, GIVEN, KEY, QUICK, SERVED, people, write_parts
 
 HIDDEN = {
     "zero-width space": ("a\u200b", "\\u200b", "ZERO WIDTH SPACE"),
@@ -212,10 +212,10 @@ def test_ids_of_csv_that_were_floats_are_refused(tmp_path: Path, ids: list[str])
         with pytest.raises(
             InputError, match=r"row 1 must not be a whole number written as a float, got '1"
         ):
-            forecast_parts(GIVEN, tmp_path / "t.csv", tmp_path / "out.csv", **ASKED)
+            forecast_parts(SERVED, tmp_path / "t.csv", tmp_path / "out.csv", **ASKED)
     for some in (["1e5", "2.5"], ["12e4", ".0"]):
         people(2)[["mean", "std"]].assign(id=some).to_csv(tmp_path / "t.csv", index=False)
-        forecast_parts(GIVEN, tmp_path / "t.csv", tmp_path / "out.csv", **ASKED)
+        forecast_parts(SERVED, tmp_path / "t.csv", tmp_path / "out.csv", **ASKED)
         assert pd.read_csv(tmp_path / "out.csv", dtype=str)["id"].tolist() == some
 
 
@@ -363,7 +363,7 @@ def test_an_id_column_with_the_name_of_an_output_is_refused_plainly(
     table.to_parquet(tmp_path / "t.parquet")
     with pytest.raises(InputError) as caught:
         forecast_parts(
-            GIVEN, tmp_path / "t.parquet", tmp_path / "out.csv", **(ASKED | {"id_column": name})
+            SERVED, tmp_path / "t.parquet", tmp_path / "out.csv", **(ASKED | {"id_column": name})
         )
     clash = f"id column {name!r} clashes with an output column of the same name; rename it"
     assert clash in str(caught.value)
@@ -434,7 +434,7 @@ def test_ids_that_a_spreadsheet_would_run_are_written_so_that_it_does_not(
     table.to_parquet(tmp_path / "t.parquet")
     options = ASKED | {"context": "=now()"}
     with pytest.warns(UserWarning, match=r"'id', row 5: \"'=1\+1\" .*'=1\+1'.*apostrophe.*csv"):
-        forecast_parts(GIVEN, tmp_path / "t.parquet", tmp_path / f"out{ending}", **options)
+        forecast_parts(SERVED, tmp_path / "t.parquet", tmp_path / f"out{ending}", **options)
     found = pd.read_csv(
         tmp_path / f"out{ending}", dtype=str, keep_default_na=False, float_precision="round_trip"
     )
@@ -450,5 +450,5 @@ def test_ids_that_a_spreadsheet_would_run_are_written_so_that_it_does_not(
 @pytest.mark.filterwarnings("ignore:.*apostrophe that evenhand adds in csv files")
 def test_parquet_keeps_ids_as_they_are(tmp_path: Path) -> None:
     people(len(FORMULAS))[["mean", "std"]].assign(id=FORMULAS).to_parquet(tmp_path / "t.parquet")
-    forecast_parts(GIVEN, tmp_path / "t.parquet", tmp_path / "out.parquet", **ASKED)
+    forecast_parts(SERVED, tmp_path / "t.parquet", tmp_path / "out.parquet", **ASKED)
     assert pd.read_parquet(tmp_path / "out.parquet")["id"].tolist() == FORMULAS

@@ -43,6 +43,7 @@ from parts_examples import (
     ASKED,
     GIVEN,
     QUICK,
+    SERVED,
     a_model,
     bad_folder,
     people,
@@ -617,7 +618,7 @@ def test_parts_without_rows_change_nothing(tmp_path: Path) -> None:
     (tmp_path / "none" / f"part-0{ending}").rename(folder / f"part-9{ending}")
     assert_same_rows(audit_parts(GIVEN, folder, "y", **options), expected)
     for out in ("out", f"out{ending}"):
-        assert forecast_parts(GIVEN, folder, tmp_path / out, **ASKED).n_rows == 400
+        assert forecast_parts(SERVED, folder, tmp_path / out, **ASKED).n_rows == 400
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert written == [f"part-0{ending}", f"part-1{ending}"]
 
@@ -682,7 +683,7 @@ def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path: Path, n_b
     assert found.provenance["data"]["n_parts"] == 2
     assert len(notes_of(found.notes, NoteKind.PART_LEFT_OUT)) == 1
     with pytest.raises(InputError, match=r"part-2\.parquet: the model refuses some of rows"):
-        forecast_parts(model, folder, tmp_path / "out", **(ASKED | {"link": None}))
+        forecast_parts(model, folder, tmp_path / "out", **ASKED)
     assert temporary(tmp_path) == []
 
 
@@ -740,18 +741,28 @@ def test_text_in_a_column_of_other_kind_in_other_csv_parts_is_named(
 # Forecasts.
 
 
+@pytest.mark.usefixtures("small_blocks")
+def test_values_that_a_model_reads_from_columns_are_named_with_their_file_and_row(
+    tmp_path: Path,
+) -> None:
+    people(300).assign(std=[*[1.0] * 287, -2.0, *[1.0] * 12]).to_parquet(tmp_path / "t.parquet")
+    told = r"^t\.parquet: column 'std', row 288: a standard deviation must be positive, got -2;"
+    with pytest.raises(InputError, match=told):
+        forecast_parts(SERVED, tmp_path / "t.parquet", tmp_path / "out.csv", **ASKED)
+
+
 def test_ids_that_come_in_several_parts_are_told(tmp_path: Path) -> None:
     table = people(60)
     table.loc[[15, 40, 59], "id"] = 7
     table.loc[[41], "id"] = 3
     folder = write_parts(table, tmp_path / "in", [20, 40])
-    done = forecast_parts(GIVEN, folder, tmp_path / "out", **ASKED)
+    done = forecast_parts(SERVED, folder, tmp_path / "out", **ASKED)
     assert done.repeated == Repeated("7", 4, 2, "part-0.parquet, rows 8 and 16")
 
 
 def test_forecasts_go_on_without_bad_parts_into_a_folder_only(tmp_path: Path) -> None:
     folder, told = bad_folder(tmp_path / "in", "no spread")
-    done = forecast_parts(GIVEN, folder, tmp_path / "out", skip_bad=True, **ASKED)
+    done = forecast_parts(SERVED, folder, tmp_path / "out", skip_bad=True, **ASKED)
     assert done.n_rows == 300
     assert list(done.skipped) == ["part-2.parquet"]
     assert told in done.skipped["part-2.parquet"]
@@ -759,4 +770,4 @@ def test_forecasts_go_on_without_bad_parts_into_a_folder_only(tmp_path: Path) ->
         f"part-{i}.parquet" for i in (0, 1, 3)
     ]
     with pytest.raises(InputError, match="a folder is needed here"):
-        forecast_parts(GIVEN, folder, tmp_path / "out.csv", skip_bad=True, **ASKED)
+        forecast_parts(SERVED, folder, tmp_path / "out.csv", skip_bad=True, **ASKED)

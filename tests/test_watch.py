@@ -388,9 +388,7 @@ def delay_of(shift: float, scale: float, seed: int) -> float:
         ("month", ["2026-01-01", "2026-02-01"]),
     ],
 )
-def test_periods_are_calendar_units_of_maturity(
-    period: str, dates: list[str]
-) -> None:
+def test_periods_are_calendar_units_of_maturity(period: str, dates: list[str]) -> None:
     watch = Watch(period=period, matures_after="30d")
     watch.update(Rows.of(["2026-01-01T10:00", "2026-01-03T23:59"], [0.5, 0.5]))
     values = watch.to_dict()

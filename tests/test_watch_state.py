@@ -113,11 +113,20 @@ def test_a_state_continues_under_the_same_settings_only() -> None:
     assert Watch.from_state(state, like=new_watch()).state() == state
     other = Promise("mean_pit", 0.1, 0.3, 0.95, LINK)
     for like, message in [
-        (Watch(other, groups=["town", "age"], matures_after="8d"), "belongs to another certificate"),
+        (
+            Watch(other, groups=["town", "age"], matures_after="8d"),
+            "belongs to another certificate",
+        ),
         (Watch(groups=["town", "age"], matures_after="8d"), "belongs to another certificate"),
         (Watch(PROMISE, groups=["town"], matures_after="8d"), "groups is .* in the state, not"),
-        (Watch(PROMISE, groups=["town", "age"], matures_after="9d"), "matures_after is 8.0 in the state"),
-        (Watch(PROMISE, groups=["town", "age"], matures_after="8d", tolerance=0.05), "tolerance is 0.02"),
+        (
+            Watch(PROMISE, groups=["town", "age"], matures_after="9d"),
+            "matures_after is 8.0 in the state",
+        ),
+        (
+            Watch(PROMISE, groups=["town", "age"], matures_after="8d", tolerance=0.05),
+            "tolerance is 0.02",
+        ),
     ]:
         with pytest.raises(InputError, match=message) as error:
             Watch.from_state(state, like=like)
