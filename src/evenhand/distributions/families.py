@@ -105,7 +105,10 @@ class Normal(Distribution):
 # --- mixtures: exact quantiles, and tables of quantiles for integrals
 
 MOST_STEPS = 200
-"""Largest number of steps of the solver; four are usual."""
+"""Largest number of steps of the solver; one or two are usual."""
+
+FAR_SCORE = 3.5
+"""Largest normal score whose square enters the expansion of the starts of the solver."""
 
 DEEPEST_PLAIN = -36.0
 """Normal score below which tail probabilities are handled by their logarithms."""
@@ -187,8 +190,11 @@ class NormalMixture(Distribution):
         score = np.broadcast_to(scores, shape).ravel()
         rows = np.arange(int(np.prod(self.batch_shape))).reshape(self.batch_shape)
         row = np.broadcast_to(rows, shape).ravel()
-        # the solver starts at the quantile of the normal with the same mean and variance
-        start = np.ravel(self.mean())[row] + np.ravel(self.std())[row] * score
+        # the solver starts at the expansion of Cornish and Fisher, which diverges in far tails
+        square = np.minimum(score**2, FAR_SCORE**2)
+        mean, std, skew, kurtosis = (moment[row] for moment in self._moments)
+        bend = kurtosis / 24 * (square - 3) - skew**2 / 36 * (2 * square - 5)
+        start = mean + std * (score * (1 + bend) + skew / 6 * (square - 1))
         y, slopes = self._flat()._solved(row, score, start)
         return y.reshape(shape), slopes.reshape(shape)
 
@@ -197,10 +203,11 @@ class NormalMixture(Distribution):
         return self._changed(lambda array, _: array.reshape(-1, array.shape[-1]))
 
     def _solved(self, row: Ints, score: Floats, start: Floats) -> tuple[Floats, Floats]:
-        """Return quantiles of rows of a batch (n,), and slopes, by Halley steps in a bracket.
+        """Return quantiles of rows of a batch (n,), and slopes, by Householder steps in a bracket.
 
-        On the scale of normal scores the CDF of a mixture is nearly linear, so few steps suffice.
-        The quantile lies between those of normals with the extreme means and deviations.
+        On the scale of normal scores the CDF of a mixture is nearly linear, so one or two steps of
+        the fourth order suffice. The quantile lies between those of normals with the extreme means
+        and deviations.
         """
         # mirrored where the upper tail is the smaller one, so that all tails are lower tails
         sign = np.where(score > 0, -1.0, 1.0)
@@ -214,7 +221,7 @@ class NormalMixture(Distribution):
         slopes = 1 / narrow
         is_open = (high > low) & np.isfinite(goal)
 
-        def solve(evaluate: Callable[..., tuple[Floats, Floats, Floats]], active: Ints) -> None:
+        def solve(evaluate: Callable[..., tuple[Floats, ...]], active: Ints) -> None:
             """Set solutions and slopes at `active`; `low` and `high` shrink to the brackets."""
             place = row[active]
             w, m, s = self.weights[place], sign[active, None] * self.loc[place], self.scale[place]
@@ -223,22 +230,23 @@ class NormalMixture(Distribution):
                 if active.size == 0:
                     return
                 here = y[active]
-                at, slope, bend = evaluate(w, (here[:, None] - m) / s, s)
+                at, slope, bend, turn = evaluate(w, (here[:, None] - m) / s, s)
                 newton = (at - goal[active]) / slope
-                halley = here - newton / np.clip(1 - bend * newton / 2, 0.5, 2.0)
+                ratio = (1 - bend * newton / 2) / (1 - bend * newton + turn * newton**2 / 6)
+                jump = here - newton * np.clip(ratio, 0.5, 2.0)
                 below = at < goal[active]
                 low[active] = np.where(below, here, low[active])
                 high[active] = np.where(below, high[active], here)
                 # a step that leaves the bracket, or is not half as long as the last one, is
                 # replaced by bisection: without the second rule steps can alternate between points
-                quick = (halley >= low[active]) & (halley <= high[active])
-                quick &= np.abs(halley - here) <= last / 2
-                step = np.where(quick, halley, 0.5 * (low[active] + high[active]))
+                quick = (jump >= low[active]) & (jump <= high[active])
+                quick &= np.abs(jump - here) <= last / 2
+                step = np.where(quick, jump, 0.5 * (low[active] + high[active]))
                 last = np.abs(step - here)
                 y[active] = step
-                slopes[active] = slope * (1 + bend * (step - here))
-                # the error after a Halley step is of the order of its third power
-                moved = last > np.where(quick, 3e-6, 1e-13) * least + 1e-13 * np.abs(step)
+                slopes[active] = slope * (1 + (step - here) * (bend + turn * (step - here) / 2))
+                # the error after a Householder step is of the order of its fourth power
+                moved = last > np.where(quick, 2e-3, 1e-13) * least + 1e-13 * np.abs(step)
                 if not moved.all():
                     active, last, least = active[moved], last[moved], least[moved]
                     w, m, s = w[moved], m[moved], s[moved]
@@ -317,6 +325,17 @@ class NormalMixture(Distribution):
         spread = self.scale**2 + (self.loc - self.mean()[..., None]) ** 2
         return np.asarray(np.sqrt((self.weights * spread).sum(axis=-1)))
 
+    @cached_property
+    def _moments(self) -> tuple[Floats, ...]:
+        """Mean, standard deviation, skewness and excess kurtosis, each of shape (rows,)."""
+        mean, std = self.mean(), self.std()
+        gap = (self.loc - mean[..., None]) / std[..., None]
+        variance = (self.scale / std[..., None]) ** 2
+        skewness = np.einsum(SUMS, self.weights, gap * (gap**2 + 3 * variance))
+        fourth = gap**2 * (gap**2 + 6 * variance) + 3 * variance**2
+        kurtosis = np.einsum(SUMS, self.weights, fourth) - 3
+        return np.ravel(mean), np.ravel(std), np.ravel(skewness), np.ravel(kurtosis)
+
     def crps(self, y: ArrayLike) -> Floats:
         # the number of pairs grows with the square of the number of components
         if self.loc.shape[-1] > 64:
@@ -326,15 +345,16 @@ class NormalMixture(Distribution):
         # of equal components: the difference of two normals is normal
         own = (self.weights**2 * self.scale).sum(axis=-1) / np.sqrt(np.pi)
         found = (self.weights * _mean_abs(gap, self.scale)).sum(axis=-1) - own
+        variance = self.scale**2
         for i in range(1, self.loc.shape[-1]):
-            spread = np.sqrt(self.scale[..., :i] ** 2 + self.scale[..., i, None] ** 2)
+            spread = np.sqrt(variance[..., :i] + variance[..., i, None])
             gaps = _mean_abs(self.loc[..., :i] - self.loc[..., i, None], spread)
-            found = found - self.weights[..., i] * (self.weights[..., :i] * gaps).sum(axis=-1)
+            found = found - self.weights[..., i] * np.einsum(SUMS, self.weights[..., :i], gaps)
         return np.asarray(found)
 
 
-def _scores_of(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the normal score `S` of the mixture's CDF, its derivative and `S'' / S'`.
+def _scores_of(w: Floats, z: Floats, s: Floats) -> tuple[Floats, ...]:
+    """Return the normal score `S` of the mixture's CDF, `S'`, `S'' / S'` and `S''' / S'`.
 
     `z` are scores of the components.
     """
@@ -342,25 +362,33 @@ def _scores_of(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats, Floats]
     densities = w * np.exp(-0.5 * z * z - LOG_ROOT_2PI) / s
     density = densities.sum(axis=-1)
     slope = density * np.exp(0.5 * at * at + LOG_ROOT_2PI)
-    return at, slope, at * slope - np.einsum(SUMS, densities, z / s) / density
+    return at, slope, *_bends(at, slope, z, s, densities / density[..., None])
 
 
-def _deep_scores_of(w: Floats, z: Floats, s: Floats) -> tuple[Floats, Floats, Floats]:
+def _deep_scores_of(w: Floats, z: Floats, s: Floats) -> tuple[Floats, ...]:
     """Return the same from logarithms, for tails below the smallest float."""
     at = special.ndtri_exp(special.logsumexp(special.log_ndtr(z), b=w, axis=-1))
     logs = -0.5 * z * z - np.log(s)
     log_density = special.logsumexp(logs, b=w, axis=-1)
     slope = np.exp(log_density + 0.5 * at * at)
-    shares = w * np.exp(logs - log_density[:, None])
-    return at, slope, at * slope - (shares * z / s).sum(axis=-1)
+    return at, slope, *_bends(at, slope, z, s, w * np.exp(logs - log_density[:, None]))
+
+
+def _bends(at: Floats, slope: Floats, z: Floats, s: Floats, shares: Floats) -> tuple[Floats, ...]:
+    """Return `S'' / S'` and `S''' / S'` from the shares of the components in the density."""
+    ratio = z / s
+    fall = np.einsum(SUMS, shares, ratio)
+    # f'' / f - (f' / f)^2 of the density f
+    curve = np.einsum(SUMS, shares, ratio * ratio - 1 / (s * s)) - fall**2
+    bend = at * slope - fall
+    return bend, curve + slope**2 + bend * (at * slope + bend)
 
 
 def _mean_abs(loc: Floats, scale: Floats) -> Floats:
     """Return E|X| for normal X."""
     z = loc / scale
-    return np.asarray(
-        loc * (2 * special.ndtr(z) - 1) + 2 * scale * np.exp(-0.5 * z**2 - LOG_ROOT_2PI)
-    )
+    distance = z * special.erf(z * np.sqrt(0.5)) + 2 * np.exp(-0.5 * z * z - LOG_ROOT_2PI)
+    return np.asarray(scale * distance)
 
 
 class Samples(NormalMixture):
