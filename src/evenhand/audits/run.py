@@ -51,7 +51,7 @@ from evenhand.audits.survival import (
     with_learned_sizes,
     with_sizes,
 )
-from evenhand.audits.tables import membership_table, plain_table, relative_widths
+from evenhand.audits.tables import membership_table, relative_widths
 from evenhand.calibration import (
     LEAST_EFFECTIVE,
     Outcomes,
@@ -85,8 +85,14 @@ def audit_rows(
     options: SearchOptions,
     random: np.random.Generator,
     target: str | None,
+    widths: Mapping[float, float] | None = None,
+    **described: Any,
 ) -> Audit:
-    """Run the parts of an audit that need only PITs."""
+    """Run the parts of an audit that need only PITs.
+
+    `widths` are those of intervals without a draw; `described` are fields of the audit that
+    describe it.
+    """
     cells = rows.tested
     # learned and worst groups and guarantees are those of a sample that needs no weights
     thin = _thinned(held, random)
@@ -153,11 +159,9 @@ def audit_rows(
     names = tuple(name for name in names if name not in left_out)
     searched = (Note(NoteKind.FEATURES, names),) if is_searched else ()
     return Audit(
-        name="",
         n_samples=cells.n_samples,
         n_draws=cells.n_draws,
         is_randomized=cells.is_randomized,
-        rounding_step=None,
         scores=score_table(scores, units_of(target)),
         measures=tuple(scores),
         groups=tested.groups,
@@ -169,7 +173,7 @@ def audit_rows(
         learned=of_learned,
         learned_rows=tables.learned_rows(learned, kept),
         worst_groups=worst,
-        plain_intervals=tables.plain_table(proof),
+        plain_intervals=tables.plain_table(proof, widths),
         outcome_kind=rows.kind,
         reliability=_reliability(rows, held, tested, options.confidence),
         probability_scores=_probability_scores(rows, held, options.confidence),
@@ -201,6 +205,8 @@ def audit_rows(
         ),
         miscoverage=miscoverage,
         membership=membership_table(rows.cells, residual, held.groups, options.confidence),
+        rows=_record(rows, held, tested),
+        **described,
     )
 
 
@@ -547,25 +553,30 @@ def _of_subject(
     share, notes = grid_findings(subject)
     notes = (*notes, *time_notes(subject.outcomes), *excluded_outcomes(subject))
     held = replace(held, notes=(*held.notes, *notes))
-    found = audit_rows(subject, subject.residual, scores, held, options, random, target)
-    return replace(
-        found,
+    served = subject.scores.get(Measure("interval width", 0.8))
+    return audit_rows(
+        subject,
+        subject.residual,
+        scores,
+        held,
+        options,
+        random,
+        target,
+        relative_widths(subject.plain, served),
         rounding_step=subject.step,
         grid_share=share,
-        plain_intervals=plain_table(
-            found.certificate,
-            relative_widths(subject.plain, subject.scores.get(Measure("interval width", 0.8))),
-        ),
-        rows=_record(subject, held, found),
         **described,
     )
 
 
-def _record(subject: Subject, held: HeldOut, found: Audit) -> RowRecord | None:
-    """Return the values of each row for comparisons with another audit; None for many rows."""
-    if subject.outcomes.n_samples > MOST_ROWS:
+def _record(subject: RowCells, held: HeldOut, tested: TestedGroups) -> RowRecord | None:
+    """Return the values of each row for comparisons with another audit; None for many rows.
+
+    PITs alone have none.
+    """
+    if not isinstance(subject, Subject) or subject.outcomes.n_samples > MOST_ROWS:
         return None
-    listed = [*found.groups["group"], *found.scan["group"]]
+    listed = [*tested.groups["group"], *tested.scan["group"]]
     masks = group_masks(held.judged, held.searched, listed)
     return RowRecord.of(
         subject.cells, subject.outcomes.value, subject.residual, subject.scores, masks
@@ -670,6 +681,7 @@ def audit_pit(
     # rows of validated PITs need no second validation, and all rows need no copy
     some = cells if held.kept.size == n else cells.take(held.kept)
     rows = RowCells.of_pits(some)
+    words = draws_in_words(cells, is_given=True)
     found = audit_rows(
         rows,
         None if bias is None else bias[held.kept],
@@ -678,8 +690,9 @@ def audit_pit(
         options,
         random,
         name_of(residual) if target_name is None else target_name,
+        rounding_step=None,
+        name=name,
+        about=described,
+        provenance=provenance_of(name, None, cells.drawn, random_state, words),
     )
-    words = draws_in_words(cells, is_given=True)
-    provenance = provenance_of(name, None, cells.drawn, random_state, words)
-    found = replace(found, name=name, about=described, provenance=provenance)
     return found if people is None else with_people(found, people)

@@ -777,12 +777,15 @@ def copies_in_words(features: pd.DataFrame, y: Floats) -> str | None:
     '75.0% of 200 rows are exact copies of other rows, with equal features and outcomes: ...'
     >>> copies_in_words(x, np.arange(200.0))
     """
-    hashes = [_hash(features.iloc[:, [i]]) for i in range(features.shape[1])]
-    rows = pd.DataFrame({"x": _hash(features) if hashes else 0, "y": y})
+    # hashes take time, and most tables have few equal outcomes
+    if pd.Series(y).duplicated().sum() <= MOST_COPIES * y.size:
+        return None
+    rows = pd.DataFrame({"x": _hash(features) if features.shape[1] else 0, "y": y})
     is_copy = rows.duplicated().to_numpy()
     n = int(is_copy.sum())
     if n <= MOST_COPIES * y.size:
         return None
+    hashes = [_hash(features.iloc[:, [i]]) for i in range(features.shape[1])]
     n_distinct = [np.unique(column[~is_copy]).size for column in (y, *hashes)]
     if max(n_distinct) < (y.size - n) / 2:
         return None
