@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +86,14 @@ def _with_members(
 
 # --- versions, command, model, data and draws
 
-PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
+PACKAGES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "scikit-learn": "sklearn",
+    "pandas": "pandas",
+    "torch": "torch",
+}
+"""Modules by package; versions of those that were loaded are recorded."""
 
 
 def provenance_of(
@@ -99,15 +105,16 @@ def provenance_of(
     """
     from evenhand._version import __version__
 
-    torch = {"torch": str(sys.modules["torch"].__version__)} if "torch" in sys.modules else {}
+    loaded = {
+        name: sys.modules[module] for name, module in PACKAGES.items() if module in sys.modules
+    }
     # only an integer seed makes an audit repeatable; a generator cannot be recorded
     is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
     return {
         "evenhand": __version__,
         "date": str(datetime.now(UTC).date()),
         "python": platform.python_version(),
-        # torch is recorded only if it was loaded
-        "packages": {name: version(name) for name in PACKAGES} | torch,
+        "packages": {name: str(module.__version__) for name, module in loaded.items()},
         "command": None,
         "random_state": int(random_state) if is_seed else None,  # type: ignore[arg-type]
         "model": {"name": name, "kind": kind, "sha256": None},
