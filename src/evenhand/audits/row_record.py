@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from evenhand._validate import Floats, Mask
 from evenhand.calibration import Cells, ramps_at
 from evenhand.report import Measure
-from evenhand.tables import Groups, feature_groups
 
 MOST_ROWS = 20_000
 """Most rows of a record; audits of more rows have none."""
@@ -107,10 +106,16 @@ class RowRecord:
         }
         # shares of positions in the cells are stored like those of many draws
         draws = min(cells.n_draws, MOST_DRAWS) if cells.are_points else MOST_DRAWS
-        known = cls(
-            key, fingerprint, draws, _shares(cells), residual, cells.weights, kept, dict(masks)
+        return cls(
+            key,
+            fingerprint,
+            draws,
+            _below(_counts(_shares(cells), draws), n, draws),
+            _single(residual),
+            None if cells.weights is None else _single(cells.weights),
+            {name: _single(values) for name, values in kept.items()},
+            dict(masks),
         )
-        return cls.from_state(known.to_state())
 
     def has_outcomes(self, outcomes: Floats) -> bool:
         """Whether these are the outcomes of the rows, in the same order."""
@@ -152,15 +157,12 @@ class RowRecord:
         """Return the record as JSON values: columns of numbers as compressed text."""
         columns, groups = _distinct(self.masks)
         bits = np.packbits(columns, axis=-1)
-        counts = np.diff(self.below, axis=-1, prepend=0.0, append=1.0)
-        is_single = self.n_draws == 1
-        cells = np.argmax(counts, axis=-1) if is_single else np.rint(counts * self.n_draws)
         return {
             "n": self.n_samples,
             "key": self.key,
             "fingerprint": _packed(self.fingerprint.astype("<u8")),
             "n_draws": self.n_draws,
-            "pit": _packed(cells.astype("<u1")),
+            "pit": _packed(_counts(self.below, self.n_draws)),
             "residual": _packed(self.residual.astype("<f4")),
             "weight": None if self.weight is None else _packed(self.weight.astype("<f4")),
             "scores": {name: _packed(values.astype("<f4")) for name, values in self.scores.items()},
@@ -207,6 +209,11 @@ class RowRecord:
         )
 
 
+def _single(values: Floats) -> Floats:
+    """Round values to floats of 32 bits."""
+    return values.astype("<f4").astype(np.float64)
+
+
 def _storable(probability: Floats) -> Floats:
     """Return probabilities of which both `p` and `1 - p` are floats of 32 bits.
 
@@ -226,6 +233,13 @@ def _shares(cells: Cells) -> Floats:
     n, m = cell.shape
     counts = np.bincount((cell + EDGES * np.arange(n)[:, None]).ravel(), minlength=n * EDGES)
     return np.asarray(np.cumsum(counts.reshape(n, EDGES), axis=-1)[:, :-1] / m)
+
+
+def _counts(below: Floats, draws: int) -> NDArray[np.uint8]:
+    """Return the cell of each row's PIT, or the number of its draws in each cell."""
+    shares = np.diff(below, axis=-1, prepend=0.0, append=1.0)
+    cells = np.argmax(shares, axis=-1) if draws == 1 else np.rint(shares * draws)
+    return cells.astype("<u1")
 
 
 def _below(cells: NDArray[Any], n: int, draws: int) -> Floats:
@@ -283,17 +297,6 @@ def _unpacked(text: Any, dtype: str) -> NDArray[Any]:
     except zlib.error as error:
         raise ValueError("not compressed by zlib") from error
     return np.frombuffer(content, dtype=dtype)
-
-
-def group_masks(groups: Groups, features: Any, listed: Iterable[str]) -> dict[str, Mask]:
-    """Return the masks of the listed groups that are named or that one feature defines."""
-    masks = {group.name: mask for group, mask in groups.pairs()}
-    if features is not None:
-        for _, found in feature_groups(features):
-            if isinstance(found, Groups):
-                masks = {group.name: mask for group, mask in found.pairs()} | masks
-    wanted = set(listed)
-    return {name: mask for name, mask in masks.items() if name in wanted}
 
 
 def intersections(names: Iterable[str], masks: Mapping[str, Mask]) -> dict[str, Mask]:

@@ -29,7 +29,7 @@ from evenhand.audits.options import SearchOptions, check_about, check_search, re
 from evenhand.audits.outcomes import PositivePart, RowCells
 from evenhand.audits.provenance import check_people, draws_in_words, provenance_of, with_people
 from evenhand.audits.result import Audit
-from evenhand.audits.row_record import MOST_ROWS, RowRecord, group_masks
+from evenhand.audits.row_record import MOST_ROWS, RowRecord
 from evenhand.audits.rows import HeldOut, hold_out, without_leaks
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
@@ -576,10 +576,14 @@ def _record(subject: RowCells, held: HeldOut, tested: TestedGroups) -> RowRecord
     """
     if not isinstance(subject, Subject) or subject.outcomes.n_samples > MOST_ROWS:
         return None
-    listed = [*tested.groups["group"], *tested.scan["group"]]
-    masks = group_masks(held.judged, held.searched, listed)
+    masks = {} if tested.scanned is None else tested.scanned.masks.by_name
+    listed = {*tested.groups["group"], *tested.scan["group"]}
     return RowRecord.of(
-        subject.cells, subject.outcomes.value, subject.residual, subject.scores, masks
+        subject.cells,
+        subject.outcomes.value,
+        subject.residual,
+        subject.scores,
+        {name: mask for name, mask in (masks | dict(held.judged)).items() if name in listed},
     )
 
 

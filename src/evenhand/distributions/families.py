@@ -195,12 +195,18 @@ class NormalMixture(Distribution):
         mean, std, skew, kurtosis = (moment[row] for moment in self._moments)
         bend = kurtosis / 24 * (square - 3) - skew**2 / 36 * (2 * square - 5)
         start = mean + std * (score * (1 + bend) + skew / 6 * (square - 1))
-        y, slopes = self._flat()._solved(row, score, start)
+        y, slopes = self._flat._solved(row, score, start)
         return y.reshape(shape), slopes.reshape(shape)
 
+    @cached_property
     def _flat(self) -> NormalMixture:
-        """Return the batch with one axis."""
+        """The batch with one axis."""
         return self._changed(lambda array, _: array.reshape(-1, array.shape[-1]))
+
+    @cached_property
+    def _ends(self) -> tuple[Floats, ...]:
+        """Least and largest means and deviations of the components."""
+        return tuple(end(axis=-1) for of in (self.loc, self.scale) for end in (of.min, of.max))
 
     def _solved(self, row: Ints, score: Floats, start: Floats) -> tuple[Floats, Floats]:
         """Return quantiles of rows of a batch (n,), and slopes, by Householder steps in a bracket.
@@ -212,8 +218,7 @@ class NormalMixture(Distribution):
         # mirrored where the upper tail is the smaller one, so that all tails are lower tails
         sign = np.where(score > 0, -1.0, 1.0)
         goal = sign * score
-        left, right = self.loc.min(axis=-1)[row], self.loc.max(axis=-1)[row]
-        narrow, wide = self.scale.min(axis=-1)[row], self.scale.max(axis=-1)[row]
+        left, right, narrow, wide = (end[row] for end in self._ends)
         low = np.where(sign > 0, left, -right) + goal * wide
         high = np.where(sign > 0, right, -left) + goal * narrow
         y = np.clip(sign * start, low, high)
@@ -269,7 +274,7 @@ class NormalMixture(Distribution):
             return super().quantile_table(scores)
         found = self.expand()._at_scores(scores[knots])
         exact, slopes = (array.reshape(-1, knots.size) for array in found)
-        mixture = self._flat()
+        mixture = self._flat
         tables = [
             mixture.take(rows)._interpolated(scores, knots, exact[rows], slopes[rows])
             for rows in row_blocks(len(exact), max(1, CACHED // (self.loc.shape[-1] * knots.size)))

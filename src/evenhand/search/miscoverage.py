@@ -122,9 +122,9 @@ def conditional_miscoverage(
     order = generator(random_state).permutation(rows)[:max_rows]
     matrix = TableEncoder().fit_transform(take_rows(table, order))
     some = pits.take(order)
-    weights = np.ones(order.size) if some.weights is None else some.weights
     share = np.column_stack([covered(some, check_fraction("levels", one)) for one in levels])
-    predicted, ranks = _predictions(matrix, share - np.asarray(levels), weights)
+    predicted, ranks = _predictions(matrix, share - np.asarray(levels), some.weights)
+    weights = np.ones(order.size) if some.weights is None else some.weights
     later = slice(order.size - ranks.shape[0], None)
     found = [
         _row(share[later, j], predicted[:, j], ranks[:, j], weights[later], level, confidence)
@@ -133,7 +133,7 @@ def conditional_miscoverage(
     return pd.DataFrame(found, columns=list(MISCOVERAGE_COLUMNS))
 
 
-def _predictions(matrix: Floats, excess: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def _predictions(matrix: Floats, excess: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """Predict each block of rows by a model of rows before it.
 
     Returns
@@ -146,14 +146,15 @@ def _predictions(matrix: Floats, excess: Floats, weights: Floats) -> tuple[Float
     predicted = []
     for start, stop in pairwise(ends):
         learn = slice(max(0, start - TREE_ROWS), start)
-        predicted.append(_forest(matrix[learn], excess[learn], weights[learn], matrix[start:stop]))
+        of_rows = None if weights is None else weights[learn]
+        predicted.append(_forest(matrix[learn], excess[learn], of_rows, matrix[start:stop]))
     # rows are in random order, so ties are broken at random
     ordinal = (block.argsort(axis=0, kind="stable").argsort(axis=0) for block in predicted)
     ranks = [(one + 0.5) / len(one) for one in ordinal]
     return np.concatenate(predicted), np.concatenate(ranks)
 
 
-def _forest(matrix: Floats, excess: Floats, weights: Floats, later: Floats) -> Floats:
+def _forest(matrix: Floats, excess: Floats, weights: Floats | None, later: Floats) -> Floats:
     """Return the mean prediction for later rows of trees of all given rows."""
     from sklearn import config_context
     from sklearn.tree import ExtraTreeRegressor
