@@ -40,7 +40,7 @@ from evenhand import (
     save,
 )
 from evenhand.store import digest, read_forecast_certificate, sealed
-from evenhand.store.estimators import check_archive
+from evenhand.store.estimators import check_archive, reproducible
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(90, 3))
@@ -204,7 +204,7 @@ def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(tmp_path: Path) -
     matrix = sparse.csr_matrix(np.ones((1, 3)))
     matrix.indices = np.array([0, 1, 10**6], dtype=np.int32)
     estimator.coef_ = matrix
-    members = read_members(skops.io.dumps(estimator))
+    members = read_members(reproducible(skops.io.dumps(estimator)))
     planted(zipped(members), tmp_path)
     refused(tmp_path, r"types that are not allowed, scipy\.sparse")
     # the parent class is trusted by skops, and any matrix is read under its name
@@ -324,7 +324,7 @@ def test_a_part_that_unpacks_to_far_more_than_it_is_is_refused_without_unpacking
     bomb = zipped(members | {"zeros.bin": bytes(N_BOMB)}, zipfile.ZIP_DEFLATED)
     planted(understated(bomb, "zeros.bin", declared), tmp_path)
     tracemalloc.start()
-    refused(tmp_path, "unpacks to|damaged|declares")
+    refused(tmp_path, "unpacks to" if declared == N_BOMB else "compression")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20 * 2**20
@@ -350,7 +350,7 @@ def test_a_bomb_inside_a_sparse_matrix_is_refused() -> None:
 
 def test_other_compressions_are_refused() -> None:
     with pytest.raises(InputError, match="compression"):
-        check_archive(zipped({"a": b"a" * 1000}, zipfile.ZIP_LZMA))
+        check_archive(zipped({"a": b"a"}, zipfile.ZIP_LZMA))
 
 
 # Leaves of the JSON of a folder.

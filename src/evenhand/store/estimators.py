@@ -21,75 +21,42 @@ import numpy as np
 from evenhand._validate import InputError, check_indices
 from evenhand.store.manifest import error_text
 
-# --- bounds on the unpacked size of stored parts, so that a small file cannot fill the memory
-
-MOST_RATIO = 100
-LEAST_BOUND = 16 * 2**20
-MOST_UNPACKED = 64 * 2**30
-"""A part may unpack to 100 times its size or 16 MiB, whichever is more, but at most 64 GiB.
-
-Parts are stored uncompressed except for sparse matrices, which are rarely 10 times smaller than in
-memory.
-"""
+# --- bounds on the size of stored parts, so that a small file cannot fill the memory
 
 
 def check_archive(content: bytes) -> None:
-    """Refuse an archive whose declared or actual size exceeds its bound.
+    """Refuse an archive that unpacks to more than its own size, or whose arrays would.
 
-    An array that declares more values than it contains is refused as well.
+    Parts are stored uncompressed, and so are the sparse matrices inside them.
     """
-    # proportional to the file: small archives that unpack to gigabytes are zip bombs
-    bound = min(max(MOST_RATIO * len(content), LEAST_BOUND), MOST_UNPACKED)
-    _check_members(content, bound, inside=False)
-
-
-def _check_members(content: bytes, bound: int, *, inside: bool) -> None:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
+        declared = sum(member.file_size for member in members)
+        if declared > len(content):
+            raise InputError(f"it unpacks to {declared:,} bytes, more than {len(content):,}")
         for member in members:
-            # other compressions cannot be read in bounded pieces
-            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            if member.compress_type != zipfile.ZIP_STORED:
                 raise InputError(
                     f"its member {member.filename!r} has a compression that models do not use"
                 )
-        declared = sum(member.file_size for member in members)
-        if declared > bound:
-            raise InputError(f"it unpacks to {declared:,} bytes, more than {bound:,}")
-        for member in members:
-            if inside or member.filename.endswith(".npy"):
-                _check_array(archive, member)
-            # declared sizes can be wrong, so the bytes that are read are counted
-            bound -= _unpacked(archive, member, bound)
-            if member.filename.endswith(".npz") and not inside:
-                _check_members(archive.read(member), bound, inside=True)
+            # by its content, as NumPy opens any file that looks like an array or an archive
+            data = archive.read(member)
+            if data.startswith(np.lib.format.MAGIC_PREFIX):
+                _check_array(member.filename, data)
+            elif data.startswith(b"PK"):
+                check_archive(data)
 
 
-def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo, bound: int) -> int:
-    """Count the bytes of a member, read in pieces that fit into memory."""
-    n_bytes = 0
-    with archive.open(member) as stream:
-        while piece := stream.read(2**20):
-            n_bytes += len(piece)
-            if n_bytes > bound:
-                raise InputError(
-                    f"its member {member.filename!r} unpacks to more than {bound:,} bytes"
-                )
-    return n_bytes
-
-
-def _check_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-    with archive.open(member) as stream:
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
-        else:
-            shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+def _check_array(name: str, data: bytes) -> None:
+    stream = io.BytesIO(data)
+    is_first = np.lib.format.read_magic(stream) == (1, 0)
+    read = np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
     n_bytes = math.prod(shape) * max(dtype.itemsize, 1)
     # NumPy allocates the declared size before it reads
-    if n_bytes > member.file_size and not dtype.hasobject:
+    if n_bytes > len(data) and not dtype.hasobject:
         raise InputError(
-            f"its array {member.filename!r} declares {n_bytes:,} bytes but contains"
-            f" {member.file_size:,}"
+            f"its array {name!r} declares {n_bytes:,} bytes but contains {len(data):,}"
         )
 
 
@@ -126,7 +93,7 @@ def reproducible(content: bytes) -> bytes:
                 counter["content"] = "0"
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        renamed = {new: _without_padding(new, files[old]) for old, new in names.items()}
+        renamed = {new: _plain_file(new, files[old]) for old, new in names.items()}
         for name, data in (renamed | {"schema.json": json.dumps(schema, indent=2)}).items():
             member = zipfile.ZipInfo(name)
             member.create_system = 3  # the same on every system
@@ -162,20 +129,23 @@ def _entries(state: Any) -> Iterator[dict[str, Any]]:
             waiting += reversed(one)
 
 
-def _without_padding(name: str, data: bytes) -> bytes:
-    """Return the file of an array with zeros between the fields of its records.
+def _plain_file(name: str, data: bytes) -> bytes:
+    """Return the file of an array or a sparse matrix without compression.
 
-    Nodes of trees are padded with bytes that nobody set.
+    Fields of records are separated by zeros: nodes of trees are padded with bytes that nobody set.
     """
-    if not name.endswith(".npy"):
-        return data
-    found = np.load(io.BytesIO(data), allow_pickle=False)
-    if found.dtype.names is None:
+    written = io.BytesIO()
+    if name.endswith(".npz"):
+        from scipy import sparse
+
+        sparse.save_npz(written, sparse.load_npz(io.BytesIO(data)), compressed=False)
+        return written.getvalue()
+    found = np.load(io.BytesIO(data), allow_pickle=False) if name.endswith(".npy") else None
+    if found is None or found.dtype.names is None:
         return data
     clean = np.zeros(found.shape, found.dtype)
     for field in found.dtype.names:
         clean[field] = found[field]
-    written = io.BytesIO()
     np.save(written, clean, allow_pickle=False)
     return written.getvalue()
 
@@ -189,33 +159,22 @@ N_BITS = 256
 def check_structures(part: Any) -> None:
     """Refuse an estimator with indices that would lead compiled code out of its arrays."""
     from scipy.sparse import issparse
-    from sklearn import ensemble, svm
     from sklearn.neighbors import BallTree, KDTree
-    from sklearn.tree import BaseDecisionTree
 
-    forests = (
-        ensemble.RandomForestClassifier,
-        ensemble.RandomForestRegressor,
-        ensemble.ExtraTreesClassifier,
-        ensemble.ExtraTreesRegressor,
-        ensemble.RandomTreesEmbedding,
-    )
-    boosted = (ensemble.GradientBoostingClassifier, ensemble.GradientBoostingRegressor)
-    histogram = (ensemble.HistGradientBoostingClassifier, ensemble.HistGradientBoostingRegressor)
-    vectors = (svm.SVC, svm.NuSVC, svm.SVR, svm.NuSVR, svm.OneClassSVM)
+    checks = {
+        "tree_": _check_decision_tree,
+        "estimators_": _check_ensemble,
+        "_predictors": _check_histogram_trees,
+        "support_vectors_": _check_support_vectors,
+    }
     for value in _objects(part):
         if issparse(value):
             _check_sparse(value)
-        elif isinstance(value, BaseDecisionTree):
-            _check_decision_tree(value)
-        elif isinstance(value, (*forests, *boosted)):
-            _check_ensemble(value, is_boosted=isinstance(value, boosted))
         elif isinstance(value, BallTree | KDTree):
             _check_neighbor_tree(value)
-        elif isinstance(value, histogram):
-            _check_histogram_trees(value)
-        elif isinstance(value, vectors):
-            _check_support_vectors(value)
+        else:
+            for name in checks.keys() & getattr(value, "__dict__", {}):
+                checks[name](value)
 
 
 def _objects(part: Any) -> Iterator[Any]:
@@ -258,9 +217,7 @@ def _check_sparse(matrix: Any) -> None:
 
 
 def _check_decision_tree(model: Any) -> None:
-    tree = model.__dict__.get("tree_")
-    if tree is None:
-        return  # an unfitted template
+    tree = model.tree_
     # before its arrays are read, as the node count declares their length
     if tree.node_count != tree.capacity or tree.node_count < 1:
         raise InputError("the number of nodes of a tree is not the declared one")
@@ -270,18 +227,26 @@ def _check_decision_tree(model: Any) -> None:
     check_indices(tree.feature[~is_leaf], width, "the feature of a tree's node")
 
 
-def _check_ensemble(model: Any, *, is_boosted: bool) -> None:
+def _check_ensemble(model: Any) -> None:
     """Refuse trees of other shapes than their ensemble, which alone checks the rows."""
-    trees = np.asarray(model.__dict__.get("estimators_", []), dtype=object)
-    if any(tree.n_features_in_ != model.n_features_in_ for tree in trees.ravel()):
+    from sklearn.tree import BaseDecisionTree
+
+    trees = model.estimators_
+    if isinstance(trees, np.ndarray):  # boosted trees
+        if trees.size and trees.shape[1:] != (model.n_trees_per_iteration_,):
+            raise InputError(f"the trees of a boosted ensemble have the shape {trees.shape}")
+        trees = trees.ravel()
+    # others, such as pipelines, check the rows themselves, as do trees of some of the features
+    if hasattr(model, "estimators_features_"):
+        return
+    if any(
+        isinstance(tree, BaseDecisionTree) and tree.n_features_in_ != model.n_features_in_
+        for tree in trees
+    ):
         raise InputError("the number of features of a tree differs from its ensemble's")
-    if is_boosted and trees.size and trees.shape[1:] != (model.n_trees_per_iteration_,):
-        raise InputError(f"the trees of a boosted ensemble have the shape {trees.shape}")
 
 
 def _check_histogram_trees(model: Any) -> None:
-    if "_predictors" not in model.__dict__:
-        return
     # a table with categories needs an encoder that skops cannot store, whose columns could differ
     # from those in training
     if getattr(model, "_preprocessor", None) is not None:
@@ -328,8 +293,6 @@ def _check_neighbor_tree(tree: Any) -> None:
 
 
 def _check_support_vectors(model: Any) -> None:
-    if "support_vectors_" not in model.__dict__:
-        return
     n_vectors = np.shape(model.support_)[0]
     shapes = {np.shape(model.dual_coef_), np.shape(model._dual_coef_)}
     # a model with a precomputed kernel stores no vectors

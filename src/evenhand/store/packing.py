@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -45,15 +46,13 @@ class PackedModel:
 
     def warn_of_omissions(self, folder: Path) -> None:
         """Warn about inner models that could not be stored, with the attributes to keep."""
-        missing = "; ".join(
-            f"{part['name']} {part['reason']}" for part in foreign_parts(self.entry)
-        )
-        if missing:
-            places = list(_foreign_places(self.entry, "model"))
-            given = "..." if len(places) == 1 else "[...]"
+        parts = list(foreign_parts(self.entry))
+        if parts:
+            missing = "; ".join(f"{part['name']} {part['reason']}" for part in parts)
+            given = "..." if len(parts) == 1 else "[...]"
             advice = (
-                f"keep {' and '.join(places)}, e.g. with joblib, and load with load(folder,"
-                f" estimator={given})"
+                f"keep {' and '.join(part['place'] for part in parts)}, e.g. with joblib, and load"
+                f" with load(folder, estimator={given})"
             )
             message = f"{folder} was saved without an inner model: {missing}; {advice}"
             # the line that calls `save`
@@ -149,28 +148,19 @@ def _pack(model: Forecaster | ForecastColumns, key: str, blobs: dict[str, Blob])
     return entry
 
 
-def foreign_parts(entry: dict[str, Any]) -> Iterator[dict[str, str]]:
-    """Yield the parts of a model that are not stored, in the order in which they are attached."""
-    for part in entry["parts"].values():
-        if "foreign" in part:
-            yield part["foreign"]
-        elif "forecaster" in part:
-            yield from foreign_parts(part["forecaster"])
+def foreign_parts(entry: dict[str, Any], place: str = "model") -> Iterator[dict[str, str]]:
+    """Yield the parts of a model that are not stored, in the order in which they are attached.
 
-
-def _foreign_places(entry: dict[str, Any], place: str) -> Iterator[str]:
-    """Yield the attributes of a fitted forecaster that are not stored, in the same order."""
+    Each has the `name` of its class, the `reason` and the `place`, the attribute that contains it.
+    """
     for name, part in entry["parts"].items():
-        member = name.removeprefix("member")
-        inner = f"{place}.estimator_" + (f"[{member}]" if member != name else "")
-        if name in ("spread", "classifier", "regressor"):
-            inner = f"{place}.{name}_"
-        elif name == "model":
-            inner = f"{place}.model"
+        attribute = re.sub(r"member(\d+)_", r"estimator_[\1]", f"{name}_").replace(
+            "model_", "model"
+        )
         if "foreign" in part:
-            yield inner
+            yield part["foreign"] | {"place": f"{place}.{attribute}"}
         elif "forecaster" in part:
-            yield from _foreign_places(part["forecaster"], inner)
+            yield from foreign_parts(part["forecaster"], f"{place}.{attribute}")
 
 
 def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) -> list[Any]:
