@@ -40,6 +40,7 @@ from evenhand.forecasters import (
     HurdleRegressor,
     as_forecaster,
 )
+from evenhand.store import pack
 from evenhand.tables import UnseenValuesWarning
 from forecaster_examples import (
     DISCRETE,
@@ -372,8 +373,8 @@ def test_a_fitted_classifier_is_a_forecaster() -> None:
     assert as_forecaster(found) is found
     frozen = as_forecaster(FrozenEstimator(plain))
     np.testing.assert_allclose(frozen.predict(TABLE), found.predict(TABLE))
-    with pytest.raises(InputError, match="cannot be stored as a forecaster; fit Classifier"):
-        found.to_state()
+    with pytest.raises(InputError, match="a classifier in ClassifierForecaster"):
+        pack(found)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

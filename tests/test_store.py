@@ -218,7 +218,8 @@ def test_no_file_holds_a_pickle(name: str, tmp_path: Path) -> None:
     }
     for path in tmp_path.iterdir():
         content = path.read_bytes()
-        assert not content.startswith(b"\x80")
+        # files of arrays begin with the length of their header
+        assert not content.startswith(b"\x80") or path.suffix == ".safetensors"
         if path.suffix == ".skops":
             parts = zipfile.ZipFile(io.BytesIO(content))
             for entry in parts.namelist():
@@ -406,7 +407,7 @@ def test_a_manifest_that_describes_no_model_is_refused(text: str, folder: Path) 
         lambda manifest: manifest["model"].update(kind="Unknown"),
         lambda manifest: manifest["model"].update(arrays="elsewhere"),
         lambda manifest: manifest["model"].update(parts={}),
-        lambda manifest: manifest["model"]["params"]["learned"].update(kind="unknown"),
+        lambda manifest: manifest["model"]["params"]["learned"]["_base"].update(kind="no"),
     ],
 )
 def test_a_manifest_with_missing_or_odd_entries_is_refused(
@@ -424,7 +425,7 @@ def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
 
     save(small_mixture().fit(NUMBERS, Y), tmp_path)
     arrays = arrays_of(next(tmp_path.glob("*.safetensors")).read_bytes())
-    arrays["kernel_0"] = arrays["kernel_0"][:, :-1].copy()
+    arrays["weights_.kernel_0"] = arrays["weights_.kernel_0"][:, :-1].copy()
     plant(tmp_path, to_bytes(arrays), ".safetensors")
     with pytest.raises(InputError, match="kernel_0"):
         load(tmp_path)

@@ -17,21 +17,23 @@ from sklearn.exceptions import ConvergenceWarning
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.network.estimators import NeuralForecaster
-from evenhand.forecasters.network.inputs import spread_factor
+from evenhand.forecasters.network.inputs import Shape, spread_factor
 from evenhand.forecasters.network.training import (
     Candidate,
     Clock,
     Layers,
     Rows,
     Settings,
-    Shape,
     Trained,
     Training,
     Validation,
     Weights,
+    drawn_weights,
     evaluate,
     score,
+    split,
     split_rows,
+    to_weights,
     train_best,
 )
 from evenhand.links import Laplace, make_link
@@ -61,7 +63,8 @@ def layered(shape: Shape, weights: Weights, network: int, x: Floats, r: Floats |
 
 
 def random_weights(shape: Shape, n_networks: int, seed: int = 0) -> Weights:
-    return shape.to_weights(shape.initial(n_networks, torch.Generator().manual_seed(seed)))
+    drawn = drawn_weights(shape, n_networks, torch.Generator().manual_seed(seed))
+    return to_weights(shape, drawn)
 
 
 def training_of(
@@ -211,7 +214,7 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
 def mask_of(dropout: float, seed: int = 0, rows: int = 2000) -> Floats:
     """Factors of dropout on the last hidden layer, seen through an identity output."""
     shape = Shape(3, 64, (16, 64, 64), takes_draw=True, dropout=dropout)
-    layers = shape.split(shape.initial(2, torch.Generator().manual_seed(1)))
+    layers = split(shape, drawn_weights(shape, 2, torch.Generator().manual_seed(1)))
     layers[3][0].copy_(torch.eye(64).expand(2, -1, -1))
     layers[3][1].zero_()
     x, r = (
@@ -326,7 +329,7 @@ def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
     for _ in range(3):
         run.step()
         # all rows are in each batch, so their order makes no difference
-        out = evaluate(shape, shape.split(others), run.x.expand(2, -1, -1), None)
+        out = evaluate(shape, split(shape, others), run.x.expand(2, -1, -1), None)
         squares(out, run.y).mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
         for group in peer.param_groups:
             group["lr"] = run.learning_rate()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import EnumType
+from types import UnionType
+from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -12,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, get_tags
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand._validate import (
     LARGEST,
@@ -22,7 +25,7 @@ from evenhand._validate import (
     not_numbers,
     typed,
 )
-from evenhand.distributions import Distribution, OutcomeKind, Support
+from evenhand.distributions import Distribution, OutcomeKind, Quantiles, Support
 from evenhand.draws import RandomState, nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters.bounds import (
@@ -52,6 +55,10 @@ quantiles for each row."""
 class State:
     """Complete state of a fitted forecaster, in parts that can be stored without pickle.
 
+    `put` and `taken` convert a learned attribute by its type: arrays and models are stored apart,
+    under the names of their places, and JSON values contain these names. Dataclasses are stored by
+    their fields, other classes of the package by their own `to_state` and `from_state`.
+
     Parameters
     ----------
     kind : str
@@ -69,9 +76,95 @@ class State:
     arrays: dict[str, Any] = field(default_factory=dict)
     parts: dict[str, Any] = field(default_factory=dict)
 
+    def put(self, value: Any, place: str) -> Any:
+        """Return a learned value as JSON values, and add its arrays and models to the state."""
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            self.arrays[place] = value
+            return {"array": place}
+        if isinstance(value, np.ndarray | np.generic):
+            return value.tolist()
+        inside = _inside(value)
+        if isinstance(inside, dict):
+            return {name: self.put(one, f"{place}.{name}") for name, one in inside.items()}
+        if isinstance(inside, list | tuple):
+            return [self.put(one, f"{place}.{i}") for i, one in enumerate(inside)]
+        if isinstance(inside, str | int | float | None):
+            return inside
+        name = place.rpartition(".")[2].strip("_")
+        name = f"member{name}" if name.isdecimal() else name
+        # without FrozenEstimator, which only marks a model as fitted: a stored model always is
+        self.parts[name] = thawed(value)
+        return {"part": name}
+
+    def taken(self, declared: Any, value: Any, place: str) -> Any:
+        """Return a learned value of a declared type from the output of `put`."""
+        kinds = get_args(declared)
+        kinds = kinds if get_origin(declared) in (Union, UnionType) else (declared,)
+        own = [kind for kind in kinds if hasattr(kind, "from_state")]
+        if own and value is not None:
+            return own[0].from_state(value)
+        if isinstance(value, dict):
+            return typed(place, self._taken_dict(kinds, value, place), declared)
+        if isinstance(value, list):
+            inner = [get_args(kind)[0] for kind in kinds if get_args(kind)[1:] == (...,)] or [Any]
+            found = [self.taken(inner[0], one, f"{place}.{i}") for i, one in enumerate(value)]
+            if Any in kinds:
+                return found
+            return np.array(found) if np.ndarray in kinds else typed(place, found, declared)
+        return typed(place, declared(value) if isinstance(declared, EnumType) else value, declared)
+
+    def _taken_dict(self, kinds: Sequence[Any], value: dict[str, Any], place: str) -> Any:
+        if value.keys() == {"array"}:
+            return self.arrays[value["array"]]
+        if value.keys() == {"part"}:
+            return self.parts[value["part"]]
+        if value.keys() == {"quantiles"}:
+            return Quantiles(*self.taken(Any, value["quantiles"], place))
+        for kind in kinds:
+            if get_origin(kind) is dict:
+                inner = get_args(kind)[1]
+                return {name: self.taken(inner, value[name], f"{place}.{name}") for name in value}
+            if is_dataclass(kind) and value.get("class") == kind.__name__:  # type: ignore[union-attr]
+                hints = get_type_hints(kind)
+                names = [one.name for one in fields(kind) if one.compare]
+                found = {name: self.taken(hints[name], value[name], name) for name in names}
+                return kind(**found)  # type: ignore[operator]
+        return pd.DataFrame(value) if pd.DataFrame in kinds else value
+
+
+def _inside(value: Any) -> Any:
+    """Return what a learned value contains; models are unchanged."""
+    if isinstance(value, pd.DataFrame):
+        # JSON has no NaN
+        known = value.astype(object).where(value.notna(), None)
+        return {str(name): known[name].tolist() for name in known}
+    if isinstance(value, Quantiles):
+        return {"quantiles": [value.levels, value.values]}
+    # models of other libraries may have any form
+    if not type(value).__module__.startswith("evenhand.") or hasattr(value, "predict"):
+        return value
+    if hasattr(value, "to_state"):
+        return value.to_state()
+    if is_dataclass(value):
+        stored = {one.name: getattr(value, one.name) for one in fields(value) if one.compare}
+        return {"class": type(value).__name__} | stored
+    return value
+
 
 class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """A regressor that predicts a whole distribution for each row."""
+
+    inner: ClassVar[tuple[str, ...]] = ()
+    """Constructor parameters that are models, which are not stored: fitted models are."""
+
+    learned: ClassVar[dict[str, Any]] = {
+        "n_features_in_": int,
+        "feature_names_in_": tuple[str, ...] | None,
+        "schema_": Schema,
+        "sees_pandas_": bool,
+        "support_": Support | None,
+    }
+    """What is learned and stored: attributes and their types."""
 
     support: Bounds = None
     support_: Support | None = None
@@ -97,14 +190,34 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         Forecast
         """
 
-    @abstractmethod
     def to_state(self) -> State:
         """Return the state of the fitted forecaster, which can be stored without pickle."""
+        check_is_fitted(self)
+        state = State(type(self).__name__, {"params": self._stored_params(), "learned": {}})
+        for name in self.learned:
+            state.params["learned"][name] = state.put(getattr(self, name, None), name)
+        return state
 
     @classmethod
-    @abstractmethod
     def from_state(cls, state: State) -> Self:
         """Rebuild a fitted forecaster from the output of `to_state`."""
+        model = cls(**dict.fromkeys(cls.inner), **state.params["params"])
+        learned = state.params["learned"]
+        found = {
+            name: state.taken(declared, learned[name], name)
+            for name, declared in cls.learned.items()
+        }
+        model.__dict__.update({name: one for name, one in found.items() if one is not None})
+        model._set_up()
+        return model
+
+    def _set_up(self) -> None:
+        """Set what depends on stored values, and check that they match."""
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and names != self.schema_.names:
+            raise InputError("feature_names_in are not the names of the columns of the schema")
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
 
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
         """Return the kind of outcome that this forecaster predicts if it is fitted to `y`.
@@ -310,38 +423,21 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Map predicted distributions from the line to the support of the outcome."""
         return distribution if self.support_ is None else on_support(self.support_, distribution)
 
-    def _columns_to_state(self) -> dict[str, Any]:
-        """Return the columns and the support of the training table as part of `State`."""
-        columns: dict[str, Any] = {"n_features_in": self.n_features_in_}
-        columns["support"] = None if self.support_ is None else self.support_.to_state()
-        if hasattr(self, "feature_names_in_"):
-            columns["feature_names_in"] = [str(name) for name in self.feature_names_in_]
-        return columns | {"schema": self.schema_.to_state(), "sees_pandas": self.sees_pandas_}
-
-    def _columns_from_state(self, learned: dict[str, Any]) -> None:
-        self.n_features_in_ = typed("n_features_in", learned["n_features_in"], int)
-        self.schema_ = Schema.from_state(learned["schema"])
-        self.sees_pandas_ = bool(learned["sees_pandas"])
-        support = learned["support"]
-        self.support_ = None if support is None else Support.from_state(support)
-        if "feature_names_in" in learned:
-            if learned["feature_names_in"] != list(self.schema_.names):
-                raise InputError("feature_names_in are not the names of the columns of the schema")
-            self.feature_names_in_ = np.array(self.schema_.names, dtype=object)
-
-    def _params_to_state(self, *without: str) -> dict[str, Any]:
-        """Return other constructor parameters as JSON values, without a generator."""
-        params = {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in self.get_params(deep=False).items()
-            if name not in without
-        }
+    def _stored_params(self) -> dict[str, Any]:
+        """Return other constructor parameters than models as JSON values, without a generator."""
+        params = self.get_params(deep=False)
         if "support" in params:
             params["support"] = stored_bounds(self.support)
         # the state of a generator has changed during the fit and would not reproduce it
         if not isinstance(params["random_state"], int | None):
             params["random_state"] = None
-        return params
+        # NumPy numbers, for instance of a grid search, cannot be stored as JSON
+        plain: Any = np.generic | np.ndarray | tuple
+        return {
+            name: np.array(value).tolist() if isinstance(value, plain) else value
+            for name, value in params.items()
+            if name not in self.inner
+        }
 
     def _models(self) -> tuple[Any, ...]:
         """Return the models inside, as they were given."""

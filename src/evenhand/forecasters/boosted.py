@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Self
 
@@ -22,7 +22,6 @@ from evenhand._validate import (
     check_indices,
     check_outcomes,
     require_extra,
-    typed_fields,
 )
 from evenhand.distributions import LocationScale, Quantiles
 from evenhand.draws import RandomState, generator
@@ -650,6 +649,12 @@ class BoostedDistributionRegressor(Forecaster):
     True
     """
 
+    learned = Forecaster.learned | {
+        "encoder_": TableEncoder,
+        "outcome_scale_": OutcomeScale,
+        "residual_distribution_": Quantiles,
+    }
+
     def __init__(
         self,
         n_estimators: int | None = None,
@@ -744,38 +749,21 @@ class BoostedDistributionRegressor(Forecaster):
         return Forecast(self._on_support(distribution))
 
     def to_state(self) -> State:
-        check_is_fitted(self)
-        learned: dict[str, Any] = {
-            "boosters": [[one.model_to_string() for one in part] for part in self._boosters()],
-            "encoder": self.encoder_.to_state(),
-            "outcome_scale": asdict(self.outcome_scale_),
-        } | self._columns_to_state()
-        arrays = {
-            "residual_levels": np.ravel(self.residual_distribution_.levels),
-            "residual_values": np.ravel(self.residual_distribution_.values),
-        }
-        return State(
-            type(self).__name__, {"params": self._params_to_state(), "learned": learned}, arrays
-        )
+        state = super().to_state()
+        boosters = [[one.model_to_string() for one in part] for part in self._boosters()]
+        state.params["learned"]["boosters"] = boosters
+        return state
 
     @classmethod
     def from_state(cls, state: State) -> Self:
-        learned = state.params["learned"]
-        model = cls(**state.params["params"])
+        model = super().from_state(state)
         model._check_parameters()
-        model.encoder_ = TableEncoder.from_state(learned["encoder"])
-        scale = typed_fields(OutcomeScale, learned["outcome_scale"])
-        model.outcome_scale_ = OutcomeScale(**scale)
-        model._columns_from_state(learned)
-        width = len(category_flags(model.encoder_))
-        for text in chain.from_iterable(learned["boosters"]):
+        boosters = state.params["learned"]["boosters"]
+        for text in chain.from_iterable(boosters):
             # LightGBM does not check the indices in a text
-            check_booster_text(text, width)
+            check_booster_text(text, len(category_flags(model.encoder_)))
         model.mean_boosters_, model.scale_boosters_ = (
-            [lightgbm().Booster(model_str=text) for text in part] for part in learned["boosters"]
-        )
-        model.residual_distribution_ = Quantiles(
-            state.arrays["residual_levels"], state.arrays["residual_values"][None, :]
+            [lightgbm().Booster(model_str=text) for text in part] for part in boosters
         )
         return model
 

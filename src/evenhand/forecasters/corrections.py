@@ -45,7 +45,7 @@ MOST_NEWTON = 50
 
 @dataclass(frozen=True)
 class Step(ABC):
-    """Correction of PITs: an increasing, piecewise linear map for each pattern of membership.
+    """Rescaling of PITs: an increasing, piecewise linear map for each pattern of membership.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class Rescaling(Step):
         return np.diff(special.ndtr(moved), axis=-1, prepend=low, append=low + 1)
 
 
-def learn_rescaling(pit: Cells, weight: Floats, members: Members, level: float) -> Step | None:
+def learn_rescaling(pit: Cells, weight: Floats, members: Members, level: float) -> Rescaling | None:
     """Fit the terms of significant groups by penalized maximum likelihood.
 
     Parameters are those of `learn_corrections`.
@@ -250,7 +250,7 @@ def learn_rescaling(pit: Cells, weight: Floats, members: Members, level: float) 
     masks = _with_everyone(members)
     edges = np.concatenate(([0.0], special.ndtr(SCORES), [1.0]))
 
-    def fit(_: int, is_done: Mask, __: Cells) -> tuple[Step, Cells]:
+    def fit(_: int, is_done: Mask, __: Cells) -> tuple[Rescaling, Cells]:
         terms = np.zeros((masks.shape[1], 2))
         terms[is_done] = _fitted_terms(pit, weight, masks[:, is_done].astype(np.float64)).T
         found = Rescaling(edges, terms, int(np.count_nonzero(terms)))
@@ -347,7 +347,7 @@ class Tilt(Step):
         return np.asarray(special.softmax(np.log(np.diff(self.edges)) + terms, axis=-1))
 
 
-def learn_tilt(pit: Cells, weight: Floats, members: Members, level: float) -> Step | None:
+def learn_tilt(pit: Cells, weight: Floats, members: Members, level: float) -> Tilt | None:
     """Fit the terms of significant groups that pay, with cells that AIC chooses.
 
     Parameters are those of `learn_corrections`.
@@ -355,7 +355,7 @@ def learn_tilt(pit: Cells, weight: Floats, members: Members, level: float) -> St
     masks = _with_everyone(members)
     knots: dict[int, Floats] = {}
 
-    def fit(group: int, _: Mask, moved: Cells) -> tuple[Step, Cells] | None:
+    def fit(group: int, _: Mask, moved: Cells) -> tuple[Tilt, Cells] | None:
         inside = masks[:, group]
         chosen = _chosen_knots(moved.take(inside), pit.take(inside), weight[inside])
         if chosen is None:
@@ -393,7 +393,7 @@ def _shares(count: int, n: int) -> Floats:
     return np.unique(np.concatenate((even, tail, 1 - tail)))
 
 
-def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, Floats]) -> Step:
+def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, Floats]) -> Tilt:
     """Fit the tilts of all rows and of the groups in `knots` by penalized maximum likelihood.
 
     The likelihood of a cell is `M(high) - M(low)`. It is maximized by the EM algorithm, in which
@@ -412,7 +412,7 @@ def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, 
     everyone = np.column_stack((np.ones(len(patterns), dtype=bool), patterns))
     terms = everyone[:, list(knots)].astype(np.float64)
 
-    def step(last: tuple[Step, Floats] | None) -> tuple[Step, Floats]:
+    def step(last: tuple[Tilt, Floats] | None) -> tuple[Tilt, Floats]:
         values = np.tile(edges, (len(terms), 1)) if last is None else last[0].values(patterns)
         counts = expected_counts(pit, weight, members.which, edges, values)
         problem = TiltLikelihood(counts, terms, designs, np.log(np.diff(edges)))
@@ -421,7 +421,7 @@ def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, 
         tilts[list(knots)] = problem.terms_at(found)
         return Tilt(edges, tilts, found.size), found
 
-    def gain(found: tuple[Step, Floats]) -> float:
+    def gain(found: tuple[Tilt, Floats]) -> float:
         return float(weight @ moved(pit, members.which, edges, found[0].values(patterns))[2])
 
     return converged(step, gain, None, 1 if pit.are_points else 1 + MOST_EM_OF_TILTS)[0]
@@ -526,13 +526,15 @@ def _design(edges: Floats, knots: Floats) -> Floats:
 
 # --- sequences of corrections
 
+Correction = Rescaling | Tilt
+
 MOST_STEPS = 3
 """Largest number of successive joint corrections by tilts."""
 
 
 def learn_corrections(
     pit: Cells, weight: Floats, members: Members, level: float = LEVEL
-) -> tuple[Step, ...]:
+) -> tuple[Correction, ...]:
     """Learn the joint corrections of significant deviations; empty if there are none.
 
     All rows and the groups get a term one after the other, the most significant deviation first,
@@ -561,11 +563,11 @@ def learn_corrections(
 
 
 def _with_tilts(
-    steps: tuple[Step, ...], pit: Cells, weight: Floats, members: Members, level: float
-) -> tuple[float, tuple[Step, ...]]:
+    steps: tuple[Correction, ...], pit: Cells, weight: Floats, members: Members, level: float
+) -> tuple[float, tuple[Correction, ...]]:
     """Add tilts to corrections; return their gain minus the number of parameters, and all steps."""
     gain = 0.0
-    done: tuple[Step, ...] = ()
+    done: tuple[Correction, ...] = ()
     for number in range(len(steps) + MOST_STEPS):
         step = steps[number] if number < len(steps) else learn_tilt(pit, weight, members, level)
         if step is None:
@@ -580,7 +582,7 @@ LEAST_STEPS = 1e-12, 1e-14
 """Smallest distances between the levels and between the values of two knots of a map."""
 
 
-def composed(steps: Sequence[Step], pattern: Mask) -> tuple[Floats, Floats]:
+def composed(steps: Sequence[Correction], pattern: Mask) -> tuple[Floats, Floats]:
     """Return the knots of the corrections of a pattern, one after the other."""
     levels = values = IDENTITY
     for step in steps:

@@ -37,7 +37,7 @@ from evenhand.forecasters.adapters import (
     has_survival_curves,
     is_event,
 )
-from evenhand.forecasters.base import Forecaster, State, thawed
+from evenhand.forecasters.base import Forecaster, thawed
 from evenhand.forecasters.bounds import FARTHEST_BOUND, Bounds
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.table_models import TableClassifier, TableCounts
@@ -47,8 +47,7 @@ from evenhand.tables import take_rows, unreported
 class DiscreteForecaster(Forecaster):
     """A forecaster that converts the output of a model to distributions on single values."""
 
-    _inner: ClassVar[str]
-    """Name of the parameter with the model."""
+    learned = Forecaster.learned | {"_base": Base}
 
     _kind: ClassVar[str]
     """Kind of the model."""
@@ -63,24 +62,16 @@ class DiscreteForecaster(Forecaster):
         check_is_fitted(self)
         return Forecast(self._base.distribution(self._check_new_rows(X)))
 
-    def to_state(self) -> State:
-        check_is_fitted(self)
-        params = self._params_to_state(self._inner)
-        stored = {"params": params, "learned": self._columns_to_state()}
-        return State(type(self).__name__, stored, self._base.to_arrays(), self._base.to_parts())
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        base = Base.from_parts(cls._kind, state.parts, dict(state.arrays))
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._base.check()
+        self._set_base(self._base)
         # a new fit keeps the fitted model, unless its predictions have no meaning without a code
-        inner = frozen(base.estimator) if base.predicts_outcomes else base.estimator
-        model = cls(**{cls._inner: inner}, **state.params["params"])
-        model._set_base(base)
-        model._columns_from_state(state.params["learned"])
-        return model
+        model = self.estimator_
+        setattr(self, self.inner[0], frozen(model) if self._base.predicts_outcomes else model)
 
     def _models(self) -> tuple[Any, ...]:
-        return (getattr(self, self._inner),)
+        return (getattr(self, self.inner[0]),)
 
 
 # --- events and ordered scores by any classifier
@@ -127,7 +118,7 @@ class ClassifierForecaster(DiscreteForecaster):
     (<OutcomeKind.BINARY: 'binary'>, (169,))
     """
 
-    _inner = "classifier"
+    inner = ("classifier",)
     _kind = "classifier"
 
     def __init__(self, classifier: Any = None, *, random_state: RandomState = None) -> None:
@@ -238,7 +229,7 @@ class CountRegressor(DiscreteForecaster):
     (3,)
     """
 
-    _inner = "estimator"
+    inner = ("estimator",)
     _kind = "counts"
 
     def __init__(
@@ -379,6 +370,9 @@ class HurdleRegressor(Forecaster):
     (True, 0.0)
     """
 
+    inner = ("classifier", "regressor")
+    learned = Forecaster.learned | {"classifier_": Any, "regressor_": Any}
+
     def __init__(
         self,
         classifier: Any = None,
@@ -491,23 +485,10 @@ class HurdleRegressor(Forecaster):
     def _models(self) -> tuple[Any, ...]:
         return self.classifier, self.regressor
 
-    def to_state(self) -> State:
-        check_is_fitted(self)
-        params = self._params_to_state("classifier", "regressor")
-        stored = {"params": params, "learned": self._columns_to_state()}
-        parts = {"classifier": self.classifier_, "regressor": self.regressor_}
-        return State(type(self).__name__, stored, {}, parts)
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        classifier, regressor = state.parts["classifier"], state.parts["regressor"]
-        params = state.params["params"]
+    def _set_up(self) -> None:
+        super()._set_up()
         # a new fit keeps the fitted models, as that of every loaded model does
-        model = cls(classifier.classifier, regressor.estimator, **params)
-        model.classifier_ = classifier
-        model.regressor_ = regressor
-        model._columns_from_state(state.params["learned"])
-        return model
+        self.classifier, self.regressor = self.classifier_.classifier, self.regressor_.estimator
 
 
 # --- forecasts of fitted models of other libraries, without training rows
@@ -538,17 +519,6 @@ class FittedForecaster(Forecaster):
 
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
         return KINDS[self._base.kind].outcome_kind_of(self.model, y)
-
-    def to_state(self) -> State:
-        name = type(self.model).__name__
-        raise InputError(
-            f"a fitted {name} cannot be stored as a forecaster; fit ClassifierForecaster,"
-            " CountRegressor or RecalibratedRegressor around it"
-        )
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        raise InputError("a model of another library is not stored as a forecaster")
 
 
 def as_forecaster(model: Any) -> Any:

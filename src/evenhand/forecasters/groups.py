@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self, TypeAlias, cast
 
@@ -193,24 +193,13 @@ class Grouping:
             stacklevel=5,
         )
 
-    def to_state(self) -> tuple[str | list[str] | None, list[dict[str, Any]]]:
-        """Return `by` and the columns as JSON values; InputError if `by` is a function."""
+    def check_storable(self) -> None:
+        """Raise InputError if `by` is a function."""
         if callable(self.by):
             raise InputError(
                 f"`by` is the function {self.by!r}, which cannot be stored; put its labels into a"
                 " column of X and name that column"
             )
-        by = self.by if isinstance(self.by, str | None) else list(self.by)
-        return by, [column.to_state() for column in self.columns]
-
-    @classmethod
-    def from_state(cls, by: str | Sequence[str], columns: Iterable[Mapping[str, Any]]) -> Self:
-        """Rebuild a grouping from the output of `to_state`."""
-        parts = tuple(map(Partition.from_state, columns))
-        names = by if isinstance(by, str) else list(by)
-        if [part.column for part in parts] != ([names] if isinstance(names, str) else names):
-            raise InputError("by are not the names of the columns of groups")
-        return cls(names, parts)
 
 
 def _table(X: Any) -> pd.DataFrame:
@@ -300,17 +289,14 @@ class NamedGroups:
         ]
         return Members.overlapping(tuple(self.by), np.column_stack(found))
 
-    def to_state(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """Return the definitions as JSON values; InputError for a function."""
-        stored: dict[str, Any] = {}
+    def check_storable(self) -> None:
+        """Raise InputError if a definition is a function."""
         for name, rule in self.by.items():
             if rule is not None and not isinstance(rule, GroupRule):
                 raise InputError(
                     f"by[{name!r}] is the function {rule!r}, which cannot be stored; write the"
                     " group as a rule, such as 'age > 50', or as a boolean column of X"
                 )
-            stored[name] = None if rule is None else rule.to_state()
-        return stored, []
 
 
 def _definition(name: str, value: Any, X: Any) -> GroupRule | Callable[[Any], Any] | None:
@@ -386,14 +372,6 @@ def learn_groups(by: By | None, X: Any) -> Groups:
     if isinstance(by, Mapping):
         return NamedGroups.learn(by, X)
     return Grouping(None) if by is None else Grouping.learn(by, X)
-
-
-def groups_of_state(by: Any, columns: Iterable[Mapping[str, Any]]) -> Groups:
-    """Rebuild the definition of groups from the output of its `to_state`."""
-    if isinstance(by, Mapping):
-        rules = {name: rule and GroupRule.from_state(rule) for name, rule in by.items()}
-        return NamedGroups(rules)
-    return Grouping(None) if by is None else Grouping.from_state(by, columns)
 
 
 def training_masks(

@@ -22,10 +22,7 @@ from evenhand.distributions import (
 from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.forecasters.corrections import (
     LEVEL,
-    MOST_STEPS,
-    Rescaling,
-    Step,
-    Tilt,
+    Correction,
     composed,
     learn_corrections,
 )
@@ -193,7 +190,7 @@ class PitMaps:
     levels: Floats
     values: Floats
     is_own: Mask
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Correction, ...] = ()
 
     @classmethod
     def identity(cls, n_groups: int) -> PitMaps:
@@ -345,36 +342,6 @@ class Maps:
     def pooled(self) -> Maps:
         """Return only the maps of all rows."""
         return Maps(self.pits.pooled(), self.events_of_all, self.events_of_all)
-
-    def to_arrays(self) -> dict[str, Any]:
-        """Return all fields as arrays, for storage."""
-        pits = self.pits
-        found: dict[str, Any] = {"levels": pits.levels, "values": pits.values}
-        found["is_own"] = pits.is_own
-        for i, step in enumerate(pits.steps):
-            found |= {f"{type(step).__name__}_{i}_{name}": one for name, one in vars(step).items()}
-        for part in ("events", "events_of_all"):
-            events = getattr(self, part)
-            if events is not None:
-                found |= {f"{part}_{name}": one for name, one in vars(events).items()}
-        return {f"map_{name}": np.asarray(one) for name, one in found.items()}
-
-    @classmethod
-    def take_from(cls, arrays: dict[str, Any]) -> Maps:
-        """Rebuild the maps from the output of `to_arrays`, which is removed from `arrays`."""
-
-        def taken(start: str) -> dict[str, Any]:
-            names = [name for name in arrays if name.startswith(start)]
-            return {name.removeprefix(start): arrays.pop(name) for name in sorted(names)}
-
-        steps = []
-        for i in range(MOST_STEPS + 1):
-            for kind in (Rescaling, Tilt):
-                found = taken(f"map_{kind.__name__}_{i}_")
-                steps += [kind(**found)] if found else []
-        of_all, events = (taken(f"map_{part}_") for part in ("events_of_all", "events"))
-        pits = PitMaps(steps=tuple(steps), **taken("map_"))
-        return cls(pits, *(EventMaps(**found) if found else None for found in (events, of_all)))
 
     def forecast(self, forecast: Forecast, members: Members) -> Forecast:
         """Return recalibrated forecasts of rows."""

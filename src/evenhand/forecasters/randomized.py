@@ -21,7 +21,7 @@ from evenhand.forecasters.adapters import (
     check_before_fit,
     refuse_binary,
 )
-from evenhand.forecasters.base import State, point_forecast
+from evenhand.forecasters.base import Forecaster, point_forecast, thawed
 from evenhand.forecasters.bounds import Bounds
 from evenhand.forecasters.network import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
@@ -250,7 +250,8 @@ class RandomizedRegressor(WrappingForecaster):
         make_link(model.link, model.alpha)
         model._set_base(Base("forecaster", fitted) if model.recalibrate else fitted._base)
         # both read the same training table
-        model._columns_from_state(fitted._columns_to_state())
+        columns = (name for name in Forecaster.learned if hasattr(fitted, name))
+        model.__dict__.update({name: getattr(fitted, name) for name in columns})
         if model.recalibrate:  # recalibrated forecasts are on the support already
             model.support_ = None
         return model
@@ -267,28 +268,14 @@ class RandomizedRegressor(WrappingForecaster):
         forecast = base.randomized(self.alpha, self.link, r, random_state=random_state)
         return forecast, point_forecast(base)
 
-    def to_state(self) -> State:
-        check_is_fitted(self)
-        # alpha and link may have changed since the fit
+    def _stored_params(self) -> dict[str, Any]:
+        # a link is stored by name and alpha, which may have changed since the fit
         link = make_link(self.link, self.alpha)
-        learned: dict[str, Any] = {"kind": self._base.kind} | self._columns_to_state()
-        # a link is stored by name and alpha, not as an object
-        given = {"alpha": link.alpha, "link": link.name}
-        params = self._params_to_state("estimator") | given
-        stored = {"params": params, "learned": learned}
-        return State(type(self).__name__, stored, self._base.to_arrays(), self._base.to_parts())
+        return super()._stored_params() | {"alpha": link.alpha, "link": link.name}
 
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        learned = state.params["learned"]
-        params = state.params["params"]
-        make_link(params["link"], params["alpha"])
-        base = Base.from_parts(learned["kind"], state.parts, dict(state.arrays))
-        # a new fit of a recalibrated model must recalibrate its inner model, not recalibrate twice
-        is_twice = bool(params["recalibrate"])
-        model = cls(base.estimator.estimator if is_twice else base.estimator, **params)
-        model._set_base(base)
-        model._columns_from_state(learned)
-        if not is_twice:
-            model._freeze()
-        return model
+    def _set_up(self) -> None:
+        make_link(self.link, self.alpha)
+        super()._set_up()
+        if self.recalibrate:
+            # a new fit must recalibrate the inner model, not recalibrate twice
+            self.estimator = thawed(self.estimator_).estimator

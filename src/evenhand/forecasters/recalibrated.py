@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
@@ -54,7 +54,7 @@ from evenhand.forecasters.groups import (
     By,
     Grouping,
     Members,
-    groups_of_state,
+    NamedGroups,
     learn_groups,
     training_masks,
 )
@@ -88,19 +88,18 @@ VERDICTS: dict[Verdict, str] = {
 }
 """Verdicts in words, with the number of people."""
 
-CHECK_COLUMNS = (
-    "group",
-    "n",
-    "map",
-    "error_before",
-    "error_after",
-    "gain",
-    "low",
-    "high",
-    "verdict",
-)
-"""Columns of the table of a check."""
-
+CHECK_COLUMNS = {
+    "group": object,
+    "n": np.int64,
+    "map": object,
+    "error_before": np.float64,
+    "error_after": np.float64,
+    "gain": np.float64,
+    "low": np.float64,
+    "high": np.float64,
+    "verdict": object,
+}
+"""Columns of the table of a check, and their types."""
 
 SHORT_LINE = 88
 """Characters of a line of a short text."""
@@ -177,14 +176,7 @@ def check_maps(
             low = high = np.nan
         verdict = _verdict(low, high, kind)
         rows.append([name, own.size, kind, *errors, mean, low, high, verdict])
-    return check_table(rows)
-
-
-def check_table(rows: Iterable[Sequence[Any]]) -> pd.DataFrame:
-    """Return the table of a check from its rows."""
-    table = pd.DataFrame(list(rows), columns=list(CHECK_COLUMNS))
-    numbers = ("error_before", "error_after", "gain", "low", "high")
-    return table.astype({"n": np.int64} | dict.fromkeys(numbers, np.float64))
+    return pd.DataFrame(rows, columns=list(CHECK_COLUMNS)).astype(CHECK_COLUMNS)
 
 
 def check_text(table: pd.DataFrame, *, full: bool = True, n_lost: int | None = None) -> str:
@@ -488,6 +480,19 @@ class RecalibratedRegressor(WrappingForecaster):
     (142,)
     """
 
+    inner = ("estimator", "by")
+    learned = WrappingForecaster.learned | {
+        "_groups": Grouping | NamedGroups,
+        "_maps": Maps,
+        "groups_": pd.DataFrame,
+        "check_": pd.DataFrame,
+        "outcome_kind_": OutcomeKind,
+        "horizon_": float | None,
+        "n_lost_": int | None,
+        "curve_times_": tuple[float, ...],
+    }
+    horizon_ = n_lost_ = None
+
     def __init__(
         self,
         estimator: Any,
@@ -705,42 +710,18 @@ class RecalibratedRegressor(WrappingForecaster):
 
     def to_state(self) -> State:
         check_is_fitted(self)
-        # a function as a definition of groups is refused, as it cannot be stored
-        by, columns = self._groups.to_state()
-        learned: dict[str, Any] = {"kind": self._base.kind} | self._columns_to_state()
-        learned |= {"columns": columns, "groups": self.groups_.to_numpy().tolist()}
-        learned |= {"outcome_kind": str(self.outcome_kind_), "curve_times": list(self.curve_times_)}
-        learned |= {"horizon": self.horizon_, "n_lost": self.n_lost_}
-        # JSON has no NaN, the bounds of a group with too few rows
-        checked = self.check_.astype(object).where(self.check_.notna(), None)
-        learned["check"] = checked.to_numpy().tolist()
-        params = self._params_to_state("estimator", "by") | {"by": by}
-        arrays = self._base.to_arrays() | self._maps.to_arrays()
-        return State(
-            type(self).__name__,
-            {"params": params, "learned": learned},
-            arrays,
-            self._base.to_parts(),
-        )
+        self._groups.check_storable()
+        return super().to_state()
 
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        learned = state.params["learned"]
-        arrays = dict(state.arrays)
-        maps = Maps.take_from(arrays)
-        base = Base.from_parts(learned["kind"], state.parts, arrays)
-        model = cls(base.estimator, **state.params["params"])
-        model._groups = groups_of_state(model.by, learned["columns"])
-        model.by = model._groups.by
-        model.outcome_kind_ = OutcomeKind(learned["outcome_kind"])
-        model.horizon_, model.n_lost_ = learned["horizon"], learned["n_lost"]
-        model.curve_times_ = tuple(map(float, learned["curve_times"]))
-        model._set_maps(maps, learned["groups"])
-        model._set_base(base)
-        model.check_ = check_table(learned["check"])
-        model._columns_from_state(learned)
-        model._freeze()
-        return model
+    def _set_up(self) -> None:
+        super()._set_up()
+        by = self._groups.by
+        self.by = list(by) if isinstance(by, tuple) else by
+        names = [part.column for part in getattr(self._groups, "columns", ())]
+        if names and names != ([by] if isinstance(by, str) else self.by):
+            raise InputError("by are not the names of the columns of groups")
+        self.levels_, self.values_ = self._maps.pits.levels, self._maps.pits.values
+        self.check_ = self.check_.astype(CHECK_COLUMNS)
 
 
 # --- classifiers of two classes
@@ -776,6 +757,10 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Any:
         """Predict the probabilities of both classes."""
         return self.classifier.predict_proba(X)
+
+
+# model folders store the class under this module name, independent of its file
+CodedClassifier.__module__ = "evenhand.forecasters"
 
 
 def has_codes(classes: Any) -> bool:
@@ -833,6 +818,8 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
     >>> model.predict_proba(X[400:]).shape, bool(model.updates_["slope"][0] < 0.5)
     ((169, 2), True)
     """
+
+    learned = RecalibratedRegressor.learned | {"classes_": np.ndarray}
 
     spread: SpreadKind = "learned"
     # known groups of rows are passed by name, not through pipelines
@@ -947,25 +934,11 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
         tags.classifier_tags.multi_class = False
         return tags
 
-    def to_state(self) -> State:
-        state = super().to_state()
-        state.params["learned"]["classes"] = self.classes_.tolist()
-        inner = state.parts["estimator"]
+    def _set_up(self) -> None:
+        super()._set_up()
+        inner = thawed(self.estimator_)
         if isinstance(inner, CodedClassifier):
-            state.parts["estimator"] = inner.classifier
-        return state
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        classes = state.params["learned"]["classes"]
-        inner = state.parts["estimator"]
-        is_coded = not has_codes(getattr(inner, "classes_", [0, 1]))
-        parts = state.parts | {"estimator": CodedClassifier(inner) if is_coded else inner}
-        model = super().from_state(replace(state, parts=parts))
-        model.classes_ = np.array(classes)
-        # a classifier that was fitted to codes of other labels is fitted again
-        if is_coded or has_codes(classes):
-            model.estimator = frozen(inner)
-        else:
-            model.estimator = inner
-        return model
+            self.estimator = frozen(inner.classifier)
+        elif not has_codes(self.classes_):
+            # fitted to codes of other labels, so that it is fitted again
+            self.estimator = inner

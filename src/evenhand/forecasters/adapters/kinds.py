@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.dummy import DummyRegressor
@@ -23,7 +23,6 @@ from evenhand.distributions import (
     Normal,
     NormalMixture,
     OutcomeKind,
-    Quantiles,
     Support,
 )
 from evenhand.forecast import Forecast
@@ -113,7 +112,7 @@ class Base:
     kind: str
     estimator: Any
     learned: Learned = field(default_factory=dict)
-    unseen_pit: Floats | None = None
+    unseen_pit: Floats | None = field(default=None, compare=False)  # not stored
 
     @classmethod
     def fit(cls, estimator: Any, rows: Training, kind: str | None = None) -> Self:
@@ -142,6 +141,11 @@ class Base:
             raise bad_input("model", rule, f"{name}, which predicts only numbers", remedy)
         return cls(own.name, model, own.of_fitted(model))
 
+    def check(self) -> None:
+        """Raise an error if anything is missing, for instance in an edited model folder."""
+        convert = KINDS[check_choice("kind", self.kind, tuple(KINDS))].convert
+        inspect.signature(convert).bind(None, None, **self.learned)
+
     def distribution(self, X: Any) -> Distribution:
         """Return the predicted distributions of the rows, batch shape (n,)."""
         return KINDS[self.kind].convert(thawed(self.estimator), X, **self.learned)
@@ -154,36 +158,6 @@ class Base:
             return True
         # values such as 3.5 stars are fitted as numbers of classes
         return np.array_equal(self.learned["classes"], np.asarray(classes, dtype=float))
-
-    def to_arrays(self) -> dict[str, Floats]:
-        """Return the learned arrays."""
-        arrays = {name: one for name, one in self.learned.items() if isinstance(one, np.ndarray)}
-        if "residuals" in self.learned:
-            residuals = self.learned["residuals"]
-            arrays["residual_levels"] = np.ravel(residuals.levels)
-            arrays["residual_quantiles"] = np.ravel(residuals.values)
-        return arrays
-
-    def to_parts(self) -> dict[str, Any]:
-        """Return the fitted models, by name."""
-        # without FrozenEstimator, which only marks a model as fitted: a stored model always is
-        parts = {"estimator": thawed(self.estimator)}
-        if self.kind == "members":
-            parts = {f"member{i}": thawed(one) for i, one in enumerate(self.estimator)}
-        return parts | {name: self.learned[name] for name in ("spread",) if name in self.learned}
-
-    @classmethod
-    def from_parts(cls, kind: str, parts: dict[str, Any], arrays: dict[str, Floats]) -> Self:
-        """Rebuild a base from its kind and the outputs of `to_parts` and `to_arrays`."""
-        learned: Learned = dict(arrays)
-        if "residual_levels" in learned:
-            levels, values = learned.pop("residual_levels"), learned.pop("residual_quantiles")
-            learned["residuals"] = Quantiles(levels, values[None, :])
-        learned |= {name: parts[name] for name in ("spread",) if name in parts}
-        members = [one for name, one in parts.items() if name.startswith("member")]
-        convert = KINDS[check_choice("kind", kind, tuple(KINDS))].convert
-        inspect.signature(convert).bind(None, None, **learned)  # nothing is missing
-        return cls(kind, members if kind == "members" else parts["estimator"], learned)
 
 
 # --- models whose `predict` takes `return_std`, and mixtures of several
@@ -417,6 +391,9 @@ def is_held_out(estimator: Any, y: Floats | None = None) -> bool:
 class WrappingForecaster(Forecaster):
     """A forecaster that transforms the distributions predicted by the model in `estimator`."""
 
+    inner: ClassVar[tuple[str, ...]] = ("estimator",)
+    learned = Forecaster.learned | {"_base": Base}
+
     estimator: Any
 
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
@@ -430,18 +407,20 @@ class WrappingForecaster(Forecaster):
         self.estimator_ = base.estimator
         self.spread_ = base.learned.get("spread")
 
-    def _freeze(self) -> None:
+    def _set_up(self) -> None:
         """Wrap the estimator of a loaded model in a FrozenEstimator, so that `fit` keeps it.
 
         An estimator that was fitted to mapped or coded outcomes is fitted again instead, as its
         predictions have no meaning without the map. Predictions of a fitted plain regressor are in
         units of the outcome, and are mapped afterwards.
         """
+        super()._set_up()
         base = self._base
+        base.check()
+        self._set_base(base)
         is_plain = "predicted_support" in base.learned
         is_own = base.predicts_outcomes and (self.support_ is None or not self.support_.is_map)
-        if is_own or is_plain:
-            self.estimator = frozen(self.estimator)
+        self.estimator = frozen(base.estimator) if is_own or is_plain else base.estimator
 
     def _learn_support_of(self, estimator: Any, outcomes: Floats, rows: Any) -> Floats:
         """Learn the support; return the outcomes on which a model is fitted.

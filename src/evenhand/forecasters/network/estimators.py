@@ -6,7 +6,7 @@ import numbers
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,17 +24,17 @@ from evenhand._validate import (
     check_outcomes,
     check_rows,
     require_extra,
-    typed,
-    typed_fields,
 )
 from evenhand.distributions import Normal, NormalMixture
 from evenhand.draws import RandomState, as_draws, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.base import Forecaster
 from evenhand.forecasters.bounds import Bounds, check_support
 from evenhand.forecasters.network.inputs import (
+    Activation,
     Inputs,
     MixtureOutputs,
+    Shape,
     robust_scale,
     spread_factor,
 )
@@ -57,11 +57,19 @@ class NeuralForecaster(Forecaster):
     """Base of neural forecasters; subclasses have the parameters listed below and a row loss."""
 
     takes_draw: ClassVar[bool]
-    activation: ClassVar[str] = "leaky_relu"
+    activation: ClassVar[Activation] = "leaky_relu"
     splits_by_network: ClassVar[bool] = False
     """Whether each network has its own rows for early stopping."""
-    learned: ClassVar[dict[str, Any]] = {"y_offset": float, "y_unit": float}
-    """Learned values that are stored as they are, and their types."""
+    learned = Forecaster.learned | {
+        "encoder_": TableEncoder,
+        "inputs_": Inputs | None,
+        "y_offset_": float,
+        "y_unit_": float,
+        "shape_": Shape,
+        "weights_": dict[str, np.ndarray],
+        "n_steps_": np.ndarray,
+        "validation_loss_": np.ndarray,
+    }
 
     # constructor parameters of every subclass
     hidden: tuple[int, ...]
@@ -145,7 +153,7 @@ class NeuralForecaster(Forecaster):
     def _candidate(
         self, learning: Any, validation: Any, inputs: Inputs | None, dropout: float, settings: Any
     ) -> Any:
-        from evenhand.forecasters.network.training import Candidate, Shape
+        from evenhand.forecasters.network.training import Candidate
 
         if inputs is not None:
             is_same_table = validation.x is learning.x
@@ -202,45 +210,16 @@ class NeuralForecaster(Forecaster):
         encoded = np.asarray(self.encoder_.transform(self._check_new_rows(X)))
         return encoded if self.inputs_ is None else self.inputs_.transform(encoded)
 
-    def to_state(self) -> State:
-        check_is_fitted(self)
-        learned = {name: getattr(self, f"{name}_") for name in self.learned} | {
-            "shape": asdict(self.shape_),
-            "encoder": self.encoder_.to_state(),
-            "inputs": None if self.inputs_ is None else self.inputs_.to_state(),
-        }
-        learned |= self._columns_to_state()
-        arrays = self.weights_ | {
-            "n_steps": self.n_steps_,
-            "validation_loss": self.validation_loss_,
-        }
-        params = self._params_to_state() | {"hidden": self.shape_.hidden}
-        return State(type(self).__name__, {"params": params, "learned": learned}, arrays)
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        require_extra("torch", "neural")
-        from evenhand.forecasters.network.training import Shape
-
-        learned = state.params["learned"]
-        model = cls(**state.params["params"])
-        model.shape_ = Shape(**typed_fields(Shape, learned["shape"]))
-        model.encoder_ = TableEncoder.from_state(learned["encoder"])
-        n_inputs = len(model.encoder_.names_out)
-        if learned["inputs"] is not None:
-            model.inputs_ = Inputs.from_state(learned["inputs"], n_inputs)
-            n_inputs += model.inputs_.binned.size
-        if model.shape_.n_inputs != n_inputs:
-            raise InputError(f"the network has {model.shape_.n_inputs} inputs, not {n_inputs}")
-        for name, declared in cls.learned.items():
-            setattr(model, f"{name}_", typed(name, learned[name], declared))
-        model._columns_from_state(learned)
-        model.weights_ = dict(state.arrays)
-        model.n_steps_ = model.weights_.pop("n_steps")
-        model.validation_loss_ = model.weights_.pop("validation_loss")
+    def _set_up(self) -> None:
+        super()._set_up()
+        n_inputs = len(self.encoder_.names_out)
+        if self.inputs_ is not None:
+            self.inputs_.check(n_inputs)
+            n_inputs += self.inputs_.binned.size
+        if self.shape_.n_inputs != n_inputs:
+            raise InputError(f"the network has {self.shape_.n_inputs} inputs, not {n_inputs}")
         # weights of another shape would broadcast, or fail inside torch
-        model._check_weights()
-        return model
+        self._check_weights()
 
     def _check_weights(self) -> None:
         """Refuse weights that do not match the network, for instance of an edited model folder."""
@@ -373,12 +352,13 @@ class MixtureMLPRegressor(NeuralForecaster):
     takes_draw: ClassVar[bool] = False
     # smooth activations fit better than piecewise linear ones, and with a different validation set
     # for each network the ensemble is trained on all rows
-    activation: ClassVar[str] = "silu"
+    activation: ClassVar[Activation] = "silu"
     splits_by_network: ClassVar[bool] = True
 
     learned = NeuralForecaster.learned | {
-        "spread_factor": float,
-        "strength": tuple[float, float],
+        "outputs_": MixtureOutputs,
+        "spread_factor_": float,
+        "strength_": tuple[float, float],
     }
 
     # of an unfitted model
@@ -567,17 +547,6 @@ class MixtureMLPRegressor(NeuralForecaster):
 
     def _row_loss(self) -> Any:
         return self.outputs_.row_loss()
-
-    def to_state(self) -> State:
-        state = super().to_state()
-        state.params["learned"]["outputs"] = self.outputs_.to_state()
-        return state
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        model = super().from_state(state)
-        model.outputs_ = MixtureOutputs.from_state(state.params["learned"]["outputs"])
-        return model
 
 
 # --- PAIC: a network that takes the draw as an input (Zhao, Ma & Ermon, ICML 2020)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from scipy import optimize, special
 
-from evenhand._validate import Floats, InputError, Ints, Mask, check_indices, typed, typed_fields
+from evenhand._validate import Floats, InputError, Ints, Mask, check_indices
 from evenhand.forecasters.samples import smallest_gap, weighted_quantiles
 
 if TYPE_CHECKING:
@@ -213,25 +213,55 @@ class Inputs:
     def _scores(self, encoded: Floats) -> Floats:
         return skew_scores((encoded[:, self.columns] - self.offset) / self.unit, self.skew)
 
-    def to_state(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return {name: array.tolist() for name, array in asdict(self).items()}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any], n_columns: int) -> Self:
-        """Rebuild the transformation of `n_columns` columns from the output of `to_state`."""
-        arrays: dict[str, Any] = {}
-        for name, values in state.items():
-            is_place = name in ("columns", "binned")
-            declared = tuple[int, ...] if is_place else tuple[float, ...]
-            arrays[name] = np.array(typed(name, values, declared), np.intp if is_place else float)
-        made = cls(**arrays)
-        check_indices(made.columns, n_columns, "a column of the inputs")
-        sizes = [array.size for array in vars(made).values()]
-        is_known = np.isin(made.binned, made.columns).all()
+    def check(self, n_columns: int) -> None:
+        """Refuse stored scales and bins that do not match `n_columns` encoded columns."""
+        check_indices(self.columns, n_columns, "a column of the inputs")
+        sizes = [array.size for array in vars(self).values()]
+        is_known = np.isin(self.binned, self.columns).all()
         if sizes != [n_columns, *[sizes[1]] * 4, *[sizes[5]] * 3] or not is_known:
             raise InputError("the scales and the bins of the inputs do not match")
-        return made
+
+
+# --- shape of networks
+
+Activation = Literal["leaky_relu", "silu"]
+"""Activation function of the hidden layers."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Shape of one network of a stack.
+
+    Parameters
+    ----------
+    n_inputs, n_outputs : int
+        Numbers of inputs and outputs.
+    hidden : tuple of int
+        Numbers of units of the hidden layers.
+    takes_draw : bool
+        Whether the draw `r` is an additional input of all hidden layers except the first, as in
+        the paper's published code.
+    dropout : float
+        Share of the last hidden layer's units that is dropped in training.
+    activation : {"leaky_relu", "silu"}
+        Activation function of the hidden layers.
+    """
+
+    n_inputs: int
+    n_outputs: int
+    hidden: tuple[int, ...]
+    takes_draw: bool
+    dropout: float
+    activation: Activation = "leaky_relu"
+
+    def layers(self) -> list[tuple[int, int]]:
+        """Return the numbers of inputs and outputs of each layer."""
+        sizes = [self.n_inputs, *self.hidden, self.n_outputs]
+        last = len(self.hidden)
+        return [
+            (size + int(self.takes_draw and 0 < i < last), sizes[i + 1])
+            for i, size in enumerate(sizes[:-1])
+        ]
 
 
 # --- mixtures of normals as functions of a network's outputs
@@ -309,16 +339,6 @@ class MixtureOutputs:
             return nll_loss(log_density)
 
         return loss
-
-    def to_state(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """Rebuild from the output of `to_state`."""
-        skew = Skew(**typed_fields(Skew, state["skew"]))
-        return cls(skew, typed("min_std", state["min_std"], float))
 
 
 # --- recalibration of an ensemble's spread from the rows that its members held out

@@ -16,6 +16,7 @@ from torch.optim.adamw import adamw
 from evenhand._progress import progress
 from evenhand._validate import Floats, InputError, Ints, bad_input, check_choice, check_fraction
 from evenhand.draws import RandomState, generator
+from evenhand.forecasters.network.inputs import Shape
 
 # --- fully connected networks, evaluated in batched matrix products
 
@@ -35,81 +36,45 @@ Layers = Sequence[tuple[torch.Tensor, torch.Tensor]]
 """Kernel (networks, inputs, outputs) and bias (networks, 1, outputs) of each layer."""
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Shape of one network of a stack.
+def drawn_weights(shape: Shape, n_networks: int, random: torch.Generator) -> list[torch.Tensor]:
+    """Return random kernels and biases, the parameters of a stack, shapes (n_networks, k).
 
-    Parameters
-    ----------
-    n_inputs, n_outputs : int
-        Numbers of inputs and outputs.
-    hidden : tuple of int
-        Numbers of units of the hidden layers.
-    takes_draw : bool
-        Whether the draw `r` is an additional input of all hidden layers except the first, as in
-        the paper's published code.
-    dropout : float
-        Share of the last hidden layer's units that is dropped in training.
-    activation : {"leaky_relu", "silu"}
-        Activation function of the hidden layers.
+    They are drawn on the CPU, so that a seed gives the same values on any device.
     """
+    drawn = []
+    for n_in, n_out in shape.layers():
+        # torch's default initialization of a linear layer
+        for size in (n_in * n_out, n_out):
+            uniform = torch.rand((n_networks, size), generator=random, device="cpu")
+            drawn.append((2 * uniform - 1) * n_in**-0.5)
+    return [torch.cat(drawn[part::2], dim=1) for part in range(2)]
 
-    n_inputs: int
-    n_outputs: int
-    hidden: tuple[int, ...]
-    takes_draw: bool
-    dropout: float
-    activation: str = "leaky_relu"
 
-    def __post_init__(self) -> None:
-        check_choice("activation", self.activation, tuple(ACTIVATIONS))
-
-    def layers(self) -> list[tuple[int, int]]:
-        """Return the numbers of inputs and outputs of each layer."""
-        sizes = [self.n_inputs, *self.hidden, self.n_outputs]
-        last = len(self.hidden)
-        return [
-            (size + int(self.takes_draw and 0 < i < last), sizes[i + 1])
-            for i, size in enumerate(sizes[:-1])
-        ]
-
-    def initial(self, n_networks: int, random: torch.Generator) -> list[torch.Tensor]:
-        """Return random kernels and biases, the parameters of a stack, shapes (n_networks, k).
-
-        They are drawn on the CPU, so that a seed gives the same values on any device.
-        """
-        drawn = []
-        for n_in, n_out in self.layers():
-            # torch's default initialization of a linear layer
-            for size in (n_in * n_out, n_out):
-                uniform = torch.rand((n_networks, size), generator=random, device="cpu")
-                drawn.append((2 * uniform - 1) * n_in**-0.5)
-        return [torch.cat(drawn[part::2], dim=1) for part in range(2)]
-
-    def split(self, parameters: Sequence[torch.Tensor]) -> Layers:
-        """Return the layers of a stack as views of its kernels and biases."""
-        sizes = self.layers()
-        kernels, biases = (
-            torch.split(part, counts, dim=1)
-            for part, counts in zip(
-                parameters,
-                ([n_in * n_out for n_in, n_out in sizes], [n_out for _, n_out in sizes]),
-                strict=True,
-            )
+def split(shape: Shape, parameters: Sequence[torch.Tensor]) -> Layers:
+    """Return the layers of a stack as views of its kernels and biases."""
+    sizes = shape.layers()
+    kernels, biases = (
+        torch.split(part, counts, dim=1)
+        for part, counts in zip(
+            parameters,
+            ([n_in * n_out for n_in, n_out in sizes], [n_out for _, n_out in sizes]),
+            strict=True,
         )
-        return [
-            (kernel.view(-1, *size), bias[:, None])
-            for kernel, bias, size in zip(kernels, biases, sizes, strict=True)
-        ]
+    )
+    return [
+        (kernel.view(-1, *size), bias[:, None])
+        for kernel, bias, size in zip(kernels, biases, sizes, strict=True)
+    ]
 
-    def to_weights(self, parameters: Sequence[torch.Tensor]) -> Weights:
-        """Return the parameters of a stack as arrays, with networks along the first axis."""
-        layers = self.split([part.detach().cpu() for part in parameters])
-        return {
-            f"{name}_{i}": layer[part].numpy().astype(np.float32)
-            for part, name in enumerate(("kernel", "bias"))
-            for i, layer in enumerate(layers)
-        }
+
+def to_weights(shape: Shape, parameters: Sequence[torch.Tensor]) -> Weights:
+    """Return the parameters of a stack as arrays, with networks along the first axis."""
+    layers = split(shape, [part.detach().cpu() for part in parameters])
+    return {
+        f"{name}_{i}": layer[part].numpy().astype(np.float32)
+        for part, name in enumerate(("kernel", "bias"))
+        for i, layer in enumerate(layers)
+    }
 
 
 def evaluate(
@@ -495,7 +460,7 @@ class Training:
         self.validation = Validation(candidate, loss, where)
         # torch has its own generators, one per device
         self.random = torch.Generator(where).manual_seed(seed)
-        initial = self.shape.initial(n_networks, torch.Generator().manual_seed(seed))
+        initial = drawn_weights(self.shape, n_networks, torch.Generator().manual_seed(seed))
         self.parameters = [part.to(where).requires_grad_() for part in initial]
         # the best parameters so far, including those of stopped networks
         self.kept = [part.detach().clone() for part in self.parameters]
@@ -556,7 +521,7 @@ class Training:
         # several times as fast as x[rows]
         x = self.x.index_select(0, rows.flatten()).view(*rows.shape, -1)
         # dropout in training steps only, not in checks
-        out = evaluate(self.shape, self.shape.split(self.parameters), x, r, self.random)
+        out = evaluate(self.shape, split(self.shape, self.parameters), x, r, self.random)
         values = self.loss(out, self.y[rows], r, self.numbers)
         # the gradient of the sum is that of each network
         total = (values * self.weight[rows]).mean(dim=-1).sum()
@@ -599,7 +564,7 @@ class Training:
     @torch.no_grad()
     def check(self) -> None:
         """Keep the networks that are better than before, and stop those without patience left."""
-        values = self.validation(self.shape.split(self.parameters), self.numbers)
+        values = self.validation(split(self.shape, self.parameters), self.numbers)
         better = values < self.best[self.numbers]
         at = self.numbers[better]
         self.best[at] = values[better]
@@ -649,7 +614,7 @@ class Training:
         steps, best = (
             values.cpu().numpy().astype(np.float64) for values in (self.n_steps, self.best)
         )
-        return Trained(self.shape.to_weights(self.kept), steps, best, is_unfinished)
+        return Trained(to_weights(self.shape, self.kept), steps, best, is_unfinished)
 
 
 # --- training of the best of several stacks
