@@ -879,8 +879,8 @@ FAULTS = (
     ),
     Fault(
         "held-out means of a model that has seen the rows",
-        "mean = cross_fitted(estimator, rows)[0] if held is None else np.asarray(held)",
-        "mean = predictions(model, rows.X) if held is None else np.asarray(held)",
+        "mean = predictions(model, rows.X) if is_held_out else cross_fitted(estimator, rows)[0]",
+        "mean = predictions(model, rows.X)",
         ("test_discrete_peers.py",),
     ),
     Fault(

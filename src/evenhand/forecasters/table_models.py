@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -54,17 +57,18 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
     share_ : float
         Share of the trees.
     trees_, linear_ : estimator or None
-        Fitted models; None if the share leaves them out, or if there are too few rows.
-    constant_ : ndarray
-        Prediction without features.
+        Fitted models; None if the share leaves them out. With too few rows the linear model is a
+        constant.
     """
 
     def __init__(self, random_state: int = 0) -> None:
         self.random_state = random_state
 
-    @abstractmethod
-    def _trees(self, n_samples: int, **settings: Any) -> Any:
-        """Return unfitted trees."""
+    _trees: ClassVar[Callable[..., Any]]
+    """Unfitted trees, from their settings."""
+
+    _constant: ClassVar[Any]
+    """Model without features, where there are too few rows."""
 
     @abstractmethod
     def _linear(self, n_samples: int) -> Any:
@@ -75,10 +79,6 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         """Return training and held-out rows of each fold; None if there are too few rows."""
 
     @abstractmethod
-    def _constant(self, target: NDArray[Any], weight: Floats | None) -> Floats:
-        """Return the prediction without features."""
-
-    @abstractmethod
     def _output(self, model: Any, rows: Floats) -> Floats:
         """Return the predictions of a fitted model."""
 
@@ -87,87 +87,63 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the loss of each row."""
 
     def _learn(self, X: Any, target: NDArray[Any], sample_weight: Floats | None) -> Self:
-        encoder = TableEncoder().fit(X)
-        self.columns_ = encoder.to_state()
-        self._encoder = encoder
+        self._encoder = TableEncoder().fit(X)
+        self.columns_ = self._encoder.to_state()
         rows = self._features(X)
         weight = _varying(sample_weight)
         # scikit-learn's weighted quantiles of many distinct values take a second per fit
         splits = rows if weight is None else on_grids(rows)
-        self.constant_ = self._constant(target, weight)
-        self.trees_ = self.linear_ = None
-        self.share_ = 0.0
+        self.trees_, self.share_ = None, 0.0
         folds = self._folds(target) if rows.shape[1] else None
         if folds is None:
+            self.linear_ = clone(self._constant).fit(rows, target, weight)
             return self
+
+        def held_out(models: Sequence[Any], features: Floats) -> Floats:
+            """Fit a model without each fold; return their predictions for the folds."""
+            outputs = []
+            for model, (learn, out) in zip(models, folds, strict=True):
+                some = None if weight is None else weight[learn]
+                model.fit(features[learn], target[learn], some)
+                outputs.append(self._output(model, features[out]))
+            return np.concatenate(outputs)[np.argsort(np.concatenate([out for _, out in folds]))]
+
+        def loss(predicted: Floats) -> float:
+            return float(np.average(self._loss(target, predicted), weights=weight))
+
         with warnings.catch_warnings():
             # a lack of convergence shows in the held-out loss
             warnings.simplefilter("ignore")
-            linear = self._cross_fitted_linear(rows, target, weight, folds)
-            n_trees, trees = self._cross_fitted_trees(splits, target, weight, folds)
-            mixed = [share * trees + (1 - share) * linear for share in SHARES]
-            losses = [np.average(self._loss(target, one), weights=weight) for one in mixed]
-            best = int(np.argmin(losses))
-            self.share_ = SHARES[best]
-            if self.share_ < 1:
-                self.linear_ = self._linear(len(target)).fit(rows, target, weight)
+            linear = held_out([self._linear(learn.size) for learn, _ in folds], rows)
+            models = [self._unfitted(learn.size, warm_start=True) for learn, _ in folds]
+            trees: list[Floats] = []
+            losses: list[float] = []
+            # until the loss is larger twice than the smallest one before
+            for stage in STAGES:
+                for model in models:
+                    model.set_params(max_iter=stage)
+                trees.append(held_out(models, splits))
+                losses.append(loss(trees[-1]))
+                best = int(np.argmin(losses))
+                if best == len(losses) - 3:
+                    break
+            shared = [loss(share * trees[best] + (1 - share) * linear) for share in SHARES]
+            self.share_ = SHARES[int(np.argmin(shared))]
+            # a model without a share of the average is not fitted
+            self.linear_ = self._linear(len(target)) if self.share_ < 1 else None
             if self.share_ > 0:
-                self.trees_ = self._trees(len(target), max_iter=n_trees)
-                self.trees_.fit(splits, target, weight)
+                self.trees_ = self._unfitted(len(target), max_iter=STAGES[best])
+            for model, features in ((self.linear_, rows), (self.trees_, splits)):
+                if model is not None:
+                    model.fit(features, target, weight)
         return self
-
-    def _cross_fitted_linear(
-        self,
-        rows: Floats,
-        target: NDArray[Any],
-        weight: Floats | None,
-        folds: list[tuple[Ints, Ints]],
-    ) -> Floats:
-        """Return the held-out predictions of the linear model."""
-        held = np.empty((len(target), *self.constant_.shape))
-        for learn, out in folds:
-            model = self._linear(learn.size).fit(rows[learn], target[learn], _part(weight, learn))
-            held[out] = self._output(model, rows[out])
-        return held
-
-    def _cross_fitted_trees(
-        self,
-        rows: Floats,
-        target: NDArray[Any],
-        weight: Floats | None,
-        folds: list[tuple[Ints, Ints]],
-    ) -> tuple[int, Floats]:
-        """Return the number of trees with the smallest held-out loss, and its predictions."""
-        models = [self._trees(learn.size, warm_start=True) for learn, _ in folds]
-        best = np.inf
-        n_worse = 0
-        for stage in STAGES:
-            held = np.empty((len(target), *self.constant_.shape))
-            for model, (learn, out) in zip(models, folds, strict=True):
-                model.set_params(max_iter=stage).fit(
-                    rows[learn], target[learn], _part(weight, learn)
-                )
-                held[out] = self._output(model, rows[out])
-            loss = float(np.average(self._loss(target, held), weights=weight))
-            if loss < best:
-                best, n_trees, kept, n_worse = loss, stage, held, 0
-            else:
-                n_worse += 1
-            if n_worse == 2:
-                break
-        return n_trees, kept
 
     def _mixed(self, X: Any) -> Floats:
         """Return the predictions of new rows."""
         rows = self._features(X)
-        if self.trees_ is None and self.linear_ is None:
-            return np.broadcast_to(self.constant_, (len(rows), *self.constant_.shape)).copy()
-        parts = []
-        if self.linear_ is not None:
-            parts.append((1 - self.share_) * self._output(self.linear_, rows))
-        if self.trees_ is not None:
-            parts.append(self.share_ * self._output(self.trees_, rows))
-        return np.asarray(sum(parts))
+        parts = (self.share_, self.trees_), (1 - self.share_, self.linear_)
+        outputs = [share * self._output(model, rows) for share, model in parts if model is not None]
+        return np.asarray(sum(outputs))
 
     def _features(self, X: Any) -> Floats:
         """Return the rows as finite numbers, with one column per level of a category."""
@@ -175,16 +151,18 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
             self._encoder = TableEncoder.from_state(self.columns_)
         return self._encoder.transform(X) if self._encoder.columns_ else np.empty((len(X), 0))
 
-    def _tree_settings(self, n_samples: int) -> dict[str, Any]:
+    def _unfitted(self, n_samples: int, **settings: Any) -> Any:
+        """Return trees with settings that suit a number of rows."""
         fitted = fitted_parameters(n_samples, 1)
-        return {
-            "learning_rate": 0.1,
-            "max_leaf_nodes": fitted["num_leaves"],
-            "min_samples_leaf": fitted["min_child_samples"],
-            "l2_regularization": 1.0,
-            "early_stopping": False,
-            "random_state": self.random_state,
-        }
+        return self._trees(
+            learning_rate=0.1,
+            max_leaf_nodes=fitted["num_leaves"],
+            min_samples_leaf=fitted["min_child_samples"],
+            l2_regularization=1.0,
+            early_stopping=False,
+            random_state=self.random_state,
+            **settings,
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -205,12 +183,11 @@ def _varying(sample_weight: Any) -> Floats | None:
     return None if np.ptp(weight) == 0 else weight / weight.mean()
 
 
-def _part(weight: Floats | None, rows: Ints) -> Floats | None:
-    return None if weight is None else weight[rows]
-
-
 class TableClassifier(TableModel):
     """Probabilities of classes for tables of any kind; see `TableModel`."""
+
+    _trees = HistGradientBoostingClassifier
+    _constant = DummyClassifier(strategy="prior")
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the models to classes `y`, shape (n,)."""
@@ -225,9 +202,6 @@ class TableClassifier(TableModel):
         """Return the most probable class of each row."""
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
-    def _trees(self, n_samples: int, **settings: Any) -> Any:
-        return HistGradientBoostingClassifier(**self._tree_settings(n_samples) | settings)
-
     def _linear(self, n_samples: int) -> Any:
         return LogisticRegression(max_iter=300)
 
@@ -239,10 +213,6 @@ class TableClassifier(TableModel):
             warnings.simplefilter("ignore")  # a class with few rows is absent from some folds
             return list(folds.split(target, target))
 
-    def _constant(self, target: NDArray[Any], weight: Floats | None) -> Floats:
-        counts = np.bincount(target, weights=weight)
-        return np.asarray(counts / counts.sum())
-
     def _output(self, model: Any, rows: Floats) -> Floats:
         predicted = np.zeros((len(rows), self.classes_.size))
         predicted[:, model.classes_.astype(np.intp)] = model.predict_proba(rows)
@@ -253,37 +223,44 @@ class TableClassifier(TableModel):
         return np.asarray(-np.log(np.maximum(chosen, LEAST_PROBABILITY)))
 
 
-class TableRegressor(TableModel):
-    """Base of models of means."""
+class TableMeans(RegressorMixin, TableModel):  # type: ignore[misc]
+    """Means of continuous outcomes for tables of any kind; see `TableModel`."""
+
+    _trees = HistGradientBoostingRegressor
+    _constant = DummyRegressor()
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the models to outcomes `y`, shape (n,)."""
+        return self._learn(X, np.asarray(y, dtype=np.float64), sample_weight)
 
     def predict(self, X: Any) -> Floats:
         """Return the mean of each row, shape (n,)."""
         return self._mixed(X)
+
+    def _linear(self, n_samples: int) -> Any:
+        return Ridge()
 
     def _folds(self, target: NDArray[Any]) -> list[tuple[Ints, Ints]] | None:
         if target.size < 2 * N_FOLDS:
             return None
         return list(KFold(N_FOLDS, shuffle=True, random_state=self.random_state).split(target))
 
-    def _constant(self, target: NDArray[Any], weight: Floats | None) -> Floats:
-        return np.asarray(np.average(target, weights=weight))
-
     def _output(self, model: Any, rows: Floats) -> Floats:
         return np.asarray(model.predict(rows))
 
+    def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
+        return np.asarray((target - predicted) ** 2)
 
-class TableCounts(TableRegressor):
+
+class TableCounts(TableMeans):
     """Means of counts for tables of any kind; see `TableModel`."""
+
+    _trees = staticmethod(partial(HistGradientBoostingRegressor, loss="poisson"))
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the models to counts `y`, shape (n,)."""
-        target = np.asarray(y, dtype=np.float64)
-        self.most_ = float(target.max())
-        return self._learn(X, target, sample_weight)
-
-    def _trees(self, n_samples: int, **settings: Any) -> Any:
-        known = self._tree_settings(n_samples)
-        return HistGradientBoostingRegressor(loss="poisson", **known | settings)
+        self.most_ = float(np.max(y))
+        return super().fit(X, y, sample_weight)
 
     def _linear(self, n_samples: int) -> Any:
         # the penalty of LogisticRegression with C=1; its loss is a sum, this one a mean
@@ -306,23 +283,6 @@ class TableCounts(TableRegressor):
     def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
         mean = np.maximum(predicted, LEAST_PROBABILITY)
         return np.asarray(mean - target * np.log(mean))
-
-
-class TableMeans(RegressorMixin, TableRegressor):  # type: ignore[misc]
-    """Means of continuous outcomes for tables of any kind; see `TableModel`."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the models to outcomes `y`, shape (n,)."""
-        return self._learn(X, np.asarray(y, dtype=np.float64), sample_weight)
-
-    def _trees(self, n_samples: int, **settings: Any) -> Any:
-        return HistGradientBoostingRegressor(**self._tree_settings(n_samples) | settings)
-
-    def _linear(self, n_samples: int) -> Any:
-        return Ridge()
-
-    def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
-        return np.asarray((target - predicted) ** 2)
 
 
 # model folders store the classes under this module name, independent of their file

@@ -271,14 +271,10 @@ POISSON_LOSSES = ("poisson", "count:poisson", "Poisson")
 def learn_counts(model: Any, estimator: Any, rows: Training) -> dict[str, Any]:
     """Estimate the dispersion around means that are predicted by models without the row.
 
-    It includes the uncertainty of the model. A fitted model has not seen the rows, and the default
-    model has cross-fitted means of its own.
+    It includes the uncertainty of the model. A fitted model has not seen the rows.
     """
-    held = getattr(model, "held_out_", None)
-    if is_fitted(estimator):
-        mean = predictions(model, rows.X)
-    else:
-        mean = cross_fitted(estimator, rows)[0] if held is None else np.asarray(held)
+    is_held_out = is_fitted(estimator)
+    mean = predictions(model, rows.X) if is_held_out else cross_fitted(estimator, rows)[0]
     least = least_mean(rows.y, mean, rows.weights)
     mean = np.maximum(mean, least)
     dispersion = learned_dispersion(rows.y, mean, rows.weights, rows.family)
