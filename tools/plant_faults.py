@@ -1262,8 +1262,8 @@ FAULTS = (
     ),
     Fault(
         "the first row of each person, not a random one, in an audit of parts",
-        "order = np.lexsort((self.row, self.part, self.chance, self.label))",
-        "order = np.lexsort((self.chance, self.row, self.part, self.label))",
+        "order, starts = self._by_label(self.chance)",
+        "order, starts = self._by_label()",
         ("test_scale.py",),
     ),
     Fault(
@@ -1274,8 +1274,8 @@ FAULTS = (
     ),
     Fault(
         "rows of people selected up to seven rows early",
-        "bits[skip : skip + count]",
-        "bits[: count]",
+        "return rows[first:last] - start",
+        "return (rows[first:last] - start) & ~7",
         ("test_scale.py",),
     ),
     Fault(

@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from evenhand._progress import part_progress
@@ -171,90 +171,69 @@ def _attempts(
     work: Work[Any], shared: Any, parts: Parts, chosen: list[int], client: Any
 ) -> Generator[tuple[int, Any]]:
     """Process the parts on a cluster; yield results or input errors in the order of completion."""
-    tasks = _Tasks.begin_all(work, shared, parts, chosen, client)
-    try:
-        yield from tasks.results()
-        # repeat each part alone: another part may have killed its worker
-        for i in tasks.suspects:
-            future = tasks.begin(i)
-            tasks.distributed.wait(future)
-            yield i, _killed(parts.names[i]) if tasks.is_killed(future) else future.result()
-    finally:
-        tasks.cancel()
+    distributed = require_extra("distributed", "scale")
+    # workers may run in another working directory
+    seen = replace(parts, paths=tuple(path.absolute() for path in parts.paths))
+    with warnings.catch_warnings():
+        # the warning advises to send large data once, as it is done here
+        warnings.filterwarnings("ignore", "Sending large graph")
+        # a task instead of scattered data: the scheduler recomputes it if its worker dies
+        held = client.submit(_same, (shared, seen), pure=False)
+    running: dict[Any, int] = {}
 
-
-@dataclass(frozen=True)
-class _Tasks:
-    """Tasks of a cluster, one for each part, and parts whose workers died."""
-
-    distributed: Any
-    client: Any
-    work: Work[Any]
-    held: Any
-    running: dict[Any, int] = field(default_factory=dict)
-    suspects: list[int] = field(default_factory=list)
-
-    @classmethod
-    def begin_all(
-        cls, work: Work[Any], shared: Any, parts: Parts, chosen: list[int], client: Any
-    ) -> _Tasks:
-        # workers may run in another working directory
-        seen = replace(parts, paths=tuple(path.absolute() for path in parts.paths))
-        with warnings.catch_warnings():
-            # the warning advises to send large data once, as it is done here
-            warnings.filterwarnings("ignore", "Sending large graph")
-            # a task instead of scattered data: the scheduler recomputes it if its worker dies
-            held = client.submit(_same, (shared, seen), pure=False)
-        tasks = cls(require_extra("distributed", "scale"), client, work, held)
-        for i in chosen:
-            tasks.begin(i)
-        return tasks
-
-    def begin(self, i: int) -> Any:
+    def begin(i: int) -> Any:
         # not pure: an earlier result of the same key may have been lost with its worker
-        future = self.client.submit(_remotely, self.work, self.held, i, pure=False)
-        self.running[future] = i
+        future = client.submit(_remotely, work, held, i, pure=False)
+        running[future] = i
         return future
 
-    def is_killed(self, future: Any) -> bool:
-        killed = self.distributed.KilledWorker
-        return future.status == "error" and isinstance(future.exception(), killed)
-
-    def results(self) -> Generator[tuple[int, Any]]:
+    def results(numbers: Sequence[int]) -> Generator[tuple[int, Any]]:
         losses = Counter[int]()
-        done = self.distributed.as_completed(list(self.running))
+        done = distributed.as_completed([begin(i) for i in numbers])
         for future in done:
-            i = self.running.pop(future)
+            i = running.pop(future)
             if future.status == "cancelled":
                 raise InputError(
                     "the connection to the Dask scheduler was lost, with all results; start again"
                 )
-            if self.is_killed(future):
-                self.suspects.append(i)
-                continue
             is_error = future.status == "error"
             try:
                 # an error of the work itself is raised here at once and is not repeated. A large
                 # result may take longer to arrive, so each attempt has twice the time
                 result = future.result(timeout=None if is_error else FETCH_SECONDS * 2 ** losses[i])
+            except distributed.KilledWorker:
+                yield (
+                    i,
+                    _WorkersDied(
+                        f"{parts.names[i]}: several workers died one after the other while they"
+                        " processed this part; give workers more memory, or split the part"
+                    ),
+                )
             except TimeoutError:
                 if is_error or losses[i] == MOST_LOSSES:
                     raise
                 losses[i] += 1  # the worker with the result died, or the transfer takes longer
-                done.add(self.begin(i))
+                done.add(begin(i))
             else:
                 yield i, result
             future.release()  # otherwise workers would keep the results of all parts
 
-    def cancel(self) -> None:
-        self.client.cancel([*self.running, self.held])
+    try:
+        suspects = []
+        for i, result in results(chosen):
+            if isinstance(result, _WorkersDied):
+                suspects.append(i)
+            else:
+                yield i, result
+        # repeat each part alone: another part may have killed its worker
+        for i in suspects:
+            yield from results([i])
+    finally:
+        client.cancel([*running, held])
 
 
-def _killed(name: str) -> InputError:
-    return InputError(
-        f"{name}: several workers died one after the other while they processed this part; give"
-        " workers more memory, or split the part"
-    )
+class _WorkersDied(InputError):
+    """Several workers died one after the other while they processed a part."""
 
 
 def _same(value: Any) -> Any:

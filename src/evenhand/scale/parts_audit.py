@@ -17,6 +17,7 @@ from evenhand._progress import waiting
 from evenhand._validate import (
     DiscreteOutcomeWarning,
     InputError,
+    Ints,
     check_count,
     check_fraction,
     check_outcomes,
@@ -43,6 +44,7 @@ from evenhand.draws import RandomState, generator
 from evenhand.scale.engine import over_parts
 from evenhand.scale.passes import (
     AuditColumns,
+    RowBits,
     Sample,
     Survey,
     added,
@@ -51,7 +53,6 @@ from evenhand.scale.passes import (
     take_part,
     typed_parts,
 )
-from evenhand.scale.people import RowSet
 from evenhand.scale.subjects import as_subject
 from evenhand.tables import Groups, Partition, Parts, number_column, open_parts
 
@@ -218,7 +219,7 @@ def audit_parts(
     good = [i for i in sorted(survey.n_rows) if parts.names[i] not in (skipped or {})]
     if sum(survey.n_rows[i] if kept is None else kept[i].size for i in good) > len(sample):
         plan = _count_plan(columns, sample, known, counted, found)
-        rows = None if kept is None else RowSet.of(kept, survey.n_rows)
+        rows = None if kept is None else _bits(kept, survey.n_rows)
         shared = (columns, plan, rows, seed)
         total, good = added(over(count_part, shared, numbers=good, description="scoring"))
         if not set(sample.part.tolist()) <= set(good):
@@ -228,6 +229,10 @@ def audit_parts(
         found = with_counts(found, total, plan, confidence=confidence)
     found = _noted(found, survey, good, skipped or {}, one_row_each=person is not None)
     return _sourced(found, survey, sample, good, columns)
+
+
+def _bits(rows: Mapping[int, Ints], n_rows: Mapping[int, int]) -> RowBits:
+    return {i: np.packbits(np.isin(np.arange(n_rows[i]), kept)) for i, kept in rows.items()}
 
 
 def _seed(random_state: RandomState) -> int:

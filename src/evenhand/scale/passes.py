@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evenhand._validate import InputError, about, check_column, coded
 from evenhand.audits import CountPlan, RowCounts, count_rows
 from evenhand.scale.engine import Advance
-from evenhand.scale.people import People, RowSet
+from evenhand.scale.people import People
 from evenhand.scale.subjects import Subject, refusals, searched_columns
 from evenhand.tables import (
     Evidence,
@@ -287,8 +287,7 @@ def take_part(
     source = parts.names[i]
     taken = []
     for start, table in parts.blocks(i, columns.with_person):
-        first, last = np.searchsorted(rows, (start, start + len(table)))
-        taken.append(table.iloc[rows[first:last] - start])
+        taken.append(table.iloc[_within(rows, start, len(table))])
         advance(len(table))
     table = pd.concat(taken, ignore_index=True)
     forecaster: Any
@@ -300,11 +299,21 @@ def take_part(
     return table
 
 
+def _within(rows: Ints, start: int, count: int) -> Ints:
+    """Return the chosen rows among `count` rows from `start`, relative to `start`."""
+    first, last = np.searchsorted(rows, (start, start + count))
+    return rows[first:last] - start
+
+
 # --- scoring of the parts of a table, one block at a time
+
+RowBits = Mapping[int, NDArray[np.uint8]]
+"""Rows of each part, as one bit per row: all workers receive the rows of all parts, and numbers of
+rows would take 64 times the space."""
 
 
 def count_part(
-    shared: tuple[AuditColumns, CountPlan, RowSet | None, int],
+    shared: tuple[AuditColumns, CountPlan, RowBits | None, int],
     parts: Parts,
     i: int,
     advance: Advance,
@@ -315,11 +324,10 @@ def count_part(
     """
     columns, plan, kept, seed = shared
     source = parts.names[i]
+    rows = None if kept is None else np.flatnonzero(np.unpackbits(kept[i]))
     total = None
     for block, (start, whole) in enumerate(parts.blocks(i, columns.columns)):
-        table = whole
-        if kept is not None:
-            table = whole.iloc[kept.within(i, start, len(whole))]
+        table = whole if rows is None else whole.iloc[_within(rows, start, len(whole))]
         if len(table):
             y = number_column(table, columns.target, source=source, start=start)
             model, X = columns.subject.of(table, source, start)

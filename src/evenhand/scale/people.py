@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,9 +68,8 @@ class People:
     def chosen(self) -> dict[int, Ints]:
         """Return the selected rows of each part, one per person, in increasing order."""
         # ties are broken by position, so the order of reading has no effect
-        order = np.lexsort((self.row, self.part, self.chance, self.label))
-        is_first = np.append(True, self.label[order][1:] != self.label[order][:-1])
-        kept = order[is_first]
+        order, starts = self._by_label(self.chance)
+        kept = order[starts]
         kept = kept[np.lexsort((self.row[kept], self.part[kept]))]
         # parts without selected rows are listed, too
         parts = np.unique(self.part)
@@ -79,35 +78,35 @@ class People:
 
     def repeated(self, parts: Parts, column: str) -> Repeated | None:
         """Return the label with the most rows; None if all labels are distinct."""
-        order = np.lexsort((self.row, self.part, self.label))
-        starts = np.flatnonzero(np.append(True, self.label[order][1:] != self.label[order][:-1]))
-        counts = np.diff(starts, append=self.label.size)
-        if self.label.size == 0 or counts.max() == 1:
+        rows, counts = self._most()
+        if len(rows) < 2:
             return None
-        most = starts[counts == counts.max()]
-        first = order[most]
-        at = most[np.lexsort((self.row[first], self.part[first]))[0]]
-        places = [self._place(k) for k in order[at : at + 2]]
-        label = str(_label_at(parts, column, *places[0]))
-        return Repeated(
-            label, int(counts.max()), int((counts > 1).sum()), _two_rows(parts, *places)
-        )
+        label = str(_label_at(parts, column, *rows[0]))
+        return Repeated(label, int(counts.max()), int((counts > 1).sum()), _two_rows(parts, *rows))
 
     def refuse_repeated(self, parts: Parts, column: str) -> None:
         """Raise InputError if a label is repeated."""
-        order = np.lexsort((self.row, self.part, self.label))
-        for at in np.flatnonzero(self.label[order][1:] == self.label[order][:-1]):
-            first, again = (self._place(k) for k in order[at : at + 2])
-            # only hashes are stored: the labels of equal hashes are read again and compared
-            label = _label_at(parts, column, *again)
-            if id_text(_label_at(parts, column, *first)) == id_text(label):
-                there = f"{parts.names[first[0]]}, row" if first[0] != again[0] else "row"
-                raise repeated_id(
-                    parts.names[again[0]], column, again[1] + 1, label, f"{there} {first[1] + 1}"
-                )
+        (first, row), *others = self._most()[0]
+        for part, again in others:
+            there = f"{parts.names[first]}, row" if part != first else "row"
+            label = _label_at(parts, column, part, again)
+            raise repeated_id(parts.names[part], column, again + 1, label, f"{there} {row + 1}")
 
-    def _place(self, k: int) -> tuple[int, int]:
-        return int(self.part[k]), int(self.row[k])
+    def _most(self) -> tuple[list[tuple[int, int]], Ints]:
+        """Return part and row of the first two rows of the label with most; rows of each label."""
+        order, starts = self._by_label()
+        counts = np.diff(starts, append=self.label.size)
+        most = starts[counts == counts.max()]
+        first = order[most]
+        at = most[np.lexsort((self.row[first], self.part[first]))[0]]
+        pair = order[at : at + min(2, counts.max())]
+        return list(zip(self.part[pair].tolist(), self.row[pair].tolist(), strict=True)), counts
+
+    def _by_label(self, *keys: NDArray[np.float64]) -> tuple[Ints, Ints]:
+        """Return rows in the order of label, keys and position, and where labels begin."""
+        order = np.lexsort((self.row, self.part, *keys, self.label))
+        label = self.label[order]
+        return order, np.flatnonzero(np.append(True, label[1:] != label[:-1])[: label.size])
 
 
 @dataclass(frozen=True)
@@ -130,29 +129,6 @@ class Repeated:
     n_rows: int
     n_labels: int
     where: str
-
-
-@dataclass(frozen=True)
-class RowSet:
-    """Some rows of each part, stored as one bit per row of the table."""
-
-    bits: dict[int, NDArray[np.uint8]]
-
-    @classmethod
-    def of(cls, rows: Mapping[int, Ints], n_rows: Mapping[int, int]) -> RowSet:
-        """Store these rows of each part."""
-        # bits, because all workers receive the rows of all parts; indices take 64 times the space
-        bits = {i: np.zeros(n, dtype=np.bool_) for i, n in n_rows.items()}
-        for i, mask in bits.items():
-            mask[rows[i]] = True
-        return cls({i: np.packbits(mask) for i, mask in bits.items()})
-
-    def within(self, part: int, start: int, count: int) -> Ints:
-        """Return the stored rows among `count` rows from `start`, relative to `start`."""
-        # unpacks only the bytes needed, because a part may have very many blocks
-        byte, skip = divmod(start, 8)
-        bits = np.unpackbits(self.bits[part][byte : -(-(start + count) // 8)])
-        return np.flatnonzero(bits[skip : skip + count])
 
 
 def _two_rows(parts: Parts, first: tuple[int, int], second: tuple[int, int]) -> str:
