@@ -20,7 +20,6 @@ from evenhand.tables import (
     Column,
     Schema,
     Tally,
-    UnseenValues,
     as_pandas,
     level,
     refuse_repeated_names,
@@ -432,14 +431,14 @@ def _was_seen(column: Column, value: Value) -> bool:
 def _is_unusual(column: Column, value: Value) -> bool:
     """Whether a value, missing or unseen, is improbable for a row distributed as in training."""
     if value is None:
-        tally = Tally(1, 1, 0)
+        tally = Tally(column, 1, n_missing=1)
     elif column.kind == "number":
-        tally = Tally(1, 0, 1, None, float(value), float(value))
+        tally = Tally(column, 1, 0, 1, None, float(value), float(value))
     elif column.levels is None:  # too many to be stored
         return False
     else:
-        tally = Tally(1, 0, 1, str(value))
-    return bool(UnseenValues((column,), (tally,)).records())
+        tally = Tally(column, 1, 0, 1, str(value))
+    return bool(tally.lines())
 
 
 def _sentence(column: Column, value: Value) -> str:

@@ -94,6 +94,12 @@ class Column:
         """The levels as a set; empty if they are not stored."""
         return frozenset(self.levels or ())
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Range of numbers or dates: from infinity to minus infinity if there is none."""
+        has_range = self.least is not None and self.greatest is not None
+        return (self.least, self.greatest) if has_range else (np.inf, -np.inf)
+
     @classmethod
     def learn(cls, values: pd.Series[Any], name: str) -> Self:
         """Summarize a column of the training table."""
@@ -521,6 +527,8 @@ class Tally:
 
     Parameters
     ----------
+    column : Column
+        The column of the training table.
     n : int
         Number of values.
     n_missing : int
@@ -533,9 +541,10 @@ class Tally:
         Range of the numbers, or of the dates in days since 1970; infinite if there are none.
     """
 
+    column: Column
     n: int
-    n_missing: int
-    n_unseen: int
+    n_missing: int = 0
+    n_unseen: int = 0
     example: str | None = None
     least: float = np.inf
     greatest: float = -np.inf
@@ -547,24 +556,25 @@ class Tally:
         known = column.known_levels
         levels_of_few = few_levels(values) if known else None
         if levels_of_few is not None and levels_of_few <= known:
-            return cls(n, 0, 0)
+            return cls(column, n)
         n_missing = int(missing(values).sum())
         if column.kind in ("number", "date"):
             found = as_numbers(values, column.kind)
             found = found[np.isfinite(found)]
-            if found.size == 0 or column.least is None or column.greatest is None:
-                return cls(n, n_missing, int(found.size) if column.least is None else 0)
-            outside = int(((found < column.least) | (found > column.greatest)).sum())
-            return cls(n, n_missing, outside, None, float(found.min()), float(found.max()))
-        if column.levels is None or column.kind == "other":
-            return cls(n, n_missing, 0)
+            low, high = column.ends
+            outside = int(((found < low) | (found > high)).sum())
+            ends = found.min(initial=np.inf), found.max(initial=-np.inf)
+            return cls(column, n, n_missing, outside, None, *map(float, ends))
+        if column.levels is None:  # too many to be stored, or of another kind
+            return cls(column, n, n_missing)
         codes, levels = factorized(values, f"column {column.name!r}")
         is_new = np.array([*(shown not in known for shown in levels), False], dtype=np.bool_)[codes]
         example = min((shown for shown in levels if shown not in known), default=None)
-        return cls(n, n_missing, int(is_new.sum()), example)
+        return cls(column, n, n_missing, int(is_new.sum()), example)
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
+            self.column,
             self.n + other.n,
             self.n_missing + other.n_missing,
             self.n_unseen + other.n_unseen,
@@ -572,6 +582,63 @@ class Tally:
             min(self.least, other.least),
             max(self.greatest, other.greatest),
         )
+
+    def lines(self) -> list[str]:
+        """Return a message for unusually many missing values, and one for unseen values."""
+        lines = (self._about_missing(), self._about_unseen())
+        return [f"column {self.column.name!r}: {line}" for line in lines if line]
+
+    def _about_missing(self) -> str | None:
+        share = self.column.n_missing / self.column.n
+        if share == 0 and self.n_missing:
+            count = f"{self.n_missing:,} of {self.n:,} values are missing"
+            return f"{count}; training had no missing ones"
+        # improbable for rows distributed as in training
+        if 0 < self.n == self.n_missing and share**self.n < SURPRISING:
+            return f"all {self.n:,} values are missing; in training {percent(share)} were"
+        return None
+
+    def _about_unseen(self) -> str | None:
+        column, (low, high) = self.column, self.column.ends
+        count = f"{self.n_unseen:,} of {self.n:,} values"
+        if self.n_unseen == 0 or (low <= high and self._probability() >= SURPRISING):
+            return None
+        if column.kind in ("category", "boolean"):
+            listed = and_more([*map(repr, column.levels or ())], MOST_SHOWN) or "none"
+            such = f"such as {self.example!r}"
+            return f"{count} never occurred in training, {such}; training had {listed}"
+        if low > high:
+            return f"{count} are present; in training all were missing"
+        least, greatest, lowest, highest = (
+            f"{end:.6g}" if column.kind == "number" else str(shown(end, column.kind))
+            for end in (low, high, self.least, self.greatest)
+        )
+        below = [f"down to {lowest}"] if self.least < low else []
+        above = [f"up to {highest}"] if self.greatest > high else []
+        reach = " and ".join(below + above)
+        return (
+            f"{count} lie outside the range of training, {least} to {greatest}, {reach}; check the"
+            " units"
+        )
+
+    def _probability(self) -> float:
+        """Probability of so many values outside the range of training, or of one so far outside.
+
+        For rows distributed as in training. Tails are assumed to decrease as 1 / distance^2 or
+        faster: each value is outside with probability at most 2 / n, and given that, twice as far
+        out with probability at most 1 / 4.
+        """
+        from scipy.stats import betabinom  # slow to import
+
+        low, high = self.column.ends
+        if low == high:
+            return 0.0  # a constant column has no scale, and a new value is never expected
+        n, present = self.column.n - self.column.n_missing, self.n - self.n_missing
+        # for any distribution, the probability outside the range of n values is Beta(2, n - 1)
+        as_many = float(betabinom.sf(self.n_unseen - 1, present, 2, n - 1))
+        distance = max(low - self.least, self.greatest - high) / (high - low)
+        # not squared, as the square of a large float is an error
+        return min(as_many, 2 * present / n / (1 + distance) / (1 + distance))
 
 
 @dataclass(frozen=True)
@@ -588,51 +655,37 @@ class UnseenValues:
     column 'age': 1 of 2 values lie outside the range of training, 30 to 60, up to 45000; check ...
     """
 
-    columns: tuple[Column, ...] = ()
     tallies: tuple[Tally, ...] = ()
 
     @classmethod
     def of(cls, schema: Schema, X: Any) -> Self:
         """Count unseen values in the columns that a table, read by the schema, shares with it."""
-        table = as_pandas(X)
         # names may be numbers, as in a table made from an array
-        values = {str(name): column for name, column in table.items()}
+        values = {str(name): column for name, column in as_pandas(X).items()}
         # without training rows only the kind of a column is known, so no value is unseen
-        columns = tuple(column for column in schema.columns if column.n and column.name in values)
-        return cls(columns, tuple(Tally.of(column, values[column.name]) for column in columns))
+        columns = [column for column in schema.columns if column.n and column.name in values]
+        return cls(tuple(Tally.of(column, values[column.name]) for column in columns))
 
     def __add__(self, other: UnseenValues) -> UnseenValues:
         pairs = zip(self.tallies, other.tallies, strict=True)
-        return UnseenValues(self.columns, tuple(one + another for one, another in pairs))
+        return UnseenValues(tuple(one + another for one, another in pairs))
 
     def lines(self) -> list[str]:
         """Return one or two messages for each column with unusual values."""
-        found = []
-        for column, tally in zip(self.columns, self.tallies, strict=True):
-            if _has_unusual_gaps(column, tally):
-                found.append(f"column {column.name!r}: {_missing_line(column, tally)}")
-            if _has_unusual_values(column, tally):
-                found.append(f"column {column.name!r}: {_unseen_line(column, tally)}")
-        return found
+        return [line for tally in self.tallies for line in tally.lines()]
 
     def records(self) -> list[dict[str, Any]]:
         """Return the counts of each column with unusual values, as JSON values."""
+        ends = ("least", "greatest")
         return [
-            {
-                "column": column.name,
-                "kind": column.kind,
-                "n": tally.n,
-                "n_missing": tally.n_missing,
-                "n_unseen": tally.n_unseen,
-                "example": tally.example,
-                "least": shown(tally.least, column.kind),
-                "greatest": shown(tally.greatest, column.kind),
-                "training_least": shown(column.least, column.kind),
-                "training_greatest": shown(column.greatest, column.kind),
-                "training_missing": column.n_missing / column.n,
-            }
-            for column, tally in zip(self.columns, self.tallies, strict=True)
-            if _has_unusual_gaps(column, tally) or _has_unusual_values(column, tally)
+            {"column": column.name, "kind": column.kind}
+            | {key: getattr(one, key) for key in ("n", "n_missing", "n_unseen", "example")}
+            | {end: shown(getattr(one, end), column.kind) for end in ends}
+            | {f"training_{end}": shown(getattr(column, end), column.kind) for end in ends}
+            | {"training_missing": column.n_missing / column.n}
+            for one in self.tallies
+            if one.lines()
+            for column in (one.column,)
         ]
 
 
@@ -641,78 +694,6 @@ def shown(value: float | None, kind: Kind) -> float | str | None:
     if value is None or not np.isfinite(value):
         return None
     return value if kind == "number" else str(np.datetime64(int(np.floor(value)), "D"))
-
-
-def _has_unusual_gaps(column: Column, tally: Tally) -> bool:
-    """Whether so many missing values are improbable for rows distributed as in training."""
-    if tally.n_missing == 0 or column.n_missing == 0:
-        return tally.n_missing > 0
-    share = column.n_missing / column.n
-    return tally.n_missing == tally.n and share**tally.n < SURPRISING
-
-
-def _has_unusual_values(column: Column, tally: Tally) -> bool:
-    """Whether so many unseen values, or one so far out, are improbable under the training data."""
-    if column.least is None or column.greatest is None:  # levels, or all missing in training
-        return tally.n_unseen > 0
-    if tally.n_unseen == 0:
-        return False
-    n = column.n - column.n_missing
-    # two ways to be unusual: many values outside the range, or a single one far outside
-    as_far = _probability_as_far(column.least, column.greatest, tally, n)
-    return min(_probability_outside(tally, n), as_far) < SURPRISING
-
-
-def _missing_line(column: Column, tally: Tally) -> str:
-    if column.n_missing == 0:
-        count = f"{tally.n_missing:,} of {tally.n:,} values are missing"
-        return f"{count}; training had no missing ones"
-    share = column.n_missing / column.n
-    return f"all {tally.n:,} values are missing; in training {percent(share)} were"
-
-
-def _unseen_line(column: Column, tally: Tally) -> str:
-    count = f"{tally.n_unseen:,} of {tally.n:,} values"
-    if column.kind in ("category", "boolean"):
-        levels = column.levels or ()
-        listed = and_more([*map(repr, levels)], MOST_SHOWN) or "none"
-        example = f"such as {tally.example!r}"
-        return f"{count} never occurred in training, {example}; training had {listed}"
-    if column.least is None or column.greatest is None:
-        return f"{count} are present; in training all were missing"
-    ends = " to ".join(_text(end, column.kind) for end in (column.least, column.greatest))
-    low = f"down to {_text(tally.least, column.kind)}" if tally.least < column.least else ""
-    high = f"up to {_text(tally.greatest, column.kind)}" if tally.greatest > column.greatest else ""
-    reach = " and ".join(filter(None, (low, high)))
-    return f"{count} lie outside the range of training, {ends}, {reach}; check the units"
-
-
-def _probability_outside(tally: Tally, n: int) -> float:
-    """Probability of so many values outside the range of n others from the same distribution."""
-    from scipy.stats import betabinom  # slow to import
-
-    # for any distribution, the probability outside the range of n values is Beta(2, n - 1)
-    present = tally.n - tally.n_missing
-    return float(betabinom.sf(tally.n_unseen - 1, present, 2, n - 1)) if n > 1 else 1.0
-
-
-def _probability_as_far(least: float, greatest: float, tally: Tally, n: int) -> float:
-    """Bound the probability of a value so far outside the range of n others.
-
-    Tails are assumed to decrease as 1 / distance^2 or faster: each value is outside with
-    probability at most 2 / n, and given that, twice as far out with probability at most 1 / 4.
-    """
-    width = greatest - least
-    present = tally.n - tally.n_missing
-    if width == 0:
-        return 0.0  # a constant column has no scale, and a new value is never expected
-    distance = max(least - tally.least, tally.greatest - greatest) / width
-    # not squared, as the square of a large float is an error
-    return 2 * present / n / (1 + distance) / (1 + distance)
-
-
-def _text(value: float, kind: Kind) -> str:
-    return f"{value:.6g}" if kind == "number" else str(shown(value, kind))
 
 
 _REPORTED: ContextVar[bool] = ContextVar("reports_unseen", default=True)
