@@ -9,6 +9,8 @@ from __future__ import annotations
 from evenhand.tables.encoding import CategoryColumn as CategoryColumn
 from evenhand.tables.encoding import TableEncoder as TableEncoder
 from evenhand.tables.files import TABLE_ENDINGS as TABLE_ENDINGS
+from evenhand.tables.files import Parts as Parts
+from evenhand.tables.files import open_parts as open_parts
 from evenhand.tables.given_groups import are_probabilities as are_probabilities
 from evenhand.tables.given_groups import check_groups as check_groups
 from evenhand.tables.given_groups import check_names as check_names
@@ -24,8 +26,6 @@ from evenhand.tables.groups import Groups as Groups
 from evenhand.tables.groups import label as label
 from evenhand.tables.partition import Partition as Partition
 from evenhand.tables.partition import Seen as Seen
-from evenhand.tables.parts import Parts as Parts
-from evenhand.tables.parts import open_parts as open_parts
 from evenhand.tables.schema import Column as Column
 from evenhand.tables.schema import Evidence as Evidence
 from evenhand.tables.schema import Schema as Schema

@@ -1,19 +1,24 @@
-"""Reading of csv and parquet files, one or a folder of them, whole or only their headers."""
+"""Reading of csv and parquet files, one or a folder of parts, whole or block by block."""
 
 from __future__ import annotations
 
+import csv
+import gzip
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyarrow import compute, csv, parquet
+from pyarrow import compute, parquet
+from pyarrow import csv as arrow_csv
 
-from evenhand._validate import InputError, bad_input, short
+from evenhand._validate import InputError, bad_input, check_column, short
+from evenhand.tables.values import row_blocks
 
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
 
@@ -55,7 +60,7 @@ def readable(path: Path) -> Iterator[None]:
     """Turn any error while reading a file into a one-line InputError that names the file."""
     try:
         yield
-    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
         ending = ending_of(path, TABLE_ENDINGS)
         raise InputError(
             f"{path} is not a readable {ending} file ({_reason(error)}); write it again, with text"
@@ -69,18 +74,6 @@ def check_part(path: Path) -> bool:
     if path.stat().st_size == 0:
         raise InputError(f"{path} is an empty file; write a table with at least one row")
     return ending == ".parquet"
-
-
-def read_part(path: Path) -> pa.Table:
-    """Read one file and check its header.
-
-    Columns of parquet files have the types of `plain_schema`, columns of csv files are text.
-    """
-    with readable(path):
-        is_parquet = check_part(path)
-        table = _read_parquet(path) if is_parquet else _read_csv(path)
-    check_header(table.column_names, path, is_csv=not is_parquet)
-    return table
 
 
 def open_parquet(path: Path, **options: Any) -> parquet.ParquetFile:
@@ -99,41 +92,25 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
     )
 
 
-def _read_parquet(path: Path) -> pa.Table:
-    with open_parquet(path) as file:
-        table = file.read()
-    table = table.select(
-        [i for i, name in enumerate(table.column_names) if not name.startswith("__index_level_")]
-    )
-    return cast_columns(table, plain_schema(table.schema), str(path))
-
-
 def csv_head(path: Path) -> tuple[list[str], bool]:
     """Return the header of a csv file and whether a row follows it; rows are not checked."""
-    # no handler of invalid rows here: a thread of the reader releases it, which can abort a process
-    # that is exiting
-    parse = csv.ParseOptions(newlines_in_values=True)
-    convert = csv.ConvertOptions(check_utf8=False)
-    try:
-        with (
-            _csv_stream(path) as stream,
-            csv.open_csv(stream, parse_options=parse, convert_options=convert) as reader,
-        ):
-            return list(reader.schema.names), any(batch.num_rows for batch in reader)
-    except pa.ArrowInvalid:
-        table, wrong = _without_ragged_rows(path)
-        return table.column_names, bool(table.num_rows or wrong)
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
+        rows = (row for row in csv.reader(lines) if row)
+        return next(rows, []), next(rows, None) is not None
 
 
-def _csv_stream(path: Path) -> Any:
-    return pa.input_stream(
-        str(path), compression="gzip" if path.name.lower().endswith(".gz") else None
+def _parse_csv(path: Path, names: Iterable[str], **options: Any) -> pa.Table:
+    # as bytes: invalid UTF-8 is then detected later, where the row can be named
+    convert = arrow_csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.binary()), strings_can_be_null=False, check_utf8=False
     )
-
-
-def _parse_csv(path: Path, **options: Any) -> pa.Table:
-    with _csv_stream(path) as stream:
-        return csv.read_csv(stream, **options)
+    parse = arrow_csv.ParseOptions(
+        newlines_in_values=True, invalid_row_handler=options.pop("handler", None)
+    )
+    packed = "gzip" if path.name.lower().endswith(".gz") else None
+    with pa.input_stream(str(path), compression=packed) as stream:
+        return arrow_csv.read_csv(stream, parse_options=parse, convert_options=convert, **options)
 
 
 def _read_csv(path: Path) -> pa.Table:
@@ -143,14 +120,8 @@ def _read_csv(path: Path) -> pa.Table:
     never on a single file.
     """
     names, _ = csv_head(path)
-    # as bytes first: invalid UTF-8 is then detected here, where the row can be named
-    convert = csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.binary()), strings_can_be_null=False
-    )
     try:
-        table = _parse_csv(
-            path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=convert
-        )
+        table = _parse_csv(path, names)
     except pa.ArrowInvalid:
         _refuse_ragged_row(path)
         raise
@@ -199,7 +170,15 @@ def _refuse_swallowed_rows(
 
 def _refuse_ragged_row(path: Path) -> None:
     """Raise InputError for the first row whose length differs from the header's."""
-    for row in _without_ragged_rows(path)[1][:1]:
+    found: list[Any] = []
+
+    def keep(row: Any) -> str:
+        found.append(row)
+        return "skip"
+
+    # threads do not count rows
+    _parse_csv(path, [], handler=keep, read_options=arrow_csv.ReadOptions(use_threads=False))
+    for row in found[:1]:
         n_values = f"{row.actual_columns} value{'s' * (row.actual_columns != 1)}"
         # pyarrow counts the header as row 1
         raise InputError(
@@ -207,22 +186,6 @@ def _refuse_ragged_row(path: Path) -> None:
             f" {row.expected_columns}; quote values that contain commas, and name all columns in"
             " the first line"
         )
-
-
-def _without_ragged_rows(path: Path) -> tuple[pa.Table, list[Any]]:
-    """Return the rows of a csv file that are as long as the header, and the other rows."""
-    found: list[Any] = []
-
-    def keep(row: Any) -> str:
-        found.append(row)
-        return "skip"
-
-    options = {
-        "parse_options": csv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep),
-        "read_options": csv.ReadOptions(use_threads=False),  # threads do not count rows
-        "convert_options": csv.ConvertOptions(check_utf8=False),
-    }
-    return _parse_csv(path, **options), found
 
 
 def _decode(values: pa.ChunkedArray, place: str) -> pa.ChunkedArray:
@@ -259,7 +222,7 @@ def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
         raise bad_input(place, "name the columns", short(",".join(names)), remedy)
 
 
-# --- reading of whole tables, and checks that their parts agree in columns and types
+# --- reading of whole tables and of their parts, which agree in columns and types
 
 
 def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
@@ -297,16 +260,7 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     ...     read_table(file).values.tolist()
     [['007', '1200']]
     """
-    place, paths = table_paths(path)
-    table = _read_parts(paths)
-    if table.num_rows == 0:
-        raise no_rows(place)
-    return to_pandas(table)
-
-
-def holds_text(path: str | os.PathLike[str]) -> bool:
-    """Whether a table has no types because all its files are csv."""
-    return all(part.suffix.lower() != ".parquet" for part in table_paths(path)[1])
+    return open_parts(path).whole()
 
 
 def table_paths(path: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
@@ -324,34 +278,12 @@ def table_paths(path: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     return place, paths
 
 
-def no_rows(place: Path) -> InputError:
-    """Return the error for a table without rows."""
-    return InputError(f"{place} has no rows of data; at least one is needed")
-
-
 def to_pandas(table: pa.Table) -> pd.DataFrame:
     """Convert a table to pandas, with dates as datetimes and without an index column."""
     # pandas metadata would turn saved index columns (often the ids) into an index, where they have
     # no column name; it is removed because even ignored metadata is parsed, which fails if damaged
     plain = table.replace_schema_metadata(None)
     return pd.DataFrame(plain.to_pandas(date_as_object=False, ignore_metadata=True))
-
-
-def _read_parts(paths: list[Path]) -> pa.Table:
-    parts = {path: read_part(path) for path in paths}
-    first = parts[paths[0]]
-    for path, part in parts.items():
-        check_same_columns(part.column_names, first.column_names, str(path), paths[0].name)
-    # pandas gives the columns of a part without rows arbitrary types
-    names = first.column_names
-    filled = {path: part.select(names) for path, part in parts.items() if part.num_rows}
-    # csv parts beside parquet parts take the types of those
-    typed = {path: part for path, part in filled.items() if path.suffix.lower() == ".parquet"}
-    schema = None
-    for path, part in (typed or filled).items():
-        schema = unify_types(schema, part.schema, path)
-    typed_parts = [cast_columns(part, schema, str(path)) for path, part in filled.items()]
-    return pa.concat_tables(typed_parts or [first])
 
 
 def check_same_columns(names: Sequence[str], wanted: Sequence[str], place: str, first: str) -> None:
@@ -384,3 +316,281 @@ def unify_types(schema: pa.Schema | None, part: pa.Schema, path: Path) -> pa.Sch
                 " earlier parts; write one type in all parts"
             ) from error
     return pa.schema(fields)
+
+
+# --- block-wise reading of tables larger than memory
+
+Typing = Callable[[pd.DataFrame, str, int], pd.DataFrame]
+"""Converts the columns of a block to their kinds. Takes the block and, for messages, the file name
+and the number of the block's first row. Must be picklable."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of a table that are read block by block; created by `open_parts`.
+
+    Picklable, without open files.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+        The parts, sorted by name.
+    columns : tuple of str
+        Names of the columns that all parts have, in the order of the first part.
+    skipped : dict of str
+        Reason for each skipped part, in one line, by file name.
+    schema : pyarrow.Schema or None
+        Types that blocks of all parquet parts are cast to; None if no parquet part has rows. Blocks
+        of csv parts contain text.
+    counts : tuple of int or None
+        Number of rows of each part; None for csv, where counting means reading.
+    source : str
+        Name of the folder or file, for messages.
+    is_folder : bool
+        Whether the parts are in a folder.
+    kinds : Typing or None
+        Function that converts columns to their kinds, for csv and parquet alike; see `typed`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.tables.writing import write_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = pd.DataFrame({"id": ["a", "b", "c"], "income": [1, 2, 3]})
+    ...     write_table(table, Path(folder, "part-1.parquet"))
+    ...     parts = open_parts(folder)
+    ...     blocks = parts.blocks(0, ["income"], size=2)
+    ...     [(start, block["income"].tolist()) for start, block in blocks]
+    [(0, [1, 2]), (2, [3])]
+    >>> parts.names, parts.columns
+    (('part-1.parquet',), ('id', 'income'))
+    """
+
+    paths: tuple[Path, ...]
+    columns: tuple[str, ...]
+    skipped: dict[str, str]
+    schema: Any
+    counts: tuple[int | None, ...]
+    source: str
+    is_folder: bool
+    kinds: Typing | None = None
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The file names of the parts."""
+        return tuple(path.name for path in self.paths)
+
+    def typed(self, kinds: Typing) -> Parts:
+        """Return the same parts with a function that converts the columns of each block."""
+        return replace(self, kinds=kinds)
+
+    def n_rows(self, i: int) -> int | None:
+        """Return the number of rows of part `i`, from 0; None for a csv part."""
+        return self.counts[i]
+
+    def blocks(
+        self, i: int, columns: Sequence[str] | None = None, *, size: int = 20_000
+    ) -> Iterator[tuple[int, pd.DataFrame]]:
+        """Read part `i` block by block.
+
+        Parameters
+        ----------
+        i : int
+            Number of the part, from 0.
+        columns : sequence of str, optional
+            Columns that are read, in this order; all by default.
+        size : int, default 20,000
+            Rows of each block except the last, independent of the row groups of the file.
+
+        Returns
+        -------
+        iterator of (int, DataFrame)
+            Each block with the number, from 0, of its first row within the part; no block for a
+            part without rows. Values are those of `read_table`, or converted to `kinds`, with two
+            exceptions for parquet: integers are floats in blocks with missing values, and
+            categories are those read so far. A parquet part takes the memory of one block and one
+            page per column; a csv part is read whole and must fit in memory.
+
+        Raises
+        ------
+        InputError
+            If a column is unknown; while reading, if the part is damaged or has changed
+            since it was opened.
+        """
+        chosen = self.columns if columns is None else columns
+        for start, table in self.tables(i, chosen, size):
+            block = to_pandas(table)
+            yield start, block if self.kinds is None else self.kinds(block, self.names[i], start)
+
+    def tables(
+        self, i: int, columns: Sequence[str], size: int | None = None
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """Read part `i` as `blocks` does, without conversion; in one block if `size` is None."""
+        path, n_rows = self.paths[i], self.counts[i]
+        wanted = [check_column(name, self.columns, str(path)) for name in columns]
+        if n_rows == 0:
+            return
+        with readable(path):
+            if n_rows is None:
+                table = _read_csv(path)
+                check_same_columns(table.column_names, self.columns, str(path), self.names[0])
+                table = table.select(wanted)
+                for rows in row_blocks(table.num_rows, size or table.num_rows):
+                    yield rows.start, table.slice(rows.start, rows.stop - rows.start)
+            else:
+                yield from self._parquet_tables(path, n_rows, wanted, size or n_rows)
+
+    def whole(self) -> pd.DataFrame:
+        """Read all parts, as `read_table`."""
+        # csv parts beside parquet parts take the types of those
+        tables = [
+            cast_columns(table, self.schema or table.schema, str(path))
+            for i, path in enumerate(self.paths)
+            for _, table in self.tables(i, self.columns)
+        ]
+        return to_pandas(pa.concat_tables(tables))
+
+    def _parquet_tables(
+        self, path: Path, n_rows: int, wanted: list[str], size: int
+    ) -> Iterator[tuple[int, pa.Table]]:
+        start = 0
+        schema = pa.schema([self.schema.field(name) for name in wanted])
+        # pre_buffer would load whole row groups, and without a buffer size the reader would load a
+        # whole column of a row group
+        with open_parquet(path, pre_buffer=False, buffer_size=1 << 16) as file:
+            names = plain_schema(file.schema_arrow).names
+            check_same_columns(names, self.columns, str(path), self.names[0])
+            # another process may have rewritten the part since it was opened
+            if file.metadata.num_rows != n_rows:
+                raise InputError(
+                    f"{path} had {n_rows} rows when it was opened and now has"
+                    f" {file.metadata.num_rows}; do not change parts while they are read"
+                )
+            batches = file.iter_batches(size, columns=wanted, use_threads=False)
+            for table in _in_blocks(batches, size):
+                # older readers keep the order of the file, and read `x.y` together with `x`
+                yield start, cast_columns(table.select(wanted), schema, str(path))
+                start += table.num_rows
+
+
+def _in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
+    """Regroup batches of any lengths into tables of `size` rows each, except the last."""
+    # batches end at row groups, which blocks and the draws made for them must not depend on
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        if rows < size:
+            continue
+        table = pa.Table.from_batches(waiting)
+        whole = rows - rows % size
+        for start in range(0, whole, size):
+            yield table.slice(start, size)
+        waiting = table.slice(whole).to_batches()
+        rows = rows - whole
+    if rows:
+        yield pa.Table.from_batches(waiting)
+
+
+def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts:
+    r"""Open a folder of parts, or one file, for block-wise reading.
+
+    Only headers are read: names, types and number of rows of parquet parts, and names of csv parts.
+    Damage in the data is detected while blocks are read. Blocks of csv parts contain text until
+    their columns are given kinds (`Parts.typed`).
+
+    Parameters
+    ----------
+    path : path
+        A file ending in .csv, .csv.gz or .parquet, or a folder of such files. Parts are sorted by
+        name; names that begin with a dot or an underscore are ignored.
+    skip_bad : bool, default False
+        Skip unusable parts, with the reasons in `skipped`, instead of raising an error. The first
+        usable part determines the columns.
+
+    Returns
+    -------
+    Parts
+
+    Raises
+    ------
+    InputError
+        If the path does not exist, no part has a row, or a part is damaged, has an unknown ending
+        or a repeated column, or differs from earlier parts in columns or types; with `skip_bad`, if
+        no part can be used.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "a.csv").write_text("id,income\n007,1200\n")
+    ...     _ = Path(folder, "b.csv").write_text("id\n008\n")
+    ...     parts = open_parts(folder, skip_bad=True)
+    >>> parts.names, list(parts.skipped)
+    (('a.csv',), ['b.csv'])
+    """
+    place, paths = table_paths(path)
+    schema: Any = None
+    columns: list[str] = []
+    good: dict[Path, _Head] = {}
+    skipped: dict[str, str] = {}
+    for part in paths:
+        try:
+            head = _Head.of(part)
+            # parts are compared with the first usable one: a bad part must not define the columns
+            if good:
+                check_same_columns(head.names, columns, str(part), next(iter(good)).name)
+            columns = columns or head.names
+            schema = head.unified(schema, columns, part)
+        except InputError as error:
+            if not skip_bad:
+                raise
+            skipped[part.name] = str(error)
+        else:
+            good[part] = head
+    if not good:
+        reason = next(iter(skipped.values()))
+        raise InputError(
+            f"{place}: no part can be used ({len(skipped)} tried); the first error: {reason}"
+        )
+    if not any(head.has_rows for head in good.values()):
+        raise InputError(f"{place} has no rows of data; at least one is needed")
+    counts = tuple(head.n_rows for head in good.values())
+    return Parts(tuple(good), tuple(columns), skipped, schema, counts, place.name, place.is_dir())
+
+
+@dataclass(frozen=True)
+class _Head:
+    """Columns, types and number of rows of a part, read from its header.
+
+    `schema` and `n_rows` are None for csv.
+    """
+
+    names: list[str]
+    has_rows: bool
+    schema: Any = None
+    n_rows: int | None = None
+
+    @staticmethod
+    def of(path: Path) -> _Head:
+        with readable(path):
+            is_parquet = check_part(path)
+            if is_parquet:
+                with open_parquet(path) as file:
+                    n_rows, schema = file.metadata.num_rows, plain_schema(file.schema_arrow)
+                head = _Head(list(schema.names), n_rows > 0, schema, n_rows)
+            else:
+                head = _Head(*csv_head(path))
+        check_header(head.names, path, is_csv=not is_parquet)
+        return head
+
+    def unified(self, schema: Any, columns: list[str], path: Path) -> Any:
+        """Return types, in the order of `columns`, that fit this part and earlier ones."""
+        # pandas gives the columns of a part without rows arbitrary types
+        if not self.n_rows:
+            return schema
+        return unify_types(schema, pa.schema([self.schema.field(name) for name in columns]), path)

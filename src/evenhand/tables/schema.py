@@ -19,7 +19,7 @@ from pyarrow import compute
 
 from evenhand._format import and_more, percent
 from evenhand._validate import Floats, InputError, typed_fields
-from evenhand.tables.files import holds_text, read_table
+from evenhand.tables.files import open_parts
 from evenhand.tables.values import (
     FEW,
     Kind,
@@ -97,8 +97,9 @@ class Column:
     @property
     def ends(self) -> tuple[float, float]:
         """Range of numbers or dates: from infinity to minus infinity if there is none."""
-        has_range = self.least is not None and self.greatest is not None
-        return (self.least, self.greatest) if has_range else (np.inf, -np.inf)
+        if self.least is None or self.greatest is None:
+            return np.inf, -np.inf
+        return self.least, self.greatest
 
     @classmethod
     def learn(cls, values: pd.Series[Any], name: str) -> Self:
@@ -496,9 +497,10 @@ def read_typed(
     [['01234', 1200.0], ['98765', nan]]
     """
     known = schema or Schema()
-    table = read_table(path)
+    parts = open_parts(path)
+    table = parts.whole()
     found: dict[str, Evidence] = {}
-    if holds_text(path):
+    if parts.schema is None:
         unknown = [
             name for name in map(str, table.columns) if name not in known and name not in text
         ]
