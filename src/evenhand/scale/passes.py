@@ -29,8 +29,6 @@ from evenhand.tables import (
     found_schema,
     id_column,
     number_column,
-    parse_numbers,
-    text_dates,
 )
 
 # --- columns that an audit of a table in parts reads, by purpose
@@ -355,8 +353,6 @@ def added(counts: Iterable[tuple[int, RowCounts | None]]) -> tuple[RowCounts, li
 
 # --- types of the columns of a table in parts, from a model's schema or from all parts
 
-Found = dict[str, Evidence]
-
 
 def typed_parts(
     over: Callable[..., Any],
@@ -375,21 +371,31 @@ def typed_parts(
     # words, so only all parts together determine the type of a column
     if not unknown or all(count is not None for count in parts.counts):
         return parts.typed(schema.apply)
-    found: dict[int, Found] = dict(over(look_at_part, unknown, description="reading types"))
-    for i, error in _misfits(found, parts, unknown):
-        if skipped is None:
-            raise error
-        skipped[parts.names[i]] = str(error)
-        del found[i]
+    found: dict[int, dict[str, Evidence]] = dict(
+        over(look_at_part, unknown, description="reading types")
+    )
+    for name in unknown:
+        kinds = Counter(one[name].kind for one in found.values() if one[name].counts["values"])
+        kind = "date" if kinds["date"] > kinds["number"] else "number"
+        # without a majority of numbers the column is text, and its numbers are codes
+        is_typed = 2 * (kinds["number"] + kinds["date"]) > len(found)
+        for i in [i for i in sorted(found) if is_typed and found[i][name].kind == "category"]:
+            error = _misfit(parts.names[i], name, kind, found[i][name])
+            if skipped is None:
+                raise error
+            skipped[parts.names[i]] = str(error)
+            del found[i]
     total = {
         name: reduce(add, (one[name] for one in found.values()), Evidence()) for name in unknown
     }
     return parts.typed(schema.with_others(found_schema(total)).apply)
 
 
-def look_at_part(columns: tuple[str, ...], parts: Parts, i: int, advance: Advance) -> Found:
+def look_at_part(
+    columns: tuple[str, ...], parts: Parts, i: int, advance: Advance
+) -> dict[str, Evidence]:
     """Count the cells of some columns of one part by type."""
-    found = {name: Evidence() for name in columns}
+    found = dict.fromkeys(columns, Evidence())
     is_csv = parts.n_rows(i) is None
     for start, block in parts.blocks(i, columns):
         for name in columns:
@@ -399,31 +405,11 @@ def look_at_part(columns: tuple[str, ...], parts: Parts, i: int, advance: Advanc
     return found
 
 
-def _misfits(
-    found: Mapping[int, Found], parts: Parts, columns: Sequence[str]
-) -> list[tuple[int, InputError]]:
-    wrong: dict[int, InputError] = {}
-    for name in columns:
-        kinds = Counter(one[name].kind for one in found.values() if not one[name].is_empty)
-        # without a majority of numbers the column is text, and its numbers are codes
-        is_typed = 2 * (kinds["number"] + kinds["date"]) > len(found)
-        for i in sorted(found) if is_typed else ():
-            if not found[i][name].is_empty and found[i][name].kind == "category":
-                wrong.setdefault(i, _misfit(parts, i, name, kinds["date"] > kinds["number"]))
-    return sorted(wrong.items())
-
-
-def _misfit(parts: Parts, i: int, name: str, is_date: bool) -> InputError:
-    for start, block in parts.blocks(i, [name]):
-        is_wrong = (text_dates if is_date else parse_numbers)(block[name])[1]
-        if is_wrong.any():
-            row = int(np.argmax(is_wrong))
-            place = f"{parts.names[i]}: column {name!r}, row {start + row + 1}"
-            kind = "a date" if is_date else "a number"
-            return InputError(
-                f"{place}: {block[name].iloc[row]!r} is not {kind} as in most parts; correct it or"
-                " drop the row"
-            )
+def _misfit(source: str, name: str, kind: str, found: Evidence) -> InputError:
+    if kind not in found.odd:  # a column of text in parquet
+        return InputError(f"{source}: column {name!r} contains text, unlike most parts; correct it")
+    row, value = found.odd[kind]
     return InputError(
-        f"{parts.names[i]}: column {name!r} contains text, unlike most parts; correct it"
+        f"{source}: column {name!r}, row {row + 1}: {value!r} is not a {kind} as in most parts;"
+        " correct it or drop the row"
     )

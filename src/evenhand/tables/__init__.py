@@ -55,7 +55,6 @@ from evenhand.tables.values import refuse_row as refuse_row
 from evenhand.tables.values import repeated_id as repeated_id
 from evenhand.tables.values import row_blocks as row_blocks
 from evenhand.tables.values import take_rows as take_rows
-from evenhand.tables.values import text_dates as text_dates
 from evenhand.tables.writing import TableWriter as TableWriter
 from evenhand.tables.writing import check_writable as check_writable
 from evenhand.tables.writing import spreadsheet_safe as spreadsheet_safe

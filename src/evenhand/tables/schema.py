@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
@@ -350,16 +351,11 @@ class Evidence:
 
     Parameters
     ----------
-    n_values : int
-        Number of non-empty cells.
-    n_words : int
-        Number of cells with a word for a missing value, such as `NA`, which is ordinary text in a
-        column of text.
-    n_numbers, n_booleans, n_dates, n_other : int
-        Number of cells that can be read as this kind; `n_other` counts values that are neither
-        these nor text.
-    odd : tuple of (int, str) or None
-        Row number, from 0, and content of the first cell that is not a number.
+    counts : dict of str to int
+        Number of non-empty `values`; of `words` for a missing value, such as `NA`, which are
+        ordinary text in a column of text; and of values that can be read as each kind.
+    odd : dict of str to (int, str)
+        Row number, from 0, and content of the first cell that is not of a kind.
 
     Examples
     --------
@@ -368,13 +364,8 @@ class Evidence:
     ('category', 'number')
     """
 
-    n_values: int = 0
-    n_words: int = 0
-    n_numbers: int = 0
-    n_booleans: int = 0
-    n_dates: int = 0
-    n_other: int = 0
-    odd: tuple[int, str] | None = None
+    counts: Counter[str] = field(default_factory=Counter)
+    odd: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
     @classmethod
     def of_text(cls, values: pd.Series[Any], start: int = 0) -> Self:
@@ -384,67 +375,48 @@ class Evidence:
         there = as_mask(compute.is_valid(text)) & ~is_word
         is_code = as_mask(compute.match_substring_regex(text, CODE))
         is_number = there & ~parse_text_numbers(text)[1] & ~is_code
-        odd = np.flatnonzero(there & ~is_number)
-        n_words = int(is_word.sum())
-        n_values = int(there.sum()) + n_words
-        if odd.size == 0:  # most columns are numbers: skip the other kinds
-            return cls(n_values, n_words, int(is_number.sum()))
-        n_booleans = int(np.logical_or(*text_flags(values)).sum())
-        n_dates = int((~missing(text_dates(values)[0])).sum())
-        first = int(odd[0])
-        shown = (start + first, str(values.iloc[first]))
-        return cls(n_values, n_words, int(is_number.sum()), n_booleans, n_dates, odd=shown)
+        fits = {"number": is_number}
+        if (there & ~is_number).any():  # most columns are numbers: skip the other kinds
+            fits["boolean"] = np.logical_or(*text_flags(values))
+            fits["date"] = ~missing(text_dates(values)[0])
+        counts = {"values": there | is_word, "words": is_word, **fits}
+        first = {kind: np.flatnonzero(there & ~mask)[:1].tolist() for kind, mask in fits.items()}
+        odd = {kind: (start + i, str(values.iloc[i])) for kind, rows in first.items() for i in rows}
+        return cls(Counter({name: int(mask.sum()) for name, mask in counts.items()}), odd)
 
     @classmethod
     def of_typed(cls, values: pd.Series[Any]) -> Self:
         """Count the values of a column of known type, where text is never read as numbers."""
         # the type applies to all values: each non-missing value counts for one kind
         n = int((~missing(values)).sum())
-        kind = kind_of(values)
-        flags = [int(kind == one) for one in ("number", "boolean", "date", "other")]
-        n_numbers, n_booleans, n_dates, n_other = (n * flag for flag in flags)
-        return cls(n, 0, n_numbers, n_booleans, n_dates, n_other)
+        return cls(Counter({"values": n, kind_of(values): n}))
 
     def __add__(self, other: Evidence) -> Evidence:
-        return Evidence(
-            self.n_values + other.n_values,
-            self.n_words + other.n_words,
-            self.n_numbers + other.n_numbers,
-            self.n_booleans + other.n_booleans,
-            self.n_dates + other.n_dates,
-            self.n_other + other.n_other,
-            min((one.odd for one in (self, other) if one.odd is not None), default=None),
-        )
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether all cells are empty."""
-        return self.n_values == 0
+        odd = {**other.odd, **self.odd}
+        both = self.odd.keys() & other.odd.keys()
+        earlier = {kind: min(self.odd[kind], other.odd[kind]) for kind in both}
+        return Evidence(self.counts + other.counts, odd | earlier)
 
     @property
     def kind(self) -> Kind:
         """The kind common to all cells; an empty column counts as numbers."""
-        if self.is_empty:
-            return "number"
-        counts: dict[Kind, int] = {
-            "number": self.n_numbers,
-            "boolean": self.n_booleans,
-            "date": self.n_dates,
-            "other": self.n_other,
-        }
         # words for a missing value fit every kind except text, where they are ordinary text
-        n = self.n_values - self.n_words
-        return next((kind for kind, count in counts.items() if count == n > 0), "category")
+        n = self.counts["values"] - self.counts["words"]
+        if self.counts["values"] == 0:
+            return "number"
+        kinds: tuple[Kind, ...] = ("number", "boolean", "date", "other")
+        return next((kind for kind in kinds if self.counts[kind] == n > 0), "category")
 
     def remark(self, name: str) -> str | None:
         """Return a warning if nearly all cells of a text column are numbers; None otherwise."""
-        n_odd = self.n_values - self.n_words - self.n_numbers
-        is_mostly_numbers = self.n_numbers >= MOSTLY * (self.n_numbers + n_odd)
-        if self.kind != "category" or self.odd is None or not is_mostly_numbers:
+        n_values, n_numbers = self.counts["values"], self.counts["number"]
+        n_odd = n_values - self.counts["words"] - n_numbers
+        is_mostly_numbers = n_numbers >= MOSTLY * (n_numbers + n_odd)
+        if self.kind != "category" or "number" not in self.odd or not is_mostly_numbers:
             return None
-        row, value = self.odd
+        row, value = self.odd["number"]
         return (
-            f"column {name!r} is read as categories: {n_odd:,} of its {self.n_values:,} values are"
+            f"column {name!r} is read as categories: {n_odd:,} of its {n_values:,} values are"
             f" not numbers or are codes, the first in row {row + 1}, {value[:40]!r}; leave unknown"
             " values empty"
         )
