@@ -86,7 +86,7 @@ def recalibrate(
         "n_rows": n_rows,
         "check": checked,
     }
-    show_result(values, model.summary(full=True), as_json)
+    show_result(values, model.summary(), as_json)
     inform(f"repaired with {count(n_rows, 'row')}; written to {out}")
     inform(f"to use it: evenhand predict NEW --forecast {shlex.quote(str(out))} --out FILE")
 

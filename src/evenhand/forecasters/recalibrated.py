@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand._format import band, count, number, points
 from evenhand._table import Cells as TextCells
-from evenhand._table import Column, Table, line_width, lines_within, numeric, wrapped
+from evenhand._table import Column, Table, numeric, wrapped
 from evenhand._validate import (
     MIN_DISTINCT,
     Floats,
@@ -77,9 +77,6 @@ CONFIDENCE = 0.95
 FEWEST_EVENTS = 10
 """Fewest observed events of a group for an interval, where times may be cut off."""
 
-SHOWN = 4
-"""Number of groups that a short text of a check lists."""
-
 VERDICTS: dict[Verdict, str] = {
     "helps": "helps",
     "harms": "makes forecasts worse",
@@ -100,9 +97,6 @@ CHECK_COLUMNS = {
     "verdict": object,
 }
 """Columns of the table of a check, and their types."""
-
-SHORT_LINE = 88
-"""Characters of a line of a short text."""
 
 NOTE = (
     "Rows that were not used for the maps (cross-fitted). Errors are in percentage points."
@@ -179,31 +173,11 @@ def check_maps(
     return pd.DataFrame(rows, columns=list(CHECK_COLUMNS)).astype(CHECK_COLUMNS)
 
 
-def check_text(table: pd.DataFrame, *, full: bool = True, n_lost: int | None = None) -> str:
+def check_text(table: pd.DataFrame, *, n_lost: int | None = None) -> str:
     """Return a check as text, with the verdicts in words.
 
-    Unless `full`, everyone and `SHOWN` groups are listed, those made worse first, then by falling
-    error before; the others are counted. With `n_lost` rows whose times are cut off, the text names
-    what is assumed about them.
+    With `n_lost` rows whose times are cut off, the text names what is assumed about them.
     """
-    note = wrapped(NOTE + (NOTE_OF_TIMES if n_lost else ""))
-    groups = table.iloc[1:]
-    if full or len(groups) <= 1 + SHOWN:
-        return f"{_listed(table)}\n\n{note}"
-    order = 1 + np.lexsort((-groups["error_before"], groups["verdict"] != "harms"))
-    verdicts = table["verdict"].iloc[order[SHOWN:]]
-    better, worse = ((verdicts == verdict).sum() for verdict in ("helps", "harms"))
-    counted = (
-        f"{count(len(verdicts), 'other group')}: forecasts got better in {better:,} and worse in"
-        f" {worse:,}; no evidence in {len(verdicts) - better - worse:,}."
-        " summary(full=True) lists them."
-    )
-    with lines_within(min(line_width(), SHORT_LINE)):
-        listed = _listed(table.iloc[[0, *order[:SHOWN]]])
-        return f"{listed}\n{wrapped(counted)}\n\n{wrapped(note)}"
-
-
-def _listed(table: pd.DataFrame) -> str:
     cells: TextCells[Any] = {
         Column("group"): lambda row: row.group,
         numeric("rows"): lambda row: f"{row.n:,}",
@@ -215,7 +189,8 @@ def _listed(table: pd.DataFrame) -> str:
             count(row.n, "person", "people")
         ),
     }
-    return Table.of("Check of the repair", table.itertuples(index=False), cells).text()
+    listed = Table.of("Check of the repair", table.itertuples(index=False), cells).text()
+    return f"{listed}\n\n{wrapped(NOTE + (NOTE_OF_TIMES if n_lost else ''))}"
 
 
 def _error(held_out: HeldOut, weight: Floats, *, is_everyone: bool) -> float:
@@ -688,16 +663,10 @@ class RecalibratedRegressor(WrappingForecaster):
         rows = self._check_rows(X, reset=False)
         return self._mapped(forecast, rows, groups)
 
-    def summary(self, *, full: bool = False) -> str:
-        """Return the held-out check as text: what the maps changed, by group, and a verdict.
-
-        Parameters
-        ----------
-        full : bool, default False
-            List every group, not only those with the largest errors and those made worse.
-        """
+    def summary(self) -> str:
+        """Return the held-out check as text: what the maps changed, by group, and a verdict."""
         check_is_fitted(self)
-        return check_text(self.check_, full=full, n_lost=self.n_lost_)
+        return check_text(self.check_, n_lost=self.n_lost_)
 
     def without_groups(self) -> Self:
         """Return the fitted model with only the map of all rows, as if fitted without `by`."""
