@@ -28,9 +28,8 @@ from evenhand import (
 )
 from evenhand.calibration import Cells, calibration_error
 from evenhand.distributions import Normal, Recalibrated, Tail
-from evenhand.forecasters import maps
-from evenhand.forecasters.maps import shrunk
-from evenhand.forecasters.samples import plotting_positions
+from evenhand.forecasters import samples
+from evenhand.forecasters.samples import plotting_positions, shrunk
 from evenhand.tables import Partition, Schema, UnseenValuesWarning
 from forecaster_examples import linear_task
 
@@ -46,7 +45,7 @@ TWO = np.array([[0, 0.5, 1], [0, 0.4, 1]])
 
 def learn_map(pit: Any, weight: Any) -> tuple[Any, Any]:
     """Return the knots of the map of all rows."""
-    return maps.learn_map(Cells(pit), weight)
+    return samples.learn_map(Cells(pit), weight)
 
 
 def test_around_a_normal_it_is_the_map_at_its_cdf() -> None:

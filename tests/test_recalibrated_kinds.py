@@ -29,11 +29,16 @@ from evenhand import (
 )
 from evenhand.calibration import Cells, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
-from evenhand.forecasters.corrections import learn_rescaling, losses_of_cells
-from evenhand.forecasters.events import NO_CURVE, Events, learn_events
+from evenhand.forecasters.corrections import (
+    NO_CURVE,
+    Events,
+    learn_events,
+    learn_rescaling,
+    losses_of_cells,
+)
 from evenhand.forecasters.groups import Members
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.maps import expected_counts, learn_map
+from evenhand.forecasters.samples import expected_counts, learn_map
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
 
@@ -162,9 +167,9 @@ def test_maps_of_counts_recover_a_map_of_the_cdf() -> None:
 
 
 def test_terms_of_events_agree_with_logistic_regression(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenhand.forecasters.events.SPREAD_OF_ALL", 1e4)
-    monkeypatch.setattr("evenhand.forecasters.events.SPREADS_OF_GROUPS", (0.0, 1e4))
-    monkeypatch.setattr("evenhand.forecasters.events.learn_curve", lambda *_: NO_CURVE)
+    monkeypatch.setattr("evenhand.forecasters.corrections.SPREAD_OF_ALL", 1e4)
+    monkeypatch.setattr("evenhand.forecasters.corrections.SPREADS_OF_GROUPS", (0.0, 1e4))
+    monkeypatch.setattr("evenhand.forecasters.corrections.learn_curve", lambda *_: NO_CURVE)
     table = people(20_000, 3)
     x, a, b = features(table)
     p = special.expit(x - 1)

@@ -22,8 +22,7 @@ from evenhand import RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import Cells, calibration_error
 from evenhand.distributions import Normal, Quantiles, Recalibrated
 from evenhand.forecasters import SpreadTrees
-from evenhand.forecasters.maps import learn_map
-from evenhand.forecasters.samples import residual_distribution
+from evenhand.forecasters.samples import learn_map, residual_distribution
 from forecaster_examples import Floats, incomes
 from repeats import repeats, statistical
 

@@ -12,11 +12,11 @@ from evenhand.forecasters.adapters import SpreadTrees as SpreadTrees
 from evenhand.forecasters.adapters import SurvivalModel
 from evenhand.forecasters.adapters import is_held_out as is_held_out
 from evenhand.forecasters.adapters import kind_of as kind_of
+from evenhand.forecasters.base import Bounds as Bounds
 from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.base import check_support as check_support
 from evenhand.forecasters.base import thawed as thawed
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
-from evenhand.forecasters.bounds import Bounds as Bounds
-from evenhand.forecasters.bounds import check_support as check_support
 from evenhand.forecasters.discrete import ClassifierForecaster, CountRegressor, HurdleRegressor
 from evenhand.forecasters.discrete import as_forecaster as as_forecaster
 from evenhand.forecasters.groups import By as By

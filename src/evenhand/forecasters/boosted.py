@@ -26,8 +26,7 @@ from evenhand._validate import (
 from evenhand.distributions import LocationScale, Quantiles
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.base import Forecaster, State
-from evenhand.forecasters.bounds import Bounds
+from evenhand.forecasters.base import Bounds, Forecaster, State
 from evenhand.forecasters.samples import residual_distribution, smallest_gap, weighted_quantiles
 from evenhand.tables import CategoryColumn, TableEncoder
 

@@ -37,8 +37,7 @@ from evenhand.forecasters.adapters import (
     has_survival_curves,
     is_event,
 )
-from evenhand.forecasters.base import Forecaster, thawed
-from evenhand.forecasters.bounds import FARTHEST_BOUND, Bounds
+from evenhand.forecasters.base import FARTHEST_BOUND, Bounds, Forecaster, thawed
 from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.table_models import TableClassifier, TableCounts
 from evenhand.tables import take_rows, unreported

@@ -23,12 +23,14 @@ from evenhand.forecast import Forecast, check_forecast_of_times
 from evenhand.forecasters.corrections import (
     LEVEL,
     Correction,
+    EventMaps,
+    Events,
     composed,
     learn_corrections,
+    learn_events,
 )
-from evenhand.forecasters.events import EventMaps, Events, learn_events
 from evenhand.forecasters.groups import Members
-from evenhand.forecasters.maps import (
+from evenhand.forecasters.samples import (
     FEWEST_ROWS,
     IDENTITY,
     LEAST_GAIN,

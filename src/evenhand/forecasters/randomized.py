@@ -21,8 +21,7 @@ from evenhand.forecasters.adapters import (
     check_before_fit,
     refuse_binary,
 )
-from evenhand.forecasters.base import Forecaster, point_forecast, thawed
-from evenhand.forecasters.bounds import Bounds
+from evenhand.forecasters.base import Bounds, Forecaster, point_forecast, thawed
 from evenhand.forecasters.network import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link

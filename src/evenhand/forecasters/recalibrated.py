@@ -48,8 +48,7 @@ from evenhand.forecasters.adapters import (
     is_event,
     is_held_out,
 )
-from evenhand.forecasters.base import State, thawed
-from evenhand.forecasters.bounds import Bounds
+from evenhand.forecasters.base import Bounds, State, thawed
 from evenhand.forecasters.groups import (
     By,
     Grouping,
@@ -59,7 +58,7 @@ from evenhand.forecasters.groups import (
     training_masks,
 )
 from evenhand.forecasters.held_out import HeldOut, Maps
-from evenhand.forecasters.maps import FEWEST_ROWS
+from evenhand.forecasters.samples import FEWEST_ROWS
 from evenhand.tables import EVERYONE, forecast_values, take_rows
 
 # --- held-out check of recalibration: whether maps helped, by group, on rows not used for them

@@ -1,14 +1,14 @@
-"""Statistics of samples: plotting positions, distributions of residuals, quantiles."""
+"""Distributions of samples: of residuals, as quantiles, and of PITs, as maps."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from evenhand._validate import Floats, Ints
-from evenhand.calibration import n_effective
+from evenhand._validate import Floats, Ints, Mask
+from evenhand.calibration import Cells, Reading, calibration_error, n_effective
 from evenhand.distributions import Quantiles
 
 T = TypeVar("T")
@@ -181,3 +181,428 @@ def weighted_quantiles(values: Floats, weight: Floats, levels: Sequence[float]) 
     share = np.cumsum(weight[order])
     middles = (share - 0.5 * weight[order]) / share[-1]
     return np.asarray(np.interp(levels, middles, values[order]))
+
+
+LEAST_GAIN = 0.05
+"""Smallest gain in nats, of all rows together, for another step of an EM algorithm."""
+
+# --- PITs of held-out outcomes as cells (outcomes: 2, 5)
+
+# Maps are estimated from the likelihood of the cells, and errors average over the positions within
+# them. Only tests use one position per row. Rows of which the position is unknown are lost: their
+# outcome is only known to be beyond a time, and their cells reach to 1. Errors are then those of
+# the Kaplan-Meier estimate, as an average over the positions would dilute them.
+
+LEAST_WIDTH = 1e-9
+"""Width below which a cell is treated as a point, as sums of its density would lose digits."""
+
+LEAST_RISK = 1e-12
+"""Share of rows at risk below which there is none but for rounding errors."""
+
+
+def pit_cells(low: Floats, high: Floats, lost: Mask | None = None) -> Cells:
+    """Return PITs as cells with fixed positions, so that fits to the same rows agree."""
+    ties = np.random.default_rng(0).uniform(size=low.size)
+    if lost is not None:
+        # a cell of a row that is lost is never a point, which would be a known outcome
+        low = np.where(lost, np.minimum(low, 1 - 2 * LEAST_WIDTH), low)
+        reading = np.where(lost, Reading.UNKNOWN, Reading.AVERAGED)
+    return Cells.between(
+        low, np.maximum(low, high), ties, reading=None if lost is None else reading
+    )
+
+
+def ends_of(pit: Cells) -> tuple[Floats, Floats, Mask]:
+    """Return the ends of cells, shape (n,), and which of them are not points."""
+    low, high = pit.low.ravel(), pit.high.ravel()
+    return low, high, high - low > LEAST_WIDTH
+
+
+def moved(
+    pit: Cells,
+    which: Ints,
+    edges: Floats,
+    values: Floats,
+    side: Literal["left", "right"] = "right",
+) -> tuple[Floats, Floats, Floats]:
+    """Apply one of several increasing, piecewise linear maps to the ends of each row's cell.
+
+    Parameters
+    ----------
+    pit : Cells of n rows
+    which : ndarray of int, shape (n,)
+        Number of the map of each row.
+    edges : ndarray of shape (k,) or (n_maps, k)
+        Knots of the maps, increasing from 0 to 1.
+    values : ndarray of shape (n_maps, k)
+        Maps at the knots.
+    side : {"left", "right"}
+        Segment whose slope counts for a point at a knot.
+
+    Returns
+    -------
+    low, high : ndarray of shape (n,)
+    log_slope : ndarray of shape (n,)
+        Logarithm of the map's slope at each point, and of its mean slope over each cell: the gain
+        in log score.
+    """
+    start, stop, is_wide = ends_of(pit)
+    edges = np.broadcast_to(edges, values.shape)
+    low, high, log_slope = np.empty((3, start.size))
+    bounds = np.cumsum(np.bincount(which, minlength=len(values)))[:-1]
+    for number, rows in enumerate(np.split(np.argsort(which, kind="stable"), bounds)):
+        knots = edges[number], values[number]
+        low[rows], high[rows] = (np.interp(end[rows], *knots) for end in (start, stop))
+        at = np.searchsorted(knots[0], start[rows], side=side) - 1
+        slopes = np.diff(knots[1]) / np.diff(knots[0])
+        log_slope[rows] = np.log(slopes[np.clip(at, 0, slopes.size - 1)])
+    is_wide &= high > low
+    log_slope[is_wide] = np.log((high - low)[is_wide] / (stop - start)[is_wide])
+    return low, high, log_slope
+
+
+def mapped(
+    pit: Cells,
+    which: Ints,
+    edges: Floats,
+    values: Floats,
+    side: Literal["left", "right"] = "right",
+) -> tuple[Cells, Floats]:
+    """Return the cells that `moved` describes, with each row at its position, and log slopes."""
+    low, high, log_slope = moved(pit, which, edges, values, side)
+    if pit.are_points:
+        return Cells(low), log_slope
+    width = (pit.high - pit.low).ravel()
+    at = np.divide((pit.drawn - pit.low).ravel(), width, out=np.zeros(low.size), where=width > 0)
+    ties = np.clip(at, 0.0, 1.0)
+    return Cells.between(low, np.maximum(low, high), ties, reading=pit.reading), log_slope
+
+
+def error_of(pit: Cells, weight: Floats) -> float:
+    """Return the W1 distance of weighted PITs from uniform.
+
+    With rows that are lost, it is the distance of their Kaplan-Meier estimate.
+    """
+    if not pit.unknown.any():
+        return calibration_error((pit.low, pit.high), weight)
+    at, left, right = distribution_of(pit, weight)
+    # the difference to uniform is linear between neighboring ends of cells
+    first = right[:-1] - at[:-1]
+    last = left[1:] - at[1:]
+    size = np.abs(first) + np.abs(last)
+    crossing = (first**2 + last**2) / np.maximum(size, 1e-300)
+    return float(np.diff(at) @ np.where(first * last < 0, crossing, size) / 2)
+
+
+def distribution_of(pit: Cells, weight: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the distribution of weighted PITs, averaged over the positions: a mean of ramps.
+
+    With rows that are lost, it is the Kaplan-Meier estimate, which assumes that being lost is
+    independent of the outcome's PIT. Beyond the last row it continues linearly to 1.
+
+    Returns
+    -------
+    at : ndarray of shape (k,)
+        Ends of cells, from 0 to 1.
+    left, right : ndarray of shape (k,)
+        Probability below and up to each end; the distribution is linear between ends.
+    """
+    share = weight / weight.sum()
+    low, high, wide = ends_of(pit)
+    at = np.unique(np.concatenate(([0.0, 1.0], low, high[wide])))
+    begin = np.searchsorted(at, low)
+    known = wide & ~pit.unknown
+    end = np.searchsorted(at, high[known])
+    density = share[known] / (high - low)[known]
+    change = np.bincount(begin[known], density, at.size) - np.bincount(end, density, at.size)
+    jump = np.bincount(begin[~wide], share[~wide], at.size)
+    ramps = np.concatenate(([0.0], np.cumsum(np.cumsum(change)[:-1] * np.diff(at))))
+    right = ramps + np.cumsum(jump)
+    if not pit.unknown.any():
+        return at, right - jump, right
+    lost = np.bincount(begin[pit.unknown], share[pit.unknown], at.size)
+    return at, *_kaplan_meier(right - jump, right, np.cumsum(lost))
+
+
+def _kaplan_meier(left: Floats, right: Floats, lost: Floats) -> tuple[Floats, Floats]:
+    """Return the Kaplan-Meier estimate of a distribution of which some rows are lost.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (k,)
+        Share of all rows that are known to be below, and up to, each point; linear between points.
+    lost : ndarray of shape (k,)
+        Share of all rows that are lost at or before each point.
+
+    Returns
+    -------
+    left, right : ndarray of shape (k,)
+        Probability below and up to each point.
+    """
+    lost_before = np.concatenate(([0.0], lost[:-1]))
+    before, after = 1 - left - lost_before, 1 - right - lost_before
+    # where no row was at risk, probabilities of survival do not change
+    remain = _ratios(after, before)
+    # between points the known rows reduce the rows at risk and the survival in proportion
+    inside = _ratios(before[1:], (1 - right - lost)[:-1])
+    survival = np.cumprod(np.stack((np.concatenate(([1.0], inside)), remain), axis=-1).ravel())
+    found_left, found_right = 1 - survival.reshape(-1, 2).T
+    if 1 - right[-2] - lost[-2] <= LEAST_RISK:
+        found_left[-1] = 1.0
+    found_right[-1] = 1.0
+    return found_left, found_right
+
+
+def _ratios(after: Floats, before: Floats) -> Floats:
+    at_risk = before > LEAST_RISK
+    ratio = np.maximum(after, 0.0) / np.where(at_risk, before, 1.0)
+    # of rows that have all ended, a rounding error is left
+    return np.where(at_risk, np.where(after > LEAST_RISK, ratio, 0.0), 1.0)
+
+
+def expected_counts(
+    pit: Cells, weight: Floats, which: Ints, edges: Floats, values: Floats
+) -> Floats:
+    """Return the expected weight of PITs in each cell of a grid, given their own cells.
+
+    This is the first half of a step of the EM algorithm: within its cell, a PIT has the density
+    of the map so far.
+
+    Parameters
+    ----------
+    pit : Cells of n rows
+    weight, which : ndarray of shape (n,)
+        Weights, and numbers of the maps.
+    edges : ndarray of shape (k + 1,)
+        Edges of the grid, from 0 to 1.
+    values : ndarray of shape (n_maps, k + 1)
+        Maps at the edges.
+
+    Returns
+    -------
+    ndarray of shape (n_maps, k)
+    """
+    k = edges.size - 1
+    start, stop, is_wide = ends_of(pit)
+    first = np.clip(np.searchsorted(edges, start, side="right") - 1, 0, k - 1)
+    shape = values.shape[0], k
+    if pit.are_points:
+        return _sums(which * k + first, weight, shape)
+    last = np.clip(np.searchsorted(edges, stop, side="left") - 1, first, k - 1)
+    density = np.diff(values) / np.diff(edges)
+    low = values[which, first] + (start - edges[first]) * density[which, first]
+    high = values[which, last] + (stop - edges[last]) * density[which, last]
+    several = is_wide & (last > first)
+    scale = np.where(several, weight, 0.0) / np.where(several, high - low, 1.0)
+    in_first = np.where(several, scale * (values[which, first + 1] - low), weight)
+    in_last = scale * (high - values[which, last])
+    # cells of the grid between the first and the last are covered as a whole
+    inner = _sums(which * (k + 1) + first + 1, scale, (shape[0], k + 1))
+    inner -= _sums(which * (k + 1) + last, scale, (shape[0], k + 1))
+    found = np.cumsum(inner, axis=-1)[:, :k] * np.diff(values)
+    found += _sums(which * k + first, in_first, shape) + _sums(which * k + last, in_last, shape)
+    return np.maximum(found, 0.0)
+
+
+def _sums(at: Ints, weight: Floats, shape: tuple[int, int]) -> Floats:
+    """Return sums of weights by place in a flat array of this shape."""
+    sums = np.bincount(at, weights=weight, minlength=shape[0] * shape[1])
+    return np.asarray(sums, dtype=np.float64).reshape(shape)
+
+
+def converged(step: Callable[[Any], T], gain: Callable[[T], float], start: Any, most: int) -> T:
+    """Repeat a step of an EM algorithm, at most so often, until it gains less than `LEAST_GAIN`.
+
+    Gains are in nats, of all rows together.
+    """
+    found = step(start)
+    last = gain(found) if most > 1 else 0.0
+    for _ in range(most - 1):
+        found = step(found)
+        before, last = last, gain(found)
+        if last < before + LEAST_GAIN:
+            break
+    return found
+
+
+# --- the map of one group of rows
+
+FEWEST_ROWS = 50
+"""Fewest rows of a disjoint group for a map that is not shrunk towards that of all rows: a map of
+50 rows has 10 knots, each with a standard error of at most 0.07."""
+
+MOST_EM = 100
+"""Largest number of steps of the EM algorithm for outcomes with atoms."""
+
+SPARSE = 2.0
+"""Largest ratio of the probability of an interval of the upper tail to its share of observed rows:
+where most rows are lost, a few would determine the density of much probability."""
+
+FEWEST_PASSED = 10
+FEW_LEFT = 3
+"""Fewest rows that are lost beyond the last observed row for a knot there, and how many of them are
+at or beyond the knot."""
+
+LEAST_PIT = 1e-12
+"""PITs closer than this to 0, to 1 or to each other count as tied, as floats lose precision near
+1."""
+
+
+def learn_map(pit: Cells, weight: Floats) -> tuple[Floats, Floats]:
+    """Return the knots of a map: the isotonic distribution of PITs, with more knots in both tails.
+
+    Values are at equal steps of probability, and at ranks 1, 2, 4, ... from either end. On a
+    calibrated base the map costs about n_knots / (2 n) nats.
+    """
+    if not pit.are_points:
+        return _learn_map_of_cells(pit, weight, *_first_knots(pit, weight))
+    place, share = plotting_positions(np.clip(pit.low.ravel(), LEAST_PIT, 1 - LEAST_PIT), weight)
+    n = n_effective(weight)
+    n_steps = n_cells(n)
+    values = np.arange(1, n_steps) / n_steps
+    ends = [0.0], [1.0]
+    shares, places = (np.concatenate((ends[0], knots, ends[1])) for knots in (share, place))
+    levels = np.interp(values, shares, places)
+    lower, upper = tail_knots(share, n, values[0])
+    levels, values = _joined(
+        *(
+            np.concatenate((knots[lower], inner, knots[upper]))
+            for knots, inner in ((place, levels), (share, values))
+        )
+    )
+    return np.concatenate(([0.0], levels, [1.0])), np.concatenate(([0.0], values, [1.0]))
+
+
+def _first_knots(pit: Cells, weight: Floats) -> tuple[Floats, Floats]:
+    """Return the knots of the distribution of cells, the first step of the EM algorithm.
+
+    With rows that are lost, each interval has about the same number of rows that are not: the map
+    has no more detail where most rows are lost. Its values are those of the Kaplan-Meier estimate.
+    In the upper tail, intervals need as many rows as without rows that are lost, within `SPARSE`.
+    Beyond the last observed row, one knot separates what rows that are lost have passed.
+    """
+    n = n_effective(weight)
+    at, left, right = distribution_of(pit, weight)
+    low, _, is_wide = ends_of(pit)
+    if not pit.unknown.any():
+        # one more row with a uniform PIT, as for plotting positions i / (n + 1)
+        share = (n * (left + right) / 2 + at) / (n + 1)
+        values = _even_and_tail_values(n)
+        return _joined(np.interp(values, share, at), values)
+    seen = ~is_wide
+    if not seen.any():
+        return np.empty(0), np.empty(0)
+    n = n_effective(weight[seen])
+    place, share_seen = plotting_positions(low[seen], weight[seen])
+    shares, places = (np.concatenate(([0.0], knots, [1.0])) for knots in (share_seen, place))
+    share = (n * (left + right) / 2 + at) / (n + 1)
+    wanted = _even_and_tail_values(n)
+    levels = np.interp(wanted, shares, places)
+    values = np.interp(levels, at, share)
+    is_inner = wanted <= 1 - (1 - 1e-9) / n_cells(n)
+    is_dense = np.diff(values, prepend=0.0) <= SPARSE * np.diff(wanted, prepend=0.0)
+    levels = levels[is_inner | is_dense]
+    passed = low[pit.unknown & (low > place[-1])]
+    if passed.size >= FEWEST_PASSED:
+        levels = np.append(levels, np.partition(passed, -FEW_LEFT)[-FEW_LEFT])
+    return _joined(levels, np.interp(levels, at, share))
+
+
+def _even_and_tail_values(n: float) -> Floats:
+    """Return values at equal steps of probability, and at ranks 1, 2, 4, ... from either end."""
+    n_steps = n_cells(n)
+    tail = 2.0 ** np.arange(max(0, np.log2((n + 1) / n_steps / LEAST_STEP))) / (n + 1)
+    return np.concatenate((tail, np.arange(1, n_steps) / n_steps, 1 - tail[::-1]))
+
+
+def _learn_map_of_cells(
+    pit: Cells, weight: Floats, levels: Floats, values: Floats
+) -> tuple[Floats, Floats]:
+    """Return the knots of the map with the largest likelihood of cells, `M(high) - M(low)`.
+
+    Its self-consistency is calibration on average: if a PIT has the density of the map within its
+    cell, the mean over rows is the map itself, so that randomized PITs of the recalibrated
+    forecasts are uniform. Of points and rows that are lost, this is the Kaplan-Meier estimate
+    (Efron 1967). The distribution of PITs before recalibration is the first step of the EM
+    algorithm, and the prior: half a row for each interval between knots, on average.
+    """
+    n = n_effective(weight)
+    inside = (levels > LEAST_PIT) & (levels < 1 - LEAST_PIT)
+    levels = np.concatenate(([0.0], levels[inside], [1.0]))
+    values = np.concatenate(([0.0], values[inside], [1.0]))
+    prior = np.diff(values)
+    which = np.zeros(pit.n_samples, dtype=np.intp)
+    scaled = weight * (n / weight.sum())
+    pseudo = prior.size / 2
+    prior = pseudo * prior
+    if pit.unknown.any():
+        low, _, is_wide = ends_of(pit)
+        observed = np.histogram(low[~is_wide], levels)[0]
+        prior = np.where(observed > 0, prior, np.maximum(prior, 0.5))
+        pseudo = float(prior.sum())
+
+    def step(values: Floats) -> Floats:
+        counts = expected_counts(pit, scaled, which, levels, values[None])[0]
+        found = (counts + prior) / (counts.sum() + pseudo)
+        return np.concatenate(([0.0], np.cumsum(found)[:-1], [1.0]))
+
+    def gain(values: Floats) -> float:
+        return float(scaled @ moved(pit, which, levels, values[None])[2])
+
+    return levels, converged(step, gain, values, MOST_EM)
+
+
+def _joined(levels: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """Merge knots at nearly the same level into their mean, so that the map has no jumps."""
+    which = np.cumsum(np.diff(levels, prepend=-np.inf) > LEAST_PIT) - 1
+    count = np.bincount(which)
+    return np.bincount(which, weights=levels) / count, np.bincount(which, weights=values) / count
+
+
+def shrunk(
+    own: tuple[Floats, Floats], pooled: tuple[Floats, Floats], n: float
+) -> tuple[Floats, Floats]:
+    """Shrink the map of a group of n rows towards that of all rows by its standard error.
+
+    `D^2` is the mean squared distance of the maps, over the PITs that the pooled map makes uniform.
+    Its mean is `1 / (6 n)` in a group without differences, the squared standard error of a
+    distribution function. The share of the own map is `(1 - 1 / (6 n D^2))^2`, and 0 below: by
+    simulation, the square halves the cost where nothing differs, and keeps the gains.
+    """
+    levels = np.union1d(pooled[0], own[0])
+    whole, part = np.interp(levels, *pooled), np.interp(levels, *own)
+    # the difference is linear between the knots
+    start, stop = (part - whole)[:-1], (part - whole)[1:]
+    distance = float(np.diff(whole) @ (start**2 + start * stop + stop**2)) / 3
+    share = max(0.0, 1 - 1 / (6 * n * distance)) ** 2 if distance > 0 else 0.0
+    if share == 0:
+        return pooled
+    levels, values = _joined(levels[1:-1], ((1 - share) * whole + share * part)[1:-1])
+    ends = [0.0], [1.0]
+    return np.concatenate((ends[0], levels, ends[1])), np.concatenate((ends[0], values, ends[1]))
+
+
+def refined(levels: Floats, values: Floats, n_knots: int) -> tuple[Floats, Floats]:
+    """Return the same map with knots added on its longest segment, up to `n_knots`."""
+    # so that the maps of several groups fit into one array
+    missing = n_knots - levels.size
+    if missing == 0:
+        return levels, values
+    at = int(np.argmax(np.diff(levels)))
+    share = np.arange(1, missing + 1) / (missing + 1)
+    added = (knots[at] + share * (knots[at + 1] - knots[at]) for knots in (levels, values))
+    more_levels, more_values = added
+    return np.insert(levels, at + 1, more_levels), np.insert(values, at + 1, more_values)
+
+
+# --- several maps
+
+IDENTITY: Floats = np.array([0.0, 1.0])
+"""Levels and values of the map that changes nothing."""
+
+
+def stacked(maps: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """Return the knots of several maps as arrays of shape (n_maps, n_knots)."""
+    n_knots = max(levels.size for levels, _ in maps)
+    levels, values = zip(*(refined(*one, n_knots) for one in maps), strict=True)
+    return np.stack(levels), np.stack(values)

@@ -13,11 +13,9 @@ from evenhand._validate import Floats, InputError, bad_input, check_finite, chec
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters.estimators import Training, final_step, is_fitted
+from evenhand.forecasters.adapters.conversions import Training, final_step, is_fitted
 from evenhand.forecasters.base import Forecaster, State, thawed
 from evenhand.tables import as_pandas, row_blocks, take_rows
-
-# --- forecasts of times by fitted survival models of lifelines and scikit-survival (outcomes: 5)
 
 MOST_TIMES = 100
 """Largest number of times at which curves are evaluated by default, besides those of the tail."""

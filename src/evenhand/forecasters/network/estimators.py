@@ -28,8 +28,7 @@ from evenhand._validate import (
 from evenhand.distributions import Normal, NormalMixture
 from evenhand.draws import RandomState, as_draws, generator
 from evenhand.forecast import Forecast
-from evenhand.forecasters.base import Forecaster
-from evenhand.forecasters.bounds import Bounds, check_support
+from evenhand.forecasters.base import Bounds, Forecaster, check_support
 from evenhand.forecasters.network.inputs import (
     Activation,
     Inputs,
