@@ -1,8 +1,8 @@
 """Files of the package that one row crosses through `Service.forecast`, in order of first entry.
 
 Of two small stored models, a row of a new person is served and logged in SQLite, after another one
-has loaded what is loaded once. The listed files are those of the second model, of amounts. A last
-line counts the files of `model.forecast(row).ppf` of a recalibrated regression::
+has loaded what is loaded once. The listed files are those of the second model, of amounts. The last
+lines count the files of `model.forecast(row).ppf` of a recalibrated and a randomized regression::
 
     python tools/trace_row.py
 """
@@ -66,10 +66,11 @@ def main() -> None:
         print(f"{name}: one row crosses {len(found)} files in {sum(found.values())} calls")
     for number, (path, n) in enumerate(found.items(), start=1):
         print(f"{number:3}  {path:45} {n:5} calls")
-    plain = RecalibratedRegressor(LinearRegression(), random_state=0).fit(X, y)
-    plain.forecast(X[:1]).ppf(0.5)
-    found = entered(lambda: plain.forecast(X[1:2]).ppf(0.5))
-    print(f"recalibrated: model.forecast(row).ppf crosses {len(found)} files")
+    for kind in (RecalibratedRegressor, RandomizedRegressor):
+        model = kind(LinearRegression(), random_state=0).fit(X, y)
+        model.forecast(X[:1]).ppf(0.5)
+        found = entered(lambda one=model: one.forecast(X[1:2]).ppf(0.5))
+        print(f"{kind.__name__}: model.forecast(row).ppf crosses {len(found)} files")
 
 
 if __name__ == "__main__":

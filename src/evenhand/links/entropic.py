@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike
 from scipy import interpolate, optimize, special
 
 from evenhand._logarithms import log_expm1, log_expm1_scaled, log_softplus, softplus
-from evenhand._validate import Floats, Mask, as_floats, bad_input
+from evenhand._validate import Floats, Mask, as_floats, bad_input, check_choice
 from evenhand.links.base import Link, check_kappa, gauss_legendre, laplace_mean_error
-from evenhand.links.closed_form import Laplace
+from evenhand.links.closed_form import Gaussian, Laplace
 
 Function = Callable[[Floats], Floats]
 
@@ -480,3 +480,28 @@ def _entropic(kappa: float) -> tuple[float, float]:
     # have to be solved for
     profile = Profile.from_logit(float(np.log(kappa / 2) + kappa / np.sqrt(2)))
     return statistics_of(profile, 2 * profile.length)
+
+
+# --- links by name
+
+LINKS: dict[str, type[Link]] = {link.name: link for link in (Laplace, Entropic, Gaussian)}
+
+
+def make_link(link: str | Link, alpha: float) -> Link:
+    """Return the named link at `alpha`; a `Link` is returned unchanged.
+
+    Examples
+    --------
+    >>> make_link("gaussian", alpha=0.2)
+    Gaussian(alpha=0.2)
+    """
+    if isinstance(link, Link):
+        return link
+    return LINKS[check_choice("link", link, tuple(LINKS))](alpha)
+
+
+def check_link(link: Link) -> Link:
+    """Return the link; refuse names and classes of links, which have no `alpha`."""
+    if not isinstance(link, Link):
+        raise bad_input("link", "be a Link such as Entropic(0.1)", repr(link))
+    return link
