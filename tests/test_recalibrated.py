@@ -22,8 +22,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from evenhand import (
+    ForecastColumns,
     InputError,
     RecalibratedRegressor,
+    load,
     save,
 )
 from evenhand.calibration import Cells, calibration_error
@@ -574,3 +576,34 @@ def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(spread:
     pit = model.forecast(X).cdf(y)
     for half in ("x", "y"):
         assert calibration_error(pit[X["half"] == half]) < 0.04
+
+
+class TheColumn(RegressorMixin, BaseEstimator):
+    """A model of another library that predicts the column `mu`."""
+
+    def fit(self, X: Any, y: Any) -> TheColumn:
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return X["mu"].to_numpy()
+
+
+def test_means_in_a_column_are_repaired_like_a_model_that_predicts_them(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"mu": random.normal(size=400), "sex": random.choice(["f", "m"], 400)})
+    y = (table["mu"] + np.where(table["sex"] == "f", 2, 1) * random.normal(size=400)).to_numpy()
+    other = FrozenEstimator(TheColumn().fit(table, y))
+    fitted = [
+        RecalibratedRegressor(model, by="sex", random_state=0).fit(table, y)
+        for model in (ForecastColumns(mean="mu"), other)
+    ]
+    save(fitted[0], tmp_path)
+    levels = [0.05, 0.5, 0.95]
+    given, expected, again = (
+        model.forecast(table).ppf(levels) for model in (*fitted, load(tmp_path))
+    )
+    np.testing.assert_array_equal(given, expected)
+    np.testing.assert_array_equal(again, expected)
+    with pytest.raises(InputError, match="mean= alone shows no uncertainty"):
+        ForecastColumns(mean="mu").forecast(table)

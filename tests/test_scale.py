@@ -22,7 +22,7 @@ from scipy import stats
 from scipy.special import erfcinv, ndtr
 from sklearn.linear_model import LinearRegression
 
-from evenhand import Forecast, RandomizedRegressor, audit
+from evenhand import Forecast, ForecastColumns, RandomizedRegressor, audit
 from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, notes_of
 from evenhand.audits.outcomes import forecast_of, read_forecast
@@ -739,6 +739,31 @@ def test_text_in_a_column_of_other_kind_in_other_csv_parts_is_named(
 
 
 # Forecasts.
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_counts_are_written_with_the_probabilities_that_an_audit_reads(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    table = pd.DataFrame({"id": np.arange(400), "rate": random.uniform(0.5, 6, 400)})
+    table["y"] = random.poisson(1.2 * table["rate"])
+    folder = write_parts(table, tmp_path / "in", [150], ".csv")
+    model = ForecastColumns(mean="rate", outcome="count")
+    forecast_parts(model, folder, tmp_path / "out", keep=["y"])
+    written = pd.concat([pd.read_csv(path) for path in sorted((tmp_path / "out").iterdir())])
+    names = [name for name in written if name.startswith("p")]
+    law = stats.poisson(table[["rate"]].to_numpy())
+    assert names == [f"p{k}" for k in range(len(names))]
+    # nobody expects a count beyond half of them, one in a thousand million
+    assert len(names) - 1 == 2 * law.ppf(1 - 1e-9).max()
+    np.testing.assert_allclose(written[names], law.pmf(np.arange(len(names))), rtol=1e-9)
+    found, expected = (
+        audit(model.forecast(table), y=table["y"], random_state=0).groups
+        for model, table in (
+            (ForecastColumns(pmf="p"), written.reset_index(drop=True)),
+            (model, table),
+        )
+    )
+    pd.testing.assert_frame_equal(found, expected)
 
 
 @pytest.mark.usefixtures("small_blocks")
