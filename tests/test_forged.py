@@ -166,10 +166,10 @@ def test_a_forged_histogram_tree_is_refused(
     refused(tmp_path, message)
 
 
-NEIGHBORS: dict[str, tuple[Callable[[list[Any]], None], str]] = {
-    "row": (lambda state: state[1].__setitem__(0, 10**9), "a row of a neighbor tree is out of"),
-    "end": (lambda state: state[2]["idx_end"].__setitem__(-1, 10**9), "rows of a neighbor tree's"),
-    "rows": (lambda state: state.__setitem__(0, state[0][:5].copy()), "other shapes than declared"),
+NEIGHBORS: dict[str, Callable[[list[Any]], None]] = {
+    "row": lambda state: state[1].__setitem__(0, 10**9),
+    "end": lambda state: state[2]["idx_end"].__setitem__(-1, 10**9),
+    "nodes": lambda state: state.__setitem__(6, 10**6),
 }
 
 
@@ -177,18 +177,29 @@ NEIGHBORS: dict[str, tuple[Callable[[list[Any]], None], str]] = {
     ("algorithm", "name"),
     [("kd_tree", name) for name in NEIGHBORS] + [("ball_tree", "row")],
 )
-def test_a_forged_neighbor_tree_is_refused(name: str, algorithm: Any, tmp_path: Path) -> None:
-    change, message = NEIGHBORS[name]
+def test_a_forged_neighbor_tree_is_built_again_from_its_rows(
+    name: str, algorithm: Any, tmp_path: Path
+) -> None:
+    estimator = saved(KNeighborsRegressor(algorithm=algorithm, leaf_size=10), tmp_path)
+    found = estimator.predict(X)
+    state = [
+        value.copy() if isinstance(value, np.ndarray) else value
+        for value in estimator._tree.__getstate__()
+    ]
+    NEIGHBORS[name](state)
+    estimator._tree.__setstate__(tuple(state))
+    planted(skops.io.dumps(estimator), tmp_path)
+    np.testing.assert_array_equal(load(tmp_path).estimator_.predict(X), found)
 
-    def forge(estimator: Any) -> None:
-        state = [
-            value.copy() if isinstance(value, np.ndarray) else value
-            for value in estimator._tree.__getstate__()
-        ]
-        change(state)
-        estimator._tree.__setstate__(tuple(state))
 
-    forged(KNeighborsRegressor(algorithm=algorithm, leaf_size=10), tmp_path, forge, message)
+def test_a_neighbor_tree_of_fewer_rows_is_searched_in_these_alone(tmp_path: Path) -> None:
+    estimator = saved(KNeighborsRegressor(algorithm="kd_tree"), tmp_path)
+    state = list(estimator._tree.__getstate__())
+    state[0] = state[0][:5].copy()
+    estimator._tree.__setstate__(tuple(state))
+    planted(skops.io.dumps(estimator), tmp_path)
+    again = load(tmp_path).estimator_
+    np.testing.assert_allclose(again.predict(X), again._y[:5].mean())
 
 
 def test_support_vectors_of_another_shape_are_refused(tmp_path: Path) -> None:

@@ -67,9 +67,10 @@ CONSTANTS = ("JsonNode", "TypeNode", "FunctionNode")
 same object."""
 
 NEIGHBOR_TREES = ("BallTree", "KDTree")
+LEAF_SIZE = 4
 COUNTERS = slice(7, 11)
-"""Entries in the state of such a tree that count its queries: the same model would have another
-hash after use."""
+"""Entries in the state of such a tree: the size of its leaves, and counters of its queries, after
+which the same model would have another hash."""
 
 
 def reproducible(content: bytes) -> bytes:
@@ -157,7 +158,10 @@ N_BITS = 256
 
 
 def check_structures(part: Any) -> None:
-    """Refuse an estimator with indices that would lead compiled code out of its arrays."""
+    """Refuse an estimator with indices that would lead compiled code out of its arrays.
+
+    Trees of neighbors are built again.
+    """
     from scipy.sparse import issparse
     from sklearn.neighbors import BallTree, KDTree
 
@@ -171,7 +175,7 @@ def check_structures(part: Any) -> None:
         if issparse(value):
             _check_sparse(value)
         elif isinstance(value, BallTree | KDTree):
-            _check_neighbor_tree(value)
+            _rebuild_neighbor_tree(value)
         else:
             for name in checks.keys() & getattr(value, "__dict__", {}):
                 checks[name](value)
@@ -271,25 +275,11 @@ def _check_histogram_trees(model: Any) -> None:
             check_indices(by_category["bitset_idx"], n_sets, "the categories of a tree's node")
 
 
-def _check_neighbor_tree(tree: Any) -> None:
-    data, order, nodes, bounds, *counts, metric, _ = tree.__getstate__()
-    n_rows, width = np.shape(data)
-    n_nodes = counts[2]
-    n_bounds = 2 if type(tree).__name__.startswith("KD") else 1
-    weights = metric.__getstate__()[1]
-    if (
-        not 1 <= n_nodes == len(nodes)
-        or np.shape(bounds) != (n_bounds, n_nodes, width)
-        or len(order) != n_rows
-        or ("Minkowski" in type(metric).__name__ and len(weights) not in (0, width))
-    ):
-        raise InputError("the arrays of a neighbor tree have other shapes than declared")
-    check_indices(order, n_rows, "a row of a neighbor tree")
-    start, end = (np.asarray(nodes[name]) for name in ("idx_start", "idx_end"))
-    if not np.all((start >= 0) & (start <= end) & (end <= n_rows)):
-        raise InputError("the rows of a neighbor tree's node are out of range")
-    at = np.arange(n_nodes)
-    check_links(2 * at + 1, 2 * at + 2, n_nodes, nodes["is_leaf"] != 0)
+def _rebuild_neighbor_tree(tree: Any) -> None:
+    """Build a tree of neighbors again from its rows, so that no stored index is used."""
+    rows, *_, metric, weights = state = tree.__getstate__()
+    fresh = type(tree)(rows, leaf_size=state[LEAF_SIZE], metric=metric, sample_weight=weights)
+    tree.__setstate__(fresh.__getstate__())
 
 
 def _check_support_vectors(model: Any) -> None:
@@ -372,13 +362,10 @@ def load_part(content: bytes, source: Path) -> Any:
         part = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
         # allowed types can still contain indices out of range, which compiled code would follow
         check_structures(part)
-    except InputError as error:
+    except (InputError, MemoryError) as error:
+        reason = "it needs more memory than available" if isinstance(error, MemoryError) else error
         raise InputError(
-            f"{source}: an inner model is refused: {error}; do not use this model"
-        ) from error
-    except MemoryError as error:
-        raise InputError(
-            f"{source}: an inner model needs more memory than available; do not use this model"
+            f"{source}: an inner model is refused: {reason}; do not use this model"
         ) from error
     return part
 

@@ -154,37 +154,34 @@ def foreign_parts(entry: dict[str, Any], place: str = "model") -> Iterator[dict[
     Each has the `name` of its class, the `reason` and the `place`, the attribute that contains it.
     """
     for name, part in entry["parts"].items():
-        attribute = re.sub(r"member(\d+)_", r"estimator_[\1]", f"{name}_").replace(
-            "model_", "model"
-        )
+        # the model of a `SurvivalModel` is its parameter, all others are fitted attributes
+        fitted = re.sub(r"member(\d+)_", r"estimator_[\1]", f"{name}_")
+        at = f"{place}.{name if name == 'model' else fitted}"
         if "foreign" in part:
-            yield part["foreign"] | {"place": f"{place}.{attribute}"}
+            yield part["foreign"] | {"place": at}
         elif "forecaster" in part:
-            yield from foreign_parts(part["forecaster"], f"{place}.{attribute}")
+            yield from foreign_parts(part["forecaster"], at)
 
 
 def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) -> list[Any]:
     """Return the user's model for each part that is not stored."""
     names = [str(part["name"]) for part in missing]
     listed = ", ".join(names)
-    if not missing:
-        if estimator is not None:
-            raise InputError(
-                f"estimator is not needed, as {source} contains the whole model; omit the"
-                f" {type(estimator).__name__}"
-            )
-        return []
-    if estimator is None:
+    if estimator is None and names:
         raise InputError(
             f"{source} was saved without {listed}; pass the fitted model with load(folder,"
             " estimator=...)"
         )
-    # a single missing part need not be in a list
-    given = [estimator] if len(names) == 1 else estimator
-    if not isinstance(given, list | tuple) or len(given) != len(names):
-        raise bad_input(
-            "estimator", f"be a list of {len(names)} models, {listed}", type(estimator).__name__
+    if estimator is not None and not names:
+        raise InputError(
+            f"estimator is not needed, as {source} contains the whole model; omit the"
+            f" {type(estimator).__name__}"
         )
+    # a single missing part need not be in a list
+    given = [estimator] if len(names) == 1 else estimator or []
+    if not isinstance(given, list | tuple) or len(given) != len(names):
+        rule = f"be a list of {len(names)} models, {listed}"
+        raise bad_input("estimator", rule, type(estimator).__name__)
     given = [thawed(one) for one in given]
     # what is kept may be the fitted attribute, which contains the model
     given = [one.model if isinstance(one, SurvivalModel) else one for one in given]
