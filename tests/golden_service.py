@@ -28,7 +28,7 @@ from sklearn.linear_model import (
 from sklearn.tree import DecisionTreeClassifier
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
-from evenhand import Forecast, Service, Watch, load, save
+from evenhand import Forecast, ForecastColumns, Service, Watch, load, save
 from evenhand.certificates import Envelope, Promise
 from evenhand.draws import KeyedDraws
 from evenhand.forecasters import (
@@ -54,6 +54,7 @@ from evenhand.service import (
 from golden_data import (
     FEATURES,
     GRID,
+    HORIZON,
     KEY,
     command,
     forecaster,
@@ -473,78 +474,80 @@ def table_of(folder: Path, kind: str, n: int = 5, seed: int = 35, *, known: bool
 
 
 COLUMNS = {
-    "normal": ("--mean", "mu", "--std", "sigma"),
-    "counts": ("--mean", "rate", "--outcome", "count"),
-    "scores": ("--pmf", "p"),
-    "events": ("--probability", "chance"),
-    "amounts": ("--chance-of-zero", "none", "--mean", "mu", "--std", "sigma"),
-    "cut times": ("--survival", "s"),
+    "normal": "mean=mu,std=sigma",
+    "counts": "mean=rate,outcome=count",
+    "scores": "pmf=p",
+    "events": "probability=chance",
+    "amounts": "chance_of_zero=none,mean=mu,std=sigma",
+    "cut times": "survival=s,event=happened,horizon=8",
 }
 
 
 def randomized_table(folder: Path, kind: str, *more: str) -> Any:
-    out = folder / "served.csv"
-    command("randomize", table_of(folder, kind), *COLUMNS[kind], "--id", "id", "--alpha", "0.3",
-            "--key-file", key_file(folder), *more, "--out", out)  # fmt: skip
+    out, model = folder / "served.csv", folder / "model"
+    old = pd.read_csv(table_of(folder, kind, 300, 36, known=True))
+    y = old["y"].clip(upper=HORIZON) if kind == "cut times" else old["y"]
+    save(RandomizedRegressor(ForecastColumns.parse(COLUMNS[kind]), 0.3).fit(old, y), model)
+    command("predict", table_of(folder, kind), "--forecast", model, "--id", "id", "--key-file",
+            key_file(folder), *more, "--out", out)  # fmt: skip
     return cells(out)
 
 
-def recalibrated_table(folder: Path, kind: str, *more: str) -> Any:
-    out, maps = folder / "served.csv", folder / "maps"
+def recalibrated_table(folder: Path, kind: str) -> Any:
+    out, model = folder / "served.csv", folder / "model"
     old = table_of(folder, kind, 300, 36, known=True)
-    command("recalibrate", old, *COLUMNS[kind], "--target", "y", "--by", "member", *more,
-            "--out", maps)  # fmt: skip
-    command("recalibrate", table_of(folder, kind), *COLUMNS[kind], "--id", "id", "--maps", maps,
-            "--out", out)  # fmt: skip
+    command("recalibrate", old, "--forecast", COLUMNS[kind], "--target", "y", "--by", "member",
+            "--out", model)  # fmt: skip
+    command("predict", table_of(folder, kind), "--forecast", model, "--id", "id", "--out", out)
     return cells(out)
 
 
 @case
 def served_randomize_counts(folder: Path) -> Any:
-    """`evenhand randomize` of counts."""
+    """Randomized forecasts of counts."""
     return randomized_table(folder, "counts", "--levels", "0.1,0.5,0.9")
 
 
 @case
 def served_randomize_scores(folder: Path) -> Any:
-    """`evenhand randomize` of probabilities of scores."""
+    """Randomized forecasts of probabilities of scores."""
     return randomized_table(folder, "scores")
 
 
 @case
 def served_randomize_amounts(folder: Path) -> Any:
-    """`evenhand randomize` of amounts with zeros."""
+    """Randomized forecasts of amounts with zeros."""
     return randomized_table(folder, "amounts")
 
 
 @case
 def served_randomize_times(folder: Path) -> Any:
-    """`evenhand randomize` of survival probabilities up to a horizon."""
-    return randomized_table(folder, "cut times", "--horizon", "8")
+    """Randomized forecasts of survival probabilities up to a horizon."""
+    return randomized_table(folder, "cut times")
 
 
 @case
 def served_recalibrate(folder: Path) -> Any:
-    """`evenhand recalibrate` of normal forecasts."""
+    """`evenhand recalibrate` and `predict` of normal forecasts."""
     return recalibrated_table(folder, "normal")
 
 
 @case
 def served_recalibrate_scores(folder: Path) -> Any:
-    """`evenhand recalibrate` of probabilities of scores."""
+    """`evenhand recalibrate` and `predict` of probabilities of scores."""
     return recalibrated_table(folder, "scores")
 
 
 @case
 def served_recalibrate_events(folder: Path) -> Any:
-    """`evenhand recalibrate` of probabilities of events."""
+    """`evenhand recalibrate` and `predict` of probabilities of events."""
     return recalibrated_table(folder, "events")
 
 
 @case
 def served_recalibrate_times(folder: Path) -> Any:
-    """`evenhand recalibrate` of survival probabilities, of times that are cut off."""
-    return recalibrated_table(folder, "cut times", "--event", "happened", "--horizon", "8")
+    """`evenhand recalibrate` and `predict` of survival probabilities, of times that are cut off."""
+    return recalibrated_table(folder, "cut times")
 
 
 @case
@@ -553,7 +556,7 @@ def served_events(folder: Path) -> Any:
     model, out, new = folder / "model", folder / "served.csv", folder / "new.csv"
     save(served_models()["events"][0], model)
     people(5, 37)[["id", *NUMERIC]].to_csv(new, index=False)
-    command("predict", model, new, "--id", "id", "--out", out)
+    command("predict", new, "--forecast", model, "--id", "id", "--out", out)
     return cells(out)
 
 
@@ -564,9 +567,9 @@ def served_log(folder: Path) -> Any:
     save(served_models()["normal"][0], model)
     people(5, 38)[["id", *FEATURES]].to_csv(new, index=False, date_format="%Y-%m-%d")
     for _ in range(2):
-        command("predict", model, new, "--id", "id", "--key-file", key_file(folder), "--context",
-                "2026-11", "--log", folder / "log.sqlite", "--groups", "region", "--levels",
-                "0.1,0.9", "--out", out)  # fmt: skip
+        command("predict", new, "--forecast", model, "--id", "id", "--key-file", key_file(folder),
+                "--context", "2026-11", "--log", folder / "log.sqlite", "--groups", "region",
+                "--levels", "0.1,0.9", "--out", out)  # fmt: skip
     return cells(out)
 
 
@@ -575,11 +578,10 @@ def tables_of_commands(folder: Path) -> Any:
     """Files that audits and comparisons write, with their columns and numbers of rows."""
     said = {}
     for name, kind in (("old", "counts"), ("new", "counts"), ("times", "cut times")):
-        more = ("--event", "happened", "--horizon", "8") if kind == "cut times" else ()
         table = table_of(folder, kind, 200, 39, known=True)
-        command("audit", table, *COLUMNS[kind], "--target", "y", "--id", "id", "--groups", "member",
-                "--features", "region", *more, "--seed", "0", "--out", folder / f"{name}.json",
-                "--tables", folder / name)  # fmt: skip
+        command("audit", table, "--forecast", COLUMNS[kind], "--target", "y", "--id", "id",
+                "--groups", "member", "--features", "region", "--seed", "0",
+                "--out", folder / f"{name}.json", "--tables", folder / name)  # fmt: skip
     command("compare", folder / "old.json", folder / "new.json", "--tables", folder / "compare")
     for name in ("old", "times", "compare"):
         for path in sorted((folder / name).iterdir()):

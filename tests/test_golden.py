@@ -37,7 +37,15 @@ import golden_distributions  # noqa: F401  (its cases)
 import golden_service  # noqa: F401  (its cases)
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
-from evenhand import Forecast, ForecastColumns, RecalibratedRegressor, audit_pit, save
+from evenhand import (
+    Forecast,
+    ForecastColumns,
+    RandomizedRegressor,
+    RecalibratedRegressor,
+    audit_pit,
+    load,
+    save,
+)
 from evenhand.calibration import (
     PITCounts,
     binned_error,
@@ -508,15 +516,18 @@ def selections(folder: Path) -> Any:
 
 @case
 def served_fit(folder: Path) -> Any:
-    """`evenhand fit`, then `evenhand predict`."""
+    """`evenhand fit`, and `evenhand predict` of its forecasts with draws."""
     train = folder / "train.csv"
     people(200, 13).drop(columns=["leak", "mean", "std"]).to_csv(
         train, index=False, date_format="%Y-%m-%d"
     )
     model, out = folder / "model", folder / "served.csv"
-    command("fit", train, "--target", "y", "--id", "id", "--alpha", "0.2", "--seed", "0",
-            "--out", model, "--device", "cpu")  # fmt: skip
-    command("predict", model, served_table(folder, 12), "--id", "id",
+    command("fit", train, "--target", "y", "--id", "id", "--seed", "0", "--out", folder / "base",
+            "--device", "cpu")  # fmt: skip
+    rows = pd.read_csv(train).drop(columns="id")
+    base = FrozenEstimator(load(folder / "base"))
+    save(RandomizedRegressor(base, 0.2).fit(rows.drop(columns="y"), rows["y"]), model)
+    command("predict", served_table(folder, 12), "--forecast", model, "--id", "id",
             "--key-file", key_file(folder), "--context", "2026-11", "--out", out)  # fmt: skip
     return cells(out)
 
@@ -526,19 +537,20 @@ def served_predict(folder: Path) -> Any:
     """`evenhand predict` of a saved linear model."""
     model, out = folder / "model", folder / "served.csv"
     save(forecaster(), model)
-    command("predict", model, served_table(folder), "--id", "id", "--key-file", key_file(folder),
-            "--context", "2026-11", "--levels", "0.05,0.5,0.95", "--moments",
+    command("predict", served_table(folder), "--forecast", model, "--id", "id", "--key-file",
+            key_file(folder), "--context", "2026-11", "--levels", "0.05,0.5,0.95", "--moments",
             "--out", out)  # fmt: skip
     return cells(out)
 
 
 @case
 def served_randomize(folder: Path) -> Any:
-    """`evenhand randomize` of forecasts in columns."""
-    out = folder / "served.csv"
-    command("randomize", served_table(folder), "--mean", "mean", "--std", "std", "--id", "id",
-            "--key-file", key_file(folder), "--alpha", "0.3", "--link", "laplace",
-            "--out", out)  # fmt: skip
+    """`evenhand predict` of randomized forecasts in columns."""
+    model, out = folder / "model", folder / "served.csv"
+    known, columns = people(200, 13), ForecastColumns("mean", "std")
+    save(RandomizedRegressor(columns, 0.3, "laplace").fit(known, known["y"]), model)
+    command("predict", served_table(folder), "--forecast", model, "--id", "id", "--key-file",
+            key_file(folder), "--out", out)  # fmt: skip
     return cells(out)
 
 
