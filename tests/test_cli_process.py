@@ -20,6 +20,7 @@ import pandas as pd
 import pytest
 
 from command_outcome import Command
+from evenhand import ForecastColumns, RandomizedRegressor, save
 from evenhand._files import Partial
 from evenhand._progress import progress
 from evenhand.cli.output import STOPPING, Terminated, safe_streams, stopped_by_signals
@@ -27,7 +28,7 @@ from evenhand.tables import TableWriter
 from forked_command import NO_READER, Forks
 
 ROWS = 120
-NORMAL = ("--mean", "mu", "--std", "sigma")
+NORMAL = ("--forecast", "mean=mu,std=sigma")
 FULL = "/dev/full"
 
 needs_full = pytest.mark.skipif(not os.path.exists(FULL), reason=f"this system has no {FULL}")
@@ -35,7 +36,7 @@ needs_full = pytest.mark.skipif(not os.path.exists(FULL), reason=f"this system h
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a table, the same in two parts, and a key."""
+    """Return a folder with a table, the same in two parts, a randomized model, and a key."""
     folder = tmp_path_factory.mktemp("process")
     random = np.random.default_rng(3)
     mu = random.normal(50, 10, ROWS).round(3)
@@ -50,6 +51,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows.to_parquet(folder / "parts" / f"{number}.parquet", index=False)
     (folder / "key").write_bytes(b"a secret of enough bytes")
     (folder / "key").chmod(0o600)
+    model = RandomizedRegressor(ForecastColumns("mu", "sigma"), random_state=0)
+    save(model.fit(table, table["loss"]), folder / "proven")
     return folder
 
 
@@ -58,9 +61,9 @@ def audit_args(place: Path, *more: Any) -> list[str]:
     return ["audit", str(place / "few.csv"), *given, *map(str, more)]
 
 
-def randomize_args(table: Path, key: Path, out: Path | str, *more: Any) -> list[str]:
-    names = (*NORMAL, "--id", "id", "--key-file", key, "--out", out)
-    return ["randomize", str(table), *map(str, (*names, *more))]
+def predict_args(table: Path, key: Path, out: Path | str, *more: Any) -> list[str]:
+    model = ("--forecast", key.parent / "proven", "--id", "id", "--key-file", key)
+    return ["predict", str(table), *map(str, (*model, "--out", out, *more))]
 
 
 def shell(args: list[str], redirections: str) -> subprocess.CompletedProcess[bytes]:
@@ -205,8 +208,8 @@ def test_an_empty_value_is_refused(place: Path, tmp_path: Path, evenhand: Comman
     for listed in (",", "job,"):
         refused = evenhand(*audit, "--groups", listed).complaint()
         assert f"--groups {listed!r} contains an empty name" in refused
-    randomize = randomize_args(place / "people.csv", place / "key", tmp_path / "out.csv")
-    assert "--context is empty" in evenhand(*randomize, "--context", "").complaint()
+    predict = predict_args(place / "people.csv", place / "key", tmp_path / "out.csv")
+    assert "--context is empty" in evenhand(*predict, "--context", "").complaint()
 
 
 # Outputs that are inputs, and links.
@@ -231,28 +234,28 @@ def hard(path: Path, to: Path) -> Path:
 
 
 OVERWRITING: dict[str, Callable[[Path], list[str]]] = {
-    "the table": lambda d: randomize_args(d / "people.csv", d / "key.csv", d / "people.csv"),
-    "the key": lambda d: randomize_args(d / "people.csv", d / "key.csv", d / "key.csv"),
-    "a symbolic link": lambda d: randomize_args(
+    "the table": lambda d: predict_args(d / "people.csv", d / "key.csv", d / "people.csv"),
+    "the key": lambda d: predict_args(d / "people.csv", d / "key.csv", d / "key.csv"),
+    "a symbolic link": lambda d: predict_args(
         d / "people.csv", d / "key.csv", symbolic(d / "a.csv", d / "people.csv")
     ),
-    "a hard link": lambda d: randomize_args(
+    "a hard link": lambda d: predict_args(
         d / "people.csv", d / "key.csv", hard(d / "a.csv", d / "key.csv")
     ),
-    "a table read through a link": lambda d: randomize_args(
+    "a table read through a link": lambda d: predict_args(
         symbolic(d / "a.csv", d / "people.csv"), d / "key.csv", d / "people.csv"
     ),
-    "a part": lambda d: randomize_args(d / "parts", d / "key.csv", d / "parts" / "0.parquet"),
-    "a new part": lambda d: randomize_args(d / "parts", d / "key.csv", d / "parts" / "new.parquet"),
-    "a hard link to a part": lambda d: randomize_args(
+    "a part": lambda d: predict_args(d / "parts", d / "key.csv", d / "parts" / "0.parquet"),
+    "a new part": lambda d: predict_args(d / "parts", d / "key.csv", d / "parts" / "new.parquet"),
+    "a hard link to a part": lambda d: predict_args(
         d / "parts", d / "key.csv", hard(d / "a.parquet", d / "parts" / "0.parquet")
     ),
     "the folder of parts": lambda d: [
         *("fit", str(d / "parts"), "--target", "loss", "--out", str(d / "parts"))
     ],
     "a file of the model": lambda d: [
-        *("audit", str(d / "model"), str(d / "people.csv"), "--target", "loss"),
-        *("--out", str(d / "model" / "model.json")),
+        *("audit", str(d / "people.csv"), "--target", "loss", "--forecast", str(d / "proven")),
+        *("--out", str(d / "proven" / "model.json")),
     ],
 }
 
@@ -267,8 +270,6 @@ def test_an_output_that_is_an_input_is_refused(
         path.write_bytes(content)
         path.chmod(0o600)
     (tmp_path / "key").rename(tmp_path / "key.csv")
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "model.json").write_text("{}")
     args = OVERWRITING[name](tmp_path)
     before = contents(tmp_path)
     line = evenhand(*args).complaint()
@@ -288,7 +289,7 @@ def test_outputs_through_a_symbolic_link_write_its_target(
             (elsewhere / name).write_text("old")
         (tmp_path / name).symlink_to(elsewhere / name)
     for args in (
-        randomize_args(place / "people.csv", place / "key", tmp_path / "table.csv"),
+        predict_args(place / "people.csv", place / "key", tmp_path / "table.csv"),
         audit_args(place, "--out", tmp_path / "audit.json"),
         audit_args(place, "--out", tmp_path / "report.html"),
     ):
@@ -303,7 +304,7 @@ def test_folders_through_a_symbolic_link_write_its_target(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
     (tmp_path / "out").symlink_to(tmp_path / "new")
-    assert evenhand(*randomize_args(place / "parts", place / "key", tmp_path / "out")).code == 0
+    assert evenhand(*predict_args(place / "parts", place / "key", tmp_path / "out")).code == 0
     assert (tmp_path / "out").is_symlink()
     assert sorted(os.listdir(tmp_path / "new")) == ["0.parquet", "1.parquet"]
 
@@ -312,10 +313,9 @@ def test_a_model_folder_through_a_symbolic_link_is_its_target(
     place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[Path] = []
-    monkeypatch.setattr("evenhand.forecasters.RandomizedRegressor.fit", lambda self, X, y: self)
+    plain = "evenhand.forecasters.MixtureMLPRegressor.fit"
+    monkeypatch.setattr(plain, lambda self, X, y, sample_weight: self)
     monkeypatch.setattr("evenhand.store.save", lambda model, out: written.append(out))
-    # an unfitted model has no intervals
-    monkeypatch.setattr("evenhand.selection.wider_intervals", lambda *args: None)
     (tmp_path / "model").symlink_to(tmp_path / "new")
     args = ("fit", place / "people.csv", "--target", "loss", "--id", "id", "--out")
     args = (*args, tmp_path / "model")
@@ -334,7 +334,7 @@ def test_a_link_to_itself_or_to_a_device_is_refused(
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
     (tmp_path / "null.csv").symlink_to("/dev/null")
     for name in ("loop.csv", "null.csv"):
-        evenhand(*randomize_args(place / "people.csv", place / "key", tmp_path / name)).complaint()
+        evenhand(*predict_args(place / "people.csv", place / "key", tmp_path / name)).complaint()
         assert (tmp_path / name).is_symlink()
     assert Path("/dev/null").is_char_device()
 
@@ -346,7 +346,7 @@ def test_outputs_obey_the_umask(place: Path, tmp_path: Path, evenhand: Command) 
     before = os.umask(0o027)
     try:
         for table, out in (("people.csv", "out.csv"), ("parts", "out")):
-            args = randomize_args(place / table, place / "key", tmp_path / out)
+            args = predict_args(place / table, place / "key", tmp_path / out)
             assert evenhand(*args).code == 0
     finally:
         os.umask(before)
@@ -376,7 +376,7 @@ def test_a_signal_removes_what_is_half_written(
     folder, said = tmp_path / "results", tmp_path / "err"
     folder.mkdir()
     for table, out in (("people.csv", "out.csv"), ("parts", "out")):
-        args = randomize_args(place / table, place / "key", folder / out)
+        args = predict_args(place / table, place / "key", folder / out)
         run = waiting(forks, args, tmp_path / f"{out}-shown", said)
         assert len(list(folder.glob(".out*.part"))) == 1
         os.kill(run, number)
@@ -421,7 +421,7 @@ def test_the_next_run_sweeps_what_a_killed_one_left_and_nothing_of_a_live_one(
     folder = tmp_path / "results"
     folder.mkdir()
     for table, out in (("people.csv", "out.csv"), ("parts", "out")):
-        args = randomize_args(place / table, place / "key", folder / out)
+        args = predict_args(place / table, place / "key", folder / out)
         live, killed = (
             waiting(forks, args, tmp_path / f"{out}-{who}", tmp_path / "err")
             for who in ("live", "killed")
@@ -502,7 +502,7 @@ def test_sigterm_ends_workers_and_removes_their_parts(place: Path, tmp_path: Pat
     out.mkdir()
     for i in range(40):
         (many / f"part-{i:02d}.parquet").hardlink_to(tmp_path / "rows.parquet")
-    args = randomize_args(many, place / "key", out / "out", "--workers", 1)
+    args = predict_args(many, place / "key", out / "out", "--workers", 1)
     run = subprocess.Popen(
         [sys.executable, "-m", "evenhand", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
