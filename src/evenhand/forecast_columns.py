@@ -408,6 +408,10 @@ class ForecastColumns:
             )
         if len(forms) != 1:
             raise InputError(f"{source}: name one kind of columns: {FORMS}")
+        if self.sort_quantiles and forms[0] != "quantiles":
+            raise InputError(
+                f"{source}: sort_quantiles= has no effect without quantiles=; leave it out"
+            )
         if self.chance_of_zero is not None and forms[0] in ("survival", "probability", "pmf"):
             raise InputError(
                 f"{source}: chance_of_zero= needs forecasts of the outcomes above 0 ({AMOUNTS}),"

@@ -106,6 +106,8 @@ def randomize(
     request = Request(given, table, rows, times, search, largest_weight)
     seed = options.seed_of(seed)
     read = read_rows(request, is_randomized=True)
+    # values that are no forecasts are refused with the name of the file
+    given.subject.of(read.data, read.source)
     is_binary = given.subject.outcome_kind_in(read.data, read.source) is OutcomeKind.BINARY
     if is_binary:
         for name in given_options(context, (*GOALS, "link")):
