@@ -7,7 +7,6 @@ from evenhand.selection.choice import CERTIFY_SHARE as CERTIFY_SHARE
 from evenhand.selection.choice import randomize
 from evenhand.selection.choice import refuse_events as refuse_events
 from evenhand.selection.choice import split_rows as split_rows
-from evenhand.selection.chosen_link import wider_intervals as wider_intervals
 from evenhand.selection.plans import GroupTest, Plan, PlannedCertificate, plan
 from evenhand.selection.result import NotWorthItWarning, Selection, SpreadGroup
 from evenhand.selection.target import Target

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from evenhand.certificates import (
     part_of_base,
 )
 from evenhand.distributions import OutcomeKind, as_hurdle
-from evenhand.draws import RandomState, fresh, generator, jittered, nodes
+from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Link, price_of_proof
 from evenhand.selection.target import (
@@ -40,7 +40,6 @@ from evenhand.selection.target import (
     least_alpha,
     mean_width,
 )
-from evenhand.tables import take_rows
 
 # --- what a link goes around: everyone, or the people off the atom
 
@@ -143,35 +142,6 @@ WIDTH_DRAWS = 4
 WIDTH_PEOPLE = 2000
 """Draws per person, and most people, in the width of randomized intervals: people without a closed
 form of their quantiles take time."""
-
-FITTED_PEOPLE = 500
-"""Most people in the width of the intervals of a fitted model, whose error is then below 2%."""
-
-
-def wider_intervals(model: Any, X: Any, random_state: RandomState) -> float | None:
-    """Return the relative increase of the mean width of 80% intervals that a model's draw causes.
-
-    Parameters
-    ----------
-    model : RandomizedRegressor
-        A fitted model.
-    X : DataFrame or array-like of shape (n, n_features)
-        Rows, of which at most 500 random ones are used.
-    random_state : int, generator or None
-        Seed of the sample and of the draws.
-
-    Returns
-    -------
-    float or None
-        None if intervals of the base have no width.
-    """
-    random = generator(random_state)
-    n = len(X)
-    rows = np.sort(random.choice(n, min(n, FITTED_PEOPLE), replace=False))
-    sample = take_rows(X, rows)
-    served = model.forecast(sample, jittered(rows.size, WIDTH_DRAWS, random))
-    width = mean_width(model.base_forecast(sample))
-    return mean_width(served) / width - 1 if 0 < width < np.inf else None
 
 
 class Costs:
