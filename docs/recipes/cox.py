@@ -2,19 +2,18 @@
 
     pip install evenhand lifelines scikit-survival
     python cox.py
-    evenhand audit test.csv --survival s --target years --event died --horizon 10 \
+    evenhand audit test.csv --forecast survival=s,event=died,horizon=10 --target years \
         --id id --groups decade,sex --out audit.html
-    evenhand recalibrate past.csv --survival s --target years --event died --horizon 10 \
-        --by decade --out maps
-    evenhand recalibrate test.csv --survival s --id id --maps maps \
+    evenhand recalibrate past.csv --forecast survival=s,event=died,horizon=10 --target years \
+        --by decade --out repaired
+    evenhand predict test.csv --forecast repaired --id id \
         --keep years,died,age,decade,sex --out repaired.csv
-    evenhand audit repaired.csv --survival survival_ --target years --event died --horizon 10 \
+    evenhand audit repaired.csv --forecast survival=survival_,event=died,horizon=10 --target years \
         --id id --groups decade,sex --features age,sex --out repaired.html
-    evenhand randomize proof.csv --survival s --target years --event died --horizon 10 \
+    evenhand randomize proof.csv --forecast survival=s,event=died,horizon=10 --target years \
         --entered year --id id --features age,sex --group-mass 0.5 --max-group-error 0.4 \
-        --out certificate
-    evenhand randomize new.csv --survival s --id id --certificate certificate \
-        --key-file draws.key --out served.csv
+        --out proven
+    evenhand predict new.csv --forecast proven --id id --key-file draws.key --out served.csv
 
 The people are residents of Olmsted County, Minnesota, aged 50 or older, whose blood was tested in
 1995 to 2003 (flchain: Kyle et al., 2006; Dispenzieri et al., 2012). The model knows their sex and
