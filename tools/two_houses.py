@@ -47,6 +47,9 @@ SPELLINGS = {
     "scan": "evenhand.search:scan_groups",
     "Forecast": "evenhand:Forecast",
     "Outcomes": "evenhand:Outcomes builtins:dict",
+    "Columns": "evenhand:ForecastColumns",
+    "Randomized": "evenhand:RandomizedRegressor",
+    "save": "evenhand:save",
     "Recalibrated": "evenhand:RecalibratedRegressor",
     "Watch": "evenhand:Watch",
     "Rows": "evenhand.monitoring:Rows",
@@ -240,11 +243,11 @@ def watches() -> Iterator[tuple[str, Any]]:
 
 
 COLUMNS = {
-    "continuous": ("--mean", "mu", "--std", "sigma"),
-    "count": ("--mean", "mu", "--outcome", "count"),
-    "hurdle": ("--chance-of-zero", "none", "--mean", "mu", "--std", "sigma"),
-    "yes/no": ("--probability", "p"),
-    "censored": ("--survival", "s"),
+    "continuous": "mean=mu,std=sigma",
+    "count": "mean=mu,outcome=count",
+    "hurdle": "chance_of_zero=none,mean=mu,std=sigma",
+    "yes/no": "probability=p",
+    "censored": "survival=s,horizon=8",
 }
 
 
@@ -276,24 +279,35 @@ def command(*words: Any) -> None:
 def tables() -> Iterator[tuple[str, Any]]:
     """Tables that commands serve."""
     folder = Path(tempfile.mkdtemp(dir=os.getcwd()))
-    out, maps, key = folder / "out.csv", folder / "maps", folder / "key"
-    maps.mkdir()
+    out, model, key = folder / "out.csv", folder / "model", folder / "key"
     key.write_bytes(b"sixteen bytes or more")
     key.chmod(0o600)
+    served, drawn = ("--id", "id", "--out", out), ("--key-file", key)
     for number, kind in enumerate(KINDS):
         old = written(kind, people(2), folder / f"old{number}.csv")
         new = written(kind, people(3)[:20], folder / f"new{number}.csv")
-        times = ("--horizon", "8") if kind == "censored" else ()
-        event = ("--event", "event") if times else ()
-        served = ("--id", "id", "--out", out)
-        if kind != "yes/no":
-            command("randomize", new, *COLUMNS[kind], *times, "--key-file", key, "--alpha", "0.3",
-                    *served)  # fmt: skip
-            yield f"{kind} randomized", cells(out)
-        place = maps / str(number)
-        command("recalibrate", old, *COLUMNS[kind], "--target", "y", "--by", "sex", *times, *event,
-                "--out", place)  # fmt: skip
-        command("recalibrate", new, *COLUMNS[kind], "--maps", place, *served)
+        event = ("--event", "event") if kind == "censored" else ()
+        learn = ("recalibrate", old, "--target", "y", "--by", "sex", *event, "--out", model)
+        if hasattr(public("Columns"), "parse"):
+            if kind != "yes/no":
+                made = public("Randomized")(public("Columns").parse(COLUMNS[kind]), alpha=0.3)
+                rows = pd.read_csv(old)
+                public("save")(made.fit(rows, rows["y"]), model)
+                command("predict", new, "--forecast", model, *drawn, *served)
+                yield f"{kind} randomized", cells(out)
+            command(*learn, "--forecast", COLUMNS[kind])
+            command("predict", new, "--forecast", model, *served)
+        else:
+            parts = (part.split("=") for part in COLUMNS[kind].split(","))
+            options = [
+                word for part, name in parts for word in (f"--{part.replace('_', '-')}", name)
+            ]
+            if kind != "yes/no":
+                command("randomize", new, *options, *drawn, "--alpha", "0.3", *served)
+                yield f"{kind} randomized", cells(out)
+            command(*learn, *options)
+            options = [word for word in options if word not in ("--horizon", "8")]
+            command("recalibrate", new, *options, "--maps", model, *served)
         yield f"{kind} recalibrated", cells(out)
 
 
@@ -301,7 +315,8 @@ def cells(place: Path) -> dict[str, dict[str, Any]]:
     """Return the cells of a table by id and column, numbers as such, and remove the file."""
     table = pd.read_csv(place, dtype={"id": str}, float_precision="round_trip").set_index("id")
     place.unlink()
-    return table.to_dict("index")
+    # only the new house writes the probability of each count
+    return table.filter(regex="^(?!p[0-9])").to_dict("index")
 
 
 JOBS: dict[str, Callable[[], Iterator[tuple[str, Any]]]] = {
