@@ -32,6 +32,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from evenhand import (
     BoostedDistributionRegressor,
+    ForecastColumns,
     HurdleRegressor,
     InputError,
     RandomizedRegressor,
@@ -39,7 +40,7 @@ from evenhand import (
     load,
     save,
 )
-from evenhand.store import digest, read_forecast_certificate, sealed
+from evenhand.store import digest, sealed
 from evenhand.store.estimators import check_archive, reproducible
 
 RANDOM = np.random.default_rng(5)
@@ -388,6 +389,9 @@ MODELS: dict[str, Callable[[], Any]] = {
     "amounts": lambda: HurdleRegressor(LogisticRegression(), Ridge(), random_state=0).fit(
         TABLE[["x"]], np.where(X[:, 2] > 1, np.exp(Y), 0)
     ),
+    "forecasts in columns": lambda: RandomizedRegressor(
+        ForecastColumns(survival="1=s1,2=s2", horizon=3.0)
+    ).fit(TABLE.assign(s1=0.6, s2=0.3)[["s1", "s2"]], np.abs(Y)),
 }
 
 
@@ -427,7 +431,7 @@ def test_any_other_value_in_a_manifest_is_refused_in_one_line_or_does_no_harm(
         pytest.importorskip("lightgbm")
     random = np.random.default_rng(0)
     model = MODELS[name]()
-    rows = TABLE[list(model.feature_names_in_)][:3]
+    rows = TABLE.assign(s1=0.6, s2=0.3)[list(model.feature_names_in_)][:3]
     save(model, tmp_path)
     manifest = json.loads((tmp_path / "model.json").read_text())
     del manifest["sha256"]
@@ -452,17 +456,3 @@ def one_line(path: tuple[Any, ...], new: Any) -> Iterator[None]:
         return
     if not isinstance(problem, InputError) or "\n" in str(problem):
         pytest.fail(f"{path}, {new!r}: {problem!r}")
-
-
-def test_any_other_value_in_a_certificate_of_forecasts_is_refused_or_does_no_harm(
-    tmp_path: Path,
-) -> None:
-    forecasts = {"kind": "survival", "columns": ["s1", "s2"], "times": [1.0, 2.0], "horizon": 2.0}
-    proof = {"link": "entropic", "alpha": 0.1, "forecasts": forecasts, "report_sha256": None}
-    for path in leaves(proof):
-        for new in OTHERS:
-            (tmp_path / "certificate.json").write_bytes(sealed(with_leaf(proof, path, new)))
-            with one_line(path, new):
-                found = read_forecast_certificate(tmp_path)
-                assert all(isinstance(column, str) for column in found.columns)
-                assert np.isfinite([*found.times, found.horizon or 0.0, found.link.alpha]).all()

@@ -1,4 +1,4 @@
-"""Outputs of commands: a folder is replaced only by its own kind, and no result is put into it."""
+"""Outputs of commands: only a model folder is replaced, and no other result is put into one."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LinearRegression
 
 from command_outcome import Command
-from evenhand import ForecastColumns, RecalibratedRegressor, save, store
-from evenhand.store import CERTIFICATE_FOLDER, MAPS_FOLDER, MODEL_FOLDER, folder_kind
+from evenhand import ForecastColumns, RecalibratedRegressor, save
+from evenhand.store import is_model_folder
 
 ROWS = 300
-NORMAL = ("--mean", "mu", "--std", "sigma")
+NORMAL = ("--forecast", "mean=mu,std=sigma")
+COUNTS = ("--forecast", "mean=mu,std=sigma,outcome=count")
 WRITERS = {
-    "fit": (MODEL_FOLDER, ("--outcome", "count", "--drop", "mu,sigma")),
-    "recalibrate": (MAPS_FOLDER, NORMAL),
-    "randomize": (CERTIFICATE_FOLDER, (*NORMAL, "--outcome", "count", "--max-group-error", "0.45")),
+    "fit": ("--outcome", "count", "--drop", "mu,sigma"),
+    "recalibrate": NORMAL,
+    "randomize": (*COUNTS, "--max-group-error", "0.45"),
 }
-"""Commands that write a folder, with the kind of the folder."""
+"""Options of the commands that write a model folder."""
 
 
 @pytest.fixture(scope="module")
@@ -40,26 +40,23 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("made")
-    forecasts = {"kind": "mean_std", "columns": ["mu", "sigma"]}
-    certificate = {"link": "entropic", "alpha": 0.1, "forecasts": forecasts}
-    store.write_forecast_certificate(certificate, folder / "randomize", b"report")
+    folder = tmp_path_factory.mktemp("made") / "model"
     X = pd.read_csv(table)
-    maps = RecalibratedRegressor(ForecastColumns("mu", "sigma")).fit(X[["mu", "sigma"]], X["y"])
-    save(maps, folder / "recalibrate")
-    # a repaired model with its own inner model is no folder of maps
-    save(RecalibratedRegressor(LinearRegression()).fit(X[["x"]], X["mu"]), folder / "fit")
+    save(
+        RecalibratedRegressor(ForecastColumns("mu", "sigma")).fit(X[["mu", "sigma"]], X["y"]),
+        folder,
+    )
     return folder
 
 
 @pytest.fixture
-def folders(made: Path, tmp_path: Path) -> dict[str, Path]:
-    """Return a folder of each kind, by the command that writes it."""
-    return {one: Path(shutil.copytree(made / one, tmp_path / one)) for one in WRITERS}
+def folder(made: Path, tmp_path: Path) -> Path:
+    """Return a model folder."""
+    return Path(shutil.copytree(made, tmp_path / "model"))
 
 
 def written_by(command: str, table: Path, out: Path) -> tuple[Any, ...]:
-    return (command, table, "--target", "y", *WRITERS[command][1], "--out", out, "--seed", "0")
+    return (command, table, "--target", "y", *WRITERS[command], "--out", out, "--seed", "0")
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -67,24 +64,20 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("command", WRITERS)
-def test_a_folder_is_replaced_only_by_its_own_kind(
-    command: str, folders: dict[str, Path], table: Path, evenhand: Command
+def test_a_model_folder_is_replaced_unless_it_is_read(
+    command: str, folder: Path, table: Path, evenhand: Command
 ) -> None:
-    noun, _ = WRITERS[command]
-    for other, folder in folders.items():
-        held, _ = WRITERS[other]
-        assert folder_kind(folder) == held
+    before = content(folder)
+    done = evenhand(*written_by(command, table, folder))
+    assert done.code == 0, done.err
+    assert f"warning: --out {folder} is a model folder, which is replaced when" in done.err
+    assert is_model_folder(folder)
+    assert content(folder) != before
+    if command != "fit":
         before = content(folder)
-        done = evenhand(*written_by(command, table, folder))
-        if other == command:
-            assert done.code == 0, done.err
-            assert f"warning: --out {folder} is {held}, which is replaced when" in done.err
-            assert folder_kind(folder) == held
-        else:
-            assert done.complaint() == (
-                f"error: --out {folder} is {held}, not {noun}; use a new or empty folder\n"
-            )
-            assert content(folder) == before
+        args = (command, table, "--target", "y", "--forecast", folder, "--out", folder)
+        assert f"--out {folder} lies in the model, {folder}" in evenhand(*args).complaint()
+        assert content(folder) == before
 
 
 @pytest.mark.parametrize("command", WRITERS)
@@ -96,7 +89,7 @@ def test_a_manifest_of_another_program_is_not_replaced(
         folder.mkdir()
         (folder / name).write_text(text)
         refused = evenhand(*written_by(command, table, folder)).complaint()
-        assert f"contains {name!r} and is not {WRITERS[command][0]}" in refused
+        assert f"contains {name!r} and is not a model folder" in refused
         assert (folder / name).read_text() == text
 
 
@@ -111,14 +104,13 @@ RESULTS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("result", RESULTS)
-def test_no_result_is_written_into_a_folder_of_a_model_or_certificate(
-    result: str, folders: dict[str, Path], table: Path, evenhand: Command
+def test_no_result_is_written_into_a_model_folder(
+    result: str, folder: Path, table: Path, evenhand: Command
 ) -> None:
-    for writer, folder in folders.items():
-        before = content(folder)
-        args = RESULTS[result](table, folder)
-        target = ("--target", "y") if args[0] == "audit" else ()
-        refused = evenhand(*args, *target).complaint()
-        assert str(folder) in refused
-        assert f"{WRITERS[writer][0]}; use another path" in refused
-        assert content(folder) == before
+    before = content(folder)
+    args = RESULTS[result](table, folder)
+    target = ("--target", "y") if args[0] == "audit" else ()
+    refused = evenhand(*args, *target).complaint()
+    assert str(folder) in refused
+    assert "a model folder; use another path" in refused
+    assert content(folder) == before

@@ -226,9 +226,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     X, y = normal_table(1)
     event = (np.random.default_rng(9).uniform(size=y.size) < stats.norm.cdf(X["x"])).astype(int)
-    X.assign(y=y, mu=X["x"], sigma=1.0, event=event, id=np.arange(y.size)).to_csv(
-        "t.csv", index=False
-    )
+    columns = {"p": stats.norm.cdf(X["x"]), "event": event, "id": np.arange(y.size)}
+    X.assign(y=y, mu=X["x"], sigma=1.0, **columns).to_csv("t.csv", index=False)
     return tmp_path
 
 
@@ -238,13 +237,13 @@ def rewritten(path: Path, change) -> None:
     path.write_text(json.dumps(content))
 
 
-def test_fit_of_events_writes_their_bias(evenhand: Command, folder: Path) -> None:
+def test_certified_events_promise_their_bias(evenhand: Command, folder: Path) -> None:
     done = evenhand(
-        *("fit", "t.csv", "--target", "event", "--outcome", "binary", "--drop", "mu,sigma,y"),
-        *("--id", "id", "--group-mass", "0.3", "--out", "m", "--json"),
+        *("randomize", "t.csv", "--forecast", "probability=p", "--target", "event", "--id", "id"),
+        *("--group-mass", "0.3", "--out", "m", "--json"),
     )
     assert done.code == 0, done.err
-    low, high = json.loads(done.out)["certificate"]["bias"]
+    low, high = json.loads(done.out)["bias"]
     expected = Promise("bias", 0.3, max(high, -low), 0.95, targets=(high, -low))
     assert promise_of("m") == expected
     path = folder / "m" / "certificate.json"
@@ -259,7 +258,7 @@ def test_fit_of_events_writes_their_bias(evenhand: Command, folder: Path) -> Non
 
 def test_certified_forecasts_contain_their_promise(evenhand: Command, folder: Path) -> None:
     done = evenhand(
-        *("randomize", "t.csv", "--mean", "mu", "--std", "sigma", "--target", "y", "--id", "id"),
+        *("randomize", "t.csv", "--forecast", "mean=mu,std=sigma", "--target", "y", "--id", "id"),
         *("--max-group-error", "0.4", "--out", "proof", "--json"),
     )
     assert done.code == 0, done.err

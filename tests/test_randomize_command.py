@@ -1,11 +1,10 @@
-"""`evenhand randomize`: forecasts of all kinds are certified, and get the certified link."""
+"""`evenhand randomize` of forecasts in columns: certificates, and the links that predict serves."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,19 +26,13 @@ KEY = b"a secret of enough bytes"
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 QUANTILES = [f"q{level}" for level in LEVELS]
 SAMPLES = [f"s{i}" for i in range(1, 21)]
-NORMAL = ("--mean", "mu", "--std", "sigma")
+NORMAL = "mean=mu,std=sigma"
 GIVEN = {
-    "mean_std": (NORMAL, ["mu", "sigma"]),
-    "quantiles": (("--quantiles", "q"), QUANTILES),
-    "samples": (("--samples", "s"), SAMPLES),
+    NORMAL: (ForecastColumns("mu", "sigma"), ["mu", "sigma"]),
+    "quantiles=q": (ForecastColumns(quantiles="q"), QUANTILES),
+    "samples=s": (ForecastColumns(samples="s"), SAMPLES),
 }
-"""Options and columns of the three kinds of forecasts."""
-
-SUBJECTS = {
-    "mean_std": ForecastColumns("mu", "sigma"),
-    "quantiles": ForecastColumns(quantiles="q"),
-    "samples": ForecastColumns(samples="s"),
-}
+"""Forecasts and columns of three kinds."""
 
 
 def make_table(seed: int, n: int = ROWS) -> pd.DataFrame:
@@ -98,14 +91,14 @@ def no_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evenhand.audits.audit", refuse)
 
 
-def certify_args(place: Path, *more: Any, given: tuple[str, ...] = NORMAL) -> tuple[Any, ...]:
+def certify_args(place: Path, *more: Any, given: str = NORMAL) -> tuple[Any, ...]:
     options = ("--target", "loss", "--out", place / "proof", "--seed", 0, "--max-group-error", 0.4)
-    return ("randomize", place / "old.csv", *given, *options, *more)
+    return ("randomize", place / "old.csv", "--forecast", given, *options, *more)
 
 
-def serve_args(place: Path, *more: Any, given: tuple[str, ...] = NORMAL) -> tuple[Any, ...]:
+def serve_args(place: Path, *more: Any) -> tuple[Any, ...]:
     options = ("--id", "id", "--key-file", place / "key", "--out", place / "served.csv")
-    return ("randomize", place / "new.csv", *given, *options, *more)
+    return ("predict", place / "new.csv", "--forecast", place / "proof", *options, *more)
 
 
 def proof_in(place: Path) -> dict[str, Any]:
@@ -127,7 +120,7 @@ def test_the_command_certifies_what_randomize_certifies(
     assert made.code == 0
     proof = proof_in(place)
     assert made.out.startswith(proof["statement"] + "\n")
-    subject = SUBJECTS["mean_std"]
+    subject, _ = GIVEN[NORMAL]
     chosen = randomize(
         subject,
         OLD[["mu", "sigma"]],
@@ -149,7 +142,6 @@ def test_the_command_certifies_what_randomize_certifies(
     assert proof["alpha"] == pytest.approx(by_hand, rel=1e-9)
 
     assert (proof["max_group_error"], proof["group_mass"], proof["confidence"]) == (0.4, 0.25, 0.9)
-    assert proof["forecasts"] == {"kind": "mean_std", "columns": ["mu", "sigma"]}
     assert proof["data"] == {
         "name": "old.csv",
         "sha256": store.digest((place / "old.csv").read_bytes()),
@@ -157,7 +149,9 @@ def test_the_command_certifies_what_randomize_certifies(
     }
     assert proof["target"] == "loss"
     assert proof["command"].startswith("evenhand randomize ")
-    assert "model_sha256" not in proof
+    model, sha256 = store.load_with_hash(place / "proof")
+    assert proof["model_sha256"] == sha256
+    assert (model.estimator, model.alpha) == (subject, proof["alpha"])
     on = proof["certified_on"]
     assert (on["n"], on["named_by"]) == (ROWS, "ids")
     assert store.ids_digest(OLD["id"], on["salt"]) == on["sha256"]
@@ -181,7 +175,7 @@ def test_the_most_that_a_cost_certifies(
     goal: str, most: float, place: Path, evenhand: Command
 ) -> None:
     options = ("--target", "loss", "--out", place / "proof", "--seed", 0, f"--max-{goal}", most)
-    assert evenhand("randomize", place / "old.csv", *NORMAL, *options).code == 0
+    assert evenhand("randomize", place / "old.csv", "--forecast", NORMAL, *options).code == 0
     proof = proof_in(place)
     assert proof[f"max_{goal}"] == most
     assert proof["max_group_error"] is None
@@ -206,13 +200,13 @@ def test_rows_of_one_person_count_once(place: Path, evenhand: Command) -> None:
 @pytest.mark.usefixtures("no_audit")
 def test_a_certificate_is_replaced_and_other_files_are_not(place: Path, evenhand: Command) -> None:
     assert evenhand(*certify_args(place, "--link", "laplace")).code == 0
-    (place / "proof" / "report.html").write_text("of an older certificate")
+    (place / "proof" / "report.html").write_text("of somebody else")
     made = evenhand(*certify_args(place))
     assert made.code == 0
     assert "no report was written: not in this test" in made.err
     assert proof_in(place)["link"] == "entropic"
     assert proof_in(place)["report_sha256"] is None
-    assert not (place / "proof" / "report.html").exists()
+    assert (place / "proof" / "report.html").read_text() == "of somebody else"
     assert "'key'" in evenhand(*certify_args(place, "--out", place)).complaint()
 
 
@@ -242,16 +236,13 @@ def test_a_promise_that_is_not_worth_its_price_is_refused(place: Path, evenhand:
 def test_the_certified_link_is_put_around_new_rows(
     kind: str, place: Path, evenhand: Command
 ) -> None:
-    given, columns = GIVEN[kind]
-    assert evenhand(*certify_args(place, "--link", "gaussian", given=given)).code == 0
+    subject, columns = GIVEN[kind]
+    assert evenhand(*certify_args(place, "--link", "gaussian", given=kind)).code == 0
     proof = proof_in(place)
-    assert proof["forecasts"] == {"kind": kind, "columns": columns}
-    more = ("--certificate", place / "proof", "--context", "trial")
-    made = evenhand(*serve_args(place, *more, given=given))
-    assert made.code == 0
-    assert f"alpha = {proof['alpha']:.3g}" in made.err
+    made = evenhand(*serve_args(place, "--context", "trial"))
+    assert made.code == 0, made.err
     served = pd.read_csv(place / "served.csv")
-    base, _ = SUBJECTS[kind].of(NEW, "new.csv")
+    base, _ = subject.of(NEW, "new.csv")
     r = KeyedDraws(KEY, "trial")(NEW["id"])
     link = make_link("gaussian", proof["alpha"])
     expected = base.randomized(link.alpha, link, r)
@@ -260,7 +251,7 @@ def test_the_certified_link_is_put_around_new_rows(
     np.testing.assert_allclose(served["mean"], base.mean(), rtol=1e-11)
     # the model that Python chooses on the same rows serves the same forecasts
     model = randomize(
-        SUBJECTS[kind],
+        subject,
         OLD[columns],
         OLD["loss"],
         max_group_error=0.4,
@@ -275,77 +266,39 @@ def test_the_certified_link_is_put_around_new_rows(
 # Refused input.
 
 
-def edited(change: Callable[[str], str]) -> Callable[[Path], None]:
-    def edit(folder: Path) -> None:
-        path = folder / "certificate.json"
-        path.write_text(change(path.read_text()))
-
-    return edit
-
-
-def resealed(**values: Any) -> Callable[[Path], None]:
-    """Replace values of a certificate, with a new hash."""
-
-    def edit(folder: Path) -> None:
-        old = json.loads((folder / "certificate.json").read_text())
-        kept = {name: value for name, value in old.items() if name not in ("format", "sha256")}
-        (folder / "certificate.json").write_bytes(store.sealed(kept | values))
-
-    return edit
-
-
-DAMAGED: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
-    "absent": (lambda folder: (folder / "certificate.json").unlink(), ("has no certificate.json",)),
-    "empty": (edited(lambda text: ""), ("is damaged",)),
-    "another alpha": (edited(lambda text: text.replace('"alpha": 0.', '"alpha": 0.9')), ("hash",)),
-    "of a model": (
-        edited(lambda text: '{"model_sha256": "12"}'),
-        ("certifies the model in this folder", "evenhand predict"),
-    ),
-    "no columns": (resealed(forecasts=None), ("damaged",)),
-    "an alpha outside of its range": (resealed(alpha=3.0), ("certificate.json: alpha", "3")),
-    "an unknown link": (resealed(link="cauchy"), ("certificate.json: link", "'cauchy'")),
-    "a newer format": (edited(lambda text: text.replace('"format": 1', '"format": 9')), ("9",)),
-}
-
-
 @pytest.mark.usefixtures("no_audit")
-def test_damaged_certificates_are_refused(place: Path, evenhand: Command) -> None:
+def test_served_forecasts_are_those_of_the_certified_folder(place: Path, evenhand: Command) -> None:
     assert evenhand(*certify_args(place)).code == 0
-    path = place / "proof" / "certificate.json"
-    content = path.read_bytes()
-    for change, facts in DAMAGED.values():
-        change(place / "proof")
-        refused = evenhand(*serve_args(place, "--certificate", place / "proof")).complaint()
-        assert str(place / "proof") in refused
-        assert all(fact in refused for fact in facts), refused
-        path.write_bytes(content)
+    inside = evenhand(*serve_args(place, "--out", place / "proof" / "x.csv")).complaint()
+    assert "lies in the model" in inside
+    # each person's draw has a key and an id
+    args = serve_args(place)
+    for option in ("--key-file", "--id"):
+        at = args.index(option)
+        refused = evenhand(*args[:at], *args[at + 2 :]).complaint()
+        assert f"{option} is missing" in refused
+    path = place / "proof" / "model.json"
+    changed, n = re.subn(r'"alpha": 0.', '"alpha": 0.9', path.read_text())
+    assert n == 1
+    path.write_text(changed)
+    refused = evenhand(*args).complaint()
+    assert f"{place / 'proof'}" in refused
+    assert "hash" in refused
     assert not (place / "served.csv").exists()
-    # other columns than those of the certificate, and options that it replaces
-    more = ("--certificate", place / "proof")
-    for given, facts in (
-        (("--mean", "sigma", "--std", "mu"), ("mean_std in mu, sigma, not", "in sigma, mu;")),
-        (("--quantiles", "q"), ("for quantiles in q0.05,", " more;")),
-        (("--samples", "s1,s2"), ("for samples in s1, s2;",)),
-        ((*NORMAL, "--alpha", "0.1"), ("--alpha has no effect with --certificate",)),
-        ((*NORMAL, "--link", "entropic"), ("--link has no effect with --certificate",)),
-    ):
-        refused = evenhand(*serve_args(place, *more, given=given)).complaint()
-        assert all(fact in refused for fact in facts), refused
-    inside = evenhand(*serve_args(place, *more, "--out", place / "proof" / "x.csv")).complaint()
-    assert "lies in the certificate" in inside
 
 
 REFUSED = {
-    "--target loss": "old.csv: no forecasts to randomize",
-    "--mean mu --target loss": "--mean needs --std",
-    "--mean mu --std sigma --samples s --target loss": "one kind",
-    "--mean mu --std sigma": "give --target to certify the forecasts of",
-    "--mean mu --std sigma --target lost": "'loss'",
-    "--mean id --std sigma --target loss": "'id', row 1 must be a number, got 'p1-0'",
-    "--mean mu --std minus --target loss": "'minus', row 3",
-    "--samples c --target loss": "old.csv: row 1 has equal samples",
-    "--mean loss --std sigma --target loss": "'loss' is the target",
+    "--target loss": "'--forecast'",
+    "--forecast mean=mu --target loss": "mean= alone shows no uncertainty; name std= too",
+    "--forecast mean=mu,std=sigma,samples=s --target loss": "one kind",
+    "--forecast mean=mu,std=sigma": "'--target'",
+    "--forecast mean=mu,std=sigma --target lost": "'loss'",
+    "--forecast mean=id,std=sigma --target loss": "'id', row 1 must be a number, got 'p1-0'",
+    "--forecast mean=mu,std=minus --target loss": "'minus', row 3",
+    "--forecast samples=c --target loss": "old.csv: row 1 has equal samples",
+    "--forecast mean=loss,std=sigma --target loss": "'loss' is the target",
+    "--forecast probability=p --target event --link laplace": "--link: ",
+    "--forecast probability=p --target event --max-group-error 0.3": "--max-group-error: ",
 }
 """Options of calls, and words of the message."""
 
@@ -355,25 +308,17 @@ WRONG = {
     "--max-wider 9": "at most 2",
     "--link cauchy": "'cauchy'",
     "--seed -3": "--seed",
-    **{
-        f"{option}": f"{option.split()[0]} has no effect"
-        for option in (
-            *("--key-file key", "--certificate proof", "--alpha 0.1", "--context trial"),
-            *("--levels 0.5", "--workers 1", "--skip-bad-parts"),
-        )
-    },
+    "--largest-weight 2": "weight",
 }
-"""Options that are wrong with a target."""
+"""Options that are wrong with right forecasts."""
 
 
 def test_bad_input_is_one_line_and_nothing_is_written(place: Path, evenhand: Command) -> None:
     minus = OLD["sigma"].where(OLD.index != 2, -2.0)
-    written(OLD.assign(minus=minus, c1=1.0, c2=1.0), place / "old.csv")
-    serve = " ".join([*NORMAL, "--id id --key-file key"])
-    cases = REFUSED | {" ".join([*NORMAL, "--target loss", line]): WRONG[line] for line in WRONG}
-    for option in ("--max-group-error", "--group-mass", "--confidence"):
-        cases[f"{serve} {option} 0.3"] = f"{option} has no effect without --target"
-    for line, fact in cases.items():
+    event = (OLD["loss"] > 50).astype(int)
+    written(OLD.assign(minus=minus, c1=1.0, c2=1.0, p=0.5, event=event), place / "old.csv")
+    right = f"--forecast {NORMAL} --target loss"
+    for line, fact in (REFUSED | {f"{right} {line}": WRONG[line] for line in WRONG}).items():
         args = ("randomize", place / "old.csv", "--out", place / "proof", *line.split())
         assert fact in evenhand(*args).complaint()
         assert not (place / "proof").exists()
@@ -387,33 +332,20 @@ SCORES = [f"s_{value}" for value in (1, 2, 3, 4, 5)]
 
 
 class Kind(NamedTuple):
-    """Options and columns of a kind of forecasts, its outcome and the largest group error."""
+    """Columns of a kind of forecasts, its outcome and the largest group error."""
 
-    options: tuple[str, ...]
-    subject: ForecastColumns
     columns: list[str]
     target: str
     most: float
 
 
-COUNT = ("--outcome", "count")
-RATE, SPREAD = ("--mean", "rate"), ("--std", "spread")
-ZERO = ("--chance-of-zero", "none", "--quantiles", "a")
-COSTS = ForecastColumns(quantiles="a", chance_of_zero="none")
 KINDS = {
-    "count_mean": Kind(
-        (*RATE, *COUNT), ForecastColumns("rate", outcome="count"), ["rate"], "visits", 0.35
-    ),
-    "count_mean_std": Kind(
-        (*RATE, *SPREAD, *COUNT),
-        ForecastColumns("rate", "spread", outcome="count"),
-        ["rate", "spread"],
-        "stays",
-        0.4,
-    ),
-    "pmf": Kind(("--pmf", "s"), ForecastColumns(pmf="s"), SCORES, "score", 0.4),
-    "chance_of_zero_quantiles": Kind(ZERO, COSTS, ["none", *AMOUNTS], "cost", 0.35),
+    "mean=rate,outcome=count": Kind(["rate"], "visits", 0.35),
+    "mean=rate,std=spread,outcome=count": Kind(["rate", "spread"], "stays", 0.4),
+    "pmf=s": Kind(SCORES, "score", 0.4),
+    "chance_of_zero=none,quantiles=a": Kind(["none", *AMOUNTS], "cost", 0.35),
 }
+COSTS = ForecastColumns(quantiles="a", chance_of_zero="none")
 
 
 def make_kinds(seed: int, n: int = 900) -> pd.DataFrame:
@@ -459,12 +391,12 @@ def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
     kind: str, kinds: Path, evenhand: Command
 ) -> None:
     old, new = make_kinds(1), make_kinds(2, 300)
-    options, subject, columns, target, most = KINDS[kind]
+    columns, target, most = KINDS[kind]
+    subject = ForecastColumns.parse(kind)
     goal = ("--target", target, "--max-group-error", most, "--id", "id")
-    made = evenhand(*certify_args(kinds, *goal, given=options))
+    made = evenhand(*certify_args(kinds, *goal, given=kind))
     assert made.code == 0, made.err
     proof = proof_in(kinds)
-    assert proof["forecasts"] == {"kind": kind, "columns": columns}
     chosen = randomize(
         subject,
         old[columns],
@@ -476,7 +408,7 @@ def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
     assert proof["group_error"] == pytest.approx(chosen.group_error, rel=1e-9)
     assert made.out.startswith(proof["statement"])
 
-    served = evenhand(*serve_args(kinds, "--certificate", kinds / "proof", given=options))
+    served = evenhand(*serve_args(kinds))
     assert served.code == 0, served.err
     table = pd.read_csv(kinds / "served.csv")
     base = subject.forecast(new)
@@ -484,7 +416,7 @@ def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
     expected = base.randomized(link.alpha, link, KeyedDraws(KEY)(new["id"]))
     np.testing.assert_allclose(table[QUANTILES], expected.ppf(LEVELS), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(table["mean"], base.mean(), rtol=1e-9)
-    if kind == "chance_of_zero_quantiles":
+    if target == "cost":
         # the chance of zero is not randomized
         np.testing.assert_allclose(table["chance_of_zero"], new["none"], rtol=1e-9)
         assert "people whose outcome is not 0" in proof["statement"]
@@ -501,7 +433,7 @@ def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
 def test_continuous_forecasts_of_events_are_refused_with_the_column(
     kinds: Path, evenhand: Command
 ) -> None:
-    given = ("--mean", "rate", "--std", "spread", "--target", "event", "--out", kinds / "proof")
+    given = ("--forecast", "mean=rate,std=spread", "--target", "event", "--out", kinds / "proof")
     refused = evenhand("randomize", kinds / "old.csv", *given).complaint()
     named = "old.csv: column 'event' has only the values 0 and 1, and forecasts of 0/1 outcomes"
     assert named in refused

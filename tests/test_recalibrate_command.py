@@ -1,4 +1,4 @@
-"""`evenhand recalibrate`: maps of forecasts in columns, their check, and their application."""
+"""`evenhand recalibrate` of forecasts in columns: maps, their check, and what predict writes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from command_outcome import Command
 from evenhand import ForecastColumns, RecalibratedRegressor, load
 
-FORECAST = ("--mean", "mu", "--std", "sigma")
+FORECAST = ("--forecast", "mean=mu,std=sigma")
 
 
 def make_table(seed: int, n: int = 1500) -> pd.DataFrame:
@@ -35,7 +35,7 @@ def tables(tmp_path: Path) -> tuple[Path, Path]:
     return old, new
 
 
-GROUPS = ("--group", "women=sex = 2", "--group", "body mass and more > 0.5")
+GROUPS = ("--by", "women=sex = 2", "--by", "body mass and more > 0.5")
 
 
 def test_maps_are_estimated_checked_and_applied(
@@ -48,11 +48,9 @@ def test_maps_are_estimated_checked_and_applied(
     assert "helps" in done.out
     assert "women" in done.out
     out = tmp_path / "out.csv"
-    served = evenhand(
-        "recalibrate", new, *FORECAST, "--id", "id", "--maps", maps, "--out", str(out)
-    )
+    served = evenhand("predict", new, "--forecast", maps, "--id", "id", "--out", str(out))
     assert served.code == 0, served.err
-    assert "1,500 recalibrated forecasts written" in served.err
+    assert "1,500 forecasts written" in served.err
     written = pd.read_csv(out)
     assert written.columns[:3].tolist() == ["id", "mean", "q0.05"]
     by = {"women": "sex = 2", "high": "body mass and more > 0.5"}
@@ -69,23 +67,23 @@ def test_wrong_options_are_refused_in_one_line(
 ) -> None:
     target = ("--target", "loss")
     for options, message in (
-        ((), "no forecasts to recalibrate; name columns"),
-        (FORECAST, "give --target to estimate maps"),
-        ((*FORECAST, *target, "--by", "sex", "--group", "sex = 2"), "give --by or --group, not"),
-        ((*FORECAST, *target, "--id", "id"), "--id has no effect"),
-        ((*FORECAST, "--by", "sex", "--id", "id"), "--by has no effect"),
+        (target, "--forecast"),
+        (FORECAST, "--target"),
+        ((*FORECAST, *target, "--by", "sex", "--by", "sex = 2"), "--by"),
+        ((*FORECAST, *target, "--person", "id"), "--person has no effect"),
         (
-            (*FORECAST, *target, "--group", "women=sexx = 2"),
-            "--group 'women': old.csv has no column 'sexx'",
+            (*FORECAST, *target, "--by", "women=sexx = 2"),
+            "--by 'women': old.csv has no column 'sexx'",
         ),
-        ((*FORECAST, *target, "--group", "loss > 1"), "uses the target 'loss'"),
+        ((*FORECAST, *target, "--by", "loss > 1"), "uses the target 'loss'"),
         ((*FORECAST, *target, "--by", "loss"), "--by contains 'loss'"),
     ):
-        refused = evenhand("recalibrate", tables[0], *options, "--out", tmp_path / "out.csv")
+        refused = evenhand("recalibrate", tables[0], *options, "--out", tmp_path / "maps")
         assert message in refused.complaint()
+    assert not (tmp_path / "maps").exists()
 
 
-COUNTS = ("--samples", "s", "--outcome", "count")
+COUNTS = ("--forecast", "samples=s,outcome=count")
 
 
 def make_counts(seed: int, n: int = 600) -> pd.DataFrame:
@@ -115,14 +113,9 @@ def test_counts_are_recalibrated_and_their_quantiles_stay_whole(
     done = evenhand("recalibrate", str(counts), *options)
     assert done.code == 0, done.err
     assert json.loads(done.out)["outcome"] == "count"
-    options = (*COUNTS, "--id", "id", "--maps", str(maps), "--out", str(out))
-    assert evenhand("recalibrate", str(counts), *options).code == 0
+    assert evenhand("predict", str(counts), "--forecast", maps, "--out", out).code == 0
     written = pd.read_csv(out)
     assert written["q0.9"].dtype == np.int64
-    kind = ("--samples", "s", "--id", "id", "--maps", maps, "--out", out)
-    refused = evenhand("recalibrate", counts, *kind).complaint()
-    assert "are for forecasts of the kind 'count', but s0, s1, " in refused
-    assert "of the kind 'continuous'" in refused
     # samples of Poisson counts are too narrow for counts that vary more
     narrow = make_counts(0).filter(regex=r"^s\d").quantile(0.95, axis=1)
     assert (written["q0.95"] > narrow).mean() > 0.5
@@ -132,19 +125,18 @@ def test_probabilities_are_recalibrated_and_written_as_probabilities(
     evenhand: Command, counts: Path, tmp_path: Path
 ) -> None:
     maps, out = tmp_path / "maps", tmp_path / "out.csv"
-    columns = ("--probability", "p")
-    options = (*columns, "--target", "event", "--out", str(maps))
+    options = ("--forecast", "probability=p", "--target", "event", "--out", str(maps))
     assert evenhand("recalibrate", str(counts), *options).code == 0
-    serve = (*columns, "--id", "id", "--maps", str(maps), "--out", str(out))
-    assert evenhand("recalibrate", str(counts), *serve).code == 0
+    serve = ("--forecast", maps, "--id", "id", "--out", str(out))
+    assert evenhand("predict", str(counts), *serve).code == 0
     written = pd.read_csv(out)
     assert written.columns.tolist() == ["id", "probability"]
     table = make_counts(0)
     # squared probabilities are too small by about 0.2; 600 events have a standard error of 0.02
     assert abs(written["probability"].mean() - table["event"].mean()) < 0.06
     assert (
-        "--levels has no effect with --probability"
-        in evenhand("recalibrate", str(counts), *serve, "--levels", "0.5").complaint()
+        f"--levels has no effect with {maps}, which predicts probabilities"
+        in evenhand("predict", str(counts), *serve, "--levels", "0.5").complaint()
     )
 
 
@@ -154,14 +146,14 @@ def test_kept_columns_are_written_so_that_an_audit_can_follow(
     maps, out = str(tmp_path / "maps"), tmp_path / "out.csv"
     by = ("--target", "loss", "--by", "sex", "--out", maps)
     assert evenhand("recalibrate", str(tables[0]), *FORECAST, *by).code == 0
-    options = ("--id", "id", "--maps", maps, "--out", str(out))
-    other = ("--mean", "body mass and more", "--std", "sigma")
-    refused = evenhand("recalibrate", tables[1], *other, *options)
-    assert refused.code == 2
-    assert "are for other columns of forecasts than body mass and more, sigma" in refused.err
     test = tmp_path / "test.csv"
+    options = ("predict", str(test), "--forecast", maps, "--id", "id", "--out", str(out))
+    # columns are those of the folder
+    make_table(2, 300).rename(columns={"mu": "my"}).to_csv(test, index=False)
+    assert "test.csv: columns that the model" in (lacks := evenhand(*options).complaint())
+    assert "are missing: 'mu'" in lacks
     make_table(2, 300).to_csv(test, index=False)
-    served = evenhand("recalibrate", str(test), *FORECAST, *options, "--keep", "loss,sex,id")
+    served = evenhand(*options, "--keep", "loss,sex,id")
     assert served.code == 0, served.err
     written, read = pd.read_csv(out), pd.read_csv(test)
     assert written.columns[:4].tolist() == ["id", "loss", "sex", "mean"]
@@ -169,9 +161,9 @@ def test_kept_columns_are_written_so_that_an_audit_can_follow(
     assert (read["loss"] < 0).any()
     np.testing.assert_array_equal(written["loss"], read["loss"])
     np.testing.assert_array_equal(written["sex"], read["sex"])
-    wrong = evenhand("recalibrate", str(test), *FORECAST, *options, "--keep", "los")
+    wrong = evenhand(*options, "--keep", "los")
     assert "has no column 'los'" in wrong.complaint()
     assert "did you mean 'loss'?" in wrong.err
     test.write_text(test.read_text().replace("body mass and more", "mean", 1))
-    clash = evenhand("recalibrate", str(test), *FORECAST, *options, "--keep", "mean")
+    clash = evenhand(*options, "--keep", "mean")
     assert "kept column 'mean' clashes with an output column" in clash.complaint()

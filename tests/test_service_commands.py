@@ -66,7 +66,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def predict(place: Path, to: Path, *more: Any, model: str = "model") -> tuple[Any, ...]:
     return (
-        *("predict", place / model, place / "new.csv", "--id", "person"),
+        *("predict", place / "new.csv", "--forecast", place / model, "--id", "person"),
         *("--key-file", place / "key", "--context", CONTEXT),
         *("--log", to / "log.sqlite", "--out", to / "out.csv", *more),
     )
@@ -81,7 +81,7 @@ def served(place: Path, tmp_path: Path, evenhand: Command) -> pd.DataFrame:
 
 
 def replay(evenhand: Command, place: Path, to: Path, id: str, *more: Any) -> Outcome:
-    options = ("--model", place / "model", "--key-file", place / "key")
+    options = ("--forecast", place / "model", "--key-file", place / "key")
     return evenhand("replay", to / "log.sqlite", id, *options, *more)
 
 
@@ -150,7 +150,7 @@ def test_each_kind_of_outcome_is_logged_and_replayed(
         assert written["q0.5"].dtype.kind == "i"
     if model == "amounts":
         assert "chance_of_zero" in written
-    key = ("--model", place / model, "--key-file", place / "key")
+    key = ("--forecast", place / model, "--key-file", place / "key")
     id = written["forecast_id"][3]
     found = evenhand("replay", tmp_path / "log.sqlite", id, *key, *features(place))
     assert found.code == 0, found.out
@@ -170,7 +170,7 @@ def test_wrong_options_of_the_log_are_refused(
 
 
 def test_options_of_the_log_need_the_log(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    args = ("predict", place / "model", place / "new.csv", "--id", "person")
+    args = ("predict", place / "new.csv", "--forecast", place / "model", "--id", "person")
     out = ("--key-file", place / "key", "--out", tmp_path / "out.csv")
     for option in (("--groups", "region"), ("--keep-features",), ("--person", "id")):
         complaint = evenhand(*args, *out, *option).complaint()
@@ -329,10 +329,10 @@ def test_what_differs_is_named(
     table = read(place / "new.csv")
     table.loc[7, "x"] += 0.5
     table.to_csv(changed, index=False)
-    same = {"--model": "model", "--key-file": "key", "--features": "new.csv"}
+    same = {"--forecast": "model", "--key-file": "key", "--features": "new.csv"}
     for options, parts in (
         ({"--features": changed}, {"features", "values"}),
-        ({"--model": "other"}, {"model", "values"}),
+        ({"--forecast": "other"}, {"model", "values"}),
         ({"--key-file": "other.key", "--person": "p7"}, {"key", "draw"}),
         ({"--context": "2026-12"}, {"context", "draw"}),
     ):

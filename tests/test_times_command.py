@@ -51,7 +51,8 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-TIMES = ("--survival", "s", "--target", "days", "--event", "died")
+CURVES = "survival=s,event=died"
+TIMES = ("--target", "days", "--forecast", CURVES)
 
 
 @pytest.mark.parametrize("listed", ["s", "s20,s5,s2,s10", "10=s10,20=s20,2=s2,5=s5"])
@@ -83,7 +84,7 @@ BAD_COLUMNS: list[tuple[dict[str, str], dict[str, float], str]] = [
     ({"survival": "2=s2,2=s5"}, {}, "one column for each time, got 's2' and 's5' for 2"),
     ({"survival": "0=s2"}, {}, "name a column for a time above 0"),
     ({"survival": "z"}, {}, "no columns with this prefix, such as z30"),
-    ({"survival": "s", "outcome": "count"}, {}, "--survival is for times, which --outcome count"),
+    ({"survival": "s", "outcome": "count"}, {}, "survival= is for times, which outcome=count"),
 ]
 
 
@@ -121,6 +122,9 @@ def test_the_command_audits_what_the_function_audits(
     # neither the event nor the date of entry is searched
     assert [row["group"] for row in found["scan"]] == expected.scan["group"].tolist()
     assert "--horizon 20" in found["provenance"]["command"]
+    joined = TIMES[:3] + (f"{CURVES},horizon=20",) + options[2:]
+    again = json.loads(evenhand("audit", table, *joined, "--json").out)
+    assert (again["groups"], again["scan"]) == (found["groups"], found["scan"])
 
 
 def test_forecasts_that_depend_on_the_draw_are_not_searched() -> None:
@@ -133,15 +137,19 @@ def test_forecasts_that_depend_on_the_draw_are_not_searched() -> None:
 
 
 def test_wrong_options_are_refused_in_one_line(evenhand: Command, table: Path) -> None:
+    columns = ("--target", "days", "--forecast")
     for options, fact in (
-        (TIMES[:4], "--survival is for times"),
+        ((*columns, "survival=s"), "survival= of --forecast is for times"),
         ((*TIMES, "--entered", "entered"), "--entered has no effect without --horizon"),
         ((*TIMES, "--horizon", "-2"), "--horizon must be a time above 0, got -2"),
+        ((*columns, f"{CURVES},horizon=-2"), "horizon= must be a time above 0, got '-2'"),
+        ((*columns, f"{CURVES},horizon=9", "--horizon", "10"), "horizon= in --forecast or --h"),
+        ((*columns, CURVES, "--event", "x"), "event= in --forecast or --event, not both"),
         ((*TIMES, "--horizon", "1e-9"), "no event was observed by the horizon"),
-        ((*TIMES[:5], "days"), "is the --target column"),
-        ((*TIMES[:5], "x"), "column 'x', row 1 must be 0 or 1"),
+        ((*columns, "survival=s,event=days"), "is the --target column"),
+        ((*columns, "survival=s", "--event", "x"), "column 'x', row 1 must be 0 or 1"),
         ((*TIMES, "--groups", "died"), "--groups contains 'died', the --event column"),
-        (("--probability", "s2", *TIMES[2:]), "forecasts are of the kind 'binary'"),
+        ((*columns, "probability=s2,event=died"), "forecasts are of the kind 'binary'"),
         ((*TIMES, "--sample-size", "50"), "applies only to a folder of parts"),
         ((*TIMES, "--workers", "1"), "--event needs a table in memory"),
     ):
@@ -176,9 +184,9 @@ def test_maps_of_times_are_estimated_and_applied(
     new = tmp_path / "new.csv"
     later = make_table(1)
     later.to_csv(new, index=False)
-    # the horizon is that of the maps
-    place = ("--id", "id", "--maps", str(maps), "--keep", "group,days,died")
-    done = evenhand("recalibrate", str(new), "--survival", "s", *place, "--out", str(out))
+    # columns and horizon are those of the folder
+    place = ("--forecast", maps, "--id", "id", "--keep", "group,days,died", "--out", out)
+    done = evenhand("predict", new, *place)
     assert done.code == 0, done.err
     written = pd.read_csv(out)
     curves = [f"survival_{t:g}" for t in GRID]
@@ -193,44 +201,37 @@ def test_maps_of_times_are_estimated_and_applied(
     np.testing.assert_allclose(written["survival_20"], 1 - expected.event_probability(), rtol=1e-9)
 
 
-def test_maps_are_for_their_horizon(evenhand: Command, table: Path, tmp_path: Path) -> None:
-    maps = tmp_path / "maps"
-    done = evenhand("recalibrate", str(table), *TIMES, "--horizon", "20", "--out", str(maps))
-    assert done.code == 0, done.err
-    place = ("--id", "id", "--maps", str(maps), "--out", str(tmp_path / "out.csv"))
-    apply = ("recalibrate", str(table), "--survival", "s", *place)
-    wrong = "--maps must be for --horizon 10, got maps for the horizon 20"
-    assert wrong in evenhand(*apply, "--horizon", "10").complaint()
-    unused = "--event has no effect without --target"
-    assert unused in evenhand(*apply, "--event", "died").complaint()
-
-
-def test_maps_are_for_their_times(evenhand: Command, table: Path, tmp_path: Path) -> None:
+def test_repaired_times_are_for_their_horizon_and_their_columns(
+    evenhand: Command, table: Path, tmp_path: Path
+) -> None:
     maps, out = tmp_path / "maps", tmp_path / "out.csv"
-    listed = ("--survival", "0=one,5=s5,2=s2,10=s10")
     data = pd.read_csv(table, float_precision="round_trip").assign(one=1.0)
     data.to_csv(table, index=False)
-    done = evenhand("recalibrate", str(table), *listed, *TIMES[2:], "--out", str(maps))
+    listed = "survival=0=one,5=s5,2=s2,10=s10,event=died,horizon=9"
+    done = evenhand("recalibrate", table, "--target", "days", "--forecast", listed, "--out", maps)
     assert done.code == 0, done.err
-    place = ("--id", "id", "--maps", str(maps), "--out", str(out))
-    done = evenhand("recalibrate", str(table), *listed, *place)
-    assert done.code == 0, done.err
-    for other, times in (("0=one,3=s2,5=s5,10=s10", "3, 5, 10"), ("2=s2,5=s5", "2, 5")):
-        done = evenhand("recalibrate", str(table), "--survival", other, *place)
-        assert done.code == 2
-        assert f"survival probabilities at the times 2, 5, 10, not at {times}; name" in done.err
+    audit_of = ("audit", table, "--target", "days", "--forecast", maps)
+    wrong = "give horizon= in --forecast or --horizon, not both"
+    assert wrong in evenhand(*audit_of, "--horizon", "10").complaint()
+    found = json.loads(evenhand(*audit_of, "--json").out)
+    assert found["censoring"]["horizon"] == 9
+    place = ("--forecast", maps, "--out", out)
+    assert evenhand("predict", table, *place).code == 0
+    written = pd.read_csv(out)
+    assert [name for name in written if "surv" in name] == [f"survival_{t}" for t in (2, 5, 9)]
+    data.drop(columns="s5").to_csv(table, index=False)
+    assert "'s5'" in evenhand("predict", table, *place).complaint()
 
 
 def test_maps_are_not_by_outcome(evenhand: Command, table: Path, tmp_path: Path) -> None:
-    args = ("recalibrate", str(table), *TIMES, "--out", str(tmp_path / "maps"))
+    args = ("recalibrate", table, *TIMES, "--out", tmp_path / "maps")
     by = evenhand(*args, "--by", "died").complaint()
     assert "--by contains 'died', the --event column: groups defined by" in by
-    rule = evenhand(*args, "--group", "died = 1").complaint()
+    rule = evenhand(*args, "--by", "died = 1").complaint()
     assert "uses the event 'died': groups defined by the outcome" in rule
 
 
 CERTIFY = ("--horizon", "12", "--entered", "entered", "--id", "id", "--seed", "0")
-SERVE = ("--id", "id", "--key-file", "key")
 
 
 def test_times_are_certified_and_randomized(
@@ -244,12 +245,6 @@ def test_times_are_certified_and_randomized(
     assert done.code == 0, done.err
     found = json.loads(Path("certificate/certificate.json").read_text())
     assert found["group_error"] <= 0.3
-    assert found["forecasts"] == {
-        "kind": "survival",
-        "columns": [f"s{t:g}" for t in GRID],
-        "times": list(GRID),
-        "horizon": 12.0,
-    }
     data = pd.read_csv("past.csv", parse_dates=["entered"])
     end = (data["entered"] + pd.to_timedelta(data["days"], "D")).max()
     # nobody leaves before the end of the study: of those who entered in time nobody is lost
@@ -263,10 +258,9 @@ def test_times_are_certified_and_randomized(
     # the horizon of the certificate is that of the served forecasts
     later = make_table(3, 50)
     later.to_csv("new.csv", index=False)
-    options = ("--survival", "s", *SERVE, "--certificate", "certificate", "--out", "served.csv")
-    done = evenhand("randomize", "new.csv", *options)
+    serve = ("--forecast", "certificate", "--id", "id", "--key-file", "key", "--out", "served.csv")
+    done = evenhand("predict", "new.csv", *serve)
     assert done.code == 0, done.err
-    assert "horizon 12" in done.err
     served = pd.read_csv("served.csv")
     curves = later[[f"s{t:g}" for t in GRID]]
     base = Forecast.from_survival(GRID, curves, horizon=12)
@@ -274,20 +268,5 @@ def test_times_are_certified_and_randomized(
     np.testing.assert_allclose(served["survival_12"], 1 - base.event_probability(), rtol=1e-7)
     np.testing.assert_allclose(served["survival_5"], 1 - expected.cdf(5.0), rtol=1e-7)
     np.testing.assert_allclose(served["q0.5"], expected.ppf(0.5), rtol=1e-7)
-    # forecasts at other times, up to another horizon or with outcomes are refused
-    for options, fact in (
-        ((*TIMES, "--id", "id"), "--event needs --horizon here"),
-        (("--survival", "s", *SERVE, "--event", "died"), "--event has no effect without --target"),
-        (
-            ("--survival", "s", *SERVE, "--certificate", "certificate", "--horizon", "11"),
-            "2=s2, 5=s5, 10=s10, 20=s20 up to the horizon 12, not for survival in 2=s2, 5=s5,"
-            " 10=s10, 20=s20 up to the horizon 11",
-        ),
-        (
-            ("--survival", "4=s2,5=s5,10=s10,20=s20", *SERVE, "--certificate", "certificate"),
-            "not for survival in 4=s2, 5=s5",
-        ),
-    ):
-        done = evenhand("randomize", "past.csv", *options, "--out", "out.csv")
-        assert done.code == 2
-        assert fact in done.err
+    refused = evenhand("randomize", "past.csv", *TIMES, "--id", "id", "--out", "out").complaint()
+    assert "--event needs --horizon here" in refused

@@ -19,7 +19,7 @@ from evenhand.monitoring import Watch, watch_schema
 from evenhand.report import watch_html
 from evenhand.service import LogWatch, WatchedContexts, WatchState, matured_rows, open_log
 from evenhand.service.chain import digest_of
-from evenhand.store import pack, write_forecast_certificate, write_model
+from evenhand.store import pack, write_model
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
 
@@ -50,7 +50,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def watch(evenhand: Command, log: Path | str, *options: Any) -> Outcome:
-    return evenhand("watch", log, "--horizon", "7d", "--until", UNTIL, *options)
+    return evenhand("watch", log, "--matures-after", "7d", "--until", UNTIL, *options)
 
 
 def values(evenhand: Command, log: Path, *options: Any) -> Any:
@@ -68,13 +68,13 @@ def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(
     found = values(evenhand, place / "broken.sqlite")
     jsonschema.validate(found, watch_schema())
     log = open_log(place / "broken.sqlite")
-    horizon = Watch(horizon="7d")
-    rows = matured_rows(log, horizon=timedelta(days=7), until=UNTIL)
-    other = Watch(groups=["sex"], horizon="7d")
+    horizon = Watch(matures_after="7d")
+    rows = matured_rows(log, matures_after=timedelta(days=7), until=UNTIL)
+    other = Watch(groups=["sex"], matures_after="7d")
     assert rows.columns is not None
     other.learn(rows.columns[:100])
     other.update(rows, until=UNTIL)
-    assert horizon.to_dict()["settings"]["horizon_days"] == 7
+    assert horizon.to_dict()["settings"]["matures_after_days"] == 7
     assert found["alarms"] == other.to_dict()["alarms"]
     assert found["tests"] == json.loads(json.dumps(other.to_dict()["tests"]))
     log.close()
@@ -113,7 +113,7 @@ def test_settings_are_those_of_the_options(place: Path, evenhand: Command) -> No
     found = values(evenhand, place / "broken.sqlite", *options)
     settings = found["settings"]
     assert (settings["tolerance"], settings["false_alarm"]) == (0.3, 0.01)
-    assert (settings["period"], settings["horizon_days"]) == ("week", 7)
+    assert (settings["period"], settings["matures_after_days"]) == ("week", 7)
     assert found["status"] == "no alarm"  # an error of women of under 30 points is tolerated
 
 
@@ -137,23 +137,6 @@ def test_the_certificate_of_another_model_is_refused(place: Path, evenhand: Comm
         refused = watch(evenhand, log, "--certificate", other, *more).complaint()
         assert "its context '2026' has another model" in refused
         assert "give the certificate of the served model" in refused
-
-
-def test_a_certificate_of_another_link_is_refused(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    forecasts = {"kind": "mean_std", "columns": ["mu", "sigma"]}
-    for alpha in (0.1, 0.2):
-        link = {"link": "entropic", "alpha": alpha}
-        folder = tmp_path / str(alpha)
-        promise = {**PROMISE, "alpha": alpha}
-        write_forecast_certificate({**link, "forecasts": forecasts, "promise": promise}, folder)
-    log = place / "right.sqlite"
-    found = values(evenhand, log, "--certificate", tmp_path / "0.1")
-    assert found["settings"]["alpha"] == 0.1
-    refused = watch(evenhand, log, "--certificate", tmp_path / "0.2").complaint()
-    assert "serves forecasts with the entropic link, alpha 0.1" in refused
-    assert "about the entropic link, alpha 0.2" in refused
 
 
 # Contexts.
@@ -225,7 +208,7 @@ def test_groups_are_defined_by_the_first_people_served_before_their_outcomes(
 ) -> None:
     log, state = place / "right.sqlite", tmp_path / "state.json"
     # 80 people were served in four days: the watch has not begun, whatever has matured
-    done = watch(evenhand, log, "--horizon", "1d", "--json", "--until", "2026-01-09")
+    done = watch(evenhand, log, "--matures-after", "1d", "--json", "--until", "2026-01-09")
     found = json.loads(done.out)
     assert (found["status"], found["n_waiting"]) == ("no rows yet", 80)
     assert "begins when 100 people were served" in found["notes"][0]
@@ -328,7 +311,7 @@ def test_a_forged_state_file_is_refused_in_one_line_or_is_a_state(
                     before = WatchState.read(state)
                     assert before is not None
                     chosen = WatchedContexts.of(log, before=before.scope)
-                    found = LogWatch(log, chosen, Watch(groups=["sex"], horizon="7d"), before)
+                    found = LogWatch(log, chosen, Watch(groups=["sex"], matures_after="7d"), before)
                     found.update()
                     assert before.groups in (None, ["sex"])
                 except InputError as error:
@@ -364,7 +347,11 @@ def test_the_gate_fails_on_an_alarm_alone(place: Path, evenhand: Command) -> Non
 
 def test_wrong_options_are_refused_in_one_line(place: Path, evenhand: Command) -> None:
     for option, value, message in (
-        ("--horizon", "one year", "--horizon must be a number of days or a time such as 365d"),
+        (
+            "--matures-after",
+            "one year",
+            "--matures-after must be a number of days or a time such as 365d",
+        ),
         ("--tolerance", "2", "--tolerance must satisfy 0 < tolerance < 1"),
         ("--period", "days", "did you mean 'day'?"),
         ("--until", "2126-01-01", "in the future"),
