@@ -57,10 +57,10 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 COLUMNS = {
-    "binary": ("--target", "event", "--probability", "p"),
-    "count": ("--target", "visits", "--mean", "mean", "--outcome", "count"),
-    "pmf": ("--target", "score", "--pmf", "k"),
-    "hurdle": ("--target", "cost", "--chance-of-zero", "none", "--quantiles", "q"),
+    "binary": ("--target", "event", "--forecast", "probability=p"),
+    "count": ("--target", "visits", "--forecast", "mean=mean,outcome=count"),
+    "pmf": ("--target", "score", "--forecast", "pmf=k"),
+    "hurdle": ("--target", "cost", "--forecast", "chance_of_zero=none,quantiles=q"),
 }
 
 
@@ -94,15 +94,17 @@ def test_forecasts_of_each_kind_are_audited_in_memory_and_in_parts(
 
 
 REFUSED = {
-    "audit t.csv --target visits --probability p": "'visits', row 1 must be 0 or 1, got",
-    "audit t.csv --target visits --pmf k": "must be one of the values of --pmf (0, 1, 2, 3), got",
-    "audit m t.csv --target event --outcome binary": "give a model folder or --outcome, not both",
+    "audit t.csv --target visits --forecast probability=p": "'visits', row 1 must be 0 or 1, got",
+    "audit t.csv --target visits --forecast pmf=k": "one of the values of pmf= (0, 1, 2, 3), got",
+    "audit t.csv --target event --forecast m": "--forecast m: there is no such model folder",
+    "audit t.csv --target event --forecast probabilty=p": "did you mean 'probability'?",
+    "audit t.csv --target event --forecast probability=": "probability= is empty; name a column",
     "fit t.csv --target score --out m --id id": "add --outcome count",
     "fit t.csv --target cost --out m --id id": "add --outcome hurdle",
     "fit t.csv --target visits --outcome binary --out m --id id": "must be 0 or 1",
     "fit t.csv --target mean --outcome hurdle --out m --id id": "has no zeros, but --outcome",
     "fit t.csv --target x --outcome count --out m --id id": "must be a whole number of at least 0",
-    "fit t.csv --target event --outcome binary --alpha 0.1 --out m": "--alpha: forecasts of 0/1",
+    "randomize t.csv --target event --forecast probability=p --link laplace --out m": "--link: fo",
     "fit t.csv --target visits --outcome count --support 0: --out m": "--support has no effect",
 }
 
@@ -143,8 +145,11 @@ def fit(evenhand: Command, target: str, *args: str) -> Any:
     return done
 
 
+PREDICT = ("predict", "t.csv", "--forecast", "m", "--id", "id")
+
+
 def predicted(evenhand: Command, *args: str) -> pd.DataFrame:
-    done = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "out.csv", *args)
+    done = evenhand(*PREDICT, "--out", "out.csv", *args)
     assert done.code == 0, done.err
     return pd.read_csv("out.csv")
 
@@ -154,42 +159,50 @@ def test_events_are_fitted_and_their_probabilities_written_without_a_key(
 ) -> None:
     done = json.loads(fit(evenhand, "event", "--json").out)
     assert done["outcome"] == "binary"
-    assert done["alpha"] is None
-    assert done["certificate"] is None
     written = predicted(evenhand)
     assert written.columns.tolist() == ["id", "probability"]
     forecast = load("m").forecast(pd.read_csv("t.csv")[["x", "sex"]])
     np.testing.assert_allclose(written["probability"], forecast.event_probability(), rtol=1e-6)
-    refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv", "--key-file", "key")
+    refused = evenhand(*PREDICT, "--out", "o.csv", "--key-file", "key")
     assert refused.complaint() == (
         "error: --key-file has no effect with m, whose forecasts are not randomized; leave it out\n"
     )
-    refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv", "--moments")
+    refused = evenhand(*PREDICT, "--out", "o.csv", "--moments")
     assert "--moments has no effect with m, which predicts probabilities" in refused.complaint()
 
 
-def test_events_are_certified_on_people_who_were_held_out(evenhand: Command, table: Path) -> None:
-    done = fit(evenhand, "event", "--group-mass", "0.5", "--json")
-    result = json.loads(done.out)
-    written = json.loads(Path("m/certificate.json").read_text())
-    assert result["certificate"]["bias"] == written["bias"]
-    assert (written["n_certifying"], written["n_learning"]) == (180, 420)
-    assert (Path("m") / "report.html").exists()
-    assert "certified on 180 other people" in done.err
-    # the held-out people of seed 0, by the documented split of `evenhand.randomize`
-    held = np.sort(np.random.default_rng(0).permutation(N)[:180])
-    rows = make_table().iloc[held]
-    model = load("m")
-    probability = model.forecast(pd.read_csv("t.csv")[["x", "sex"]].iloc[held])
-    proof = certify_events(probability.event_probability(), rows["event"].to_numpy(float))
-    np.testing.assert_allclose(written["bias"], proof.bias(0.5), rtol=1e-9)
+def test_events_are_certified_as_they_are(evenhand: Command, table: Path) -> None:
+    fit(evenhand, "event")
+    make_table(1).to_csv("new.csv", index=False)
+    proof = ("randomize", "new.csv", "--target", "event", "--id", "id", "--group-mass", "0.5")
+    done = evenhand(*proof, "--forecast", "m", "--out", "proven", "--json")
+    assert done.code == 0, done.err
+    written = json.loads(Path("proven/certificate.json").read_text())
+    assert json.loads(done.out)["bias"] == written["bias"]
+    assert written["n_certifying"] == N
+    assert Path("proven/report.html").exists()
+    assert f"certified on {N} people" in done.err
+    new = pd.read_csv("new.csv")
+    probability = load("m").forecast(new[["x", "sex"]]).event_probability()
+    bias = certify_events(probability, new["event"].to_numpy(float)).bias(0.5)
+    np.testing.assert_allclose(written["bias"], bias, rtol=1e-9)
+    # the certified model is the same, and its forecasts need no key
+    np.testing.assert_array_equal(
+        load("proven").forecast(new[["x", "sex"]]).event_probability(), probability
+    )
+    done = evenhand("predict", "new.csv", "--forecast", "proven", "--out", "out.csv")
+    assert done.code == 0, done.err
 
 
 def test_amounts_with_zeros_are_fitted_and_their_chance_of_zero_written(
     evenhand: Command, table: Path
 ) -> None:
-    fit(evenhand, "cost", "--alpha", "0.1")
-    written = predicted(evenhand, "--key-file", "key", "--levels", "0.1,0.5,0.9")
+    fit(evenhand, "cost")
+    make_table(1).to_csv("new.csv", index=False)
+    goal = ("--target", "cost", "--max-wider", "0.1", "--out", "proven")
+    assert evenhand("randomize", "new.csv", "--forecast", "m", *goal).code == 0
+    more = ("--key-file", "key", "--levels", "0.1,0.5,0.9")
+    written = predicted(evenhand, "--forecast", "proven", *more)
     assert written.columns[:4].tolist() == ["id", "r", "chance_of_zero", "mean"]
     # a quantile is 0 below the chance of zero, whatever the draw
     is_zero = written["q0.5"] == 0
@@ -201,22 +214,17 @@ def test_amounts_with_zeros_are_fitted_and_their_chance_of_zero_written(
 def test_a_fit_is_deterministic_and_its_forecasts_need_no_key(
     evenhand: Command, table: Path, target: str
 ) -> None:
-    done = fit(evenhand, target, "--json")
-    result = json.loads(done.out)
-    assert (result["alpha"], result["link"], result["wider"]) == (None, None, None)
-    assert "wider" not in done.err
+    fit(evenhand, target)
     assert not load("m").forecast(pd.read_csv("t.csv")[["x", "sex"]]).is_randomized
     written = predicted(evenhand, "--moments")
     assert not {"r", "context", "key"} & set(written.columns)
     for option, value in (("--key-file", "key"), ("--context", "2026-11")):
-        refused = evenhand("predict", "m", "t.csv", "--id", "id", "--out", "o.csv", option, value)
+        refused = evenhand(*PREDICT, "--out", "o.csv", option, value)
         assert f"{option} has no effect with m, whose forecasts" in refused.complaint()
     # a log needs the key to name people, and its forecasts depend on neither key nor context
     for context in ("one", "two"):
         log = ("--log", "log.sqlite", "--key-file", "key", "--context", context)
-        done = evenhand(
-            "predict", "m", "t.csv", "--id", "id", "--out", "log.csv", "--moments", *log, "--json"
-        )
+        done = evenhand(*PREDICT, "--out", "log.csv", "--moments", *log, "--json")
         assert json.loads(done.out)["key"] is None
         logged = pd.read_csv("log.csv")
         pd.testing.assert_frame_equal(logged.drop(columns="forecast_id"), written)
