@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from command_outcome import Command
+from evenhand import load
 
 RECIPE = Path(__file__).parents[1] / "docs" / "recipes" / "cox.py"
 
@@ -60,7 +61,7 @@ def test_commands_audit_repair_prove_and_serve(
     monkeypatch.chdir(place)
     calls = commands()
     assert [call[0] for call in calls] == [
-        *("audit", "recalibrate", "recalibrate", "audit", "randomize", "randomize")
+        *("audit", "recalibrate", "predict", "audit", "randomize", "predict")
     ]
     done = [evenhand(*call) for call in calls]
     for call, one in zip(calls, done, strict=True):
@@ -71,14 +72,15 @@ def test_commands_audit_repair_prove_and_serve(
     assert "\nNO PROBLEM FOUND" in repaired.out
     for name in ("audit", "repaired"):
         assert "cut off" in (place / f"{name}.html").read_text(encoding="utf-8")
-    certificate = json.loads((place / "certificate" / "certificate.json").read_text())
+    certificate = json.loads((place / "proven" / "certificate.json").read_text())
     assert certificate["group_error"] <= 0.4
-    assert certificate["forecasts"]["horizon"] == 10
-    assert certificate["forecasts"]["times"] == np.arange(0.5, 10.1, 0.5).tolist()
+    columns = load(place / "proven").estimator
+    assert columns.horizon == 10
+    new = pd.read_csv(place / "new.csv")
+    assert columns.times(new, "new.csv") == np.arange(0.5, 10.1, 0.5).tolist()
     served = pd.read_csv(place / "served.csv")
     curves = served[[name for name in served if name.startswith("survival_")]].to_numpy()
     assert (np.diff(curves) <= 1e-12).all()
     # whether a person dies within ten years is not randomized, but when is
-    new = pd.read_csv(place / "new.csv")
     np.testing.assert_allclose(served["survival_10"], new["s10.0"], rtol=1e-9)
     assert (np.abs(served["survival_5"] - new["s5.0"]) > 1e-3).mean() > 0.8
