@@ -18,7 +18,7 @@ from scipy import stats
 from evenhand._validate import InputError
 from evenhand.calibration import calibration_error, covered
 from evenhand.search import scan, scan_groups
-from evenhand.tables import group_columns, partition
+from evenhand.tables import group_columns
 
 BINS = scan.BINS
 
@@ -82,7 +82,6 @@ def test_scan_finds_what_a_plain_loop_finds(
     m: int, weighted: bool, cells: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if cells is not None:  # few columns at a time
-        monkeypatch.setattr(partition, "BLOCK_VALUES", cells)
         monkeypatch.setattr(scan, "BLOCK_NUMBERS", cells)
         monkeypatch.setattr(scan, "BLOCK_ROWS", 97)
     rng = np.random.default_rng(m)

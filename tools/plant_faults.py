@@ -1304,8 +1304,8 @@ FAULTS = (
     ),
     Fault(
         "missing values in the upper half where training had none",
-        "codes[~missing] = np.where(low, 0, 1)\n        if self.has_missing:",
-        "codes[~missing] = np.where(low, 0, 1)\n"
+        "point_of(self.cut, present), 0, 1)\n        if self.has_missing:",
+        "point_of(self.cut, present), 0, 1)\n"
         "            codes[missing] = 1\n"
         "        if self.has_missing:",
         ("test_watch_groups.py",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
@@ -18,17 +19,13 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_column,
-    coded,
 )
-from evenhand.tables.groups import Condition, Group, Operator, label
-from evenhand.tables.partition import EXACT_WHOLE, at_or_below
+from evenhand.tables.groups import Condition, Group, Operator, codes_of, comparable, point_of
 from evenhand.tables.values import (
     as_table,
     column_of,
-    is_single,
     kind_of,
     missing,
-    moments,
     unpacked,
 )
 
@@ -53,6 +50,8 @@ OPERATORS: tuple[tuple[str, Operator], ...] = (
     (">", ">"),
 )
 """Operators as text. An operator that begins with another one comes before it."""
+
+ORDERS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
 OR_MISSING = "(or missing)"
 
@@ -355,109 +354,36 @@ def _meets(condition: Condition, rows: pd.DataFrame, source: str) -> Mask:
         values = column_of(rows, str(group.column), source)
         is_missing = missing(values)
         found = is_missing.copy() if condition.or_missing else np.zeros(len(rows), dtype=bool)
+        place = f"{source}: column {group.column!r}"
         if group.value is None:
             found |= is_missing if group.operator == "missing" else ~is_missing
         elif group.operator in ("=", "!="):
-            equal = _equal(values, group.value, f"{source}: column {group.column!r}")
+            equal = codes_of(values, [group.value], place) == 0
             found |= equal if group.operator == "=" else ~equal
         else:
-            present = unpacked(values)[~is_missing]
-            found[~is_missing] |= _ordered(present, group, source)
+            found[~is_missing] |= _ordered(values[~is_missing], group, place)
         inside &= found
     return inside
 
 
-def _ordered(present: pd.Series[Any], group: Group, source: str) -> Mask:
+def _ordered(present: pd.Series[Any], group: Group, place: str) -> Mask:
     """Compare non-missing numbers or dates with the value of `<`, `<=`, `>` or `>=`."""
     if present.empty:
         return np.zeros(0, dtype=bool)
-    kind = kind_of(present)
+    kind = kind_of(unpacked(present))
     if kind not in ("number", "date"):
-        place = f"{source}: column {group.column!r}"
         rule = f"contain numbers or dates to be compared by {group.operator}"
         remedy = "use = or !=, or convert the column, such as with pandas.to_datetime"
         raise bad_input(place, rule, f"values of kind {kind!r}", remedy)
-    if kind == "date" and present.dtype.kind != "M":
-        present = pd.Series(moments(present))
     text = str(group.value)
     try:
-        _check_ordered(text, kind)
-        at_most = at_or_below(present, text, learned_single=not _is_single_text(text, kind))
-        # values equal to the number are on both sides of < and <=
-        equal = _equal(present, text, source)
+        values = comparable(present)
+        point = point_of(text, values)
     except ValueError as error:
         what = "a date such as 2020-01-31" if kind == "date" else "a number"
         rule = f"compare column {group.column!r} with {what}"
         raise bad_input("the rule", rule, repr(text)) from error
-    sides: dict[str | None, Mask] = {
-        "<=": at_most | equal,
-        ">": ~(at_most | equal),
-        "<": at_most & ~equal,
-        ">=": ~at_most | equal,
-    }
-    return sides[group.operator]
-
-
-def _check_ordered(text: str, kind: str) -> None:
-    """Raise ValueError for a value that has no place among numbers or dates."""
-    if kind == "date":
-        # numpy reads 20200131 as a year
-        is_known = not np.isnat(np.datetime64(text)) and (not text.isdigit() or len(text) == 4)
-    else:
-        is_known = not np.isnan(float(text))
-    if not is_known:
-        raise ValueError(text)
-
-
-def _is_single_text(text: str, kind: str) -> bool:
-    """Whether a number is the shortest text of a float of 32 bits.
-
-    A float of 32 bits that prints as the number is then equal to it.
-    """
-    if kind != "number":
-        return False
-    with np.errstate(over="ignore"):
-        return float(str(np.float32(text))) == float(text)
-
-
-def _equal(values: pd.Series[Any], text: str, place: str) -> Mask:
-    """Return the rows whose value prints as the text, or is the same number, flag or date."""
-    codes, distinct = coded(values, place)
-    kept = np.asarray(distinct) if getattr(distinct.dtype, "kind", "") == "f" else distinct
-    kind = kind_of(unpacked(values))
-    # code -1, a missing value, selects the last entry
-    same = np.zeros(len(kept) + 1, dtype=bool)
-    for i in _candidates(kept, text):
-        same[i] = label(kept[i]) == text or _is_same(kept[i], text, kind)
-    return same[codes]
-
-
-def _candidates(distinct: Any, text: str) -> Iterable[int]:
-    """Return the numbers of the values that may print as a text: of floats those near it."""
-    try:
-        number = float(text) if getattr(distinct.dtype, "kind", "") == "f" else np.nan
-    except ValueError:
-        return ()
-    if not np.isfinite(number):
-        return range(len(distinct))
-    # floats of 16 bits have three digits
-    return np.flatnonzero(np.abs(distinct - number) <= 0.01 * abs(number))
-
-
-def _is_same(value: Any, text: str, kind: str) -> bool:
-    try:
-        if kind == "boolean":
-            return str(value).lower() == text.lower()
-        if kind == "date":
-            return pd.Timestamp(value).tz_localize(None) == pd.Timestamp(text)
-        if kind != "number" or abs(float(value)) >= EXACT_WHOLE:
-            return False
-        number = float(text)
-        if is_single(pd.Series([value])):
-            return bool(np.float32(number) == value) and _is_single_text(text, kind)
-        return float(value) == number
-    except ValueError:
-        return False
+    return np.asarray(ORDERS[str(group.operator)](values, point))
 
 
 # --- values of a person's own forecast, which rules may name as columns

@@ -1,16 +1,38 @@
-"""Groups of rows and their definitions."""
+"""Groups of rows: definitions, partitions by a column, and given masks, labels or names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import Floats, Mask, bad_input, is_container
-from evenhand.tables.values import level
+from evenhand._validate import (
+    Floats,
+    InputError,
+    Ints,
+    Mask,
+    about,
+    bad_input,
+    coded,
+    is_container,
+    typed_fields,
+)
+from evenhand.tables.values import (
+    Kind,
+    as_pandas,
+    as_table,
+    column_of,
+    kind_of,
+    level,
+    moments,
+    unpacked,
+)
 
 EVERYONE = "everyone"
 """Name of the group of all rows, which no other group may have."""
@@ -116,7 +138,6 @@ class Groups(Mapping[str, Mask]):
 
     Examples
     --------
-    >>> import numpy as np
     >>> groups = Groups([(Group.given("north"), np.array([True, False]))],
     ...                 [(Group.given("south"), np.array([0.2, 0.9]))])
     >>> list(groups), groups.is_probable("south"), groups.membership("south")
@@ -197,7 +218,6 @@ def label(value: Any) -> str:
 
     Examples
     --------
-    >>> import pandas as pd
     >>> label(2.0), label(pd.Timestamp("2020-01-31"))
     ('2', '2020-01-31')
     """
@@ -205,3 +225,575 @@ def label(value: Any) -> str:
         got = repr(value)[:80]
         raise bad_input("the label of a group", "be a single value", got, "convert it to text")
     return level(value)
+
+
+# --- values as they are compared with the text of a group, and cuts at the median
+
+EXACT_WHOLE = 2**53
+"""Smallest whole number from which two whole numbers may be the same float."""
+
+
+ZONE = re.compile(r" ?(Z|[+-][0-9]{2}:?[0-9]{2})$")
+"""Time zone at the end of a time."""
+
+
+def comparable(present: pd.Series[Any]) -> NDArray[Any]:
+    """Return non-missing numbers or dates in the form in which they are compared.
+
+    Dates are in local time of their zone. Whole numbers stay integers if two of them may be one
+    float, and floats of 32 bits or fewer keep their digits.
+    """
+    plain = unpacked(present)
+    if plain.dtype.kind == "M":
+        return np.asarray(plain.dt.tz_localize(None).to_numpy())
+    if kind_of(plain) == "date":
+        return moments(plain)
+    if plain.dtype in (np.float32, np.float16):
+        return plain.to_numpy()
+    numbers: NDArray[Any] = plain.to_numpy(dtype=np.float64)
+    if plain.dtype.kind in "iu" and np.abs(numbers).max(initial=0) >= EXACT_WHOLE:
+        return plain.to_numpy(dtype=np.int64 if plain.dtype.kind == "i" else np.uint64)
+    return numbers
+
+
+def point_of(text: str, values: NDArray[Any]) -> Any:
+    """Return a number or date in the type of the values it is compared with.
+
+    So 0.1 is the same number in floats of 32 and of 64 bits. ValueError if the text is neither.
+    """
+    point: Any
+    if values.dtype.kind == "M":
+        # numpy reads 20200131 as a year
+        point = np.datetime64("NaT" if text.isdigit() and len(text) != 4 else ZONE.sub("", text))
+    elif text.lstrip("-").isdigit() and values.dtype.kind != "f":
+        point = int(text)  # large ids keep their digits
+    else:
+        with np.errstate(over="ignore"):
+            point = values.dtype.type(text) if values.dtype.kind == "f" else float(text)
+    if pd.isna(point):
+        raise ValueError(text)
+    return point
+
+
+def codes_of(values: pd.Series[Any], texts: Sequence[str], place: str) -> Ints:
+    """Return the number of the text that each value prints as, or equals; -1 if there is none."""
+    kind = kind_of(unpacked(values))
+    if kind not in ("number", "date"):
+        codes, distinct = coded(values, place)
+        position = {text: i for i, text in enumerate(texts)}
+        if kind == "boolean":
+            position = {text.capitalize(): i for text, i in position.items()}
+        # code -1, a missing value, selects the last entry
+        return np.array([*(position.get(label(v), -1) for v in distinct), -1], dtype=np.intp)[codes]
+    found = np.full(len(values), -1, dtype=np.intp)
+    is_there = values.notna().to_numpy(dtype=bool)
+    codes = found[is_there]
+    present = comparable(values[is_there])
+    for i, text in enumerate(texts):
+        with suppress(ValueError):
+            codes[present == point_of(text, present)] = i
+    found[is_there] = codes
+    return found
+
+
+def median_cut(present: pd.Series[Any]) -> str:
+    """Return the text of the cut that halves a column without missing values.
+
+    It is the median of the finite values, and for dates and large whole numbers one of the values:
+    the lower median. Where it is the largest value, it is the next smaller one.
+    """
+    values = comparable(present)
+    top = values.max()
+    cut: Any = None
+    if values.dtype.kind == "f":
+        finite = values[np.isfinite(values)].astype(np.float64)
+        with np.errstate(over="ignore"):
+            cut = np.median(finite) if finite.size else np.inf
+    if cut is None or not (np.isfinite(cut) and cut < top):
+        middle = (values.size - 1) // 2
+        cut = np.partition(values, middle)[middle]
+    if cut == top and (below := values[values < top]).size:
+        cut = below.max()
+    if values.dtype.kind == "M":
+        return str(np.datetime_as_string(cut, unit="auto"))
+    above = values[values > cut]
+    first = above.min() if above.size else np.nextafter(cut, np.inf)
+    return cut_name(cut, values[values <= cut].max(), first)
+
+
+def cut_name(cut: Any, last: Any, first: Any) -> str:
+    """Return a cut as text with the fewest digits, at least six, that separate its two sides.
+
+    Whole numbers below 10^15 are written without an exponent.
+
+    Parameters
+    ----------
+    cut : number
+        Written exactly if it is a whole number of numpy.
+    last, first : number
+        The largest value at or below the cut, and the smallest above it.
+
+    Examples
+    --------
+    >>> cut_name(20200610.5, 20200610.0, 20200611.0), cut_name(0.123456789, 0.1, 0.2)
+    ('20200610', '0.123457')
+    """
+    if isinstance(cut, np.integer):
+        return str(int(cut))
+    number = float(cut)
+    for digits in range(6, 18):  # 17 digits represent every float
+        shown = f"{number:.{digits}g}"
+        if last <= type(last)(shown) < first:
+            break
+    rounded = float(shown)
+    return str(int(rounded)) if rounded.is_integer() and abs(rounded) < 1e15 else shown
+
+
+# --- partition of rows by one column, learned from training rows and applied to later rows
+
+MAX_VALUES = 10
+"""Largest number of distinct values for which numbers or dates give one group per value."""
+
+MAX_GROUPS = 100
+"""Largest number of distinct values of a text column; columns with more are most likely ids."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Summary of a column that determines its groups; summaries of disjoint rows can be added.
+
+    Parameters
+    ----------
+    labels : dict of str to value, or None
+        Distinct values by the labels of their groups; None if there are too many for one group
+        each.
+    has_missing : bool
+        Whether a value is missing.
+    kind : {"number", "date", "text", "none"}
+        Type in memory; "text" includes mixtures of numbers and dates, and "none" means that all
+        values are missing.
+    """
+
+    labels: dict[str, Any] | None
+    has_missing: bool
+    kind: str
+
+    @classmethod
+    def of(cls, values: pd.Series[Any]) -> Seen:
+        """Summarize some or all values of a column; InputError for lists, structs and maps."""
+        orders = dict.fromkeys("iuf", "number") | {"M": "date"}
+        kind = orders.get(values.dtype.kind, "text")
+        # the first rows usually show that a column has many distinct values
+        if kind != "text" and values[: 2 * MAX_GROUPS].nunique() > MAX_GROUPS:
+            return cls(None, bool(values.isna().any()), kind)
+        codes, distinct = coded(values, f"column {values.name!r}")
+        has_missing = bool((codes < 0).any())
+        kind = "none" if len(distinct) == 0 else kind
+        if values.dtype.kind == "f":
+            # an index would convert 32-bit floats to Python floats, whose text has other digits
+            distinct = np.asarray(distinct)
+        if kind != "text" and len(distinct) > MAX_GROUPS:  # two texts may have the same label
+            return cls(None, has_missing, kind)
+        labels = {label(value): value for value in distinct}
+        return cls(labels if len(labels) <= MAX_GROUPS else None, has_missing, kind)
+
+    def __add__(self, other: Seen) -> Seen:
+        has_missing = self.has_missing or other.has_missing
+        kinds = ({self.kind, other.kind} - {"none"}) or {"none"}
+        kind = kinds.pop() if len(kinds) == 1 else "text"
+        if self.labels is None or other.labels is None:
+            return Seen(None, has_missing, kind)
+        labels = self.labels | other.labels
+        return Seen(labels if len(labels) <= MAX_GROUPS else None, has_missing, kind)
+
+    @property
+    def has_halves(self) -> bool:
+        """Whether the column is split into halves, as it has too many values for one group each."""
+        is_ordered = self.kind in ("number", "date")
+        return is_ordered and (self.labels is None or len(self.labels) > MAX_VALUES)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Disjoint groups of rows by the values of a column, to which later rows can be assigned.
+
+    Later rows must first be read by the schema of the training table if their format may differ.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column.
+    values : tuple of str
+        Values as text, one group per value; empty if the column is split into halves.
+    cut : str or None
+        Cut between the two halves; values at or below it are in the first.
+    has_missing : bool
+        Whether missing values are a group.
+    kind : {"number", "category", "boolean", "date", "other"}
+        Kind of the column in training.
+
+    Examples
+    --------
+    >>> partition = Partition.learn(pd.Series([2, 1, None]), "sex", source="loans.csv")
+    >>> partition.labels(pd.Series([1.0, 3.0])).tolist()
+    ['sex = 1', None]
+    """
+
+    column: str
+    values: tuple[str, ...] = ()
+    cut: str | None = None
+    has_missing: bool = False
+    kind: Kind = "other"
+
+    @classmethod
+    def learn(
+        cls, values: pd.Series[Any], name: str, *, source: str, seen: Seen | None = None
+    ) -> Self:
+        """Learn the groups of a column.
+
+        Parameters
+        ----------
+        values : Series
+            The column, or a sample of its rows, from which the median is estimated.
+        name : str
+            Name of the column.
+        source : str
+            Name of the table, for messages.
+        seen : Seen, optional
+            Summary of all rows, if `values` is a sample.
+
+        Raises
+        ------
+        InputError
+            If text has more than 100 distinct values, or values are lists, structs or maps.
+        """
+        if seen is None:
+            with about(source):
+                seen = Seen.of(values.rename(name))
+        kind = kind_of(unpacked(values))
+        if seen.has_halves:
+            # if all values of the sample are missing, there is no median
+            present = values.dropna()
+            cut = None if present.empty else median_cut(present)
+            return cls(name, (), cut, seen.has_missing, kind)
+        if seen.labels is None:
+            count = values.dropna().map(label).nunique()
+            got = count if count > MAX_GROUPS else f"more than {MAX_GROUPS}"
+            rule = f"have at most {MAX_GROUPS} distinct values"
+            raise bad_input(f"{source}: column {name!r}", rule, got, "merge the rare values")
+        order = None if seen.kind == "text" else seen.labels.__getitem__
+        return cls(name, tuple(sorted(seen.labels, key=order)), None, seen.has_missing, kind)
+
+    @property
+    def groups(self) -> list[Group]:
+        """The groups, in the order of their masks."""
+        if self.cut is None:
+            groups = [Group(self.column, "=", value) for value in self.values]
+        else:
+            groups = [Group(self.column, "<=", self.cut), Group(self.column, ">", self.cut)]
+        return groups + ([Group(self.column, "missing")] if self.has_missing else [])
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the groups, such as `age <= 50`."""
+        return [group.name for group in self.groups]
+
+    def codes(self, values: pd.Series[Any]) -> Ints:
+        """Return the index in `groups` of each row's group; -1 for a value without a group."""
+        missing = values.isna().to_numpy(dtype=bool)
+        if self.cut is None:
+            codes = codes_of(values, self.values, f"column {self.column!r}")
+        else:
+            codes = np.full(len(values), -1, dtype=np.intp)
+            # missing values are in neither half, so they are not compared
+            present = comparable(values[~missing])
+            codes[~missing] = np.where(present <= point_of(self.cut, present), 0, 1)
+        if self.has_missing:
+            codes[missing] = len(self.groups) - 1
+        return codes
+
+    def masks(self, values: pd.Series[Any]) -> Groups:
+        """Return the groups with their rows as masks."""
+        codes = self.codes(values)
+        return Groups((group, codes == i) for i, group in enumerate(self.groups))
+
+    def labels(self, values: pd.Series[Any]) -> NDArray[np.object_]:
+        """Return the name of each row's group, shape (n,); None for a value without a group."""
+        names: Any = [*self.names, None]  # code -1 selects the last entry
+        return np.array(names, dtype=object)[self.codes(values)]
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the partition as JSON values."""
+        values = tuple(group.value for group in self.groups)
+        names = tuple(self.names)
+        return {
+            "name": self.column,
+            "groups": names,
+            "values": values,
+            "kind": self.kind,
+            "cut": self.cut,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> Self:
+        """Rebuild a partition from the output of `to_state`."""
+        fields = {"column": state["name"], "cut": state["cut"], "kind": state["kind"]}
+        values = [value for value in state["values"] if value is not None]
+        fields |= {"values": values if fields["cut"] is None else []}
+        return cls(**typed_fields(cls, fields), has_missing=None in state["values"])
+
+
+# --- groups of rows defined by the columns of a table: values, halves, missing values
+
+
+def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> Groups:
+    """Return the named groups that columns define, for an audit.
+
+    Text, booleans, categories, and numbers or dates with at most 10 distinct values give one group
+    per value, such as `sex = 2`. Other numbers and dates are split into two halves at the median,
+    `age <= 50` and `age > 50`, or at the next smaller value if no value is above the median. The
+    cut is rounded only so far that the rows still match the names of the halves. Dates and whole
+    numbers of 2^53 and more are cut at one of their values. Missing values are a separate group,
+    `age missing`. The groups of a column are a partition of the rows, and none is empty.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows.
+    names : iterable of str
+        Columns that define groups.
+    source : str
+        Name of the file, for messages.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or a text column has more than 100 distinct values.
+
+    Examples
+    --------
+    >>> groups = group_columns(pd.DataFrame({"sex": [2, 1, None]}), ["sex"], source="loans.csv")
+    >>> for name, rows in groups.items():
+    ...     print(name, rows.tolist())
+    sex = 1 [False, True, False]
+    sex = 2 [True, False, False]
+    sex missing [False, False, True]
+    """
+    columns = ((name, column_of(table, name, source)) for name in names)
+    return Groups(
+        pair
+        for name, values in columns
+        for pair in Partition.learn(values, name, source=source).masks(values).pairs()
+    )
+
+
+def feature_groups(table: pd.DataFrame) -> Iterator[tuple[str, Groups | str]]:
+    """Yield each column of a table with its groups, or the reason in words why it has none."""
+    for j, name in enumerate(table.columns):
+        values = table.iloc[:, j]
+        try:
+            yield str(name), Partition.learn(values, str(name), source="X").masks(values)
+        except InputError:  # ids and free text, which must not stop the scan of other features
+            yield str(name), f"more than {MAX_GROUPS} distinct values"
+
+
+# --- named groups given as masks, labels or column names, interpreted alike by every function
+
+
+def check_groups(
+    groups: Any,
+    n_samples: int,
+    X: Any = None,
+    *,
+    is_block: bool = False,
+    allow_probable: bool = False,
+) -> Groups:
+    """Return named groups of rows from any accepted form.
+
+    Parameters
+    ----------
+    groups : None, DataFrame, Series, mapping, or sequence of column names
+        A DataFrame or Series of any library, or a dict of name to values. Booleans are a mask, one
+        group of that name. Floats that are all between 0 and 1, with one strictly between, are each
+        row's probability of membership in one group of that name. Other values are labels, which
+        define groups as in `group_columns`. Names refer to columns of X, which always define groups
+        as in `group_columns`. Rows are matched by position.
+    n_samples : int
+        Number of rows.
+    X : table or Series, optional
+        Table with the named columns; pandas groups must have the same index. The outcomes if there
+        is no table.
+    is_block : bool, default False
+        Whether the rows are a block of a larger table. Then a group may be empty, and labels are
+        refused, as their groups would depend on the block.
+    allow_probable : bool, default False
+        Whether groups may be known by probability.
+
+    Raises
+    ------
+    InputError
+        If a mask has a missing value, a length or an index does not match, two groups have the same
+        name, or a group is known by probability where members must be known.
+    """
+    found: set[str] = set()
+    pairs: list[tuple[Group, Mask]] = []
+    probable: list[tuple[Group, Floats]] = []
+    for place, group, values in _formed(groups, n_samples, X, is_block):
+        _check_group(place, group, values, found, is_block)
+        found.add(group.name)
+        if values.dtype == np.bool_:
+            pairs.append((group, values))
+        elif allow_probable:
+            probable.append((group, values))
+        else:
+            rule = "be booleans or labels, as members must be known here"
+            remedy = "audit this group, or name a column of X to halve it at its median"
+            raise bad_input(place, rule, "probabilities of membership", remedy)
+    return Groups(pairs, probable)
+
+
+def _check_group(
+    place: str, group: Group, values: NDArray[Any], found: set[str], is_block: bool
+) -> None:
+    """Refuse a reserved or repeated name, and an empty group."""
+    if group.name == EVERYONE:
+        reserved = f"the name {EVERYONE!r} is reserved for all rows"
+        raise InputError(f"{place}: {reserved}; rename the group")
+    if group.name in found:
+        raise InputError(f"{place}: two groups have the name {group.name!r}; rename one")
+    if not is_block and not values.any():
+        raise InputError(f"{place} is an empty group; remove it")
+
+
+def _formed(
+    groups: Any, n: int, X: Any, is_block: bool
+) -> Iterator[tuple[str, Group, NDArray[Any]]]:
+    """Yield the place for messages, the definition and the mask or membership of each group."""
+    named = _values_by_name(groups, n, X)
+    if named is None:
+        table = as_pandas(X)
+        if not isinstance(table, pd.DataFrame):
+            got = type(groups).__name__
+            raise bad_input("groups", "be masks by name, as X is not a table", got)
+        columns = as_table(table, n, per="outcome")
+        for group, mask in group_columns(columns, check_names(groups), source="X").pairs():
+            yield "groups", group, mask
+    for name, values in named or ():
+        place = f"groups[{name!r}]"
+        column = _one_column(values, place, n, X, "booleans" if is_block else "booleans or labels")
+        # categories of True and False are labels, so that missing values can be a separate group
+        if not isinstance(column.dtype, pd.CategoricalDtype) and kind_of(column) == "boolean":
+            is_known = isinstance(groups, Groups)
+            group = groups.what(name) if is_known else Group.given(str(name))
+            yield place, group, _mask(column, place)
+        elif is_block:  # another block may have other labels or another median
+            got = f"{column.dtype} of shape ({n},)"
+            remedy = "make masks, as a block may not have all labels"
+            raise bad_input(place, f"be {n} booleans", got, remedy)
+        elif are_probabilities(column):
+            yield place, Group.given(str(name)), column.to_numpy(dtype=np.float64)
+        else:
+            partition = Partition.learn(column, str(name), source="groups")
+            for group, mask in partition.masks(column).pairs():
+                yield place, group, mask
+
+
+def _values_by_name(groups: Any, n: int, X: Any) -> Iterable[tuple[Any, Any]] | None:
+    """Return the values of each name; None if there are only names."""
+    if groups is None:
+        return ()
+    if isinstance(groups, Groups):
+        return (
+            (name, groups[name] if name in groups else groups.membership(name))
+            for name in groups.names
+        )
+    if isinstance(groups, Mapping):
+        return groups.items()
+    if isinstance(groups, str):
+        rule = "be a list of column names or masks by name"
+        raise bad_input("groups", rule, repr(groups), f"write [{groups!r}]")
+    table = as_pandas(groups, "groups")
+    if isinstance(table, pd.Series):
+        if table.name in (None, ""):
+            raise InputError("groups is a Series without a name; write {'name': series}")
+        return [(table.name, groups)]
+    if not isinstance(table, pd.DataFrame):
+        return None
+    _check_match("groups", groups, n, X)
+    return [(name, table.iloc[:, j].array) for j, name in enumerate(table.columns)]
+
+
+def _check_match(place: str, values: Any, n: int, X: Any) -> None:
+    """Refuse another length or another index than that of X, as rows are matched by position."""
+    if len(values) != n:
+        raise bad_input(place, f"have one row per outcome ({n})", f"{len(values)} rows")
+    # a different index most likely means a different order of the rows
+    are_indexed = all(isinstance(one, pd.Series | pd.DataFrame) for one in (values, X))
+    if are_indexed and not values.index.equals(X.index):
+        of = "y" if isinstance(X, pd.Series) else "X"
+        raise InputError(
+            f"{place} and {of} have different indexes, but rows are matched by position; reorder"
+            f" with .loc[{of}.index], or pass .to_numpy() if the rows are in the order of {of}"
+        )
+
+
+def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Series[Any]:
+    """Convert values of any library to a column without an index."""
+    series = as_pandas(values, place)
+    if isinstance(series, pd.Series):
+        _check_match(place, values, n, X)
+        # without its index, by which pandas would reorder the rows
+        return pd.Series(series.array, name=series.name)
+    array = values if isinstance(values, pd.api.extensions.ExtensionArray) else np.asarray(values)
+    if array.shape != (n,):
+        raise bad_input(place, f"be {n} {kinds}", f"{array.dtype} of shape {array.shape}")
+    return pd.Series(array)
+
+
+def are_probabilities(column: pd.Series[Any]) -> bool:
+    """Whether values are floats from 0 to 1, none missing, with at least one strictly between.
+
+    Such values given by name are probabilities of membership: labels and codes are whole numbers.
+
+    Examples
+    --------
+    >>> are_probabilities(pd.Series([0.0, 0.4])), are_probabilities(pd.Series([0.0, 1.0]))
+    (True, False)
+    """
+    if column.dtype.kind != "f" or column.isna().any():
+        return False
+    values = column.to_numpy(dtype=np.float64)
+    return bool(((values >= 0) & (values <= 1)).all() and ((values > 0) & (values < 1)).any())
+
+
+def _mask(column: pd.Series[Any], place: str) -> Mask:
+    missing = column.isna().to_numpy(dtype=bool)
+    if missing.any():
+        count = int(missing.sum())
+        raise InputError(
+            f"{place} is a mask with {count} missing value{'s' * (count != 1)}, the first in row"
+            f" {int(np.argmax(missing))} (counted from 0); fill them, or make them a separate group"
+            " with .astype('category')"
+        )
+    return column.to_numpy(dtype=np.bool_)
+
+
+def check_names(groups: Any) -> list[Any]:
+    """Return groups given as column names; InputError for any other form.
+
+    Examples
+    --------
+    >>> check_names(["sex"])
+    ['sex']
+    """
+    # rows that are read in parts are not in memory and cannot be matched with masks
+    table = as_pandas(groups, "groups")
+    if isinstance(table, str | Mapping | pd.DataFrame | pd.Series):
+        remedy = "add the groups to the table as columns"
+        raise bad_input("groups", "be a list of column names", type(groups).__name__, remedy)
+    names = list(groups)
+    for name in names:
+        if isinstance(name, bool | np.bool_) or not isinstance(name, str | int | np.integer):
+            remedy = "pass masks as {'name': mask}"
+            raise bad_input("groups", "contain column names", type(name).__name__, remedy)
+    return names
