@@ -30,10 +30,9 @@ from evenhand.forecasters.network.training import (
     Weights,
     drawn_weights,
     evaluate,
+    names_of,
     score,
-    split,
     split_rows,
-    to_weights,
     train_best,
 )
 from evenhand.links import Laplace, make_link
@@ -64,7 +63,8 @@ def layered(shape: Shape, weights: Weights, network: int, x: Floats, r: Floats |
 
 def random_weights(shape: Shape, n_networks: int, seed: int = 0) -> Weights:
     drawn = drawn_weights(shape, n_networks, torch.Generator().manual_seed(seed))
-    return to_weights(shape, drawn)
+    arrays = (part.numpy() for part in drawn)
+    return dict(zip(names_of(shape), arrays, strict=True))
 
 
 def training_of(
@@ -214,9 +214,9 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
 def mask_of(dropout: float, seed: int = 0, rows: int = 2000) -> Floats:
     """Factors of dropout on the last hidden layer, seen through an identity output."""
     shape = Shape(3, 64, (16, 64, 64), takes_draw=True, dropout=dropout)
-    layers = split(shape, drawn_weights(shape, 2, torch.Generator().manual_seed(1)))
-    layers[3][0].copy_(torch.eye(64).expand(2, -1, -1))
-    layers[3][1].zero_()
+    layers = drawn_weights(shape, 2, torch.Generator().manual_seed(1))
+    layers[3].copy_(torch.eye(64).expand(2, -1, -1))
+    layers[7].zero_()
     x, r = (
         torch.randn((2, rows, 3), generator=torch.Generator().manual_seed(2)),
         torch.full((2, rows), 0.3),
@@ -324,12 +324,12 @@ def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
     rows = Rows(random.normal(size=(10, 3)), random.normal(size=10), np.ones(10))
     run = training_of(shape, rows, settings, 2, squares)
     others = [part.detach().clone().requires_grad_() for part in run.parameters]
-    groups: list[Any] = [{"params": others[:1]}, {"params": others[1:], "weight_decay": 0.0}]
+    groups: list[Any] = [{"params": others[:3]}, {"params": others[3:], "weight_decay": 0.0}]
     peer = torch.optim.AdamW(groups, weight_decay=0.3)
     for _ in range(3):
         run.step()
         # all rows are in each batch, so their order makes no difference
-        out = evaluate(shape, split(shape, others), run.x.expand(2, -1, -1), None)
+        out = evaluate(shape, others, run.x.expand(2, -1, -1), None)
         squares(out, run.y).mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
         for group in peer.param_groups:
             group["lr"] = run.learning_rate()
@@ -482,11 +482,8 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(
     def recorded(self: Any, layers: Layers, numbers: torch.Tensor) -> torch.Tensor:
         values = judged(self, layers, numbers)
         for place, network in enumerate(numbers.tolist()):
-            kept = {
-                name: one[place].numpy().copy()
-                for i, (kernel, bias) in enumerate(layers)
-                for name, one in ((f"kernel_{i}", kernel), (f"bias_{i}", bias))
-            }
+            named = zip(names_of(self.shape), layers, strict=True)
+            kept = {name: one[place].detach().numpy().copy() for name, one in named}
             history.setdefault(network, []).append((float(values[place]), kept))
         return values
 

@@ -32,49 +32,27 @@ ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "silu": torch.nn.functional.silu,
 }
 
-Layers = Sequence[tuple[torch.Tensor, torch.Tensor]]
-"""Kernel (networks, inputs, outputs) and bias (networks, 1, outputs) of each layer."""
+Layers = Sequence[torch.Tensor]
+"""Kernels (networks, inputs, outputs) of all layers, then their biases (networks, 1, outputs)."""
 
 
 def drawn_weights(shape: Shape, n_networks: int, random: torch.Generator) -> list[torch.Tensor]:
-    """Return random kernels and biases, the parameters of a stack, shapes (n_networks, k).
+    """Return random layers of a stack.
 
     They are drawn on the CPU, so that a seed gives the same values on any device.
     """
     drawn = []
     for n_in, n_out in shape.layers():
         # torch's default initialization of a linear layer
-        for size in (n_in * n_out, n_out):
-            uniform = torch.rand((n_networks, size), generator=random, device="cpu")
+        for size in ((n_in, n_out), (1, n_out)):
+            uniform = torch.rand((n_networks, *size), generator=random, device="cpu")
             drawn.append((2 * uniform - 1) * n_in**-0.5)
-    return [torch.cat(drawn[part::2], dim=1) for part in range(2)]
+    return drawn[::2] + drawn[1::2]
 
 
-def split(shape: Shape, parameters: Sequence[torch.Tensor]) -> Layers:
-    """Return the layers of a stack as views of its kernels and biases."""
-    sizes = shape.layers()
-    kernels, biases = (
-        torch.split(part, counts, dim=1)
-        for part, counts in zip(
-            parameters,
-            ([n_in * n_out for n_in, n_out in sizes], [n_out for _, n_out in sizes]),
-            strict=True,
-        )
-    )
-    return [
-        (kernel.view(-1, *size), bias[:, None])
-        for kernel, bias, size in zip(kernels, biases, sizes, strict=True)
-    ]
-
-
-def to_weights(shape: Shape, parameters: Sequence[torch.Tensor]) -> Weights:
-    """Return the parameters of a stack as arrays, with networks along the first axis."""
-    layers = split(shape, [part.detach().cpu() for part in parameters])
-    return {
-        f"{name}_{i}": layer[part].numpy().astype(np.float32)
-        for part, name in enumerate(("kernel", "bias"))
-        for i, layer in enumerate(layers)
-    }
+def names_of(shape: Shape) -> list[str]:
+    """Return the names of stored layers."""
+    return [f"{part}_{i}" for part in ("kernel", "bias") for i in range(len(shape.layers()))]
 
 
 def evaluate(
@@ -88,9 +66,9 @@ def evaluate(
 
     With the generator `dropping`, units of the last hidden layer are dropped, as in training.
     """
-    last = len(layers) - 1
+    last = len(layers) // 2 - 1
     activation = ACTIVATIONS[shape.activation]
-    for i, (kernel, bias) in enumerate(layers):
+    for i, (kernel, bias) in enumerate(zip(layers[: last + 1], layers[last + 1 :], strict=True)):
         # the draw is an input of all hidden layers except the first
         if i in (0, last) or r is None:
             x = torch.baddbmm(bias, x, kernel)
@@ -170,11 +148,8 @@ def score(shape: Shape, weights: Weights, x: Floats, r: Floats | None, device: s
     with device_errors(where, remedy), torch.inference_mode():
         # plain tensors: registering them as parameters takes longer than the forecast of a row
         tensor = partial(torch.tensor, dtype=torch.float64, device=where)
-        layers = [
-            (tensor(weights[f"kernel_{i}"]), tensor(weights[f"bias_{i}"]))
-            for i in range(len(shape.layers()))
-        ]
-        n_networks = len(layers[0][0])
+        layers = [tensor(weights[name]) for name in names_of(shape)]
+        n_networks = len(layers[0])
         step = max(
             1, (BLOCK_INPUTS if where.type == "cpu" else GPU_BLOCK_INPUTS) // (m * n_networks)
         )
@@ -521,28 +496,29 @@ class Training:
         # several times as fast as x[rows]
         x = self.x.index_select(0, rows.flatten()).view(*rows.shape, -1)
         # dropout in training steps only, not in checks
-        out = evaluate(self.shape, split(self.shape, self.parameters), x, r, self.random)
+        out = evaluate(self.shape, self.parameters, x, r, self.random)
         values = self.loss(out, self.y[rows], r, self.numbers)
         # the gradient of the sum is that of each network
         total = (values * self.weight[rows]).mean(dim=-1).sum()
         gradients = torch.autograd.grad(total, self.parameters)
-        rate = self.learning_rate()
-        decay = self.settings.weight_decay
+        values_of = [part.detach() for part in self.parameters]
         # for parameters as small as these, `torch.optim.AdamW` costs a second at its first use
-        for i, weight_decay in enumerate((decay, decay if self.settings.decays_biases else 0.0)):
+        kernels, biases = slice(len(values_of) // 2), slice(len(values_of) // 2, None)
+        rate, decay = self.learning_rate(), self.settings.weight_decay
+        for part, own in ((kernels, decay), (biases, decay * self.settings.decays_biases)):
             adamw(
-                [self.parameters[i].detach()],
-                [gradients[i]],
-                [self.moments[0][i]],
-                [self.moments[1][i]],
+                values_of[part],
+                list(gradients[part]),
+                self.moments[0][part],
+                self.moments[1][part],
                 [],
-                [self.n_updates[i]],
+                self.n_updates[part],
                 fused=True,
                 amsgrad=False,
                 beta1=BETAS[0],
                 beta2=BETAS[1],
                 lr=rate,
-                weight_decay=weight_decay,
+                weight_decay=own,
                 eps=EPSILON,
                 maximize=False,
             )
@@ -564,7 +540,7 @@ class Training:
     @torch.no_grad()
     def check(self) -> None:
         """Keep the networks that are better than before, and stop those without patience left."""
-        values = self.validation(split(self.shape, self.parameters), self.numbers)
+        values = self.validation(self.parameters, self.numbers)
         better = values < self.best[self.numbers]
         at = self.numbers[better]
         self.best[at] = values[better]
@@ -614,7 +590,9 @@ class Training:
         steps, best = (
             values.cpu().numpy().astype(np.float64) for values in (self.n_steps, self.best)
         )
-        return Trained(to_weights(self.shape, self.kept), steps, best, is_unfinished)
+        arrays = (part.cpu().numpy() for part in self.kept)
+        weights = dict(zip(names_of(self.shape), arrays, strict=True))
+        return Trained(weights, steps, best, is_unfinished)
 
 
 # --- training of the best of several stacks
