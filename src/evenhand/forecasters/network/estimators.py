@@ -278,7 +278,7 @@ class MixtureMLPRegressor(NeuralForecaster):
     dropout, weight_decay : float, optional
         Share of the last hidden layer's units dropped in training, and weight decay of AdamW. If
         neither is given, three pairs from (0, 0.01) to (0.3, 1) are tried: trainings that are worse
-        on the members' held-out rows are stopped after 10% and after 40% of the steps. On large
+        on the members' held-out rows are stopped after 5% and after 40% of the steps. On large
         tables they are tried with few of the members. One without the other is (0, 0.01) for the
         one left out.
     bins : bool, optional

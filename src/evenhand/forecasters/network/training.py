@@ -597,7 +597,7 @@ class Training:
 
 # --- training of the best of several stacks
 
-ROUNDS = (0.1, 0.4)
+ROUNDS = (0.05, 0.4)
 """Shares of the steps after which candidates are compared: the first time two go on, then one."""
 
 TRIAL_ROWS = 1500
