@@ -321,7 +321,7 @@ class ForecastColumns:
                 if name in given:
                     raise InputError(f"{short(text)} names {name}= twice; leave one out")
                 given[name], last = value, name
-            elif last in LISTS and item.strip():
+            elif last in LISTS and item.strip() and not (sign and did_you_mean(name, parts)):
                 given[last] += f",{item.strip()}"
             else:
                 remedy = did_you_mean(name, parts) or f"write {EXAMPLE}, or one of {FORMS}"
@@ -335,7 +335,8 @@ class ForecastColumns:
         """Return the text that `parse` reads."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         given |= {"sort_quantiles": "yes" if self.sort_quantiles else None}
-        given |= {"horizon": None if self.horizon is None else f"{self.horizon:.15g}"}
+        # with all digits, and 30 rather than 30.0
+        given |= {"horizon": None if self.horizon is None else str(self.horizon).removesuffix(".0")}
         return ",".join(f"{name}={value}" for name, value in given.items() if value is not None)
 
     @property
