@@ -76,11 +76,11 @@ TABLE = pd.DataFrame(
         ({}, f"t.csv: name one kind of columns: {FORMS}"),
         (
             {"mean": "mu"},
-            "t.csv: --mean needs --std; name both columns, or add --outcome count if it has counts",
+            "t.csv: mean= alone shows no uncertainty; name std= too, .* or name probability= inst",
         ),
         ({"mean": "mu", "std": "sigma"}, r"'sigma', row 2.*positive.* 0; correct"),
-        ({"quantiles": "q"}, r"'q0\.9', row 2.*not decrease.* 1 after 2; .*--sort-quantiles"),
-        ({"quantiles": "q0.1,q0.9,q0.1"}, r"^--quantiles must name each column once, got 'q0.1'"),
+        ({"quantiles": "q"}, r"'q0\.9', row 2.*not decrease.* 1 after 2; .*sort_quantiles=yes"),
+        ({"quantiles": "q0.1,q0.9,q0.1"}, r"^quantiles= must name each column once, got 'q0.1'"),
         ({"mean": "mu", "std": "Sigmas"}, r"^t\.csv .*'Sigmas'.*; did you mean 'sigma'"),
     ],
 )
@@ -113,7 +113,7 @@ def test_sums_that_rounding_explains_are_accepted_with_a_warning(decimals: int) 
     written = np.round(exact, decimals)
     assert np.abs(written.sum(axis=1) - 1).max() > 10.0**-decimals / 2
     table = {f"p{value}": written[:, value] for value in range(5)}
-    with pytest.warns(UserWarning, match=rf"^probabilities of --pmf .* {decimals} decimals;"):
+    with pytest.warns(UserWarning, match=rf"^probabilities of pmf= .* {decimals} decimals;"):
         forecast = read(table, pmf="p")
     np.testing.assert_allclose(forecast.cdf(4.0), 1.0, rtol=1e-12)
     mass = np.exp(forecast.log_mass(np.full(2000, 2.0)))
@@ -128,7 +128,7 @@ def test_sums_that_rounding_explains_are_accepted_with_a_warning(decimals: int) 
     ("p0", "p1", "is_accepted"),
     [(0.5, 0.5001, True), (0.5, 0.5002, False), (0.0, 0.0, False), (0.5, 0.50000002, True)],
 )
-@pytest.mark.filterwarnings("ignore:probabilities of --pmf")
+@pytest.mark.filterwarnings("ignore:probabilities of pmf=")
 def test_only_half_a_unit_of_the_last_decimal_is_accepted(
     p0: float, p1: float, is_accepted: bool
 ) -> None:
@@ -136,7 +136,7 @@ def test_only_half_a_unit_of_the_last_decimal_is_accepted(
     if is_accepted:
         np.testing.assert_allclose(read(table, pmf="p").cdf(0.0), [p0 / (p0 + p1), 0.25])
         return
-    with pytest.raises(InputError, match="row 1: the probabilities in the 2 columns of --pmf must"):
+    with pytest.raises(InputError, match="row 1: the probabilities in the 2 columns of pmf= must"):
         read(table, pmf="p")
 
 
@@ -215,18 +215,18 @@ MIXED: dict[str, object] = {
     [
         ({"probability": "p"}, r"'p', row 2: a probability must lie between 0 and 1, got 1\.5"),
         ({"chance_of_zero": "none", "mean": "mu", "std": "sd"}, r"'none', row 2: a prob.*-0\.1"),
-        ({"pmf": "k0,k1"}, r"row 2: .*2 columns of --pmf must sum to 1, got 0\.5; name a column"),
-        ({"pmf": "k"}, r"^--pmf must name one column for each value.*'k1' and 'k01'"),
+        ({"pmf": "k0,k1"}, r"row 2: .*2 columns of pmf= must sum to 1, got 0\.5; name a column"),
+        ({"pmf": "k"}, r"^pmf= must name one column for each value.*'k1' and 'k01'"),
         ({"mean": "zero", "outcome": "count"}, r"'zero', row 2: the mean of a count.*pos.*got 0;"),
         (
             {"mean": "mu", "std": "sd", "outcome": "count"},
-            r"'sd', row 2: .*above the square root of its mean \(2\), got 2; leave --std out",
+            r"'sd', row 2: .*above the square root of its mean \(2\), got 2; leave std= out",
         ),
         ({"samples": "s", "outcome": "count"}, r"'s2', row 2: .*whole number, got 2\.5"),
-        ({"quantiles": "q", "outcome": "count"}, r"--quantiles do not .* --pmf"),
-        ({"mean": "mu", "outcome": "binary"}, r"--outcome binary needs --probability"),
-        ({"probability": "p", "outcome": "count"}, r"--outcome count contradicts --probability"),
-        ({"chance_of_zero": "none"}, r"--chance-of-zero needs forecasts of the outcomes above 0"),
+        ({"quantiles": "q", "outcome": "count"}, r"quantiles= do not .* pmf="),
+        ({"mean": "mu", "outcome": "binary"}, r"outcome=binary needs probability="),
+        ({"probability": "p", "outcome": "count"}, r"outcome=count contradicts probability="),
+        ({"chance_of_zero": "none"}, r"chance_of_zero= needs forecasts of the outcomes above 0"),
         ({"chance_of_zero": "zero", "mean": "zero", "std": "sd"}, r"'zero', row 2: .*above 0 mus"),
     ],
 )
@@ -247,10 +247,10 @@ COSTS = ForecastColumns(chance_of_zero="none", mean="mu", std="sd")
     ("columns", "y", "facts"),
     [
         (EVENTS, [0.0, 2.0], "be 0 or 1, got 2; code the event as 1, or drop the row"),
-        (SCORES, [1.0, 2.0], r"be one of the values of --pmf \(0, 1\), got 2"),
-        (POISSON, [0.0, 1.5], "be a whole number of at least 0 for --outcome count, got 1.5"),
-        (POISSON, [0.0, -1.0], "be a whole number of at least 0 for --outcome count, got -1"),
-        (COSTS, [0.0, -3.0], "be 0 or above for --chance-of-zero, got -3; correct it or drop the "),
+        (SCORES, [1.0, 2.0], r"be one of the values of pmf= \(0, 1\), got 2"),
+        (POISSON, [0.0, 1.5], "be a whole number of at least 0 for outcome=count, got 1.5"),
+        (POISSON, [0.0, -1.0], "be a whole number of at least 0 for outcome=count, got -1"),
+        (COSTS, [0.0, -3.0], "be 0 or above for chance_of_zero=, got -3; correct it or drop the "),
     ],
 )
 def test_outcomes_that_a_forecast_cannot_describe_are_refused_by_row(
@@ -304,6 +304,45 @@ FORMS_OF_ALL = {
     "times": ForecastColumns(survival="t"),
     "times to a horizon": ForecastColumns(survival="t", horizon=3.0),
 }
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        (" mean = mu , std=sigma", ForecastColumns("mu", "sigma")),
+        ("quantiles=q0.1, q0.9,sort_quantiles=no", ForecastColumns(quantiles="q0.1,q0.9")),
+        ("pmf=k=0,k=1.0", ForecastColumns(pmf="k=0,k=1.0")),
+        (
+            "survival=30=s30,60=s60,event=died,horizon=0.30000000000000004",
+            ForecastColumns(survival="30=s30,60=s60", event="died", horizon=0.1 + 0.2),
+        ),
+        *((str(columns), columns) for columns in FORMS_OF_ALL.values()),
+    ],
+)
+def test_forecasts_as_text_are_read_and_written(text: str, columns: ForecastColumns) -> None:
+    assert ForecastColumns.parse(text) == ForecastColumns.parse(str(columns)) == columns
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("", "^'' must consist of parts NAME=COLUMN, .*write mean=mu,std=sigma or probability=p"),
+        ("mu,std=s", "parts NAME=COLUMN, separated by commas, got 'mu'; write mean=mu"),
+        ("mean=mu,sdt=s", "got 'sdt=s'; did you mean 'std'"),
+        # beside a list of columns too
+        ("quantiles=q,sort_quantile=yes", "got 'sort_quantile=yes'; did you mean 'sort_quantiles'"),
+        ("mean=mu,mean=nu", "'mean=mu,mean=nu' names mean= twice; leave one out"),
+        ("mean=mu,std=", "'mean=mu,std=': std= is empty; name a column after it"),
+        ("quantiles=q0.1,,q0.9", "separated by commas, got ''"),
+        ("survival=s,horizon=soon", "horizon= must be a time above 0, got 'soon'"),
+        ("survival=s,horizon=nan", "horizon= must be a time above 0, got 'nan'"),
+        ("quantiles=q,sort_quantiles=1", "sort_quantiles= must be one of 'yes', 'no', got"),
+    ],
+)
+def test_texts_that_name_no_forecasts_are_refused_by_their_part(text: str, facts: str) -> None:
+    with pytest.raises(InputError, match=facts) as raised:
+        ForecastColumns.parse(text)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("form", FORMS_OF_ALL)

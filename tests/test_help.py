@@ -35,10 +35,17 @@ def test_help_pages_name_every_option_and_fit_the_terminal(
         assert (shown.code, shown.err) == (0, "")
         assert max(map(len, shown.out.splitlines())) <= 80
         assert f"Usage: evenhand {name} " in plain(shown.out)
-        for option in command.params:
-            assert option.param_type_name == "argument" or option.opts[0] in shown.out
+        options = [one for one in command.params if one.param_type_name == "option"]
+        assert len(options) <= 26
+        everything = evenhand(name, "--help-all").out
+        for option in options:
+            # each is described on one of the pages, and named on both
+            assert re.search(rf"{option.opts[0]} +([A-Z|]+|<)", everything)
+            assert option.opts[0] in shown.out
+            assert bool(re.search(rf"│.*{option.opts[0]} +", shown.out)) != option.hidden
         (as_json,) = [one for one in command.params if "--json" in one.opts]
         assert "JSON" in as_json.help
+    assert len(evenhand("audit", "--help").out.splitlines()) <= 60
 
 
 def test_the_top_page_names_commands_and_exit_codes_and_is_that_of_a_call_without_a_command(
@@ -46,7 +53,7 @@ def test_the_top_page_names_commands_and_exit_codes_and_is_that_of_a_call_withou
 ) -> None:
     full = evenhand("-h")
     assert (full.code, full.err) == (0, "")
-    places = [full.out.index(f" {name} ") for name in COMMANDS]
+    places = [full.out.index(f"│ {name} ") for name in COMMANDS]
     assert places == sorted(places)
     assert "70 internal error" in plain(full.out)
     bare = evenhand()
@@ -58,7 +65,7 @@ def examples() -> list[tuple[str, str]]:
         (name, line)
         for name, command in COMMANDS.items()
         for line in command.help.partition("Examples:")[2].split("\n\n")
-        if line
+        if line.startswith("evenhand ")
     ]
 
 
@@ -83,12 +90,13 @@ def test_misspelled_commands_and_options_are_refused_with_similar_names(
 
 # The option --json: one document on standard output, messages on standard error.
 
-NORMAL = ("--mean", "mu", "--std", "sigma")
+NORMAL = ("--forecast", "mean=mu,std=sigma")
+SEARCHED = ("--features", "x,z")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a table and a key."""
+    """Return a folder with a table."""
     folder = tmp_path_factory.mktemp("json")
     random = np.random.default_rng(0)
     n = 240
@@ -96,29 +104,24 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = table.assign(mu=table["x"], sigma=1.0, narrow=0.5)
     table["y"] = table["x"] + random.normal(size=n)
     table.to_csv(folder / "table.csv", index=False)
-    (folder / "key").write_bytes(b"a secret of enough bytes")
-    (folder / "key").chmod(0o600)
     return folder
 
 
 def audited(place: Path, evenhand: Command, name: str, std: str, *more: Any) -> Path:
-    options = ("--mean", "mu", "--std", std, "--target", "y", "--features", "x,z", "--id", "id")
+    options = ("--forecast", f"mean=mu,std={std}", "--target", "y", *SEARCHED, "--id", "id")
     out = ("--out", place / name)
     assert evenhand("audit", place / "table.csv", *options, *out, *more).code == 0
     return place / name
 
 
-def randomize(place: Path, *more: Any) -> tuple[Any, ...]:
-    return ("randomize", place / "table.csv", *NORMAL, "--id", "id", *more)
-
-
 CALLS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
     "demo": lambda place, out: ("demo", "--out", out / "demo"),
-    "randomize": lambda place, out: randomize(
-        place, "--key-file", place / "key", "--out", out / "served.csv"
+    "randomize": lambda place, out: (
+        *("randomize", place / "table.csv", *NORMAL, "--target", "y", *SEARCHED),
+        *("--max-group-error", 0.4, "--out", out / "proven"),
     ),
     "audit": lambda place, out: (
-        *("audit", place / "table.csv", *NORMAL, "--target", "y", "--features", "x,z"),
+        *("audit", place / "table.csv", *NORMAL, "--target", "y", *SEARCHED),
         *("--tables", out / "tables"),
     ),
 }
@@ -137,8 +140,8 @@ def test_standard_output_is_one_json_document(
     assert isinstance(values, dict)
     assert all(not line.startswith(("{", "}")) for line in done.err.splitlines())
     if name == "randomize":
-        assert values["n_rows"] == 240
-        assert values["key"] in done.err
+        assert values["n_certifying"] == 240
+        assert f"with seed {values['seed']};" in done.err
     if name == "audit":
         assert (tmp_path / "tables" / "groups.csv").is_file()
         assert re.search(r"\d+ tables written to", done.err)
@@ -162,3 +165,29 @@ def test_compare_fails_if_a_group_got_worse(place: Path, tmp_path: Path, evenhan
     open_question = evenhand("compare", bare, paths[0], "--fail-if-worse")
     assert open_question.code == 2
     assert "--fail-if-worse needs paired intervals" in open_question.err
+
+
+def test_a_table_is_compared_as_the_audits_of_its_forecasts(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    stds = ("narrow", "sigma")
+    paths = [audited(place, evenhand, f"{std}.json", std) for std in stds]
+    two = json.loads(evenhand("compare", *paths, "--json").out)
+    forecasts = [word for std in stds for word in ("--forecast", f"mean=mu,std={std}")]
+    table = ("compare", place / "table.csv", "--target", "y", *SEARCHED, "--id", "id")
+    shown = evenhand(*table, *forecasts, "--json")
+    assert (shown.code, shown.err) == (0, "")
+    one = json.loads(shown.out)
+    assert one["names"] == forecasts[1::2]
+    for found in (one, two):
+        del found["names"]
+        for row in found["measures"]:
+            # forecasts are named there
+            del row["in_words"]
+        for audit in found["provenance"].values():
+            audit["model"]["name"] = audit["command"] = None
+    assert one == two
+    for wrong in (("--forecast", "mean=mu,std=sigma"), (*forecasts, *forecasts)):
+        assert "a table with --target and two --forecast" in evenhand(*table, *wrong).complaint()
+    refused = evenhand("compare", *paths, *SEARCHED).complaint()
+    assert "--features has no effect with two audits" in refused
