@@ -88,7 +88,7 @@ def test_a_description_that_is_no_mapping_of_texts_is_refused(about: Any, messag
 
 def test_the_command_takes_the_description(tmp_path: Path, evenhand: Command) -> None:
     table().to_csv(tmp_path / "t.csv", index=False)
-    forecasts = ("--target", "y", "--mean", "mu", "--std", "sigma")
+    forecasts = ("--target", "y", "--forecast", "mean=mu,std=sigma")
     about = ("--about", "unit=mg per week", "--about", "formula = a=b")
     done = evenhand("audit", tmp_path / "t.csv", *forecasts, *about, "--json")
     assert json.loads(done.out)["about"] == {"unit": "mg per week", "formula": "a=b"}
@@ -106,6 +106,6 @@ def test_the_command_refuses_a_description_before_it_reads_the_table(
     pairs: list[str], message: str, tmp_path: Path, evenhand: Command
 ) -> None:
     given = [part for pair in pairs for part in ("--about", pair)]
-    forecasts = ("--target", "y", "--mean", "mu", "--std", "sigma")
+    forecasts = ("--target", "y", "--forecast", "mean=mu,std=sigma")
     complaint = evenhand("audit", tmp_path / "none.csv", *forecasts, *given).complaint()
     assert message in complaint

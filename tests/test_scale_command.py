@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ from command_outcome import Command
 from evenhand import ForecastColumns, load, save
 from evenhand.draws import KeyedDraws
 from evenhand.scale import ModelSubject, audit_parts
-from parts_examples import KEY, a_model, people, temporary, write_parts
+from parts_examples import KEY, SERVED, a_model, people, temporary, write_parts
 
 ROWS, SAMPLE = 2400, 600
-NORMAL = ("--mean", "mean", "--std", "std")
+NORMAL = ("--forecast", "mean=mean,std=std")
 FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
 
 
@@ -37,7 +36,7 @@ def evenhand(evenhand: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a table in parts, the same in one file, a key and a model."""
+    """Return a folder with a table in parts, the same in one file, a key and two models."""
     folder = tmp_path_factory.mktemp("command")
     table = people(ROWS)
     write_parts(table, folder / "parts", [500, 501, 1700])
@@ -45,6 +44,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "key").write_bytes(KEY + b"\n")
     (folder / "key").chmod(0o600)
     save(a_model(), folder / "model")
+    save(SERVED, folder / "of columns")
     return folder
 
 
@@ -55,14 +55,11 @@ def damaged(folder: Path) -> Path:
     return write_parts(table, folder, [300, 600])
 
 
-def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
-    names = (*NORMAL, "--id", "id", "--key-file", place / "key")
-    return ("randomize", table, *names, "--out", out, *more)
-
-
-def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
-    names = ("--id", "id", "--key-file", place / "key")
-    return ("predict", place / "model", table, *names, "--out", out, *more)
+def predict_args(
+    place: Path, table: Path, out: Path, *more: Any, model: str = "of columns"
+) -> tuple[Any, ...]:
+    names = ("--forecast", place / model, "--id", "id", "--key-file", place / "key")
+    return ("predict", table, *names, "--out", out, *more)
 
 
 # Audits.
@@ -73,7 +70,7 @@ def test_an_audit_of_a_folder_is_that_of_the_library(
 ) -> None:
     page = tmp_path / "report.html"
     options = ("--target", "y", "--groups", "sex,age", "--seed", 5, "--json", "--out", page)
-    found = evenhand("audit", place / "model", place / "parts", *options)
+    found = evenhand("audit", place / "parts", "--forecast", place / "model", *options)
     assert (found.code, found.err) == (0, f"audit written to {page}\n")
     told = json.loads(found.out)
     expected = audit_parts(
@@ -96,7 +93,7 @@ def test_an_audit_of_a_folder_is_that_of_the_library(
 
 
 def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> None:
-    args = ("audit", place / "model", place / "parts", "--target", "y")
+    args = ("audit", place / "parts", "--forecast", place / "model", "--target", "y")
     options = {
         "sample_size": SAMPLE,
         "random_state": 0,
@@ -141,20 +138,20 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(
 # Forecasts.
 
 
-@pytest.mark.parametrize("args_of", [predict_args, randomize_args])
+@pytest.mark.parametrize("model", ["model", "of columns"])
 def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(
-    place: Path, evenhand: Command, tmp_path: Path, args_of: Callable[..., tuple[Any, ...]]
+    place: Path, evenhand: Command, tmp_path: Path, model: str
 ) -> None:
-    what = "forecasts" if args_of is predict_args else "randomized forecasts"
     for table, out in (
         ("parts", "folder"),
         ("parts", "parts.parquet"),
         ("whole.parquet", "whole.parquet"),
     ):
-        made = evenhand(*args_of(place, place / table, tmp_path / out, "--context", "2026-11"))
+        more = ("--context", "2026-11")
+        made = evenhand(*predict_args(place, place / table, tmp_path / out, *more, model=model))
         assert (made.code, made.out) == (0, "")
         assert (
-            made.err == f"{ROWS:,} {what} written to {tmp_path / out}; fingerprint of the key:"
+            made.err == f"{ROWS:,} forecasts written to {tmp_path / out}; fingerprint of the key:"
             f" {FINGERPRINT}\n"
         )
     assert sorted(path.name for path in (tmp_path / "folder").iterdir()) == [
@@ -181,14 +178,14 @@ def test_an_output_that_is_there_is_refused_and_left_as_it_was(
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine.csv").write_text("kept\n")
-    told = evenhand(*randomize_args(place, place / "parts", out)).complaint()
+    told = evenhand(*predict_args(place, place / "parts", out)).complaint()
     assert "name a new folder" in told
     assert [(path.name, path.read_text()) for path in out.iterdir()] == [("mine.csv", "kept\n")]
     (tmp_path / "file").write_text("kept\n")
-    told = evenhand(*randomize_args(place, place / "parts", tmp_path / "file")).complaint()
+    told = evenhand(*predict_args(place, place / "parts", tmp_path / "file")).complaint()
     assert "name a new folder" in told
     assert (tmp_path / "file").read_text() == "kept\n"
-    told = evenhand(*randomize_args(place, place / "parts", tmp_path / "no" / "out")).complaint()
+    told = evenhand(*predict_args(place, place / "parts", tmp_path / "no" / "out")).complaint()
     assert "not a writable folder" in told
 
 
@@ -204,6 +201,6 @@ def test_an_interruption_leaves_nothing_behind(
         return forecast(self, table, source, start)
 
     monkeypatch.setattr(ForecastColumns, "of", interrupted)
-    ended = evenhand(*randomize_args(place, place / "parts", tmp_path / out))
+    ended = evenhand(*predict_args(place, place / "parts", tmp_path / out))
     assert (ended.code, ended.err) == (130, "error: interrupted\n")
     assert list(tmp_path.iterdir()) == []

@@ -296,15 +296,15 @@ def test_next_steps_repair_the_groups_by_their_rules() -> None:
         {"group": "age > 45 and sex = f", "mass": None, "rule": rule},
         {"group": "sex=f", "mass": None, "rule": None},
     ]
-    command = "evenhand audit rows.csv --target 'pay $' --mean=mu --std sd --groups sex"
+    forecast = "mean=mu,std=sd"
+    command = f"evenhand audit rows.csv --target 'pay $' --forecast={forecast} --groups sex"
     given["provenance"] = {"command": command}
     repair, *_ = next_steps(findings_of(given))
     assert shlex.split(repair.command) == [
-        *("evenhand", "recalibrate", "OTHER.csv", "--target", "pay $", "--mean", "mu"),
-        *("--std", "sd", "--group", "age > 44 and sex = f", "--group", "age > 45 and sex = f"),
-        *("--out", "maps"),
+        *("evenhand", "recalibrate", "OTHER.csv", "--target", "pay $", "--forecast", forecast),
+        *("--by", "age > 44 and sex = f", "--by", "age > 45 and sex = f", "--out", "repaired"),
     ]
-    assert repair.python == "repaired = found.repair(model, X_other, y_other)"
+    assert repair.python.split("\n")[-1] == "repaired = found.repair(model, X_other, y_other)"
     text = audit_brief(given)
     # broken between options, as a shell reads it
     shown = text[text.index("evenhand recalibrate") : text.index("All groups ")]
@@ -326,15 +326,15 @@ def test_next_steps_are_commands_that_exist(name: str) -> None:
             continue
         program, command, *words = shlex.split(step.command)
         assert program == "evenhand"
-        known = {option for one in COMMANDS[command].params for option in one.opts}
-        assert {word for word in words if word.startswith("--")} <= known
+        COMMANDS[command].make_context(command, words)
 
 
 def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule() -> None:
     # the trend of the example is the smallest p-value of everyone
     step, *_ = next_steps(findings_of(yes_no()))
     assert step.what.startswith("Recalibrate all forecasts")
-    values = yes_no(provenance={"command": "evenhand audit t.csv --target y --probability p"})
+    command = "evenhand audit t.csv --target y --forecast probability=p"
+    values = yes_no(provenance={"command": command})
     values["groups"][0] |= {"off": False, "problem": False}
     for row in values["by_forecast"][:-1]:
         row |= {"off": False, "problem": False}
@@ -346,4 +346,4 @@ def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule() -> None:
     step, *_ = next_steps(findings_of(values))
     words = shlex.split(step.command)
     expected = "predicted probability > 0.81 and predicted probability <= 0.87"
-    assert words[words.index("--group") + 1] == expected
+    assert words[words.index("--by") + 1] == expected

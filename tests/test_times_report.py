@@ -194,14 +194,12 @@ def test_bounds_are_for_people_with_the_event() -> None:
 
 def test_next_steps_repeat_event_and_horizon() -> None:
     values = audited().to_dict()
-    command = (
-        "evenhand audit test.csv --survival '1=s1,2=s2' --target stay --event died --horizon 2"
-        " --groups ward"
-    )
+    options = "--target stay --forecast survival=1=s1,2=s2 --event died --horizon 2"
+    command = f"evenhand audit test.csv {options} --groups ward"
     recorded = {**values, "provenance": {**values["provenance"], "command": command}}
     commands = [step.command for step in next_steps(findings_of(recorded)) if step.command]
     repaired = next(one for one in commands if "recalibrate" in one)
-    assert "--survival 1=s1,2=s2 --target stay --event died --horizon 2" in repaired
+    assert options in repaired
     lines = [step.python for step in next_steps(findings_of(values))]
     assert any(
         "X_other, evenhand.Outcomes(y_other, event_other, horizon=2)" in line for line in lines
