@@ -175,7 +175,7 @@ def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
     chosen = {"groups": ["tags"], "features": []} if part == "groups" else {"features": ["tags"]}
     with pytest.raises(InputError, match=rule):
         audit_parts(subject, tmp_path, "y", **chosen)
-    forecasts = ("--target", "y", "--mean", "mean", "--std", "std")
+    forecasts = ("--target", "y", "--forecast", "mean=mean,std=std")
     assert (
         rule
         in evenhand("audit", tmp_path / "a.parquet", *forecasts, f"--{part}", "tags").complaint()
@@ -274,7 +274,7 @@ def test_the_command_takes_columns_of_probabilities(tmp_path: Path, evenhand: Co
     table["proxy"] = np.linspace(0.1, 0.9, N)
     path = tmp_path / "rows.csv"
     table.to_csv(path, index=False)
-    args = ("audit", path, "--target", "y", "--mean", "mu", "--std", "sd", "--json")
+    args = ("audit", path, "--target", "y", "--forecast", "mean=mu,std=sd", "--json")
     found = json.loads(evenhand(*args, "--group-probabilities", "proxy").out)
     assert [row["group"] for row in found["membership"]] == ["proxy"]
     assert found["membership"][0]["members"] == pytest.approx(N / 2)

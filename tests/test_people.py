@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from command_outcome import Command
-from evenhand import Outcomes
+from evenhand import Outcomes, save
 from evenhand._ids import check_person_labels
 from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
@@ -111,21 +111,22 @@ def test_labels_of_people_are_compared_as_ids_are() -> None:
 
 # Repeated ids.
 
-NORMAL = ("--mean", "mean", "--std", "std")
+NORMAL = ("--forecast", "mean=mean,std=std")
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a key."""
+    """Return a folder with a key and a randomized model."""
     folder = tmp_path_factory.mktemp("people")
+    save(SERVED, folder / "model")
     (folder / "key").write_bytes(KEY + b"\n")
     (folder / "key").chmod(0o600)
     return folder
 
 
-def randomize_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
-    key = ("--id", "id", "--key-file", place / "key")
-    return ("randomize", table, *NORMAL, *key, "--out", out, *more)
+def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
+    names = ("--forecast", place / "model", "--id", "id", "--key-file", place / "key")
+    return ("predict", table, *names, "--out", out, *more)
 
 
 def repeated(ending: str, folder: Path) -> Path:
@@ -150,11 +151,13 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
         f"t{ending}: column 'id', row 41 repeats the id Zoe\u0308 of row 5; rows of one person are"
         " not independent"
     )
-    fit = ("fit", table, "--target", "y", "--out", tmp_path / "model", "--id", "id")
+    rows = (table, "--target", "y", "--id", "id")
+    out = ("--out", tmp_path / "model")
     for args in (
-        fit,
-        (*fit, "--max-group-error", 0.4),
-        ("audit", table, "--target", "y", *NORMAL, "--id", "id"),
+        ("fit", *rows, *out),
+        ("randomize", *rows, *NORMAL, "--max-group-error", 0.4, *out),
+        ("recalibrate", *rows, *NORMAL, *out),
+        ("audit", *rows, *NORMAL),
     ):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(
@@ -168,7 +171,7 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
         assert not (tmp_path / "model").exists()
     with pytest.raises(InputError, match=r"row 41 .*id .* of row 5"):
         audit_parts(GIVEN, table, "y", id_column="id", **QUICK)
-    made = evenhand(*randomize_args(place, table, tmp_path / "out.parquet"))
+    made = evenhand(*predict_args(place, table, tmp_path / "out.parquet"))
     assert made.code == 0
     assert made.err.startswith(
         "warning: 2 rows have the id 'Zo\u00eb' and share one draw; the first is in rows 5 and 41\n"
@@ -178,28 +181,30 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
     assert r.nunique() == 59
 
 
-def test_fit_certifies_one_row_of_each_person_of_a_cluster(
+def test_randomize_certifies_one_row_of_each_person(
     evenhand: Command, tmp_path: Path, monkeypatch: Any
 ) -> None:
     asked: list[Any] = []
 
     def stopped(*args: Any, **options: Any) -> None:
         person = args[2].person
-        asked.append((None if person is None else person.tolist(), list(args[1].columns)))
+        asked.append((None if person is None else person.tolist(), sorted(args[1].columns)))
         raise InputError("enough")
 
     monkeypatch.setattr("evenhand.selection.randomize", stopped)
-    table = people(60)[["id", "age", "score", "y"]].assign(who=[f"w{i // 2}" for i in range(60)])
+    table = people(60)[["id", "age", "mean", "std", "y"]].assign(
+        who=[f"w{i // 2}" for i in range(60)]
+    )
     table.to_csv(tmp_path / "t.csv", index=False)
     goal = ("--out", tmp_path / "model", "--max-group-error", 0.4)
-    fit = ("fit", tmp_path / "t.csv", "--target", "y", *goal)
-    evenhand(*fit, "--id", "id", "--person", "who")
-    evenhand(*fit, "--id", "id", "--drop", "who")
-    evenhand(*fit, "--drop", "who,id")
-    columns = ["age", "score"]
+    args = ("randomize", tmp_path / "t.csv", "--target", "y", *NORMAL, *goal)
+    evenhand(*args, "--id", "id", "--person", "who")
+    evenhand(*args, "--id", "id", "--features", "age")
+    evenhand(*args)
+    columns = ["age", "mean", "std"]
     pairs = np.unique([f"w{i // 2}" for i in range(60)], return_inverse=True)[1].tolist()
-    assert asked == [(pairs, columns), (None, columns), (None, columns)]
-    assert "has no column 'nobody'" in evenhand(*fit, "--person", "nobody").complaint()
+    assert asked == [(pairs, columns), (None, columns), (None, sorted([*columns, "id", "who"]))]
+    assert "has no column 'nobody'" in evenhand(*args, "--person", "nobody").complaint()
 
 
 @pytest.mark.parametrize("ids", [["17.0", "18.0"], ["1e+16", "2.5e+16"]])
@@ -230,7 +235,7 @@ def read_with(
     key.chmod(mode)
     people(30)[["id", "mean", "std"]].to_parquet(tmp_path / "t.parquet")
     return evenhand(
-        *randomize_args(place, tmp_path / "t.parquet", tmp_path / "out.parquet", "--key-file", key)
+        *predict_args(place, tmp_path / "t.parquet", tmp_path / "out.parquet", "--key-file", key)
     )
 
 
@@ -340,12 +345,10 @@ def test_each_row_names_its_context_and_key_so_that_it_can_be_replayed_after_a_r
     (tmp_path / "new.key").write_text(TEXT)
     (tmp_path / "new.key").chmod(0o600)
     out = [tmp_path / f"out-{name}.csv" for name in ("old", "new")]
-    first = evenhand(
-        *randomize_args(place, tmp_path / "old.parquet", out[0], "--context", "2026-11")
-    )
+    first = evenhand(*predict_args(place, tmp_path / "old.parquet", out[0], "--context", "2026-11"))
     assert first.err.endswith(f"; fingerprint of the key: {fingerprint(KEY)}\n")
     rotated = ("--context", "2026-12", "--key-file", tmp_path / "new.key")
-    assert evenhand(*randomize_args(place, tmp_path / "new.parquet", out[1], *rotated)).code == 0
+    assert evenhand(*predict_args(place, tmp_path / "new.parquet", out[1], *rotated)).code == 0
     served = pd.concat([pd.read_csv(one, dtype={"id": str}) for one in out])
     assert list(served.columns[-2:]) == ["context", "key"]
     for (key, context), rows in served.groupby(["key", "context"]):
@@ -380,14 +383,15 @@ def test_an_audit_of_served_forecasts_names_their_keys_and_searches_no_draws(
     table.to_parquet(tmp_path / "in.parquet", index=False)
     for month, path in zip((11, 12), out, strict=True):
         context = ("--context", f"2026-{month}")
-        made = evenhand(*randomize_args(place, tmp_path / "in.parquet", path, *context))
+        made = evenhand(*predict_args(place, tmp_path / "in.parquet", path, *context))
         assert made.code == 0
     served = pd.concat([pd.read_parquet(out[0])[:200], pd.read_parquet(out[1])[200:]])
     joined = served.drop(columns="mean").merge(table[["id", "y", "age"]], on="id")
     cuts = [150] if is_folder else []
     audited = write_parts(joined, tmp_path / "joined", cuts)
     audited = audited if is_folder else audited / "part-0.parquet"
-    shown = evenhand("audit", audited, "--target", "y", "--quantiles", "q", "--id", "id", "--json")
+    asked = ("--target", "y", "--forecast", "quantiles=q", "--id", "id", "--json")
+    shown = evenhand("audit", audited, *asked)
     assert shown.code == 0
     found = json.loads(shown.out)
     pairs = ", ".join(f"context '2026-{month}' with key {fingerprint(KEY)}" for month in (11, 12))
