@@ -448,7 +448,7 @@ def test_the_command_reports_unseen_values_in_forecasts_and_audits(
     (tmp_path / "key").write_bytes(b"0f1e2d3c4b5a69788796a5b4c3d2e1f0")
     wrong = written(table.assign(age=table["age"] * 1000, sex="F"), tmp_path / "wrong.csv")
     asked = ("--id", "id", "--key-file", tmp_path / "key", "--out", tmp_path / "f.csv")
-    done = evenhand("predict", tmp_path / "m", wrong, *asked)
+    done = evenhand("predict", wrong, "--forecast", tmp_path / "m", *asked)
     assert done.code == 0
     warned = [line for line in done.err.splitlines() if "training" in line]
     assert [line[:45] for line in warned] == [
@@ -460,8 +460,8 @@ def test_the_command_reports_unseen_values_in_forecasts_and_audits(
     for i in range(3):
         written(table.assign(sex="F")[100 * i : 100 * i + 100], folder / f"{i}.csv")
     for place in (wrong, folder):
-        audit = evenhand("audit", tmp_path / "m", place, "--target", "y", "--id", "id", "--json")
-        found = json.loads(audit.out)
+        asked = ("--forecast", tmp_path / "m", "--target", "y", "--id", "id", "--json")
+        found = json.loads(evenhand("audit", place, *asked).out)
         (sex,) = [record for record in found["unseen"] if record["column"] == "sex"]
         assert (sex["n"], sex["n_unseen"], sex["example"]) == (300, 300, "F")
 

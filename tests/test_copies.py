@@ -106,7 +106,7 @@ def test_the_commands_warn_of_copies(tmp_path: Path, evenhand: Command) -> None:
     X, y = people()
     mean = X["age"] / 10
     X.assign(y=y, mean=mean, std=1.0).to_csv(tmp_path / "t.csv", index=False)
-    given = (tmp_path / "t.csv", "--target", "y", "--mean", "mean", "--std", "std")
+    given = (tmp_path / "t.csv", "--target", "y", "--forecast", "mean=mean,std=std")
     assert COPIES in " ".join(evenhand("audit", *given).out.split())
     goal = ("--max-group-error", 0.4, "--out", tmp_path / "model")
     assert f"warning: {COPIES}" in evenhand("randomize", *given, *goal).err

@@ -124,7 +124,7 @@ def test_no_page_contains_the_id_of_anybody(tmp_path: Path, evenhand: Command) -
     ids = [f"Q{i:03}-patient" for i in range(N)]
     table = X.assign(y=y, mu=1.5 * (X["age"] > 50), sigma=1.1, person=ids)
     table.to_csv(tmp_path / "t.csv", index=False)
-    names = ("--mean", "mu", "--std", "sigma", "--id", "person")
+    names = ("--forecast", "mean=mu,std=sigma", "--id", "person")
     given = (tmp_path / "t.csv", "--target", "y", *names)
     made = [tmp_path / "audit.html", tmp_path / "comparison.html", tmp_path / "model/report.html"]
     for out in (tmp_path / "a.json", made[0]):
@@ -136,7 +136,7 @@ def test_no_page_contains_the_id_of_anybody(tmp_path: Path, evenhand: Command) -
     # also of an audit of parts, one that was read from JSON, and a watch
     parts = audit_parts(ForecastColumns("mu", "sigma"), tmp_path / "t.csv", "y", id_column="person")
     values = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    watched = Watch(horizon="5d")
+    watched = Watch(matures_after="5d")
     days = np.datetime64("2026-01-01") + np.arange(N) // 50
     watched.update(Rows.of(days, np.linspace(0.01, 0.99, N), id=ids))
     pages = [parts.to_html(), audit_html(values), watched.to_html()]
@@ -166,7 +166,7 @@ def test_the_command_lists_members_by_id(tmp_path: Path, evenhand: Command) -> N
     X, y = people(300)
     table = X.assign(y=y, mu=0.0, sigma=1.0, person=IDS[-300:])
     table.to_csv(tmp_path / "t.csv", index=False)
-    given = ("--target", "y", "--mean", "mu", "--std", "sigma", "--id", "person")
+    given = ("--target", "y", "--forecast", "mean=mu,std=sigma", "--id", "person")
     out = ("--out", tmp_path / "r.html", "--tables", tmp_path / "tables")
     assert evenhand("audit", tmp_path / "t.csv", *given, *out).code == 0
     listed = pd.read_csv(tmp_path / "tables" / "members.csv")["id"]

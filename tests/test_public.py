@@ -116,7 +116,7 @@ def test_the_audit_of_a_small_table_of_forecasts_loads_no_library_that_it_does_n
     table.to_csv(tmp_path / "table.csv", index=False)
     code = """
 import sys, evenhand.cli
-sys.argv = ["evenhand", "audit", "table.csv", "--mean", "m", "--std", "s", "--target", "y"]
+sys.argv = ["evenhand", "audit", "table.csv", "--forecast", "mean=m,std=s", "--target", "y"]
 sys.argv += ["--out", "out.html"]
 try:
     evenhand.cli.main()
