@@ -31,7 +31,7 @@ from evenhand.calibration import Cells, Outcomes, Rounding, calibration_error
 from evenhand.certificates import certify_pit
 from evenhand.draws import fresh
 from evenhand.scale import ModelSubject, Repeated, audit_parts, forecast_parts, parts_audit
-from evenhand.scale.passes import (
+from evenhand.scale.parts_audit import (
     SCORES,
     AuditColumns,
     Survey,

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import reduce
+from operator import add
 from typing import Any, TypeVar
 
 from evenhand._progress import part_progress
 from evenhand._validate import InputError, check_count, require_extra
-from evenhand.tables import Parts
+from evenhand.tables import Evidence, Parts, Schema, found_schema
 
 Result = TypeVar("Result")
 Advance = Callable[[int], None]
@@ -255,3 +257,67 @@ def _attempt(work: Work[Any], shared: Any, parts: Parts, i: int, advance: Advanc
         return work(shared, parts, i, advance)
     except InputError as error:
         return error
+
+
+# --- types of the columns of a table in parts, from a model's schema or from all parts
+
+
+def typed_parts(
+    over: Callable[..., Any],
+    parts: Parts,
+    columns: Sequence[str],
+    schema: Schema,
+    skipped: dict[str, str] | None,
+) -> Parts:
+    """Return the parts with typed columns, by a model's schema or else by all csv parts together.
+
+    A part with text in a column of numbers or dates in most parts is refused, or added to
+    `skipped`.
+    """
+    unknown = tuple(name for name in columns if name not in schema)
+    # parquet parts have types, but csv cells are text: one part may contain integers and another
+    # words, so only all parts together determine the type of a column
+    if not unknown or all(count is not None for count in parts.counts):
+        return parts.typed(schema.apply)
+    found: dict[int, dict[str, Evidence]] = dict(
+        over(look_at_part, unknown, description="reading types")
+    )
+    for name in unknown:
+        kinds = Counter(one[name].kind for one in found.values() if one[name].counts["values"])
+        kind = "date" if kinds["date"] > kinds["number"] else "number"
+        # without a majority of numbers the column is text, and its numbers are codes
+        is_typed = 2 * (kinds["number"] + kinds["date"]) > len(found)
+        for i in [i for i in sorted(found) if is_typed and found[i][name].kind == "category"]:
+            error = _misfit(parts.names[i], name, kind, found[i][name])
+            if skipped is None:
+                raise error
+            skipped[parts.names[i]] = str(error)
+            del found[i]
+    total = {
+        name: reduce(add, (one[name] for one in found.values()), Evidence()) for name in unknown
+    }
+    return parts.typed(schema.with_others(found_schema(total)).apply)
+
+
+def look_at_part(
+    columns: tuple[str, ...], parts: Parts, i: int, advance: Advance
+) -> dict[str, Evidence]:
+    """Count the cells of some columns of one part by type."""
+    found = dict.fromkeys(columns, Evidence())
+    is_csv = parts.n_rows(i) is None
+    for start, block in parts.blocks(i, columns):
+        for name in columns:
+            values = block[name]
+            found[name] += Evidence.of_text(values, start) if is_csv else Evidence.of_typed(values)
+        advance(len(block))
+    return found
+
+
+def _misfit(source: str, name: str, kind: str, found: Evidence) -> InputError:
+    if kind not in found.odd:  # a column of text in parquet
+        return InputError(f"{source}: column {name!r} contains text, unlike most parts; correct it")
+    row, value = found.odd[kind]
+    return InputError(
+        f"{source}: column {name!r}, row {row + 1}: {value!r} is not a {kind} as in most parts;"
+        " correct it or drop the row"
+    )

@@ -21,8 +21,7 @@ from evenhand._validate import Floats, InputError, check_column
 from evenhand.distributions import Categorical, Distribution, OutcomeKind, as_hurdle, curve_times
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
-from evenhand.scale.engine import Advance, over_parts
-from evenhand.scale.passes import typed_parts
+from evenhand.scale.engine import Advance, over_parts, typed_parts
 from evenhand.scale.people import People, Repeated
 from evenhand.scale.subjects import Subject, as_subject, first_forecast, refusals
 from evenhand.tables import (
