@@ -81,17 +81,11 @@ def mark(source: Path) -> Mark:
 
 def read_manifest(source: Path) -> dict[str, Any]:
     """Read the manifest of a model folder and check its hash."""
-    path = source / MANIFEST
-    if not source.is_dir():
-        raise InputError(
-            f"{source}: no such model folder; create one with evenhand fit or evenhand.save"
-        )
-    if not path.exists():
-        raise InputError(
-            f"{source} is not a model folder, as it has no {MANIFEST}; create one with evenhand fit"
-            " or evenhand.save"
-        )
-    return read_sealed(path, "a model description", _SAVE_AGAIN)
+    if not (source / MANIFEST).exists():
+        what = f" is not a model folder, as it has no {MANIFEST}"
+        what = what if source.is_dir() else ": no such model folder"
+        raise InputError(f"{source}{what}; create one with evenhand fit or evenhand.save")
+    return read_sealed(source / MANIFEST, "a model description", _SAVE_AGAIN)
 
 
 def read_sealed(path: Path, noun: str, remedy: str) -> dict[str, Any]:
@@ -148,12 +142,9 @@ def read_file(source: Path, file: dict[str, str]) -> bytes:
 
 def read_plain(path: Path, remedy: str = _SAVE_AGAIN) -> bytes:
     """Read a file; refuse symbolic links, folders and devices."""
-    if path.is_symlink():
-        raise InputError(
-            f"{path} is a symbolic link, but model folders contain plain files only; {remedy}"
-        )
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path} is not a plain file; {remedy}")
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        kind = "a symbolic link" if path.is_symlink() else "a folder or a device"
+        raise InputError(f"{path} is {kind} and not a plain file; {remedy}")
     try:
         return path.read_bytes()
     except OSError as error:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evenhand._files import replace_file, sweep_partials, sync_folder
-from evenhand._locks import SAVING, is_old, one_writer
+from evenhand._locks import is_old, one_writer
 from evenhand._validate import InputError, MissingExtraError
 from evenhand.forecast_columns import ForecastColumns
 from evenhand.forecasters import Forecaster
@@ -123,11 +123,6 @@ def read_steadily(source: Path, read: Callable[[dict[str, Any]], Found]) -> Foun
             if mark(source) == before:
                 raise
     return read(read_manifest(source))
-
-
-def is_being_saved(source: Path) -> bool:
-    """Return whether a save is running or was killed."""
-    return (source / SAVING).exists()
 
 
 def _settle(folder: Path, alone: bool) -> OSError | None:
@@ -253,12 +248,7 @@ def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
     Traceback (most recent call last):
     evenhand._validate.InputError: no/such/folder: no such model folder; create one with ...
     """
-    source = Path(folder)
-    model, _ = load_with_hash(source, estimator)
-    stranger = _foreign_certificate(source)
-    if stranger is not None:
-        warnings.warn(stranger, UserWarning, stacklevel=2)
-    return model
+    return load_with_hash(folder, estimator)[0]
 
 
 def load_with_hash(folder: str | os.PathLike[str], estimator: Any = None) -> tuple[Any, str]:
@@ -310,34 +300,11 @@ def _certificate_of(manifest: dict[str, Any], source: Path) -> dict[str, Any]:
     if certificate is None:
         remedy = "certify a model with evenhand randomize"
         raise InputError(f"{source} has no readable {CERTIFICATE}; {remedy}")
-    raise InputError(_of_another_model(source, certificate["model_sha256"], sha256))
-
-
-def _of_another_model(source: Path, named: str, sha256: str) -> str:
-    return (
-        f"{source / CERTIFICATE} certifies the model {named[:16]} and gives no guarantee for"
-        f" {sha256[:16]}, the model in this folder; remove it, or certify this model with evenhand"
-        " randomize"
+    raise InputError(
+        f"{source / CERTIFICATE} certifies the model {certificate['model_sha256'][:16]} and gives"
+        f" no guarantee for {sha256[:16]}, the model in this folder; remove it, or certify this"
+        " model with evenhand randomize"
     )
-
-
-def _foreign_certificate(source: Path) -> str | None:
-    """Return a warning about a certificate of another model in the folder.
-
-    None if there is no such certificate, or a save is about to replace it.
-    """
-    before = mark(source)
-    try:
-        sha256 = str(read_manifest(source)["sha256"])
-    except InputError:
-        return None
-    # a killed save leaves an older certificate under the final name
-    if is_being_saved(source) or staged(source, sha256, CERTIFICATE).exists():
-        return None
-    certificate = parsed(source / CERTIFICATE)
-    if certificate is None or certificate["model_sha256"] == sha256 or mark(source) != before:
-        return None
-    return _of_another_model(source, certificate["model_sha256"], sha256)
 
 
 def _rebuilt(manifest: dict[str, Any], source: Path, estimator: Any) -> Any:
