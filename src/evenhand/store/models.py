@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -97,16 +96,7 @@ def write_model(
             replace_file(target / MANIFEST, packed.manifest)
         finally:
             # after a failure too: the manifest may name the old model or the new one
-            failure = _settle(target, alone)
-            if failure is not None:
-                # a second attempt before a warning
-                failure = _settle(target, alone)
-    if failure is not None:
-        message = (
-            f"{target}: the certificate or the report could not be renamed ({failure.strerror});"
-            " save again"
-        )
-        warnings.warn(message, UserWarning, stacklevel=2)
+            _settle(target, alone)
 
 
 def read_steadily(source: Path, read: Callable[[dict[str, Any]], Found]) -> Found:
@@ -125,11 +115,10 @@ def read_steadily(source: Path, read: Callable[[dict[str, Any]], Found]) -> Foun
     return read(read_manifest(source))
 
 
-def _settle(folder: Path, alone: bool) -> OSError | None:
+def _settle(folder: Path, alone: bool) -> None:
     """Rename certificate and report of the manifest's model, and remove files no longer needed.
 
-    Returns the error if renaming fails. Files that cannot be removed are ignored, as nothing refers
-    to them.
+    Files that cannot be removed are ignored, as nothing refers to them.
     """
     sweep_partials(folder)
     try:
@@ -138,38 +127,30 @@ def _settle(folder: Path, alone: bool) -> OSError | None:
         sha256 = str(manifest["sha256"])
         needed = {file["file"] for file in manifest["files"].values()}
     except (InputError, KeyError, TypeError, AttributeError):
-        return None  # damaged or from a newer release: the files it needs are unknown
-    failure = _place_companions(folder, sha256)
-    needed |= (
-        {staged(folder, sha256, name).name for name in (CERTIFICATE, REPORT)} if failure else set()
-    )
+        return  # damaged or from a newer release: the files it needs are unknown
+    _place_companions(folder, sha256)
     for path in (*_listed(folder, _MODEL_FILE), *_listed(folder, _STAGED_FILE)):
         with suppress(OSError):
             # without locks, another save may have written its files but not yet its manifest
             if path.name not in needed and (alone or is_old(path)):
                 path.unlink(missing_ok=True)
-    return failure
+    sync_folder(folder)
 
 
-def _place_companions(folder: Path, sha256: str) -> OSError | None:
+def _place_companions(folder: Path, sha256: str) -> None:
     """Rename the temporary certificate and report of a model; remove those of another model."""
     certificate, report = (staged(folder, sha256, name) for name in (CERTIFICATE, REPORT))
-    try:
-        old = parsed(folder / CERTIFICATE)
-        if certificate.exists():
-            if old is not None and not report.exists():
-                remove_report(folder, old)
-            if report.exists():
-                os.replace(report, folder / REPORT)
-            # last: until then the temporary one is read
-            os.replace(certificate, folder / CERTIFICATE)
-            sync_folder(folder)
-        elif old is not None and sha256 and old["model_sha256"] != sha256:
+    old = parsed(folder / CERTIFICATE)
+    if certificate.exists():
+        if old is not None and not report.exists():
             remove_report(folder, old)
-            (folder / CERTIFICATE).unlink(missing_ok=True)
-    except OSError as error:
-        return error
-    return None
+        if report.exists():
+            os.replace(report, folder / REPORT)
+        # last: until then the temporary one is read
+        os.replace(certificate, folder / CERTIFICATE)
+    elif old is not None and sha256 and old["model_sha256"] != sha256:
+        remove_report(folder, old)
+        (folder / CERTIFICATE).unlink(missing_ok=True)
 
 
 def _listed(folder: Path, names: re.Pattern[str]) -> list[Path]:
