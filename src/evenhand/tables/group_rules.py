@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Any, Self, get_args
@@ -34,22 +34,24 @@ if TYPE_CHECKING:
 
 # --- text of rules on columns: parsing against the known columns of a table, and quoting
 
-OPERATORS: tuple[tuple[str, Operator], ...] = (
-    ("is not missing", "present"),
-    ("is missing", "missing"),
-    ("present", "present"),
-    ("missing", "missing"),
-    ("is not", "!="),
-    ("is", "="),
-    ("!=", "!="),
-    ("<=", "<="),
-    (">=", ">="),
-    ("==", "="),
-    ("=", "="),
-    ("<", "<"),
-    (">", ">"),
-)
+OPERATORS: dict[str, Operator] = {
+    "is not missing": "present",
+    "is missing": "missing",
+    "present": "present",
+    "missing": "missing",
+    "is not": "!=",
+    "is": "=",
+    "!=": "!=",
+    "<=": "<=",
+    ">=": ">=",
+    "==": "=",
+    "=": "=",
+    "<": "<",
+    ">": ">",
+}
 """Operators as text. An operator that begins with another one comes before it."""
+
+QUOTED = r'"(?:[^"\\]|\\.)*"'
 
 ORDERS = {"<": lt, "<=": le, ">": gt, ">=": ge}
 
@@ -95,12 +97,47 @@ def parse_comparisons(text: str, columns: Sequence[str], source: str) -> list[Co
     if text.count(" and ") >= MOST_CONDITIONS:
         got = f"{text.count(' and ') + 1:,}"
         raise bad_input("a rule", f"have at most {MOST_CONDITIONS} conditions", got)
+    pattern, at, found = _pattern(columns), 0, list[Comparison]()
+    while at < len(text) or not found:
+        match = pattern.match(text, at)
+        if match is None or not _is_read_well(match):
+            raise _error(text, columns, source)
+        value, at = match["value"], match.end()
+        if value is not None and re.fullmatch(QUOTED, value):
+            value = re.sub(r"\\(.)", r"\1", value[1:-1])
+        operator = OPERATORS[match["alone"] or match["sign"] or match["word"]]
+        found.append((Group(match["column"], operator, value), match["missing"] is not None))
+    return found
+
+
+def _pattern(columns: Sequence[str]) -> re.Pattern[str]:
+    """Return the pattern of one comparison, up to the next one or to the end of the text."""
     # longer names first: the column "age and sex" takes precedence over the column "age"
     ordered = sorted(columns, key=len, reverse=True)
-    found = next(_parses(text.strip(), ordered), None)
-    if found is None:
-        raise _error(text, columns, source)
-    return found
+    known = "|".join(map(re.escape, ordered)) or "(?!)"
+    texts = list(OPERATORS)
+    # operators without a value, words, which need spaces around them, and signs
+    alone, words, signs = ("|".join(part) for part in (texts[:4], texts[4:6], texts[6:]))
+    value = rf"{QUOTED}|(?!{QUOTED})\S.*?"
+    after = rf" and \s*(?=(?:{known})(?:\s+(?:{alone}|{words})(?!\S)|\s*(?:{signs})))"
+    return re.compile(
+        rf"\s*(?P<column>{known})(?:\s+(?P<alone>{alone})"
+        rf"|(?:\s+(?P<word>{words})(?!\S)|\s*(?P<sign>{signs})(?![<>=]))\s*(?P<value>{value}))"
+        rf"\s*(?P<missing>{re.escape(OR_MISSING)})?\s*(?:\Z|{after})",
+        re.DOTALL,
+    )
+
+
+def _is_read_well(comparison: re.Match[str]) -> bool:
+    """Whether a value contains no comparison, such as one of a column whose name is misspelled."""
+    value = comparison["value"]
+    if value is None or re.fullmatch(QUOTED, value):
+        return True
+    # an order compares numbers and dates, which are checked with the column
+    is_equality = OPERATORS[comparison["sign"] or comparison["word"]] in ("=", "!=")
+    others = (JOINS if is_equality else AND).split(value)[1:]
+    is_cut_off = "and" in (value.split(" ")[0], value.split(" ")[-1])
+    return not (is_cut_off or any(map(LOOKS_LIKE_COMPARISON.search, others)))
 
 
 def as_value(value: str) -> str:
@@ -116,55 +153,6 @@ def as_value(value: str) -> str:
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _parses(text: str, columns: Sequence[str]) -> Iterator[list[Comparison]]:
-    """Yield the ways to read a text as comparisons, the one with the shortest values first."""
-    for column in columns:
-        if not text.startswith(column):
-            continue
-        after = text[len(column) :]
-        for word, operator in OPERATORS:
-            # a word needs spaces around it, a sign does not
-            pattern = rf"\s+{word}(?=\s|$)" if word[0].isalpha() else rf"\s*{word}"
-            at = re.match(pattern, after)
-            if at:
-                yield from _with_value(Group(column, operator), after[at.end() :], columns)
-
-
-def _with_value(group: Group, rest: str, columns: Sequence[str]) -> Iterator[list[Comparison]]:
-    """Yield the readings of a text that begins with the value of a comparison."""
-    needs_value = group.operator not in ("missing", "present")
-    # an order compares numbers and dates, which are checked with the column
-    joins = JOINS if group.operator in ("=", "!=") else AND
-    for value, end in _values(rest, joins) if needs_value else [(None, rest)]:
-        remaining = end.strip()
-        or_missing = remaining.startswith(OR_MISSING)
-        remaining = remaining.removeprefix(OR_MISSING).strip() if or_missing else remaining
-        first = Group(group.column, group.operator, value), or_missing
-        if not remaining:
-            yield [first]
-        elif remaining.startswith("and "):
-            others = _parses(remaining.removeprefix("and ").strip(), columns)
-            yield from ([first, *more] for more in others)
-
-
-def _values(text: str, joins: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Yield each value that a text may begin with, and the text after it."""
-    quoted = re.match(r'\s*"((?:[^"\\]|\\.)*)"', text)
-    if quoted:
-        yield re.sub(r"\\(.)", r"\1", quoted[1]), text[quoted.end() :]
-        return
-    if text and not text[0].isspace() and LOOKS_LIKE_COMPARISON.match(text):
-        return
-    for end in [found.start() for found in re.finditer(r" and ", text)] + [len(text)]:
-        value = text[:end].strip()
-        # "job = cook and sexx = 2" is a misspelled column, not a value; so is "... or sex = 1"
-        is_misread = any(map(LOOKS_LIKE_COMPARISON.search, joins.split(value)[1:]))
-        if not value or value.endswith(" and") or is_misread:
-            return
-        ending = OR_MISSING if value.endswith(OR_MISSING) else ""
-        yield value.removesuffix(ending).strip(), ending + text[end:]
 
 
 def _error(text: str, columns: Sequence[str], source: str) -> InputError:

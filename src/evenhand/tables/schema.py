@@ -15,6 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute
 
@@ -22,6 +23,7 @@ from evenhand._format import and_more, percent
 from evenhand._validate import Floats, InputError, typed_fields
 from evenhand.tables.files import open_parts
 from evenhand.tables.values import (
+    BOOLEANS,
     FEW,
     Kind,
     as_json,
@@ -45,7 +47,6 @@ from evenhand.tables.values import (
     rounded,
     text_array,
     text_dates,
-    text_flags,
     texts,
     unpacked,
 )
@@ -377,7 +378,7 @@ class Evidence:
         is_number = there & ~parse_text_numbers(text)[1] & ~is_code
         fits = {"number": is_number}
         if (there & ~is_number).any():  # most columns are numbers: skip the other kinds
-            fits["boolean"] = np.logical_or(*text_flags(values))
+            fits["boolean"] = as_mask(compute.is_in(text, value_set=pa.array([*BOOLEANS])))
             fits["date"] = ~missing(text_dates(values)[0])
         counts = {"values": there | is_word, "words": is_word, **fits}
         first = {kind: np.flatnonzero(there & ~mask)[:1].tolist() for kind, mask in fits.items()}

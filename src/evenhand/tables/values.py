@@ -344,8 +344,15 @@ REMEDY = "correct it or leave it empty"
 FEW = 64
 """Number of values up to which a loop in Python is faster than a call of pandas."""
 
-TRUE = ("true", "True", "TRUE")
-FALSE = ("false", "False", "FALSE")
+BOOLEANS = {"true": 1.0, "True": 1.0, "TRUE": 1.0, "false": 0.0, "False": 0.0, "FALSE": 0.0}
+"""Texts that are read as booleans."""
+
+FLAGS = {
+    **BOOLEANS,
+    **{"1": 1.0, "1.0": 1.0, "0": 0.0, "0.0": 0.0},
+    **dict.fromkeys(("", *MISSING_WORDS), np.nan),
+}
+"""Values of a column of booleans, by their levels."""
 
 
 def kind_of(values: Values[Any]) -> Kind:
@@ -435,30 +442,17 @@ def rounded(values: Values[Any], place: str, start: int, dtype: str) -> Values[A
     return found
 
 
-def text_flags(values: Values[Any]) -> tuple[Mask, Mask]:
-    """Return masks of the texts that mean true and of those that mean false."""
-    text = text_array(values)
-    is_true, is_false = (compute.is_in(text, value_set=pa.array(words)) for words in (TRUE, FALSE))
-    return as_mask(is_true), as_mask(is_false)
-
-
 def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
     """Convert a column to booleans, nullable if some are missing; 0 and 1 are accepted."""
-    if is_text(values):
-        is_true, is_false = text_flags(values)
-        flags, wrong = parse_numbers(values)
-        flags = np.where(is_true, 1.0, np.where(is_false, 0.0, flags))
-        wrong &= ~is_true & ~is_false
-    else:
-        flags, wrong = parse_numbers(values)
-    is_missing = np.isnan(flags) & ~wrong
-    wrong |= ~(np.isin(flags, (0.0, 1.0)) | is_missing)
-    refuse_row(wrong, values, place, "be true or false", REMEDY, start)
-    if not is_missing.any():
-        return pd.Series(flags == 1.0, index=values.index, name=values.name)
-    nullable = pd.array(flags == 1.0, dtype="boolean")
-    nullable[is_missing] = pd.NA
-    return pd.Series(nullable, index=values.index, name=values.name)
+    codes, levels = factorized(values, place)
+    # code -1, a missing value, selects the last entry; 2 is neither
+    flags = np.array([*(FLAGS.get(shown.strip(), 2.0) for shown in levels), np.nan])[codes]
+    refuse_row(flags == 2, values, place, "be true or false", REMEDY, start)
+    is_missing = np.isnan(flags)
+    found: Any = flags == 1.0
+    if is_missing.any():
+        found = pd.arrays.BooleanArray(found, is_missing)
+    return pd.Series(found, index=values.index, name=values.name)
 
 
 def text_dates(values: Values[Any]) -> tuple[Values[Any], Mask]:
@@ -480,15 +474,12 @@ def dates(values: Values[Any], place: str, start: int = 0, dtype: str | None = N
     """Convert a column to dates of a type such as "datetime64[us, UTC]"; None keeps date types."""
     if values.dtype.kind == "M" and dtype in (None, str(values.dtype)):
         return values
-    inferred = pd.api.types.infer_dtype(values, skipna=True)
-    if values.dtype.kind == "M" or inferred in ("date", "datetime", "datetime64"):
+    if kind_of(values) == "date":
         found = pd.Series(moments(values), index=values.index, name=values.name)
-    elif inferred in ("string", "empty") or is_text(values):
-        found, wrong = text_dates(values)
-        refuse_row(wrong, values, place, "be a date", REMEDY, start)
     else:
-        refuse_row(~missing(values), values, place, "be a date", REMEDY, start)
-        found = pd.Series(pd.NaT, index=values.index, name=values.name).astype("datetime64[us]")
+        text = values if is_text(values) else values.where(missing(values), "?").astype(object)
+        found, wrong = text_dates(text)
+        refuse_row(wrong, values, place, "be a date", REMEDY, start)
     return found if dtype is None else _dates_as(found, values, place, start, dtype)
 
 
