@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from functools import cache
 from inspect import formatannotation
 from types import ModuleType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -470,36 +470,76 @@ def discrete_outcome(y: Floats, *, name: str = "y", remedy: str | None = None) -
     Examples
     --------
     >>> discrete_outcome(np.arange(100.0) % 2)
-    'y has 2 distinct values in 100 rows, so no continuous forecast is calibrated; use ...'
+    'y has only the values 0 and 1, so no continuous forecast is calibrated; use ...'
+    """
+    found = discrete_kind(y)
+    if found is None:
+        return None
+    remedy = remedy or FORECASTERS[found.kind].format(atom=found.atom)
+    return f"{name} {found.facts}, so no continuous forecast is calibrated; {remedy}"
+
+
+FORECASTERS = {
+    "event": "use ClassifierForecaster for an event, coded as 0 and 1",
+    "counts or scores": "use CountRegressor for counts or ClassifierForecaster for ordered scores",
+    "scores": "use ClassifierForecaster for ordered scores",
+    "scores or amounts": (
+        "use ClassifierForecaster for ordered scores, or HurdleRegressor(at={atom:g}) for amounts"
+    ),
+    "counts": "use CountRegressor for counts",
+    "counts or amounts": (
+        "use CountRegressor for counts, or HurdleRegressor(at={atom:g}) for amounts"
+    ),
+    "amounts": "use HurdleRegressor(at={atom:g})",
+    "capped": 'use HurdleRegressor(at={atom:g}, end="high")',
+    # a hurdle inside the range would not be exact (outcomes: 4.2)
+    "other": "model that value separately, for example with ClassifierForecaster",
+}
+"""What to use for discrete outcomes, by their kind."""
+
+
+class Discrete(NamedTuple):
+    """What discrete outcomes may be.
+
+    Parameters
+    ----------
+    kind : str
+        A key of `FORECASTERS`.
+    facts : str
+        Why they are discrete, such as `has 5 distinct values in 100 rows`.
+    atom : float
+        The most frequent outcome.
+    """
+
+    kind: str
+    facts: str
+    atom: float
+
+
+def discrete_kind(y: Floats) -> Discrete | None:
+    """Return what discrete outcomes may be; None if they are continuous.
+
+    Examples
+    --------
+    >>> discrete_kind(np.arange(100.0) % 2).kind, discrete_kind(np.arange(100.0))
+    ('event', None)
     """
     values = np.unique(y)
-    value, share = largest_atom(y)
-    if values.size < MIN_DISTINCT:
-        facts = f"{name} has {values.size} distinct values in {y.size} rows"
-    elif share > MAX_ATOM:
-        facts = f"{name} is {value:g} in {percent(share, 'up')} of the rows"
-    else:
-        return None
-    remedy = remedy or _forecaster_for(values, value)
-    return f"{facts}, so no continuous forecast is calibrated; {remedy}"
-
-
-def _forecaster_for(values: Floats, atom: float) -> str:
-    """Return the remedy for outcomes with the given distinct values and most frequent value."""
-    is_whole = bool((values == np.round(values)).all())
+    atom, share = largest_atom(y)
+    is_whole = bool((values == np.round(values)).all() and values[0] >= 0)
+    has_zeros = share > MAX_ATOM and atom == values[0]
     if values.size == 2:
-        return "use ClassifierForecaster for an event, coded as 0 and 1"
+        return Discrete("event", f"has only the values {values[0]:g} and {values[1]:g}", atom)
     if values.size < MIN_DISTINCT:
-        counts = "CountRegressor for counts or " if is_whole and values[0] >= 0 else ""
-        return f"use {counts}ClassifierForecaster for ordered scores"
-    if is_whole and values[0] >= 0:
-        return f"use CountRegressor for counts, or HurdleRegressor(at={atom:g}) for amounts"
-    if atom == values[0]:
-        return f"use HurdleRegressor(at={atom:g})"
-    if atom == values[-1]:
-        return f'use HurdleRegressor(at={atom:g}, end="high")'
-    # a hurdle inside the range would not be exact (outcomes: 4.2)
-    return "model that value separately, for example with ClassifierForecaster"
+        facts = f"has {values.size} distinct values in {y.size} rows"
+        kinds = "counts or scores" if is_whole else "scores or amounts" if has_zeros else "scores"
+        return Discrete(kinds, facts, atom)
+    if share <= MAX_ATOM:
+        return None
+    kinds = "amounts" if has_zeros else "capped" if atom == values[-1] else "other"
+    if is_whole:
+        kinds = "counts or amounts" if has_zeros else "counts"
+    return Discrete(kinds, f"is {atom:g} in {percent(share, 'up')} of the rows", atom)
 
 
 def check_number(name: str, value: Any, least: float, remedy: str = "") -> float:

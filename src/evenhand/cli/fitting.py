@@ -14,7 +14,6 @@ import typer
 
 from evenhand._format import percent
 from evenhand._validate import (
-    MAX_ATOM,
     MIN_DISTINCT,
     Floats,
     InputError,
@@ -23,7 +22,7 @@ from evenhand._validate import (
     check_choice,
     check_column,
     check_outcomes,
-    largest_atom,
+    discrete_kind,
     short,
 )
 from evenhand.cli import options
@@ -121,27 +120,20 @@ def discrete_target(y: Floats) -> str | None:
     >>> discrete_target(np.arange(100.0) % 2)
     'has only the values 0 and 1; for the probability of 1 add --outcome binary'
     """
-    values = np.unique(y)
-    atom, share = largest_atom(y)
-    if values.size == 2:
-        listed = f"{values[0]:g} and {values[1]:g}"
-        coded = (
-            "" if set(values) == {0.0, 1.0} else ", with the event coded as 1 and the other as 0"
-        )
-        meaning = "the probability of 1" if not coded else "the probability of one of them"
-        return f"has only the values {listed}; for {meaning} add --outcome binary{coded}"
-    is_count = bool((values == np.round(values)).all() and values[0] >= 0)
-    if values.size < MIN_DISTINCT:
-        facts = f"has only {values.size} distinct values"
-    elif share > MAX_ATOM:
-        facts = f"is {atom:g} in {percent(share, 'up')} of the rows"
-    else:
+    found = discrete_kind(y)
+    if found is None:
         return None
-    if is_count and values.size >= MIN_DISTINCT and atom == values[0] == 0:
+    kind, facts, atom = found
+    if kind == "event":
+        is_coded = bool(np.isin(y, (0.0, 1.0)).all())
+        coded = "" if is_coded else ", with the event coded as 1 and the other as 0"
+        meaning = "the probability of 1" if is_coded else "the probability of one of them"
+        remedy = f"for {meaning} add --outcome binary{coded}"
+    elif kind == "counts or amounts" and atom == 0:
         remedy = "for counts add --outcome count, for amounts with zeros --outcome hurdle"
-    elif is_count or (values.size < MIN_DISTINCT and has_classes(y)):
+    elif "counts" in kind or ("scores" in kind and has_classes(y)):
         remedy = "for counts or scores add --outcome count"
-    elif atom == values[0] == 0 and share > MAX_ATOM:
+    elif "amounts" in kind and atom == 0:
         remedy = "for amounts with zeros add --outcome hurdle"
     else:
         remedy = (
