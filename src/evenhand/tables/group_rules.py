@@ -288,15 +288,13 @@ class GroupRule:
 
     def to_state(self) -> list[dict[str, Any]]:
         """Return the rule as JSON values."""
+        keys = ("column", "operator", "value")
         return [
             {
-                "comparisons": [
-                    {"column": group.column, "operator": group.operator, "value": group.value}
-                    for group in condition.comparisons
-                ],
-                "or_missing": condition.or_missing,
+                "comparisons": [{key: getattr(one, key) for key in keys} for one in c.comparisons],
+                "or_missing": c.or_missing,
             }
-            for condition in self.conditions
+            for c in self.conditions
         ]
 
     @classmethod

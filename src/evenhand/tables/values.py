@@ -549,33 +549,17 @@ def is_plain_dtype(dtype: Any) -> bool:
 
 
 def is_plain_text(values: Values[Any]) -> bool:
-    """Whether values are text without empty values, and in object columns without missing ones."""
-    # most columns of few rows return here, long before pandas could
-    is_few = len(values) <= FEW and (
-        isinstance(values.dtype, pd.StringDtype) or values.dtype == object
-    )
-    if is_few and all(type(value) is str and value for value in values.tolist()):
-        return True
-    if not is_text(values) or (values == "").any():
-        return False
-    return isinstance(values.dtype, pd.StringDtype) or not missing(values).any()
+    """Whether a column of text has neither missing nor empty values."""
+    is_typed = isinstance(values.dtype, pd.StringDtype) or values.dtype == object
+    return is_typed and all(type(value) is str and value for value in values.tolist())
 
 
 def texts(values: Values[Any], place: str) -> Values[Any]:
     """Convert a column to text, where empty text is missing; other values become their levels."""
-    if isinstance(values.dtype, pd.StringDtype):
-        found = values.astype(object)
-    elif is_text(values):
-        found = values
-    else:
-        codes, levels = factorized(values, place)
-        # code -1, a missing value, selects the last entry
-        shown = np.array([*levels, None], dtype=object)[codes]
-        found = pd.Series(shown, index=values.index, name=values.name)
-    is_missing = missing(found) | (found == "").to_numpy(dtype=bool)
-    if not is_missing.any():
-        return found
-    return found.where(~is_missing, np.nan)
+    codes, levels = factorized(values, place)
+    # code -1, a missing value, selects the last entry
+    shown = np.array([*(one or np.nan for one in levels), np.nan], dtype=object)[codes]
+    return pd.Series(shown, index=values.index, name=values.name, dtype=object)
 
 
 # --- conversion of tables of any library and of arrays to pandas, and of dataclasses to JSON
