@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import and_more
 from evenhand._validate import (
-    MAX_ATOM,
-    MIN_DISTINCT,
     Floats,
     InputError,
     Mask,
@@ -27,7 +25,7 @@ from evenhand._validate import (
     check_choice,
     check_column,
     did_you_mean,
-    largest_atom,
+    discrete_kind,
     place_of_rows,
     short,
 )
@@ -533,23 +531,24 @@ class ForecastColumns:
         >>> ForecastColumns(mean="m", std="s").remedy_for(np.arange(100.0) % 2)
         'if the forecasts are probabilities of an event, name their column with probability='
         """
-        values = np.unique(y)
-        atom, share = largest_atom(y)
-        is_count = bool((values == np.round(values)).all() and values[0] >= 0)
+        found = discrete_kind(y)
+        if found is None:
+            return None
         amounts = "chance_of_zero=, with the other columns for amounts above 0"
-        if values.size == 2:
-            coded = "" if set(values) == {0.0, 1.0} else ", and code the event as 1, the other as 0"
+        counts = "add outcome=count"
+        if self.quantiles is not None:
+            counts = "name pmf=, or mean= with outcome=count, instead of quantiles"
+        may_be_amounts = "amounts" in found.kind and found.atom == 0
+        if found.kind == "event":
+            is_coded = bool(np.isin(y, (0.0, 1.0)).all())
+            coded = "" if is_coded else ", and code the event as 1, the other as 0"
             return (
                 "if the forecasts are probabilities of an event, name their column with"
                 f" probability={coded}"
             )
-        counts = "add outcome=count"
-        if self.quantiles is not None:
-            counts = "name pmf=, or mean= with outcome=count, instead of quantiles"
-        may_be_amounts = atom == values[0] == 0 and share > MAX_ATOM
-        if is_count and may_be_amounts and values.size >= MIN_DISTINCT:
+        if found.kind == "counts or amounts" and may_be_amounts:
             return f"for counts {counts}; for amounts with zeros add {amounts}"
-        if is_count:
+        if "counts" in found.kind:
             return f"if the forecasts are of counts or scores, {counts}"
         return f"for amounts with zeros add {amounts}" if may_be_amounts else None
 

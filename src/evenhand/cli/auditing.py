@@ -270,8 +270,9 @@ def compare(
         request = Request(one.with_times(times)[0], paths[0], rows, times, search)
         asked = {"name": forecasts[k], "confidence": confidence, "random_state": 0}
         found = audit_in_memory(request, asked)
-        sources = {"command": command_line(), "model": one.folder, "data": paths[0]}
-        both[k:] = [audits.with_sources(found, **sources)]
+        both[k:] = [
+            audits.with_sources(found, command=command_line(), model=one.folder, data=paths[0])
+        ]
     made = audits.compare(*both, confidence=confidence)
     if out is not None:
         (made.to_html if out.suffix.lower() == ".html" else made.to_json)(out)

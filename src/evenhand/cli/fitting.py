@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from evenhand._format import percent
 from evenhand._validate import (
     MIN_DISTINCT,
     Floats,
