@@ -40,8 +40,9 @@ from evenhand import (
     load,
     save,
 )
-from evenhand.store import digest, sealed
+from evenhand.store import digest
 from evenhand.store.estimators import check_archive, reproducible
+from evenhand.store.models import sealed
 
 RANDOM = np.random.default_rng(5)
 X = RANDOM.normal(size=(90, 3))

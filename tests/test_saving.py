@@ -30,7 +30,7 @@ from sklearn.preprocessing import StandardScaler
 from evenhand import InputError, RandomizedRegressor, load, save, store
 from evenhand._files import replace_file, sweep_partials, write_text
 from evenhand._locks import OLD_SECONDS, SAVING
-from evenhand.store.packing import PackedModel
+from evenhand.store.models import PackedModel
 
 ROUNDS = int(os.environ.get("EVENHAND_SAVE_ROUNDS", "20"))
 """Rounds of concurrent saves and loads; set the variable to 200 for the long run."""

@@ -47,7 +47,8 @@ from evenhand import (
     save,
 )
 from evenhand.forecasters import FORECASTERS
-from evenhand.store import digest, sealed
+from evenhand.store import digest
+from evenhand.store.models import sealed
 from forecaster_examples import DISCRETE
 
 ROWS = 80

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import InputError, check_indices
-from evenhand.store.manifest import error_text
 
 # --- bounds on the size of stored parts, so that a small file cannot fill the memory
 
@@ -200,16 +199,17 @@ def _objects(part: Any) -> Iterator[Any]:
         waiting += vars(value).values() if hasattr(value, "__dict__") else []
 
 
-def check_links(left: Any, right: Any, n_nodes: int, is_leaf: Any) -> None:
-    """Refuse nodes whose children do not come after them.
+def _check_nodes(left: Any, right: Any, feature: Any, is_leaf: Any, width: int) -> None:
+    """Refuse nodes whose children do not come after them, or that split another than a feature.
 
-    A descent would leave the tree or never end.
+    A descent would leave the tree or its row, or never end.
     """
-    parents = np.flatnonzero(~np.asarray(is_leaf, dtype=np.bool_))
+    parents = np.flatnonzero(~is_leaf)
     for children in (left, right):
         child = np.asarray(children)[parents].astype(np.int64)
-        if not np.all((child > parents) & (child < n_nodes)):
+        if not np.all((child > parents) & (child < is_leaf.size)):
             raise InputError("a child of a tree's node is out of range")
+    check_indices(feature[parents], width, "the feature of a tree's node")
 
 
 def _check_sparse(matrix: Any) -> None:
@@ -225,10 +225,8 @@ def _check_decision_tree(model: Any) -> None:
     # before its arrays are read, as the node count declares their length
     if tree.node_count != tree.capacity or tree.node_count < 1:
         raise InputError("the number of nodes of a tree is not the declared one")
-    is_leaf = tree.children_left == -1
-    check_links(tree.children_left, tree.children_right, tree.node_count, is_leaf)
-    width = min(int(model.n_features_in_), tree.n_features)
-    check_indices(tree.feature[~is_leaf], width, "the feature of a tree's node")
+    left, width = tree.children_left, min(int(model.n_features_in_), tree.n_features)
+    _check_nodes(left, tree.children_right, tree.feature, left == -1, width)
 
 
 def _check_ensemble(model: Any) -> None:
@@ -264,10 +262,9 @@ def _check_histogram_trees(model: Any) -> None:
         check_indices(mapper.bin_thresholds_[feature], N_BITS, "a category")
     for predictor in (one for several in model._predictors for one in several):
         nodes = np.asarray(predictor.nodes)
-        check_links(nodes["left"], nodes["right"], nodes.size, nodes["is_leaf"] != 0)
-        inner = nodes[nodes["is_leaf"] == 0]
-        check_indices(inner["feature_idx"], width, "the feature of a tree's node")
-        by_category = inner[inner["is_categorical"] != 0]
+        is_leaf = nodes["is_leaf"] != 0
+        _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], is_leaf, width)
+        by_category = nodes[~is_leaf & (nodes["is_categorical"] != 0)]
         if not is_category[by_category["feature_idx"]].all():
             raise InputError("a tree splits a numeric feature by categories")
         for bits in (predictor.raw_left_cat_bitsets, predictor.binned_left_cat_bitsets):
@@ -333,6 +330,11 @@ ALLOWED_TYPES = frozenset(
 No functions. Trees and other structures used by compiled code are checked after loading. Hashes
 detect damage but not who wrote a file: load only models from people you trust.
 """
+
+
+def error_text(error: BaseException) -> str:
+    """Return the message of an error from another package, shortened to one line."""
+    return " ".join(str(error).split())[:200]
 
 
 def dump_part(part: Any) -> bytes:

@@ -11,42 +11,356 @@ next save completes or removes the files of a killed save.
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
 import os
 import re
-from collections.abc import Callable
+import secrets
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from evenhand._files import replace_file, sweep_partials, sync_folder
+from evenhand._ids import id_text
 from evenhand._locks import is_old, one_writer
-from evenhand._validate import InputError, MissingExtraError
+from evenhand._validate import InputError, MissingExtraError, about, bad_input, typed_fields
 from evenhand.forecast_columns import ForecastColumns
-from evenhand.forecasters import Forecaster
-from evenhand.store.certificates import (
-    CERTIFICATE,
-    REPORT,
-    bound,
-    parsed,
-    remove_report,
-    staged,
-)
-from evenhand.store.manifest import (
-    MANIFEST,
-    check_folder,
-    error_text,
-    mark,
-    read_file,
-    read_manifest,
-    read_plain,
-)
-from evenhand.store.packing import PackedModel, attached_parts, foreign_parts, pack, unpack
+from evenhand.forecasters import FORECASTERS, Forecaster, State, SurvivalModel, thawed
+from evenhand.store.estimators import dump_part, error_text, load_part
+
+CERTIFICATE = "certificate.json"
+REPORT = "report.html"
+
+# --- fitted forecasters as files: a manifest, arrays and stored parts
+
+FORMAT = 1
+"""Format version that this release writes, and the newest that it reads."""
+
+MANIFEST = "model.json"
+
+_UNSEALED = "0" * 64
+"""Placeholder in the manifest for its own hash while the hash is computed."""
+
+
+@dataclass(frozen=True)
+class PackedModel:
+    """A fitted forecaster as the files of a model folder, before they are written.
+
+    Parameters
+    ----------
+    entry : dict
+        Description of the forecaster, as JSON values.
+    contents : dict of str to bytes
+        Other files than the manifest, by name; the names contain hashes.
+    manifest : bytes
+        Content of `model.json`.
+    sha256 : str
+        The manifest's hash of itself, which covers the hashes of all files.
+    """
+
+    entry: dict[str, Any]
+    contents: dict[str, bytes]
+    manifest: bytes
+    sha256: str
+
+    def warn_of_omissions(self, folder: Path) -> None:
+        """Warn about inner models that could not be stored, with the attributes to keep."""
+        parts = list(foreign_parts(self.entry))
+        if parts:
+            missing = "; ".join(f"{part['name']} {part['reason']}" for part in parts)
+            given = "..." if len(parts) == 1 else "[...]"
+            advice = (
+                f"keep {' and '.join(part['place'] for part in parts)}, e.g. with joblib, and load"
+                f" with load(folder, estimator={given})"
+            )
+            message = f"{folder} was saved without an inner model: {missing}; {advice}"
+            # the line that calls `save`
+            warnings.warn(message, UserWarning, stacklevel=3)
+
+
+def pack(model: Forecaster | ForecastColumns) -> PackedModel:
+    """Return a fitted forecaster as the files of a model folder.
+
+    Raises
+    ------
+    InputError
+        If the model is not a forecaster of this package, or a parameter cannot be stored.
+    """
+    from evenhand._version import __version__
+
+    # arrays and parts of nested models are collected in one flat dict, by their paths
+    blobs: dict[str, tuple[str, bytes]] = {}
+    entry = _pack(model, "model", blobs)
+    files = {}
+    contents = {}
+    for key, (ending, content) in blobs.items():
+        sha256 = digest(content)
+        # a new save writes new names, so that an interrupted save leaves the old files intact
+        name = f"{key}-{sha256[:16]}.{ending}"
+        contents[name] = content
+        files[key] = {"file": name, "sha256": sha256}
+    # the manifest contains the hash of each file and of itself
+    manifest = sealed({"written_by": f"evenhand {__version__}", "model": entry, "files": files})
+    return PackedModel(entry, contents, manifest, str(json.loads(manifest)["sha256"]))
+
+
+def digest(content: bytes) -> str:
+    """Return the SHA-256 of bytes as hexadecimal text."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sealed(manifest: dict[str, Any]) -> bytes:
+    """Return the manifest as JSON that contains its own hash."""
+    try:
+        # the hash is near the top, before any text that could look like its placeholder
+        head = {"format": FORMAT, "sha256": _UNSEALED}
+        text = json.dumps(head | manifest, indent=2, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"the model has a parameter that cannot be stored ({error_text(error)})"
+        ) from error
+    return text.replace(_UNSEALED, digest(text.encode()), 1).encode()
+
+
+def unpack(
+    entry: dict[str, Any], contents: Mapping[str, bytes], source: Path, attached: Iterator[Any]
+) -> Forecaster | ForecastColumns:
+    """Rebuild a forecaster from its description and the contents of its files, by key."""
+    from safetensors.numpy import load as from_bytes
+
+    if entry["kind"] not in FORECASTERS:
+        raise InputError(
+            f"{source / MANIFEST} contains an unknown forecaster {entry['kind']!r}; update evenhand"
+        )
+    arrays = from_bytes(contents[entry["arrays"]]) if "arrays" in entry else {}
+    parts: dict[str, Any] = {}
+    for name, part in entry["parts"].items():
+        if "forecaster" in part:
+            parts[name] = unpack(part["forecaster"], contents, source, attached)
+        elif "foreign" in part:
+            # in the order of `foreign_parts`, which is the order of the warning
+            parts[name] = next(attached)
+        else:
+            parts[name] = load_part(contents[part["skops"]], source)
+    kind = FORECASTERS[entry["kind"]]
+    with about(f"{source / MANIFEST} is damaged"):
+        given = typed_fields(kind.__init__, entry["params"]["params"])
+        if issubclass(kind, ForecastColumns):
+            return kind(**given)
+        params = entry["params"] | {"params": given}
+        return kind.from_state(State(entry["kind"], params, arrays, parts))
+
+
+def _pack(
+    model: Forecaster | ForecastColumns, key: str, blobs: dict[str, tuple[str, bytes]]
+) -> dict[str, Any]:
+    """Describe a forecaster as JSON values and add its arrays and parts to `blobs`.
+
+    These are the endings and the contents of files.
+    """
+    from safetensors.numpy import save as to_bytes
+
+    # a user's subclass would be loaded as our class
+    if FORECASTERS.get(type(model).__name__) is not type(model):
+        remedy = (
+            "wrap a scikit-learn regressor in RandomizedRegressor(...), a classifier in"
+            " ClassifierForecaster(...)"
+        )
+        raise bad_input("model", f"be a {' or '.join(FORECASTERS)}", type(model).__name__, remedy)
+    if isinstance(model, ForecastColumns):
+        return {"kind": "ForecastColumns", "params": {"params": asdict(model)}, "parts": {}}
+    state = model.to_state()
+    entry: dict[str, Any] = {"kind": state.kind, "params": state.params, "parts": {}}
+    if state.arrays:
+        # safetensors writes the memory of an array regardless of its strides
+        arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
+        blobs[key] = ("safetensors", to_bytes(arrays))
+        entry["arrays"] = key
+    for name, part in state.parts.items():
+        inner = f"{key}.{name}"
+        if isinstance(part, Forecaster | ForecastColumns):
+            entry["parts"][name] = {"forecaster": _pack(part, inner, blobs)}
+        else:
+            try:
+                blobs[inner] = ("skops", dump_part(part))
+                entry["parts"][name] = {"skops": inner}
+            # one foreign part must not prevent saving: it is omitted, and attached again on loading
+            except InputError as error:
+                entry["parts"][name] = {"foreign": {"name": _name(part), "reason": str(error)}}
+    return entry
+
+
+def foreign_parts(entry: dict[str, Any], place: str = "model") -> Iterator[dict[str, str]]:
+    """Yield the parts of a model that are not stored, in the order in which they are attached.
+
+    Each has the `name` of its class, the `reason` and the `place`, the attribute that contains it.
+    """
+    for name, part in entry["parts"].items():
+        # the model of a `SurvivalModel` is its parameter, all others are fitted attributes
+        fitted = re.sub(r"member(\d+)_", r"estimator_[\1]", f"{name}_")
+        at = f"{place}.{name if name == 'model' else fitted}"
+        if "foreign" in part:
+            yield part["foreign"] | {"place": at}
+        elif "forecaster" in part:
+            yield from foreign_parts(part["forecaster"], at)
+
+
+def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) -> list[Any]:
+    """Return the user's model for each part that is not stored."""
+    names = [str(part["name"]) for part in missing]
+    listed = ", ".join(names)
+    if estimator is None and names:
+        raise InputError(
+            f"{source} was saved without {listed}; pass the fitted model with load(folder,"
+            " estimator=...)"
+        )
+    if estimator is not None and not names:
+        raise InputError(
+            f"estimator is not needed, as {source} contains the whole model; omit the"
+            f" {type(estimator).__name__}"
+        )
+    # a single missing part need not be in a list
+    given = [estimator] if len(names) == 1 else estimator or []
+    if not isinstance(given, list | tuple) or len(given) != len(names):
+        rule = f"be a list of {len(names)} models, {listed}"
+        raise bad_input("estimator", rule, type(estimator).__name__)
+    given = [thawed(one) for one in given]
+    # what is kept may be the fitted attribute, which contains the model
+    given = [one.model if isinstance(one, SurvivalModel) else one for one in given]
+    for one, name in zip(given, names, strict=True):
+        if _name(one) != name:
+            remedy = f"pass the model that {source} was saved without"
+            raise bad_input("estimator", f"be a fitted {name}", _name(one), remedy)
+    return given
+
+
+def _name(part: Any) -> str:
+    """Name of a function or an object's class, without its module, which differs in scripts."""
+    return str(part.__qualname__ if inspect.isroutine(part) else type(part).__qualname__)
+
+
+# --- reading of the files of a model folder, with their hashes
+
+_CHANGED = "is damaged or was changed after it was saved (its hash differs)"
+_SAVE_AGAIN = "save the model again"
+
+
+def check_folder(folder: str | os.PathLike[str]) -> Path:
+    """Return the path of a model folder, existing or not, if files could be written to it.
+
+    Meant to be called before long work.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_folder(Path(folder, "models", "first")).name
+    'first'
+    """
+    target = Path(folder)
+    # the nearest existing folder decides whether the others can be created
+    nearest = next(path for path in (target, *target.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise InputError(f"{target} cannot be a folder: {nearest} is a file; name another folder")
+    if not os.access(nearest, os.W_OK):
+        raise InputError(f"{target}: the folder {nearest} is write-protected; choose another")
+    return target
+
+
+def mark(source: Path) -> tuple[int, int, int] | None:
+    """Return the identity of the manifest file, which changes with each save; None without one."""
+    try:
+        found = (source / MANIFEST).stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def read_manifest(source: Path) -> dict[str, Any]:
+    """Read the manifest of a model folder and check its hash."""
+    if not (source / MANIFEST).exists():
+        what = f" is not a model folder, as it has no {MANIFEST}"
+        what = what if source.is_dir() else ": no such model folder"
+        raise InputError(f"{source}{what}; create one with evenhand fit or evenhand.save")
+    return read_sealed(source / MANIFEST, "a model description", _SAVE_AGAIN)
+
+
+def read_sealed(path: Path, noun: str, remedy: str) -> dict[str, Any]:
+    """Read a file of JSON that contains its own hash, and check format and hash.
+
+    Parameters
+    ----------
+    path : Path
+        A file whose content is made by `sealed`.
+    noun : str
+        What the file should be, for messages.
+    remedy : str
+        What to do if it is damaged.
+    """
+    content = read_plain(path, remedy)
+    try:
+        text = content.decode()
+        manifest = dict(json.loads(text))
+        version = manifest["format"]
+        seal = str(manifest.get("sha256"))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(
+            f"{path} is damaged, as it is not {noun} ({error_text(error)}); {remedy}"
+        ) from error
+    if not isinstance(version, int) or version < 1:
+        raise InputError(f"{path} is damaged, as its format is {version!r}; {remedy}")
+    # a newer format may use the same names with other meanings
+    if version > FORMAT:
+        written_by = manifest.get("written_by", "a newer release")
+        raise InputError(
+            f"{path} has format {version}, but this release reads formats up to {FORMAT}; use"
+            f" {written_by}"
+        )
+    # the hash was computed with zeros in its place
+    if digest(text.replace(seal, _UNSEALED, 1).encode()) != seal:
+        raise InputError(f"{path} {_CHANGED}; {remedy}")
+    return manifest
+
+
+def read_file(source: Path, file: dict[str, str]) -> bytes:
+    """Read a file of the folder and check its hash; nothing outside the folder is opened."""
+    name = str(file["file"])
+    # a foreign manifest must not make us read other files
+    if Path(name).name != name or name in ("", ".", ".."):
+        raise InputError(
+            f"{source / MANIFEST} refers to the file {name!r} outside the model folder; do not use"
+            " this model"
+        )
+    content = read_plain(source / name)
+    if digest(content) != file["sha256"]:
+        raise InputError(f"{source / name} {_CHANGED}; {_SAVE_AGAIN}")
+    return content
+
+
+def read_plain(path: Path, remedy: str = _SAVE_AGAIN) -> bytes:
+    """Read a file; refuse symbolic links, folders and devices."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        kind = "a symbolic link" if path.is_symlink() else "a folder or a device"
+        raise InputError(f"{path} is {kind} and not a plain file; {remedy}")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); {remedy}") from error
+
 
 # --- atomic writing of model folders, and reading of folders that others may be writing
 
-_MODEL_FILE = re.compile(r"model[\w.]*-[0-9a-f]{16}\.(safetensors|skops)")
-_STAGED_FILE = re.compile(r"\.evenhand-[0-9a-f]{16}-(certificate\.json|report\.html)")
+_OWN_FILE = re.compile(
+    r"model[\w.]*-[0-9a-f]{16}\.(safetensors|skops)"
+    r"|\.evenhand-[0-9a-f]{16}-(certificate\.json|report\.html)"
+)
+"""Names of files that belong to one save."""
 
 MOST_READS = 1000
 """Largest number of times that reading starts again because of another save."""
@@ -129,10 +443,11 @@ def _settle(folder: Path, alone: bool) -> None:
     except (InputError, KeyError, TypeError, AttributeError):
         return  # damaged or from a newer release: the files it needs are unknown
     _place_companions(folder, sha256)
-    for path in (*_listed(folder, _MODEL_FILE), *_listed(folder, _STAGED_FILE)):
+    for path in list(folder.iterdir()):
+        is_own = _OWN_FILE.fullmatch(path.name) and path.is_file() and not path.is_symlink()
         with suppress(OSError):
             # without locks, another save may have written its files but not yet its manifest
-            if path.name not in needed and (alone or is_old(path)):
+            if is_own and path.name not in needed and (alone or is_old(path)):
                 path.unlink(missing_ok=True)
     sync_folder(folder)
 
@@ -153,10 +468,94 @@ def _place_companions(folder: Path, sha256: str) -> None:
         (folder / CERTIFICATE).unlink(missing_ok=True)
 
 
-def _listed(folder: Path, names: re.Pattern[str]) -> list[Path]:
-    """List the plain files of a folder whose names match a pattern."""
-    entries = (path for path in folder.iterdir() if names.fullmatch(path.name))
-    return [path for path in entries if path.is_file() and not path.is_symlink()]
+# --- certificates of models
+# A certificate contains the hash of its model, `model_sha256`, and of its report, `report_sha256`.
+# It contains no ids: the people on whom a model is certified are recorded as their number and a
+# single salted hash.
+
+
+def ids_digest(ids: Iterable[Any], salt: str) -> str:
+    """Return the salted hash of a set of people, as stored in `certificate.json`.
+
+    It is the SHA-256 of a JSON list in ASCII without blanks: the salt, followed by all ids as
+    sorted text (NFC).
+
+    Parameters
+    ----------
+    ids : iterable of int or str
+        The ids; for a table certified without ids, its row numbers from 1.
+    salt : str
+        The salt of the certificate.
+
+    Examples
+    --------
+    Check whether a certificate was computed on exactly these people:
+
+    >>> certified_on = {"n": 2, "salt": "1f0e", "sha256": ids_digest(["ann", "bob"], "1f0e")}
+    >>> ids_digest(["bob", "ann"], certified_on["salt"]) == certified_on["sha256"]
+    True
+    >>> ids_digest(["bob", "cat"], certified_on["salt"]) == certified_on["sha256"]
+    False
+    """
+    # sorted text, so that the hash does not depend on the order or the type of the ids
+    names = sorted(id_text(value) for value in ids)
+    return digest(json.dumps([salt, *names], separators=(",", ":")).encode())
+
+
+def people_record(ids: Iterable[Any], named_by: str) -> dict[str, Any]:
+    """Return the number and the salted hash of people, for a certificate.
+
+    Each record has a new salt, so that two certificates do not reveal whether they were computed on
+    the same people.
+    """
+    people = list(ids)
+    # without a salt, a guessed set of people could be checked against the hash
+    salt = secrets.token_hex(16)
+    return {
+        "n": len(people),
+        "named_by": named_by,
+        "salt": salt,
+        "sha256": ids_digest(people, salt),
+    }
+
+
+def bound(
+    certificate: dict[str, Any] | None, report: bytes | None, sha256: str
+) -> dict[str, bytes]:
+    """Return report and certificate of a model by file name, with the hashes that bind them.
+
+    The certificate is last. Empty without a certificate.
+    """
+    if certificate is None:
+        return {}
+    # the hash of the model makes the certificate valid for this model only
+    hashes = {"model_sha256": sha256, "report_sha256": None if report is None else digest(report)}
+    content = (json.dumps(certificate | hashes, indent=2) + "\n").encode()
+    return ({} if report is None else {REPORT: report}) | {CERTIFICATE: content}
+
+
+def staged(folder: Path, sha256: str, name: str) -> Path:
+    """Return the temporary path of a certificate or report, used until the manifest is replaced."""
+    return folder / f".evenhand-{sha256[:16]}-{name}"
+
+
+def parsed(path: Path) -> dict[str, Any] | None:
+    """Read a certificate; None if there is none, or the file was not written by this package."""
+    try:
+        content = json.loads(read_plain(path))
+    except (InputError, ValueError, RecursionError):
+        return None
+    is_ours = isinstance(content, dict) and isinstance(content.get("model_sha256"), str)
+    return content if is_ours else None
+
+
+def remove_report(folder: Path, certificate: dict[str, Any]) -> None:
+    """Remove the report of a certificate, but no other file of that name."""
+    path = folder / REPORT
+    if not path.is_file() or path.is_symlink():
+        return
+    if digest(path.read_bytes()) == certificate.get("report_sha256"):
+        path.unlink(missing_ok=True)
 
 
 # --- saving and loading fitted forecasters
