@@ -66,10 +66,9 @@ CONSTANTS = ("JsonNode", "TypeNode", "FunctionNode")
 same object."""
 
 NEIGHBOR_TREES = ("BallTree", "KDTree")
-LEAF_SIZE = 4
 COUNTERS = slice(7, 11)
-"""Entries in the state of such a tree: the size of its leaves, and counters of its queries, after
-which the same model would have another hash."""
+"""Entries in the state of such a tree that count its queries: the same model would have another
+hash after use."""
 
 
 def reproducible(content: bytes) -> bytes:
@@ -274,8 +273,8 @@ def _check_histogram_trees(model: Any) -> None:
 
 def _rebuild_neighbor_tree(tree: Any) -> None:
     """Build a tree of neighbors again from its rows, so that no stored index is used."""
-    rows, *_, metric, weights = state = tree.__getstate__()
-    fresh = type(tree)(rows, leaf_size=state[LEAF_SIZE], metric=metric, sample_weight=weights)
+    rows, _, _, _, leaf_size, *_, metric, weights = tree.__getstate__()
+    fresh = type(tree)(rows, leaf_size=leaf_size, metric=metric, sample_weight=weights)
     tree.__setstate__(fresh.__getstate__())
 
 

@@ -591,10 +591,9 @@ def save(model: Forecaster | ForecastColumns, folder: str | os.PathLike[str]) ->
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    target = check_folder(folder)
     packed = pack(model)
-    write_model(packed, target)
-    packed.warn_of_omissions(target)
+    write_model(packed, folder)
+    packed.warn_of_omissions(Path(folder))
 
 
 def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
