@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from evenhand._validate import InputError
 from evenhand.tables import TableEncoder
-from evenhand.tables.encoding import KINDS
+from evenhand.tables.encoding import EncodedColumn
 
 
 def encoded(train: Any, new: Any = None) -> dict[str, list[float]]:
@@ -247,18 +247,18 @@ def test_rows_and_columns_may_come_in_any_order(table: pd.DataFrame, random: Any
 
 def test_of_two_levels_the_one_in_the_group_is_named() -> None:
     both = pd.Series(["man", "woman", "woman"], name="sex")
-    column = KINDS["category"].fit("sex", both)
+    column = EncodedColumn.fit("category", "sex", both)
     for output in (0, 1):
         for low, high in ((-np.inf, 0.5), (0.5, np.inf)):
             condition = column.condition(output, low, high)
             assert condition is not None
-            inside = column.encode(both)[:, output]
+            inside = column.transform(both)[:, output]
             expected = (inside > low) & (inside <= high)
             (group,) = condition.comparisons
             assert group.operator == "="
             assert ((both == group.value).to_numpy() == expected).all()
     # a missing value meets "sex != man" and not "sex = woman"
-    missing = KINDS["category"].fit("sex", pd.Series(["man", "woman", None], name="sex"))
+    missing = EncodedColumn.fit("category", "sex", pd.Series(["man", "woman", None], name="sex"))
     condition = missing.condition(0, -np.inf, 0.5)
     assert condition is not None
     assert [group.operator for group in condition.comparisons] == ["!="]

@@ -28,7 +28,7 @@ from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
 from evenhand.forecasters.base import Bounds, Forecaster, State
 from evenhand.forecasters.samples import residual_distribution, smallest_gap, weighted_quantiles
-from evenhand.tables import CategoryColumn, TableEncoder
+from evenhand.tables import TableEncoder
 
 # --- settings of the trees, by the size of the training table
 
@@ -116,7 +116,7 @@ def tree_features(encoder: TableEncoder, table: Any) -> Floats:
             if column.had_missing
             else np.zeros(len(encoded), dtype=np.bool_)
         )
-        if isinstance(column, CategoryColumn):
+        if column.kind == "category":
             missing = missing | (block[:, -1] > 0)  # unknown levels
             block = block.argmax(axis=-1)[:, None].astype(np.float64)
         blocks.append(np.where(missing[:, None], np.nan, block))
@@ -127,9 +127,9 @@ def tree_features(encoder: TableEncoder, table: Any) -> Floats:
 def category_flags(encoder: TableEncoder) -> list[bool]:
     """Return whether each feature is a category."""
     return [
-        isinstance(column, CategoryColumn)
+        column.kind == "category"
         for column in encoder.columns_
-        for _ in range(1 if isinstance(column, CategoryColumn) else len(column.outputs()))
+        for _ in range(1 if column.kind == "category" else len(column.outputs()))
     ]
 
 

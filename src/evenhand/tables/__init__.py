@@ -6,7 +6,6 @@ from 1, without empty lines.
 
 from __future__ import annotations
 
-from evenhand.tables.encoding import CategoryColumn as CategoryColumn
 from evenhand.tables.encoding import TableEncoder as TableEncoder
 from evenhand.tables.files import TABLE_ENDINGS as TABLE_ENDINGS
 from evenhand.tables.files import Parts as Parts

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from evenhand._format import and_more
 from evenhand._validate import LARGEST, Floats, InputError, bad_input, typed_fields
 from evenhand.tables.groups import Condition, Group, Operator
 from evenhand.tables.values import (
+    Kind,
     as_json,
     as_pandas,
     as_table,
@@ -25,15 +26,11 @@ from evenhand.tables.values import (
     factorized,
     is_plain_dtype,
     kind_of,
-    missing,
     moments,
     numbers,
 )
 
 # --- encoding of single columns as numeric outputs: numbers, booleans, categories and dates
-
-Column = pd.Series
-"""Values of any type; each encoding refuses values that it cannot read."""
 
 LIMIT = 1e6
 """Bound on standardized outputs. Training values never reach it (|z| <= sqrt(n)), and extreme later
@@ -41,217 +38,142 @@ values stay finite, in float32 as well."""
 
 
 @dataclass(frozen=True)
-class EncodedColumn(ABC):
+class EncodedColumn:
     """Learned encoding of one column.
 
-    If the training data had missing values (`had_missing`), a separate output marks them.
-    Otherwise there is no such output: the weight of an input that is always 0 in training would
-    stay at its random initial value.
+    Numbers are standardized; missing values are 0, the mean, and a constant column gives zeros.
+    Booleans are 1 if true, -1 if false, and 0 if missing. Categories are indicators of the 50 most
+    frequent levels, with ties in text order, and of all others, as are missing values that first
+    appear after training. Levels are compared as text, with whole numbers without decimals, so that
+    1, 1.0 and "1" are the same level in every file format. Dates are standardized days since 1970,
+    and the time of year as sine and cosine, all 0 if missing; times with a zone are converted to
+    UTC, others are unchanged.
+
+    If the training data had missing values, a separate output marks them. Otherwise there is no
+    such output: the weight of an input that is always 0 in training would stay at its random
+    initial value.
+
+    Parameters
+    ----------
+    kind : {"number", "boolean", "category", "date"}
+        Kind of the column.
+    name : str
+        Name of the column.
+    had_missing : bool
+        Whether the training data had missing values.
+    mean, scale : float
+        Mean and standard deviation of numbers or days.
+    levels : tuple of str
+        Levels of categories.
     """
 
-    kind: ClassVar[str]
+    kind: Kind
     name: str
     had_missing: bool
+    mean: float = 0.0
+    scale: float = 0.0
+    levels: tuple[str, ...] = ()
 
     @classmethod
-    @abstractmethod
-    def fit(cls, name: str, values: Column[Any]) -> Self:
+    def fit(cls, kind: Kind, name: str, values: pd.Series[Any]) -> Self:
         """Learn the encoding of one column."""
-
-    @abstractmethod
-    def encode(self, values: Column[Any]) -> Floats:
-        """Return the outputs, shape (n_samples, n_outputs), without the one for missing values."""
-
-    def outputs(self) -> tuple[str, ...]:
-        """Return the names of these outputs."""
-        return (self.name,)
-
-    @property
-    def names_out(self) -> tuple[str, ...]:
-        """Names of all outputs."""
-        return self.outputs() + ((f"{self.name} missing",) if self.had_missing else ())
-
-    def transform(self, values: Column[Any]) -> Floats:
-        """Return all outputs, shape (n_samples, n_outputs)."""
-        encoded = self.encode(values)
-        return np.column_stack([encoded, missing(values)]) if self.had_missing else encoded
-
-    def condition(self, output: int, low: float, high: float) -> Condition | None:
-        """Describe the rows whose output, an index of `names_out`, is in the interval (low, high].
-
-        At least one end is finite. None if the interval has no description in words.
-        """
-        if self.had_missing and output == len(self.outputs()):
-            return Condition((Group(self.name, "missing" if high == math.inf else "present"),))
-        return self._within(output, low, high)
-
-    @abstractmethod
-    def _within(self, output: int, low: float, high: float) -> Condition | None:
-        """Return the condition of an output that is not the one for missing values."""
-
-    def _range(self, low: float, high: float, shown: Callable[[float], str]) -> Condition:
-        """Return the condition of a range; `shown` formats an end in the units of the column."""
-        ends: list[tuple[Operator, float]] = [(">", low), ("<=", high)]
-        finite = [(operator, end) for operator, end in ends if math.isfinite(end)]
-        comparisons = tuple(Group(self.name, operator, shown(end)) for operator, end in finite)
-        return Condition(comparisons, self._includes_missing(low, high))
-
-    def _includes_missing(self, low: float, high: float) -> bool:
-        """Whether a range includes missing values, which are encoded as 0 except in categories."""
-        return self.had_missing and low < 0 <= high
-
-
-@final
-@dataclass(frozen=True)
-class NumberColumn(EncodedColumn):
-    """Standardized numbers; missing values are 0, the mean. A constant column gives zeros."""
-
-    kind: ClassVar[str] = "number"
-    mean: float
-    scale: float
-
-    @classmethod
-    def fit(cls, name: str, values: Column[Any]) -> Self:
-        """Learn mean and standard deviation."""
-        found = numbers(values, f"column {name!r}")
-        return cls(name, bool(missing(values).any()), *_mean_and_scale(found))
-
-    def encode(self, values: Column[Any]) -> Floats:
-        """Standardize."""
-        found = numbers(values, f"column {self.name!r}")
-        return standardized(found, self.mean, self.scale)[:, None]
-
-    def _within(self, output: int, low: float, high: float) -> Condition:
-        return self._range(low, high, lambda end: f"{self.mean + end * self.scale:.4g}")
-
-
-@final
-@dataclass(frozen=True)
-class BooleanColumn(EncodedColumn):
-    """Booleans: true is 1, false is -1, and missing is 0."""
-
-    kind: ClassVar[str] = "boolean"
-
-    @classmethod
-    def fit(cls, name: str, values: Column[Any]) -> Self:
-        """Learn whether there are missing values."""
-        return cls(name, bool(missing(values).any()))
-
-    def encode(self, values: Column[Any]) -> Floats:
-        """Encode booleans, or 0 and 1 if a file contains them instead."""
-        found = booleans(values, f"column {self.name!r}")
-        flags = found.to_numpy(dtype=np.float64, na_value=np.nan)
-        return np.asarray(np.nan_to_num(2 * flags - 1)[:, None])
-
-    def _within(self, output: int, low: float, high: float) -> Condition:
-        # false is -1, missing is 0 and true is 1
-        words = [word for word, code in (("false", -1), ("true", 1)) if low < code <= high]
-        if not words:
-            return Condition((Group(self.name, "missing"),))
-        return Condition((Group(self.name, "=", words[0]),), self._includes_missing(low, high))
-
-
-@final
-@dataclass(frozen=True)
-class CategoryColumn(EncodedColumn):
-    """Indicators of levels, of unknown levels, and of missing values if training had some.
-
-    The levels are the 50 most frequent, with ties in text order. Levels are compared as text, with
-    whole numbers without decimals, so that 1, 1.0 and "1" are the same level in every file format.
-    Missing values that first appear after training are unknown.
-    """
-
-    kind: ClassVar[str] = "category"
-    levels: tuple[str, ...]
-
-    @classmethod
-    def fit(cls, name: str, values: Column[Any]) -> Self:
-        """Learn the levels."""
+        if kind != "category":
+            found = _numbers(kind, name, values)
+            center = (0.0, 0.0) if kind == "boolean" else _mean_and_scale(found)
+            return cls(kind, name, bool(np.isnan(found).any()), *center)
         codes, seen = factorized(values, f"column {name!r}")
         counts: Counter[str] = Counter()
         rows = np.bincount(codes[codes >= 0], minlength=len(seen))
         for level, count in zip(seen, rows, strict=True):  # several codes may have one level
             counts[level] += int(count)
         frequent = sorted(counts, key=lambda level: (-counts[level], level))[:50]
-        return cls(name, bool((codes < 0).any()), tuple(sorted(frequent)))
+        return cls(kind, name, bool((codes < 0).any()), levels=tuple(sorted(frequent)))
 
     def outputs(self) -> tuple[str, ...]:
-        """Return one name per level, followed by the name for unknown values."""
-        return (*(f"{self.name} = {level}" for level in self.levels), f"{self.name} unknown")
+        """Return the names of the outputs without the one for missing values."""
+        if self.kind == "category":
+            return (*(f"{self.name} = {level}" for level in self.levels), f"{self.name} unknown")
+        circle = (f"{self.name} sine", f"{self.name} cosine") if self.kind == "date" else ()
+        return (self.name, *circle)
 
-    def encode(self, values: Column[Any]) -> Floats:
-        """Set one output per row to 1: that of its level, or the last for unknown levels."""
+    @property
+    def names_out(self) -> tuple[str, ...]:
+        """Names of all outputs."""
+        return self.outputs() + ((f"{self.name} missing",) if self.had_missing else ())
+
+    def transform(self, values: pd.Series[Any]) -> Floats:
+        """Return all outputs, shape (n_samples, n_outputs)."""
+        if self.kind == "category":
+            return self._indicators(values)
+        found = _numbers(self.kind, self.name, values)
+        columns = [standardized(found, self.mean, self.scale)]
+        if self.kind == "boolean":
+            columns = [np.nan_to_num(2 * found - 1)]
+        if self.kind == "date":
+            # on a circle, as the last day of a year is next to the first day of the next year
+            stamps = moments(dates(values, f"column {self.name!r}"))
+            angle = 2 * np.pi * _share_of_year(stamps)
+            columns += [np.nan_to_num(np.sin(angle)), np.nan_to_num(np.cos(angle))]
+        return np.column_stack(columns + ([np.isnan(found)] if self.had_missing else []))
+
+    def _indicators(self, values: pd.Series[Any]) -> Floats:
+        """Set one output per row to 1: that of its level, of unknown levels, or if missing."""
         codes, seen = factorized(values, f"column {self.name!r}")
         position = {level: i for i, level in enumerate(self.levels)}
         unknown = len(self.levels)
         # code -1, a missing value, selects the last entry
-        places = [*(position.get(level, unknown) for level in seen), unknown]
-        encoded = np.zeros((codes.size, unknown + 1))
+        places = [*(position.get(level, unknown) for level in seen), unknown + self.had_missing]
+        encoded = np.zeros((codes.size, len(self.names_out)))
         encoded[np.arange(codes.size), np.array(places, dtype=np.intp)[codes]] = 1.0
-        if self.had_missing:
-            encoded[codes < 0] = 0.0
         return encoded
 
-    def _within(self, output: int, low: float, high: float) -> Condition | None:
+    def condition(self, output: int, low: float, high: float) -> Condition | None:
+        """Describe the rows whose output, an index of `names_out`, is in the interval (low, high].
+
+        At least one end is finite. None if the interval has no description in words.
+        """
+        if output == len(self.outputs()):
+            return Condition((Group(self.name, "missing" if high == math.inf else "present"),))
+        if self.kind == "category":
+            return self._condition_on_level(output, is_level=high == math.inf)
+        if output > 0:  # bounds on a sine or cosine of the year mean nothing to a reader
+            return None
+        # missing values are encoded as 0
+        or_missing = self.had_missing and low < 0 <= high
+        if self.kind == "boolean":
+            words = [word for word, code in (("false", -1), ("true", 1)) if low < code <= high]
+            if not words:
+                return Condition((Group(self.name, "missing"),))
+            return Condition((Group(self.name, "=", words[0]),), or_missing)
+        ends: list[tuple[Operator, float]] = [(">", low), ("<=", high)]
+        finite = [(operator, end) for operator, end in ends if math.isfinite(end)]
+        return Condition(
+            tuple(Group(self.name, operator, self._shown(end)) for operator, end in finite),
+            or_missing,
+        )
+
+    def _condition_on_level(self, output: int, *, is_level: bool) -> Condition | None:
         if output == len(self.levels):  # rare and unseen levels have no description
             return None
-        if high == math.inf:
+        if is_level:
             return Condition((Group(self.name, "=", self.levels[output]),))
         if len(self.levels) == 2 and not self.had_missing:  # "sex = woman", not "sex != man"
             return Condition((Group(self.name, "=", self.levels[1 - output]),))
         return Condition((Group(self.name, "!=", self.levels[output]),))
 
-
-@final
-@dataclass(frozen=True)
-class DateColumn(EncodedColumn):
-    """Standardized days since 1970, and the time of year as sine and cosine.
-
-    All are 0 for a missing date. Times with a zone are converted to UTC, others are unchanged.
-    """
-
-    kind: ClassVar[str] = "date"
-    mean: float
-    scale: float
-
-    @classmethod
-    def fit(cls, name: str, values: Column[Any]) -> Self:
-        """Learn mean and standard deviation of the days."""
-        days, _ = _days(values, name)
-        return cls(name, bool(np.isnan(days).any()), *_mean_and_scale(days))
-
-    def outputs(self) -> tuple[str, ...]:
-        """Return the names of the three outputs."""
-        return (self.name, f"{self.name} sine", f"{self.name} cosine")
-
-    def encode(self, values: Column[Any]) -> Floats:
-        """Standardize the days, and encode the time of year."""
-        days, year = _days(values, self.name)
-        # on a circle, as the last day of a year is next to the first day of the next year
-        angle = 2 * np.pi * year
-        circle = np.nan_to_num(np.stack([np.sin(angle), np.cos(angle)], axis=-1))
-        return np.column_stack([standardized(days, self.mean, self.scale), circle])
-
-    def _within(self, output: int, low: float, high: float) -> Condition | None:
-        # bounds on a sine or cosine of the year mean nothing to a reader
-        return self._range(low, high, self._day) if output == 0 else None
-
-    def _day(self, end: float) -> str:
-        day = math.floor(self.mean + end * self.scale)
-        return str(np.datetime64(0, "D") + np.timedelta64(day, "D"))
+    def _shown(self, end: float) -> str:
+        """Return an end of a range in the units of the column."""
+        value = self.mean + end * self.scale
+        if self.kind == "number":
+            return f"{value:.4g}"
+        return str(np.datetime64(0, "D") + np.timedelta64(math.floor(value), "D"))
 
 
-KINDS: dict[str, type[EncodedColumn]] = {
-    kind.kind: kind for kind in (NumberColumn, BooleanColumn, CategoryColumn, DateColumn)
-}
-"""Kinds of columns. A new kind needs a class, an entry here, and its pandas types in `values`."""
-
-
-def encoded_kind(values: Column[Any], name: str) -> type[EncodedColumn]:
-    """Return the encoding for a column of the training data; InputError for an unknown kind."""
+def encoded_kind(values: pd.Series[Any], name: str) -> Kind:
+    """Return the kind for a column of the training data; InputError for an unknown one."""
     kind = kind_of(values)
     if kind != "other":
-        return KINDS[kind]
+        return kind
     # a column with text among numbers is read as numbers, so that the error names the text; mixed
     # types without numbers are categories
     inferred = pd.api.types.infer_dtype(values, skipna=True)
@@ -260,7 +182,15 @@ def encoded_kind(values: Column[Any], name: str) -> type[EncodedColumn]:
         raise bad_input(f"column {name!r}", rule, inferred, "convert it first, or drop it")
     types = {type(value) for value in values.dropna()} - {bool, np.bool_}
     has_numbers = any(issubclass(one, float | int | np.number) for one in types)
-    return NumberColumn if has_numbers else CategoryColumn
+    return "number" if has_numbers else "category"
+
+
+def _numbers(kind: Kind, name: str, values: pd.Series[Any]) -> Floats:
+    """Return numbers, booleans as 0 and 1, or days since 1970; NaN if missing."""
+    place = f"column {name!r}"
+    if kind == "boolean":
+        return booleans(values, place).to_numpy(dtype=np.float64, na_value=np.nan)
+    return days(moments(dates(values, place))) if kind == "date" else numbers(values, place)
 
 
 def _mean_and_scale(numbers: Floats) -> tuple[float, float]:
@@ -287,12 +217,11 @@ def standardized(numbers: Floats, mean: Floats | float, scale: Floats | float) -
     return np.where(np.isnan(scores), 0.0, scores)
 
 
-def _days(values: Column[Any], name: str) -> tuple[Floats, Floats]:
-    """Return days since 1970 and the elapsed share of the year, NaN if missing."""
-    found = moments(dates(values, f"column {name!r}"))
+def _share_of_year(found: NDArray[np.datetime64]) -> Floats:
+    """Return the elapsed share of the year, NaN if missing."""
     start = found.astype("datetime64[Y]")
     length = (start + 1).astype("datetime64[D]") - start.astype("datetime64[D]")
-    return days(found), (found - start) / length
+    return np.asarray((found - start) / length)
 
 
 # --- encoding of tables with mixed columns as numeric matrices
@@ -348,7 +277,8 @@ class TableEncoder:
         if table.shape[0] == 0 or table.shape[1] == 0:
             raise bad_input("X", "have at least one row and one column", f"shape {table.shape}")
         self.columns_ = tuple(
-            encoded_kind(table[name], name).fit(name, table[name]) for name in table.columns
+            EncodedColumn.fit(encoded_kind(table[name], name), name, table[name])
+            for name in table.columns
         )
         self.named_ = named
         return self
@@ -399,8 +329,7 @@ class TableEncoder:
 
     def to_state(self) -> dict[str, Any]:
         """Return the learned encodings as JSON values."""
-        columns = [{"kind": column.kind, **as_json(column)} for column in self.columns_]
-        return {"named": self.named_, "columns": columns}
+        return {"named": self.named_, "columns": [as_json(column) for column in self.columns_]}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
@@ -409,7 +338,9 @@ class TableEncoder:
         # states come from files, which may be damaged or forged
         try:
             encoder.named_ = bool(state["named"])
-            encoder.columns_ = tuple(_column_from_state(entry) for entry in state["columns"])
+            encoder.columns_ = tuple(
+                EncodedColumn(**typed_fields(EncodedColumn, entry)) for entry in state["columns"]
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(
                 "state is not the output of TableEncoder.to_state"
@@ -418,18 +349,12 @@ class TableEncoder:
         return encoder
 
 
-def _column_from_state(entry: Mapping[str, Any]) -> EncodedColumn:
-    fields = dict(entry)
-    kind = KINDS[fields.pop("kind")]
-    return kind(**typed_fields(kind, fields))
-
-
 def _plain_numbers(X: Any, columns: Sequence[EncodedColumn]) -> Floats | None:
     """Return the rows as an array, if they consist of the columns of training and all are numbers.
 
     None if any value needs to be converted, or is too large and must be refused.
     """
-    if not all(isinstance(column, NumberColumn) for column in columns):
+    if not all(column.kind == "number" for column in columns):
         return None
     if isinstance(X, pd.DataFrame):
         is_same = X.columns.tolist() == [column.name for column in columns]
@@ -443,11 +368,10 @@ def _plain_numbers(X: Any, columns: Sequence[EncodedColumn]) -> Floats | None:
 
 def _encoded_numbers(numbers: Floats, columns: Sequence[EncodedColumn]) -> Floats:
     """Encode all columns at once, which for one row takes a small part of the time."""
-    found = [column for column in columns if isinstance(column, NumberColumn)]
-    mean = np.array([column.mean for column in found])
-    scale = np.array([column.scale for column in found])
+    mean = np.array([column.mean for column in columns])
+    scale = np.array([column.scale for column in columns])
     encoded = np.ascontiguousarray(standardized(numbers, mean, scale))
-    marked = np.flatnonzero([column.had_missing for column in found])
+    marked = np.flatnonzero([column.had_missing for column in columns])
     if marked.size == 0:
         return encoded
     # the output for missing values follows that of its column
