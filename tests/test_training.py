@@ -20,7 +20,6 @@ from evenhand.forecasters.network.estimators import NeuralForecaster
 from evenhand.forecasters.network.inputs import Shape, spread_factor
 from evenhand.forecasters.network.training import (
     Candidate,
-    Clock,
     Layers,
     Rows,
     Settings,
@@ -72,7 +71,7 @@ def training_of(
 ) -> Training:
     """Training on rows that also stop it, on the CPU and with seed 0."""
     candidate = Candidate(shape, rows, rows, settings)
-    return Training(candidate, n_networks, loss, torch.device("cpu"), 0, Clock())
+    return Training(candidate, n_networks, loss, torch.device("cpu"), 0)
 
 
 def squares(out: torch.Tensor, y: torch.Tensor, *_: Any) -> torch.Tensor:
@@ -256,7 +255,7 @@ class Replay(Training):
 
     def __init__(self, rows: Rows, names: list[int]) -> None:
         candidate = Candidate(DETERMINISTIC, rows, rows, Settings(0.01, 0.1, 10, 12, 12, 1, 1))
-        super().__init__(candidate, 3, self._loss, torch.device("cpu"), 5, Clock())
+        super().__init__(candidate, 3, self._loss, torch.device("cpu"), 5)
         self.names = torch.tensor(names)
         # the initial networks of these names, in double precision
         self.numbers = torch.arange(len(names))
@@ -578,20 +577,6 @@ GIVEN: dict[str, Any] = TINY | {"dropout": 0.0}
 
 
 # --- length of training
-
-
-def test_time_budget_ends_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-
-    def later() -> float:
-        now[0] += 1.0
-        return now[0]
-
-    monkeypatch.setattr("evenhand.forecasters.network.training.time.monotonic", later)
-    X, y = linear_task(200)
-    model = MixtureMLPRegressor(**GIVEN, time_budget=50.0).fit(X, y)
-    # the clock is read twice a step: once for the step size, once for the end
-    assert 20 <= model.n_steps_.max() <= 26
 
 
 def digits_task(n: int, seed: int) -> tuple[Floats, Floats]:

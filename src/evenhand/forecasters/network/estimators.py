@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -76,7 +75,6 @@ class NeuralForecaster(Forecaster):
     device: str
     random_state: Any
     verbose: bool
-    time_budget: float | None = None
 
     inputs_: Inputs | None = None
     """Transformation of the encoded rows; None uses them as they are."""
@@ -143,7 +141,6 @@ class NeuralForecaster(Forecaster):
             device=self.device,
             random_state=random,
             verbose=self.verbose,
-            time_budget=self.time_budget,
         )
         self.inputs_ = options[chosen][0]
         self.shape_ = candidates[chosen].shape
@@ -295,9 +292,6 @@ class MixtureMLPRegressor(NeuralForecaster):
         200 passes over the rows. If the mean held-out loss still falls after 40% of the steps, by
         more than 0.02 nats in the last quarter of these, there are twice as many, and so on, up to
         `max_steps`; by default 5,000, or 30 passes where that is more.
-    time_budget : float, optional
-        Seconds after which training ends, with the step size decaying in time. Results then depend
-        on the speed of the machine.
     patience : int, default 10
         Number of checks without a better validation loss after which a network stops.
     check_every : int, optional
@@ -376,7 +370,6 @@ class MixtureMLPRegressor(NeuralForecaster):
         weight_decay: float | None = None,
         batch_size: int | None = None,
         max_steps: int | None = None,
-        time_budget: float | None = None,
         patience: int = 10,
         check_every: int | None = None,
         validation_fraction: float = 0.15,
@@ -394,7 +387,6 @@ class MixtureMLPRegressor(NeuralForecaster):
         self.weight_decay = weight_decay
         self.batch_size = batch_size
         self.max_steps = max_steps
-        self.time_budget = time_budget
         self.patience = patience
         self.check_every = check_every
         self.validation_fraction = validation_fraction
@@ -485,9 +477,6 @@ class MixtureMLPRegressor(NeuralForecaster):
         super()._check_parameters()
         if self.dropout is not None:
             check_fraction("dropout", self.dropout, low_open=False)
-        budget = self.time_budget
-        if budget is not None and not (isinstance(budget, numbers.Real) and budget > 0):
-            raise bad_input("time_budget", "be a positive number of seconds", repr(budget))
 
     def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
         strengths: tuple[tuple[float, float], ...] = STRENGTHS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -294,23 +293,6 @@ class Settings:
             raise bad_input("learning_rate", "be positive", self.learning_rate)
 
 
-class Clock:
-    """Share of a budget in seconds that is used up since the clock was made; 0 without a budget."""
-
-    def __init__(self, budget: float | None = None) -> None:
-        self.budget = budget
-        self.start = time.monotonic()
-
-    def share(self) -> float:
-        """Return the share of the budget that is used up."""
-        return 0.0 if self.budget is None else (time.monotonic() - self.start) / self.budget
-
-    def rest(self) -> Clock:
-        """Return a clock of what is left of the budget, which starts now."""
-        # a budget that is used up leaves a nanosecond
-        return Clock(self.budget and max(self.budget * (1 - self.share()), 1e-9))
-
-
 @dataclass(frozen=True)
 class Candidate:
     """Networks, rows and settings that a training may use.
@@ -411,8 +393,6 @@ class Training:
         Device.
     seed : int
         Seed of the initial parameters, and of batches, draws and dropout.
-    clock : Clock
-        Time since the beginning.
 
     References
     ----------
@@ -426,10 +406,9 @@ class Training:
         loss: RowLoss,
         where: torch.device,
         seed: int,
-        clock: Clock,
     ) -> None:
         self.shape, self.settings = candidate.shape, candidate.settings
-        self.loss, self.clock = loss, clock
+        self.loss = loss
         self.x, self.y, self.weight = tensors(candidate.learning, where)
         self.of = row_numbers(candidate.learning, where)
         self.validation = Validation(candidate, loss, where)
@@ -464,24 +443,20 @@ class Training:
         return max(1, self.of.shape[1] // self.settings.batch_size)
 
     def proceed(self, share: float, report: Report) -> None:
-        """Train until a share of the steps or of the time budget is used, or all have stopped."""
+        """Train until a share of the steps is used, or all have stopped."""
         settings = self.settings
         last = max(1, round(share * settings.max_steps))
         n_networks = self.best.numel()
         while self.n_done < last and self.n_running > 0:
             self.step()
-            is_over = self.clock.share() >= share
-            if self.n_done % settings.check_every == 0 or self.n_done == last or is_over:
+            if self.n_done % settings.check_every == 0 or self.n_done == last:
                 self.check()
                 running = f"passes, {self.n_running} of {n_networks} networks"
                 report(self.n_done // self.steps_per_pass, running)
-            if is_over:
-                break
 
     def learning_rate(self) -> float:
         """Return the step size, half a cosine from the initial one to a share of it."""
-        # with a time budget the rate falls with the time where that is faster
-        share = min(max(self.n_done / self.settings.max_steps, self.clock.share()), 1.0)
+        share = self.n_done / self.settings.max_steps
         last = self.settings.last_rate
         factor = last + (1 - last) * (1 + float(np.cos(np.pi * share))) / 2
         return self.settings.learning_rate * factor
@@ -617,7 +592,6 @@ def train_best(
     device: str,
     random_state: RandomState,
     verbose: bool,
-    time_budget: float | None = None,
 ) -> tuple[int, Trained]:
     """Train stacks by successive halving; return the number of the best one, and its networks.
 
@@ -633,16 +607,13 @@ def train_best(
     remedy = "train with fewer rows, a smaller batch_size or network, or device='cpu'"
     settings = candidates[0].settings
     batch_size = settings.batch_size
-    clock = Clock(time_budget)
     with device_errors(where, remedy), _threads(candidates[0].shape, n_networks, batch_size):
         n_tried = _n_tried(candidates[0], n_networks) if len(candidates) > 1 else n_networks
 
-        def training(i: int, n: int, settings: Settings, time: Clock) -> Training:
-            return Training(candidates[i].of_first(n, settings), n, loss, where, seed, time)
+        def training(i: int, n: int, settings: Settings) -> Training:
+            return Training(candidates[i].of_first(n, settings), n, loss, where, seed)
 
-        trainings = {
-            i: training(i, n_tried, one.settings, clock) for i, one in enumerate(candidates)
-        }
+        trainings = {i: training(i, n_tried, one.settings) for i, one in enumerate(candidates)}
         n_passes = -(-settings.max_steps // trainings[0].steps_per_pass)
         with progress("training", n_passes, enabled=verbose) as advance:
             for share, n_kept in zip(ROUNDS, (2, 1), strict=True):
@@ -653,7 +624,7 @@ def train_best(
             ((chosen, best),) = trainings.items()
             best.lengthen(advance)
             if n_tried < n_networks:
-                best = training(chosen, n_networks, best.settings, clock.rest())
+                best = training(chosen, n_networks, best.settings)
                 best.lengthen(advance)
             is_unfinished = best.still_improves()
             best.proceed(1.0, advance)
