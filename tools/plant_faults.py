@@ -550,12 +550,6 @@ FAULTS = (
         ("test_selection.py",),
     ),
     Fault(
-        "a certificate for other columns of the same kind",
-        '    if not kind.endswith("samples"):',
-        '    if kind.endswith("none"):',
-        ("test_randomize_command.py",),
-    ),
-    Fault(
         "links of counts tested on after a failure",
         "if bound_at(alpha) > most:\n            break",
         "if bound_at(alpha) > most:\n            continue",
@@ -587,20 +581,20 @@ FAULTS = (
     ),
     Fault(
         "new rows without the certified link",
-        'subject, served["link"] = certified_forecasts(certificate, subject, parts)',
-        "certified_forecasts(certificate, subject, parts)",
-        ("test_randomize_command.py",),
+        "return Proven(chosen.model, chosen.certifying,",
+        "return Proven(read_model(given), chosen.certifying,",
+        ("test_cli.py",),
     ),
     Fault(
-        "maps without their horizon",
-        "subject = replace(subject, horizon=model.horizon_)",
-        "subject = replace(subject)",
+        "forecasts without the horizon of their outcomes",
+        "columns = replace(columns, event=times.event, horizon=times.horizon)",
+        "columns = replace(columns, event=times.event)",
         ("test_times_command.py",),
     ),
     Fault(
         "the event column among the searched columns",
-        "apart = {*parts, *self.times.roles}",
-        "apart = {*parts} - {*self.times.roles}",
+        'return {self.rows.target: "target"} | event',
+        'return {self.rows.target: "target"}',
         ("test_times_command.py",),
     ),
     Fault(
@@ -1085,7 +1079,7 @@ FAULTS = (
     ),
     Fault(
         "forecasts whose horizon is still open counted as missing outcomes",
-        "ended = rows.time + as_horizon(horizon) <=",
+        "ended = rows.time + as_duration(matures_after) <=",
         "ended = rows.time <=",
         ("test_watch.py",),
     ),
@@ -1292,9 +1286,9 @@ FAULTS = (
     ),
     Fault(
         "the mean of a randomized forecast at its draw",
-        "return served, base.mean()",
-        "return served, served.mean()",
-        ("test_randomize_command.py",),
+        "return forecast, point_forecast(base)",
+        "return forecast, point_forecast(forecast)",
+        ("test_cli.py",),
     ),
     Fault(
         "new categories read as missing",
