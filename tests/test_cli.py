@@ -98,10 +98,6 @@ def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, 
     return ("predict", table, *names, "--out", out, *more)
 
 
-def randomize_args(table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
-    return ("randomize", table, "--target", "loss", *NORMAL, "--id", "id", "--out", out, *more)
-
-
 # The model that is trained.
 
 
@@ -171,55 +167,20 @@ def test_fit_predict_and_audit(place: Path, tmp_path: Path, evenhand: Command) -
     assert {"job = cook", "job missing"} < {row["group"] for row in found["groups"]}
 
 
-@pytest.mark.usefixtures("quick_training")
-def test_randomize_finds_the_least_randomization_that_is_certified(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    table, out = place / "people.csv", tmp_path / "proven"
-    made = evenhand(*randomize_args(table, out, "--seed", 0, "--max-group-error", 0.4))
-    assert made.code == 0
-    assert "off by at most 40.0 points" in made.out
-    assert f"({ROWS} people, whom the model must not have seen)" in made.out
-    assert f"certified on {ROWS} people with seed 0" in made.err
-    proof = json.loads((out / "certificate.json").read_text())
-    assert proof["statement"] == made.out.splitlines()[0]
-    assert proof["alpha"] == load(out).alpha
-    assert (proof["link"], proof["n_certifying"], proof["n_learning"]) == ("entropic", ROWS, 0)
-    assert (proof["max_group_error"], proof["group_mass"], proof["confidence"]) == (0.4, 0.2, 0.95)
-    assert 0 <= proof["group_error"] <= 0.4
-    assert 0 <= proof["coverage_80"][0] < proof["coverage_80"][1] <= 1
-    scores = [row["forecaster"] for row in proof["comparison"]]
-    assert scores == ["without features", "as it is", "randomized"]
-    assert (proof["certified_on"]["n"], proof["certified_on"]["named_by"]) == (ROWS, "ids")
-    seal = json.loads((out / "model.json").read_text())["sha256"]
-    assert proof["model_sha256"] == seal
-    page = out / "report.html"
-    assert f"audit of the certifying people written to {page}" in made.err.splitlines()
-    assert "<!doctype html>" in page.read_text()[:200].lower()
-    # a model without a certificate does not keep that of the model which it replaces
-    assert evenhand(*fit_args(place, "--out", out)).code == 0
-    assert not (out / "certificate.json").exists()
-    assert not page.exists()
-
-    other = tmp_path / "other"
-    refused = evenhand(*randomize_args(table, other, "--max-group-error", 0.1))
-    assert "cannot be certified for groups of 20% of people on 200 rows" in refused.complaint()
-    both = evenhand(*randomize_args(table, other, "--max-group-error", 0.4, "--max-wider", 1))
-    assert "--max-group-error or --max-wider, not both" in both.complaint()
-    assert not other.exists()
-
-
-def test_randomize_audits_the_rows_that_it_certifies_on(
+def test_a_fitted_model_is_certified_and_audited_on_other_rows(
     place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[Audit] = []
     monkeypatch.setattr(Audit, "to_html", lambda found: written.append(found) or "")
-    out = tmp_path / "first model"
-    goal = ("--seed", 3, "--max-group-error", 0.4, "--confidence", 0.9)
-    args = randomize_args(place / "people.csv", out, *goal)
+    model, out = tmp_path / "first model", tmp_path / "proven"
+    fit = fit_args(place, "--model", "boosted", "--seed", 0, "--out")
+    assert evenhand(*fit, model).code == 0
+    given = (place / "people.csv", "--target", "loss", "--id", "id", "--forecast", model)
+    goal = ("--seed", 3, "--out", out, "--max-group-error", 0.4, "--confidence", 0.9)
+    args = ("randomize", *given, *goal)
     assert evenhand(*args).code == 0
     (found,) = written
-    assert (found.name, found.n_samples, found.n_draws) == ("people.csv", ROWS, 64)
+    assert (found.name, found.n_samples, found.n_draws) == ("first model", ROWS, 64)
     assert found.certificate is not None
     assert found.certificate.confidence == 0.9
     assert found.caveat is not None
@@ -227,12 +188,18 @@ def test_randomize_audits_the_rows_that_it_certifies_on(
     assert f"at most {at_most(found.certificate.group_error(0.2))} points" in found.caveat
     assert "Alpha was chosen on these same people." in found.caveat
     proof = json.loads((out / "certificate.json").read_text())
+    assert (proof["n_certifying"], proof["n_learning"]) == (ROWS, 0)
+    assert proof["alpha"] == load(out).alpha
     assert found.provenance["model"]["sha256"] == proof["model_sha256"]
     data = {"name": "people.csv", "sha256": digest(place / "people.csv"), "n_rows": ROWS}
     assert found.provenance["data"] == data
     assert found.provenance["command"] == shlex.join(["evenhand", *map(str, args)])
-    on = proof["certified_on"]
-    assert store.ids_digest(TABLE["id"], on["salt"]) == on["sha256"]
+    refused = evenhand(*args[:-4], "--max-group-error", 0.1)
+    assert "cannot be certified for groups of 20% of people on 200 rows" in refused.err
+    assert (refused.code, proof) == (2, json.loads((out / "certificate.json").read_text()))
+    # a model without a certificate does not keep that of the model which it replaces
+    assert evenhand(*fit, out).code == 0
+    assert sorted(os.listdir(out)) == sorted(os.listdir(model))
 
 
 @pytest.mark.usefixtures("quick_training")
@@ -426,7 +393,7 @@ def bad_args(line: str, table: Path, place: Path, folder: Path) -> tuple[Any, ..
     calls: dict[str, tuple[Any, ...]] = {
         "fit": ("fit", table, "--target", "loss", "--out", out / "model"),
         "predict": predict_args(place, table, out / "out.csv"),
-        "randomize": randomize_args(table, out / "model"),
+        "randomize": ("randomize", table, "--target", "loss", *NORMAL, "--out", out / "model"),
         "audit": ("audit", table, "--forecast", place / "model", "--target", "loss"),
         "audit-alone": ("audit", table, "--target", "loss"),
         "demo": ("demo",),

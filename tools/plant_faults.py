@@ -583,7 +583,7 @@ FAULTS = (
         "new rows without the certified link",
         "return Proven(chosen.model, chosen.certifying,",
         "return Proven(read_model(given), chosen.certifying,",
-        ("test_cli.py",),
+        ("test_randomize_command.py",),
     ),
     Fault(
         "forecasts without the horizon of their outcomes",

@@ -304,7 +304,8 @@ PROVENANCE = {
     "python": "3.11.7",
     "packages": {"numpy": "2.1.0", "scipy": "1.15.1", "scikit-learn": "1.6.1", "pandas": "2.2.3"},
     "command": (
-        "evenhand audit model table.csv --target progression --groups sex,age --out report.html"
+        "evenhand audit table.csv --forecast model --target progression --groups sex,age"
+        " --out report.html"
     ),
     "random_state": 0,
     "model": {"name": "model", "kind": "RandomizedRegressor", "sha256": "0f" * 32},
