@@ -243,7 +243,7 @@ def test_numbers_of_censored_times_are_those_measured() -> None:
 
 def test_delays_of_a_watch_are_those_measured() -> None:
     page = (PAGES / "watch.rst").read_text(encoding="utf-8")
-    shown = page.partition("Why not test every day?")[2].partition("Horizon, late and missing")[0]
+    shown = page.partition("Why not test every day?")[2].partition("Maturity, late and missing")[0]
     measured = (ROOT / "benchmarks" / "results" / "watch_delays.md").read_text(encoding="utf-8")
     delays = re.findall(r"- (\d+ / \d+)\n", shown)
     rates = re.findall(r"- (\d+\.\d%)\n", shown)

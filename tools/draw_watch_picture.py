@@ -43,10 +43,10 @@ def simulated() -> Watch:
         link=link,
         groups=groups,
         recorded=np.where(is_missing, np.datetime64("NaT"), time + delay),
-        horizon="90d",
+        matures_after="90d",
     )
     promise = Promise("mean_pit", mass=0.2, target=0.35, confidence=0.95, link=link)
-    watch = Watch(promise, groups=["sex", "clinic"], horizon="90d")
+    watch = Watch(promise, groups=["sex", "clinic"], matures_after="90d")
     watch.update(rows)
     return watch
 

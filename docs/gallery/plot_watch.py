@@ -42,7 +42,7 @@ def one_year(random_state):
 
 # %%
 # The watch reads the served PITs and the draws. (In service ``evenhand watch`` reads them from a
-# decision log, when the horizon of each forecast has passed.)
+# decision log, when each forecast has matured.)
 
 
 def watched(pit, draws):
