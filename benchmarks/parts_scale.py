@@ -41,7 +41,7 @@ def make_rows(n: int, seed: int) -> pd.DataFrame:
 
 def make_table(folder: Path, n_rows: int, n_parts: int) -> Path:
     """Write the parts."""
-    from evenhand.tables.writing import write_table
+    from evenhand.tables.files import write_table
 
     folder.mkdir()
     for i in range(n_parts):

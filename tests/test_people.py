@@ -22,8 +22,7 @@ from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
 from evenhand.scale import audit_parts, forecast_parts
 from evenhand.tables import id_column, unguarded
-from evenhand.tables.files import read_table
-from evenhand.tables.writing import guarded
+from evenhand.tables.files import guarded, read_table
 from parts_examples import ASKED, GIVEN, KEY, QUICK, SERVED, people, write_parts
 
 HIDDEN = {

@@ -25,8 +25,7 @@ from evenhand.tables import (
     number_column,
     parse_numbers,
 )
-from evenhand.tables.files import read_table
-from evenhand.tables.writing import write_table
+from evenhand.tables.files import read_table, write_table
 from full_disks import small_disk
 
 

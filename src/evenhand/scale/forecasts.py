@@ -288,7 +288,7 @@ def forecast_parts(
     >>> import tempfile
     >>> from evenhand.forecast_columns import ForecastColumns
     >>> from evenhand.tables.files import read_table
-    >>> from evenhand.tables.writing import write_table
+    >>> from evenhand.tables.files import write_table
     >>> rows = pd.DataFrame({"id": ["a", "b"], "mean": [0.0, 1.0], "std": 1.0})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_table(rows, Path(folder, "in.parquet"))

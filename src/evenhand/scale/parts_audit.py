@@ -490,7 +490,7 @@ def audit_parts(
     >>> import pathlib, tempfile
     >>> import pandas as pd
     >>> from evenhand.forecast_columns import ForecastColumns
-    >>> from evenhand.tables.writing import write_table
+    >>> from evenhand.tables.files import write_table
     >>> y = np.random.default_rng(0).normal(size=3000)
     >>> rows = pd.DataFrame({"y": y, "mean": 0.0, "std": 2.0})
     >>> with tempfile.TemporaryDirectory() as folder:

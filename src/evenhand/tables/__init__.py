@@ -9,7 +9,11 @@ from __future__ import annotations
 from evenhand.tables.encoding import TableEncoder as TableEncoder
 from evenhand.tables.files import TABLE_ENDINGS as TABLE_ENDINGS
 from evenhand.tables.files import Parts as Parts
+from evenhand.tables.files import TableWriter as TableWriter
+from evenhand.tables.files import check_writable as check_writable
 from evenhand.tables.files import open_parts as open_parts
+from evenhand.tables.files import spreadsheet_safe as spreadsheet_safe
+from evenhand.tables.files import unguarded as unguarded
 from evenhand.tables.group_rules import OWN_VALUES as OWN_VALUES
 from evenhand.tables.group_rules import GroupRule as GroupRule
 from evenhand.tables.group_rules import forecast_values as forecast_values
@@ -54,7 +58,3 @@ from evenhand.tables.values import refuse_row as refuse_row
 from evenhand.tables.values import repeated_id as repeated_id
 from evenhand.tables.values import row_blocks as row_blocks
 from evenhand.tables.values import take_rows as take_rows
-from evenhand.tables.writing import TableWriter as TableWriter
-from evenhand.tables.writing import check_writable as check_writable
-from evenhand.tables.writing import spreadsheet_safe as spreadsheet_safe
-from evenhand.tables.writing import unguarded as unguarded
