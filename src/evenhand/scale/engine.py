@@ -21,7 +21,7 @@ Work = Callable[[Any, Parts, int, Advance], Result]
 """Function of the shared data, the parts, the number of a part and `advance(rows)`."""
 
 CONNECT_SECONDS = 15
-KEEP_MILLISECONDS = 2000
+KEEP_INTERVAL = "2s"
 """Time to wait for a scheduler, and interval between checks for dead local workers."""
 
 FETCH_SECONDS = 60
@@ -62,15 +62,9 @@ def dask_client(workers: int | str | None = None) -> Iterator[Any]:
         return
     distributed = require_extra("distributed", "scale")
     if not isinstance(workers, str):
-        with (
-            _local_cluster(check_count("workers", workers)) as local,
-            distributed.Client(local) as client,
-        ):
+        with _local_client(check_count("workers", workers)) as client:
             # the nanny of a worker that dies during its start does not restart it
-            ioloop = require_extra("tornado.ioloop", "scale")
-            keeper = ioloop.PeriodicCallback(lambda: local.scale(workers), KEEP_MILLISECONDS)
-            local.periodic_callbacks["keeper"] = keeper
-            client.loop.add_callback(keeper.start)
+            client.cluster.adapt(minimum=workers, maximum=workers, interval=KEEP_INTERVAL)
             yield client
         return
     try:
@@ -84,8 +78,8 @@ def dask_client(workers: int | str | None = None) -> Iterator[Any]:
         yield client
 
 
-def _local_cluster(workers: int) -> Any:
-    """Start local workers that reuse the memory of one block for the next."""
+def _local_client(workers: int) -> Any:
+    """Return the client of new local workers that reuse the memory of one block for the next."""
     config = require_extra("dask.config", "scale")
     distributed = require_extra("distributed", "scale")
     key = "distributed.nanny.pre-spawn-environ"
@@ -94,7 +88,7 @@ def _local_cluster(workers: int) -> Any:
         name: value for name, value in config.get(key).items() if name != "MALLOC_TRIM_THRESHOLD_"
     }
     with config.set({key: environment}):
-        return distributed.LocalCluster(
+        return distributed.Client(
             n_workers=workers,
             # Python code holds the interpreter lock, so threads of one process would wait
             threads_per_worker=1,

@@ -282,11 +282,7 @@ class Schema:
         """Ranges of the columns, if all are numbers in which models accept any number of digits."""
         if not all(column.kind == "number" and column.dtype == "object" for column in self.columns):
             return None
-        # missing as NaN, which covers no value
-        least, greatest = (
-            np.array([getattr(column, end) for column in self.columns], dtype=np.float64)
-            for end in ("least", "greatest")
-        )
+        least, greatest = np.reshape([column.ends for column in self.columns], (-1, 2)).T
         return least, greatest
 
     def to_state(self) -> list[dict[str, Any]]:
