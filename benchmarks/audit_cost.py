@@ -41,7 +41,7 @@ MOST = 1.0
 
 PARTS = {
     "forecasts, scores": "read_subject",
-    "certificate": "certify_rows",
+    "certificate": "certify_held",
     "groups, scan": "tested_groups",
     "learned groups": "learn_groups",
     "oracle groups": "worst_group_table",
