@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -249,6 +250,11 @@ def wrapped(paragraph: str, width: int | None = None) -> str:
     return _printed(Text(visible(paragraph)), width or line_width())
 
 
+WORD = r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^\s'"])+"""
+OPTION = re.compile(rf"{WORD}(?: (?!--){WORD})*")
+"""A word as shells read it, and an option with its values, or what comes before the options."""
+
+
 def folded_command(line: str, width: int, indent: int = 0) -> str:
     r"""Break a command between its options into lines that a shell reads as one.
 
@@ -267,14 +273,13 @@ def folded_command(line: str, width: int, indent: int = 0) -> str:
       evenhand fit past.csv --target y \
           --out model
     """
-    start, *options = line.split(" --")
-    lines = [" " * indent + start]
-    for option in options:
+    lines = [" " * indent]
+    for part in OPTION.findall(line):
         # two characters for the blank and the backslash
-        if len(lines[-1]) + len(option) + 5 <= width:
-            lines[-1] += f" --{option}"
+        if lines[-1].strip() and len(lines[-1]) + len(part) + 3 > width:
+            lines.append(" " * (indent + 4) + part)
         else:
-            lines.append(" " * (indent + 4) + f"--{option}")
+            lines[-1] += f" {part}" if lines[-1].strip() else part
     return " \\\n".join(lines)
 
 

@@ -6,6 +6,8 @@ import json
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
 
 from evenhand._format import in_full
 from evenhand._table import folded_command
@@ -13,8 +15,11 @@ from evenhand.report.document import Paragraph, Part, Section
 from evenhand.report.findings import MASS, Findings, GroupFinding
 from evenhand.report.records import Values, or_zero
 
-FORECASTS = ("--target", "--forecast", "--event", "--horizon")
-"""Options of the command that name the outcome and the forecasts in a table."""
+FORECASTS = ("--target", "--forecast", "--event", "--horizon", "--weight", "--drop-missing")
+"""Options of the command that name outcomes and forecasts of rows."""
+
+PEOPLE = ("--id", "--person", "--entered", "--largest-weight")
+"""Further options of rows that a certificate needs."""
 
 GOAL = "0.25"
 """Largest group error in examples of a guarantee."""
@@ -43,11 +48,10 @@ def next_steps(findings: Findings) -> tuple[NextStep, ...]:
 
 
 def _steps(findings: Findings) -> Iterator[NextStep]:
-    options = forecast_options(findings)
-    yield from _repairs(findings, options)
+    yield from _repairs(findings, forecast_options(findings, FORECASTS))
     if not findings.problems:
         yield _more_rows(findings)
-    yield from _proof(findings, options)
+    yield from _proof(findings, forecast_options(findings, (*FORECASTS, *PEOPLE)))
 
 
 def _more_rows(findings: Findings) -> NextStep:
@@ -156,11 +160,11 @@ def _proof(findings: Findings, options: str) -> Iterator[NextStep]:
             )
         return
     if findings.terms.is_time and not findings.terms.horizon:
+        # the horizon depends on the times, which an audit does not record
         yield NextStep(
             "For a guarantee for every group, audit up to a horizon until which most people are"
-            " followed.",
-            _of_table(options, "evenhand audit ... {} --horizon 60"),
-            "audit(model, X, evenhand.Outcomes(y, event, horizon=60))",
+            f" followed{' (--horizon)' if options else ''}.",
+            python="" if options else "audit(model, X, evenhand.Outcomes(y, event, horizon=60))",
         )
         return
     size = f"{in_full(MASS)} of {findings.terms.people}"
@@ -182,7 +186,11 @@ def _proof(findings: Findings, options: str) -> Iterator[NextStep]:
 
 def _of_table(options: str, line: str) -> str:
     """Return a command on a table of forecasts; nothing for an audit that was made in Python."""
-    return line.format(options) if options else ""
+    if not options:
+        return ""
+    # a folder that is read must not be replaced
+    is_read = any(line.endswith(f"--out {Path(word).name}") for word in options.split())
+    return line.replace("{}", options, 1) + "-again" * is_read
 
 
 def _of_model(findings: Findings, line: str, *first: str) -> str:
@@ -208,22 +216,20 @@ def has_command(findings: Findings) -> bool:
     return bool((findings.values.get("provenance") or {}).get("command"))
 
 
-def forecast_options(findings: Findings) -> str:
-    """Return the options of the recorded command that name outcome and forecasts.
-
-    Nothing if no command was recorded.
-    """
+def forecast_options(findings: Findings, names: Sequence[str]) -> str:
+    """Return some options of the recorded command; nothing if no command was recorded."""
     recorded = (findings.values.get("provenance") or {}).get("command")
     try:
         given = shlex.split(str(recorded or ""))
     except ValueError:  # an audit that was edited
         return ""
     words: list[str] = []
-    for place, word in enumerate(given):
+    for word, after in pairwise([*given, ""]):
         name, is_joined, value = word.partition("=")
-        if name in FORECASTS and (is_joined or place + 1 < len(given)):
-            words += [name, _quoted(value if is_joined else given[place + 1])]
-    return " ".join(words) if len(words) > 2 else ""
+        if name in names:
+            has_value = name != "--drop-missing"
+            words += [name, _quoted(value if is_joined else after)] if has_value else [name]
+    return " ".join(words) if "--forecast" in words else ""
 
 
 def _quoted(text: str) -> str:
