@@ -492,7 +492,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return rows
 
     def _refuse_more_columns(self, X: Any) -> None:
-        """Refuse a table with all columns of training and others, which may be those of groups."""
+        """Refuse a table with all columns of training and others."""
         names = [str(name) for name in getattr(self, "feature_names_in_", ())]
         present = [str(name) for name in X.columns]
         others = [name for name in present if name not in names]
@@ -501,8 +501,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         listed = ", ".join(map(repr, others[:5])) + (", ..." if len(others) > 5 else "")
         raise InputError(
             f"X has columns that the model was not fitted to: {listed}; pass"
-            " X[model.feature_names_in_], or, if the columns define groups of a repair, a function"
-            " in place of the model: lambda X: model.forecast(X[model.feature_names_in_])"
+            " X[model.feature_names_in_]"
         )
 
     def _has_columns_of_training(self, X: Any) -> bool:

@@ -186,7 +186,13 @@ def cross_fitted(estimator: Any, rows: Training) -> tuple[Floats, list[Ints]]:
 
 
 def of_forecaster(model: Any, X: Any) -> Distribution:
-    """Return the distributions of a deterministic forecaster."""
+    """Return the distributions of a deterministic forecaster.
+
+    Columns of a table to which it was not fitted may define groups of a repair.
+    """
+    names = list(getattr(model, "feature_names_in_", ()))
+    if names and hasattr(X, "columns") and set(names) < set(X.columns):
+        X = X[names]
     with unreported():  # the wrapping forecaster reports unseen values
         forecast = model.forecast(X)
     if forecast.is_randomized:
