@@ -1,0 +1,218 @@
+"""The loop by command, without pandas in between: audit, repair, predict, compare, prove, serve."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from html import unescape
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from command_outcome import Command, Outcome
+
+LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+TIMES = (2, 5, 10, 20, 40)
+
+
+def make_table(seed: int, n: int) -> pd.DataFrame:
+    """Return outcomes of each kind with forecasts in columns, which are too low for sex f."""
+    random = np.random.default_rng(seed)
+    x = random.normal(size=n)
+    sex = random.choice(["f", "m"], n)
+    off = np.where(sex == "f", 0.8, 0.0)
+    rate = np.exp(1 + 0.7 * x)
+    none = stats.logistic.cdf(-x)
+    amount = np.exp(2 + 1.5 * x + off + 0.5 * random.normal(size=n))
+    days = np.exp(2 + x + off + random.normal(size=n))
+    last = random.uniform(19, 60, n)
+    columns = {
+        "id": [f"p{seed}-{i}" for i in range(n)],
+        "x": x.round(3),
+        "sex": sex,
+        "event": (random.uniform(size=n) < stats.logistic.cdf(x + off)).astype(int),
+        "chance": stats.logistic.cdf(x),
+        "visits": random.poisson(rate * np.exp(off)),
+        "rate": rate,
+        "none": none,
+        "cost": np.where(random.uniform(size=n) < none, 0, amount),
+        **{f"a{q}": np.exp(2 + 1.5 * x + 0.5 * stats.norm.ppf(q)) for q in LEVELS},
+        "days": np.minimum(days, last),
+        "died": (days <= last).astype(int),
+        **{f"s{t}": stats.norm.sf(np.log(t) - 2 - x) for t in TIMES},
+        "mu": 50 + 10 * x,
+        "sigma": 3.0,
+        "loss": 50 + 10 * x + 3 * (off + random.normal(size=n)),
+    }
+    return pd.DataFrame(columns)
+
+
+class Kind(NamedTuple):
+    """A target, its forecasts, the columns that predict writes of them, and what is kept."""
+
+    target: str
+    given: str
+    written: str
+    keep: str
+
+
+KINDS = {
+    "yes/no": Kind("event", "probability=chance", "probability=probability", "chance"),
+    "count": Kind("visits", "mean=rate,outcome=count", "pmf=p", "rate"),
+    "amount": Kind(
+        "cost",
+        "chance_of_zero=none,quantiles=a",
+        "chance_of_zero=chance_of_zero,quantiles=positive_q",
+        ",".join(["none", *(f"a{q}" for q in LEVELS)]),
+    ),
+    "time": Kind(
+        "days",
+        "survival=s,event=died,horizon=20",
+        "survival=survival_,event=died,horizon=20",
+        ",".join(["died", *(f"s{t}" for t in TIMES)]),
+    ),
+    "continuous": Kind("loss", "mean=mu,std=sigma", "quantiles=q", "mu,sigma"),
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a table for each step, of other people each."""
+    folder = tmp_path_factory.mktemp("loop")
+    for seed, (name, n) in enumerate({"test": 700, "OTHER": 700, "proof": 1000, "new": 20}.items()):
+        make_table(seed, n).to_csv(folder / f"{name}.csv", index=False)
+    return folder
+
+
+@pytest.fixture
+def place(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for path in tables.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    (tmp_path / "key").write_bytes(b"a secret of enough bytes")
+    (tmp_path / "key").chmod(0o600)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def done(evenhand: Command, *args: Any) -> Outcome:
+    made = evenhand(*args)
+    assert made.code == 0, made.err
+    return made
+
+
+def group_of(audit: Any) -> Any:
+    (found,) = (row for row in audit["groups"] if row["group"] == "sex = f")
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_forecasts_are_audited_repaired_compared_certified_and_served(
+    kind: str, place: Path, evenhand: Command
+) -> None:
+    target, given, written, keep = KINDS[kind]
+
+    def audit(table: str, forecast: str) -> Any:
+        options = ("--target", target, "--groups", "sex", "--features", "x,sex", "--json")
+        return json.loads(done(evenhand, "audit", table, "--forecast", forecast, *options).out)
+
+    before = audit("test.csv", given)
+    assert before["status"]["verdict"] == "problem found"
+    repair = ("--target", target, "--forecast", given, "--by", "sex", "--out", "repaired")
+    done(evenhand, "recalibrate", "OTHER.csv", *repair)
+    kept = f"x,sex,{target},{keep}"
+    to = ("--id", "id", "--keep", kept, "--out", "out.csv")
+    done(evenhand, "predict", "test.csv", "--forecast", "repaired", *to)
+    after, of_folder = audit("out.csv", written), audit("test.csv", "repaired")
+    assert after["outcome_kind"] == before["outcome_kind"]
+    assert group_of(after)["n"] == group_of(before)["n"]
+    assert group_of(after)["error"] < 0.4 * group_of(before)["error"]
+    # between the quantiles that are written, a distribution is interpolated
+    digits = 1e-6 if kind in ("yes/no", "count") else 0.02
+    assert group_of(after)["error"] == pytest.approx(group_of(of_folder)["error"], abs=digits)
+
+    both = ("--target", target, "--forecast", given, "--forecast", written, "--groups", "sex")
+    compared = done(evenhand, "compare", "out.csv", *both, "--features", "x,sex", "--json")
+    change = group_of(json.loads(compared.out))
+    # changes of times that are cut off have no paired intervals
+    assert change["outcome"] == ("unknown" if kind == "time" else "better")
+    measure = "km_error" if kind == "time" else "error"
+    for name, found in {"before": before, "after": after}.items():
+        assert change[f"error_{name}"] == pytest.approx(group_of(found)[measure], abs=1e-9)
+
+    proof = ("--target", target, "--forecast", "repaired", "--id", "id", "--out", "proven")
+    goal = () if kind == "yes/no" else ("--max-group-error", 0.45)
+    certified = done(evenhand, "randomize", "proof.csv", *proof, *goal, "--json")
+    proven = json.loads(certified.out)
+    assert proven["certified_on"]["n"] == 1000
+    assert kind == "yes/no" or proven["group_error"] <= 0.45
+    draw = () if kind == "yes/no" else ("--key-file", "key", "--context", "2026-11")
+    serve = ("predict", "new.csv", "--forecast", "proven", "--id", "id", "--out", "served.csv")
+    done(evenhand, *serve, *draw)
+    served = pd.read_csv("served.csv")
+    assert served["id"].tolist() == [f"p3-{i}" for i in range(20)]
+    assert ("r" in served) == (kind != "yes/no")
+    # of these forecasts there are reasons to keep a record
+    logged = ("--key-file", "key", "--context", "2026-12", "--log", "log.sqlite")
+    done(evenhand, *serve, *logged)
+    (number,) = pd.read_csv("served.csv", dtype=str)["forecast_id"][7:8]
+    same = ("--key-file", "key", "--features", "new.csv", "--id", "id")
+    done(evenhand, "replay", "log.sqlite", number, "--forecast", "proven", *same)
+
+
+def pasted(page: str) -> list[list[str]]:
+    """Return the words that a shell reads in each command on a page."""
+    lines = [unescape(line) for line in re.findall(r">\$ (evenhand [^<]*)</", page)]
+    program = 'evenhand() { printf "%s\\0" "$@"; }\n'
+    read = [subprocess.check_output(["sh", "-c", program + line]) for line in lines]
+    return [words.decode().split("\0")[:-1] for words in read]
+
+
+ODD = 'a --b\'s "f" {x}, y'
+"""A label whose quotes, braces and dashes a command must not break."""
+
+AUDITS = {
+    **{kind: (one.target, one.given, "test.csv") for kind, one in KINDS.items()},
+    "no horizon": ("days", "survival=s,event=died", "test.csv"),
+    "repaired before": ("loss", "repaired/", "test.csv"),
+    "parts": ("loss", "mean=mu,std=sigma", "parts"),
+}
+"""Targets, forecasts and tables of audits."""
+
+
+@pytest.mark.parametrize("name", AUDITS)
+def test_each_command_that_an_audit_suggests_runs_when_pasted(
+    name: str, place: Path, evenhand: Command
+) -> None:
+    target, forecast, table = AUDITS[name]
+    Path("parts").mkdir()
+    for path, rows in (("OTHER.csv", make_table(1, 700)), ("test.csv", make_table(0, 700))):
+        Path(path).unlink()
+        rows["sex"] = rows["sex"].replace("f", ODD)
+        rows.to_csv(path, index=False)
+        rows.to_parquet("parts/a.parquet")
+    if forecast == "repaired/":
+        repair = ("--target", target, "--forecast", "mean=mu,std=sigma", "--out", forecast)
+        done(evenhand, "recalibrate", "proof.csv", *repair)
+    options = ("--target", target, "--forecast", forecast, "--features", "x,sex", "--groups", "sex")
+    done(evenhand, "audit", table, *options, "--id", "id", "--out", "audit.html")
+    commands = pasted(Path("audit.html").read_text(encoding="utf-8"))
+    assert commands[0][0] == "recalibrate"
+    for words in commands:
+        groups = [value for option, value in pairwise(words) if option == "--by"]
+        assert len(set(groups)) == len(groups)
+        made = evenhand(*words, "--json")
+        # 3: certified forecasts would not be worth their price
+        assert made.code == 0 or (made.code == 3 and words[0] == "randomize"), (words, made.err)
+        if words[0] == "recalibrate":
+            checked = json.loads(made.out)["check"]
+            assert len(checked) >= 1 + len(groups)
+            assert min(row["n"] for row in checked) > 0
+    if name not in ("no horizon", "yes/no"):
+        assert commands[-1][0] == "randomize"
+        assert "--id" in commands[-1]
