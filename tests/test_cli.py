@@ -20,12 +20,16 @@ from scipy import stats
 
 from command_outcome import Command, Outcome
 from evenhand import (
+    BoostedDistributionRegressor,
     Forecast,
+    ForecastColumns,
     MixtureMLPRegressor,
     Outcomes,
     RandomizedRegressor,
+    RecalibratedRegressor,
     audit,
     load,
+    randomize,
     save,
     store,
 )
@@ -275,6 +279,41 @@ def test_weights_of_rows_and_the_largest_of_the_design(
     # a column of weights is no feature
     assert not any("w" in (row["features"] or ()) for row in found["scan"])
     assert "give --weight" in evenhand(*args, "--largest-weight", 3).complaint()
+
+
+def test_weights_reach_what_is_fitted_repaired_and_certified(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    weights = np.where(np.arange(ROWS) % 2, 2.0, 3.0)
+    table = written(TABLE.assign(w=weights), tmp_path / "weighted.csv")
+    given = ("--target", "loss", "--seed", 0, "--weight", "w", "--out")
+    columns, y = ForecastColumns("mu", "sigma"), TABLE["loss"]
+    forecasts = TABLE[["mu", "sigma"]]
+    outcomes = Outcomes(y, weight=weights, largest_weight=3)
+    plain = ("--model", "boosted", "--drop", "id,mu,sigma")
+    boosted = BoostedDistributionRegressor(random_state=0)
+    # a column of weights is no feature
+    features = TABLE[["income", "job", "since"]]
+    chosen = randomize(columns, forecasts, outcomes, max_group_error=0.45, random_state=0)
+    goal = ("--max-group-error", 0.45, "--largest-weight", 3)
+    for args, expected in (
+        (("fit", table, *plain), boosted.fit(features, y, sample_weight=weights)),
+        (
+            ("recalibrate", table, *NORMAL),
+            RecalibratedRegressor(columns, random_state=0).fit(forecasts, outcomes),
+        ),
+        (("randomize", table, *NORMAL, *goal), chosen.model),
+    ):
+        out = tmp_path / str(args[0])
+        assert evenhand(*args, *given, out).code == 0
+        rows = features if args[0] == "fit" else forecasts
+        ours, theirs = (one.forecast(rows, 0.3).ppf(0.3) for one in (load(out), expected))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+    proof = json.loads((tmp_path / "randomize" / "certificate.json").read_text())
+    assert proof["group_error"] == pytest.approx(chosen.group_error, rel=1e-9)
+    # of a design with larger weights, fewer rows are left
+    larger = ("randomize", table, *NORMAL, "--largest-weight", 40, *given, tmp_path / "no")
+    assert "of 200 weighted rows " in evenhand(*larger).complaint()
 
 
 def test_crossing_quantiles_are_audited_as_their_sorted_rows_if_asked(
