@@ -170,8 +170,10 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
         assert not (tmp_path / "model").exists()
     with pytest.raises(InputError, match=r"row 41 .*id .* of row 5"):
         audit_parts(GIVEN, table, "y", id_column="id", **QUICK)
-    made = evenhand(*predict_args(place, table, tmp_path / "out.parquet"))
+    made = evenhand(*predict_args(place, table, tmp_path / "out.parquet", "--json"))
     assert made.code == 0
+    said = json.loads(made.out)
+    assert (said["n_rows"], said["repeated_ids"], said["key"]) == (60, 1, fingerprint(KEY))
     assert made.err.startswith(
         "warning: 2 rows have the id 'Zo\u00eb' and share one draw; the first is in rows 5 and 41\n"
     )
