@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import warnings
 from collections.abc import Callable
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.audits import Audit
-    from evenhand.certificates import Certificate, Promise
+    from evenhand.certificates import Certificate
     from evenhand.selection import Selection
 
 GOALS = ("max_group_error", "max_wider", "max_price")
@@ -156,8 +155,9 @@ def _chosen(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Prove
         X = X.join(read.searched[[name for name in read.searched if name not in X]])
     with about(read.source):
         chosen = selection.randomize(given.model, X, read.outcomes, random_state=seed, **asked)
-    record = certificate_of(chosen, read.people)
-    return Proven(chosen.model, chosen.certifying, record, chosen.summary(), chosen.audited)
+    held = chosen.certifying
+    record = certificate_of(chosen.certificate, held, read.people, values_of(chosen))
+    return Proven(chosen.model, held, record, chosen.summary(), chosen.audited)
 
 
 def _certified_events(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Proven:
@@ -170,7 +170,7 @@ def _certified_events(given: Given, read: Read, asked: dict[str, Any], seed: int
     with about(read.source):
         proof = certify(subject, X, read.outcomes, confidence=confidence, random_state=seed)
     held = np.arange(len(read.data))
-    record = _record(proof, mass) | {"certified_on": certified_people(held, read.people)}
+    record = certificate_of(proof, held, read.people, event_values(proof, mass))
     return Proven(read_model(given), held, record, proof.summary())
 
 
@@ -256,10 +256,37 @@ def _report(
 # --- certificates as JSON values
 
 
-def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any]:
-    """Return the certificate as JSON values; people are recorded by a salted hash only."""
+LEARNED = ("mass", "n", "n_judged", "error", "low", "p_value", "direction", "description")
+"""Fields of the learned group with the largest error without a draw."""
+
+
+def certificate_of(
+    proof: Certificate, held: Ints, people: list[str] | None, values: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a certificate as JSON values; people are recorded by a salted hash only."""
+    from evenhand import store
     from evenhand._version import __version__
 
+    # rows are counted from 1 in all output
+    rows = store.people_record((held + 1).tolist(), "rows")
+    ids = None if people is None else store.people_record([people[row] for row in held], "ids")
+    return values | {
+        "assumes": list(proof.assumptions),
+        "does_not_cover": list(proof.not_covered),
+        "certified_on": ids or rows,
+        "written_by": f"evenhand {__version__}",
+    }
+
+
+def values_of(chosen: Selection) -> dict[str, Any]:
+    """Return what was chosen as JSON values."""
+    proof, found = chosen.certificate, chosen.learned_group
+    events: dict[str, Any] = {}
+    # sizes of groups are shares of the people off the atom; those of events, of all people
+    if chosen.atom is not None and proof.events is not None:
+        events = {"atom": chosen.atom, "n_off_atom": chosen.n_off_atom}
+        events |= event_bounds(proof, chosen.group_mass)
+    interval, wider = chosen.plain or (None, None)
     return {
         "statement": chosen.statement,
         "alpha": chosen.alpha,
@@ -267,83 +294,38 @@ def certificate_of(chosen: Selection, people: list[str] | None) -> dict[str, Any
         "n_certifying": chosen.n_certifying,
         "n_learning": chosen.n_learning,
         "outcome": str(chosen.kind),
-        **_atom(chosen),
-        **_follow_up(chosen),
+        **events,
+        "follow_up": None if proof.follow_up is None else asdict(proof.follow_up),
         **asdict(chosen.target),
         "group_error": chosen.group_error,
-        "promise": promise_record(chosen.promise),
-        "coverage_80": list(chosen.certificate.coverage(0.8, chosen.group_mass)),
+        "promise": chosen.promise().to_dict(),
+        "coverage_80": list(proof.coverage(0.8, chosen.group_mass)),
         "price": chosen.price,
         # counts that are nearly always equal have intervals without a width
-        "wider": chosen.wider if math.isfinite(chosen.wider) else None,
-        "plain_interval": _plain_interval(chosen),
-        "learned_group": _learned_group(chosen),
+        "wider": finite(chosen.wider),
+        "plain_interval": interval and asdict(interval) | {"wider": wider},
+        "learned_group": found and {name: getattr(found, name) for name in LEARNED},
         "rounding_step": chosen.rounding_step,
         "comparison": table_records(chosen.comparison),
-        "assumes": list(chosen.certificate.assumptions),
-        "does_not_cover": list(chosen.certificate.not_covered),
-        "certified_on": certified_people(chosen.certifying, people),
-        "written_by": f"evenhand {__version__}",
     }
 
 
-def _atom(chosen: Selection) -> dict[str, Any]:
-    """Return the atom beside which outcomes are certified, and the bounds of its probability.
-
-    Group sizes are then shares of the people whose outcome is not the atom; those of the event
-    that an outcome is not the atom are shares of all people.
-    """
-    if chosen.atom is None or chosen.certificate.events is None:
-        return {}
-    atom = {"atom": chosen.atom, "n_off_atom": chosen.n_off_atom}
-    return atom | event_bounds(chosen.certificate, chosen.group_mass)
-
-
-def _follow_up(chosen: Selection) -> dict[str, Any]:
-    """Return how many people had the event, reached the horizon or were lost, for times."""
-    found = chosen.certificate.follow_up
-    return {} if found is None else {"follow_up": asdict(found)}
-
-
-def promise_record(promise: Callable[[], Promise]) -> dict[str, Any] | None:
-    """Return what a watch can test of a certificate as JSON values; None for nothing."""
-    try:
-        return promise().to_dict()
-    except InputError:
-        # randomized models without a link promise nothing that served forecasts can show
-        return None
-
-
-def certified_people(rows: Ints, people: list[str] | None) -> dict[str, Any]:
-    """Return the number and the salted hash of the people that a model is certified on."""
-    from evenhand import store
-
-    # rows are counted from 1 in all output
-    if people is None:
-        return store.people_record((rows + 1).tolist(), "rows")
-    return store.people_record([people[row] for row in rows], "ids")
-
-
-def _plain_interval(chosen: Selection) -> dict[str, Any] | None:
-    """Return the prediction interval without a draw that guarantees the same lower limit."""
-    if chosen.plain is None:
-        return None
-    interval, wider = chosen.plain
+def event_values(proof: Certificate, mass: float) -> dict[str, Any]:
+    """Return a certificate of event rates as JSON values."""
+    low, high = proof.bias(mass)
     return {
-        "level": interval.level,
-        "coverage_low": interval.floor,
-        "covered": interval.covered,
-        "wider": wider,
+        "statement": (
+            f"In every group of at least {in_full(mass)} of people, the share with the event is at"
+            f" most {at_most(high)} points above and at most {at_most(-low)} points below the mean"
+            f" forecast, with {confidence_in_full(proof.confidence)} confidence."
+        ),
+        "outcome": "binary",
+        "n_certifying": proof.n_samples,
+        "group_mass": mass,
+        "confidence": proof.confidence,
+        **event_bounds(proof, mass),
+        "promise": proof.promise(mass).to_dict(),
     }
-
-
-def _learned_group(chosen: Selection) -> dict[str, Any] | None:
-    """Return the learned group with the largest error without a draw."""
-    found = chosen.learned_group
-    if found is None:
-        return None
-    names = ("mass", "n", "n_judged", "error", "low", "p_value", "direction", "description")
-    return {name: getattr(found, name) for name in names}
 
 
 def event_bounds(proof: Certificate, mass: float) -> dict[str, Any]:
@@ -362,29 +344,6 @@ def table_records(table: pd.DataFrame) -> list[dict[str, Any]]:
         {str(name): finite(value) for name, value in row.items()}
         for row in table.to_dict("records")
     ]
-
-
-def _record(proof: Certificate, mass: float) -> dict[str, Any]:
-    """Return a certificate of event rates as JSON values."""
-    from evenhand._version import __version__
-
-    low, high = proof.bias(mass)
-    return {
-        "statement": (
-            f"In every group of at least {in_full(mass)} of people, the share with the event is at"
-            f" most {at_most(high)} points above and at most {at_most(-low)} points below the mean"
-            f" forecast, with {confidence_in_full(proof.confidence)} confidence."
-        ),
-        "outcome": "binary",
-        "n_certifying": proof.n_samples,
-        "group_mass": mass,
-        "confidence": proof.confidence,
-        **event_bounds(proof, mass),
-        "promise": proof.promise(mass).to_dict(),
-        "assumes": list(proof.assumptions),
-        "does_not_cover": list(proof.not_covered),
-        "written_by": f"evenhand {__version__}",
-    }
 
 
 # --- plans
