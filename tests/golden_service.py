@@ -63,7 +63,7 @@ from golden_data import (
     outcomes_of,
     people,
 )
-from golden_files import case, cells
+from golden_files import CASES, case, cells
 
 # ---- watches
 
@@ -502,52 +502,20 @@ def recalibrated_table(folder: Path, kind: str) -> Any:
     return cells(out)
 
 
-@case
-def served_randomize_counts(folder: Path) -> Any:
-    """Randomized forecasts of counts."""
-    return randomized_table(folder, "counts", "--levels", "0.1,0.5,0.9")
+SERVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "randomize_counts": (randomized_table, ("counts", "--levels", "0.1,0.5,0.9")),
+    "randomize_scores": (randomized_table, ("scores",)),
+    "randomize_amounts": (randomized_table, ("amounts",)),
+    "randomize_times": (randomized_table, ("cut times",)),
+    "recalibrate": (recalibrated_table, ("normal",)),
+    "recalibrate_scores": (recalibrated_table, ("scores",)),
+    "recalibrate_events": (recalibrated_table, ("events",)),
+    "recalibrate_times": (recalibrated_table, ("cut times",)),
+}
+"""Forecasts in columns that are randomized, or repaired by group, and written by `predict`."""
 
-
-@case
-def served_randomize_scores(folder: Path) -> Any:
-    """Randomized forecasts of probabilities of scores."""
-    return randomized_table(folder, "scores")
-
-
-@case
-def served_randomize_amounts(folder: Path) -> Any:
-    """Randomized forecasts of amounts with zeros."""
-    return randomized_table(folder, "amounts")
-
-
-@case
-def served_randomize_times(folder: Path) -> Any:
-    """Randomized forecasts of survival probabilities up to a horizon."""
-    return randomized_table(folder, "cut times")
-
-
-@case
-def served_recalibrate(folder: Path) -> Any:
-    """`evenhand recalibrate` and `predict` of normal forecasts."""
-    return recalibrated_table(folder, "normal")
-
-
-@case
-def served_recalibrate_scores(folder: Path) -> Any:
-    """`evenhand recalibrate` and `predict` of probabilities of scores."""
-    return recalibrated_table(folder, "scores")
-
-
-@case
-def served_recalibrate_events(folder: Path) -> Any:
-    """`evenhand recalibrate` and `predict` of probabilities of events."""
-    return recalibrated_table(folder, "events")
-
-
-@case
-def served_recalibrate_times(folder: Path) -> Any:
-    """`evenhand recalibrate` and `predict` of survival probabilities, of times that are cut off."""
-    return recalibrated_table(folder, "cut times")
+for _name, (_make, _words) in SERVED.items():
+    CASES[f"served_{_name}"] = lambda folder, make=_make, words=_words: make(folder, *words)
 
 
 @case
