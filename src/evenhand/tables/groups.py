@@ -639,7 +639,13 @@ def check_groups(
     pairs: list[tuple[Group, Mask]] = []
     probable: list[tuple[Group, Floats]] = []
     for place, group, values in _formed(groups, n_samples, X, is_block):
-        _check_group(place, group, values, found, is_block)
+        if group.name == EVERYONE:
+            reserved = f"the name {EVERYONE!r} is reserved for all rows"
+            raise InputError(f"{place}: {reserved}; rename the group")
+        if group.name in found:
+            raise InputError(f"{place}: two groups have the name {group.name!r}; rename one")
+        if not is_block and not values.any():
+            raise InputError(f"{place} is an empty group; remove it")
         found.add(group.name)
         if values.dtype == np.bool_:
             pairs.append((group, values))
@@ -650,19 +656,6 @@ def check_groups(
             remedy = "audit this group, or name a column of X to halve it at its median"
             raise bad_input(place, rule, "probabilities of membership", remedy)
     return Groups(pairs, probable)
-
-
-def _check_group(
-    place: str, group: Group, values: NDArray[Any], found: set[str], is_block: bool
-) -> None:
-    """Refuse a reserved or repeated name, and an empty group."""
-    if group.name == EVERYONE:
-        reserved = f"the name {EVERYONE!r} is reserved for all rows"
-        raise InputError(f"{place}: {reserved}; rename the group")
-    if group.name in found:
-        raise InputError(f"{place}: two groups have the name {group.name!r}; rename one")
-    if not is_block and not values.any():
-        raise InputError(f"{place} is an empty group; remove it")
 
 
 def _formed(

@@ -532,12 +532,6 @@ def as_numbers(values: Values[Any], kind: Kind) -> Floats:
     return parse_numbers(values)[0]
 
 
-def is_single(values: Values[Any]) -> bool:
-    """Whether values are floats of 32 bits or fewer."""
-    dtype = unpacked(values).dtype
-    return dtype.kind == "f" and getattr(dtype, "itemsize", 8) <= 4
-
-
 def is_plain_number(values: Values[Any]) -> bool:
     """Whether values are numbers of a NumPy type, which every model reads alike."""
     return is_plain_dtype(values.dtype)
