@@ -287,6 +287,10 @@ def values_of(chosen: Selection) -> dict[str, Any]:
         events = {"atom": chosen.atom, "n_off_atom": chosen.n_off_atom}
         events |= event_bounds(proof, chosen.group_mass)
     interval, wider = chosen.plain or (None, None)
+    try:
+        promise = chosen.promise().to_dict()
+    except InputError:  # nothing that served forecasts can show
+        promise = None
     return {
         "statement": chosen.statement,
         "alpha": chosen.alpha,
@@ -298,7 +302,7 @@ def values_of(chosen: Selection) -> dict[str, Any]:
         "follow_up": None if proof.follow_up is None else asdict(proof.follow_up),
         **asdict(chosen.target),
         "group_error": chosen.group_error,
-        "promise": chosen.promise().to_dict(),
+        "promise": promise,
         "coverage_80": list(proof.coverage(0.8, chosen.group_mass)),
         "price": chosen.price,
         # counts that are nearly always equal have intervals without a width
