@@ -122,7 +122,7 @@ def test_the_command_audits_what_the_function_audits(
     # neither the event nor the date of entry is searched
     assert [row["group"] for row in found["scan"]] == expected.scan["group"].tolist()
     assert "--horizon 20" in found["provenance"]["command"]
-    joined = TIMES[:3] + (f"{CURVES},horizon=20",) + options[2:]
+    joined = (*TIMES[:3], f"{CURVES},horizon=20", *options[2:])
     again = json.loads(evenhand("audit", table, *joined, "--json").out)
     assert (again["groups"], again["scan"]) == (found["groups"], found["scan"])
 
@@ -150,7 +150,6 @@ def test_wrong_options_are_refused_in_one_line(evenhand: Command, table: Path) -
         ((*columns, "survival=s", "--event", "x"), "column 'x', row 1 must be 0 or 1"),
         ((*TIMES, "--groups", "died"), "--groups contains 'died', the --event column"),
         ((*columns, "probability=s2,event=died"), "forecasts are of the kind 'binary'"),
-        ((*TIMES, "--sample-size", "50"), "applies only to a folder of parts"),
         ((*TIMES, "--workers", "1"), "--event needs a table in memory"),
     ):
         assert fact in evenhand("audit", table, *options).complaint()
