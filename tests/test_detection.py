@@ -327,11 +327,6 @@ def sign_at(pattern: Floats, c: Floats) -> Floats:
     return pattern[np.minimum((c * PATTERN_CELLS).astype(int), PATTERN_CELLS - 1)]
 
 
-def most_allowed(n: int, rate: float) -> int:
-    """Largest count that a binomial of this rate exceeds with probability at most 1e-3."""
-    return most_failures(n, rate, false_alarm=1e-3)
-
-
 # values of patterns
 
 
@@ -384,7 +379,7 @@ def test_bound_stays_below_the_mean(n: int, power: float) -> None:
     truth = 0.5 - 1 / (1 + power)
     pits = random.random((n_sets, n)) ** power
     lows = np.array([mean_lower_bound(pattern_basis(p) @ np.ones(PATTERN_CELLS)) for p in pits])
-    assert (lows > truth + 1e-12).sum() <= most_allowed(n_sets, ALPHA)
+    assert (lows > truth + 1e-12).sum() <= most_failures(n_sets, ALPHA, 1e-3)
 
 
 @statistical
@@ -402,7 +397,7 @@ def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None
         mean_lower_bound(v, deviation=0.5) > max(e, 0.0)
         for v, e in zip(values, expected.mean(axis=-1), strict=True)
     )
-    assert exceed <= most_allowed(n_sets, ALPHA)
+    assert exceed <= most_failures(n_sets, ALPHA, 1e-3)
 
 
 def test_capital_as_written_in_the_docstring() -> None:
@@ -439,7 +434,7 @@ def test_bound_is_below_the_error_of_the_rows_found() -> None:
         )
         misses += group.low > error * right[group.rows].mean() + 1e-9
         lows.append(group.low)
-    assert misses <= most_allowed(n_sets, ALPHA)
+    assert misses <= most_failures(n_sets, ALPHA, 1e-3)
     assert np.mean(np.array(lows) > 0) > 0.2  # not for want of bounds
 
 
