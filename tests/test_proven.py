@@ -8,7 +8,7 @@ bound would be too small.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from evenhand.certificates import LatticeBounds, LinkBounds
 from evenhand.certificates.functionals import PROVEN, Values, gap, missed, norm, refusal
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic
+from sharp_laws import every_corner
 
 LINK = Entropic(0.12)
 MASS = 0.2
@@ -84,24 +85,9 @@ def laws(cells: Cells) -> Iterator[np.ndarray]:
             yield cdfs(cells.link.ppf(low, DRAWS), cells.link.ppf(high, DRAWS))
 
 
-def groups(share: np.ndarray) -> np.ndarray:
-    """Return the weights of all extreme groups: some kinds as a whole, one in part."""
-    n, found = share.size, []
-    for k in range(n + 1):
-        for some in combinations(range(n), k):
-            left = MASS - share[list(some)].sum()
-            others = [i for i in range(n) if i not in some and 0 <= left <= share[i]]
-            for one in others:
-                weights = np.zeros(n)
-                weights[list(some)] = share[list(some)]
-                weights[one] = left
-                found.append(weights / MASS)
-    return np.array(found)
-
-
 def worst_error(cells: Cells, share: np.ndarray) -> float:
     """Return the largest W1 error of any group: a convex function of the group's weights."""
-    weights, worst = groups(share), 0.0
+    weights, worst = every_corner(share, MASS), 0.0
     beyond = cells.beyond
     for law in laws(cells):
         # people beyond the horizon have the completion that is best for the group: any CDF of the
@@ -166,7 +152,7 @@ def worst_miss(cells: Cells, share: np.ndarray) -> float:
         missing = np.where(
             cells.unknown, (np.abs(ends - 0.5) > 0.4).mean(axis=-1).max(axis=0), missing
         )
-    return float((groups(share) @ missing).max())
+    return float((every_corner(share, MASS) @ missing).max())
 
 
 def worst_gap(cells: Cells, share: np.ndarray) -> float:
@@ -176,7 +162,7 @@ def worst_gap(cells: Cells, share: np.ndarray) -> float:
     apart = np.abs(cells.drawn[:, 0] - r)
     ends = np.maximum(np.abs(low - r), np.abs(high - r))
     apart = np.where(cells.unknown, ends, np.where(cells.beyond, np.maximum(low - r, 0), apart))
-    return float((groups(share) @ apart).max())
+    return float((every_corner(share, MASS) @ apart).max())
 
 
 TRUTHS = {"coverage": worst_miss, "gap": worst_gap}
