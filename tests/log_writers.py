@@ -9,6 +9,7 @@ import importlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -139,6 +140,17 @@ def forecast(name: str, subject: str = "ada") -> Entry:
 def filled(log: DecisionLog, n_entries: int) -> None:
     """Add entries of three subjects in one transaction."""
     log.run(lambda t: [t.add(forecast(str(i), f"subject-{i % 3}")) for i in range(n_entries)])
+
+
+def tampered(path: Path, *statements: str) -> None:
+    """Change a log in SQLite as somebody who owns the file and knows the triggers."""
+    connection = sqlite3.connect(path)
+    for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'"):
+        connection.execute(f"DROP TRIGGER {name}")
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
 
 
 def n_waiting(log: DecisionLog) -> int:

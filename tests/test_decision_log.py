@@ -9,15 +9,29 @@ from pathlib import Path
 import pytest
 
 from evenhand import InputError
-from evenhand.service import DecisionLog, Entry, Head, open_log, verify
-from log_writers import filled, forecast, held, in_fork, n_waiting, wait_for
+from evenhand.service import DecisionLog, Entry, Head, LogError, open_log, verify
+from log_writers import (
+    Writers,
+    confirmed_after_kills,
+    filled,
+    forecast,
+    held,
+    in_fork,
+    n_waiting,
+    wait_for,
+)
+from repeats import repeats, statistical
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[DecisionLog]:
-    where = str(tmp_path / f"log.{request.param}")
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgresql":
-        where = request.getfixturevalue("postgresql").new_database()
+        return str(request.getfixturevalue("postgresql").new_database())
+    return str(tmp_path / "log.sqlite")
+
+
+@pytest.fixture
+def log(where: str) -> Iterator[DecisionLog]:
     opened = open_log(where)
     yield opened
     opened.close()
@@ -170,6 +184,19 @@ def test_32_threads_lose_and_repeat_nothing(log: DecisionLog) -> None:
     assert verify(log).n_entries == 640
 
 
+def test_eight_threads_make_one_log(where: str) -> None:
+    def fill(prefix: int) -> None:
+        for i in range(20):
+            logs[prefix].run(lambda t, i=i: t.add(forecast(f"{prefix}-{i}")))
+
+    with ThreadPoolExecutor(8) as pool:
+        logs = list(pool.map(open_log, [where] * 8))
+        list(pool.map(fill, range(8)))
+    assert verify(logs[0]).n_entries == 160
+    for log in logs:
+        log.close()
+
+
 def test_one_request_in_32_threads_is_logged_once(log: DecisionLog) -> None:
     def once(transaction):  # type: ignore[no-untyped-def]
         return transaction.find("request-a") or transaction.add(forecast("a"))
@@ -190,7 +217,27 @@ def test_readers_do_not_wait_for_a_writer(log: DecisionLog) -> None:
     assert log.run(read) == [None, 1]
 
 
-# forks
+def test_a_writer_that_never_ends_is_named(
+    log: DecisionLog, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenhand.service.sql_log.PATIENCE_SECONDS", 1)
+    other = open_log(where)
+    with pytest.raises(LogError, match="another process has been writing for 60 seconds; end it"):
+        other.run(lambda _: log.run(lambda t: t.add(forecast("a"))))
+    other.close()
+    assert log.find("request-a") is None
+    assert log.run(lambda t: t.add(forecast("a"))).number == 1
+
+
+# processes
+
+
+@statistical
+def test_killed_writers_lose_nothing_that_was_confirmed(
+    where: str, writers: Writers, tmp_path: Path
+) -> None:
+    """No entry may be lost in any round: there is no false alarm."""
+    confirmed_after_kills(writers, where, tmp_path, rounds=repeats(50, least=7))
 
 
 def test_a_fork_and_its_parent_go_on_with_one_log(log: DecisionLog) -> None:

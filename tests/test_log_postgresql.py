@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -148,31 +147,6 @@ def test_what_cannot_be_opened_is_refused_in_one_line_without_the_password(
             assert QUOTED not in str(caught.value)
 
 
-def test_eight_threads_make_one_log(url: str) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        logs = list(pool.map(open_log, [url] * 8))
-        list(pool.map(lambda i: filled_with(logs[i], str(i)), range(8)))
-    assert verify(logs[0]).n_entries == 160
-    for log in logs:
-        log.close()
-
-
-def filled_with(log: DecisionLog, prefix: str) -> None:
-    for i in range(20):
-        log.run(lambda t, i=i: t.add(forecast(f"{prefix}-{i}")))
-
-
-def test_a_writer_that_never_ends_is_named(
-    log: DecisionLog, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evenhand.service.sql_log.PATIENCE_SECONDS", 1)
-    other = open_log(url)
-    with pytest.raises(LogError, match="another process has been writing for 60 seconds; end it"):
-        other.run(lambda _: log.run(lambda t: t.add(forecast("a"))))
-    other.close()
-    assert log.run(lambda t: t.add(forecast("a"))).number == 1
-
-
 def test_a_log_can_be_used_again_after_its_server_was_killed(mortal: Server) -> None:
     log = open_log(mortal.new_database())
     filled(log, 3)
@@ -207,15 +181,6 @@ def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(morta
     assert verify(log).n_entries == 3
     assert log.find("request-unconfirmed") is None
     log.close()
-
-
-@statistical
-def test_killed_writers_lose_nothing_that_was_confirmed(
-    postgresql: Server, writers: Writers, tmp_path: Path
-) -> None:
-    """No entry may be lost in any round: there is no false alarm."""
-    where = postgresql.new_database()
-    confirmed_after_kills(writers, where, tmp_path, rounds=repeats(50, least=7))
 
 
 @statistical

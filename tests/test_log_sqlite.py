@@ -14,7 +14,6 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,12 +38,12 @@ from full_disks import check_full_disk, small_disk
 from log_writers import (
     Writers,
     adding,
-    confirmed_after_kills,
     filled,
     forecast,
     held,
     in_fork,
     n_waiting,
+    tampered,
     wait_for,
 )
 from repeats import repeats, statistical
@@ -169,16 +168,6 @@ def test_a_missing_package_is_named_with_its_extra(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_eight_threads_open_a_new_log_at_once(path: Path) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        logs = list(pool.map(open_log, [path] * 8))
-    for i, log in enumerate(logs):
-        log.run(lambda t, i=i: t.add(forecast(str(i))))
-    assert verify(logs[0]).n_entries == 8
-    for log in logs:
-        log.close()
-
-
 def test_nothing_is_written_to_a_file_that_was_moved_away(log: DecisionLog, path: Path) -> None:
     filled(log, 3)
     path.rename(path.with_name("archive.sqlite"))
@@ -275,20 +264,6 @@ def test_the_file_beside_a_log_stays_small(path: Path, monkeypatch: pytest.Monke
     log.close()
 
 
-def test_a_writer_that_never_ends_is_named(
-    log: DecisionLog, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("evenhand.service.sql_log.PATIENCE_SECONDS", 0.2)
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LogError, match="another process has been writing for 60 seconds; end it"):
-        log.run(lambda t: t.add(forecast("a")))
-    assert log.find("request-a") is None
-    other.rollback()
-    other.close()
-    assert log.run(lambda t: t.add(forecast("a"))).number == 1
-
-
 def as_another_user(work: Callable[[], None], folder: Path) -> None:
     """Call `work` in a fork that may read everything in a folder and change nothing."""
     for place in (folder, *folder.iterdir()):
@@ -368,17 +343,6 @@ def test_the_database_refuses_changes(log: DecisionLog, path: Path, statement: s
     ):
         connection.execute(statement)
     assert verify(log).n_entries == 5
-
-
-def tampered(path: Path, *statements: str) -> None:
-    """Change a log as somebody who owns the file and knows the triggers."""
-    connection = sqlite3.connect(path)
-    for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'"):
-        connection.execute(f"DROP TRIGGER {name}")
-    for statement in statements:
-        connection.execute(statement)
-    connection.commit()
-    connection.close()
 
 
 CHANGES = {
@@ -629,12 +593,6 @@ def test_an_error_of_the_commit_is_raised_to_all_that_share_it(
 
 
 pytest.importorskip("sqlalchemy", reason="needs evenhand[service]")
-
-
-@statistical
-def test_killed_writers_lose_nothing_that_was_confirmed(writers: Writers, tmp_path: Path) -> None:
-    """No entry may be lost in any round: there is no false alarm."""
-    confirmed_after_kills(writers, tmp_path / "log.sqlite", tmp_path, rounds=repeats(50, least=7))
 
 
 @statistical

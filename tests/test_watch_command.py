@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sqlite3
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from evenhand.report import watch_html
 from evenhand.service import LogWatch, WatchedContexts, WatchState, matured_rows, open_log
 from evenhand.service.chain import digest_of
 from evenhand.store import pack, write_model
+from log_writers import tampered
 from postgresql_server import PASSWORD, QUOTED, Server
 from watched_logs import fitted, serve
 
@@ -242,14 +242,7 @@ def test_a_state_shows_a_log_that_was_cut_off(
     log, state = tmp_path / "log.sqlite", tmp_path / "state.json"
     shutil.copy(place / "right.sqlite", log)
     assert watch(evenhand, log, "--state", state).code == 0
-    with sqlite3.connect(log) as base:
-        base.execute("DROP TRIGGER IF EXISTS entries_delete")
-        names = [
-            name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type='trigger'")
-        ]
-        for name in names:
-            base.execute(f"DROP TRIGGER {name}")
-        base.execute("DELETE FROM entries WHERE number = (SELECT max(number) FROM entries)")
+    tampered(log, "DELETE FROM entries WHERE number = (SELECT max(number) FROM entries)")
     assert "are missing" in watch(evenhand, log, "--state", state).complaint()
     # without the state, the end of the chain cannot be known
     assert watch(evenhand, log).code == 0
@@ -258,16 +251,11 @@ def test_a_state_shows_a_log_that_was_cut_off(
 def test_a_changed_log_is_refused(place: Path, tmp_path: Path, evenhand: Command) -> None:
     log = tmp_path / "log.sqlite"
     shutil.copy(place / "right.sqlite", log)
-    with sqlite3.connect(log) as base:
-        names = [
-            name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type='trigger'")
-        ]
-        for name in names:
-            base.execute(f"DROP TRIGGER {name}")
-        base.execute(
-            "UPDATE entries SET content = replace(content, '\"y\":', '\"y\":1') WHERE number = 200"
-        )
-        base.execute("UPDATE entries SET sha256 = ? WHERE number = 100", ("0" * 64,))
+    tampered(
+        log,
+        "UPDATE entries SET content = replace(content, '\"y\":', '\"y\":1') WHERE number = 200",
+        f"UPDATE entries SET sha256 = '{'0' * 64}' WHERE number = 100",
+    )
     assert "entry 100" in watch(evenhand, log).complaint()
 
 
