@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any, Self
 
@@ -32,44 +33,25 @@ from evenhand.tables import TableEncoder
 
 # --- settings of the trees, by the size of the training table
 
-SPREAD = {
-    "objective": "gamma",
-    # a Newton step on the log scale is unbounded where residuals are near 0
-    "max_delta_step": 0.7,
-}
-"""LightGBM's parameters of ensembles for the scale, beside those of `TreeSettings`."""
-
-
 SHRINKAGE = 100
 """Product of the learning rate and the largest number of trees."""
 
 
-@dataclass(frozen=True)
-class TreeSettings:
-    """Settings of ensembles.
+def spread_settings(of_mean: dict[str, Any]) -> dict[str, Any]:
+    """Return LightGBM's parameters of ensembles for the scale, from those for the mean.
 
-    Parameters
-    ----------
-    of_mean : dict
-        LightGBM's parameters of ensembles for the mean.
-    n_estimators, patience : int
-        As for `BoostedDistributionRegressor`.
+    The size of a residual has about as much noise as signal, so leaves are larger and their values
+    shrunk more than for the mean.
     """
-
-    of_mean: dict[str, Any]
-    n_estimators: int
-    patience: int
-
-    @property
-    def of_spread(self) -> dict[str, Any]:
-        """LightGBM's parameters of ensembles for the scale.
-
-        The size of a residual has about as much noise as signal, so leaves are larger and their
-        values shrunk more than for the mean.
-        """
-        smallest = 2 * self.of_mean["min_data_in_leaf"]
-        larger = {"min_data_in_leaf": smallest, "min_data_per_group": smallest}
-        return self.of_mean | SPREAD | larger | {"lambda_l2": max(1.0, self.of_mean["lambda_l2"])}
+    smallest = 2 * of_mean["min_data_in_leaf"]
+    return of_mean | {
+        "objective": "gamma",
+        # a Newton step on the log scale is unbounded where residuals are near 0
+        "max_delta_step": 0.7,
+        "min_data_in_leaf": smallest,
+        "min_data_per_group": smallest,
+        "lambda_l2": max(1.0, of_mean["lambda_l2"]),
+    }
 
 
 def n_threads(n_jobs: int) -> int:
@@ -219,12 +201,12 @@ class FoldEnsembles:
         Features that are categories: LightGBM splits them by sets of levels.
     folds : ndarray of shape (n_splits, n)
         Fold of each row in each split, 0 to the number of folds - 1.
-    settings : TreeSettings
-        Settings of the trees.
+    settings : dict
+        LightGBM's parameters of ensembles for the mean.
     """
 
     def __init__(
-        self, features: Floats, categories: list[int], folds: Ints, settings: TreeSettings
+        self, features: Floats, categories: list[int], folds: Ints, settings: dict[str, Any]
     ) -> None:
         self.features = features
         self.categories = categories
@@ -236,7 +218,7 @@ class FoldEnsembles:
             .Dataset(
                 features,
                 np.zeros(len(features)),
-                params=settings.of_mean,
+                params=settings,
                 categorical_feature=categories,
             )
             .construct()
@@ -253,60 +235,41 @@ class FoldEnsembles:
             self.features[rows], self.categories, self.folds[:, rows], self.settings
         )
 
-    def of_mean(self, target: Floats, weight: Floats) -> tuple[list[Any], Floats]:
+    def of_mean(self, target: Floats, weight: Floats) -> Grown:
         """Grow ensembles for the mean of the target.
 
         Returns the ensembles and, for each row, the mean output of those grown without it.
         """
-        return self._grow(target, weight, self.settings.of_mean)
+        return self._grow(target, weight, self.settings)
 
-    def of_log_scale(self, size: Floats, weight: Floats) -> tuple[list[Any], Floats]:
+    def of_log_scale(self, size: Floats, weight: Floats) -> Grown:
         """Grow ensembles for the logarithm of the mean of positive sizes."""
         # with a log link, the gamma likelihood estimates the mean size consistently for any shape
-        return self._grow(size, weight, self.settings.of_spread)
+        return self._grow(size, weight, spread_settings(self.settings))
 
-    def _grow(
-        self, target: Floats, weight: Floats, params: dict[str, Any]
-    ) -> tuple[list[Any], Floats]:
+    def _grow(self, target: Floats, weight: Floats, params: dict[str, Any]) -> Grown:
         """Grow all ensembles tree by tree until their mean held-out loss stops decreasing.
 
         The folds of a small table are too small to determine a number of trees each.
         """
         self._rows.set_label(target)
         self._rows.set_weight(weight)
-        parts = [
-            np.flatnonzero(fold == k) for fold in self.folds for k in range(self.folds.max() + 1)
-        ]
-        shares = [weight[held_out].sum() for held_out in parts]
-        boosters = [self._booster(held_out, params) for held_out in parts]
-        least = np.inf
-        best = 1
-        for n_trees in range(1, self.settings.n_estimators + 1):
-            for booster in boosters:
-                booster.update()
-            losses = [booster.eval_valid()[0][2] for booster in boosters]
-            loss = np.average(losses, weights=shares)
-            if loss < least:
-                least = loss
-                best = n_trees
-            elif n_trees - best >= self.settings.patience:
-                break
+        rows = np.arange(target.size)
+        parts = [fold == k for fold in self.folds for k in range(self.folds.max() + 1)]
+        found = lightgbm().cv(
+            params,
+            self._rows,
+            folds=[(rows[~held_out], rows[held_out]) for held_out in parts],
+            return_cvbooster=True,
+        )["cvbooster"]
         # in their stored form, and without a reference to the training rows
-        kept = [
-            lightgbm().Booster(model_str=booster.model_to_string(num_iteration=best))
-            for booster in boosters
-        ]
+        texts = (one.model_to_string(found.best_iteration) for one in found.boosters)
+        kept = [lightgbm().Booster(model_str=text) for text in texts]
         out = np.zeros(target.size)
         for booster, held_out in zip(kept, parts, strict=True):
-            threads = self.settings.of_mean["num_threads"]
+            threads = self.settings["num_threads"]
             out[held_out] += raw_output(booster, self.features[held_out], threads)
         return kept, out / len(self.folds)
-
-    def _booster(self, held_out: Ints, params: dict[str, Any]) -> Any:
-        """Return an ensemble without trees that learns from the rows that are not held out."""
-        learn = np.setdiff1d(np.arange(len(self.features)), held_out)
-        booster = lightgbm().Booster(params, self._rows.subset(learn))
-        return booster.add_valid(self._rows.subset(held_out), "fold")
 
 
 LEAF_UNIT = 2.0**-36
@@ -365,6 +328,10 @@ WEIGHT_CAP = 3.0
 median, so weights range from 1/9 to 9."""
 
 
+Grown = tuple[list[Any], Floats]
+"""Ensembles, and the output for each training row of those that were grown without it."""
+
+
 @dataclass(frozen=True, eq=False)
 class Candidate:
     """Ensembles for mean and log scale, with what they leave of the training outcomes.
@@ -373,19 +340,27 @@ class Candidate:
     ----------
     outcome_scale : OutcomeScale
         Scale of the means.
-    mean_boosters, scale_boosters : list of lightgbm.Booster
-        One ensemble per fold; none is a mean or a log scale of 0 for all rows.
-    residuals : ndarray of shape (n,)
-        Held-out residuals in units of `scale`.
-    scale : ndarray of shape (n,)
-        Scale of each row, predicted without its fold.
+    y : ndarray of shape (n,)
+        Training outcomes.
+    means, log_scales : tuple of list and ndarray of shape (n,)
+        One ensemble per fold, and the outputs for each row without its fold; no ensembles are
+        outputs of 0 for all rows.
     """
 
     outcome_scale: OutcomeScale
-    mean_boosters: list[Any] = field(repr=False)
-    scale_boosters: list[Any] = field(repr=False)
-    residuals: Floats = field(repr=False)
-    scale: Floats = field(repr=False)
+    y: Floats
+    means: Grown
+    log_scales: Grown
+
+    @cached_property
+    def scale(self) -> Floats:
+        """Scale of each row."""
+        return self.outcome_scale.slope(self.means[1]) * np.exp(self.log_scales[1])
+
+    @cached_property
+    def residuals(self) -> Floats:
+        """Held-out residuals in units of the scale."""
+        return (self.y - self.outcome_scale.to_outcome(self.means[1])) / self.scale
 
     def loss(self, weight: Floats, width: float) -> float:
         """Return the held-out log score plus the logarithm of the held-out CRPS.
@@ -421,8 +396,7 @@ def best_candidate(ensembles: FoldEnsembles, y: Floats, weight: Floats) -> Candi
     scales = possible_scales(y, weight)
     # if no feature can be split, all rows get the same distribution
     if not ensembles.can_split:
-        linear = scales[0]
-        return Candidate(linear, [], [], linear.to_unit(y), np.full(y.size, linear.unit))
+        return Candidate(scales[0], y, ([], np.zeros(y.size)), ([], np.zeros(y.size)))
     if len(scales) == 1 or y.size <= CHOICE_ROWS:
         return _best([_grown(ensembles, y, weight, scale) for scale in scales], y, weight)
     # folds are random, so the first rows of each fold are a random part of the table
@@ -464,23 +438,10 @@ def _grown(
     weighted, weighted_loc = ensembles.of_mean(position, precision / precision.mean())
     both = plain + weighted, (loc + weighted_loc) / 2
     return [
-        _candidate(outcome_scale, y, means, boosters)
+        Candidate(outcome_scale, y, means, log_scales)
         for means in ((plain, loc), (weighted, weighted_loc), both)
-        for boosters in (([], np.zeros(y.size)), (spread, log_scale))
+        for log_scales in (([], np.zeros(y.size)), (spread, log_scale))
     ]
-
-
-def _candidate(
-    outcome_scale: OutcomeScale,
-    y: Floats,
-    means: tuple[list[Any], Floats],
-    log_scales: tuple[list[Any], Floats],
-) -> Candidate:
-    mean_boosters, position = means
-    scale_boosters, log_scale = log_scales
-    scale = outcome_scale.slope(position) * np.exp(log_scale)
-    residuals = (y - outcome_scale.to_outcome(position)) / scale
-    return Candidate(outcome_scale, mean_boosters, scale_boosters, residuals, scale)
 
 
 # --- validation of stored LightGBM models, whose indices LightGBM itself reads unchecked
@@ -719,7 +680,7 @@ class BoostedDistributionRegressor(Forecaster):
         self.encoder_ = TableEncoder().fit(table)
         best = best_candidate(self._ensembles(table), outcomes, weight / weight.mean())
         self.mean_boosters_, self.scale_boosters_ = (
-            list(map(exact_sums, several)) for several in (best.mean_boosters, best.scale_boosters)
+            list(map(exact_sums, several)) for several in (best.means[0], best.log_scales[0])
         )
         self.outcome_scale_ = best.outcome_scale
         self.residual_distribution_ = residual_distribution(
@@ -797,13 +758,13 @@ class BoostedDistributionRegressor(Forecaster):
         flags = category_flags(self.encoder_)
         return FoldEnsembles(features, np.flatnonzero(flags).tolist(), folds, settings)
 
-    def _settings(self, n_samples: int, n_features: int, seed: int) -> TreeSettings:
-        """Return the settings of the trees; those that are None are fitted to the table."""
+    def _settings(self, n_samples: int, n_features: int, seed: int) -> dict[str, Any]:
+        """Return LightGBM's parameters; those that are None are fitted to the table."""
         used = {
             name: fitted if getattr(self, name) is None else getattr(self, name)
             for name, fitted in fitted_parameters(n_samples, n_features).items()
         }
-        of_mean = {
+        return {
             "objective": "l2",
             "learning_rate": float(used["learning_rate"]),
             "num_leaves": int(used["num_leaves"]),
@@ -821,6 +782,6 @@ class BoostedDistributionRegressor(Forecaster):
             "force_row_wise": True,
             "seed": seed,
             "verbosity": -1,
+            "num_iterations": self.n_estimators or round(SHRINKAGE / used["learning_rate"]),
+            "early_stopping_round": int(used["patience"]),
         }
-        n_estimators = self.n_estimators or round(SHRINKAGE / used["learning_rate"])
-        return TreeSettings(of_mean, n_estimators, used["patience"])
