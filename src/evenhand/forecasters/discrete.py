@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,8 +31,8 @@ from evenhand.forecasters.adapters import (
     Family,
     SurvivalModel,
     Training,
+    WrappingForecaster,
     check_counts,
-    frozen,
     has_own_support,
     has_survival_curves,
     is_event,
@@ -42,41 +42,10 @@ from evenhand.forecasters.randomized import RandomizedRegressor
 from evenhand.forecasters.table_models import TableClassifier, TableCounts
 from evenhand.tables import take_rows, unreported
 
-
-class DiscreteForecaster(Forecaster):
-    """A forecaster that converts the output of a model to distributions on single values."""
-
-    learned = Forecaster.learned | {"_base": Base}
-
-    _kind: ClassVar[str]
-    """Kind of the model."""
-
-    def _set_base(self, base: Base) -> None:
-        self._base = base
-        self.estimator_ = base.estimator
-
-    def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> Forecast:
-        check_is_fitted(self)
-        return Forecast(self._base.distribution(self._check_new_rows(X)))
-
-    def _set_up(self) -> None:
-        super()._set_up()
-        self._base.check()
-        self._set_base(self._base)
-        # a new fit keeps the fitted model, unless its predictions have no meaning without a code
-        model = self.estimator_
-        setattr(self, self.inner[0], frozen(model) if self._base.predicts_outcomes else model)
-
-    def _models(self) -> tuple[Any, ...]:
-        return (getattr(self, self.inner[0]),)
-
-
 # --- events and ordered scores by any classifier
 
 
-class ClassifierForecaster(DiscreteForecaster):
+class ClassifierForecaster(WrappingForecaster):
     """Probabilities of a classifier as the forecast of an event, or of an ordered score.
 
     Outcomes 0 and 1 (or False and True) are an event; its forecast is one probability, for audits,
@@ -118,7 +87,6 @@ class ClassifierForecaster(DiscreteForecaster):
     """
 
     inner = ("classifier",)
-    _kind = "classifier"
 
     def __init__(self, classifier: Any = None, *, random_state: RandomState = None) -> None:
         self.classifier = classifier
@@ -153,7 +121,7 @@ class ClassifierForecaster(DiscreteForecaster):
             classifier = TableClassifier(int(random.integers(2**31)))
         given = None if sample_weight is None else weight
         with outcomes_checked():
-            base = Base.fit(classifier, Training(table, outcomes, given, 5, random), self._kind)
+            base = Base.fit(classifier, Training(table, outcomes, given, 5, random), "classifier")
         self._set_base(base)
         return self
 
@@ -174,7 +142,7 @@ MOST_VALUES = 1000
 """Most values below a largest count, each of which has a probability for each person."""
 
 
-class CountRegressor(DiscreteForecaster):
+class CountRegressor(WrappingForecaster):
     """Poisson or negative binomial forecasts of counts around the means of any regressor.
 
     The dispersion `a` of the negative binomial distributions, of variance `mean + a * mean**2`, is
@@ -227,9 +195,6 @@ class CountRegressor(DiscreteForecaster):
     >>> model.forecast(X[:3]).ppf(0.9).shape
     (3,)
     """
-
-    inner = ("estimator",)
-    _kind = "counts"
 
     def __init__(
         self,
@@ -285,7 +250,7 @@ class CountRegressor(DiscreteForecaster):
         given = None if sample_weight is None else weight
         rows = Training(table, outcomes, given, N_FOLDS, random, family=family)  # type: ignore[arg-type]
         with outcomes_checked():
-            base = Base.fit(estimator, rows, self._kind)
+            base = Base.fit(estimator, rows, "counts")
         self._set_base(base)
         return self
 

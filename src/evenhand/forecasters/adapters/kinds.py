@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import BaggingRegressor, HistGradientBoostingRegressor, VotingRegressor
@@ -27,6 +28,7 @@ from evenhand.distributions import (
     OutcomeKind,
     Quantiles,
 )
+from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters import conversions
 from evenhand.forecasters.adapters.conversions import (
@@ -720,7 +722,7 @@ def is_held_out(estimator: Any, y: Floats | None = None) -> bool:
 
 
 class WrappingForecaster(Forecaster):
-    """A forecaster that transforms the distributions predicted by the model in `estimator`."""
+    """A forecaster around a model, whose distributions it predicts or transforms."""
 
     inner: ClassVar[tuple[str, ...]] = ("estimator",)
     learned = Forecaster.learned | {"_base": Base}
@@ -749,7 +751,7 @@ class WrappingForecaster(Forecaster):
         base.check()
         self._set_base(base)
         is_own = base.predicts_outcomes and (self.support_ is None or not self.support_.is_map)
-        self.estimator = frozen(base.estimator) if is_own else base.estimator
+        setattr(self, self.inner[0], frozen(base.estimator) if is_own else base.estimator)
 
     def _learn_support_of(self, estimator: Any, outcomes: Floats, rows: Any) -> Floats:
         """Learn the support; return the outcomes on which a model is fitted.
@@ -773,8 +775,13 @@ class WrappingForecaster(Forecaster):
     def _base_forecast_of(self, rows: Any) -> Forecast:
         return Forecast(self._on_support(self._base.distribution(rows)))
 
+    def forecast(
+        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
+    ) -> Forecast:
+        return self.base_forecast(X)
+
     def _models(self) -> tuple[Any, ...]:
-        return (self.estimator,)
+        return (getattr(self, self.inner[0]),)
 
 
 # --- kinds of outcomes, checked before and after a fit
