@@ -163,7 +163,7 @@ def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random
 
 @dataclass(frozen=True)
 class Survey:
-    """Summary of rows used to plan an audit; surveys of disjoint rows can be joined.
+    """Summary of rows used to plan an audit; surveys of different parts can be joined.
 
     Parameters
     ----------
@@ -187,13 +187,10 @@ class Survey:
 
     @staticmethod
     def joined(surveys: Sequence[Survey]) -> Survey:
-        """Add up surveys of different rows."""
-        n_rows: dict[int, int] = {}
-        for part, n in (item for one in surveys for item in one.n_rows.items()):
-            n_rows[part] = n_rows.get(part, 0) + n
+        """Add up surveys of different parts."""
         people = [one.people for one in surveys if one.people is not None]
         return Survey(
-            n_rows,
+            {part: n for one in surveys for part, n in one.n_rows.items()},
             {name: reduce(add, (one.seen[name] for one in surveys)) for name in surveys[0].seen},
             {part: digest for one in surveys for part, digest in one.digests.items()},
             People.joined(people) if people else None,
@@ -231,42 +228,35 @@ def survey_part(
     """Survey one part, checking its values for the audit; return None for a part without rows."""
     columns, seed = shared
     source = parts.names[i]
-    found = list[Survey]()
+    n = 0
     hashed = hashlib.sha256()
+    seen: dict[str, Seen] = {}
+    people: list[People] = []
+    unseen: list[UnseenValues] = []
     for block, (start, table) in enumerate(parts.blocks(i, columns.with_person)):
         y = number_column(table, columns.target, source=source, start=start)
+        n += y.size
         # little-endian, so that the hash does not depend on the machine
         hashed.update(np.ascontiguousarray(y, dtype="<f8").data)
         # reading forecasts from columns checks them, so a bad part is found in the first pass
         columns.subject.of(table, source, start)
         columns.subject.check_outcomes(y, table, target=columns.target, source=source, start=start)
-        people = None
-        last = found[-1] if found else None
         if columns.person is not None:
             labels = id_column(table, columns.person, source=source, start=start)
             chance = block_generator(seed, SURVEY, i, block).random(y.size)
-            people = People.of(labels, i, start, chance)
+            people.append(People.of(labels, i, start, chance))
         with about(source):
             for name in table.columns:
                 # refuses lists and structs here, where the part is known; a few rows suffice
                 coded(table[name].head(100), f"column {name!r}")
-            seen = {
-                name: _seen(table[name], last.seen[name] if last else None)
-                for name in columns.named
-            }
-        unseen = UnseenValues.of(columns.subject.schema, table)
-        found.append(Survey({i: y.size}, seen, {}, people, unseen))
-        if columns.person is None:  # people are joined once at the end, to avoid copies
-            found = [Survey.joined(found)]
+            found = {name: Seen.of(table[name]) for name in columns.named}
+        seen = {name: seen[name] + found[name] for name in seen} or found
+        unseen.append(UnseenValues.of(columns.subject.schema, table))
         advance(len(table))
-    return replace(Survey.joined(found), digests={i: hashed.digest()}) if found else None
-
-
-def _seen(values: pd.Series[Any], before: Seen | None) -> Seen:
-    """Collect the values of a column, unless earlier blocks contain too many distinct values."""
-    if before is None or before.labels is not None:
-        return Seen.of(values)
-    return before if before.has_missing else replace(before, has_missing=bool(values.isna().any()))
+    if n == 0:
+        return None
+    who = People.joined(people) if people else None
+    return Survey({i: n}, seen, {i: hashed.digest()}, who, reduce(add, unseen))
 
 
 # --- random samples of rows of a table in parts
