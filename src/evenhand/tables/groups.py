@@ -25,6 +25,7 @@ from evenhand._validate import (
 )
 from evenhand.tables.values import (
     Kind,
+    as_json,
     as_pandas,
     as_table,
     column_of,
@@ -524,23 +525,12 @@ class Partition:
 
     def to_state(self) -> dict[str, Any]:
         """Return the partition as JSON values."""
-        values = tuple(group.value for group in self.groups)
-        names = tuple(self.names)
-        return {
-            "name": self.column,
-            "groups": names,
-            "values": values,
-            "kind": self.kind,
-            "cut": self.cut,
-        }
+        return as_json(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild a partition from the output of `to_state`."""
-        fields = {"column": state["name"], "cut": state["cut"], "kind": state["kind"]}
-        values = [value for value in state["values"] if value is not None]
-        fields |= {"values": values if fields["cut"] is None else []}
-        return cls(**typed_fields(cls, fields), has_missing=None in state["values"])
+        """Rebuild a partition from the output of `to_state`; InputError if it is anything else."""
+        return cls(**typed_fields(cls, state))
 
 
 # --- groups of rows defined by the columns of a table: values, halves, missing values
