@@ -581,8 +581,8 @@ FAULTS = (
     ),
     Fault(
         "new rows without the certified link",
-        "return Proven(chosen.model, chosen.certifying,",
-        "return Proven(read_model(given), chosen.certifying,",
+        "return Proven(chosen.model, held,",
+        "return Proven(read_model(given), held,",
         ("test_randomize_command.py",),
     ),
     Fault(
