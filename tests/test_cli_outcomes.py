@@ -187,8 +187,10 @@ def test_events_are_certified_as_they_are(evenhand: Command, table: Path) -> Non
     assert f"certified on {N} people" in done.err
     new = pd.read_csv("new.csv")
     probability = load("m").forecast(new[["x", "sex"]]).event_probability()
-    bias = certify_events(probability, new["event"].to_numpy(float)).bias(0.5)
-    np.testing.assert_allclose(written["bias"], bias, rtol=1e-9)
+    expected = certify_events(probability, new["event"].to_numpy(float))
+    np.testing.assert_allclose(written["bias"], expected.bias(0.5), rtol=1e-9)
+    # nobody asks for an interval of a yes or no, which `plain_intervals` has
+    assert "interval" not in expected.summary()
     # the certified model is the same, and its forecasts need no key
     np.testing.assert_array_equal(
         load("proven").forecast(new[["x", "sex"]]).event_probability(), probability
