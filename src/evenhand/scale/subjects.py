@@ -10,7 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand._validate import Floats, InputError, about
+from evenhand._format import and_more
+from evenhand._validate import Floats, InputError, about, did_you_mean
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.forecast_columns import ForecastColumns, check_events
@@ -45,10 +46,11 @@ class ModelSubject:
             )
         missing = sorted(set(names).difference(present), key=names.index)
         if missing:
-            listed = ", ".join(map(repr, missing))
-            # thousands of missing columns must not fill the terminal
+            listed = and_more(list(map(repr, missing)))
+            similar = did_you_mean(missing[0], map(str, present))
             raise InputError(
-                f"{source}: columns that the model was trained on are missing: {listed}"[:400]
+                f"{source}: columns that the model reads are missing: {listed}"
+                + (f"; {similar}" if similar else "")
             )
         return names
 
