@@ -366,6 +366,18 @@ def test_wrong_text_is_refused_in_one_line(text: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [{"operator": "in"}, {"operator": "missing"}, {"value": None}, {"column": 1}, {"name": "x"}],
+    ids=str,
+)
+def test_a_stored_rule_that_was_changed_is_refused(forged: dict[str, object]) -> None:
+    (state,) = GroupRule.parse("sex = 2", TABLE.columns).to_state()
+    state["comparisons"][0] |= forged
+    with pytest.raises(InputError, match=r"not the output of GroupRule\.to_state|number of values"):
+        GroupRule.from_state([state])
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "Int64"])
 def test_rules_of_an_audit_s_groups_select_the_rows_of_the_groups(dtype: str) -> None:
     random = np.random.default_rng(0)

@@ -251,6 +251,12 @@ def test_many_numbers_are_halved_at_the_median() -> None:
     assert groups_of(pd.array([*range(11), None], dtype="Int64"))["v missing"] == [11]
 
 
+def test_halves_of_floats_of_32_bits_are_those_of_the_numbers_that_they_print() -> None:
+    decimals = np.arange(1, 14) / 10
+    assert list(groups_of(decimals)) == ["v <= 0.7", "v > 0.7"]
+    assert groups_of(decimals.astype(np.float32)) == groups_of(decimals)
+
+
 def test_no_half_is_empty_where_the_median_is_the_largest_value() -> None:
     assert groups_of([*range(10), *[10] * 20]) == {
         "v <= 9": [*range(10)],

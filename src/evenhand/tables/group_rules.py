@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import ge, gt, le, lt
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_column,
+    typed_fields,
 )
 from evenhand.tables.groups import Condition, Group, Operator, codes_of, comparable, point_of
 from evenhand.tables.values import (
@@ -208,6 +209,8 @@ class GroupRule:
                     f"the group {group.name!r} is a mask without a rule, which cannot be applied to"
                     " other rows; pass its mask, or a rule on columns"
                 )
+            if (group.value is None) != (group.operator in ("missing", "present")):
+                raise InputError(f"the comparison {group.name!r} has a wrong number of values")
 
     @classmethod
     def of(cls, *groups: Group) -> Self:
@@ -303,21 +306,16 @@ class GroupRule:
         # states come from files, which may be damaged or forged
         try:
             conditions = tuple(
-                Condition(tuple(map(_comparison, one["comparisons"])), bool(one["or_missing"]))
+                Condition(
+                    tuple(Group(**typed_fields(Group, group)) for group in one["comparisons"]),
+                    bool(one["or_missing"]),
+                )
                 for one in state
             )
         except (KeyError, TypeError, ValueError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"state is not the output of GroupRule.to_state ({reason})") from error
         return cls(conditions)
-
-
-def _comparison(state: Mapping[str, Any]) -> Group:
-    column, operator, value = (state[key] for key in ("column", "operator", "value"))
-    has_value = operator not in ("missing", "present")
-    if operator not in get_args(Operator) or has_value != (value is not None):
-        raise ValueError(f"operator {operator!r} with value {value!r}")
-    return Group(str(column), operator, None if value is None else str(value))
 
 
 def _text(condition: Condition) -> str:
