@@ -61,6 +61,14 @@ def test_a_parquet_index_stays_a_column_and_folder_names_invent_none(tmp_path: P
     assert read_table(file).columns.tolist() == ["x"]
 
 
+def test_a_cell_may_be_as_long_as_a_book_and_empty_lines_are_no_rows(tmp_path: Path) -> None:
+    book = "word " * 50_000
+    table = read_table(written(tmp_path, f'\n\nid,text\n\n1,"{book}"\n\n', "a.csv"))
+    assert table.values.tolist() == [["1", book]]
+    written(tmp_path, "id,text\n\n\n", "a.csv")
+    assert "a.csv has no rows" in complaint(tmp_path / "a.csv")
+
+
 def test_csv_parts_take_the_types_of_parquet_parts_beside_them(tmp_path: Path) -> None:
     pd.DataFrame({"x": [1.5], "id": ["007"]}).to_parquet(tmp_path / "a.parquet")
     written(tmp_path, "id,x\n008,2\n", "b.csv")

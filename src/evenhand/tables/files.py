@@ -98,8 +98,8 @@ def csv_head(path: Path) -> tuple[list[str], bool]:
     """Return the header of a csv file and whether a row follows it; rows are not checked."""
     opened = gzip.open if path.name.lower().endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
-        rows = (row for row in csv.reader(lines) if row)
-        return next(rows, []), next(rows, None) is not None
+        names = next(filter(None, csv.reader(lines)), [])
+        return names, any(line.rstrip("\r\n") for line in lines)
 
 
 def _parse_csv(path: Path, names: Iterable[str], **options: Any) -> pa.Table:
