@@ -91,9 +91,12 @@ class RandomizedRegressor(WrappingForecaster):
         Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
         durations. The estimator is fitted to outcomes that a smooth increasing map takes to the
         real line, and its forecasts are mapped back; `estimator_.predict` then predicts mapped
-        outcomes. Distributions of a function or of a model in a `FrozenEstimator`, which predict
-        outcomes in their own units, are truncated to the support; they are calibrated on average
-        only with `recalibrate`.
+        outcomes. Models in a `FrozenEstimator` predict outcomes in their own units. Predictions of
+        a plain regressor are mapped to the line, where their residuals are estimated. Predictions
+        beyond a bound, or too near to it, are moved inside: to a distance that 0 to 20% of the
+        outcomes are within, the share with the smallest residuals. Distributions that are predicted
+        by a function or by another model in a `FrozenEstimator` are truncated to the support, and
+        are calibrated on average only with `recalibrate`.
     random_state : int, generator or None
         Seed of the folds and of the default estimator.
 
@@ -209,7 +212,8 @@ class RandomizedRegressor(WrappingForecaster):
             line = self._learn_support_of(estimator, outcomes, table)
         # estimators that do not accept weights must be fitted without them
         given = None if sample_weight is None else weight
-        rows = Training(table, line, given, cv, random, self.spread)
+        support = self._predicted_support(estimator)
+        rows = Training(table, line, given, cv, random, self.spread, support)
         with outcomes_checked():
             base = Base.fit(estimator, rows)
         refuse_binary(check_after_fit(base, table, outcomes, self.support, kind))

@@ -392,8 +392,11 @@ class RecalibratedRegressor(WrappingForecaster):
         Bounds `(low, high)` of the outcome, None on a side without bound: `(0, None)` for money or
         durations. The estimator is fitted to outcomes that a smooth increasing map takes to the
         real line, and its forecasts are mapped back; `estimator_.predict` then predicts mapped
-        outcomes. Distributions of a function or of a model in a `FrozenEstimator`, which predict
-        outcomes in their own units, are truncated to the support.
+        outcomes. Models in a `FrozenEstimator` predict outcomes in their own units. Predictions of
+        a plain regressor are mapped to the line, where their residuals are estimated. Predictions
+        beyond a bound, or too near to it, are moved inside: to a distance that 0 to 20% of the
+        outcomes are within, the share with the smallest residuals. Distributions that are predicted
+        by a function or by another model in a `FrozenEstimator` are truncated to the support.
     random_state : int, generator or None
         Seed of the folds.
 
@@ -540,7 +543,8 @@ class RecalibratedRegressor(WrappingForecaster):
         random = generator(self.random_state)
         self._groups = learn_groups(self.by, table)
         members = self._disjoint_members(table, outcomes)
-        rows = Training(table, line, given, cv, random, self.spread)
+        support = self._predicted_support(estimator)
+        rows = Training(table, line, given, cv, random, self.spread, support)
         with outcomes_checked():
             self._set_base(Base.fit(estimator, rows))
         with checked():

@@ -33,6 +33,7 @@ from evenhand.distributions import (
     OutcomeKind,
     Poisson,
     Quantiles,
+    Support,
     from_ppf,
 )
 from evenhand.forecast import Forecast
@@ -70,6 +71,9 @@ class Training:
         Source of the folds.
     spread : {"learned", "constant"}, default "constant"
         Whether the spread of a plain regressor's residuals may depend on the features.
+    predicted_support : Support, optional
+        Map from predictions of a fitted plain regressor, in units of the outcome, to the line on
+        which `y` is. None for all other estimators.
     family : {"auto", "poisson", "negative-binomial"}, default "auto"
         Family of the distributions of counts.
     """
@@ -80,6 +84,7 @@ class Training:
     cv: int
     random: np.random.Generator
     spread: SpreadKind = "constant"
+    predicted_support: Support | None = None
     family: Family = "auto"
 
     def check_folds(self) -> None:

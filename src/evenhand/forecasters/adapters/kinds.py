@@ -27,6 +27,7 @@ from evenhand.distributions import (
     NormalMixture,
     OutcomeKind,
     Quantiles,
+    Support,
 )
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
@@ -48,7 +49,7 @@ from evenhand.forecasters.adapters.survival import (
     has_survival_curves,
 )
 from evenhand.forecasters.base import Forecaster, check_bounds, thawed
-from evenhand.forecasters.samples import residual_distribution
+from evenhand.forecasters.samples import clearly_best, residual_distribution
 from evenhand.tables import TableEncoder, as_pandas, take_rows
 
 # --- boosted trees of the logarithm of the mean size of a residual
@@ -335,6 +336,10 @@ def learn_spread(held: CrossFitted) -> tuple[SpreadTrees | None, Floats]:
 
 # --- predictions of any regressor plus the distribution of its residuals
 
+LEAST_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""Shares of the outcomes that may be nearer to a bound than every prediction of a fitted model. A
+linear model predicts values far below the bound where outcomes are merely small."""
+
 
 def learn_residuals(model: Any, estimator: Any, rows: Training) -> dict[str, Any]:
     """Estimate the distribution of held-out residuals, and their spread.
@@ -342,6 +347,9 @@ def learn_residuals(model: Any, estimator: Any, rows: Training) -> dict[str, Any
     The residuals are those of models fitted on a share `(cv - 1) / cv` of the rows; the final model
     is fitted on all rows. Their spread may depend on the features: then the distribution is that of
     residuals divided by their predicted spread.
+
+    A fitted model may predict outcomes in their own units while `y` is on the line of a support.
+    Then its predictions are mapped to the line, where they are the locations of the distributions.
 
     Returns
     -------
@@ -359,6 +367,11 @@ def learn_residuals(model: Any, estimator: Any, rows: Training) -> dict[str, Any
     else:
         loc, folds = cross_fitted(estimator, rows)
     learned: dict[str, Any] = {}
+    if rows.predicted_support is not None:
+        support = _support_of_predictions(rows.predicted_support, loc, rows)
+        fields = [support.low, support.high, support.bend, support.edge]
+        learned["predicted_support"] = np.array(fields)
+        loc = _on_line(loc, support)
     held = CrossFitted(rows, loc, rows.y - loc, folds)
     spread, scale = learn_spread(held) if rows.spread == "learned" else (None, np.ones(n))
     if spread is not None:
@@ -371,12 +384,47 @@ def learn_residuals(model: Any, estimator: Any, rows: Training) -> dict[str, Any
 
 
 def of_residuals(
-    model: Any, X: Any, residuals: Quantiles, spread: SpreadTrees | None = None
+    model: Any,
+    X: Any,
+    residuals: Quantiles,
+    spread: SpreadTrees | None = None,
+    predicted_support: Floats | None = None,
 ) -> Distribution:
     """Return predictions plus the distribution of residuals, times their predicted spread."""
     loc = np.ravel(model.predict(X))
+    if predicted_support is not None:
+        loc = _on_line(loc, Support(*predicted_support.tolist()))
     scale = 1.0 if spread is None else np.exp(spread.predict(X, loc))
     return LocationScale(residuals, loc, scale)
+
+
+def _on_line(predicted: Floats, support: Support) -> Floats:
+    """Map predictions to the line, those nearer to a bound than `support.edge` from there."""
+    return support.to_line(
+        np.clip(predicted, support.low + support.edge, support.high - support.edge)
+    )
+
+
+def _support_of_predictions(support: Support, predicted: Floats, rows: Training) -> Support:
+    """Return the support whose `edge` is the least distance of predictions from a bound.
+
+    Predictions beyond a bound have no image on the line, and those next to it one far from all
+    others. The least distance is the distance that a share of the outcomes in `LEAST_SHARES` are
+    within. Each share replaces the one before if its residuals on the line are clearly smaller.
+    """
+    outcomes = support.from_line(rows.y)
+    distance = np.minimum(outcomes - support.low, support.high - outcomes)
+    # rounding errors may take an outcome back to the bound
+    distance = np.maximum(distance, support.edge)
+
+    def size(candidate: Support) -> Floats:
+        """Return the distance of each residual on the line from the mean residual."""
+        residuals = rows.y - _on_line(predicted, candidate)
+        return np.abs(residuals - np.average(residuals, weights=rows.weights))
+
+    edges = np.quantile(distance, LEAST_SHARES)
+    supports = [replace(support, edge=float(edge)) for edge in edges]
+    return clearly_best(supports, size, rows.weights)
 
 
 Learned = dict[str, Any]
@@ -744,14 +792,17 @@ class WrappingForecaster(Forecaster):
         """Wrap the estimator of a loaded model in a FrozenEstimator, so that `fit` keeps it.
 
         An estimator that was fitted to mapped or coded outcomes is fitted again instead, as its
-        predictions have no meaning without the map.
+        predictions have no meaning without the map. Predictions of a fitted plain regressor are in
+        units of the outcome, and are mapped afterwards.
         """
         super()._set_up()
         base = self._base
         base.check()
         self._set_base(base)
+        is_plain = "predicted_support" in base.learned
         is_own = base.predicts_outcomes and (self.support_ is None or not self.support_.is_map)
-        setattr(self, self.inner[0], frozen(base.estimator) if is_own else base.estimator)
+        is_frozen = is_own or is_plain
+        setattr(self, self.inner[0], frozen(base.estimator) if is_frozen else base.estimator)
 
     def _learn_support_of(self, estimator: Any, outcomes: Floats, rows: Any) -> Floats:
         """Learn the support; return the outcomes on which a model is fitted.
@@ -764,7 +815,12 @@ class WrappingForecaster(Forecaster):
                 f"support is given both for {type(self).__name__} and for its estimator"
                 f" {type(thawed(estimator)).__name__}; leave one of the two out"
             )
-        return self._learn_support(outcomes, rows, is_map=is_refitted(estimator))
+        is_map = is_refitted(estimator) or is_fitted_plain(estimator)
+        return self._learn_support(outcomes, rows, is_map=is_map)
+
+    def _predicted_support(self, estimator: Any) -> Support | None:
+        """Return the map of predictions to the line for a fitted plain regressor, or None."""
+        return self.support_ if is_fitted_plain(estimator) else None
 
     def base_forecast(self, X: Any) -> Forecast:
         """Return the forecast of the inner model on the support, without maps or links, (n,)."""
@@ -840,6 +896,12 @@ def is_refitted(estimator: Any) -> bool:
     # a fitted plain regressor is not held out, as its residual distribution is estimated
     is_frozen = isinstance(final_step(estimator), FrozenEstimator)
     return not is_frozen and not is_held_out(estimator)
+
+
+def is_fitted_plain(estimator: Any) -> bool:
+    """Whether an estimator is a fitted plain regressor, which predicts outcomes in their units."""
+    is_frozen = isinstance(final_step(estimator), FrozenEstimator)
+    return is_frozen and kind_of(estimator).name == "residuals"
 
 
 def has_own_support(estimator: Any) -> bool:
