@@ -148,12 +148,6 @@ def check_bounds(support: Any) -> tuple[float, float] | None:
     return None if np.isinf(bounds).all() else bounds
 
 
-def stored_bounds(support: Bounds) -> list[float | None] | None:
-    """Return the bounds as JSON values."""
-    bounds = check_bounds(support)
-    return None if bounds is None else [None if np.isinf(end) else end for end in bounds]
-
-
 def check_support(
     outcomes: Floats, support: Bounds, weight: Floats | None = None, *, name: str = "y"
 ) -> None:
@@ -218,16 +212,6 @@ def learn_support(
     if not is_map:
         return found
     return replace(found, bend=choose_bend(low, high, found.inside(outcomes), rows))
-
-
-def to_line(support: Support, outcomes: Floats) -> Floats:
-    """Map training outcomes to the line, those at a bound moved inside by `support.edge`."""
-    return support.to_line(support.inside(outcomes)) if support.is_map else outcomes
-
-
-def on_support(support: Support, distribution: Distribution) -> Distribution:
-    """Map predicted distributions to the support, or truncate distributions of the outcome."""
-    return (Transformed if support.is_map else Truncated)(distribution, support)
 
 
 def _named(bounds: tuple[float, float]) -> str:
@@ -605,17 +589,24 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _to_line(self, outcomes: Floats) -> Floats:
         """Map outcomes to the line on which models are trained."""
         support = self.support_
-        return outcomes if support is None else to_line(support, outcomes)
+        if support is None or not support.is_map:
+            return outcomes
+        # outcomes at a bound are moved inside
+        return support.to_line(support.inside(outcomes))
 
     def _on_support(self, distribution: Distribution) -> Distribution:
-        """Map predicted distributions from the line to the support of the outcome."""
-        return distribution if self.support_ is None else on_support(self.support_, distribution)
+        """Map predicted distributions to the support, or truncate distributions of the outcome."""
+        support = self.support_
+        if support is None:
+            return distribution
+        return (Transformed if support.is_map else Truncated)(distribution, support)
 
     def _stored_params(self) -> dict[str, Any]:
         """Return other constructor parameters than models as JSON values, without a generator."""
         params = self.get_params(deep=False)
         if "support" in params:
-            params["support"] = stored_bounds(self.support)
+            bounds = check_bounds(self.support) or ()
+            params["support"] = [None if np.isinf(end) else end for end in bounds] or None
         # the state of a generator has changed during the fit and would not reproduce it
         if not isinstance(params["random_state"], int | None):
             params["random_state"] = None

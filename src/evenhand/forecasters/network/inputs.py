@@ -307,19 +307,6 @@ class MixtureOutputs:
         std = slope * (np.logaddexp(0.0, raw) + self.min_std)
         return special.softmax(logits, axis=-1), loc, std
 
-    def tensors(
-        self, out: torch.Tensor, dim: int = -1
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return logits of weights, means and standard deviations in training.
-
-        `dim` is the axis of the outputs.
-        """
-        import torch
-
-        logits, score, raw = out.chunk(3, dim=dim)
-        loc, slope = self.skew.place(score, torch)
-        return logits, loc, slope * (torch.nn.functional.softplus(raw) + self.min_std)
-
     def row_loss(self) -> RowLoss:
         """Return the log loss of each row."""
         import torch
@@ -332,7 +319,9 @@ class MixtureOutputs:
             out: torch.Tensor, y: torch.Tensor, r: torch.Tensor | None, numbers: torch.Tensor
         ) -> torch.Tensor:
             # sums over the few components of a row are several times faster along the first axis
-            logits, loc, std = self.tensors(out.movedim(-1, 0).contiguous(), dim=0)
+            logits, score, raw = out.movedim(-1, 0).contiguous().chunk(3)
+            loc, slope = self.skew.place(score, torch)
+            std = slope * (torch.nn.functional.softplus(raw) + self.min_std)
             z = (y - loc) / std
             parts = logits - 0.5 * z * z - torch.log(std)
             log_density = torch.logsumexp(parts, dim=0) - torch.logsumexp(logits, dim=0) - log_root
