@@ -145,7 +145,7 @@ def watched(place: Path, until: datetime = PRESENT, state: WatchState | None = N
     """Return a watch over a log at a time."""
     log = open_log(place)
     scope = None if state is None else state.scope
-    watch = Watch(groups=["sex"], horizon="7d")
+    watch = Watch(groups=["sex"], matures_after="7d")
     found = LogWatch(log, WatchedContexts.of(log, before=scope), watch, state)
     with clock() as set_time:
         set_time(until)
@@ -237,7 +237,7 @@ def test_rows_of_a_log_are_those_of_its_watch_also_where_a_clock_is_wrong(
     readings = dict.fromkeys((100, 300, 500), READINGS["ahead"])
     copy = with_readings(place, tmp_path, readings)
     log = open_log(copy)
-    rows = matured_rows(log, horizon="7d", until="2026-03-05")
+    rows = matured_rows(log, matures_after="7d", until="2026-03-05")
     log.close()
     found = watched(copy).to_dict()
     assert (len(rows), (~rows.known).sum()) == (found["n_rows"], found["n_missing"])
@@ -246,7 +246,7 @@ def test_rows_of_a_log_are_those_of_its_watch_also_where_a_clock_is_wrong(
 def test_a_reading_that_later_entries_prove_wrong_moves_no_row_back(
     place: Path, tmp_path: Path
 ) -> None:
-    # the clock is three days ahead in the last entries of a run with a horizon of an hour
+    # the clock is three days ahead in the last entries of a run whose forecasts mature after an hour
     entries = entries_at(place)[:600]
     day = entries[400].time[:10]
     ahead = f"{np.datetime64(day) + 3}T12:00:00.000000Z"
@@ -256,7 +256,7 @@ def test_a_reading_that_later_entries_prove_wrong_moves_no_row_back(
     before = [one for one in entries if one.time[:10] <= day]
     append(copy, before, readings)
     found: list[int] = []
-    watch = Watch(horizon="1h")
+    watch = Watch(matures_after="1h")
     looks = LogWatch(log, WatchedContexts.of(log), watch)
     with clock() as set_time:
         set_time(datetime.fromisoformat(ahead) + timedelta(hours=2))

@@ -366,7 +366,7 @@ def _groups(proof: Certificate) -> list[str]:
                 line += f"; the 80% prediction interval covers {shown} of outcomes"
         lines.append(line)
     size = SHOWN_SIZE if proof.mass is None else proof.mass * proof.ratio
-    # an interval of a yes or no says nothing
+    # an interval of a yes or no has no meaning
     if not events or proof.at is not None:
         lines += _floors(proof.plain_intervals(size), people)
     if proof.bound is not None:
