@@ -1,9 +1,10 @@
-"""What a call of the command did, for tests of it."""
+"""What a call of the command did, and files, for tests of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -25,3 +26,16 @@ class Outcome:
 
 
 Command = Callable[..., Outcome]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder, by their places in it."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def key_file(path: Path, key: bytes = b"a secret of enough bytes") -> Path:
+    """Write a key that its owner alone can read."""
+    path.write_bytes(key)
+    path.chmod(0o600)
+    return path

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import Command, Outcome
+from command_outcome import Command, Outcome, contents, key_file
 from evenhand import (
     BoostedDistributionRegressor,
     Forecast,
@@ -84,8 +84,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("cli")
     written(TABLE, folder / "people.csv")
     written(TABLE, folder / "people.parquet")
-    (folder / "key").write_bytes(KEY + b"\n")
-    (folder / "key").chmod(0o600)
+    key_file(folder / "key", KEY + b"\n")
     base = MixtureMLPRegressor(n_members=2, hidden=(8,), max_steps=60, random_state=0)
     model = RandomizedRegressor(base, alpha=0.2, link="laplace")
     save(model.fit(TABLE[["income", "job", "since"]], TABLE["loss"]), folder / "model")
@@ -502,14 +501,6 @@ MODELS: list[tuple[Callable[[Path], Any], tuple[str, ...]]] = [
     (shutil.rmtree, ("no such model folder",)),
 ]
 """Damages of a model folder, and words of the message."""
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import Command
+from command_outcome import Command, key_file
 from evenhand import load
 from evenhand.certificates import certify_events
 from evenhand.cli.fitting import discrete_target
@@ -51,8 +51,7 @@ def make_table(seed: int = 0, n: int = N) -> pd.DataFrame:
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     make_table().to_csv("t.csv", index=False)
-    Path("key").write_bytes(KEY)
-    Path("key").chmod(0o600)
+    key_file(Path("key"), KEY)
     return tmp_path / "t.csv"
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import Command
+from command_outcome import Command, contents, key_file
 from evenhand import ForecastColumns, RandomizedRegressor, save
 from evenhand._files import Partial
 from evenhand._progress import progress
@@ -49,8 +49,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "parts").mkdir()
     for number, rows in enumerate((table[:50], table[50:])):
         rows.to_parquet(folder / "parts" / f"{number}.parquet", index=False)
-    (folder / "key").write_bytes(b"a secret of enough bytes")
-    (folder / "key").chmod(0o600)
+    key_file(folder / "key")
     model = RandomizedRegressor(ForecastColumns("mu", "sigma"), random_state=0)
     save(model.fit(table, table["loss"]), folder / "proven")
     return folder
@@ -213,14 +212,6 @@ def test_an_empty_value_is_refused(place: Path, tmp_path: Path, evenhand: Comman
 
 
 # Outputs that are inputs, and links.
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def symbolic(path: Path, to: Path) -> Path:

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import Command, Outcome
+from command_outcome import Command, Outcome, key_file
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 TIMES = (2, 5, 10, 20, 40)
@@ -94,8 +94,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def place(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for path in tables.iterdir():
         (tmp_path / path.name).symlink_to(path)
-    (tmp_path / "key").write_bytes(b"a secret of enough bytes")
-    (tmp_path / "key").chmod(0o600)
+    key_file(tmp_path / "key")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

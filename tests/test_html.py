@@ -191,7 +191,7 @@ def scripts_of(page):
     return found
 
 
-def data_of(page):
+def data_text(page):
     """Return the text of the data that a page embeds."""
     (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
     return text
@@ -303,8 +303,8 @@ def test_a_deterministic_model_has_lower_bounds_of_coverage_alone():
 def test_everything_from_data_is_escaped(pages):
     page = pages["hostile"]
     assert len(scripts_of(page)) == 2
-    assert "<" not in data_of(page)
-    page = page.replace(data_of(page), "")
+    assert "<" not in data_text(page)
+    page = page.replace(data_text(page), "")
     assert "<svg onload" not in page
     assert "alert(1)" not in re.findall(r"<script>(.*?)</script>", page, flags=re.S)[0]
     assert text_of(page).count(EVIL) > 20

@@ -18,6 +18,8 @@ from evenhand.audits import Audit, without_rows
 from evenhand.monitoring import Rows
 from evenhand.report import audit_html
 from evenhand.scale import audit_parts
+from test_golden_pages import data_of
+from test_html import data_text
 
 N = 600
 QUICK: dict[str, Any] = {
@@ -49,12 +51,6 @@ IDS = [f"p{i:03}" for i in range(N - 3)] + ["=1+1", 'a "b"', "c,d"]
 @pytest.fixture(scope="module")
 def found() -> Audit:
     return made(ids=IDS)
-
-
-def data_of(page: str) -> tuple[str, Any]:
-    """Return the data of a page, as text and parsed."""
-    (text,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page)
-    return text, json.loads(text)
 
 
 def test_members_are_the_rows_that_the_rule_of_a_group_selects(found: Audit) -> None:
@@ -146,7 +142,7 @@ def test_no_page_contains_the_id_of_anybody(tmp_path: Path, evenhand: Command) -
 
 def test_the_hash_of_a_page_is_that_of_its_data(found: Audit) -> None:
     page = found.to_html()
-    text, data = data_of(page)
+    text, data = data_text(page), data_of(page)
     digest = hashlib.sha256(text.encode()).hexdigest()
     assert f"sha256 of the embedded data: {digest}" in page
     # the data have one canonical form, and contain what the JSON of the audit does

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_outcome import Command
+from command_outcome import Command, key_file
 from evenhand import Outcomes, save
 from evenhand._ids import check_person_labels
 from evenhand._validate import InputError
@@ -117,9 +117,8 @@ NORMAL = ("--forecast", "mean=mean,std=std")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a key and a randomized model."""
     folder = tmp_path_factory.mktemp("people")
+    key_file(folder / "key", KEY + b"\n")
     save(SERVED, folder / "model")
-    (folder / "key").write_bytes(KEY + b"\n")
-    (folder / "key").chmod(0o600)
     return folder
 
 
@@ -343,8 +342,7 @@ def test_each_row_names_its_context_and_key_so_that_it_can_be_replayed_after_a_r
     table[:20].to_parquet(tmp_path / "old.parquet")
     table[20:].to_parquet(tmp_path / "new.parquet")
     keys = {fingerprint(key): key for key in (KEY, TEXT.encode())}
-    (tmp_path / "new.key").write_text(TEXT)
-    (tmp_path / "new.key").chmod(0o600)
+    key_file(tmp_path / "new.key", TEXT.encode())
     out = [tmp_path / f"out-{name}.csv" for name in ("old", "new")]
     first = evenhand(*predict_args(place, tmp_path / "old.parquet", out[0], "--context", "2026-11"))
     assert first.err.endswith(f"; fingerprint of the key: {fingerprint(KEY)}\n")

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import Command
+from command_outcome import Command, key_file
 from evenhand import Forecast, ForecastColumns, InputError, randomize, store
 from evenhand.audits import Audit
 from evenhand.certificates import certify_link
@@ -76,8 +76,7 @@ def place(tmp_path: Path, tables: Path) -> Path:
     """Return a folder with rows that have outcomes, new rows and a key."""
     for name in ("old.csv", "new.csv"):
         shutil.copy(tables / name, tmp_path / name)
-    (tmp_path / "key").write_bytes(KEY)
-    (tmp_path / "key").chmod(0o600)
+    key_file(tmp_path / "key", KEY)
     return tmp_path
 
 

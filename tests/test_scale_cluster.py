@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from command_outcome import contents
 from evenhand._validate import InputError
 from evenhand.scale import audit_parts, dask_client, engine, forecast_parts
 from evenhand.tables import open_parts
@@ -69,10 +70,6 @@ def test_a_cluster_finds_the_same_to_the_last_digit(client: Any, five: Path) -> 
     subject = a_model()
     found = audit_parts(subject, five, "y", client=client, **OPTIONS)
     assert found.to_json() == audit_parts(subject, five, "y", **OPTIONS).to_json()
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_a_cluster_writes_the_same_forecasts(client: Any, five: Path, tmp_path: Path) -> None:

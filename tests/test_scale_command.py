@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import Command
+from command_outcome import Command, key_file
 from evenhand import ForecastColumns, load, save
 from evenhand.draws import KeyedDraws
 from evenhand.scale import ModelSubject, audit_parts
@@ -41,8 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = people(ROWS)
     write_parts(table, folder / "parts", [500, 501, 1700])
     table.to_parquet(folder / "whole.parquet", index=False)
-    (folder / "key").write_bytes(KEY + b"\n")
-    (folder / "key").chmod(0o600)
+    key_file(folder / "key", KEY + b"\n")
     save(a_model(), folder / "model")
     save(SERVED, folder / "of columns")
     return folder

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 
-from command_outcome import Command, Outcome
+from command_outcome import Command, Outcome, key_file
 from evenhand import RandomizedRegressor, save
 from evenhand.forecasters import ClassifierForecaster, CountRegressor, HurdleRegressor
 from evenhand.service import matured_rows, open_log, verify
@@ -34,12 +34,6 @@ def table_of(n: int = 300) -> pd.DataFrame:
 def read(path: Path, **options: Any) -> pd.DataFrame:
     """Return a csv file with all digits of its numbers."""
     return pd.read_csv(path, float_precision="round_trip", **options)
-
-
-def key_file(path: Path, key: bytes = KEY) -> Path:
-    path.write_bytes(key)
-    path.chmod(0o600)
-    return path
 
 
 @pytest.fixture(scope="module")

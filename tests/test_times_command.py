@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import Command
+from command_outcome import Command, key_file
 from evenhand import Forecast, ForecastColumns, Outcomes, RecalibratedRegressor, audit
 from evenhand._validate import InputError
 from evenhand.distributions import OutcomeKind
@@ -238,8 +238,7 @@ def test_times_are_certified_and_randomized(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     make_table(2, 900).to_csv("past.csv", index=False)
-    Path("key").write_text("a secret of enough characters")
-    Path("key").chmod(0o600)
+    key_file(Path("key"))
     done = evenhand("randomize", "past.csv", *TIMES, *CERTIFY, "--out", "certificate")
     assert done.code == 0, done.err
     found = json.loads(Path("certificate/certificate.json").read_text())

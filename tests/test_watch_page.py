@@ -16,7 +16,7 @@ from evenhand.report import watch_html, watch_text
 from evenhand.report.charts import Chart, Points
 from evenhand.report.document import Document, Pair
 from evenhand.report.watch_page import watch_document
-from test_golden_pages import page_text
+from test_golden_pages import data_of, page_text
 
 
 def shown(values: Any) -> str:
@@ -41,12 +41,6 @@ def evidence(values: Any) -> Chart:
 
 def points(chart: Chart) -> dict[str, Points]:
     return {layer.label: layer for layer in chart.layers if isinstance(layer, Points)}
-
-
-def embedded(page: str) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
-    assert found is not None
-    return json.loads(found[1])
 
 
 # Status and findings.
@@ -174,7 +168,7 @@ def test_outcomes_missing_and_late_are_counted_with_their_delays() -> None:
 
 def test_the_page_embeds_its_data() -> None:
     values = quiet()
-    data = embedded(watch_html(values))
+    data = data_of(watch_html(values))
     assert {key: one for key, one in data.items() if key != "tests"} == {
         key: one for key, one in json.loads(json.dumps(values)).items() if key != "tests"
     }
@@ -194,7 +188,7 @@ def test_names_are_text_and_never_markup() -> None:
     assert "\u202e" not in page
     assert page.count("</script>") == 2  # of the data and of the script
     assert f"<h1>Watch of {EVIL.replace('<', '&lt;').replace('>', '&gt;')}</h1>" in page
-    assert len(embedded(page)["groups"]) == 4
+    assert len(data_of(page)["groups"]) == 4
 
 
 @pytest.mark.parametrize("width", [60, 118])
