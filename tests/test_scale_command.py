@@ -18,7 +18,7 @@ from command_outcome import Command, key_file
 from evenhand import ForecastColumns, load, save
 from evenhand.draws import KeyedDraws
 from evenhand.scale import ModelSubject, audit_parts
-from parts_examples import KEY, SERVED, a_model, people, temporary, write_parts
+from parts_examples import KEY, SERVED, a_model, bad_folder, people, temporary, write_parts
 
 ROWS, SAMPLE = 2400, 600
 NORMAL = ("--forecast", "mean=mean,std=std")
@@ -45,13 +45,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(a_model(), folder / "model")
     save(SERVED, folder / "of columns")
     return folder
-
-
-def damaged(folder: Path) -> Path:
-    """Write three parts, one of which lacks an outcome and a spread in row 18."""
-    table = people(900)
-    table.loc[317, ["y", "std"]] = np.nan
-    return write_parts(table, folder, [300, 600])
 
 
 def predict_args(
@@ -117,17 +110,16 @@ def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> Non
 def test_bad_parts_are_named_and_left_out_only_if_asked(
     place: Path, evenhand: Command, tmp_path: Path
 ) -> None:
-    folder = damaged(tmp_path / "in")
+    folder, bad = bad_folder(tmp_path / "in", "missing")
     args = ("audit", folder, "--target", "y", *NORMAL, "--json")
-    told = evenhand(*args).complaint()
-    assert "part-1.parquet: column 'y' has 1 missing value, the first in row 18" in told
+    assert bad in evenhand(*args).complaint()
     found = evenhand(*args, "--skip-bad-parts")
     assert found.code == 0
-    assert found.err.startswith("warning: part left out: part-1.parquet: column 'y'")
+    assert found.err.startswith(f"warning: part left out: {bad}")
     assert found.err.count("\n") == 1
     told = json.loads(found.out)
-    assert told["n_samples"] == 600
-    assert any(note.startswith("part left out: part-1.parquet") for note in told["notes"])
+    assert told["n_samples"] == 300
+    assert any(note.startswith(f"part left out: {bad}") for note in told["notes"])
     refused = evenhand(
         "audit", place / "whole.parquet", "--target", "y", *NORMAL, "--skip-bad-parts"
     )
