@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
-from complaints import complains_of
+from complaints import refused
 from evenhand import Forecast, audit, audit_pit, certify, compare
 from evenhand._validate import DiscreteOutcomeWarning, Floats
 from evenhand.audits import (
@@ -366,9 +366,9 @@ def test_conditions_on_events() -> None:
         assert parse_condition("certified_bias(0.5) > 0.2").value(other) == max(-low, high)
     for text in ("certified_event_rate(0.1, 0.2) > 0.2", "certified_bias(0.2) > 0.2"):
         condition = parse_condition(text)
-        assert complains_of("and the outcome is count", condition.value, audited("count"))
-    assert complains_of("certified_bias", parse_condition, "certified_bias(0.1, 0.2) > 0.2")
-    assert complains_of("below", parse_condition, "certified_event_rate(5, 0.2) > 0.2")
+        refused("and the outcome is count", condition.value, audited("count"))
+    refused("certified_bias", parse_condition, "certified_bias(0.1, 0.2) > 0.2")
+    refused("below", parse_condition, "certified_event_rate(5, 0.2) > 0.2")
 
 
 def in_parts(forecast: Forecast, y: Floats, n_parts: int = 3) -> Audit:
@@ -562,10 +562,10 @@ def test_audits_of_each_kind_fulfil_the_schema(kind: str) -> None:
 
 
 def test_audits_of_different_kinds_are_not_compared() -> None:
-    assert complains_of("a binary outcome, count of a count", compare, *map(audited, KINDS[:2]))
+    refused("a binary outcome, count of a count", compare, *map(audited, KINDS[:2]))
     y = np.random.default_rng(0).normal(size=N)
     made = audit(Forecast.from_normal(np.zeros(N), np.ones(N)), people(), y, **QUICK)
-    assert complains_of("a continuous outcome", compare, made, audited("count"))
+    refused("a continuous outcome", compare, made, audited("count"))
 
 
 # --- false alarms

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from censored_laws import STUDY, Readings, Sample, forecast_cdf
+from complaints import refused
 from evenhand import Forecast, InputError, Outcomes, audit
 from evenhand.calibration import (
     Cells,
@@ -56,12 +57,10 @@ def test_each_person_has_an_event_or_reached_or_is_lost(
 ) -> None:
     y, event, entered = (np.array(column) for column in zip(*people, strict=True))
     if not (event & (y <= horizon)).any():
-        with pytest.raises(InputError, match="no event was observed"):
-            Outcomes(y, event, horizon, entered)
+        refused("no event was observed", Outcomes, y, event, horizon, entered)
         return
     if y.max() < horizon and not event.all():
-        with pytest.raises(InputError, match="horizon must be at most"):
-            Outcomes(y, event, horizon, entered)
+        refused("horizon must be at most", Outcomes, y, event, horizon, entered)
         return
     times = Outcomes(y, event, horizon, entered)
     known = times.happened.astype(int) + times.has_reached + times.is_lost
@@ -124,8 +123,7 @@ def test_entry_may_be_given_as_dates() -> None:
 )
 def test_bad_times_are_refused_with_the_place(given: dict[str, Any], message: str) -> None:
     options = {"y": [1.0, 2.0], "event": [1, 0], "horizon": None, "entered": None} | given
-    with pytest.raises(InputError, match=message):
-        Outcomes(**options)
+    refused(message, Outcomes, **options)
 
 
 # --- Kaplan-Meier -------------------------------------------------------------------------------

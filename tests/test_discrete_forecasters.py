@@ -22,10 +22,10 @@ from sklearn.linear_model import (
 )
 from sklearn.svm import LinearSVC
 
+from complaints import refused
 from evenhand import (
     BoostedDistributionRegressor,
     DiscreteOutcomeWarning,
-    InputError,
     RandomizedRegressor,
     RecalibratedRegressor,
     audit,
@@ -373,8 +373,7 @@ def test_a_fitted_classifier_is_a_forecaster() -> None:
     assert as_forecaster(found) is found
     frozen = as_forecaster(FrozenEstimator(plain))
     np.testing.assert_allclose(frozen.predict(TABLE), found.predict(TABLE))
-    with pytest.raises(InputError, match="a classifier in ClassifierForecaster"):
-        pack(found)
+    refused("a classifier in ClassifierForecaster", pack, found)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -406,8 +405,7 @@ def test_an_object_with_predict_proba_alone_is_a_fitted_classifier(n_classes: in
     ],
 )
 def test_models_without_distributions_are_refused(model: Any, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        as_forecaster(model)
+    refused(message, as_forecaster, model)
 
 
 def test_wrong_probabilities_are_one_clear_line() -> None:
@@ -418,5 +416,4 @@ def test_wrong_probabilities_are_one_clear_line() -> None:
         (p[:, 1:], r"one probability per class, shape \(150, 2\), got shape"),
     ):
         model.estimator_.predict_proba = lambda rows, wrong=wrong: wrong
-        with pytest.raises(InputError, match=message):
-            model.forecast(X)
+        refused(message, model.forecast, X)

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from complaints import refused
 from evenhand import InputError, MissingExtraError
 from evenhand.service import (
     DecisionLog,
@@ -381,8 +382,7 @@ def test_a_change_is_seen_where_it_was_made(log: DecisionLog, path: Path, change
     filled(log, 10)
     statements, number = CHANGES[change]
     tampered(path, *statements)
-    with pytest.raises(InputError, match=rf"log\.sqlite: entry {number} .*; compare the log with"):
-        verify(log)
+    refused(rf"log\.sqlite: entry {number} .*; compare the log with", verify, log)
 
 
 def rewritten(path: Path, first: int) -> None:
@@ -417,8 +417,7 @@ def test_one_rewritten_hash_breaks_the_chain(log: DecisionLog, path: Path) -> No
     )
     connection.commit()
     connection.close()
-    with pytest.raises(InputError, match="entry 10 breaks the chain: entry 9 or 10 was rewritten"):
-        verify(log)
+    refused("entry 10 breaks the chain: entry 9 or 10 was rewritten", verify, log)
 
 
 def test_only_an_anchor_shows_that_the_chain_was_rewritten(log: DecisionLog, path: Path) -> None:
@@ -427,8 +426,7 @@ def test_only_an_anchor_shows_that_the_chain_was_rewritten(log: DecisionLog, pat
     log.run(lambda t: t.add(forecast("more")))
     rewritten(path, 4)
     assert verify(log).n_entries == 9
-    with pytest.raises(InputError, match="entry 8 is not the one of the anchor"):
-        verify(log, anchor)
+    refused("entry 8 is not the one of the anchor", verify, log, anchor)
 
 
 def test_only_an_anchor_shows_that_the_end_was_cut_off(log: DecisionLog, path: Path) -> None:
@@ -437,15 +435,12 @@ def test_only_an_anchor_shows_that_the_end_was_cut_off(log: DecisionLog, path: P
     assert verify(log, anchor).n_entries == 10
     tampered(path, "DELETE FROM entries WHERE number > 7")
     assert verify(log).n_entries == 7
-    with pytest.raises(InputError, match="ends with entry 7, and the anchor is entry 10"):
-        verify(log, anchor)
+    refused("ends with entry 7, and the anchor is entry 10", verify, log, anchor)
     tampered(path, "DELETE FROM entries")
     assert verify(log).head is None
-    with pytest.raises(InputError, match="ends with entry 0, and the anchor is entry 10"):
-        verify(log, anchor)
+    refused("ends with entry 0, and the anchor is entry 10", verify, log, anchor)
     # which would be compared with no entry
-    with pytest.raises(InputError, match="the anchor must be an entry, from 1, got 0"):
-        verify(log, Head(0, "0" * 64))
+    refused("the anchor must be an entry, from 1, got 0", verify, log, Head(0, "0" * 64))
 
 
 def test_a_changed_entry_is_never_returned(log: DecisionLog, path: Path) -> None:
@@ -456,8 +451,7 @@ def test_a_changed_entry_is_never_returned(log: DecisionLog, path: Path) -> None
         lambda: log.get("id-2"),
         lambda: list(log.entries()),
     ):
-        with pytest.raises(InputError, match="entry 3 has been changed"):
-            read()
+        refused("entry 3 has been changed", read)
 
 
 # exported logs
@@ -479,18 +473,15 @@ def test_an_exported_log_is_the_log(path: Path) -> None:
 
 def test_a_broken_or_empty_log_is_not_exported(path: Path) -> None:
     log, target = open_log(path), path.parent / "exported.parquet"
-    with pytest.raises(InputError, match="has no entries; there is nothing to export"):
-        export(log, target)
+    refused("has no entries; there is nothing to export", export, log, target)
     filled(log, 3)
     for wrong in (path, path.parent / "log.csv"):
-        with pytest.raises(InputError, match=r"path must be a file that ends in \.parquet"):
-            export(log, wrong)
+        refused(r"path must be a file that ends in \.parquet", export, log, wrong)
     with pytest.raises(LogError, match="cannot be written: No such file or directory; name a file"):
         export(log, path.parent / "none" / "exported.parquet")
     log.close()
     tampered(path, "UPDATE entries SET content = '{}' WHERE number = 2")
-    with pytest.raises(InputError, match="entry 2 has been changed"):
-        export(open_log(path), target)
+    refused("entry 2 has been changed", export, open_log(path), target)
     assert not target.exists()
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand._validate import InputError
+from complaints import refused
 from evenhand.distributions import as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.monitoring import Rows, Watch
@@ -168,8 +168,7 @@ def test_revisions_and_other_contexts_do_not_enter() -> None:
     serve(log.at(hours=2), example("normal"), revision=1, prefix="r")
     assert watched(log, contexts="loans").time.size == n
     assert (watched(log, contexts=["other"]).time == np.datetime64("2026-01-01T01")).all()
-    with pytest.raises(InputError, match=r"no context 'loan', only .*did you mean 'loans'"):
-        watched(log, contexts="loan")
+    refused(r"no context 'loan', only .*did you mean 'loans'", watched, log, contexts="loan")
 
 
 def test_many_forecasts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,16 +191,14 @@ def test_many_forecasts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        watched(served_first(), **options)
+    refused(message, watched, served_first(), **options)
 
 
 def test_a_record_that_cannot_be_read_names_its_entries() -> None:
     log = served_first()
     entry = next(log.entries(kind="forecast"))
     entry.values["record"] = {"family": "norml"}
-    with pytest.raises(InputError, match=r"among the entries 2 to 61 cannot be read.*'normal'"):
-        watched(log)
+    refused(r"among the entries 2 to 61 cannot be read.*'normal'", watched, log)
 
 
 # Several contexts of one model, and people who come again.
@@ -255,8 +252,7 @@ def test_contexts_of_another_model_do_not_enter() -> None:
     assert len(watched(log)) == 2
     assert len(watched(log, contexts="b")) == 1
     open_context(log, "d", link="entropic", alpha=0.1)
-    with pytest.raises(InputError, match="have different links"):
-        watched(log, contexts=["a", "d"])
+    refused("have different links", watched, log, contexts=["a", "d"])
 
 
 def has_false_alarm(seed: int, *, is_new_key: bool) -> bool:

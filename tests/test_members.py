@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from command_outcome import Command
+from complaints import refused
 from evenhand import Forecast, ForecastColumns, InputError, Outcomes, Watch, audit, audit_pit
 from evenhand.audits import Audit, without_rows
 from evenhand.monitoring import Rows
@@ -101,10 +102,7 @@ def test_rows_of_weight_0_are_no_rows_of_people() -> None:
 
 
 def test_ids_must_be_one_per_row() -> None:
-    with pytest.raises(
-        InputError, match=re.escape(f"ids must have one id per row ({N}), got 2; pass")
-    ):
-        made(ids=["a", "b"])
+    refused(re.escape(f"ids must have one id per row ({N}), got 2; pass"), made, ids=["a", "b"])
     with pytest.raises(InputError, match="ids must have one id per row"):
         audit_pit(np.linspace(0.01, 0.99, 50), ids=[1], **QUICK)
 

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from complaints import refused
 from evenhand import Forecast, InputError, Outcomes, audit, certify, randomize
 from evenhand._format import at_most
 from evenhand.certificates import Certificate, certify_link, certify_pit
@@ -368,8 +369,7 @@ def test_too_few_thinned_rows_and_other_numbers_are_refused_in_one_line() -> Non
     y = np.random.default_rng(0).normal(size=300)
     few = Outcomes(y, weight=np.ones(300), largest_weight=1e6)
     for call in (certify, lambda one, y, **given: randomize(lambda X: one, X=y.y[:, None], y=y)):
-        with pytest.raises(InputError, match="0 are left that need no weights"):
-            call(forecast, y=few, random_state=0)
+        refused("0 are left that need no weights", call, forecast, y=few, random_state=0)
     for largest in (np.nan, np.inf, "ten"):
         with pytest.raises(InputError, match="largest_weight must be a number of at least 0"):
             Outcomes(y, weight=np.ones(300), largest_weight=largest)
@@ -385,10 +385,8 @@ def test_a_betting_certificate_under_a_shift_is_for_one_larger_size() -> None:
     assert shifted.average_error() == 0.5
     assert "every group of at least 30% of people" in shifted.summary()
     assert "overall, nothing is proven" in shifted.summary()
-    with pytest.raises(InputError, match="ratio must be a number of at least 1"):
-        proof.under_shift(0.5)
-    with pytest.raises(InputError, match="ratio must be at most 10"):
-        proof.under_shift(11)
+    refused("ratio must be a number of at least 1", proof.under_shift, 0.5)
+    refused("ratio must be at most 10", proof.under_shift, 11)
 
 
 def test_all_people_off_the_atom_are_a_group_under_a_shift() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import BayesianRidge
 
+from complaints import refused
 from evenhand import RandomizedRegressor, Service
 from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
@@ -59,8 +60,7 @@ def test_the_time_of_observation_is_kept_in_utc(log: LogInMemory) -> None:
 
 
 def test_the_outcome_of_an_unknown_forecast_is_refused(log: LogInMemory) -> None:
-    with pytest.raises(InputError, match=r"memory has no forecast 'g1'; give the id that"):
-        record_outcome(log, "g1", 1.0)
+    refused(r"memory has no forecast 'g1'; give the id that", record_outcome, log, "g1", 1.0)
     for id in (None, 17, ["f0"]):
         with pytest.raises(InputError, match="has no forecast"):
             record_outcome(log, id, 1.0)  # type: ignore[arg-type]
@@ -141,8 +141,7 @@ def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record: Any, y: Any) 
 def test_outcomes_that_a_forecast_cannot_have_are_refused(
     record: Any, y: Any, message: str
 ) -> None:
-    with pytest.raises(InputError, match=f"^{message}$"):
-        check_outcome(y, record, "y")
+    refused(f"^{message}$", check_outcome, y, record, "y")
 
 
 def test_the_bound_of_a_fitted_model_is_that_of_its_outcomes(tmp_path: Path) -> None:
@@ -153,8 +152,7 @@ def test_the_bound_of_a_fitted_model_is_that_of_its_outcomes(tmp_path: Path) -> 
     service = Service(model, KeyedDraws(KEY, "2026-11"), open_log(tmp_path / "a.sqlite"))
     served = service.forecast("ada", [0.5])
     rule = "y must be 0 or above, the bound of the forecast, got -3"
-    with pytest.raises(InputError, match=f"^{rule}$"):
-        service.record_outcome(served.id, -3.0)
+    refused(f"^{rule}$", service.record_outcome, served.id, -3.0)
     assert service.record_outcome(served.id, 0.0).values["y"] == 0.0
 
 
@@ -194,8 +192,7 @@ def test_one_id_with_two_outcomes_refuses_the_table(
 def test_all_unknown_ids_are_listed_and_nothing_is_recorded(log: LogInMemory) -> None:
     ids = ["x", "f0", "y", "z", "f1"]
     expected = r"outcomes, rows 1, 3 to 4: 3 ids without a forecast in memory; nothing was recorded"
-    with pytest.raises(InputError, match=expected):
-        record_outcomes(log, ids, np.zeros(5))
+    refused(expected, record_outcomes, log, ids, np.zeros(5))
     assert outcomes(log) == []
     found = record_outcomes(log, ids, np.zeros(5), skip_unknown=True)
     assert found == Recorded(2, 0, 0, unknown=(0, 2, 3))
@@ -210,8 +207,7 @@ def test_people_are_matched_with_their_first_forecast(log: LogInMemory) -> None:
     assert found == Recorded(2, 0, 0)
     assert outcomes(log) == [("f3", 1.0), ("f4", 2.0)]
     expected = "row 1: 1 id without a first forecast in the context 'loans'"
-    with pytest.raises(InputError, match=expected):
-        record_outcomes(log, ["nobody"], [1.0], context="loans")
+    refused(expected, record_outcomes, log, ["nobody"], [1.0], context="loans")
 
 
 def hashed(draws: KeyedDraws) -> LogInMemory:

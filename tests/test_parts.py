@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from complaints import refused
 from evenhand._validate import InputError
 from evenhand.tables import Column, Parts, Schema, TableWriter, open_parts
 from evenhand.tables.files import read_table
@@ -188,8 +189,7 @@ def test_whole_numbers_that_floats_confuse_are_refused_with_their_column(tmp_pat
     pd.DataFrame({"x": [0.5]}).to_parquet(tmp_path / "b.parquet")
     facts = r"a\.parquet: column 'x' .*double"
     assert re.search(facts, reading_complaint(open_parts(tmp_path)))
-    with pytest.raises(InputError, match=facts):
-        read_table(tmp_path)
+    refused(facts, read_table, tmp_path)
 
 
 def damaged(folder: Path) -> dict[str, str]:
@@ -289,13 +289,11 @@ def test_damage_in_the_middle_of_a_file_is_named_when_the_blocks_come_to_it(tmp_
     parts = open_parts(file)
     blocks = parts.blocks(0, ["q0.5"], size=50)
     assert [start for start, _ in (next(blocks), next(blocks))] == [0, 50]
-    with pytest.raises(InputError, match=r"t\.parquet .*readable \.parquet file \("):
-        next(blocks)
+    refused(r"t\.parquet .*readable \.parquet file \(", next, blocks)
     assert joined(parts, ["q0"])["q0"].tolist() == [
         x for seed in range(3) for x in rows_of(50, seed)["q0"]
     ]
-    with pytest.raises(InputError, match="readable"):
-        read_table(file)
+    refused("readable", read_table, file)
 
 
 def test_what_pandas_notes_in_a_file_need_not_be_whole(tmp_path: Path) -> None:
@@ -462,5 +460,4 @@ def test_the_head_of_a_csv_file_is_read_past_rows_of_the_wrong_length(tmp_path: 
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1\n1,2,3\n")
     assert open_parts(path).columns == ("a", "b")
-    with pytest.raises(InputError, match=r"row 1 .*1 value.*header has 2"):
-        next(iter(open_parts(path).blocks(0)))
+    refused(r"row 1 .*1 value.*header has 2", next, iter(open_parts(path).blocks(0)))

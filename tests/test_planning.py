@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from command_outcome import Command
-from complaints import complains_of
+from complaints import refused
 from evenhand import cli, plan
 from evenhand.calibration import CDFBands
 from evenhand.certificates import LinkBounds, certify_link
@@ -58,7 +58,7 @@ def test_what_the_smallest_alpha_does_not_certify_is_refused(
     monkeypatch.setattr("evenhand.selection.plans.NUMBERS", (100, 2000))
     limit = Entropic(LEAST_ALPHA).group_error(0.2)
     for error in (0.9 * limit, limit + 1e-9):
-        assert complains_of("with 2,000 rows: the smallest alpha", plan, error, rows=[100])
+        refused("with 2,000 rows: the smallest alpha", plan, error, rows=[100])
 
 
 @statistical
@@ -168,9 +168,9 @@ def test_rows_of_a_test_follow_from_its_errors() -> None:
     assert group_test_rows(0.05) < group_test_rows(0.05, n_groups=2)
     assert group_test_rows(0.05) > group_test_rows(0.06)
     assert group_test_rows(0.2, min_size=150) == 150
-    assert complains_of("^power must", group_test_rows, 0.1, power=0.4)
-    assert complains_of("^error must", group_test_rows, 0.5)
-    assert complains_of("^n_groups must", group_test_rows, 0.1, n_groups=0)
+    refused("^power must", group_test_rows, 0.1, power=0.4)
+    refused("^error must", group_test_rows, 0.5)
+    refused("^n_groups must", group_test_rows, 0.1, n_groups=0)
 
 
 @statistical

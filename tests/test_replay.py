@@ -12,8 +12,9 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
+from complaints import refused
 from evenhand import RandomizedRegressor, Service
-from evenhand._validate import Floats, InputError
+from evenhand._validate import Floats
 from evenhand.draws import KeyedDraws
 from evenhand.service import (
     Check,
@@ -125,8 +126,7 @@ def test_a_model_with_other_columns_is_another_model(log: DecisionLog) -> None:
     assert parts(replay, "differs") == {"model"}
     assert "the model cannot read them: the row has no column 'w'" in replay.of("features").text
     # with the same model, the row is wrong
-    with pytest.raises(InputError, match="the row has no column 'z'"):
-        service(log).replay(served.id, row={"x": 1.0})
+    refused("the row has no column 'z'", service(log).replay, served.id, row={"x": 1.0})
 
 
 def test_another_key_and_another_context_are_named(log: DecisionLog) -> None:
@@ -286,10 +286,8 @@ def test_without_features_and_person_the_rest_is_compared(log: DecisionLog) -> N
 def test_an_unknown_id_is_refused_with_similar_ones(log: DecisionLog) -> None:
     found = service(log)
     served = found.forecast("ada", ROW)
-    with pytest.raises(InputError, match=f"did you mean '{served.id}'"):
-        found.replay(served.id[:8])
-    with pytest.raises(InputError, match="has no forecast 'other'; it has 1 forecast; give"):
-        found.replay("other")
+    refused(f"did you mean '{served.id}'", found.replay, served.id[:8])
+    refused("has no forecast 'other'; it has 1 forecast; give", found.replay, "other")
 
 
 def test_text_and_json_name_each_part(log: DecisionLog) -> None:

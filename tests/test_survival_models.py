@@ -21,6 +21,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.linear_model import CoxnetSurvivalAnalysis, CoxPHSurvivalAnalysis
 
 import evenhand
+from complaints import refused
 from evenhand._validate import InputError
 from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import RandomizedRegressor, SurvivalModel
@@ -216,18 +217,15 @@ def test_models_without_curves_are_refused_and_fitted_ones_not_refitted(cox: Any
         (lifelines.CoxPHFitter(), "be a fitted model .* got CoxPHFitter; fit it first"),
         (RandomSurvivalForest(), "be a fitted model .* got RandomSurvivalForest; fit it first"),
     ):
-        with pytest.raises(InputError, match=message):
-            SurvivalModel(model)
+        refused(message, SurvivalModel, model)
     with pytest.raises(InputError, match=r"fit it with its own fit, .* FrozenEstimator"):
         RandomizedRegressor(cox).fit(TEST, TEST["week"] + 0.01 * np.arange(len(TEST)))
 
 
 def test_horizons_and_times_beyond_what_a_model_predicts_are_refused(cox: Any, forest: Any) -> None:
     for model in (cox, forest):
-        with pytest.raises(InputError, match="horizon must be at most 52, the last training time"):
-            SurvivalModel(model, 60)
-        with pytest.raises(InputError, match="times must be at most 52"):
-            SurvivalModel(model, times=[10, 60])
+        refused("horizon must be at most 52, the last training time", SurvivalModel, model, 60)
+        refused("times must be at most 52", SurvivalModel, model, times=[10, 60])
     assert (
         SurvivalModel(lifelines.WeibullAFTFitter().fit(TRAIN, "week", "arrest"), 60).horizon == 60
     )
@@ -240,5 +238,4 @@ def test_messages_name_the_column_or_the_row(cox: Any) -> None:
     missing.loc[3, "age"] = np.nan
     with pytest.raises(InputError, match=r"X\[3\] must have a survival curve by CoxPHFitter"):
         SurvivalModel(cox).forecast(missing)
-    with pytest.raises(InputError, match="at least one row"):
-        SurvivalModel(cox).forecast(TEST[:0])
+    refused("at least one row", SurvivalModel(cox).forecast, TEST[:0])
