@@ -28,6 +28,9 @@ ASKED: dict[str, Any] = {"id_column": "id", "key": KEY, "context": "2026-11"}
 QUICK: dict[str, Any] = {"masses": (0.2, 1.0), "learned_masses": ()}
 """Options of an audit whose searches take no time."""
 
+QUICK_AUDIT: dict[str, Any] = QUICK | {"n_simulations": 2, "random_state": 0}
+"""The same of an audit in memory."""
+
 
 def people(n: int, seed: int = 0) -> pd.DataFrame:
     """Make rows of every kind of column, with forecasts that are wrong for some groups."""

@@ -15,13 +15,8 @@ import pytest
 
 from command_outcome import Command
 from evenhand import InputError, audit_pit
+from parts_examples import QUICK_AUDIT as QUICK
 
-QUICK: dict[str, Any] = {
-    "masses": (1.0,),
-    "learned_masses": (),
-    "n_simulations": 2,
-    "random_state": 0,
-}
 GIVEN = {
     "purpose": "approval <b>of</b> the model",
     "site": "North & South",

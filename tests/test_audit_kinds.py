@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any
 
 import jsonschema
 import numpy as np
@@ -40,15 +39,10 @@ from evenhand.certificates import WIDER_LEVELS, certify_events
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
 from evenhand.tables import EVERYONE
+from parts_examples import QUICK_AUDIT as QUICK
 from repeats import most_failures, repeats, statistical
 
 N = 800
-QUICK: dict[str, Any] = {
-    "masses": (0.2, 1.0),
-    "learned_masses": (),
-    "n_simulations": 2,
-    "random_state": 0,
-}
 KINDS = ("binary", "count", "hurdle")
 SPREAD = 0.6
 """Standard deviation of the logarithm of positive amounts."""

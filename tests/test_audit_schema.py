@@ -20,15 +20,10 @@ from evenhand.audits import Audit, audit_schema, with_people, with_sources
 from evenhand.forecast_columns import ForecastColumns
 from evenhand.monitoring import watch_schema
 from evenhand.scale import audit_parts
-from parts_examples import people
+from parts_examples import QUICK_AUDIT, people
 
 DOCS = Path(__file__).parents[1] / "docs"
-QUICK: dict[str, Any] = {
-    "masses": (0.2, 1.0),
-    "learned_masses": (0.2,),
-    "n_simulations": 2,
-    "random_state": 0,
-}
+QUICK = QUICK_AUDIT | {"learned_masses": (0.2,)}
 CHECK = jsonschema.Draft202012Validator(audit_schema())
 BOTH = pytest.mark.parametrize(
     ("schema", "page", "n_objects"),

@@ -25,14 +25,10 @@ from evenhand.audits.survival import CensoringCounts
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Hurdle, Randomized
 from evenhand.links import make_link
+from parts_examples import QUICK_AUDIT
 
 GRID = np.geomspace(0.02, 400.0, 100)
-QUICK: dict[str, Any] = {
-    "masses": (0.2, 1.0),
-    "learned_masses": (0.2,),
-    "n_simulations": 2,
-    "random_state": 5,
-}
+QUICK = QUICK_AUDIT | {"learned_masses": (0.2,), "random_state": 5}
 
 
 class People(NamedTuple):

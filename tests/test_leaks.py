@@ -16,14 +16,10 @@ from evenhand.report import Verdict
 from evenhand.scale import audit_parts
 from evenhand.search import find_leaks, leaks
 from evenhand.tables import check_groups
+from parts_examples import QUICK_AUDIT
 
 N = 2000
-QUICK: dict[str, Any] = {
-    "learned_masses": (0.2,),
-    "masses": (0.2,),
-    "n_simulations": 2,
-    "random_state": 0,
-}
+QUICK = QUICK_AUDIT | {"learned_masses": (0.2,), "masses": (0.2,)}
 
 PARTS = {name: value for name, value in QUICK.items() if name != "n_simulations"}
 

@@ -19,16 +19,12 @@ from evenhand.audits import Audit, without_rows
 from evenhand.monitoring import Rows
 from evenhand.report import audit_html
 from evenhand.scale import audit_parts
+from parts_examples import QUICK_AUDIT
 from test_golden_pages import data_of
 from test_html import data_text
 
 N = 600
-QUICK: dict[str, Any] = {
-    "masses": (1.0,),
-    "learned_masses": (0.2,),
-    "n_simulations": 2,
-    "random_state": 0,
-}
+QUICK = QUICK_AUDIT | {"learned_masses": (0.2,), "masses": (1.0,)}
 
 
 def people(n: int = N) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[np.float64]]]:

@@ -21,6 +21,7 @@ from evenhand.calibration.group_sums import (
     most_variance,
 )
 from evenhand.search import scan_groups
+from parts_examples import QUICK_AUDIT
 from repeats import most_failures, repeats, statistical
 
 FEATURES = 12
@@ -261,12 +262,7 @@ def test_weights_make_effective_trials() -> None:
 # --- audits
 
 
-QUICK: dict[str, Any] = {
-    "learned_masses": (),
-    "masses": (1.0,),
-    "n_simulations": 2,
-    "random_state": 0,
-}
+QUICK = QUICK_AUDIT | {"masses": (1.0,)}
 
 
 def family_of(n_groups: int) -> Family:

@@ -30,14 +30,10 @@ from evenhand.report import (
 )
 from evenhand.report.next_steps import next_steps
 from evenhand.report.status import detectable_error
+from parts_examples import QUICK_AUDIT
 
 N = 600
-QUICK: dict[str, Any] = {
-    "masses": (0.2, 1.0),
-    "learned_masses": (0.2,),
-    "n_simulations": 2,
-    "random_state": 0,
-}
+QUICK = QUICK_AUDIT | {"learned_masses": (0.2,)}
 
 
 def of_kind(kind: str) -> dict[str, Any]:
