@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -146,18 +143,3 @@ def test_forecasters_are_dots_with_names_and_known_whiskers():
         line(table, "forecasters").lines[0].get_xydata(), points.get_xydata()[:2]
     )
     ax.figure.canvas.draw()
-
-
-def test_neither_importing_nor_drawing_starts_pyplot():
-    code = """
-import sys
-sys.path.insert(0, "tests")
-import evenhand.figures as figures, evenhand.report
-from browser.report_examples import full_randomized
-evenhand.report.audit_html(full_randomized())
-assert "matplotlib" not in sys.modules
-figures.plot_calibration([0.2, 0.4]).figure.canvas.draw()
-assert "matplotlib.pyplot" not in sys.modules
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
