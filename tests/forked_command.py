@@ -7,6 +7,7 @@ signals, an exit code and an end of its own too. This file is also the program t
 from __future__ import annotations
 
 import gc
+import inspect
 import json
 import os
 import subprocess
@@ -22,14 +23,28 @@ NO_READER = "|"
 """In place of a path: a pipe that nobody reads."""
 
 
-class Forks:
-    """Calls of the command in forks of one process."""
+class Forking:
+    """The program in the file of a class, which forks as it is asked."""
 
     def __init__(self) -> None:
-        program = [sys.executable, __file__]
-        self._server = subprocess.Popen(
+        program = [sys.executable, inspect.getfile(type(self))]
+        self._program = subprocess.Popen(
             program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+
+    def close(self) -> None:
+        self._program.communicate()
+
+    def _ask(self, request: dict[str, Any]) -> int:
+        assert self._program.stdin is not None
+        assert self._program.stdout is not None
+        self._program.stdin.write(json.dumps(request) + "\n")
+        self._program.stdin.flush()
+        return int(self._program.stdout.readline())
+
+
+class Forks(Forking):
+    """Calls of the command in forks of one process."""
 
     def start(self, args: list[str], streams: Streams, *, writes_slowly: bool = False) -> int:
         """Start a call and return its process id; slow ones take a minute to write a block."""
@@ -48,16 +63,6 @@ class Forks:
             given = {"stdin": os.devnull, "stdout": str(out), "stderr": str(err)} | streams
             code = self.wait(self.start(args, (given["stdin"], given["stdout"], given["stderr"])))
             return code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
-
-    def close(self) -> None:
-        self._server.communicate()
-
-    def _ask(self, request: dict[str, Any]) -> int:
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
-        self._server.stdin.write(json.dumps(request) + "\n")
-        self._server.stdin.flush()
-        return int(self._server.stdout.readline())
 
 
 def serve() -> dict[str, Any]:

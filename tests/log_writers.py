@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import threading
 import time
@@ -20,24 +19,18 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from evenhand.service import DecisionLog, Entry, LogError, Transaction, open_log, verify
+from forked_command import Forking
 
 N_THREADS = 4
 """Threads of each process, so that its transactions have several works."""
 
 
-class Writers:
+class Writers(Forking):
     """Starts and kills processes that write to logs."""
-
-    def __init__(self) -> None:
-        program = [sys.executable, __file__]
-        self._program = subprocess.Popen(
-            program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
 
     def start(self, where: str | Path, confirmed: Path) -> int:
         """Start a process; the names of entries go to a file once `run` has returned."""
@@ -45,16 +38,6 @@ class Writers:
 
     def kill(self, process: int) -> None:
         self._ask({"kill": process})
-
-    def close(self) -> None:
-        self._program.communicate()
-
-    def _ask(self, request: dict[str, Any]) -> int:
-        assert self._program.stdin is not None
-        assert self._program.stdout is not None
-        self._program.stdin.write(json.dumps(request) + "\n")
-        self._program.stdin.flush()
-        return int(self._program.stdout.readline())
 
 
 def confirmed_after_kills(
