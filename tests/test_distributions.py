@@ -266,22 +266,29 @@ def by_quadrature(batch: Distribution, outcomes: Floats) -> tuple[Floats, Floats
     return tail_integrals(batch, np.concatenate((edges, even), axis=-1), outcomes, 8)
 
 
+def check_moments_and_crps(
+    batch: Distribution,
+    outcomes: Floats,
+    integrals: tuple[Floats, Floats, Floats],
+    tolerance: float,
+) -> None:
+    mean, std, crps = integrals
+    np.testing.assert_array_less(np.abs(batch.mean() - mean) / std, tolerance)
+    np.testing.assert_array_less(np.abs(batch.std() / std - 1), tolerance)
+    for k in range(outcomes.shape[-1]):
+        error = np.abs(batch.crps(outcomes[..., k]) - crps[..., k]) / std
+        np.testing.assert_array_less(error, tolerance)
+    for far, sign in ((batch.mean() + 50 * batch.std(), 1), (batch.mean() - 50 * batch.std(), -1)):
+        # the distance to the mean, less half the mean difference of two copies
+        gap = sign * (far - mean) - batch.crps(far)
+        assert ((gap > 0) & (gap < 0.6 * std)).all()
+
+
 @pytest.mark.parametrize(("example", "shape"), some(CONTINUOUS, 4))
 def test_mean_deviation_and_crps_agree_with_quadrature(example: Example, shape: Shape) -> None:
     batch = example.build(shape)
     outcomes = batch.expand().ppf(np.array([0.004, 0.3, 0.6, 0.99]))
-    mean, std, crps = by_quadrature(batch, outcomes)
-    np.testing.assert_array_less(np.abs(batch.mean() - mean) / std, example.tolerance)
-    np.testing.assert_array_less(np.abs(batch.std() / std - 1), example.tolerance)
-    for k in range(outcomes.shape[-1]):
-        np.testing.assert_array_less(
-            np.abs(batch.crps(outcomes[..., k]) - crps[..., k]) / std, example.tolerance
-        )
-    # ten deviations out the score is the distance to the mean, less half the mean difference of two
-    # copies
-    far = batch.mean() + 50 * batch.std()
-    gap = far - batch.crps(far) - mean
-    assert ((gap > 0) & (gap < 0.6 * std)).all()
+    check_moments_and_crps(batch, outcomes, by_quadrature(batch, outcomes), example.tolerance)
 
 
 # --- the same over drawn parameters
@@ -881,17 +888,8 @@ def test_mean_deviation_and_crps_agree_with_integrals(example: Example, shape: S
     # an outcome that is none of the values of a lattice has a score too
     outcomes[..., 1] += 0.3
     # an edge at each atom
-    mean, std, crps = tail_integrals(batch, nodes_of(batch), outcomes, 6)
-    np.testing.assert_array_less(np.abs(batch.mean() - mean) / std, example.tolerance)
-    np.testing.assert_array_less(np.abs(batch.std() / std - 1), example.tolerance)
-    for k in range(outcomes.shape[-1]):
-        np.testing.assert_array_less(
-            np.abs(batch.crps(outcomes[..., k]) - crps[..., k]) / std, example.tolerance
-        )
-    for far, sign in ((batch.mean() + 50 * batch.std(), 1), (batch.mean() - 50 * batch.std(), -1)):
-        # the distance to the mean, less half the mean difference of two copies
-        gap = sign * (far - mean) - batch.crps(far)
-        assert ((gap > 0) & (gap < 0.6 * std)).all()
+    integrals = tail_integrals(batch, nodes_of(batch), outcomes, 6)
+    check_moments_and_crps(batch, outcomes, integrals, example.tolerance)
 
 
 @pytest.mark.parametrize(("example", "shape"), some(WITH_ATOMS, 6))
