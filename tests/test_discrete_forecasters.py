@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -92,19 +92,12 @@ def fit(name: str, rows: Any = X, weight: Any = None, **params: Any) -> Any:
     return example.make(**params).fit(rows, example.outcomes(Y), weight)
 
 
-@pytest.fixture(scope="module")
-def fitted() -> Callable[[str], Any]:
-    """Return each example fitted to the same rows, once; tests leave it as it is."""
-    models: dict[str, Any] = {}
-
-    def fit_once(name: str) -> Any:
-        if name not in models:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", DiscreteOutcomeWarning)
-                models[name] = fit(name)
-        return models[name]
-
-    return fit_once
+@cache
+def fitted(name: str) -> Any:
+    """Return an example fitted to the same rows, once; tests leave it as it is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DiscreteOutcomeWarning)
+        return fit(name)
 
 
 def numbers(forecast: Forecast, name: str) -> Floats:
@@ -120,7 +113,7 @@ def same(first: Forecast, second: Forecast, name: str, atol: float = 0.0) -> boo
 
 
 @EVERY
-def test_forecasts_are_of_their_kind(name: str, fitted: Callable[[str], Any]) -> None:
+def test_forecasts_are_of_their_kind(name: str) -> None:
     example = DISCRETE[name]
     forecast = fitted(name).forecast(X, R)
     assert forecast.outcome_kind is example.kind
@@ -136,7 +129,7 @@ def test_forecasts_are_of_their_kind(name: str, fitted: Callable[[str], Any]) ->
 
 
 @EVERY
-def test_predict_is_the_mean_of_the_base(name: str, fitted: Callable[[str], Any]) -> None:
+def test_predict_is_the_mean_of_the_base(name: str) -> None:
     model = fitted(name)
     base = model.base_forecast(X) if DISCRETE[name].is_randomized else model.forecast(X)
     np.testing.assert_allclose(model.predict(X), base.mean(), rtol=1e-9)
@@ -146,9 +139,7 @@ def test_predict_is_the_mean_of_the_base(name: str, fitted: Callable[[str], Any]
 
 
 @EVERY
-def test_equal_weights_are_no_weights_and_weight_zero_is_no_row(
-    name: str, fitted: Callable[[str], Any]
-) -> None:
+def test_equal_weights_are_no_weights_and_weight_zero_is_no_row(name: str) -> None:
     weighted = fit(name, weight=np.full(N, 1.0))
     # optimizers stop at slightly different points
     assert same(weighted.forecast(X, R), fitted(name).forecast(X, R), name, atol=1e-4)

@@ -7,6 +7,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import joblib
@@ -61,17 +62,10 @@ EVERY = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(scope="module")
-def fitted() -> Callable[[str], Any]:
-    """Return each example fitted to the same rows, once; tests leave it as it is."""
-    models: dict[str, Any] = {}
-
-    def fit_once(name: str) -> Any:
-        if name not in models:
-            models[name] = EXAMPLES[name].make().fit(X, Y)
-        return models[name]
-
-    return fit_once
+@cache
+def fitted(name: str) -> Any:
+    """Return an example fitted to the same rows, once; tests leave it as it is."""
+    return EXAMPLES[name].make().fit(X, Y)
 
 
 def same(first: Forecast, second: Forecast) -> bool:
@@ -92,7 +86,7 @@ def column(forecast: Forecast, j: int) -> Floats:
 
 
 @EVERY
-def test_draws_of_every_shape_mean_the_same(name: str, fitted: Callable[[str], Any]) -> None:
+def test_draws_of_every_shape_mean_the_same(name: str) -> None:
     model, is_randomized = fitted(name), EXAMPLES[name].is_randomized
     wide = model.forecast(X, R)
     assert wide.n_samples == N
@@ -118,7 +112,7 @@ def test_draws_of_every_shape_mean_the_same(name: str, fitted: Callable[[str], A
 
 
 @EVERY
-def test_fresh_draws_follow_the_random_state(name: str, fitted: Callable[[str], Any]) -> None:
+def test_fresh_draws_follow_the_random_state(name: str) -> None:
     model = fitted(name)
     forecast = model.forecast(X, random_state=3)
     assert same(forecast, model.forecast(X, random_state=3))
@@ -139,7 +133,7 @@ def test_fresh_draws_follow_the_random_state(name: str, fitted: Callable[[str], 
 
 @EVERY
 def test_predict_is_the_mean_of_the_base_or_over_64_draws(
-    name: str, fitted: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = fitted(name)
     predicted = model.predict(X)
@@ -216,9 +210,7 @@ def test_predict_of_skewed_forecasts_is_the_mean_of_the_base_and_not_that_over_d
 
 
 @EVERY
-def test_all_numbers_of_a_row_are_the_same_alone_and_among_others(
-    name: str, fitted: Callable[[str], Any]
-) -> None:
+def test_all_numbers_of_a_row_are_the_same_alone_and_among_others(name: str) -> None:
     model, r = fitted(name), R[:, 0].copy()
     r[7:9] = 1e-13, 1 - 1e-14  # draws as extreme as these must not matter to others
 
@@ -251,9 +243,7 @@ def test_fits_with_one_seed_are_identical_and_others_are_not(name: str) -> None:
 
 
 @EVERY
-def test_equal_weights_are_no_weights_and_rows_of_weight_zero_no_rows(
-    name: str, fitted: Callable[[str], Any]
-) -> None:
+def test_equal_weights_are_no_weights_and_rows_of_weight_zero_no_rows(name: str) -> None:
     weighted = EXAMPLES[name].make().fit(X, Y, np.ones(N))
     np.testing.assert_allclose(
         weighted.forecast(X, R).pit(Y), fitted(name).forecast(X, R).pit(Y), rtol=0, atol=1e-6
@@ -274,7 +264,7 @@ def test_equal_weights_are_no_weights_and_rows_of_weight_zero_no_rows(
 
 
 @EVERY
-def test_copies_forecast_the_same(name: str, fitted: Callable[[str], Any]) -> None:
+def test_copies_forecast_the_same(name: str) -> None:
     model = fitted(name)
     assert same(copy.deepcopy(model).forecast(X, R), model.forecast(X, R))
     # arrays that a worker maps from a file cannot be written to
