@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -14,6 +16,11 @@ class Outcome:
     code: int
     out: str
     err: str
+
+    def done(self) -> Outcome:
+        """Return the outcome of a call that must succeed."""
+        assert self.code == 0, self.err + self.out
+        return self
 
     def complaint(self) -> str:
         """Return the one line on standard error of a call that was refused."""
@@ -26,6 +33,15 @@ class Outcome:
 
 
 Command = Callable[..., Outcome]
+
+
+def written(table: pd.DataFrame, path: Path) -> Path:
+    """Write a table as a file of parquet or csv."""
+    if path.suffix == ".parquet":
+        table.to_parquet(path, index=False)
+    else:
+        table.to_csv(path, index=False, date_format="%Y-%m-%d")
+    return path
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LinearRegression
 
+from command_outcome import written
 from evenhand import ForecastColumns, RandomizedRegressor
 from evenhand.tables import Parts
 
@@ -67,11 +68,7 @@ def write_parts(
     """Write the rows before, between and after some cuts as the parts of a folder."""
     folder.mkdir(exist_ok=True)
     for i, (start, stop) in enumerate(zip((0, *cuts), (*cuts, len(table)), strict=True)):
-        place, part = folder / f"part-{i}{ending}", table[start:stop]
-        if ending == ".parquet":
-            part.to_parquet(place, index=False)
-        else:
-            part.to_csv(place, index=False, date_format="%Y-%m-%d")
+        written(table[start:stop], folder / f"part-{i}{ending}")
     return folder
 
 

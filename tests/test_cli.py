@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import Command, Outcome, contents, key_file
+from command_outcome import Command, Outcome, contents, key_file, written
 from evenhand import (
     BoostedDistributionRegressor,
     Forecast,
@@ -70,14 +70,6 @@ def make_table() -> pd.DataFrame:
 TABLE = make_table()
 
 
-def written(table: pd.DataFrame, path: Path) -> Path:
-    if path.suffix == ".parquet":
-        table.to_parquet(path)
-    else:
-        table.to_csv(path, index=False, date_format="%Y-%m-%d")
-    return path
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with tables, a key and a small model of the columns income, job and since."""
@@ -115,8 +107,7 @@ def test_the_better_model_by_held_out_crps_is_trained(
 ) -> None:
     # a network of 20 steps has learned nothing yet
     asked = fit_args(place, "--seed", 0, "--model")
-    fitted = evenhand(*asked, "auto", "--out", tmp_path / "auto")
-    assert fitted.code == 0
+    fitted = evenhand(*asked, "auto", "--out", tmp_path / "auto").done()
     pattern = r"CRPS of (\d+) held-out rows: network ([\d.]+), boosted ([\d.]+); boosted is trained"
     found = re.search(pattern, fitted.err)
     assert found is not None
@@ -132,8 +123,7 @@ def test_without_torch_trees_are_trained_and_named(
 ) -> None:
     for name in missing:
         monkeypatch.setitem(sys.modules, name, None)
-    fitted = evenhand(*fit_args(place, "--out", tmp_path / "model", "--seed", 0))
-    assert fitted.code == 0
+    fitted = evenhand(*fit_args(place, "--out", tmp_path / "model", "--seed", 0)).done()
     trained = "boosted trees are" if missing == ("torch",) else "scikit-learn's trees are"
     assert f"not installed: {trained} trained; networks need: pip install" in fitted.err
     # one distribution for everybody
@@ -268,8 +258,7 @@ def test_weights_of_rows_and_the_largest_of_the_design(
     weights = np.where(np.arange(ROWS) % 2, 1.0, 3.0)
     table = written(TABLE.assign(w=weights), tmp_path / "weighted.csv")
     args = ("audit", table, "--target", "loss", *NORMAL, "--json")
-    shown = evenhand(*args, "--weight", "w")
-    assert shown.code == 0
+    shown = evenhand(*args, "--weight", "w").done()
     found = json.loads(shown.out)
     forecast = Forecast.from_normal(TABLE["mu"], TABLE["sigma"])
     again = audit(forecast, y=Outcomes(TABLE["loss"], weight=weights))

@@ -64,8 +64,7 @@ COLUMNS = {
 
 
 def audited(evenhand: Command, *args: str) -> dict[str, Any]:
-    done = evenhand("audit", *args, "--features", "x,sex", "--json")
-    assert done.code == 0, done.err
+    done = evenhand("audit", *args, "--features", "x,sex", "--json").done()
     found: dict[str, Any] = json.loads(done.out)
     return found
 
@@ -142,17 +141,14 @@ TARGETS = {"event": "binary", "visits": "count", "score": "count", "cost": "hurd
 def fit(evenhand: Command, target: str, *args: str) -> Any:
     others = ",".join([FEATURES_ONLY, *(name for name in TARGETS if name != target)])
     options = ("--target", target, "--outcome", TARGETS[target], "--drop", others, "--seed", "0")
-    done = evenhand("fit", "t.csv", *options, "--out", "m", *args)
-    assert done.code == 0, done.err
-    return done
+    return evenhand("fit", "t.csv", *options, "--out", "m", *args).done()
 
 
 PREDICT = ("predict", "t.csv", "--forecast", "m", "--id", "id")
 
 
 def predicted(evenhand: Command, *args: str) -> pd.DataFrame:
-    done = evenhand(*PREDICT, "--out", "out.csv", *args)
-    assert done.code == 0, done.err
+    evenhand(*PREDICT, "--out", "out.csv", *args).done()
     return pd.read_csv("out.csv")
 
 
@@ -177,8 +173,7 @@ def test_events_are_certified_as_they_are(evenhand: Command, table: Path) -> Non
     fit(evenhand, "event")
     make_table(1).to_csv("new.csv", index=False)
     proof = ("randomize", "new.csv", "--target", "event", "--id", "id", "--group-mass", "0.5")
-    done = evenhand(*proof, "--forecast", "m", "--out", "proven", "--json")
-    assert done.code == 0, done.err
+    done = evenhand(*proof, "--forecast", "m", "--out", "proven", "--json").done()
     written = json.loads(Path("proven/certificate.json").read_text())
     assert json.loads(done.out)["bias"] == written["bias"]
     assert written["n_certifying"] == N
@@ -194,8 +189,7 @@ def test_events_are_certified_as_they_are(evenhand: Command, table: Path) -> Non
     np.testing.assert_array_equal(
         load("proven").forecast(new[["x", "sex"]]).event_probability(), probability
     )
-    done = evenhand("predict", "new.csv", "--forecast", "proven", "--out", "out.csv")
-    assert done.code == 0, done.err
+    evenhand("predict", "new.csv", "--forecast", "proven", "--out", "out.csv").done()
 
 
 def test_amounts_with_zeros_are_fitted_and_their_chance_of_zero_written(
@@ -253,8 +247,7 @@ def test_an_audit_without_missing_outcomes_is_that_of_the_other_rows(
     evenhand: Command, not_due: Path, kind: str
 ) -> None:
     args = (*COLUMNS[kind], "--groups", "sex", "--id", "id", "--features", "x,sex", "--json")
-    done = evenhand("audit", str(not_due), *args, "--drop-missing")
-    assert done.code == 0, done.err
+    done = evenhand("audit", str(not_due), *args, "--drop-missing").done()
     assert f"warning: due.csv: {LEFT_OUT}" in done.err
     found, known = json.loads(done.out), json.loads(evenhand("audit", "known.csv", *args).out)
     for part in ("n_samples", "scores", "groups", "scan", "certificate"):

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import Command, Outcome, key_file
+from command_outcome import Command, key_file
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 TIMES = (2, 5, 10, 20, 40)
@@ -99,12 +99,6 @@ def place(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path
 
 
-def done(evenhand: Command, *args: Any) -> Outcome:
-    made = evenhand(*args)
-    assert made.code == 0, made.err
-    return made
-
-
 def group_of(audit: Any) -> Any:
     (found,) = (row for row in audit["groups"] if row["group"] == "sex = f")
     return found
@@ -118,15 +112,15 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(
 
     def audit(table: str, forecast: str) -> Any:
         options = ("--target", target, "--groups", "sex", "--features", "x,sex", "--json")
-        return json.loads(done(evenhand, "audit", table, "--forecast", forecast, *options).out)
+        return json.loads(evenhand("audit", table, "--forecast", forecast, *options).done().out)
 
     before = audit("test.csv", given)
     assert before["status"]["verdict"] == "problem found"
     repair = ("--target", target, "--forecast", given, "--by", "sex", "--out", "repaired")
-    done(evenhand, "recalibrate", "OTHER.csv", *repair)
+    evenhand("recalibrate", "OTHER.csv", *repair).done()
     kept = f"x,sex,{target},{keep}"
     to = ("--id", "id", "--keep", kept, "--out", "out.csv")
-    done(evenhand, "predict", "test.csv", "--forecast", "repaired", *to)
+    evenhand("predict", "test.csv", "--forecast", "repaired", *to).done()
     after, of_folder = audit("out.csv", written), audit("test.csv", "repaired")
     assert after["outcome_kind"] == before["outcome_kind"]
     assert group_of(after)["n"] == group_of(before)["n"]
@@ -136,7 +130,7 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(
     assert group_of(after)["error"] == pytest.approx(group_of(of_folder)["error"], abs=digits)
 
     both = ("--target", target, "--forecast", given, "--forecast", written, "--groups", "sex")
-    compared = done(evenhand, "compare", "out.csv", *both, "--features", "x,sex", "--json")
+    compared = evenhand("compare", "out.csv", *both, "--features", "x,sex", "--json").done()
     change = group_of(json.loads(compared.out))
     # changes of times that are cut off have no paired intervals
     assert change["outcome"] == ("unknown" if kind == "time" else "better")
@@ -146,22 +140,22 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(
 
     proof = ("--target", target, "--forecast", "repaired", "--id", "id", "--out", "proven")
     goal = () if kind == "yes/no" else ("--max-group-error", 0.45)
-    certified = done(evenhand, "randomize", "proof.csv", *proof, *goal, "--json")
+    certified = evenhand("randomize", "proof.csv", *proof, *goal, "--json").done()
     proven = json.loads(certified.out)
     assert proven["certified_on"]["n"] == 1000
     assert kind == "yes/no" or proven["group_error"] <= 0.45
     draw = () if kind == "yes/no" else ("--key-file", "key", "--context", "2026-11")
     serve = ("predict", "new.csv", "--forecast", "proven", "--id", "id", "--out", "served.csv")
-    done(evenhand, *serve, *draw)
+    evenhand(*serve, *draw).done()
     served = pd.read_csv("served.csv")
     assert served["id"].tolist() == [f"p3-{i}" for i in range(20)]
     assert ("r" in served) == (kind != "yes/no")
     # of these forecasts there are reasons to keep a record
     logged = ("--key-file", "key", "--context", "2026-12", "--log", "log.sqlite")
-    done(evenhand, *serve, *logged)
+    evenhand(*serve, *logged).done()
     (number,) = pd.read_csv("served.csv", dtype=str)["forecast_id"][7:8]
     same = ("--key-file", "key", "--features", "new.csv", "--id", "id")
-    done(evenhand, "replay", "log.sqlite", number, "--forecast", "proven", *same)
+    evenhand("replay", "log.sqlite", number, "--forecast", "proven", *same).done()
 
 
 def pasted(page: str) -> list[list[str]]:
@@ -197,9 +191,9 @@ def test_each_command_that_an_audit_suggests_runs_when_pasted(
         rows.to_parquet("parts/a.parquet")
     if forecast == "repaired/":
         repair = ("--target", target, "--forecast", "mean=mu,std=sigma", "--out", forecast)
-        done(evenhand, "recalibrate", "proof.csv", *repair)
+        evenhand("recalibrate", "proof.csv", *repair).done()
     options = ("--target", target, "--forecast", forecast, "--features", "x,sex", "--groups", "sex")
-    done(evenhand, "audit", table, *options, "--id", "id", "--out", "audit.html")
+    evenhand("audit", table, *options, "--id", "id", "--out", "audit.html").done()
     commands = pasted(Path("audit.html").read_text(encoding="utf-8"))
     assert commands[0][0] == "recalibrate"
     for words in commands:

@@ -134,8 +134,7 @@ def test_standard_output_is_one_json_document(
 ) -> None:
     # the demo trains for a minute; its results have tests of their own
     monkeypatch.setattr("evenhand.demo.run", lambda *args, **more: ("text", {"a": 1.0}))
-    done = evenhand(*CALLS[name](place, tmp_path), "--json")
-    assert done.code == 0, done.err
+    done = evenhand(*CALLS[name](place, tmp_path), "--json").done()
     values = json.loads(done.out, parse_constant=pytest.fail)
     assert isinstance(values, dict)
     assert all(not line.startswith(("{", "}")) for line in done.err.splitlines())
@@ -155,8 +154,7 @@ def test_compare_fails_if_a_group_got_worse(place: Path, tmp_path: Path, evenhan
     assert worse.err == "failed: a group got significantly worse by more than the tolerance\n"
     assert worse.out.startswith("Comparison of right and narrow: 240 rows")
     more = ("--out", tmp_path / "page.html", "--tables", tmp_path / "tables", "--json")
-    better = evenhand("compare", *paths, "--fail-if-worse", *more)
-    assert better.code == 0
+    better = evenhand("compare", *paths, "--fail-if-worse", *more).done()
     assert isinstance(json.loads(better.out, parse_constant=pytest.fail), dict)
     assert (tmp_path / "page.html").is_file()
     assert (tmp_path / "tables" / "groups.csv").is_file()

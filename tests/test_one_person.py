@@ -22,6 +22,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 import evenhand
+from command_outcome import written
 from evenhand import (
     BoostedDistributionRegressor,
     RandomizedRegressor,
@@ -94,14 +95,6 @@ def from_frame(model: Any, X: Any, ids: list[str]) -> pd.DataFrame:
     drawn = {} if r is None else {"r": r}
     quantiles = dict(zip([f"q{level}" for level in LEVELS], forecast.ppf(LEVELS).T, strict=True))
     return pd.DataFrame(drawn | {"mean": mean} | quantiles, index=pd.Index(ids, name="id"))
-
-
-def written(table: pd.DataFrame, path: Path) -> Path:
-    if path.suffix == ".parquet":
-        table.to_parquet(path, index=False)
-    else:
-        table.to_csv(path, index=False)
-    return path
 
 
 def ways(model: Any, folder: Path) -> Iterator[tuple[str, Callable[[], pd.DataFrame]]]:

@@ -574,12 +574,10 @@ def test_the_command_takes_a_group_by_the_forecast(evenhand: Command, tmp_path: 
     fresh = applicants(100, 10)[0]
     fresh.assign(p=extreme(fresh).event_probability(), id=range(100)).to_csv(new, index=False)
     options = ("--target", "y", "--by", TOO_HIGH, "--out", maps)
-    done = evenhand("recalibrate", old, "--forecast", "probability=p", *options)
-    assert done.code == 0, done.err
+    done = evenhand("recalibrate", old, "--forecast", "probability=p", *options).done()
     assert "predicted probability > 0.6" in done.out
     out = tmp_path / "out.csv"
-    done = evenhand("predict", new, "--forecast", maps, "--id", "id", "--out", out)
-    assert done.code == 0, done.err
+    evenhand("predict", new, "--forecast", maps, "--id", "id", "--out", out).done()
     model = RecalibratedRegressor(
         lambda X: Forecast.from_probability(X["p"]), by={TOO_HIGH: TOO_HIGH}, random_state=0
     ).fit(table[["p"]], y)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_outcome import Command, key_file
+from command_outcome import Command, key_file, written
 from complaints import complaint, refused
 from evenhand import Outcomes, save
 from evenhand._ids import check_person_labels
@@ -131,12 +131,7 @@ def repeated(ending: str, folder: Path) -> Path:
     table = people(60)[["id", "mean", "std", "y", "age"]].astype({"id": object})
     table["id"] = [f"p{i}" for i in range(60)]
     table.loc[[4, 40], "id"] = ["Zo\u00eb", "Zoe\u0308"]
-    path = folder / f"t{ending}"
-    if ending == ".parquet":
-        table.to_parquet(path, index=False)
-    else:
-        table.to_csv(path, index=False)
-    return path
+    return written(table, folder / f"t{ending}")
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
@@ -168,8 +163,7 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
         assert not (tmp_path / "model").exists()
     with pytest.raises(InputError, match=r"row 41 .*id .* of row 5"):
         audit_parts(GIVEN, table, "y", id_column="id", **QUICK)
-    made = evenhand(*predict_args(place, table, tmp_path / "out.parquet", "--json"))
-    assert made.code == 0
+    made = evenhand(*predict_args(place, table, tmp_path / "out.parquet", "--json")).done()
     said = json.loads(made.out)
     assert (said["n_rows"], said["repeated_ids"], said["key"]) == (60, 1, fingerprint(KEY))
     assert made.err.startswith(
@@ -378,16 +372,14 @@ def test_an_audit_of_served_forecasts_names_their_keys_and_searches_no_draws(
     table.to_parquet(tmp_path / "in.parquet", index=False)
     for month, path in zip((11, 12), out, strict=True):
         context = ("--context", f"2026-{month}")
-        made = evenhand(*predict_args(place, tmp_path / "in.parquet", path, *context))
-        assert made.code == 0
+        evenhand(*predict_args(place, tmp_path / "in.parquet", path, *context)).done()
     served = pd.concat([pd.read_parquet(out[0])[:200], pd.read_parquet(out[1])[200:]])
     joined = served.drop(columns="mean").merge(table[["id", "y", "age"]], on="id")
     cuts = [150] if is_folder else []
     audited = write_parts(joined, tmp_path / "joined", cuts)
     audited = audited if is_folder else audited / "part-0.parquet"
     asked = ("--target", "y", "--forecast", "quantiles=q", "--id", "id", "--json")
-    shown = evenhand("audit", audited, *asked)
-    assert shown.code == 0
+    shown = evenhand("audit", audited, *asked).done()
     found = json.loads(shown.out)
     pairs = ", ".join(f"context '2026-{month}' with key {fingerprint(KEY)}" for month in (11, 12))
     assert found["provenance"]["draws"] == f"keyed hashes of ids, one per row: {pairs}"

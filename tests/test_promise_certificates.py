@@ -236,8 +236,7 @@ def test_certified_events_promise_their_bias(evenhand: Command, folder: Path) ->
     done = evenhand(
         *("randomize", "t.csv", "--forecast", "probability=p", "--target", "event", "--id", "id"),
         *("--group-mass", "0.3", "--out", "m", "--json"),
-    )
-    assert done.code == 0, done.err
+    ).done()
     low, high = json.loads(done.out)["bias"]
     expected = Promise("bias", 0.3, max(high, -low), 0.95, targets=(high, -low))
     assert promise_of("m") == expected
@@ -253,8 +252,7 @@ def test_certified_forecasts_contain_their_promise(evenhand: Command, folder: Pa
     done = evenhand(
         *("randomize", "t.csv", "--forecast", "mean=mu,std=sigma", "--target", "y", "--id", "id"),
         *("--max-group-error", "0.4", "--out", "proof", "--json"),
-    )
-    assert done.code == 0, done.err
+    ).done()
     found = json.loads(done.out)
     assert promise_of("proof") == Promise.from_dict(found["promise"])
     assert promise_of("proof").link == Entropic(found["alpha"])

@@ -48,8 +48,7 @@ def test_maps_are_estimated_checked_and_applied(
     assert "helps" in done.out
     assert "women" in done.out
     out = tmp_path / "out.csv"
-    served = evenhand("predict", new, "--forecast", maps, "--id", "id", "--out", str(out))
-    assert served.code == 0, served.err
+    served = evenhand("predict", new, "--forecast", maps, "--id", "id", "--out", str(out)).done()
     assert "1,500 forecasts written" in served.err
     written = pd.read_csv(out)
     assert written.columns[:3].tolist() == ["id", "mean", "q0.05"]
@@ -110,8 +109,7 @@ def test_counts_are_recalibrated_and_their_quantiles_stay_whole(
 ) -> None:
     maps, out = tmp_path / "maps", tmp_path / "out.csv"
     options = (*COUNTS, "--target", "visits", "--out", str(maps), "--json")
-    done = evenhand("recalibrate", str(counts), *options)
-    assert done.code == 0, done.err
+    done = evenhand("recalibrate", str(counts), *options).done()
     assert json.loads(done.out)["outcome"] == "count"
     assert evenhand("predict", str(counts), "--forecast", maps, "--out", out).code == 0
     written = pd.read_csv(out)
@@ -153,8 +151,7 @@ def test_kept_columns_are_written_so_that_an_audit_can_follow(
     assert "test.csv: columns that the model" in (lacks := evenhand(*options).complaint())
     assert "are missing: 'mu'" in lacks
     make_table(2, 300).to_csv(test, index=False)
-    served = evenhand(*options, "--keep", "loss,sex,id")
-    assert served.code == 0, served.err
+    evenhand(*options, "--keep", "loss,sex,id").done()
     written, read = pd.read_csv(out), pd.read_csv(test)
     assert written.columns[:4].tolist() == ["id", "loss", "sex", "mean"]
     # outcomes below 0 are numbers, not formulas

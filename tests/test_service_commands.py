@@ -69,8 +69,7 @@ def predict(place: Path, to: Path, *more: Any, model: str = "model") -> tuple[An
 @pytest.fixture
 def served(place: Path, tmp_path: Path, evenhand: Command) -> pd.DataFrame:
     """Return forecasts that were added to the log of this test."""
-    done = evenhand(*predict(place, tmp_path))
-    assert done.code == 0, done.err
+    evenhand(*predict(place, tmp_path)).done()
     return read(tmp_path / "out.csv")
 
 
@@ -137,8 +136,7 @@ def test_groups_and_features_are_logged_if_asked(
 def test_each_kind_of_outcome_is_logged_and_replayed(
     model: str, place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
-    done = evenhand(*predict(place, tmp_path, model=model))
-    assert done.code == 0, done.err
+    evenhand(*predict(place, tmp_path, model=model)).done()
     written = read(tmp_path / "out.csv", dtype={"forecast_id": str})
     if model == "counts":
         assert written["q0.5"].dtype.kind == "i"
@@ -146,8 +144,7 @@ def test_each_kind_of_outcome_is_logged_and_replayed(
         assert "chance_of_zero" in written
     key = ("--forecast", place / model, "--key-file", place / "key")
     id = written["forecast_id"][3]
-    found = evenhand("replay", tmp_path / "log.sqlite", id, *key, *features(place))
-    assert found.code == 0, found.out
+    evenhand("replay", tmp_path / "log.sqlite", id, *key, *features(place)).done()
 
 
 def test_wrong_options_of_the_log_are_refused(
@@ -203,8 +200,7 @@ def test_rows_of_a_person_are_revisions_and_the_first_has_the_outcome(
     assert [one.id for one in log.entries(kind="outcome")] == [first.id]
     # each is replayed with its own row
     for one in (first, second):
-        done = replay(evenhand, place, tmp_path, one.id, "--features", table, "--id", "person")
-        assert done.code == 0, done.out
+        replay(evenhand, place, tmp_path, one.id, "--features", table, "--id", "person").done()
 
 
 def test_forecasts_of_an_interrupted_run_are_those_of_the_next(
@@ -284,8 +280,7 @@ def test_outcomes_that_do_not_fit_are_refused_together(
     assert "nothing was recorded" in refused
     log = open_log(tmp_path / "log.sqlite", create=False)
     assert not list(log.entries(kind="outcome"))
-    done = record(evenhand, tmp_path, known, "--id", "forecast_id", "--skip-unknown")
-    assert done.code == 0
+    done = record(evenhand, tmp_path, known, "--id", "forecast_id", "--skip-unknown").done()
     assert done.err.startswith("warning: known.csv, rows 1, 4: skipped")
     assert len(list(log.entries(kind="outcome"))) == 2
     known.loc[1, "y"] = np.inf
@@ -304,8 +299,7 @@ def test_the_row_is_found_by_its_features(
     place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
 ) -> None:
     id = served["forecast_id"][N - 1]
-    done = replay(evenhand, place, tmp_path, id, "--features", place / "new.csv")
-    assert done.code == 0
+    done = replay(evenhand, place, tmp_path, id, "--features", place / "new.csv").done()
     # without ids nothing is known of the person
     assert "person      not checked" in done.out
     table = read(place / "new.csv")[: N - 1]

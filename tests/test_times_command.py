@@ -104,8 +104,7 @@ def test_the_command_audits_what_the_function_audits(
     out = tmp_path / "audit.json"
     options = ("--horizon", "20", "--entered", "entered", "--groups", "group", "--id", "id")
     options = (*options, "--out", str(out))
-    done = evenhand("audit", str(table), *TIMES, *options)
-    assert done.code == 0, done.err
+    evenhand("audit", str(table), *TIMES, *options).done()
     data = pd.read_csv(table, float_precision="round_trip")
     curves = data[[f"s{t:g}" for t in GRID]]
     expected = audit(
@@ -177,16 +176,14 @@ def test_maps_of_times_are_estimated_and_applied(
 ) -> None:
     maps, out = tmp_path / "maps", tmp_path / "out.csv"
     options = ("--horizon", "20", "--by", "group", "--out", str(maps))
-    done = evenhand("recalibrate", str(table), *TIMES, *options)
-    assert done.code == 0, done.err
+    done = evenhand("recalibrate", str(table), *TIMES, *options).done()
     assert "Kaplan-Meier" in done.out
     new = tmp_path / "new.csv"
     later = make_table(1)
     later.to_csv(new, index=False)
     # columns and horizon are those of the folder
     place = ("--forecast", maps, "--id", "id", "--keep", "group,days,died", "--out", out)
-    done = evenhand("predict", new, *place)
-    assert done.code == 0, done.err
+    evenhand("predict", new, *place).done()
     written = pd.read_csv(out)
     curves = [f"survival_{t:g}" for t in GRID]
     assert [name for name in written if name.startswith("survival_")] == curves
@@ -207,8 +204,7 @@ def test_repaired_times_are_for_their_horizon_and_their_columns(
     data = pd.read_csv(table, float_precision="round_trip").assign(one=1.0)
     data.to_csv(table, index=False)
     listed = "survival=0=one,5=s5,2=s2,10=s10,event=died,horizon=9"
-    done = evenhand("recalibrate", table, "--target", "days", "--forecast", listed, "--out", maps)
-    assert done.code == 0, done.err
+    evenhand("recalibrate", table, "--target", "days", "--forecast", listed, "--out", maps).done()
     audit_of = ("audit", table, "--target", "days", "--forecast", maps)
     wrong = "give horizon= in --forecast or --horizon, not both"
     assert wrong in evenhand(*audit_of, "--horizon", "10").complaint()
@@ -239,8 +235,7 @@ def test_times_are_certified_and_randomized(
     monkeypatch.chdir(tmp_path)
     make_table(2, 900).to_csv("past.csv", index=False)
     key_file(Path("key"))
-    done = evenhand("randomize", "past.csv", *TIMES, *CERTIFY, "--out", "certificate")
-    assert done.code == 0, done.err
+    evenhand("randomize", "past.csv", *TIMES, *CERTIFY, "--out", "certificate").done()
     found = json.loads(Path("certificate/certificate.json").read_text())
     assert found["group_error"] <= 0.3
     data = pd.read_csv("past.csv", parse_dates=["entered"])
@@ -257,8 +252,7 @@ def test_times_are_certified_and_randomized(
     later = make_table(3, 50)
     later.to_csv("new.csv", index=False)
     serve = ("--forecast", "certificate", "--id", "id", "--key-file", "key", "--out", "served.csv")
-    done = evenhand("predict", "new.csv", *serve)
-    assert done.code == 0, done.err
+    evenhand("predict", "new.csv", *serve).done()
     served = pd.read_csv("served.csv")
     curves = later[[f"s{t:g}" for t in GRID]]
     base = Forecast.from_survival(GRID, curves, horizon=12)
