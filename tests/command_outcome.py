@@ -34,6 +34,8 @@ class Outcome:
 
 Command = Callable[..., Outcome]
 
+KEY = b"a secret of enough bytes"
+
 
 def written(table: pd.DataFrame, path: Path) -> Path:
     """Write a table as a file of parquet or csv."""
@@ -50,7 +52,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def key_file(path: Path, key: bytes = b"a secret of enough bytes") -> Path:
+def key_file(path: Path, key: bytes = KEY) -> Path:
     """Write a key that its owner alone can read."""
     path.write_bytes(key)
     path.chmod(0o600)

@@ -13,11 +13,10 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LinearRegression
 
-from command_outcome import written
+from command_outcome import KEY, written
 from evenhand import ForecastColumns, RandomizedRegressor
 from evenhand.tables import Parts
 
-KEY = b"a secret of enough bytes"
 GIVEN = ForecastColumns("mean", "std")
 SPAN = np.linspace(-9.0, 9.0, 30)
 SERVED = RandomizedRegressor(GIVEN, 0.2).fit(pd.DataFrame({"mean": SPAN, "std": SPAN + 9.1}), SPAN)

@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import Command, Outcome, contents, key_file, written
+from command_outcome import KEY, Command, Outcome, contents, key_file, written
 from evenhand import (
     BoostedDistributionRegressor,
     Forecast,
@@ -39,7 +39,6 @@ from evenhand.draws import KeyedDraws
 
 ROWS = 200
 NORMAL = ("--forecast", "mean=mu,std=sigma")
-KEY = b"a secret of enough bytes"
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 QUANTILES = [f"q{level}" for level in LEVELS]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import Command
+from command_outcome import Command, contents
 from evenhand import ForecastColumns, RecalibratedRegressor, save
 from evenhand.store import is_model_folder
 
@@ -59,24 +59,20 @@ def written_by(command: str, table: Path, out: Path) -> tuple[Any, ...]:
     return (command, table, "--target", "y", *WRITERS[command], "--out", out, "--seed", "0")
 
 
-def content(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 @pytest.mark.parametrize("command", WRITERS)
 def test_a_model_folder_is_replaced_unless_it_is_read(
     command: str, folder: Path, table: Path, evenhand: Command
 ) -> None:
-    before = content(folder)
+    before = contents(folder)
     done = evenhand(*written_by(command, table, folder)).done()
     assert f"warning: --out {folder} is a model folder, which is replaced when" in done.err
     assert is_model_folder(folder)
-    assert content(folder) != before
+    assert contents(folder) != before
     if command != "fit":
-        before = content(folder)
+        before = contents(folder)
         args = (command, table, "--target", "y", "--forecast", folder, "--out", folder)
         assert f"--out {folder} lies in the model, {folder}" in evenhand(*args).complaint()
-        assert content(folder) == before
+        assert contents(folder) == before
 
 
 @pytest.mark.parametrize("command", WRITERS)
@@ -106,10 +102,10 @@ RESULTS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
 def test_no_result_is_written_into_a_model_folder(
     result: str, folder: Path, table: Path, evenhand: Command
 ) -> None:
-    before = content(folder)
+    before = contents(folder)
     args = RESULTS[result](table, folder)
     target = ("--target", "y") if args[0] == "audit" else ()
     refused = evenhand(*args, *target).complaint()
     assert str(folder) in refused
     assert "a model folder; use another path" in refused
-    assert content(folder) == before
+    assert contents(folder) == before

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import Command, key_file, written
+from command_outcome import KEY, Command, key_file, written
 from evenhand import Forecast, ForecastColumns, InputError, randomize, store
 from evenhand.audits import Audit
 from evenhand.certificates import certify_link
@@ -22,7 +22,6 @@ from evenhand.links import Entropic, make_link
 from evenhand.selection.target import largest_alpha
 
 ROWS = 400
-KEY = b"a secret of enough bytes"
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 QUANTILES = [f"q{level}" for level in LEVELS]
 SAMPLES = [f"s{i}" for i in range(1, 21)]

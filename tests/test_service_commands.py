@@ -16,7 +16,6 @@ from evenhand import RandomizedRegressor, save
 from evenhand.forecasters import ClassifierForecaster, CountRegressor, HurdleRegressor
 from evenhand.service import matured_rows, open_log, verify
 
-KEY = b"a secret of enough bytes"
 CONTEXT = "2026-11"
 N = 40
 
