@@ -12,8 +12,8 @@ import pytest
 import scoringrules
 from scipy import special, stats
 
+from complaints import refused
 from distribution_examples import own_scores, scores
-from evenhand._validate import InputError
 from evenhand.distributions import (
     Bernoulli,
     Categorical,
@@ -298,10 +298,8 @@ def test_wrapped_hurdles_are_hurdles(end: str) -> None:
         (lambda: Truncated(Hurdle([0.2], Normal([9.0], 1.0)), Support(low=-1.0)), "base.*'hurdle'"),
     ],
 )
-def test_unusable_parameters_are_refused_in_one_line(make: object, message: str) -> None:
-    with pytest.raises(InputError, match=message) as caught:
-        make()  # type: ignore[operator]
-    assert "\n" not in str(caught.value)
+def test_unusable_parameters_are_refused_in_one_line(make: Any, message: str) -> None:
+    refused(message, make)
 
 
 def test_truncation_leaves_out_an_atom_at_a_bound() -> None:

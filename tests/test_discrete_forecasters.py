@@ -269,9 +269,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_fitted_is_one_clear_line(case: str) -> None:
     model, y, message = REFUSED[case]
-    with pytest.raises(ValueError, match=message) as caught:
-        model.fit(X[: len(y)], y)
-    assert "\n" not in str(caught.value)
+    refused(message, model.fit, X[: len(y)], y)
 
 
 # --- events and scores

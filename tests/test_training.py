@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 from sklearn.exceptions import ConvergenceWarning
 
+from complaints import refused
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.network.estimators import NeuralForecaster
@@ -545,9 +546,7 @@ def test_path_gives_one_model_for_each_alpha_in_order() -> None:
 def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
     X, y = linear_task(40)
     params: dict[str, Any] = {"hidden": (4, 4), "max_steps": 1, name: value}
-    with pytest.raises(InputError, match=rf"^{name}.* must ") as caught:
-        PAICRegressor(**params).fit(X, y)
-    assert "\n" not in str(caught.value)
+    refused(rf"^{name}.* must ", PAICRegressor(**params).fit, X, y)
 
 
 # --- what training leaves alone
