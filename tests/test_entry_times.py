@@ -246,7 +246,7 @@ def test_rows_of_a_log_are_those_of_its_watch_also_where_a_clock_is_wrong(
 def test_a_reading_that_later_entries_prove_wrong_moves_no_row_back(
     place: Path, tmp_path: Path
 ) -> None:
-    # the clock is three days ahead in the last entries of a run whose forecasts mature after an hour
+    # the clock is three days ahead in the last entries, and forecasts mature after an hour
     entries = entries_at(place)[:600]
     day = entries[400].time[:10]
     ahead = f"{np.datetime64(day) + 3}T12:00:00.000000Z"
