@@ -27,7 +27,7 @@ from scipy import special, stats
 
 import evenhand
 from complaints import refused
-from evenhand._validate import DiscreteOutcomeWarning
+from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import Audit, audit_pit, certify, compare, provenance
 from evenhand.audits import audit as full_audit
 from evenhand.audits.forecasts import read_subject
@@ -39,7 +39,7 @@ from evenhand.certificates.parts import part_of_rows
 from evenhand.distributions import Distribution, Normal, NormalMixture, Randomized
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
-from evenhand.forecasters import RandomizedRegressor
+from evenhand.forecasters import ForecastColumns, RandomizedRegressor
 from evenhand.links import Entropic, Gaussian, make_link
 from evenhand.report import Note, NoteKind, notes_of
 from repeats import repeats, statistical
@@ -728,6 +728,17 @@ def test_pits_alone_are_audited_like_the_forecasts_behind_them() -> None:
     np.testing.assert_allclose(whole.worst_groups["error"], alone.worst_groups["error"])
     assert alone.scores["measure"].tolist() == ["80% coverage", "90% coverage", "average error"]
     assert "nan" not in alone.summary(full=True).lower()
+
+
+def test_a_forecast_that_is_none_is_named_by_its_row_in_any_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("evenhand.audits.forecasts.BLOCK_ROWS", 250)
+    rows = pd.DataFrame({"mu": np.linspace(-2, 2, 900), "sigma": 1.0})
+    model = RandomizedRegressor(ForecastColumns("mu", "sigma")).fit(rows, rows["mu"])
+    rows.loc[700, "sigma"] = -1
+    with pytest.raises(InputError, match="X: column 'sigma', row 701: a standard deviation must"):
+        audit(model, rows, np.sin(np.arange(900.0)), random_state=0)
 
 
 def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,8 @@ def test_fit_predict_and_audit(place: Path, tmp_path: Path, evenhand: Command) -
     assert list(load(model).feature_names_in_) == ["income", "job", "since"]
     asked = ("--forecast", model, "--id", "id", "--out", out)
     made = evenhand("predict", place / "people.parquet", *asked)
-    assert (made.code, made.out, made.err) == (0, "", f"{ROWS} forecasts written to {out}\n")
+    told = f"{ROWS} forecasts written to {out}\nan audit reads them by --forecast quantiles=q\n"
+    assert (made.code, made.out, made.err) == (0, "", told)
     forecasts = pd.read_csv(out)
     assert list(forecasts.columns) == ["id", "mean", *QUANTILES]
     assert forecasts["id"].tolist() == TABLE["id"].tolist()
@@ -266,6 +267,9 @@ def test_weights_of_rows_and_the_largest_of_the_design(
     # a column of weights is no feature
     assert not any("w" in (row["features"] or ()) for row in found["scan"])
     assert "give --weight" in evenhand(*args, "--largest-weight", 3).complaint()
+    written(TABLE.assign(w=[*weights[:-1], -1]), tmp_path / "weighted.csv")
+    told = f"weighted.csv: column 'w', row {ROWS} must be at least 0, got -1"
+    assert told in evenhand(*args, "--weight", "w").complaint()
 
 
 def test_weights_reach_what_is_fitted_repaired_and_certified(

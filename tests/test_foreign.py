@@ -65,6 +65,7 @@ TABLE = pd.DataFrame(
         "sigma": [1.0, 0.0],
         "q0.1": [0.0, 2.0],
         "q0.9": [1.0, 1.0],
+        "q0.10": [0.0, 2.0],
         "s1": [1.0, 2.0],
     }
 )
@@ -79,8 +80,12 @@ TABLE = pd.DataFrame(
             "t.csv: mean= alone shows no uncertainty; name std= too, .* or name probability= inst",
         ),
         ({"mean": "mu", "std": "sigma"}, r"'sigma', row 2.*positive.* 0; correct"),
-        ({"quantiles": "q"}, r"'q0\.9', row 2.*not decrease.* 1 after 2; .*sort_quantiles=yes"),
+        (
+            {"quantiles": "q0.1,q0.9"},
+            r"'q0\.9', row 2.*not decrease.* 1 after 2; .*sort_quantiles=yes",
+        ),
         ({"quantiles": "q0.1,q0.9,q0.1"}, r"^quantiles= must name each column once, got 'q0.1'"),
+        ({"quantiles": "q0.1,q0.10"}, "column for each level, got 'q0.1' and 'q0.10'; leave"),
         ({"mean": "mu", "std": "Sigmas"}, r"^t\.csv .*'Sigmas'.*; did you mean 'sigma'"),
     ],
 )
@@ -322,6 +327,7 @@ def test_forecasts_as_text_are_read_and_written(text: str, columns: ForecastColu
         ("", "^'' must consist of parts NAME=COLUMN, .*write mean=mu,std=sigma or probability=p"),
         ("mu,std=s", "parts NAME=COLUMN, separated by commas, got 'mu'; write mean=mu"),
         ("mean=mu,sdt=s", "got 'sdt=s'; did you mean 'std'"),
+        ("mean=mu,std", "got 'std'; write std=COLUMN"),
         # beside a list of columns too
         ("quantiles=q,sort_quantile=yes", "got 'sort_quantile=yes'; did you mean 'sort_quantiles'"),
         ("mean=mu,mean=nu", "'mean=mu,mean=nu' names mean= twice; leave one out"),

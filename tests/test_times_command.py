@@ -206,7 +206,7 @@ def test_repaired_times_are_for_their_horizon_and_their_columns(
     listed = "survival=0=one,5=s5,2=s2,10=s10,event=died,horizon=9"
     evenhand("recalibrate", table, "--target", "days", "--forecast", listed, "--out", maps).done()
     audit_of = ("audit", table, "--target", "days", "--forecast", maps)
-    wrong = "give horizon= in --forecast or --horizon, not both"
+    wrong = "was made with horizon=9.0, not 10.0"
     assert wrong in evenhand(*audit_of, "--horizon", "10").complaint()
     found = json.loads(evenhand(*audit_of, "--json").out)
     assert found["censoring"]["horizon"] == 9

@@ -133,6 +133,17 @@ def about(source: str, start: int = 0) -> Iterator[None]:
 _place: ContextVar[tuple[str, int]] = ContextVar("place", default=("X", 0))
 
 
+@contextmanager
+def rows_from(start: int) -> Iterator[None]:
+    """Let forecasts in columns count rows from one that is not the first of their table."""
+    source, first = _place.get()
+    token = _place.set((source, first + start))
+    try:
+        yield
+    finally:
+        _place.reset(token)
+
+
 def place_of_rows() -> tuple[str, int]:
     """Return the name of the table and the number of the first row, for messages."""
     return _place.get()

@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import pairwise
@@ -96,7 +96,10 @@ def quantile_level(name: str) -> float:
     found = LEVEL.search(name)
     if found is None:
         raise bad_input(
-            "quantiles=", "name columns that end in their level, such as q0.05", short(name)
+            "quantiles=",
+            "name columns that end in their level, such as q0.05",
+            short(name),
+            "rename them",
         )
     return float(found.group(1))
 
@@ -116,13 +119,14 @@ def pmf_value(name: str) -> float:
     return float(found.group(1))
 
 
-def by_value(names: list[str]) -> list[str]:
-    """Return columns of probabilities by value of the outcome; refuse two columns for one value."""
-    ordered = sorted(names, key=pmf_value)
+def by_number(names: list[str], number: Callable[[str], float], part: str) -> list[str]:
+    """Return columns by the number at the end of their names; refuse two columns for one number."""
+    ordered = sorted(names, key=number)
     for name, after in pairwise(ordered):
-        if pmf_value(name) == pmf_value(after):
+        if number(name) == number(after):
+            what = "level" if part == "quantiles=" else "value"
             got = f"{name!r} and {after!r}"
-            raise bad_input("pmf=", "name one column for each value", got, "leave one out")
+            raise bad_input(part, f"name one column for each {what}", got, "leave one out")
     return ordered
 
 
@@ -323,6 +327,7 @@ class ForecastColumns:
                 given[last] += f",{item.strip()}"
             else:
                 remedy = did_you_mean(name, parts) or f"write {EXAMPLE}, or one of {FORMS}"
+                remedy = f"write {name}=COLUMN" if name in parts else remedy
                 rule = "consist of parts NAME=COLUMN, separated by commas"
                 raise bad_input(short(text), rule, short(item), remedy)
             if not given[last]:
@@ -465,9 +470,9 @@ class ForecastColumns:
             found[option] = names
         # columns may have any order
         if "quantiles" in found:
-            found["quantiles"].sort(key=quantile_level)
+            found["quantiles"] = by_number(found["quantiles"], quantile_level, "quantiles=")
         if "pmf" in found:
-            found["pmf"] = by_value(found["pmf"])
+            found["pmf"] = by_number(found["pmf"], pmf_value, "pmf=")
         return found
 
     @property

@@ -19,6 +19,7 @@ from evenhand._validate import (
     bad_input,
     check_outcomes,
     largest_atom,
+    rows_from,
 )
 from evenhand.audits.outcomes import (
     PIT_DRAWS,
@@ -397,7 +398,8 @@ def read_subject(
     read = RowReader(outcomes, ties)
     kept: list[_Kept] = []
     for block in row_blocks(n, BLOCK_ROWS):
-        forecast = forecast_of(*_block_of(model, X, block), random)
+        with rows_from(block.start):
+            forecast = forecast_of(*_block_of(model, X, block), random)
         read.add(block, forecast, random, is_own=is_own)
         # draws given with the forecasts need not lie in equal cells, so all of them are used
         few = (

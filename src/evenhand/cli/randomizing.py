@@ -198,12 +198,13 @@ def _save(
         "command": command_line(),
     }
     record = proven.record | source
-    page = None
     try:
         page, last = _report(proven, request, read, packed.sha256, seed)
-    finally:
+    except Exception:
         # an error in the audit must not lose the model
-        store.write_model(packed, folder, record, page)
+        store.write_model(packed, folder, record)
+        raise
+    store.write_model(packed, folder, record, page)
     out = folder
     show_result(record | {"out": str(out), "seed": seed}, proven.text, as_json)
     certified = f"certified on {count(record['n_certifying'], 'person', 'people')}"

@@ -76,6 +76,11 @@ def recalibrate(
     warn_of_replacement(folder)
     with about(read.source):
         model.fit(read.data[list(dict.fromkeys(used))], read.outcomes)
+    empty = model.groups_["group"][model.groups_["n_samples"] == 0]
+    if rules and len(empty):
+        raise InputError(
+            f"--by {empty.iloc[0]!r}: no row of {table.name} is in this group; check the values"
+        )
     store.save(model, folder)
     n_rows = len(read.data)
     checked = model.check_.astype(object).where(model.check_.notna(), None).to_dict("records")
@@ -96,6 +101,11 @@ def _groups(
 ) -> tuple[list[str], dict[str, GroupRule]]:
     """Return the columns of groups or their rules, of which one is empty."""
     is_rule = [any(sign in text for sign in "<>=") for text in texts]
+    if len(texts) > 1 and not all(is_rule):
+        raise InputError(
+            f"--by {texts[is_rule.index(False)]} names columns and cannot stand beside another"
+            " --by; write all groups as rules"
+        )
     if len(texts) == 1 and (not is_rule[0] or set(listed_names("--by", texts[0])) <= set(present)):
         return chosen_columns("--by", texts[0], dict(outcome), present, source), {}
     return [], dict(_rule(text, present, outcome, source) for text in texts)
@@ -113,7 +123,9 @@ def _rule(
         name = text.strip()
     except InputError as error:
         name, _, rest = (part.strip() for part in text.partition("="))
-        if not name or not rest or name in columns:
+        # a rule with a wrong column, unless a name stands before it
+        is_named = any(sign in rest for sign in "<>=")
+        if not name or not is_named or name in columns:
             raise InputError(f"--by: {error}") from error
         try:
             rule = GroupRule.parse(rest, columns, source=source)

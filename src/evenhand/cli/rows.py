@@ -153,7 +153,10 @@ class Given:
 
         if isinstance(self.subject, ForecastColumns):
             return self.subject
-        return FrozenEstimator(self.subject.forecaster)
+        model = self.subject.forecaster
+        if getattr(model, "alpha", None) is not None:
+            raise InputError(f"{self.folder} is randomized; give the forecasts before the draw")
+        return FrozenEstimator(model)
 
     def name(self, table: Path) -> str:
         """Return the name of the forecasts in reports."""
@@ -164,10 +167,9 @@ class Given:
         """The columns of the forecasts, also inside of a model folder."""
         from evenhand.forecast_columns import ForecastColumns
 
-        inner = getattr(self.subject, "forecaster", self.subject)
-        while hasattr(inner, "estimator"):
-            inner = inner.estimator
-        return inner if isinstance(inner, ForecastColumns) else ForecastColumns()
+        if isinstance(self.subject, ForecastColumns):
+            return self.subject
+        return self.subject.inner or ForecastColumns()
 
     def with_times(self, times: Times, *, is_certified: bool = False) -> tuple[Given, Times]:
         """Return forecasts and outcomes that are times with the same event and horizon.
@@ -179,6 +181,8 @@ class Given:
         for name in ("event", "horizon"):
             part, value = getattr(columns, name), getattr(times, name)
             if None not in (part, value) and part != value:
+                if self.folder is not None:
+                    raise InputError(f"{self.folder} was made with {name}={part}, not {value}")
                 raise InputError(f"give {name}= in --forecast or --{name}, not both")
             named[name] = part if value is None else value
         times = replace(times, **named)
@@ -433,7 +437,12 @@ def weights_of(data: pd.DataFrame, column: str | None, source: str) -> Floats | 
     """Return the sampling weights of rows, if there are any."""
     from evenhand import tables
 
-    return None if column is None else tables.number_column(data, column, source=source)
+    if column is None:
+        return None
+    weights = tables.number_column(data, column, source=source)
+    place = f"{source}: column {column!r}"
+    tables.refuse_row(weights < 0, data[column], place, "be at least 0", "correct it")
+    return weights
 
 
 def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tuple[Group, Floats]]:

@@ -250,6 +250,8 @@ def predict(
     with large.client() as client:
         done = scale.forecast_parts(subject, parts, out, client=client, **asked)
     _inform(done, out, asked.get("recorder"))
+    if first is not None and not is_drawn:
+        inform(f"an audit reads them by --forecast {scale.read_again(first)}")
     if as_json:
         recorder = asked.get("recorder")
         logged = {} if recorder is None else {"log": recorder.record()}

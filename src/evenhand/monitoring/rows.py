@@ -139,8 +139,8 @@ def _days(value: Any) -> float | None:
     if isinstance(value, timedelta):
         return value / timedelta(days=1)
     if isinstance(value, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(w|d|h|min)\s*", value)
-        return None if found is None else float(found[1]) * UNITS[found[2]] / UNITS["d"]
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(w|d|h|min)?\s*", value)
+        return None if found is None else float(found[1]) * UNITS[found[2] or "d"] / UNITS["d"]
     try:
         return None if isinstance(value, bool) or not math.isfinite(value) else float(value)
     except TypeError:

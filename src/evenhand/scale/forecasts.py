@@ -129,6 +129,24 @@ def survival_times(forecast: Forecast) -> list[float]:
     return [*(time for time in times if time < horizon), horizon]
 
 
+def read_again(forecast: Forecast) -> str:
+    """Return the text that names the columns written for forecasts without draws.
+
+    Examples
+    --------
+    >>> read_again(Forecast.from_poisson([2.0])), read_again(Forecast.from_probability([0.2]))
+    ('pmf=p', 'probability=probability')
+    """
+    if survival_times(forecast):
+        return f"survival={SURVIVAL}"
+    return {
+        OutcomeKind.BINARY: "probability=probability",
+        OutcomeKind.COUNT: "pmf=p",
+        OutcomeKind.HURDLE: "chance_of_zero=chance_of_zero,quantiles=positive_q",
+        OutcomeKind.CONTINUOUS: "quantiles=q",
+    }[forecast.outcome_kind]
+
+
 def _survival(forecast: Forecast, time: float) -> Floats:
     """Return the probability that each time is beyond one; at the horizon that of its atom."""
     if forecast.outcome_kind is OutcomeKind.HURDLE and as_hurdle(forecast.distribution).at == time:

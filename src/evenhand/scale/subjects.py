@@ -68,6 +68,14 @@ class ModelSubject:
     def remedy_for(self, y: Floats) -> None:
         """Return None: the kind of outcome of a fitted model cannot be changed by an option."""
 
+    @property
+    def inner(self) -> ForecastColumns | None:
+        """The forecasts in columns that the forecaster changes, if it does."""
+        found = self.forecaster
+        while hasattr(found, "estimator"):
+            found = found.estimator
+        return found if isinstance(found, ForecastColumns) else None
+
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Any, pd.DataFrame]:
         """Return the forecaster and its input columns."""
         return self.forecaster, table[self.columns(table.columns, source)]
@@ -114,15 +122,18 @@ def searched_columns(
 ) -> list[str]:
     """Return the columns in which groups are searched by default.
 
-    For a forecaster these are its features; for columns of another model's forecasts all other
-    columns, without those that depend on the draw in forecasts written by evenhand. Columns in
+    For a forecaster these are its features; for columns of another model's forecasts, also inside
+    of a forecaster, all other columns, without those that depend on the draw in forecasts written
+    by evenhand. Columns in
     `apart`, which have another role, are left out. Raises InputError if the target is one of the
     forecasts.
     """
     used = subject.columns(present, source)
-    # other columns of a model's table may contain information from after the outcome
     if isinstance(subject, ModelSubject):
-        return [name for name in used if name not in apart]
+        # other columns of a model's table may contain information from after the outcome
+        if subject.inner is None:
+            return [name for name in used if name not in apart]
+        used = subject.inner.columns(present, source)
     if target in used:
         raise InputError(
             f"{source}: column {target!r} is the target and cannot be its own forecast; name"
