@@ -737,7 +737,7 @@ def test_counts_are_written_with_the_probabilities_that_an_audit_reads(tmp_path:
     table["y"] = random.poisson(1.2 * table["rate"])
     folder = write_parts(table, tmp_path / "in", [150], ".csv")
     model = ForecastColumns(mean="rate", outcome="count")
-    forecast_parts(model, folder, tmp_path / "out", keep=["y"])
+    assert forecast_parts(model, folder, tmp_path / "out", keep=["y"]).forecast == "pmf=p"
     written = pd.concat([pd.read_csv(path) for path in sorted((tmp_path / "out").iterdir())])
     names = [name for name in written if name.startswith("p")]
     law = stats.poisson(table[["rate"]].to_numpy())
@@ -753,6 +753,12 @@ def test_counts_are_written_with_the_probabilities_that_an_audit_reads(tmp_path:
         )
     )
     pd.testing.assert_frame_equal(found, expected)
+    # too many counts for columns: an audit reads the model, not the file
+    large = table.assign(rate=1000.0)
+    large.to_csv(tmp_path / "large.csv", index=False)
+    done = forecast_parts(model, tmp_path / "large.csv", tmp_path / "large_out.csv")
+    assert done.forecast is None
+    assert "p0" not in pd.read_csv(tmp_path / "large_out.csv")
 
 
 @pytest.mark.usefixtures("small_blocks")

@@ -250,8 +250,6 @@ def predict(
     with large.client() as client:
         done = scale.forecast_parts(subject, parts, out, client=client, **asked)
     _inform(done, out, asked.get("recorder"))
-    if first is not None and not is_drawn:
-        inform(f"an audit reads them by --forecast {scale.read_again(first)}")
     if as_json:
         recorder = asked.get("recorder")
         logged = {} if recorder is None else {"log": recorder.record()}
@@ -292,6 +290,8 @@ def _inform(done: Written, out: Path, recorder: LoggedForecasts | None) -> None:
     inform(f"{count(done.n_rows, 'forecast')} written to {out}{key}")
     if recorder is not None:
         inform(recorder.text())
+    if done.forecast is not None:
+        inform(f"an audit reads them by --forecast {done.forecast}")
 
 
 def _written(done: Written, out: Path) -> dict[str, Any]:

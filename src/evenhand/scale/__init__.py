@@ -5,7 +5,6 @@ from __future__ import annotations
 # names beside `__all__`, the documented reference, are for the command
 from evenhand.scale.engine import dask_client
 from evenhand.scale.forecasts import Written, forecast_parts
-from evenhand.scale.forecasts import read_again as read_again
 from evenhand.scale.parts_audit import audit_parts
 from evenhand.scale.people import Repeated
 from evenhand.scale.subjects import ModelSubject

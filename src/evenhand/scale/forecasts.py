@@ -129,14 +129,19 @@ def survival_times(forecast: Forecast) -> list[float]:
     return [*(time for time in times if time < horizon), horizon]
 
 
-def read_again(forecast: Forecast) -> str:
-    """Return the text that names the columns written for forecasts without draws.
+def text_of_written(forecast: Forecast, counts: int) -> str | None:
+    """Return the text of `--forecast` for the columns of forecasts without draws.
+
+    None for counts without their probabilities, which an audit cannot read.
 
     Examples
     --------
-    >>> read_again(Forecast.from_poisson([2.0])), read_again(Forecast.from_probability([0.2]))
-    ('pmf=p', 'probability=probability')
+    >>> text_of_written(Forecast.from_poisson([2.0]), counts=9)
+    'pmf=p'
     """
+    kind = forecast.outcome_kind
+    if kind is OutcomeKind.COUNT and not counts and _support(forecast) is None:
+        return None
     if survival_times(forecast):
         return f"survival={SURVIVAL}"
     return {
@@ -144,7 +149,7 @@ def read_again(forecast: Forecast) -> str:
         OutcomeKind.COUNT: "pmf=p",
         OutcomeKind.HURDLE: "chance_of_zero=chance_of_zero,quantiles=positive_q",
         OutcomeKind.CONTINUOUS: "quantiles=q",
-    }[forecast.outcome_kind]
+    }[kind]
 
 
 def _survival(forecast: Forecast, time: float) -> Floats:
@@ -224,6 +229,8 @@ class Written:
         Fingerprint of the key, as in each row; None without draws.
     unseen : UnseenValues
         Values that are absent from the forecaster's training table.
+    forecast : str or None
+        Text of `--forecast` with which an audit reads what was written; None if it cannot.
     """
 
     n_rows: int
@@ -231,6 +238,7 @@ class Written:
     skipped: dict[str, str]
     key: str | None
     unseen: UnseenValues
+    forecast: str | None
 
 
 def forecast_parts(
@@ -305,8 +313,7 @@ def forecast_parts(
     --------
     >>> import tempfile
     >>> from evenhand.forecast_columns import ForecastColumns
-    >>> from evenhand.tables.files import read_table
-    >>> from evenhand.tables.files import write_table
+    >>> from evenhand.tables.files import read_table, write_table
     >>> rows = pd.DataFrame({"id": ["a", "b"], "mean": [0.0, 1.0], "std": 1.0})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_table(rows, Path(folder, "in.parquet"))
@@ -351,8 +358,9 @@ def forecast_parts(
         # columns of groups that the model does not use have the types of all parts
         typed = typed_parts(over, parts, recorded, subject.schema, skipped if skip_bad else None)
         over = partial(over, parts=typed)
-    first = first_forecast(subject, parts) if key is None and recorder is None else None
-    if first is not None and first.outcome_kind is OutcomeKind.COUNT and _support(first) is None:
+    first = first_forecast(subject, parts) if key is None else None
+    is_counted = first is not None and first.outcome_kind is OutcomeKind.COUNT
+    if first is not None and is_counted and _support(first) is None and recorder is None:
         # all parts have the same columns, with room for larger counts than are expected
         n = 2 * int(max((largest for _, largest in over(_largest_count, job)), default=0)) + 1
         job = replace(job, counts=n if n <= MOST_COUNTS else 0)
@@ -364,6 +372,7 @@ def forecast_parts(
         dict(sorted(skipped.items())),
         fingerprint,
         reduce(add, (unseen for _, unseen in written)),
+        None if first is None else text_of_written(first, job.counts),
     )
 
 
@@ -419,6 +428,20 @@ class ForecastJob:
     recorder: Recorder | None = None
     counts: int = 0
 
+    def forecast(
+        self, table: pd.DataFrame, source: str, start: int, r: Floats | None = None
+    ) -> tuple[Forecast, Floats]:
+        """Return forecasts of a block with the draws, and the means, which do not depend on them.
+
+        `start` is the number of the first row within the part `source`.
+        """
+        forecaster, X = self.subject.of(table, source, start)
+        if isinstance(forecaster, Forecast):
+            return forecaster, forecaster.mean()
+        with refusals(source, start, start + len(table) - 1):
+            both: tuple[Forecast, Floats] = forecaster.forecast_and_predict(X, r)
+        return both
+
     def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, Kept]]:
         """Yield the forecasts of each block of a part, with its people and unseen values."""
         draws = None if self.key is None else KeyedDraws(self.key, self.context)
@@ -430,9 +453,7 @@ class ForecastJob:
                 ids = id_column(table, name, source=source, start=start)
                 _warn_of_guarded(ids, f"{source}: column {name!r}", start)
             r = None if draws is None else draws(ids)
-            forecaster, X = self.subject.of(table, source, start)
-            with refusals(source, start, start + len(table) - 1):
-                forecast, mean = _forecast(forecaster, X, r)
+            forecast, mean = self.forecast(table, source, start, r)
             if draws is None and forecast.is_randomized:
                 raise InputError(f"{source}: the forecasts depend on draws, which need a key")
             made = served_columns(
@@ -462,21 +483,11 @@ class ForecastJob:
             advance(len(table))
 
 
-def _forecast(forecaster: Any, X: pd.DataFrame | None, r: Floats | None) -> tuple[Forecast, Floats]:
-    """Return the forecasts with the draws, and the means, which do not depend on draws."""
-    if X is None:
-        return forecaster, forecaster.mean()
-    both: tuple[Forecast, Floats] = forecaster.forecast_and_predict(X, r)
-    return both
-
-
 def _largest_count(job: ForecastJob, parts: Parts, i: int, advance: Advance) -> float:
     """Return the largest count that any row of a part expects."""
     largest = 0.0
     for start, table in parts.blocks(i, job.columns):
-        forecaster, X = job.subject.of(table, parts.names[i], start)
-        with refusals(parts.names[i], start, start + len(table) - 1):
-            forecast, _ = _forecast(forecaster, X, None)
+        forecast, _ = job.forecast(table, parts.names[i], start)
         largest = max(largest, float(forecast.ppf(1 - 1e-9).max()))
         advance(len(table))
     return largest

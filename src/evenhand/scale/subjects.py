@@ -124,9 +124,8 @@ def searched_columns(
 
     For a forecaster these are its features; for columns of another model's forecasts, also inside
     of a forecaster, all other columns, without those that depend on the draw in forecasts written
-    by evenhand. Columns in
-    `apart`, which have another role, are left out. Raises InputError if the target is one of the
-    forecasts.
+    by evenhand. Columns in `apart`, which have another role, are left out. Raises InputError if the
+    target is one of the forecasts.
     """
     used = subject.columns(present, source)
     if isinstance(subject, ModelSubject):
