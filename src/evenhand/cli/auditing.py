@@ -61,6 +61,13 @@ def check_out(out: Path | None, inputs: Mapping[str, Path | None]) -> None:
         check_writable(out, (".html", ".json"))
 
 
+def write(found: Audit | Comparison, out: Path | None, noun: str) -> None:
+    """Write a result as a page or as JSON."""
+    if out is not None:
+        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
+        inform(f"{noun} written to {out}")
+
+
 def write_tables(found: Audit | Comparison, folder: Path | None) -> None:
     """Write the tables of a result as csv files."""
     if folder is not None:
@@ -86,9 +93,7 @@ def report(
 
     found = with_conditions(found, conditions)
     # file and text come first, so that a failed gate leaves its report
-    if out is not None:
-        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
-        inform(f"audit written to {out}")
+    write(found, out, "audit")
     # the result is printed even if the folder of tables turns out to contain other files
     show_summary(found, as_json=as_json, full=full)
     write_tables(found, tables)
@@ -274,9 +279,7 @@ def compare(
             audits.with_sources(found, command=command_line(), model=one.folder, data=paths[0])
         ]
     made = audits.compare(*both, confidence=confidence)
-    if out is not None:
-        (made.to_html if out.suffix.lower() == ".html" else made.to_json)(out)
-        inform(f"comparison written to {out}")
+    write(made, out, "comparison")
     show_summary(made, as_json=as_json)
     write_tables(made, tables)
     if fail_if_worse:

@@ -110,9 +110,6 @@ Log = Annotated[
         help="decision log: a .sqlite file, or a URL such as postgresql://USER@HOST/DATABASE",
     ),
 ]
-Confidence = Annotated[
-    float | None, option("confidence of the guarantee; 0.95 by default", GUARANTEE, "SHARE")
-]
 
 
 @dataclass(frozen=True)
@@ -222,7 +219,9 @@ class Goal:
         float | None,
         option("smallest group, a share of people; 0.2 by default", GUARANTEE, "SHARE"),
     ] = None
-    confidence: Confidence = None
+    confidence: Annotated[
+        float | None, option("confidence of the guarantee; 0.95 by default", GUARANTEE, "SHARE")
+    ] = None
     link: Annotated[str, option("entropic, laplace or gaussian", GUARANTEE, "LINK", rare=True)] = (
         "entropic"
     )

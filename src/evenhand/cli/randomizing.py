@@ -107,7 +107,7 @@ def randomize(
     read = read_rows(request, is_randomized=True)
     # values that are no forecasts are refused with the name of the file
     given.subject.of(read.data, read.source)
-    is_binary = given.subject.outcome_kind_in(read.data, read.source) is OutcomeKind.BINARY
+    is_binary = read.kind is OutcomeKind.BINARY
     if is_binary:
         for name in given_options(context, (*GOALS, "link")):
             raise InputError(f"{name}: {NO_BINARY_RANDOMIZATION}")
@@ -171,12 +171,7 @@ def _certified_events(given: Given, read: Read, asked: dict[str, Any], seed: int
         proof = certify(subject, X, read.outcomes, confidence=confidence, random_state=seed)
     held = np.arange(len(read.data))
     record = certificate_of(proof, held, read.people, event_values(proof, mass))
-    return Proven(read_model(given), held, record, proof.summary())
-
-
-def read_model(given: Given) -> Any:
-    """Return given forecasts as a model that can be stored."""
-    return given.subject if given.folder is None else given.model.estimator
+    return Proven(given.forecaster, held, record, proof.summary())
 
 
 def _save(

@@ -145,18 +145,20 @@ class Given:
         return cls(scale.as_subject(store.load(folder)), folder)
 
     @property
+    def forecaster(self) -> Any:
+        """The forecasts as a model that can be stored."""
+        return getattr(self.subject, "forecaster", self.subject)
+
+    @property
     def model(self) -> Any:
         """The forecasts as a model that no function fits."""
         from sklearn.frozen import FrozenEstimator
 
-        from evenhand.forecast_columns import ForecastColumns
-
-        if isinstance(self.subject, ForecastColumns):
-            return self.subject
-        model = self.subject.forecaster
-        if getattr(model, "alpha", None) is not None:
+        if self.folder is None:
+            return self.forecaster
+        if getattr(self.forecaster, "alpha", None) is not None:
             raise InputError(f"{self.folder} is randomized; give the forecasts before the draw")
-        return FrozenEstimator(model)
+        return FrozenEstimator(self.forecaster)
 
     def name(self, table: Path) -> str:
         """Return the name of the forecasts in reports."""
@@ -372,6 +374,8 @@ class Read:
         Name of the table in messages.
     notes : list of Note
         Notes on rows that are left out.
+    kind : OutcomeKind
+        Kind of outcome that the forecasts describe.
     outcomes : Outcomes
         Outcomes of the rows.
     people : list of str or None
@@ -385,6 +389,7 @@ class Read:
     data: pd.DataFrame
     source: str
     notes: list[Note]
+    kind: OutcomeKind
     outcomes: Outcomes
     people: list[str] | None
     groups: Groups
@@ -430,7 +435,7 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
         **times,
     )
     features = data[searched] if searched else None
-    return Read(data, source, notes, outcomes, people, groups, features)
+    return Read(data, source, notes, kind, outcomes, people, groups, features)
 
 
 def weights_of(data: pd.DataFrame, column: str | None, source: str) -> Floats | None:

@@ -283,27 +283,13 @@ def mark(source: Path) -> tuple[int, int, int] | None:
 
 
 def read_manifest(source: Path) -> dict[str, Any]:
-    """Read the manifest of a model folder and check its hash."""
+    """Read the manifest of a model folder, and check its format and hash."""
     if not (source / MANIFEST).exists():
         what = f" is not a model folder, as it has no {MANIFEST}"
         what = what if source.is_dir() else ": no such model folder"
         raise InputError(f"{source}{what}; create one with evenhand fit or evenhand.save")
-    return read_sealed(source / MANIFEST, "a model description", _SAVE_AGAIN)
-
-
-def read_sealed(path: Path, noun: str, remedy: str) -> dict[str, Any]:
-    """Read a file of JSON that contains its own hash, and check format and hash.
-
-    Parameters
-    ----------
-    path : Path
-        A file whose content is made by `sealed`.
-    noun : str
-        What the file should be, for messages.
-    remedy : str
-        What to do if it is damaged.
-    """
-    content = read_plain(path, remedy)
+    path = source / MANIFEST
+    content = read_plain(path)
     try:
         text = content.decode()
         manifest = dict(json.loads(text))
@@ -311,10 +297,11 @@ def read_sealed(path: Path, noun: str, remedy: str) -> dict[str, Any]:
         seal = str(manifest.get("sha256"))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"{path} is damaged, as it is not {noun} ({error_text(error)}); {remedy}"
+            f"{path} is damaged, as it is not a model description ({error_text(error)});"
+            f" {_SAVE_AGAIN}"
         ) from error
     if not isinstance(version, int) or version < 1:
-        raise InputError(f"{path} is damaged, as its format is {version!r}; {remedy}")
+        raise InputError(f"{path} is damaged, as its format is {version!r}; {_SAVE_AGAIN}")
     # a newer format may use the same names with other meanings
     if version > FORMAT:
         written_by = manifest.get("written_by", "a newer release")
@@ -324,7 +311,7 @@ def read_sealed(path: Path, noun: str, remedy: str) -> dict[str, Any]:
         )
     # the hash was computed with zeros in its place
     if digest(text.replace(seal, _UNSEALED, 1).encode()) != seal:
-        raise InputError(f"{path} {_CHANGED}; {remedy}")
+        raise InputError(f"{path} {_CHANGED}; {_SAVE_AGAIN}")
     return manifest
 
 
@@ -343,15 +330,15 @@ def read_file(source: Path, file: dict[str, str]) -> bytes:
     return content
 
 
-def read_plain(path: Path, remedy: str = _SAVE_AGAIN) -> bytes:
+def read_plain(path: Path) -> bytes:
     """Read a file; refuse symbolic links, folders and devices."""
     if path.is_symlink() or (path.exists() and not path.is_file()):
         kind = "a symbolic link" if path.is_symlink() else "a folder or a device"
-        raise InputError(f"{path} is {kind} and not a plain file; {remedy}")
+        raise InputError(f"{path} is {kind} and not a plain file; {_SAVE_AGAIN}")
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); {remedy}") from error
+        raise InputError(f"{path} cannot be read ({error.strerror}); {_SAVE_AGAIN}") from error
 
 
 # --- atomic writing of model folders, and reading of folders that others may be writing
