@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -15,21 +17,11 @@ from numpy.typing import NDArray
 from evenhand import search
 from evenhand._kinds import AS_FORECAST
 from evenhand._validate import Floats, Mask, bad_input
-from evenhand.audits import tables
-from evenhand.audits.group_tests import Family
+from evenhand.audits.group_tests import SMALL_GROUP, banded, known, mean_pits, with_named
 from evenhand.audits.outcomes import Block, Events, forecast_of, read_forecast
 from evenhand.audits.result import Audit
-from evenhand.audits.scores import (
-    AVERAGE_ERROR,
-    CURVE_LEVELS,
-    LEVELS,
-    Band,
-    band_of,
-    bands_at,
-    curve_table,
-    replace_scores,
-)
-from evenhand.audits.tables import plain_table
+from evenhand.audits.scores import AVERAGE_ERROR, CURVE_LEVELS, LEVELS, curve
+from evenhand.audits.tables import plain_intervals
 from evenhand.calibration import (
     EVENT_NAMES,
     OPEN,
@@ -54,8 +46,20 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.report import Measure, Note, NoteKind, notes_of
-from evenhand.tables import EVERYONE, Group, Partition
+from evenhand.report import Measure, NoteKind, note, notes_of
+from evenhand.results import (
+    AuditRows,
+    Bin,
+    CurvePoint,
+    Family,
+    Finding,
+    Note,
+    Score,
+    rows_from,
+)
+from evenhand.tables import EVERYONE, Partition
+
+replace = msgspec.structs.replace
 
 # --- tables of groups that were counted in all rows
 
@@ -69,9 +73,9 @@ def counted_groups(
     sums: Mapping[str, Floats],
     partitions: Sequence[Partition],
     centre: float,
-    found: Audit,
-) -> tuple[pd.DataFrame, pd.DataFrame, Family]:
-    """Return the tables of named and of scanned groups, and their family, from counts of all rows.
+    found: AuditRows,
+) -> tuple[list[Finding], list[Finding], Family]:
+    """Return named and scanned groups, and their family, from counts of all rows.
 
     Everyone keeps the tests of the sample, which compare people with similar forecasts.
 
@@ -88,34 +92,51 @@ def counted_groups(
         Definitions of the named groups.
     centre : float
         Value subtracted from residuals.
-    found : Audit
+    found : AuditRows
         Audit of a random sample. Its scanned groups are kept; those that are named groups have
         p-values of all rows.
     """
     family = found.family
     assert family is not None
-    known = {group.name: group for partition in partitions for group in partition.groups}
+    of_sample = {one.group: one for one in found.groups}
     names = list(groups)
-    n_extra = len(set(names) - set(found.groups["group"]))
+    n_extra = len(set(names) - set(of_sample))
     named = _group_sums([groups[name] for name in names], [sums[name] for name in names], centre)
     whole = 1 - family.confidence
     share = family.shares["groups"] or whole
     intervals = simultaneous_intervals(named, _n_shared(family, len(names), n_extra), share)
-    rows = [_everyone_row(everyone, sums[EVERYONE], centre, found, family.shares["everyone"])]
-    estimates = named.estimates
-    for i, name in enumerate(names):
-        bands = bands_at(estimates, intervals, i)
-        rates = {key: float(values[i]) for key, values in named.rates.items()}
-        rows.append(_row(known[name], groups[name].n_samples, sums[name], bands) | rates)
-    table = tables.group_frame(rows, found.leaks)
-    listed = dict(zip(found.groups["group"], found.groups["scanned_as"], strict=True))
-    scanned_as = pd.Series([listed.get(name) for name in table["group"]], dtype=object)
-    table = table.assign(scanned_as=scanned_as)
-    tests = found.groups[["p_value", "p_adjusted"]].iloc[0]
-    table, scan = _tested(table, found.scan, named, tests, whole, whole / share)
-    scan = tables.with_named(scan, table)
-    joint = replace(family, n_groups=family.n_groups + n_extra)
-    return table, scan, joint
+    columns = {one.name: partition.column for partition in partitions for one in partition.groups}
+    listed = _counted_rows(names, groups, sums, named, intervals, columns, of_sample)
+    table, scan = _tested(listed, found.scan, named, whole, whole / share)
+    first = _everyone(everyone, sums[EVERYONE], centre, found, family.shares["everyone"])
+    table = [first, *table]
+    return table, with_named(scan, table), replace(family, n_groups=family.n_groups + n_extra)
+
+
+def _counted_rows(
+    names: Sequence[str],
+    counts: Mapping[str, PITCounts],
+    sums: Mapping[str, Floats],
+    of_all: GroupSums,
+    intervals: Mapping[str, tuple[Floats, Floats]],
+    columns: Mapping[str, str],
+    of_sample: Mapping[str, Finding],
+) -> list[Finding]:
+    """Return groups from their counts; what counts do not show is that of the sample."""
+    n = [counts[name].n_samples for name in names]
+    known = [of_sample.get(name) for name in names]
+    made = {
+        "group": names,
+        "n": n,
+        **banded(of_all.estimates, intervals),
+        **of_all.rates,
+        "mean_pit": [float(sums[name][0]) / k for name, k in zip(names, n, strict=True)],
+        "too_small": [k < SMALL_GROUP for k in n],
+        "column": [columns.get(name) for name in names],
+        "possible_leak": [one is not None and one.possible_leak for one in known],
+        "scanned_as": [None if one is None else one.scanned_as for one in known],
+    }
+    return list(rows_from(Finding, made))
 
 
 def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: float) -> GroupSums:
@@ -155,45 +176,40 @@ def _n_shared(family: Family, n_named: int, n_extra: int) -> int:
     return -(-family.n_groups * n_named // n_sampled)
 
 
-def _everyone_row(
-    counts: PITCounts, sums: Floats, centre: float, found: Audit, share: float
-) -> dict[str, Any]:
-    """Return the row of everyone; the error of 0/1 outcomes given the forecast is the sample's."""
+def _everyone(
+    counts: PITCounts, sums: Floats, centre: float, found: AuditRows, share: float
+) -> Finding:
+    """Return everyone; the error of 0/1 outcomes given the forecast is the sample's."""
     of_all = _group_sums([counts], [sums], centre)
     ends = simultaneous_intervals(of_all, 1, share, is_tested=False)
-    bands = bands_at(of_all.estimates, ends, 0)
-    sampled = found.groups.iloc[0]
+    sampled = found.groups[0]
+    counted, summed = {EVERYONE: counts}, {EVERYONE: sums}
+    (row,) = _counted_rows([EVERYONE], counted, summed, of_all, ends, {}, {})
+    row = replace(row, p_value=sampled.p_value, p_adjusted=sampled.p_adjusted)
     if of_all.has_events:
-        bands["error"] = band_of(sampled, "error")
-    elif not sampled["off"]:
-        bands["error"]["low"] = 0.0
-    rates = {key: float(values[0]) for key, values in of_all.rates.items()}
-    return _row(Group.given(EVERYONE), counts.n_samples, sums, bands) | rates
-
-
-def _row(group: Group, n: int, sums: Floats, bands: Mapping[str, Band]) -> dict[str, Any]:
-    return tables.group_row(group, n, bands, float(sums[0] / n), n < tables.SMALL_GROUP)
+        error = sampled.interval("error")
+        return replace(row, error=error.value, error_low=error.low, error_high=error.high)
+    return row if sampled.off else replace(row, error_low=0.0)
 
 
 def _tested(
-    table: pd.DataFrame,
-    scan: pd.DataFrame,
+    named: Sequence[Finding],
+    scan: Sequence[Finding],
     sums: GroupSums,
-    everyone: pd.Series[Any],
     level: float,
     factor: float,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+) -> tuple[list[Finding], list[Finding]]:
     """Test named groups with all rows and scanned groups with the sample, under one correction.
 
     A named group that was scanned is one hypothesis, tested with all rows.
     """
-    named = table.iloc[1:]
-    is_tested = (~named["possible_leak"] & (named["n"] >= search.FEW_ROWS)).to_numpy(dtype=bool)
+    is_leak = np.array([one.possible_leak for one in named], dtype=np.bool_)
+    is_tested = ~is_leak & np.array([one.n >= search.FEW_ROWS for one in named], dtype=np.bool_)
     p_named = np.where(is_tested, sums.tests.p_value, np.nan)
-    p_scan = scan["p_value"].to_numpy(dtype=np.float64, copy=True)
-    rows = {name: i for i, name in enumerate(scan["group"])}
-    places = np.array([rows.get(name, -1) for name in named["scanned_as"]], dtype=np.intp)
-    is_scanned = (places >= 0) & ~named["possible_leak"].to_numpy(dtype=bool)
+    p_scan = np.array([one.p_value for one in scan], dtype=np.float64)
+    rows = {one.group: i for i, one in enumerate(scan)}
+    places = np.array([rows.get(one.scanned_as or "", -1) for one in named], dtype=np.intp)
+    is_scanned = (places >= 0) & ~is_leak
     p_scan[places[is_scanned]] = p_named[is_scanned]
     adjusted = np.minimum(factor * holm(np.concatenate((p_scan, p_named[~is_scanned]))), 1.0)
     of_scan = adjusted[: p_scan.size]
@@ -201,27 +217,33 @@ def _tested(
     of_named[~is_scanned] = adjusted[p_scan.size :]
     of_named[is_scanned] = of_scan[places[is_scanned]]
     # groups that are too small for a test are not proven to be off
-    untested = np.isnan(p_named) & ~named["possible_leak"].to_numpy(dtype=bool)
-    low = named["error_low"].to_numpy(dtype=np.float64)
-    table = table.assign(
-        error_low=np.append(table["error_low"].iloc[:1], np.where(untested, 0.0, low)),
-        p_value=np.append(everyone["p_value"], p_named),
-        p_adjusted=np.append(everyone["p_adjusted"], of_named),
-    )
-    if scan.empty:
-        return table, scan
+    table = [
+        replace(
+            one,
+            error_low=0.0 if np.isnan(p) and not one.possible_leak else one.error_low,
+            p_value=known(p),
+            p_adjusted=known(p_adjusted),
+        )
+        for one, p, p_adjusted in zip(named, p_named, of_named, strict=True)
+    ]
     # other groups keep what the sample shows: their directions are those of its tests
     is_named = np.isin(np.arange(p_scan.size), places[is_scanned])
-    sampled = scan["p_adjusted"].to_numpy(dtype=np.float64)
+    sampled = np.array([one.p_adjusted for one in scan], dtype=np.float64)
     of_scan = np.where(is_named, of_scan, np.fmax(of_scan, sampled))
     of_scan = np.where(np.isnan(p_scan), np.nan, of_scan)
-    direction = scan["direction"].to_numpy(dtype=object, copy=True)
-    direction[(of_scan >= level) & ~np.isnan(of_scan)] = AS_FORECAST
-    for i, found in enumerate(search.directions(sums, of_named, level)):
+    directions = [
+        AS_FORECAST if p >= level else one.direction for one, p in zip(scan, of_scan, strict=True)
+    ]
+    for i, direction in enumerate(search.directions(sums, of_named, level)):
         if is_scanned[i] and is_tested[i]:
-            direction[places[i]] = found
-    scan = scan.assign(direction=direction, p_value=p_scan, p_adjusted=of_scan)
-    return table, scan.sort_values("p_adjusted", kind="stable", ignore_index=True)
+            directions[places[i]] = direction
+    found = [
+        replace(one, direction=direction, p_value=known(p), p_adjusted=known(p_adjusted))
+        for one, direction, p, p_adjusted in zip(scan, directions, p_scan, of_scan, strict=True)
+    ]
+    return table, sorted(
+        found, key=lambda one: np.inf if one.p_adjusted is None else one.p_adjusted
+    )
 
 
 # --- counts
@@ -372,7 +394,7 @@ def count_rows(
     binary = found if forecast.outcome_kind is OutcomeKind.BINARY else None
     return RowCounts(
         # in a block no outcome may have a cell
-        replace(counts, has_cells=counts.has_cells or forecast.has_atoms),
+        dataclasses.replace(counts, has_cells=counts.has_cells or forecast.has_atoms),
         _bars(block),
         {part_number: _sums(_pits(block, plan), residual - plan.centre, masks, binary)},
         None if found is None else count_events(found.probability, found.happened),
@@ -411,7 +433,7 @@ def _sums(cells: Cells, excess: Floats, masks: Mapping[str, Mask], binary: Event
     `excess` are residuals minus their centre, `binary` the events if outcomes are 0 or 1.
     """
     # centred at the bias of the sample: the variance is not a difference of two large sums
-    columns = [tables.mean_pits(cells), excess, excess**2, excess**3]
+    columns = [mean_pits(cells), excess, excess**2, excess**3]
     if binary is not None:
         columns += list(event_values((binary.happened, binary.probability)))
     values = np.column_stack(columns)
@@ -449,50 +471,41 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
     confidence : float
         Confidence level of the certificate.
     """
-    overall = rows.counts
+    overall, sampled = rows.counts, found.made
     groups = {name: counts for name, counts in overall.groups.items() if counts.n_samples}
     proof = None
-    worst = found.worst_groups
     # whatever prevents a certificate of the sample prevents a certificate of all rows
     if found.certificate is not None:
         # a group without rows has no certificate and uses no part of the error probability
         proof = _proof(
-            replace(rows, counts=replace(overall, groups=groups)),
+            dataclasses.replace(rows, counts=dataclasses.replace(overall, groups=groups)),
             found.certificate,
             confidence,
             plan.link,
         )
-        worst = worst.assign(certified=tables.certified_errors(proof, worst["mass"]))
-    groups_table, scan, family = counted_groups(
-        overall, groups, rows.total, plan.groups, plan.centre, found
+    named, scan, family = counted_groups(
+        overall, groups, rows.total, plan.groups, plan.centre, sampled
     )
     # the widths are those of the sample
-    plain = found.plain_intervals
-    widths = dict(zip(plain["level"], plain["width"], strict=True))
+    widths = {one.level: one.width for one in sampled.plain_intervals if one.width is not None}
     empty = tuple(
-        Note(NoteKind.EMPTY_GROUP, (name,)) for name in overall.groups if name not in groups
+        note(NoteKind.EMPTY_GROUP, (name,)) for name in overall.groups if name not in groups
     )
-    return replace(
-        found,
+    counted = found.certified_by(
+        proof,
         n_samples=overall.n_samples,
-        scores=replace_scores(
-            found.scores,
-            _pit_scores(groups_table.iloc[0], is_event=found.outcome_kind is OutcomeKind.BINARY),
-        ),
-        groups=groups_table,
-        scan=scan,
+        scores=tuple(_counted_score(one, named[0]) for one in sampled.scores),
+        groups=tuple(named),
+        scan=tuple(scan),
         family=family,
-        worst_groups=worst,
-        certificate=proof,
-        plain_intervals=plain_table(proof, widths),
-        # the tests of the sample are not those of all rows
-        off_groups=None,
-        histogram=_histogram(rows),
+        plain_intervals=plain_intervals(proof, widths),
+        pit=_histogram(rows),
         calibration=_curve(overall),
-        # the record is that of the sample
-        rows=None,
         notes=(*_notes(overall.n_samples, found), *empty, *found.notes),
     )
+    # the tests of the sample are not those of all rows: there are no members of groups that are off
+    places = {key: rows for key, rows in found.places.items() if not isinstance(key, str)}
+    return dataclasses.replace(counted.decided_with(), places=places)
 
 
 def _proof(
@@ -525,31 +538,31 @@ def _notes(n: int, found: Audit) -> tuple[Note, ...]:
     if not notes_of(found.notes, NoteKind.SCORED_ROWS):
         sampled = few + sampled
     return (
-        Note(NoteKind.COUNTED_ROWS, numbers=(n, PIT_BINS)),
-        Note(NoteKind.SAMPLED_ROWS, tuple(sampled), (found.n_samples,)),
+        note(NoteKind.COUNTED_ROWS, numbers=(n, PIT_BINS)),
+        note(NoteKind.SAMPLED_ROWS, tuple(sampled), (found.n_samples,)),
     )
 
 
-def _pit_scores(everyone: pd.Series[Any], *, is_event: bool) -> dict[Measure, Band]:
-    """Return the scores that need only PITs, from the row "everyone" of the table of groups."""
-    covered = () if is_event else LEVELS
-    columns = {Measure("coverage", level): coverage_name(level) for level in covered}
-    listed = (columns | {AVERAGE_ERROR: "error"}).items()
-    return {measure: band_of(everyone, column) for measure, column in listed}
+def _counted_score(one: Score, everyone: Finding) -> Score:
+    """Return a score, that of all rows if PITs suffice for it."""
+    names = {str(Measure("coverage", level)): coverage_name(level) for level in LEVELS}
+    name = (names | {str(AVERAGE_ERROR): "error"}).get(one.measure)
+    if name is None or getattr(everyone, name) is None:
+        return one
+    return replace(one, **everyone.interval(name)._asdict())
 
 
-def _histogram(rows: RowCounts) -> pd.DataFrame:
+def _histogram(rows: RowCounts) -> tuple[Bin, ...]:
     n = rows.counts.n_samples
     m = rows.counts.n_draws
     draws, squares = rows.bars / np.array([[m], [m**2]])
     # sum (b - 1/BARS)^2 = sum b^2 - 2/BARS sum b + n/BARS^2, with b a person's share of draws in it
     variance = (squares - 2 / BARS * draws + n / BARS**2) / n**2
-    return histogram_table(draws / n, variance, m)
+    return rows_from(Bin, histogram_table(draws / n, variance, m))
 
 
-def _curve(counts: PITCounts) -> pd.DataFrame:
+def _curve(counts: PITCounts) -> tuple[CurvePoint, ...]:
     # levels are edges of bins, so the number of PITs at or below each is exact
     below = np.cumsum(counts.pit) / counts.pit.sum()
-    return curve_table(
-        below[np.rint(CURVE_LEVELS * PIT_BINS).astype(np.intp) - 1], counts.n_samples
-    )
+    at = np.rint(CURVE_LEVELS * PIT_BINS).astype(np.intp) - 1
+    return curve(below[at], counts.n_samples)

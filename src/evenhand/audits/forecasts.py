@@ -46,7 +46,8 @@ from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast, cells_of, check_forecast_of_times
-from evenhand.report import Measure, Note, NoteKind
+from evenhand.report import Measure, NoteKind, note
+from evenhand.results import Note
 from evenhand.tables import as_table, copies_in_words, forecast_values, row_blocks, take_rows
 
 # --- simulated outcomes, for the null distribution of searches
@@ -621,14 +622,14 @@ def grid_findings(subject: Subject) -> tuple[float | None, tuple[Note, ...]]:
         return None, ()
     notes: tuple[Note, ...] = ()
     if np.isin(subject.outcomes.value, (0.0, 1.0)).all():
-        notes = (Note(NoteKind.EVENT_AS_CONTINUOUS),)
+        notes = (note(NoteKind.EVENT_AS_CONTINUOUS),)
     if cells.are_points:
-        return None, (*notes, Note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
+        return None, (*notes, note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
     least, average_error = cell_error(cells), calibration_error(cells)
     share = max((average_error - least) / average_error, 0.0) if average_error > 0 else 0.0
     step = np.nan if rounding.step is None else rounding.step
-    note = Note(NoteKind.ROUNDING_CELLS, numbers=(value, atom, step, share))
-    return share, (*notes, note)
+    numbers = (value, atom, step, share)
+    return share, (*notes, note(NoteKind.ROUNDING_CELLS, numbers=numbers))
 
 
 def time_notes(outcomes: Outcomes) -> tuple[Note, ...]:
@@ -636,13 +637,13 @@ def time_notes(outcomes: Outcomes) -> tuple[Note, ...]:
     if not outcomes.are_times:
         return ()
     if outcomes.happened.all():
-        return (Note(NoteKind.NO_TIME_CUT_OFF),)
+        return (note(NoteKind.NO_TIME_CUT_OFF),)
     n_lost = int(outcomes.is_lost.sum())
-    return (Note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, outcomes.n_samples)),) if n_lost else ()
+    return (note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, outcomes.n_samples)),) if n_lost else ()
 
 
 def excluded_outcomes(subject: Subject) -> tuple[Note, ...]:
     """Return a note on the outcomes to which their forecasts give no probability, if any."""
     infinite = [int(np.isinf(values).sum()) for values in subject.scores.values()]
     most = max(infinite, default=0)
-    return (Note(NoteKind.EXCLUDED_OUTCOMES, numbers=(most,)),) if most else ()
+    return (note(NoteKind.EXCLUDED_OUTCOMES, numbers=(most,)),) if most else ()

@@ -34,16 +34,15 @@ from evenhand.audits import (
     MIN_SIZE,
     Audit,
     CountPlan,
-    Note,
     NoteKind,
     RowCounts,
     audit,
     check_about,
     check_search,
     count_rows,
+    note,
+    renumbered,
     with_counts,
-    with_people,
-    with_rows,
 )
 from evenhand.calibration import Rounding
 from evenhand.certificates import WIDER_LEVELS
@@ -613,7 +612,7 @@ def _count_plan(
     # frequent values also occur in the sample, so it suffices to find the rounding cells, which
     # must not depend on the block (outcomes: 4.3); forecasts with atoms need none
     cells = Rounding()
-    if found.outcome_kind is OutcomeKind.CONTINUOUS:
+    if found.outcome_kind == OutcomeKind.CONTINUOUS:
         outcomes = number_column(sample.table, columns.target, source=columns.source)
         cells = Rounding.of(outcomes)
     return CountPlan(
@@ -622,7 +621,7 @@ def _count_plan(
         cells.step,
         cells.span,
         None if found.certificate is None else found.certificate.link,
-        float(found.groups["bias"].iloc[0]),
+        found.made.groups[0].bias or 0.0,
     )
 
 
@@ -636,16 +635,17 @@ def _noted(
 ) -> Audit:
     """Add notes on skipped parts and on the selection of one row per person."""
     notes = [
-        Note(NoteKind.PART_LEFT_OUT, (name,), reason=skipped[name]) for name in sorted(skipped)
+        note(NoteKind.PART_LEFT_OUT, (name,), reason=skipped[name]) for name in sorted(skipped)
     ]
     # counts contain people only; the number of rows is known from the survey
     rows = sum(survey.n_rows[i] for i in good)
     if found.n_samples < rows:
-        notes.append(Note(NoteKind.ONE_ROW_EACH, numbers=(found.n_samples, rows)))
+        notes.append(note(NoteKind.ONE_ROW_EACH, numbers=(found.n_samples, rows)))
     proof = found.certificate
     if one_row_each and proof is not None:
         proof = replace(proof, one_row_each=True)
-    return replace(found, certificate=proof, notes=(*notes, *found.notes), unseen=survey.unseen)
+    found = replace(found, certificate=proof)
+    return found.with_rows(notes=(*notes, *found.notes)).with_unseen(survey.unseen)
 
 
 def _sourced(
@@ -657,8 +657,9 @@ def _sourced(
     first = {i: end - survey.n_rows[i] for i, end in ends.items()}
     starts = np.array([first.get(part, 0) for part in range(max(first) + 1)])
     if columns.person is not None:
-        found = with_people(found, sample.table[columns.person].astype(str).to_list())
-    found = with_rows(found, starts[sample.part] + sample.row)
+        ids = sample.table[columns.person].astype(str).to_list()
+        found = replace(found, ids=ids)
+    found = renumbered(found, starts[sample.part] + sample.row)
     data = {
         "n_rows": sum(survey.n_rows[i] for i in good),
         "n_parts": len(good),
@@ -667,4 +668,4 @@ def _sourced(
     # a hash of the parts' hashes: one hash of all outcomes would need them in order
     digest = hashlib.sha256(b"".join(survey.digests[i] for i in good)).hexdigest()
     known = found.provenance | {"data": found.provenance["data"] | data, "values_sha256": digest}
-    return replace(found, provenance=known)
+    return found.with_rows(provenance=known)
