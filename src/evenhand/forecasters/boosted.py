@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Any, Self
@@ -522,6 +522,7 @@ def _check_tree(tree: dict[str, str], n_features: int) -> None:
 # --- the forecaster
 
 
+@dataclass(eq=False, repr=False)
 class BoostedDistributionRegressor(Forecaster):
     """Deterministic forecasts from boosted trees for the mean and the scale of each row.
 
@@ -609,40 +610,25 @@ class BoostedDistributionRegressor(Forecaster):
     True
     """
 
+    n_estimators: int | None = None
+    learning_rate: float | None = None
+    _: KW_ONLY
+    num_leaves: int | None = None
+    min_child_samples: int | None = None
+    subsample: float = 0.8
+    colsample_bytree: float | None = None
+    reg_lambda: float = 0.1
+    patience: int | None = None
+    cv: int = 5
+    n_jobs: int = 1
+    support: Bounds = None
+    random_state: RandomState = None
+
     learned = Forecaster.learned | {
         "encoder_": TableEncoder,
         "outcome_scale_": OutcomeScale,
         "residual_distribution_": Quantiles,
     }
-
-    def __init__(
-        self,
-        n_estimators: int | None = None,
-        learning_rate: float | None = None,
-        *,
-        num_leaves: int | None = None,
-        min_child_samples: int | None = None,
-        subsample: float = 0.8,
-        colsample_bytree: float | None = None,
-        reg_lambda: float = 0.1,
-        patience: int | None = None,
-        cv: int = 5,
-        n_jobs: int = 1,
-        support: Bounds = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.subsample = subsample
-        self.colsample_bytree = colsample_bytree
-        self.reg_lambda = reg_lambda
-        self.patience = patience
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.support = support
-        self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the ensembles and estimate the distribution of their residuals.

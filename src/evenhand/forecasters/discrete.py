@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, Self, get_args
 
@@ -45,6 +45,7 @@ from evenhand.tables import take_rows, unreported
 # --- events and ordered scores by any classifier
 
 
+@dataclass(eq=False, repr=False)
 class ClassifierForecaster(WrappingForecaster):
     """Probabilities of a classifier as the forecast of an event, or of an ordered score.
 
@@ -86,11 +87,11 @@ class ClassifierForecaster(WrappingForecaster):
     (<OutcomeKind.BINARY: 'binary'>, (169,))
     """
 
-    inner = ("classifier",)
+    classifier: Any = None
+    _: KW_ONLY
+    random_state: RandomState = None
 
-    def __init__(self, classifier: Any = None, *, random_state: RandomState = None) -> None:
-        self.classifier = classifier
-        self.random_state = random_state
+    inner = ("classifier",)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the classifier.
@@ -142,6 +143,7 @@ MOST_VALUES = 1000
 """Most values below a largest count, each of which has a probability for each person."""
 
 
+@dataclass(eq=False, repr=False)
 class CountRegressor(WrappingForecaster):
     """Poisson or negative binomial forecasts of counts around the means of any regressor.
 
@@ -196,18 +198,11 @@ class CountRegressor(WrappingForecaster):
     (3,)
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        family: Family = "auto",
-        largest: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.family = family
-        self.largest = largest
-        self.random_state = random_state
+    estimator: Any = None
+    _: KW_ONLY
+    family: Family = "auto"
+    largest: int | None = None
+    random_state: RandomState = None
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the regressor, and estimate the dispersion.
@@ -283,6 +278,7 @@ class CountRegressor(WrappingForecaster):
 # --- an outcome with an atom at one end of its range, such as money with zeros
 
 
+@dataclass(eq=False, repr=False)
 class HurdleRegressor(Forecaster):
     """Forecasts of an outcome that is often at one end of its range: a classifier and a regressor.
 
@@ -334,23 +330,15 @@ class HurdleRegressor(Forecaster):
     (True, 0.0)
     """
 
+    classifier: Any = None
+    regressor: Any = None
+    _: KW_ONLY
+    at: float = 0.0
+    end: End = "low"
+    random_state: RandomState = None
+
     inner = ("classifier", "regressor")
     learned = Forecaster.learned | {"classifier_": Any, "regressor_": Any}
-
-    def __init__(
-        self,
-        classifier: Any = None,
-        regressor: Any = None,
-        *,
-        at: float = 0.0,
-        end: End = "low",
-        random_state: RandomState = None,
-    ) -> None:
-        self.classifier = classifier
-        self.regressor = regressor
-        self.at = at
-        self.end = end
-        self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the classifier to all rows, and the regressor to those away from the atom.
@@ -458,6 +446,7 @@ class HurdleRegressor(Forecaster):
 # --- forecasts of fitted models of other libraries, without training rows
 
 
+@dataclass(eq=False, repr=False)
 class FittedForecaster(Forecaster):
     """Forecasts of a fitted model that determines its distributions by itself.
 
@@ -469,8 +458,7 @@ class FittedForecaster(Forecaster):
         The fitted model.
     """
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    model: Any
 
     @cached_property
     def _base(self) -> Base:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
@@ -27,6 +28,7 @@ from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
 
 
+@dataclass(eq=False, repr=False)
 class RandomizedRegressor(WrappingForecaster):
     """A randomized forecaster `H(G_x(y); r)` that wraps any deterministic model `G`.
 
@@ -145,26 +147,15 @@ class RandomizedRegressor(WrappingForecaster):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        alpha: float = 0.1,
-        link: str | Link = "entropic",
-        *,
-        recalibrate: bool = False,
-        cv: int = 5,
-        spread: SpreadKind = "learned",
-        support: Bounds = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.alpha = alpha
-        self.link = link
-        self.recalibrate = recalibrate
-        self.cv = cv
-        self.spread = spread
-        self.support = support
-        self.random_state = random_state
+    estimator: Any = None
+    alpha: float = 0.1
+    link: str | Link = "entropic"
+    _: KW_ONLY
+    recalibrate: bool = False
+    cv: int = 5
+    spread: SpreadKind = "learned"
+    support: Bounds = None
+    random_state: RandomState = None
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model and, if it predicts only numbers, the distribution of its residuals.

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import replace
-from typing import Any, Literal, Self, get_args
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -334,6 +334,7 @@ def held_out_forecasts(
 # --- the forecaster
 
 
+@dataclass(eq=False, repr=False)
 class RecalibratedRegressor(WrappingForecaster):
     """A model with recalibrated forecasts `g(F(y))`, with `g` estimated from held-out PITs.
 
@@ -454,6 +455,14 @@ class RecalibratedRegressor(WrappingForecaster):
     (142,)
     """
 
+    estimator: Any
+    by: By | None = None
+    _: KW_ONLY
+    cv: int = 5
+    spread: SpreadKind = "learned"
+    support: Bounds = None
+    random_state: RandomState = None
+
     inner = ("estimator", "by")
     learned = WrappingForecaster.learned | {
         "_groups": Grouping | NamedGroups,
@@ -466,23 +475,6 @@ class RecalibratedRegressor(WrappingForecaster):
         "curve_times_": tuple[float, ...],
     }
     horizon_ = n_lost_ = None
-
-    def __init__(
-        self,
-        estimator: Any,
-        by: By | None = None,
-        *,
-        cv: int = 5,
-        spread: SpreadKind = "learned",
-        support: Bounds = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.by = by
-        self.cv = cv
-        self.spread = spread
-        self.support = support
-        self.random_state = random_state
 
     def fit(
         self,
@@ -697,6 +689,7 @@ class RecalibratedRegressor(WrappingForecaster):
 UpdateMethod = Literal["maps", "logistic"]
 
 
+@dataclass(eq=False, repr=False)
 class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A fitted classifier of two classes, which are called 0 and 1.
 
@@ -706,10 +699,9 @@ class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The fitted classifier.
     """
 
-    classes_ = np.array([0, 1])
+    classifier: Any
 
-    def __init__(self, classifier: Any) -> None:
-        self.classifier = classifier
+    classes_ = np.array([0, 1])
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -736,6 +728,7 @@ def has_codes(classes: Any) -> bool:
     return bool(np.asarray(classes).tolist() == [0, 1])
 
 
+@dataclass(eq=False, repr=False)
 class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: ignore[misc]
     """A classifier of two classes with recalibrated probabilities.
 
@@ -787,26 +780,15 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
     ((169, 2), True)
     """
 
+    method: UpdateMethod = field(default="maps", kw_only=True)
+    # parameters of regressors only
+    spread: ClassVar[SpreadKind] = "learned"  # type: ignore[misc]
+    support: ClassVar[Bounds] = None  # type: ignore[misc]
+
     learned = RecalibratedRegressor.learned | {"classes_": np.ndarray}
 
-    spread: SpreadKind = "learned"
     # known groups of rows are passed by name, not through pipelines
     __metadata_request__predict_proba = {"groups": UNUSED}  # noqa: RUF012
-
-    def __init__(
-        self,
-        estimator: Any,
-        by: By | None = None,
-        *,
-        method: UpdateMethod = "maps",
-        cv: int = 5,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.by = by
-        self.method = method
-        self.cv = cv
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the classifier, and estimate the maps from held-out probabilities.

@@ -638,6 +638,7 @@ LEVEL_NAMES = ("levels", "quantiles", "quantile_alpha")
 """Names of attributes with the levels of a model's predictions."""
 
 
+@dataclass(eq=False, repr=False)
 class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Fitted models for single quantiles, combined into a model with one column per level.
 
@@ -649,9 +650,8 @@ class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Increasing levels of the models.
     """
 
-    def __init__(self, models: list[Any], levels: Sequence[float]) -> None:
-        self.models = models
-        self.levels = levels
+    models: list[Any]
+    levels: Sequence[float]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Do nothing, as the models are already fitted."""

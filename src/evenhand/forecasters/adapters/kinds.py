@@ -80,6 +80,7 @@ SLOPES = np.linspace(0.5, 2.0, 31)
 """Factors on the output of the trees."""
 
 
+@dataclass(eq=False, repr=False)
 class SpreadTrees(BaseEstimator):  # type: ignore[misc]
     """Boosted trees that predict the logarithm of the mean size of a residual.
 
@@ -105,13 +106,10 @@ class SpreadTrees(BaseEstimator):  # type: ignore[misc]
         The trees.
     """
 
-    def __init__(
-        self, n_trees: int, slope: float, low: float = -np.inf, high: float = np.inf
-    ) -> None:
-        self.n_trees = n_trees
-        self.slope = slope
-        self.low = low
-        self.high = high
+    n_trees: int
+    slope: float
+    low: float = -np.inf
+    high: float = np.inf
 
     def fit(self, X: Any, loc: Floats, size: Floats, weight: Floats | None) -> Self:
         """Grow the trees.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -51,8 +51,16 @@ COUNTS = (
 """Constructor parameters that must be positive integers."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NeuralForecaster(Forecaster):
-    """Base of neural forecasters; subclasses have the parameters listed below and a row loss."""
+    """Base of neural forecasters; subclasses have parameters of their own and a row loss."""
+
+    hidden: tuple[int, ...]
+    validation_fraction: float = 0.15
+    device: str = "auto"
+    support: Bounds = None
+    random_state: RandomState = None
+    verbose: bool = False
 
     takes_draw: ClassVar[bool]
     activation: ClassVar[Activation] = "leaky_relu"
@@ -69,14 +77,7 @@ class NeuralForecaster(Forecaster):
         "validation_loss_": np.ndarray,
     }
 
-    # constructor parameters of every subclass
-    hidden: tuple[int, ...]
-    validation_fraction: float
-    device: str
-    random_state: Any
-    verbose: bool
-
-    inputs_: Inputs | None = None
+    inputs_ = None
     """Transformation of the encoded rows; None uses them as they are."""
 
     @property
@@ -167,10 +168,9 @@ class NeuralForecaster(Forecaster):
 
     def _check_parameters(self) -> None:
         """Check the counts and the layers."""
-        # where None is the default, the value depends on the training rows
-        defaults = type(self)().get_params(deep=False)
         for name, value in self.get_params(deep=False).items():
-            if name in COUNTS and not (value is None and defaults[name] is None):
+            # where None is the default, the value depends on the training rows
+            if name in COUNTS and not value is getattr(type(self), name) is None:
                 check_count(name, value)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
             # the draw is an input of the second hidden layer, so fewer layers would ignore it
@@ -257,6 +257,7 @@ USUAL_CHECKS = 60
 LAST_RATE = 0.01
 
 
+@dataclass(eq=False, repr=False)
 class MixtureMLPRegressor(NeuralForecaster):
     """Deterministic mixture forecasts from a small ensemble of networks.
 
@@ -342,6 +343,19 @@ class MixtureMLPRegressor(NeuralForecaster):
     (5,)
     """
 
+    n_members: int = 8
+    n_components: int = 4
+    _: KW_ONLY
+    hidden: tuple[int, ...] = (64, 64, 64, 64)
+    dropout: float | None = None
+    bins: bool | None = None
+    learning_rate: float = 3e-3
+    weight_decay: float | None = None
+    batch_size: int | None = None
+    max_steps: int | None = None
+    patience: int = 10
+    check_every: int | None = None
+
     takes_draw: ClassVar[bool] = False
     # smooth activations fit better than piecewise linear ones, and with a different validation set
     # for each network the ensemble is trained on all rows
@@ -355,45 +369,8 @@ class MixtureMLPRegressor(NeuralForecaster):
     }
 
     # of an unfitted model
-    outputs_: MixtureOutputs = MixtureOutputs()
-    spread_factor_: float = 1.0
-
-    def __init__(
-        self,
-        n_members: int = 8,
-        n_components: int = 4,
-        *,
-        hidden: tuple[int, ...] = (64, 64, 64, 64),
-        dropout: float | None = None,
-        bins: bool | None = None,
-        learning_rate: float = 3e-3,
-        weight_decay: float | None = None,
-        batch_size: int | None = None,
-        max_steps: int | None = None,
-        patience: int = 10,
-        check_every: int | None = None,
-        validation_fraction: float = 0.15,
-        device: str = "auto",
-        support: Bounds = None,
-        random_state: RandomState = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_members = n_members
-        self.n_components = n_components
-        self.hidden = hidden
-        self.dropout = dropout
-        self.bins = bins
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_steps = max_steps
-        self.patience = patience
-        self.check_every = check_every
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.support = support
-        self.random_state = random_state
-        self.verbose = verbose
+    outputs_ = MixtureOutputs()
+    spread_factor_ = 1.0
 
     def fit(
         self,
@@ -546,6 +523,7 @@ PAIC_MIN_STD = 0.01
 PAIC_STD_RANGE = 5.0
 
 
+@dataclass(eq=False, repr=False)
 class PAICRegressor(NeuralForecaster):
     """Randomized normal forecasts from a network trained for individual calibration.
 
@@ -614,42 +592,19 @@ class PAICRegressor(NeuralForecaster):
     (5, 2)
     """
 
-    takes_draw: ClassVar[bool] = True
+    alpha: float = 0.1
+    _: KW_ONLY
+    hidden: tuple[int, ...] = (100, 100, 100)
+    dropout: float = 0.5
+    standardize_y: bool = False
+    learning_rate: float = 1e-2
+    weight_decay: float = 0.0
+    batch_size: int = 128
+    max_steps: int = 1100
+    patience: int = 25
+    check_every: int = 20
 
-    def __init__(
-        self,
-        alpha: float = 0.1,
-        *,
-        hidden: tuple[int, ...] = (100, 100, 100),
-        dropout: float = 0.5,
-        standardize_y: bool = False,
-        learning_rate: float = 1e-2,
-        weight_decay: float = 0.0,
-        batch_size: int = 128,
-        max_steps: int = 1100,
-        patience: int = 25,
-        check_every: int = 20,
-        validation_fraction: float = 0.15,
-        device: str = "auto",
-        support: Bounds = None,
-        random_state: RandomState = None,
-        verbose: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.hidden = hidden
-        self.dropout = dropout
-        self.standardize_y = standardize_y
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_steps = max_steps
-        self.patience = patience
-        self.check_every = check_every
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.support = support
-        self.random_state = random_state
-        self.verbose = verbose
+    takes_draw: ClassVar[bool] = True
 
     def fit(
         self,
