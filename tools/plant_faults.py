@@ -789,8 +789,8 @@ FAULTS = (
     # forecasters
     Fault(
         "the part of a hurdle fitted with weights of other rows",
-        "part = None if given is None else given[away]",
-        "part = None if given is None else given[: away.size]",
+        "weight = None if self.weight is None else self.weight[rows]",
+        "weight = None if self.weight is None else self.weight[: len(rows)]",
         ("test_discrete_forecasters.py",),
     ),
     Fault(

@@ -6,14 +6,14 @@ A new forecaster needs one file and one line in `FORECASTERS`.
 from __future__ import annotations
 
 from evenhand.forecast_columns import ForecastColumns
-from evenhand.forecasters.adapters import SPREADS as SPREADS
-from evenhand.forecasters.adapters import SpreadKind as SpreadKind
 from evenhand.forecasters.adapters import SpreadTrees as SpreadTrees
 from evenhand.forecasters.adapters import SurvivalModel
 from evenhand.forecasters.adapters import is_held_out as is_held_out
 from evenhand.forecasters.adapters import kind_of as kind_of
+from evenhand.forecasters.base import SPREADS as SPREADS
 from evenhand.forecasters.base import Bounds as Bounds
 from evenhand.forecasters.base import Forecaster, State
+from evenhand.forecasters.base import SpreadKind as SpreadKind
 from evenhand.forecasters.base import check_support as check_support
 from evenhand.forecasters.base import thawed as thawed
 from evenhand.forecasters.boosted import BoostedDistributionRegressor

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._validate import Floats, check_choice, check_count, outcomes_checked
-from evenhand.draws import RandomState, generator
+from evenhand._validate import Floats, check_choice, check_count
+from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 from evenhand.forecast_columns import ForecastColumns
 from evenhand.forecasters.adapters import (
-    SPREADS,
     Base,
-    SpreadKind,
-    Training,
     WrappingForecaster,
     check_after_fit,
     check_before_fit,
     refuse_binary,
 )
-from evenhand.forecasters.base import Bounds, Forecaster, point_forecast, thawed
+from evenhand.forecasters.base import (
+    SPREADS,
+    Bounds,
+    Forecaster,
+    SpreadKind,
+    point_forecast,
+    thawed,
+)
 from evenhand.forecasters.network import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
@@ -179,8 +183,8 @@ class RandomizedRegressor(WrappingForecaster):
         make_link(self.link, self.alpha)
         cv = check_count("cv", self.cv, least=2)
         check_choice("spread", self.spread, SPREADS)
-        table, outcomes, weight = self._check_training(X, y, sample_weight)
-        random = generator(self.random_state)
+        rows = self._check_training(X, y, sample_weight)
+        outcomes, random = rows.y, rows.random
         estimator = self.estimator
         if estimator is None:
             seed = int(random.integers(2**31)) if self.random_state is not None else None
@@ -200,15 +204,11 @@ class RandomizedRegressor(WrappingForecaster):
             self.support_ = None
             line = outcomes
         else:
-            line = self._learn_support_of(estimator, outcomes, table)
-        # estimators that do not accept weights must be fitted without them
-        given = None if sample_weight is None else weight
+            line = self._learn_support_of(estimator, outcomes, rows.X)
         support = self._predicted_support(estimator)
-        rows = Training(table, line, given, cv, random, self.spread, support)
-        with outcomes_checked():
-            base = Base.fit(estimator, rows)
-        refuse_binary(check_after_fit(base, table, outcomes, self.support, kind))
-        self._set_base(base)
+        rows = replace(rows, y=line, cv=cv, spread=self.spread, predicted_support=support)
+        self._fit_base(estimator, rows)
+        refuse_binary(check_after_fit(self._base, rows.X, outcomes, self.support, kind))
         return self
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:

@@ -34,13 +34,10 @@ from evenhand._validate import (
 )
 from evenhand.calibration import Cells, Outcomes, as_outcomes, n_effective, rate_error
 from evenhand.distributions import Distribution, OutcomeKind
-from evenhand.draws import RandomState, generator
+from evenhand.draws import RandomState
 from evenhand.forecast import Forecast, check_atom_at_horizon
 from evenhand.forecasters.adapters import (
-    SPREADS,
     Base,
-    SpreadKind,
-    Training,
     WrappingForecaster,
     check_after_fit,
     check_before_fit,
@@ -48,7 +45,7 @@ from evenhand.forecasters.adapters import (
     is_event,
     is_held_out,
 )
-from evenhand.forecasters.base import Bounds, State, thawed
+from evenhand.forecasters.base import SPREADS, Bounds, SpreadKind, State, Training, thawed
 from evenhand.forecasters.groups import (
     By,
     Grouping,
@@ -517,14 +514,14 @@ class RecalibratedRegressor(WrappingForecaster):
                 times = Outcomes(y.y, y.event, y.horizon, weight=sample_weight)
                 check_training_times(estimator, times)
             y = y.value
-        table, outcomes, weight = self._check_training(X, y, sample_weight)
+        rows = self._check_training(X, y, sample_weight)
+        table, outcomes = rows.X, rows.y
         if times is not None and times.n_samples > outcomes.size:
             times = times.take(np.flatnonzero(np.asarray(sample_weight)))
         seen = as_outcomes(outcomes) if times is None else times
-        given = None if sample_weight is None else weight
         # each fold needs two rows
         if not is_held_out(estimator, outcomes) and outcomes.size < 2 * cv:
-            what = "rows" if given is None else "rows of positive weight"
+            what = "rows" if rows.weight is None else "rows of positive weight"
             rule = f"have at least {2 * cv} {what} for cv={cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
         # times at the horizon are many, and no atom of a continuous outcome
@@ -532,13 +529,11 @@ class RecalibratedRegressor(WrappingForecaster):
         with checked():
             form = check_before_fit(estimator, outcomes, self.support)
         line = self._learn_support_of(estimator, outcomes, table)
-        random = generator(self.random_state)
         self._groups = learn_groups(self.by, table)
         members = self._disjoint_members(table, outcomes)
         support = self._predicted_support(estimator)
-        rows = Training(table, line, given, cv, random, self.spread, support)
-        with outcomes_checked():
-            self._set_base(Base.fit(estimator, rows))
+        rows = replace(rows, y=line, cv=cv, spread=self.spread, predicted_support=support)
+        self._fit_base(estimator, rows)
         with checked():
             check_after_fit(self._base, table, outcomes, self.support, form)
         with outcomes_checked():
@@ -557,13 +552,13 @@ class RecalibratedRegressor(WrappingForecaster):
         self.horizon_ = None if times is None else times.horizon
         self.n_lost_ = None if times is None else int(times.is_lost.sum())
         # only ratios of weights count; squares of tiny weights would underflow
-        weight = weight / weight.max()
+        weight = rows.weights / rows.weights.max()
         held_out = replace(held_out, has_curve=self._has_curve)
         maps = Maps.learn(held_out, weight, members)
         kinds = np.where(maps.is_own, "own", "pooled").tolist()
         sizes = [int(mask.sum()) for _, mask in members.groups()]
         self._set_maps(maps, list(zip(members.names, sizes, kinds, strict=True)))
-        self.check_ = check_maps(held_out, weight, members, kinds, random, seen)
+        self.check_ = check_maps(held_out, weight, members, kinds, rows.random, seen)
         return self
 
     def _disjoint_members(self, table: Any, outcomes: Floats) -> Members | None:
@@ -618,10 +613,8 @@ class RecalibratedRegressor(WrappingForecaster):
         InputError
             If the rows do not match the training table, or a mask is missing.
         """
-        check_is_fitted(self)
         rows = self._check_new_rows(X)
-        base = self._base_forecast_of(rows)
-        return self._mapped(base, rows, groups)
+        return self._mapped(self._forecast(rows), rows, groups)
 
     def _mapped(self, forecast: Forecast, rows: Any, masks: Mapping[str, Any] | None) -> Forecast:
         if self.n_lost_ is not None:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from evenhand.forecasters.adapters.conversions import SPREADS as SPREADS
-from evenhand.forecasters.adapters.conversions import Family as Family
 from evenhand.forecasters.adapters.conversions import QuantileGrid as QuantileGrid
-from evenhand.forecasters.adapters.conversions import SpreadKind as SpreadKind
-from evenhand.forecasters.adapters.conversions import Training as Training
 from evenhand.forecasters.adapters.conversions import check_counts as check_counts
 from evenhand.forecasters.adapters.conversions import frozen as frozen
 from evenhand.forecasters.adapters.conversions import is_event as is_event

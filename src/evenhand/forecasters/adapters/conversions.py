@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,6 @@ from scipy import optimize, special, stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import PoissonRegressor, TweedieRegressor
-from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -33,84 +32,15 @@ from evenhand.distributions import (
     OutcomeKind,
     Poisson,
     Quantiles,
-    Support,
     from_ppf,
 )
 from evenhand.forecast import Forecast
-from evenhand.forecasters.base import allows_missing, thawed
+from evenhand.forecasters.base import Family, Training, allows_missing, thawed
 from evenhand.forecasters.samples import clearly_best
 from evenhand.tables import take_rows, unreported
 
-SpreadKind = Literal["learned", "constant"]
-"""Whether the spread of residuals may depend on the features."""
-
-SPREADS = get_args(SpreadKind)
-
-Family = Literal["auto", "poisson", "negative-binomial"]
-"""Family of the distributions of counts."""
-
 USE_A_FUNCTION = "pass a function from rows to a Forecast instead"
 """Remedy for models whose output cannot be used."""
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """Training rows of an estimator.
-
-    Parameters
-    ----------
-    X : DataFrame or array-like of shape (n, n_features)
-        Features, passed to the estimator unchanged.
-    y : ndarray of shape (n,)
-        Outcomes.
-    weight : ndarray of shape (n,), or None
-        Weights of the rows; None for estimators that do not accept weights.
-    cv : int
-        Number of folds for cross-fitting.
-    random : Generator
-        Source of the folds.
-    spread : {"learned", "constant"}, default "constant"
-        Whether the spread of a plain regressor's residuals may depend on the features.
-    predicted_support : Support, optional
-        Map from predictions of a fitted plain regressor, in units of the outcome, to the line on
-        which `y` is. None for all other estimators.
-    family : {"auto", "poisson", "negative-binomial"}, default "auto"
-        Family of the distributions of counts.
-    """
-
-    X: Any
-    y: Floats
-    weight: Floats | None
-    cv: int
-    random: np.random.Generator
-    spread: SpreadKind = "constant"
-    predicted_support: Support | None = None
-    family: Family = "auto"
-
-    def check_folds(self) -> None:
-        """Raise InputError if a fold has fewer than two rows."""
-        if self.y.size < 2 * self.cv:
-            rule = f"have at least {2 * self.cv} rows for cv={self.cv}"
-            raise bad_input("X", rule, f"n_samples = {self.y.size}")
-
-    @property
-    def weights(self) -> Floats:
-        """Weights of the rows, 1 if there are none."""
-        return np.ones(self.y.size) if self.weight is None else self.weight
-
-    def folds(self) -> Iterator[tuple[Training, Ints]]:
-        """Yield the training rows without each fold, and the row numbers of the fold."""
-        folds = KFold(self.cv, shuffle=True, random_state=int(self.random.integers(2**31)))
-        for _, held_out in folds.split(np.empty((self.y.size, 1))):
-            yield self.without(held_out), held_out
-
-    def without(self, held_out: Ints) -> Training:
-        """Return the training rows without those of a fold."""
-        learn = np.delete(np.arange(self.y.size), held_out)
-        weight = None if self.weight is None else self.weight[learn]
-        # nested folds need two rows each as well
-        cv = max(2, min(self.cv, learn.size // 2))
-        return replace(self, X=take_rows(self.X, learn), y=self.y[learn], weight=weight, cv=cv)
 
 
 def frozen(estimator: Any) -> Any:

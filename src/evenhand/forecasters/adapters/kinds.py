@@ -11,14 +11,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import BaggingRegressor, HistGradientBoostingRegressor, VotingRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from evenhand._validate import Floats, InputError, Ints, bad_input, check_choice, check_outcomes
+from evenhand._validate import (
+    Floats,
+    InputError,
+    Ints,
+    bad_input,
+    check_choice,
+    check_outcomes,
+    outcomes_checked,
+)
 from evenhand.distributions import (
     NO_BINARY_RANDOMIZATION,
     Distribution,
@@ -29,12 +35,10 @@ from evenhand.distributions import (
     Quantiles,
     Support,
 )
-from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 from evenhand.forecasters.adapters import conversions
 from evenhand.forecasters.adapters.conversions import (
     USE_A_FUNCTION,
-    Training,
     cross_fitted,
     final_step,
     fitted,
@@ -48,7 +52,7 @@ from evenhand.forecasters.adapters.survival import (
     fit_survival,
     has_survival_curves,
 )
-from evenhand.forecasters.base import Forecaster, check_bounds, thawed
+from evenhand.forecasters.base import Forecaster, Training, check_bounds, thawed
 from evenhand.forecasters.samples import clearly_best, residual_distribution
 from evenhand.tables import TableEncoder, as_pandas, take_rows
 
@@ -820,19 +824,17 @@ class WrappingForecaster(Forecaster):
         """Return the map of predictions to the line for a fitted plain regressor, or None."""
         return self.support_ if is_fitted_plain(estimator) else None
 
+    def _fit_base(self, estimator: Any, rows: Training, kind: str | None = None) -> None:
+        """Fit a model to outcomes that are checked already."""
+        with outcomes_checked():
+            self._set_base(Base.fit(estimator, rows, kind))
+
     def base_forecast(self, X: Any) -> Forecast:
         """Return the forecast of the inner model on the support, without maps or links, (n,)."""
-        if not hasattr(self, "_base"):
-            check_is_fitted(self)  # only for its error, as it takes long for one row
-        return self._base_forecast_of(self._check_new_rows(X))
+        return self._forecast(self._check_new_rows(X))
 
-    def _base_forecast_of(self, rows: Any) -> Forecast:
-        return Forecast(self._on_support(self._base.distribution(rows)))
-
-    def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> Forecast:
-        return self.base_forecast(X)
+    def _distribution(self, rows: Any) -> Distribution:
+        return self._base.distribution(rows)
 
     def _models(self) -> tuple[Any, ...]:
         return (getattr(self, self.inner[0]),)

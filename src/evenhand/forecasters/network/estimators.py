@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import (
     Floats,
@@ -24,8 +23,8 @@ from evenhand._validate import (
     check_rows,
     require_extra,
 )
-from evenhand.distributions import Normal, NormalMixture
-from evenhand.draws import RandomState, as_draws, generator
+from evenhand.distributions import Distribution, Normal, NormalMixture
+from evenhand.draws import RandomState, as_draws
 from evenhand.forecast import Forecast
 from evenhand.forecasters.base import Bounds, Forecaster, check_support
 from evenhand.forecasters.network.inputs import (
@@ -112,13 +111,12 @@ class NeuralForecaster(Forecaster):
         from evenhand.forecasters.network import training
 
         self._check_parameters()
-        table, outcomes, weight = self._check_training(X, y, sample_weight)
-        check_outcomes(outcomes)
-        outcomes = self._learn_support(outcomes, table)
-        random = generator(self.random_state)
+        given = self._check_training(X, y, sample_weight)
+        check_outcomes(given.y)
+        outcomes, weight = self._learn_support(given.y, given.X), given.weights
         # the encoder is fitted on all rows; rows for early stopping are held out afterwards
         self.encoder_ = TableEncoder()
-        encoded = self.encoder_.fit_transform(table)
+        encoded = self.encoder_.fit_transform(given.X)
         self.y_offset_, self.y_unit_ = self._scale_outcomes(outcomes, weight)
         # weights of mean 1 do not change the effective learning rate
         rows = training.Rows(encoded, self._to_unit(outcomes), weight / weight.mean())
@@ -127,7 +125,7 @@ class NeuralForecaster(Forecaster):
         else:
             n_splits = n_networks if self.splits_by_network else 1
             learning, validation = training.split_rows(
-                rows, self.validation_fraction, n_splits, random
+                rows, self.validation_fraction, n_splits, given.random
             )
         n_learning = learning.y.size if learning.of is None else learning.of.shape[1]
         options = self._options(learning.x, n_learning)
@@ -140,7 +138,7 @@ class NeuralForecaster(Forecaster):
             n_networks,
             self._row_loss(),
             device=self.device,
-            random_state=random,
+            random_state=given.random,
             verbose=self.verbose,
         )
         self.inputs_ = options[chosen][0]
@@ -201,9 +199,8 @@ class NeuralForecaster(Forecaster):
 
         return score(self.shape_, self.weights_, encoded, r, self.device)
 
-    def _encode(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        encoded = np.asarray(self.encoder_.transform(self._check_new_rows(X)))
+    def _encode(self, rows: Any) -> Floats:
+        encoded = self.encoder_.transform(rows)
         return encoded if self.inputs_ is None else self.inputs_.transform(encoded)
 
     def _set_up(self) -> None:
@@ -425,21 +422,18 @@ class MixtureMLPRegressor(NeuralForecaster):
             )
         return self
 
-    def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> Forecast:
-        encoded = self._encode(X)
+    def _distribution(self, rows: Any) -> Distribution:
+        encoded = self._encode(rows)
         # (members, rows, components) -> (rows, members * components), with equal weights
         weights, loc, std = (
             np.moveaxis(array, 0, 1).reshape(encoded.shape[0], -1)
             for array in self.outputs_.mixtures(self._outputs_of(encoded, None))
         )
-        mixture = NormalMixture(
+        return NormalMixture(
             weights,
             self.y_offset_ + self.y_unit_ * loc,
             self.y_unit_ * self.spread_factor_ * std,
         )
-        return Forecast(self._on_support(mixture))
 
     @property
     def _n_outputs(self) -> int:
@@ -689,7 +683,7 @@ class PAICRegressor(NeuralForecaster):
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> Forecast:
-        rows = self._encode(X)
+        rows = self._encode(self._check_new_rows(X))
         # the draw is an input of the network, which is itself h[x, r]
         draws = as_draws(r, rows.shape[0], random_state)
         out = self._outputs_of(rows, draws)[0]
