@@ -22,7 +22,6 @@ from evenhand.forecasters.discrete import as_forecaster as as_forecaster
 from evenhand.forecasters.groups import By as By
 from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.randomized import RandomizedRegressor
-from evenhand.forecasters.recalibrated import CodedClassifier as CodedClassifier
 from evenhand.forecasters.recalibrated import RecalibratedClassifier, RecalibratedRegressor
 from evenhand.forecasters.table_models import TableClassifier as TableClassifier
 from evenhand.forecasters.table_models import TableCounts as TableCounts

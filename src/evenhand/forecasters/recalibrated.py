@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import UNUSED
@@ -504,7 +504,7 @@ class RecalibratedRegressor(WrappingForecaster):
             fewer than `2 cv` rows have a positive weight, or the estimator would be fitted to times
             that are cut off.
         """
-        cv, estimator = check_count("cv", self.cv, least=2), self._to_fit()
+        cv, estimator = check_count("cv", self.cv, least=2), self.estimator
         check_choice("spread", self.spread, SPREADS)
         times = None
         if isinstance(y, Outcomes):
@@ -575,10 +575,6 @@ class RecalibratedRegressor(WrappingForecaster):
 
     _has_curve = True
     """Whether probabilities of events get a curve, beside an intercept and a slope."""
-
-    def _to_fit(self) -> Any:
-        """Return the estimator whose outcomes are those of the forecasts."""
-        return self.estimator
 
     def _set_maps(self, maps: Maps, groups: Sequence[Sequence[Any]] = ()) -> None:
         self._maps = maps
@@ -680,45 +676,6 @@ class RecalibratedRegressor(WrappingForecaster):
 # --- classifiers of two classes
 
 UpdateMethod = Literal["maps", "logistic"]
-
-
-@dataclass(eq=False, repr=False)
-class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A fitted classifier of two classes, which are called 0 and 1.
-
-    Parameters
-    ----------
-    classifier : classifier
-        The fitted classifier.
-    """
-
-    classifier: Any
-
-    classes_ = np.array([0, 1])
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Return the classifier, which is fitted."""
-        return self
-
-    def predict(self, X: Any) -> Any:
-        """Predict the more probable class."""
-        return (self.predict_proba(X)[:, 1] > 0.5).astype(np.int64)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Predict the probabilities of both classes."""
-        return self.classifier.predict_proba(X)
-
-
-# model folders store the class under this module name, independent of its file
-CodedClassifier.__module__ = "evenhand.forecasters"
-
-
-def has_codes(classes: Any) -> bool:
-    """Whether classes are 0 and 1, or False and True."""
-    return bool(np.asarray(classes).tolist() == [0, 1])
 
 
 @dataclass(eq=False, repr=False)
@@ -862,12 +819,6 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
     def _has_curve(self) -> bool:  # type: ignore[override]
         return self.method == "maps"
 
-    def _to_fit(self) -> Any:
-        is_fitted = isinstance(self.estimator, FrozenEstimator)
-        if not is_fitted or has_codes(getattr(self.estimator, "classes_", [0, 1])):
-            return self.estimator
-        return FrozenEstimator(CodedClassifier(thawed(self.estimator)))
-
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
         return OutcomeKind.BINARY
 
@@ -879,9 +830,6 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
 
     def _set_up(self) -> None:
         super()._set_up()
-        inner = thawed(self.estimator_)
-        if isinstance(inner, CodedClassifier):
-            self.estimator = frozen(inner.classifier)
-        elif not has_codes(self.classes_):
-            # fitted to codes of other labels, so that it is fitted again
-            self.estimator = inner
+        # one that was fitted to codes of other labels is fitted again
+        is_own = np.array_equal(getattr(self.estimator_, "classes_", self.classes_), self.classes_)
+        self.estimator = (frozen if is_own else thawed)(self.estimator_)

@@ -304,7 +304,6 @@ ALLOWED_TYPES = frozenset(
     {
         "evenhand.forecasters.adapters.QuantileGrid",
         "evenhand.forecasters.adapters.SpreadTrees",
-        "evenhand.forecasters.CodedClassifier",
         "evenhand.forecasters.TableClassifier",
         "evenhand.forecasters.TableCounts",
         "evenhand.forecasters.TableMeans",

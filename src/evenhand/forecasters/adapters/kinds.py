@@ -537,7 +537,7 @@ class Base:
     def predicts_outcomes(self) -> bool:
         """Whether the model was fitted to the outcomes themselves and not to codes of them."""
         classes = getattr(thawed(self.estimator), "classes_", None)
-        if self.kind != "classifier" or classes is None:
+        if self.kind != "classifier" or classes is None or len(classes) == 2:
             return True
         # values such as 3.5 stars are fitted as numbers of classes
         return np.array_equal(self.learned["classes"], np.asarray(classes, dtype=float))
