@@ -24,18 +24,11 @@ from evenhand._validate import (
 from evenhand.distributions import Categorical, Distribution, End, OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import (
-    KINDS,
-    Base,
-    SurvivalModel,
-    WrappingForecaster,
-    check_counts,
-    has_own_support,
-    has_survival_curves,
-    is_event,
-)
 from evenhand.forecasters.base import FARTHEST_BOUND, Bounds, Family, Forecaster, thawed
+from evenhand.forecasters.conversions import check_counts, is_event
+from evenhand.forecasters.kinds import KINDS, Base, WrappingForecaster, has_own_support
 from evenhand.forecasters.randomized import RandomizedRegressor
+from evenhand.forecasters.survival import SurvivalModel, has_survival_curves
 from evenhand.forecasters.table_models import TableClassifier, TableCounts
 from evenhand.tables import take_rows, unreported
 

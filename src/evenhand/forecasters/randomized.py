@@ -12,13 +12,6 @@ from evenhand._validate import Floats, check_choice, check_count
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 from evenhand.forecast_columns import ForecastColumns
-from evenhand.forecasters.adapters import (
-    Base,
-    WrappingForecaster,
-    check_after_fit,
-    check_before_fit,
-    refuse_binary,
-)
 from evenhand.forecasters.base import (
     SPREADS,
     Bounds,
@@ -26,6 +19,13 @@ from evenhand.forecasters.base import (
     SpreadKind,
     point_forecast,
     thawed,
+)
+from evenhand.forecasters.kinds import (
+    Base,
+    WrappingForecaster,
+    check_after_fit,
+    check_before_fit,
+    refuse_binary,
 )
 from evenhand.forecasters.network import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor

@@ -36,16 +36,8 @@ from evenhand.calibration import Cells, Outcomes, as_outcomes, n_effective, rate
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast, check_atom_at_horizon
-from evenhand.forecasters.adapters import (
-    Base,
-    WrappingForecaster,
-    check_after_fit,
-    check_before_fit,
-    frozen,
-    is_event,
-    is_held_out,
-)
 from evenhand.forecasters.base import SPREADS, Bounds, SpreadKind, State, Training, thawed
+from evenhand.forecasters.conversions import frozen, is_event
 from evenhand.forecasters.groups import (
     By,
     Grouping,
@@ -55,6 +47,13 @@ from evenhand.forecasters.groups import (
     training_masks,
 )
 from evenhand.forecasters.held_out import HeldOut, Maps
+from evenhand.forecasters.kinds import (
+    Base,
+    WrappingForecaster,
+    check_after_fit,
+    check_before_fit,
+    is_held_out,
+)
 from evenhand.forecasters.samples import FEWEST_ROWS
 from evenhand.tables import EVERYONE, forecast_values, take_rows
 

@@ -18,8 +18,8 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from evenhand._validate import Floats, Ints
-from evenhand.forecasters.adapters import on_grids
 from evenhand.forecasters.boosted import fitted_parameters
+from evenhand.forecasters.kinds import on_grids
 from evenhand.tables import TableEncoder
 
 N_FOLDS = 5

@@ -607,7 +607,7 @@ class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 # model folders store the class under this module name, independent of its file
-QuantileGrid.__module__ = "evenhand.forecasters.adapters"
+QuantileGrid.__module__ = "evenhand.forecasters"
 
 
 def fit_quantiles(estimator: Any, rows: Training) -> Any:

@@ -36,8 +36,9 @@ from evenhand.distributions import (
     Support,
 )
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import conversions
-from evenhand.forecasters.adapters.conversions import (
+from evenhand.forecasters import conversions
+from evenhand.forecasters.base import Forecaster, Training, check_bounds, thawed
+from evenhand.forecasters.conversions import (
     USE_A_FUNCTION,
     cross_fitted,
     final_step,
@@ -47,13 +48,12 @@ from evenhand.forecasters.adapters.conversions import (
     predict_options,
     predictions,
 )
-from evenhand.forecasters.adapters.survival import (
+from evenhand.forecasters.samples import clearly_best, residual_distribution
+from evenhand.forecasters.survival import (
     SurvivalModel,
     fit_survival,
     has_survival_curves,
 )
-from evenhand.forecasters.base import Forecaster, Training, check_bounds, thawed
-from evenhand.forecasters.samples import clearly_best, residual_distribution
 from evenhand.tables import TableEncoder, as_pandas, take_rows
 
 # --- boosted trees of the logarithm of the mean size of a residual
@@ -149,7 +149,7 @@ class SpreadTrees(BaseEstimator):  # type: ignore[misc]
 
 
 # model folders store the class under this module name, independent of its file
-SpreadTrees.__module__ = "evenhand.forecasters.adapters"
+SpreadTrees.__module__ = "evenhand.forecasters"
 
 
 def learned_encoder(X: Any) -> TableEncoder | None:
