@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import optimize, special, stats
+from scipy import optimize, stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import PoissonRegressor, TweedieRegressor
@@ -305,7 +305,7 @@ def learned_dispersion(y: Floats, mean: Floats, weight: Floats, family: Family) 
     weight = weight * (weight.sum() / (weight**2).sum())
 
     def loss(log_dispersion: float) -> float:
-        return -float(weight @ log_likelihood(y, mean, float(np.exp(log_dispersion))))
+        return -float(weight @ counts_around(mean, float(np.exp(log_dispersion))).log_mass(y))
 
     ends = np.log([LEAST_DISPERSION, MOST_DISPERSION])
     # the likelihood may have its maximum at the lower end, from where it is flat
@@ -315,20 +315,15 @@ def learned_dispersion(y: Floats, mean: Floats, weight: Floats, family: Family) 
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
     found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
     if family == "auto":
-        gain = float(weight @ (-log_likelihood(y, mean, 0.0))) - float(found.fun)
+        gain = float(weight @ -counts_around(mean).log_mass(y)) - float(found.fun)
         if 2 * gain <= stats.chi2.isf(2 * FALSE_ALARM, 1):
             return 0.0
     return float(np.exp(found.x))
 
 
-def log_likelihood(y: Floats, mean: Floats, dispersion: float) -> Floats:
-    """Return the log probability of each count, without the term of `y` alone."""
-    if dispersion == 0:
-        return np.asarray(special.xlogy(y, mean) - mean)
-    # log Gamma(y + 1/a) - log Gamma(1/a) + y log(a), whose limit for a -> 0 is 0
-    size = 1 / dispersion
-    rising = special.gammaln(y + size) - special.gammaln(size) + y * np.log(dispersion)
-    return np.asarray(rising + special.xlogy(y, mean) - (y + size) * np.log1p(dispersion * mean))
+def counts_around(mean: Floats, dispersion: float = 0.0) -> Distribution:
+    """Return Poisson or negative binomial distributions with these means."""
+    return NegativeBinomial(mean, dispersion) if dispersion > 0 else Poisson(mean)
 
 
 def least_mean(y: Floats, mean: Floats, weight: Floats) -> float:
@@ -340,7 +335,7 @@ def least_mean(y: Floats, mean: Floats, weight: Floats) -> float:
     """
     bounds = [share * float(np.average(y, weights=weight)) for share in LEAST_MEANS]
     return clearly_best(
-        bounds, lambda least: -log_likelihood(y, np.maximum(mean, least), 0.0), weight
+        bounds, lambda least: -counts_around(np.maximum(mean, least)).log_mass(y), weight
     )
 
 
@@ -369,8 +364,7 @@ POISSON = {"dispersion": np.zeros(1), "least_mean": np.array([np.finfo(np.float6
 
 def of_counts(model: Any, X: Any, dispersion: Floats, least_mean: Floats) -> Distribution:
     """Return Poisson or negative binomial distributions around predicted means."""
-    mean = np.maximum(predictions(model, X), least_mean)
-    return NegativeBinomial(mean, dispersion.item()) if dispersion[0] > 0 else Poisson(mean)
+    return counts_around(np.maximum(predictions(model, X), least_mean), dispersion.item())
 
 
 def has_poisson_loss(estimator: Any) -> bool:
