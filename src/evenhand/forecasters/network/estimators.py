@@ -105,8 +105,8 @@ class NeuralForecaster(Forecaster):
         X_val: Any,
         y_val: Any,
         n_networks: int,
-    ) -> tuple[Any, Any]:
-        """Encode, split and train; set what all networks share, return the rest with its rows."""
+    ) -> Any:
+        """Encode, split and train; set what all networks share, and return the training."""
         require_extra("torch", "neural")
         from evenhand.forecasters.network import training
 
@@ -116,24 +116,24 @@ class NeuralForecaster(Forecaster):
         outcomes, weight = self._learn_support(given.y, given.X), given.weights
         # the encoder is fitted on all rows; rows for early stopping are held out afterwards
         self.encoder_ = TableEncoder()
-        encoded = self.encoder_.fit_transform(given.X)
+        x, n = self.encoder_.fit_transform(given.X), outcomes.size
         self.y_offset_, self.y_unit_ = self._scale_outcomes(outcomes, weight)
-        # weights of mean 1 do not change the effective learning rate
-        rows = training.Rows(encoded, self._to_unit(outcomes), weight / weight.mean())
-        if X_val is not None or y_val is not None:
-            learning, validation = rows, self._validation_rows(X_val, y_val)
-        else:
+        if X_val is None and y_val is None:
             n_splits = n_networks if self.splits_by_network else 1
             learning, validation = training.split_rows(
-                rows, self.validation_fraction, n_splits, given.random
+                n, self.validation_fraction, n_splits, given.random
             )
-        n_learning = learning.y.size if learning.of is None else learning.of.shape[1]
-        options = self._options(learning.x, n_learning)
-        candidates = [
-            self._candidate(learning, validation, inputs, dropout, settings)
-            for inputs, dropout, settings in options
-        ]
-        chosen, trained = training.train_best(
+        else:
+            x_val, more = self._validation_rows(X_val, y_val)
+            x, outcomes = np.concatenate((x, x_val)), np.concatenate((outcomes, more))
+            learning, validation = np.arange(n)[None], np.arange(n, outcomes.size)[None]
+        # weights of mean 1 do not change the effective learning rate
+        weight = np.append(weight / weight.mean(), np.ones(outcomes.size - n))
+        unit = (outcomes - self.y_offset_) / self.y_unit_
+        rows = training.Rows(x, unit, weight, learning, validation)
+        options = self._options(x[:n], learning.shape[1])
+        candidates = [self._candidate(rows, *option) for option in options]
+        chosen, best = training.train_best(
             candidates,
             n_networks,
             self._row_loss(),
@@ -141,28 +141,20 @@ class NeuralForecaster(Forecaster):
             random_state=given.random,
             verbose=self.verbose,
         )
-        self.inputs_ = options[chosen][0]
-        self.shape_ = candidates[chosen].shape
-        return candidates[chosen], trained
+        self.inputs_, self.shape_ = options[chosen][0], best.shape
+        self.weights_, self.n_steps_, self.validation_loss_ = best.result()
+        return best
 
-    def _candidate(
-        self, learning: Any, validation: Any, inputs: Inputs | None, dropout: float, settings: Any
-    ) -> Any:
+    def _candidate(self, rows: Any, inputs: Inputs | None, dropout: float, settings: Any) -> Any:
         from evenhand.forecasters.network.training import Candidate
 
-        if inputs is not None:
-            is_same_table = validation.x is learning.x
-            ours = replace(learning, x=inputs.transform(learning.x))
-            x = ours.x if is_same_table else inputs.transform(validation.x)
-            validation = ours if validation is learning else replace(validation, x=x)
-            learning = ours
+        x = rows.x if inputs is None else inputs.transform(rows.x)
         # NumPy integers, for instance of a grid search, cannot be stored as JSON
         hidden = tuple(int(units) for units in self.hidden)
-        n_inputs = learning.x.shape[1]
         shape = Shape(
-            n_inputs, self._n_outputs, hidden, self.takes_draw, float(dropout), self.activation
+            x.shape[1], self._n_outputs, hidden, self.takes_draw, float(dropout), self.activation
         )
-        return Candidate(shape, learning, validation, settings)
+        return Candidate(shape, replace(rows, x=x), settings)
 
     def _check_parameters(self) -> None:
         """Check the counts and the layers."""
@@ -178,19 +170,13 @@ class NeuralForecaster(Forecaster):
         for i, units in enumerate(self.hidden):
             check_count(f"hidden[{i}]", units)
 
-    def _validation_rows(self, X_val: Any, y_val: Any) -> Any:
-        from evenhand.forecasters.network.training import Rows
-
+    def _validation_rows(self, X_val: Any, y_val: Any) -> tuple[Floats, Floats]:
+        """Return encoded rows for early stopping, and their outcomes on the line."""
         if X_val is None or y_val is None:
             raise bad_input("X_val and y_val", "be given together", "only one of them")
         given = check_rows("y_val", y_val, len(X_val))
         check_support(given, self.support, name="y_val")
-        outcomes = self._to_line(given)
-        encoded = self.encoder_.transform(self._check_rows(X_val, reset=False))
-        return Rows(encoded, self._to_unit(outcomes), np.ones(outcomes.size))
-
-    def _to_unit(self, y: Floats) -> Floats:
-        return (y - self.y_offset_) / self.y_unit_
+        return self.encoder_.transform(self._check_rows(X_val, reset=False)), self._to_line(given)
 
     def _outputs_of(self, encoded: Floats, r: Floats | None) -> Floats:
         """Return float64 outputs for encoded rows (and draws), with networks on the first axis."""
@@ -402,16 +388,13 @@ class MixtureMLPRegressor(NeuralForecaster):
         ConvergenceWarning
             If the held-out losses still fell when training could not be made longer.
         """
-        chosen, trained = self._learn(X, y, sample_weight, X_val, y_val, self.n_members)
-        self.strength_ = (chosen.shape.dropout, chosen.settings.weight_decay)
-        self.weights_ = trained.weights
-        self.n_steps_ = trained.n_steps
-        self.validation_loss_ = trained.validation_loss
+        best = self._learn(X, y, sample_weight, X_val, y_val, self.n_members)
+        self.strength_ = (best.shape.dropout, best.settings.weight_decay)
         self.spread_factor_ = 1.0
         # rows that the members learned from would show too small a spread
-        if chosen.validation is not chosen.learning:
-            self.spread_factor_ = self._spread_factor(chosen.validation, self.n_members)
-        if trained.is_unfinished:
+        if best.rows.validation is not best.rows.learning:
+            self.spread_factor_ = self._spread_factor(best.rows)
+        if best.is_unfinished:
             from evenhand.forecasters.network.training import UNFINISHED
 
             warnings.warn(
@@ -492,17 +475,15 @@ class MixtureMLPRegressor(NeuralForecaster):
             decays_biases=False,
         )
 
-    def _spread_factor(self, validation: Any, n_networks: int) -> float:
+    def _spread_factor(self, rows: Any) -> float:
         """Return the factor of the standard deviations, from the rows that members held out."""
-        rows = np.arange(validation.y.size)[:RECALIBRATION_ROWS]
-        held = np.ones((n_networks, validation.y.size), dtype=bool)
-        if validation.of is not None:
-            held[:] = False
-            np.put_along_axis(held, validation.of, True, axis=1)
-            # some rows of each member, in the random order of the split
-            rows = np.unique(validation.of.T.ravel()[:RECALIBRATION_ROWS])
-        arrays = self.outputs_.mixtures(self._outputs_of(validation.x[rows], None))
-        return spread_factor(*arrays, validation.y[rows], validation.weight[rows], held[:, rows])
+        held_out = np.broadcast_to(rows.validation, (self.n_members, rows.validation.shape[1]))
+        held = np.zeros((self.n_members, rows.y.size), dtype=bool)
+        np.put_along_axis(held, held_out, True, axis=1)
+        # some rows of each member, in the random order of the split
+        some = np.unique(rows.validation.T.ravel()[:RECALIBRATION_ROWS])
+        arrays = self.outputs_.mixtures(self._outputs_of(rows.x[some], None))
+        return spread_factor(*arrays, rows.y[some], rows.weight[some], held[:, some])
 
     def _row_loss(self) -> Any:
         return self.outputs_.row_loss()
@@ -671,14 +652,13 @@ class PAICRegressor(NeuralForecaster):
     def _fit_path(self, models: list[PAICRegressor], data: Data) -> None:
         """Train `models`, which differ only in alpha, as one stack with the settings of `self`."""
         self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
-        _, trained = self._learn(*data, len(models))
+        self._learn(*data, len(models))
         del self._alphas
         shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        own = "n_steps_", "validation_loss_"
         for i, model in enumerate(models):
-            model.__dict__.update(shared)
-            model.weights_ = {name: array[i : i + 1] for name, array in trained.weights.items()}
-            model.n_steps_ = trained.n_steps[i : i + 1]
-            model.validation_loss_ = trained.validation_loss[i : i + 1]
+            model.__dict__.update(shared | {name: shared[name][i : i + 1] for name in own})
+            model.weights_ = {name: array[i : i + 1] for name, array in shared["weights_"].items()}
 
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
