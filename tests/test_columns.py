@@ -281,13 +281,13 @@ def test_values_that_training_never_had_are_counted_with_an_example() -> None:
     ]
     age = np.arange(20.0, 91.0)
     assert unseen(age, age * 1000) == [
-        "column 'v': 71 of 71 values lie outside the range of training, 20 to 90, up to 90000;"
-        " check the units"
+        "column 'v': 71 of 71 values lie outside the range of training, 20 to 90; all values"
+        " reach from 20000 to 90000: check the units"
     ]
     days = pd.date_range("2010-01-01", periods=100, freq="ME")
     assert unseen(days, pd.Series(["2012-05-01", "9999-12-31"])) == [
-        "column 'v': 1 of 2 values lie outside the range of training, 2010-01-31 to 2018-04-30, up"
-        " to 9999-12-31; check the units"
+        "column 'v': 1 of 2 values lie outside the range of training, 2010-01-31 to 2018-04-30; all"
+        " values reach from 2012-05-01 to 9999-12-31: check the units"
     ]
     assert unseen(age, [np.nan] * 5) == [
         "column 'v': 5 of 5 values are missing; training had no missing ones"

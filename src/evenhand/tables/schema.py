@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import add
+from traceback import walk_stack
 from typing import Any, Self
 
 import numpy as np
@@ -33,7 +35,6 @@ from evenhand.tables.values import (
     booleans,
     dates,
     factorized,
-    few_levels,
     is_plain_dtype,
     is_plain_number,
     is_plain_text,
@@ -487,6 +488,8 @@ SURPRISING = 1e-3
 MOST_SHOWN = 5
 """Largest number of training levels listed in a warning."""
 
+COUNTS = ("n", "n_missing", "n_unseen")
+
 
 class UnseenValuesWarning(UserWarning):
     """A column contains values that did not occur in the model's training table."""
@@ -523,74 +526,52 @@ class Tally:
     @classmethod
     def of(cls, column: Column, values: pd.Series[Any]) -> Self:
         """Count the values of a column that has been read by its schema."""
-        n = len(values)
-        known = column.known_levels
-        levels_of_few = few_levels(values) if known else None
-        if levels_of_few is not None and levels_of_few <= known:
-            return cls(column, n)
-        n_missing = int(missing(values).sum())
+        n, n_missing = len(values), int(missing(values).sum())
         if column.kind in ("number", "date"):
             found = as_numbers(values, column.kind)
             found = found[np.isfinite(found)]
             low, high = column.ends
-            outside = int(((found < low) | (found > high)).sum())
-            ends = found.min(initial=np.inf), found.max(initial=-np.inf)
-            return cls(column, n, n_missing, outside, None, *map(float, ends))
+            ends = float(found.min(initial=np.inf)), float(found.max(initial=-np.inf))
+            return cls(
+                column, n, n_missing, int(((found < low) | (found > high)).sum()), None, *ends
+            )
         if column.levels is None:  # too many to be stored, or of another kind
             return cls(column, n, n_missing)
         codes, levels = factorized(values, f"column {column.name!r}")
-        is_new = np.array([*(shown not in known for shown in levels), False], dtype=np.bool_)[codes]
-        example = min((shown for shown in levels if shown not in known), default=None)
-        return cls(column, n, n_missing, int(is_new.sum()), example)
+        new = {*levels} - column.known_levels
+        is_new = np.array([*(shown in new for shown in levels), False], dtype=np.bool_)[codes]
+        return cls(column, n, n_missing, int(is_new.sum()), min(new, default=None))
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.column,
-            self.n + other.n,
-            self.n_missing + other.n_missing,
-            self.n_unseen + other.n_unseen,
-            min((one.example for one in (self, other) if one.example is not None), default=None),
-            min(self.least, other.least),
-            max(self.greatest, other.greatest),
-        )
+        both = (self, other)
+        counts = (sum(getattr(one, name) for one in both) for name in COUNTS)
+        example = min((one.example for one in both if one.example is not None), default=None)
+        ends = min(self.least, other.least), max(self.greatest, other.greatest)
+        return Tally(self.column, *counts, example, *ends)
 
     def lines(self) -> list[str]:
         """Return a message for unusually many missing values, and one for unseen values."""
-        lines = (self._about_missing(), self._about_unseen())
-        return [f"column {self.column.name!r}: {line}" for line in lines if line]
-
-    def _about_missing(self) -> str | None:
-        share = self.column.n_missing / self.column.n
-        if share == 0 and self.n_missing:
-            count = f"{self.n_missing:,} of {self.n:,} values are missing"
-            return f"{count}; training had no missing ones"
-        # improbable for rows distributed as in training
-        if 0 < self.n == self.n_missing and share**self.n < SURPRISING:
-            return f"all {self.n:,} values are missing; in training {percent(share)} were"
-        return None
-
-    def _about_unseen(self) -> str | None:
-        column, (low, high) = self.column, self.column.ends
-        count = f"{self.n_unseen:,} of {self.n:,} values"
-        if self.n_unseen == 0 or (low <= high and self._probability() >= SURPRISING):
-            return None
-        if column.kind in ("category", "boolean"):
-            listed = and_more([*map(repr, column.levels or ())], MOST_SHOWN) or "none"
+        column, kind, n = self.column, self.column.kind, f"{self.n:,} values"
+        share = column.n_missing / column.n
+        found = []
+        if share == 0 < self.n_missing:
+            found += [f"{self.n_missing:,} of {n} are missing; training had no missing ones"]
+        elif 0 < self.n == self.n_missing and share**self.n < SURPRISING:
+            found += [f"all {n} are missing; in training {percent(share)} were"]
+        count = f"{self.n_unseen:,} of {n}"
+        if self.example is not None:
+            had = and_more([*map(repr, column.levels or ())], MOST_SHOWN) or "none"
             such = f"such as {self.example!r}"
-            return f"{count} never occurred in training, {such}; training had {listed}"
-        if low > high:
-            return f"{count} are present; in training all were missing"
-        least, greatest, lowest, highest = (
-            f"{end:.6g}" if column.kind == "number" else str(shown(end, column.kind))
-            for end in (low, high, self.least, self.greatest)
-        )
-        below = [f"down to {lowest}"] if self.least < low else []
-        above = [f"up to {highest}"] if self.greatest > high else []
-        reach = " and ".join(below + above)
-        return (
-            f"{count} lie outside the range of training, {least} to {greatest}, {reach}; check the"
-            " units"
-        )
+            found += [f"{count} never occurred in training, {such}; training had {had}"]
+        elif self.n_unseen and self._probability() < SURPRISING:
+            ends = (*column.ends, self.least, self.greatest)
+            low, high, least, greatest = (
+                f"{end:.6g}" if kind == "number" else shown(end, kind) for end in ends
+            )
+            had = "where all were missing" if column.least is None else f"{low} to {high}"
+            reach = f"all values reach from {least} to {greatest}: check the units"
+            found += [f"{count} lie outside the range of training, {had}; {reach}"]
+        return [f"column {column.name!r}: {line}" for line in found]
 
     def _probability(self) -> float:
         """Probability of so many values outside the range of training, or of one so far outside.
@@ -602,7 +583,7 @@ class Tally:
         from scipy.stats import betabinom  # slow to import
 
         low, high = self.column.ends
-        if low == high:
+        if low >= high:
             return 0.0  # a constant column has no scale, and a new value is never expected
         n, present = self.column.n - self.column.n_missing, self.n - self.n_missing
         # for any distribution, the probability outside the range of n values is Beta(2, n - 1)
@@ -610,6 +591,17 @@ class Tally:
         distance = max(low - self.least, self.greatest - high) / (high - low)
         # not squared, as the square of a large float is an error
         return min(as_many, 2 * present / n / (1 + distance) / (1 + distance))
+
+    def record(self) -> dict[str, Any]:
+        """Return the counts as JSON values."""
+        column, ends = self.column, ("least", "greatest")
+        return (
+            {"column": column.name, "kind": column.kind}
+            | {key: getattr(self, key) for key in (*COUNTS, "example")}
+            | {end: shown(getattr(self, end), column.kind) for end in ends}
+            | {f"training_{end}": shown(getattr(column, end), column.kind) for end in ends}
+            | {"training_missing": column.n_missing / column.n}
+        )
 
 
 @dataclass(frozen=True)
@@ -623,7 +615,7 @@ class UnseenValues:
     >>> for line in found.lines():
     ...     print(line)
     column 'sex': 1 of 2 values never occurred in training, such as 'F'; training had 'f', 'm'
-    column 'age': 1 of 2 values lie outside the range of training, 30 to 60, up to 45000; check ...
+    column 'age': 1 of 2 values lie outside the range of training, 30 to 60; all values reach ...
     """
 
     tallies: tuple[Tally, ...] = ()
@@ -638,8 +630,7 @@ class UnseenValues:
         return cls(tuple(Tally.of(column, values[column.name]) for column in columns))
 
     def __add__(self, other: UnseenValues) -> UnseenValues:
-        pairs = zip(self.tallies, other.tallies, strict=True)
-        return UnseenValues(tuple(one + another for one, another in pairs))
+        return UnseenValues(tuple(map(add, self.tallies, other.tallies)))
 
     def lines(self) -> list[str]:
         """Return one or two messages for each column with unusual values."""
@@ -647,17 +638,7 @@ class UnseenValues:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the counts of each column with unusual values, as JSON values."""
-        ends = ("least", "greatest")
-        return [
-            {"column": column.name, "kind": column.kind}
-            | {key: getattr(one, key) for key in ("n", "n_missing", "n_unseen", "example")}
-            | {end: shown(getattr(one, end), column.kind) for end in ends}
-            | {f"training_{end}": shown(getattr(column, end), column.kind) for end in ends}
-            | {"training_missing": column.n_missing / column.n}
-            for one in self.tallies
-            if one.lines()
-            for column in (one.column,)
-        ]
+        return [tally.record() for tally in self.tallies if tally.lines()]
 
 
 def shown(value: float | None, kind: Kind) -> float | str | None:
@@ -684,17 +665,10 @@ def warn_unseen(schema: Schema, X: Any) -> None:
     """Warn about unseen values, attributed to the code that called this package."""
     if _REPORTED.get():
         for line in UnseenValues.of(schema, X).lines():
-            warnings.warn(line, UnseenValuesWarning, stacklevel=_callers_level())
-
-
-def _callers_level() -> int:
-    """Return the stack level, seen from the caller, of the first frame outside this package."""
-    level = 0
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("evenhand."):
-        level = level + 1
-        frame = frame.f_back
-    return level + 1
+            frames = (frame for frame, _ in walk_stack(sys._getframe()))
+            names = [frame.f_globals.get("__name__", "") for frame in frames]
+            ours = [*(name.startswith("evenhand.") for name in names), False].index(False)
+            warnings.warn(line, UnseenValuesWarning, stacklevel=ours + 1)
 
 
 # --- exact copies of rows in a table

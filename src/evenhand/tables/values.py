@@ -400,23 +400,6 @@ def factorized(values: Values[Any], place: str) -> tuple[Ints, list[str]]:
     return codes, [level(value) for value in distinct]
 
 
-def few_levels(values: Values[Any]) -> set[str] | None:
-    """Return the levels of a short column of text, integers or booleans without missing values.
-
-    None for any other column, which `factorized` can read.
-
-    Examples
-    --------
-    >>> few_levels(pd.Series(["b", "a", "b"])) == {"a", "b"}, few_levels(pd.Series(["b", None]))
-    (True, None)
-    """
-    if len(values) > FEW:
-        return None
-    found = values.tolist()
-    is_plain = all(type(value) in (str, int, bool) for value in found)
-    return set(map(level, found)) if is_plain else None
-
-
 def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
     """Convert a column to floats of at most `LARGEST` in size, with NaN for missing values."""
     if is_plain_number(values):
