@@ -776,7 +776,7 @@ def test_ids_that_come_in_several_parts_are_told(tmp_path: Path) -> None:
     table.loc[[41], "id"] = 3
     folder = write_parts(table, tmp_path / "in", [20, 40])
     done = forecast_parts(SERVED, folder, tmp_path / "out", **ASKED)
-    assert done.repeated == Repeated("7", 4, 2, "part-0.parquet, rows 8 and 16")
+    assert done.repeated == Repeated("7", 4, 2, "part-0.parquet, row 8 and part-0.parquet, row 16")
 
 
 def test_forecasts_go_on_without_bad_parts_into_a_folder_only(tmp_path: Path) -> None:

@@ -1256,8 +1256,8 @@ FAULTS = (
     ),
     Fault(
         "the first row of each person, not a random one, in an audit of parts",
-        "order, starts = self._by_label(self.chance)",
-        "order, starts = self._by_label()",
+        'ordered = self.rows.sort_values(["chance", "part", "row"], ignore_index=True)',
+        'ordered = self.rows.sort_values(["part", "row"])',
         ("test_scale.py",),
     ),
     Fault(

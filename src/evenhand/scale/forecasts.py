@@ -367,7 +367,7 @@ def forecast_parts(
     written = (_to_file if _is_file(target) else _to_folder)(job, over, target)
     people = People.joined([one for one, _ in written])
     return Written(
-        people.row.size,
+        len(people.rows),
         None if id_column is None else people.repeated(parts, id_column),
         dict(sorted(skipped.items())),
         fingerprint,
