@@ -28,7 +28,6 @@ from evenhand._validate import InputError
 from evenhand.scale import forecast_parts
 from evenhand.tables import (
     Column,
-    Evidence,
     Schema,
     Tally,
     UnseenValues,
@@ -36,6 +35,7 @@ from evenhand.tables import (
     read_typed,
 )
 from evenhand.tables.files import read_table
+from evenhand.tables.schema import cells_of_text, kind_of_cells
 from evenhand.tables.values import FEW
 from repeats import most_failures, repeats, statistical
 
@@ -159,9 +159,17 @@ def test_a_column_read_by_a_schema_is_the_same_in_every_file(
 )
 def test_without_a_model_all_cells_of_a_column_decide_its_kind(cells: list[str], kind: str) -> None:
     values = pd.Series(cells, dtype="str").replace("", np.nan)
-    assert Evidence.of_text(values).kind == kind
-    halves = [Evidence.of_text(values[:1]), Evidence.of_text(values[1:])]
-    assert (halves[0] + halves[1]).kind == (halves[1] + halves[0]).kind == kind
+    assert kind_of_cells([cells_of_text(values)]) == kind
+    halves = [cells_of_text(values[:1]), cells_of_text(values[1:])]
+    assert kind_of_cells(halves) == kind_of_cells(halves[::-1]) == kind
+
+
+@pytest.mark.parametrize(("cell", "kind"), [("old", "number"), ("007", "category")])
+def test_most_parts_decide_the_kind_of_a_column_unless_another_has_codes(
+    cell: str, kind: str
+) -> None:
+    columns = [["1", "2"], ["3", cell], ["5", "NA"]]
+    assert kind_of_cells([cells_of_text(pd.Series(cells)) for cells in columns]) == kind
 
 
 def test_a_column_that_is_nearly_all_numbers_is_remarked_on(tmp_path: Path) -> None:

@@ -718,7 +718,7 @@ def test_text_in_a_column_of_other_kind_in_other_csv_parts_is_named(
     text = (folder / "part-1.csv").read_text().splitlines()
     text[12] = text[12].rpartition(",")[0] + ",abc"
     (folder / "part-1.csv").write_text("\n".join(text) + "\n")
-    told = "part-1.csv: column 'km', row 12: 'abc' is not a "
+    told = f"part-1.csv: column 'km', row 12 must be a {kind}, got 'abc'"
     refused(told, audit_parts, GIVEN, folder, "y", groups=["km"], sample_size=100, **QUICK)
     found = audit_parts(
         GIVEN, folder, "y", groups=["km"], sample_size=100, random_state=0, skip_bad=True, **QUICK

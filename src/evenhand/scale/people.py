@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,7 +57,8 @@ class People:
         kept = ordered.drop_duplicates("label").sort_values(["part", "row"])
         # parts without selected rows are listed, too
         none = dict.fromkeys(np.unique(self.rows["part"]).tolist(), np.zeros(0, dtype=np.intp))
-        return none | {int(i): rows.to_numpy() for i, rows in kept.groupby("part")["row"]}
+        some: Any = kept.groupby("part")["row"]
+        return none | {int(i): rows.to_numpy() for i, rows in some}
 
     def repeated(self, parts: Parts, column: str) -> Repeated | None:
         """Return the label with the most rows; None if all labels are distinct."""

@@ -6,11 +6,11 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from operator import add
 from traceback import walk_stack
 from typing import Any, Self
@@ -343,88 +343,79 @@ MOSTLY = 0.9
 """Share of numbers in a column of text above which the other cells are reported."""
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """Counts of cells that determine the kind of a column; counts of disjoint rows can be added.
+def cells_of_text(values: pd.Series[Any]) -> Counter[str]:
+    """Count the cells of a column of a csv file; counts of disjoint rows can be added.
 
-    Parameters
-    ----------
-    counts : dict of str to int
-        Number of non-empty `values`; of `words` for a missing value, such as `NA`, which are
-        ordinary text in a column of text; and of values that can be read as each kind.
-    odd : dict of str to (int, str)
-        Row number, from 0, and content of the first cell that is not of a kind.
+    Returns the number of non-empty `values`; of `words` for a missing value, such as `NA`, which
+    are ordinary text in a column of text; of `codes`; and of values that can be read as each kind.
 
     Examples
     --------
     >>> zips, sizes = pd.Series(["01234", "5"]), pd.Series(["1.5", "NA"])
-    >>> Evidence.of_text(zips).kind, Evidence.of_text(sizes).kind
+    >>> kind_of_cells([cells_of_text(zips)]), kind_of_cells([cells_of_text(sizes)])
     ('category', 'number')
     """
+    text = text_array(values)
+    is_word = missing_words(text)
+    there = as_mask(compute.is_valid(text)) & ~is_word
+    is_code = as_mask(compute.match_substring_regex(text, CODE))
+    is_number = there & ~parse_text_numbers(text)[1] & ~is_code
+    found = {"values": there | is_word, "words": is_word, "codes": is_code, "number": is_number}
+    if (there & ~is_number).any():  # most columns are numbers: skip the other kinds
+        found["boolean"] = as_mask(compute.is_in(text, value_set=pa.array([*BOOLEANS])))
+        found["date"] = ~missing(text_dates(values)[0])
+    return Counter({name: int(mask.sum()) for name, mask in found.items()})
 
-    counts: Counter[str] = field(default_factory=Counter)
-    odd: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
-    @classmethod
-    def of_text(cls, values: pd.Series[Any], start: int = 0) -> Self:
-        """Count the cells of a column of a csv file; `start` is the number of the first row."""
-        text = text_array(values)
-        is_word = missing_words(text)
-        there = as_mask(compute.is_valid(text)) & ~is_word
-        is_code = as_mask(compute.match_substring_regex(text, CODE))
-        is_number = there & ~parse_text_numbers(text)[1] & ~is_code
-        fits = {"number": is_number}
-        if (there & ~is_number).any():  # most columns are numbers: skip the other kinds
-            fits["boolean"] = as_mask(compute.is_in(text, value_set=pa.array([*BOOLEANS])))
-            fits["date"] = ~missing(text_dates(values)[0])
-        counts = {"values": there | is_word, "words": is_word, **fits}
-        first = {kind: np.flatnonzero(there & ~mask)[:1].tolist() for kind, mask in fits.items()}
-        odd = {kind: (start + i, str(values.iloc[i])) for kind, rows in first.items() for i in rows}
-        return cls(Counter({name: int(mask.sum()) for name, mask in counts.items()}), odd)
+def cells_of_type(values: pd.Series[Any]) -> Counter[str]:
+    """Count the values of a column of known type, where text is never read as numbers."""
+    # the type applies to all values: each non-missing value counts for one kind
+    n = int((~missing(values)).sum())
+    return Counter({"values": n, kind_of(values): n})
 
-    @classmethod
-    def of_typed(cls, values: pd.Series[Any]) -> Self:
-        """Count the values of a column of known type, where text is never read as numbers."""
-        # the type applies to all values: each non-missing value counts for one kind
-        n = int((~missing(values)).sum())
-        return cls(Counter({"values": n, kind_of(values): n}))
 
-    def __add__(self, other: Evidence) -> Evidence:
-        odd = {**other.odd, **self.odd}
-        both = self.odd.keys() & other.odd.keys()
-        earlier = {kind: min(self.odd[kind], other.odd[kind]) for kind in both}
-        return Evidence(self.counts + other.counts, odd | earlier)
+def kind_of_cells(parts: Sequence[Counter[str]]) -> Kind:
+    """Return the kind of a column by the cells of its parts; an empty column counts as numbers.
 
-    @property
-    def kind(self) -> Kind:
-        """The kind common to all cells; an empty column counts as numbers."""
+    It is the kind common to all cells, or else the numbers or dates of most parts, which other
+    cells are refused for. Codes in some of the parts, such as 01234, make it text.
+    """
+    kinds: tuple[Kind, ...] = ("number", "boolean", "date", "other")
+
+    def common(cells: Counter[str]) -> Kind:
         # words for a missing value fit every kind except text, where they are ordinary text
-        n = self.counts["values"] - self.counts["words"]
-        if self.counts["values"] == 0:
-            return "number"
-        kinds: tuple[Kind, ...] = ("number", "boolean", "date", "other")
-        return next((kind for kind in kinds if self.counts[kind] == n > 0), "category")
+        n = cells["values"] - cells["words"]
+        return next((kind for kind in kinds if cells[kind] == n > 0), "category")
 
-    def remark(self, name: str) -> str | None:
-        """Return a warning if nearly all cells of a text column are numbers; None otherwise."""
-        n_values, n_numbers = self.counts["values"], self.counts["number"]
-        n_odd = n_values - self.counts["words"] - n_numbers
-        is_mostly_numbers = n_numbers >= MOSTLY * (n_numbers + n_odd)
-        if self.kind != "category" or "number" not in self.odd or not is_mostly_numbers:
-            return None
-        row, value = self.odd["number"]
-        return (
-            f"column {name!r} is read as categories: {n_odd:,} of its {n_values:,} values are"
-            f" not numbers or are codes, the first in row {row + 1}, {value[:40]!r}; leave unknown"
-            " values empty"
-        )
+    some = [cells for cells in parts if cells["values"]]
+    total = reduce(add, some, Counter[str]())
+    found = common(total) if some else "number"
+    usual, n = Counter(map(common, some)).most_common(1)[0] if some else (found, 0)
+    is_usual = usual in ("number", "date") and 2 * n > len(parts) and not total["codes"]
+    return usual if found == "category" and is_usual else found
 
 
-def found_schema(found: Mapping[str, Evidence]) -> Schema:
-    """Return a schema of inferred kinds."""
+def remark_on(name: str, values: pd.Series[Any]) -> str | None:
+    """Return a warning if nearly all cells of a text column are numbers; None otherwise."""
+    text = text_array(values)
+    is_odd = parse_text_numbers(text)[1] | as_mask(compute.match_substring_regex(text, CODE))
+    n_values = int(as_mask(compute.is_valid(text)).sum())
+    n_there = n_values - int(missing_words(text).sum())
+    if is_odd.sum() > (1 - MOSTLY) * n_there:
+        return None
+    row = int(np.argmax(is_odd))
+    return (
+        f"column {name!r} is read as categories: {is_odd.sum():,} of its {n_values:,} values are"
+        f" not numbers or are codes, the first in row {row + 1}, {str(values.iloc[row])[:40]!r};"
+        " leave unknown values empty"
+    )
+
+
+def found_schema(found: Mapping[str, Sequence[Counter[str]]]) -> Schema:
+    """Return a schema of kinds inferred from the cells of the parts."""
     as_read = str(pd.Series(["text"]).dtype)  # "object" before pandas 3
     return Schema(
-        tuple(Column(name, evidence.kind, dtype=as_read) for name, evidence in found.items())
+        tuple(Column(name, kind_of_cells(cells), dtype=as_read) for name, cells in found.items())
     )
 
 
@@ -469,15 +460,12 @@ def read_typed(
     known = schema or Schema()
     parts = open_parts(path)
     table = parts.whole()
-    found: dict[str, Evidence] = {}
-    if parts.schema is None:
-        unknown = [
-            name for name in map(str, table.columns) if name not in known and name not in text
-        ]
-        found = {name: Evidence.of_text(table[name]) for name in unknown}
-    kinds = known.without(text).with_others(found_schema(found))
-    remarks = [remark for name, one in found.items() if (remark := one.remark(name)) is not None]
-    return kinds.apply(table, os.path.basename(os.fspath(path))), remarks
+    names = [] if parts.schema else [str(name) for name in table.columns if str(name) not in text]
+    found = found_schema({n: [cells_of_text(table[n])] for n in names if n not in known})
+    remarks = [remark_on(c.name, table[c.name]) for c in found.columns if c.kind == "category"]
+    kinds = known.without(text).with_others(found)
+    table = kinds.apply(table, os.path.basename(os.fspath(path)))
+    return table, [remark for remark in remarks if remark is not None]
 
 
 # --- values that did not occur in training
@@ -544,10 +532,10 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         both = (self, other)
-        counts = (sum(getattr(one, name) for one in both) for name in COUNTS)
+        n, n_missing, n_unseen = (sum(getattr(one, name) for one in both) for name in COUNTS)
         example = min((one.example for one in both if one.example is not None), default=None)
         ends = min(self.least, other.least), max(self.greatest, other.greatest)
-        return Tally(self.column, *counts, example, *ends)
+        return Tally(self.column, n, n_missing, n_unseen, example, *ends)
 
     def lines(self) -> list[str]:
         """Return a message for unusually many missing values, and one for unseen values."""
