@@ -35,7 +35,6 @@ from evenhand.tables.values import (
     booleans,
     dates,
     factorized,
-    is_plain_dtype,
     is_plain_number,
     is_plain_text,
     kind_of,
@@ -136,7 +135,7 @@ class Column:
             values = unpacked(values)
         if self.kind == "number":
             found = numbers(values, place, start)
-            if not is_plain_number(values):
+            if not is_plain_number(values.dtype):
                 values = pd.Series(found, index=values.index, name=values.name)
             # with more digits than in training, a value at a cut could be on its other side
             has_digits = self.dtype.startswith("float")
@@ -272,7 +271,7 @@ class Schema:
         """
         if self._number_ends is None or len(frame) > FEW:
             return False
-        if not all(map(is_plain_dtype, frame.dtypes)):
+        if not all(map(is_plain_number, frame.dtypes)):
             return False
         least, greatest = self._number_ends
         values = frame.to_numpy(dtype=np.float64)
