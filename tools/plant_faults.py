@@ -1007,8 +1007,8 @@ FAULTS = (
     ),
     Fault(
         "the direction of an alarm by the rows after it",
-        "then.update(values[:end], skip[:end])",
-        "then.update(values, skip)",
+        "then.update(values[:end])",
+        "then.update(values)",
         ("test_watch_groups.py",),
     ),
     Fault(
@@ -1025,20 +1025,20 @@ FAULTS = (
     ),
     Fault(
         "rows that a process leaves out counted in it",
-        "counts &= ~np.broadcast_to(np.asarray(skip",
-        "counts &= np.broadcast_to(np.asarray(skip",
+        "excess[np.isnan(excess)] = 0.0",
+        "excess[np.isnan(excess)] = 0.1",
         ("test_e_processes.py",),
     ),
     Fault(
         "missing outcomes counted as those of a calibrated forecast",
-        "filled = np.where(rows.known[:, None], values, self._low)",
-        "filled = np.where(rows.known[:, None], values, 0.0)",
+        '-value if side == "lower" else value, least)',
+        '-value if side == "lower" else value, 0.0)',
         ("test_promises.py",),
     ),
     Fault(
         "each side of a promise at its whole risk",
-        "math.log(len(test.sides) / risk)",
-        "math.log(1 / risk)",
+        'risks["promise"] / len(sides)',
+        'risks["promise"]',
         ("test_watch.py",),
     ),
     Fault(
@@ -1049,8 +1049,8 @@ FAULTS = (
     ),
     Fault(
         "draws of everybody and of the groups at the whole risk each",
-        "risk if self._groups is None else risk / 2",
-        "risk",
+        'risk = risks["draws"] / 2 if by_group else risks["draws"]',
+        'risk = risks["draws"]',
         ("test_watch_groups.py",),
     ),
     Fault(
@@ -1073,8 +1073,8 @@ FAULTS = (
     ),
     Fault(
         "missing outcomes in the tails of the envelope",
-        "np.where(known[:, None], np.clip(share, 0.0, 1.0), 0.0)",
-        "np.where(known[:, None], np.clip(share, 0.0, 1.0), 1.0)",
+        "rows.known), np.zeros(tails.size))",
+        "rows.known), np.ones(tails.size))",
         ("test_promises.py",),
     ),
     Fault(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,36 +20,213 @@ from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
 from evenhand._validate import InputError, about, bad_input, check_choice, check_fraction
 from evenhand.certificates import Certificate, Promise
-from evenhand.monitoring.promise_test import promise_values
+from evenhand.monitoring.e_processes import Crossing, Direction, Part, Statement, Stored, Tests
+from evenhand.monitoring.groups import NamedGroups
 from evenhand.monitoring.rows import Rows, as_duration, as_time
-from evenhand.monitoring.settings import (
-    STATE_SCHEMA,
-    Alarm,
-    Calendar,
-    Notice,
-    Part,
-    Settings,
-    check_schema,
-    risk_shares,
-)
-from evenhand.monitoring.tallies import Delays
-from evenhand.monitoring.watched_parts import (
-    EnvelopeKept,
-    FairDraws,
-    GroupErrors,
-    Kind,
-    NamedGroups,
-    PromiseKept,
-    WatchedPart,
-    cases,
+from evenhand.monitoring.statements import (
+    FAIR_DRAWS,
+    calibrated_events,
+    calibrated_pits,
     excess_of,
+    kept_envelope,
+    kept_promise,
+    promise_values,
 )
-from evenhand.monitoring.witnesses import Crossing
+from evenhand.monitoring.tallies import BiasSums, Delays, PITSums, SeenDraws, ValueCounts
 from evenhand.report import watch_html, watch_text
 from evenhand.selection import Selection
 from evenhand.store import CERTIFICATE, read_certificate
+from evenhand.tables import EVERYONE, check_names
 
-# --- rows, periods and parts of a watch: what its state consists of
+# --- calendar periods of a watch, in UTC
+
+Period = Literal["hour", "day", "week", "month"]
+"""Calendar unit in which a watch counts time; weeks begin on Monday."""
+
+PERIODS: tuple[Period, ...] = ("hour", "day", "week", "month")
+
+UNITS: dict[Period, str] = {"hour": "h", "day": "D", "week": "D", "month": "M"}
+
+DAYS_TO_MONDAY = 3
+"""Days from Monday, 29 December 1969, to the first day of 1970, from which numpy counts days."""
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Numbers of calendar periods.
+
+    Parameters
+    ----------
+    period : {"hour", "day", "week", "month"}
+        Calendar unit.
+
+    Examples
+    --------
+    >>> week = Calendar("week")
+    >>> week.numbers(np.array(["2026-03-01T23:00", "2026-03-02T00:00"], dtype="M8[us]"))
+    array([2930, 2931])
+    >>> week.start(2931)
+    '2026-03-02'
+    """
+
+    period: Period
+
+    def numbers(self, times: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the number of the period of each time, counted from 1970."""
+        counted = times.astype(f"datetime64[{UNITS[self.period]}]").astype(np.int64)
+        if self.period == "week":
+            return np.asarray((counted + DAYS_TO_MONDAY) // 7, dtype=np.int64)
+        return np.asarray(counted, dtype=np.int64)
+
+    def start(self, number: int) -> str:
+        """Return the start of a period as an ISO date; of an hour with its time in UTC."""
+        if self.period == "week":
+            number = 7 * number - DAYS_TO_MONDAY
+        first = np.datetime64(number, UNITS[self.period])  # type: ignore[call-overload]
+        unit = "m" if self.period == "hour" else "D"
+        return str(first.astype(f"datetime64[{unit}]"))
+
+
+# --- settings of a watch
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a watch, fixed before its first row.
+
+    Parameters
+    ----------
+    groups : tuple of str
+        Columns that define named groups.
+    tolerance : float
+        Largest error of a named group.
+    false_alarm : float
+        Probability that the watch ever raises a false alarm.
+    period : {"hour", "day", "week", "month"}
+        Calendar unit.
+    matures_after_days : float or None
+        Days from serving at which outcomes are read; None if rows mature at once.
+    """
+
+    groups: tuple[str, ...]
+    tolerance: float
+    false_alarm: float
+    period: Period
+    matures_after_days: float | None
+
+    @classmethod
+    def checked(
+        cls,
+        groups: Iterable[str],
+        tolerance: float,
+        false_alarm: float,
+        period: str,
+        matures_after: float | str | timedelta | None,
+    ) -> Self:
+        """Return checked settings; InputError if one is outside its range."""
+        if isinstance(groups, str):
+            rule = "be a list of column names"
+            raise bad_input("groups", rule, repr(groups), f"write [{groups!r}]")
+        names = tuple(str(name) for name in check_names(groups))
+        for name in names:
+            if names.count(name) > 1:
+                raise bad_input("groups", "name each column once", f"{name!r} twice")
+            if name == EVERYONE:
+                raise bad_input("groups", "not name 'everyone'", repr(name), "rename the column")
+        chosen: Any = check_choice("period", period, PERIODS)
+        days = (
+            None
+            if matures_after is None
+            else float(as_duration(matures_after) / np.timedelta64(1, "D"))
+        )
+        return cls(
+            names,
+            check_fraction("tolerance", tolerance),
+            check_fraction("false_alarm", false_alarm),
+            chosen,
+            days,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        return {**asdict(self), "groups": list(self.groups)}
+
+    def differences(self, other: Settings) -> list[str]:
+        """Return which settings differ, with both values."""
+        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return [
+            f"{name.removesuffix('_days')} is {value!r} in the state, not {getattr(other, name)!r}"
+            for name, value in pairs
+            if value != getattr(other, name)
+        ]
+
+
+# --- alarms and notices of a watch, and the part of the allowed risk that each test has
+
+SHARES: dict[Part, float] = {"promise": 0.5, "group": 0.4, "draws": 0.1}
+"""Share of each part in the probability of a false alarm, if a watch has all parts."""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Evidence that reached its threshold: a promise or tolerance is broken, or draws are not fair.
+
+    Parameters
+    ----------
+    part : {"promise", "group", "draws"}
+        What was tested: the promise for every group of a size, the tolerance of a named group, or
+        whether draws are uniform.
+    group : str or None
+        Name of the group; None if all rows were tested.
+    direction : {"higher", "lower", "narrow", "wide", "extreme", "central", "gap"}
+        Outcomes higher or lower than forecast, forecasts too narrow or too wide; draws too high,
+        too low, too often near 0 and 1 or near 1/2; PITs too far from their draws.
+    date : str
+        Start of the period in which the threshold was reached.
+    since : str
+        Start of the period from which on the evidence was largest: about when the change began.
+    log_evidence : float
+        Logarithm of the evidence when it reached the threshold.
+    threshold : float
+        Logarithm of the threshold.
+    n_rows : int
+        Number of rows of the group until then.
+    """
+
+    part: Part
+    group: str | None
+    direction: Direction
+    date: str
+    since: str
+    log_evidence: float
+    threshold: float
+    n_rows: int
+
+
+class Notice(Alarm):
+    """Evidence of a change that breaks no promise, such as PITs outside the certified envelope."""
+
+
+def risk_shares(false_alarm: float, parts: Iterable[Part]) -> dict[Part, float]:
+    """Return the probability of a false alarm that each part of a watch may spend.
+
+    Shares are fixed, and parts that are absent give theirs to the others in proportion. Then the
+    sum is `false_alarm` whatever the rows are, and the bound of a union applies.
+
+    Examples
+    --------
+    >>> {part: round(risk, 6) for part, risk in risk_shares(0.05, ["group", "draws"]).items()}
+    {'group': 0.04, 'draws': 0.01}
+    """
+    present = [part for part in SHARES if part in set(parts)]
+    total = sum(SHARES[part] for part in present)
+    return {part: false_alarm * SHARES[part] / total for part in present}
+
+
+# --- rows, periods and tests of a watch: what its state consists of
+
+STATE_SCHEMA = "evenhand.watch-state/1"
+"""Name and version of the layout of states."""
 
 CHUNK = 1 << 14
 """Most rows that are added at once, which limits the memory of an update."""
@@ -56,8 +234,11 @@ CHUNK = 1 << 14
 MOST_PERIODS = 200_000
 """Most periods between two rows: 22 years of hours. More are a wrong clock."""
 
+Kind = Literal["pit", "event"]
+"""What errors are measured on: served PITs, or outcome minus probability for 0/1 outcomes."""
 
-class Ledger:
+
+class Ledger(Stored):
     """Everything that a watch has seen.
 
     Parameters
@@ -68,35 +249,39 @@ class Ledger:
         What is promised for every group of a size.
     """
 
+    n_rows: int
+    n_learned: int
+    first: int | None
+    current: int
+    until: np.datetime64 | None
+    last: np.datetime64 | None
+    kind: Kind
+    tests: dict[str, Tests]
+    # values of the promise, errors of groups, draws that were seen, and their distribution
+    values: ValueCounts | None
+    errors: PITSums | BiasSums | None
+    seen: SeenDraws
+    drawn: PITSums
+    delays: Delays
+    alarms: list[Alarm]
+    notices: list[Notice]
+
     def __init__(self, settings: Settings, promise: Promise | None) -> None:
         self.settings = settings
         self.promise = promise
         self.calendar = Calendar(settings.period)
         self.matures_after = as_duration(settings.matures_after_days)
-        self.delays = Delays(settings.matures_after_days or 0.0)
-        self.n_rows = 0
-        self.first: int | None = None
-        self.current = 0
-        self.until: np.datetime64 | None = None
-        self.last: np.datetime64 | None = None
-        self.kind: Kind = "pit"
         self.groups: NamedGroups | None = None
-        self.n_learned = 0
-        self.parts: dict[str, WatchedPart] = {}
-        # with the numbers of the rows that raised them, since splits of the rows into updates must
-        # not change the order
-        self._found: list[tuple[int, Alarm]] = []
-        self._noticed: list[tuple[int, Notice]] = []
-
-    @property
-    def alarms(self) -> list[Alarm]:
-        """All alarms, in the order of rows."""
-        return [alarm for _, alarm in self._found]
-
-    @property
-    def notices(self) -> list[Notice]:
-        """All notices, in the order of rows."""
-        return [notice for _, notice in self._noticed]
+        self.n_rows = self.n_learned = self.current = 0
+        self.first = self.until = self.last = None
+        self.kind = "pit"
+        self.tests = {}
+        self.values = self.errors = None
+        self.seen, self.drawn = SeenDraws(), PITSums(1)
+        self.delays = Delays(settings.matures_after_days or 0.0)
+        self.alarms, self.notices = [], []
+        # of the tests of named groups
+        self._risks: dict[str, float] = {}
 
     @property
     def n_periods(self) -> int:
@@ -175,82 +360,137 @@ class Ledger:
 
     def _begin(self, rows: Rows) -> None:
         """Learn groups and kinds from the rows of the first update, and share out the risk."""
-        kind: Kind = "pit" if rows.excess is None else "event"
-        groups = self.groups
-        if groups is None and self.settings.groups:
-            groups = NamedGroups.learn(_table_of(rows), self.settings.groups)
-        elif groups is None and self.promise is None:
-            groups = NamedGroups([])
-        has_draws = rows.r is not None and not bool(np.isnan(rows.r).all())
-        self._make_parts(kind, groups, has_draws)
-        number = int(self.calendar.numbers(rows.time[:1] + self.matures_after)[0])
-        self.first = number
-        self.current = number - 1
-        self._advance(number)
+        if self.groups is None and self.settings.groups:
+            self.groups = NamedGroups.learn(_table_of(rows), self.settings.groups)
+        elif self.groups is None and self.promise is None:
+            self.groups = NamedGroups([])
+        self.kind = "pit" if rows.excess is None else "event"
+        self._make_tests(has_draws=rows.r is not None and not bool(np.isnan(rows.r).all()))
+        self.first = int(self.calendar.numbers(rows.time[:1] + self.matures_after)[0])
+        self.current = self.first - 1
+        self._advance(self.first)
 
-    def _make_parts(self, kind: Kind, groups: NamedGroups | None, has_draws: bool) -> None:
-        self.kind = kind
-        self.groups = groups
-        present: list[Part] = []
-        if self.promise is not None:
-            present.append("promise")
-        if groups is not None:
-            present.append("group")
-        if has_draws:
-            present.append("draws")
-        false_alarm = self.settings.false_alarm
-        risks = risk_shares(false_alarm, present)
-        promise = self.promise
+    def _make_tests(self, *, has_draws: bool) -> None:
+        """Make the tests: the promise, its envelope, named groups and the draws."""
+        promise, groups, settings = self.promise, self.groups, self.settings
+        there = {"promise": promise is not None, "group": groups is not None, "draws": has_draws}
+        risks = risk_shares(settings.false_alarm, [part for part in SHARES if there[part]])
         if promise is not None:
-            self.parts["promise"] = PromiseKept(promise, risks["promise"])
+            self.values = ValueCounts(promise)
+            # each side has half of the risk
+            sides = kept_promise(promise)
+            for side in sides:
+                self._test_all("promise", side, risks["promise"] / len(sides))
             # base PITs are known under a known link
             if promise.envelope is not None and promise.statistic == "mean_pit":
-                self.parts["envelope"] = EnvelopeKept(promise.envelope, false_alarm)
+                for side in kept_envelope(promise.envelope):
+                    self._test_all("promise", side, settings.false_alarm / 2, is_notice=True)
         if groups is not None:
-            tolerance = self.settings.tolerance
-            self.parts["group"] = GroupErrors(groups, kind, tolerance, risks["group"])
+            is_event = self.kind == "event"
+            self.errors = BiasSums() if is_event else PITSums()
+            calibrated = calibrated_events if is_event else calibrated_pits
+            self.tests["group"] = Tests(calibrated(settings.tolerance), "group")
+            self._risks["group"] = risks["group"]
         if has_draws:
-            self.parts["draws"] = FairDraws(groups, risks["draws"])
+            by_group = groups is not None and bool(groups.partitions)
+            # all rows have half of the risk if there are groups
+            risk = risks["draws"] / 2 if by_group else risks["draws"]
+            self._test_all("draws", FAIR_DRAWS, risk)
+            if by_group:
+                self.tests["draws of groups"] = Tests(FAIR_DRAWS, "draws")
+                self._risks["draws of groups"] = risk
+        self._add_groups()
+
+    def _test_all(
+        self, part: Part, statement: Statement, risk: float, *, is_notice: bool = False
+    ) -> None:
+        """Test a statement about all rows at a risk of a false alarm, or of a false notice."""
+        test = Tests(statement, part, is_notice=is_notice)
+        test.add([None], [-math.log(risk)])
+        side = statement.directions[0]
+        self.tests["draws" if part == "draws" else f"{part} {side}{' notice' * is_notice}"] = test
+
+    def _add_groups(self) -> None:
+        """Add groups that have appeared to their tests."""
+        if self.groups is None:
+            return
+        for name, risk in self._risks.items():
+            n_known = len(self.tests[name].names)
+            thresholds = self.groups.log_thresholds(risk)
+            self.tests[name].add(self.groups.names[n_known:], thresholds[n_known:])
+        if self.errors is not None:
+            self.errors.extend(len(self.groups.names))
 
     def _advance(self, number: int) -> None:
         for _ in range(number - self.current):
-            for part in self.parts.values():
-                part.begin_period()
+            for test in self.tests.values():
+                test.begin_period()
+            if self.values is not None:
+                self.values.begin_period()
             self.current += 1
 
     def _add(self, rows: Rows) -> None:
         """Add rows period by period."""
-        members = np.zeros((len(rows), 0), dtype=np.bool_)
-        if self.groups is not None:
-            members = self.groups.members(_table_of(rows) if self.groups.partitions else rows.time)
-            # cuts by people served later would not be known when these were served
-            members[: max(0, self.n_learned - self.n_rows)] = False
+        members = self._members(rows)
+        self._add_groups()
         self.delays.add(rows.known, rows.delay)
+        self._add_errors(rows, members)
+        steps = self._steps(rows, members)
+        values = None if self.promise is None else promise_values(self.promise, rows)
         numbers = self.calendar.numbers(rows.time + self.matures_after)
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
-        steps = [(part, part.prepare(rows, members)) for part in self.parts.values()]
         for start, end in pairwise(starts):
             self._advance(int(numbers[start]))
-            for part, step in steps:
-                self._note(part, step(slice(start, end)), self.n_rows + start)
+            some = slice(start, end)
+            if self.values is not None and values is not None:
+                value, covered = values
+                self.values.add(value[some][covered[some]])
+            found = [
+                (crossing, test)
+                for test, x, mine in steps
+                for crossing in test.update(x[some], mine[some])
+            ]
+            # in the order of rows, which splits of the rows into updates must not change
+            for crossing, test in sorted(found, key=lambda one: one[0].row):
+                self._note(crossing, test)
         self.n_rows += len(rows)
-        order = list(self.parts)
-        self._found.sort(key=lambda one: (one[0], order.index(one[1].part)))
 
-    def _note(self, part: WatchedPart, crossings: Iterable[Crossing], n_before: int) -> None:
-        """Keep crossings as alarms or notices, with the numbers of their rows."""
-        for crossing in crossings:
-            values = self._dated(part.part, crossing)
-            if part.is_notice:
-                self._noticed.append((n_before + crossing.row, Notice(*values)))
-            else:
-                self._found.append((n_before + crossing.row, Alarm(*values)))
+    def _members(self, rows: Rows) -> NDArray[np.bool_]:
+        if self.groups is None:
+            return np.zeros((len(rows), 0), dtype=np.bool_)
+        members = self.groups.members(_table_of(rows) if self.groups.partitions else rows.time)
+        # cuts by people served later would not be known when these were served
+        members[: max(0, self.n_learned - self.n_rows)] = False
+        return members
 
-    def _dated(self, part: Part, crossing: Crossing) -> tuple[Any, ...]:
-        """Return the values of an alarm or a notice."""
+    def _add_errors(self, rows: Rows, members: NDArray[np.bool_]) -> None:
+        known = rows.known
+        if isinstance(self.errors, BiasSums):
+            self.errors.add(excess_of(rows)[known], members[known])
+        elif self.errors is not None:
+            self.errors.add(rows.pit[0][known], rows.pit[1][known], members[known])
+
+    def _steps(self, rows: Rows, members: NDArray[np.bool_]) -> list[tuple[Tests, Any, Any]]:
+        """Return each test with the values of its statement, and the rows of its sets."""
+        everyone = np.full((len(rows), 1), True)
+        sets = {"group": members}
+        if "draws" in self.tests and rows.r is not None:
+            # a repeated draw follows from the past, and would be counted as often as people ask
+            is_new = self.seen.is_new(rows.r)[:, None]
+            draws = rows.r[is_new[:, 0]]
+            self.drawn.add(draws, draws, everyone[: draws.size])
+            sets |= {"draws": is_new, "draws of groups": members & is_new}
+        return [
+            (test, test.statement.values(rows), sets.get(name, everyone))
+            for name, test in self.tests.items()
+            if test.part != "draws" or rows.r is not None
+        ]
+
+    def _note(self, crossing: Crossing, test: Tests) -> None:
+        """Keep a crossing as an alarm or a notice."""
         assert self.first is not None
-        return (
-            part,
+        values: Any = (
+            test.part,
             crossing.name,
             crossing.direction,
             self.calendar.start(self.current),
@@ -259,6 +499,10 @@ class Ledger:
             crossing.threshold,
             crossing.n_rows,
         )
+        if test.is_notice:
+            self.notices.append(Notice(*values))
+        else:
+            self.alarms.append(Alarm(*values))
 
     def check_like(self, other: Ledger) -> None:
         """Refuse if another watch has another promise or other settings."""
@@ -275,20 +519,11 @@ class Ledger:
     def to_state(self) -> dict[str, Any]:
         """Return everything as JSON values."""
         return {
+            "schema": STATE_SCHEMA,
             "settings": self.settings.to_dict(),
             "promise": None if self.promise is None else self.promise.to_dict(),
-            "n_rows": self.n_rows,
-            "first": self.first,
-            "current": self.current,
-            "until": _text(self.until),
-            "last": _text(self.last),
-            "kind": self.kind,
             "groups": None if self.groups is None else self.groups.to_state(),
-            "n_learned": self.n_learned,
-            "delays": self.delays.to_state(),
-            "parts": {name: part.to_state() for name, part in self.parts.items()},
-            "alarms": [[row, asdict(alarm)] for row, alarm in self._found],
-            "notices": [[row, asdict(notice)] for row, notice in self._noticed],
+            **super().to_state(),
         }
 
     @classmethod
@@ -298,22 +533,13 @@ class Ledger:
         settings = Settings.checked(*(values[field.name] for field in fields(Settings)))
         promise = None if state["promise"] is None else Promise.from_dict(state["promise"])
         ledger = cls(settings, promise)
-        found = state["groups"]
-        ledger.groups = None if found is None else NamedGroups.from_state(found)
-        ledger.until, ledger.last = (
-            None if state[name] is None else as_time(name, state[name])
-            for name in ("until", "last")
-        )
+        if state["groups"] is not None:
+            ledger.groups = NamedGroups.from_state(state["groups"])
         if state["first"] is not None:
             kind: Any = check_choice("kind", state["kind"], get_args(Kind))
-            ledger._make_parts(kind, ledger.groups, "draws" in state["parts"])
-        ledger.n_rows, ledger.n_learned = state["n_rows"], state["n_learned"]
-        ledger.first, ledger.current = state["first"], state["current"]
-        for name, part in ledger.parts.items():
-            part.restore(state["parts"][name])
-        ledger.delays.restore(state["delays"])
-        ledger._found = [(row, Alarm(**alarm)) for row, alarm in state["alarms"]]
-        ledger._noticed = [(row, Notice(**notice)) for row, notice in state["notices"]]
+            ledger.kind = kind
+            ledger._make_tests(has_draws="draws" in state["tests"])
+        ledger.restore(state)
         return ledger
 
 
@@ -328,12 +554,6 @@ def _in_words(promise: Promise | None) -> str:
         return "none"
     return f"{promise.statistic} at most {promise.target:g} at size {promise.mass:g}"
 
-
-def _text(time: np.datetime64 | None) -> str | None:
-    return None if time is None else str(time)
-
-
-# --- the watch over served forecasts
 
 # --- promises of certificates, of selected randomizations, and of folders with a certificate
 
@@ -414,72 +634,101 @@ def watch_values(ledger: Ledger) -> dict[str, Any]:
     """Return settings, alarms, evidence per period and estimates as JSON values."""
     start, n_periods = ledger.first, ledger.n_periods
     dates = [ledger.calendar.start((start or 0) + i) for i in range(n_periods)]
-    tests = [test for part in ledger.parts.values() for test in part.tests()]
-    promise, groups, draws = (ledger.parts.get(part) for part in ("promise", "group", "draws"))
+    # what gives no alarm is no evidence for one
+    alarming = [test for test in ledger.tests.values() if not test.is_notice]
+    tests = [record for test in alarming for record in test.records()]
+    delays = ledger.delays
     return {
         "schema": SCHEMA,
-        "status": _status(ledger),
+        "status": ("alarm" if ledger.alarms else "no alarm") if ledger.n_rows else "no rows yet",
         "settings": _settings(ledger),
         "first": dates[0] if dates else None,
         "until": dates[-1] if dates else None,
         "n_periods": n_periods,
         "n_rows": ledger.n_rows,
-        "n_missing": ledger.delays.n_missing,
-        "n_late": ledger.delays.n_late,
+        "n_missing": delays.n_missing,
+        "n_late": delays.n_late,
         "n_waiting": None,
         "n_repeated": None,
         "alarms": [_alarm(alarm, tests) for alarm in ledger.alarms],
         "notices": [asdict(notice) for notice in ledger.notices],
         "dates": dates,
         "tests": tests,
-        "promise": _promise(promise, ledger, dates) if isinstance(promise, PromiseKept) else None,
-        "groups": groups.records() if isinstance(groups, GroupErrors) else [],
-        "draws": draws.record() if isinstance(draws, FairDraws) else None,
+        "promise": _promise(ledger, dates),
+        "groups": _groups(ledger),
+        "draws": _draws(ledger),
         "delays": {
-            "days": list(ledger.delays.edges),
-            "counts": ledger.delays.counts.tolist(),
-            "n_late": ledger.delays.n_late,
-            "n_missing": ledger.delays.n_missing,
+            "days": list(delays.edges),
+            "counts": delays.counts.tolist(),
+            "n_late": delays.n_late,
+            "n_missing": delays.n_missing,
         },
         "events": [],
     }
 
 
-def _status(ledger: Ledger) -> str:
-    if ledger.n_rows == 0:
-        return "no rows yet"
-    return "alarm" if ledger.alarms else "no alarm"
-
-
 def _settings(ledger: Ledger) -> dict[str, Any]:
-    settings, promise = ledger.settings, ledger.promise
-    link = None if promise is None else promise.link
+    promise = ledger.promise
+    names = ("mass", "target", "targets", "statistic", "confidence", "atom")
+    promised = dict.fromkeys((*names, "link", "alpha")) if promise is None else promise.to_dict()
     return {
-        "false_alarm": settings.false_alarm,
-        "tolerance": settings.tolerance,
-        "period": settings.period,
-        "matures_after_days": settings.matures_after_days,
-        "groups": list(settings.groups),
+        **ledger.settings.to_dict(),
         "kind": None if ledger.first is None else ledger.kind,
-        "mass": None if promise is None else promise.mass,
-        "target": None if promise is None else promise.target,
-        "targets": None if promise is None or promise.targets is None else [*promise.targets],
-        "statistic": None if promise is None else promise.statistic,
-        "confidence": None if promise is None else promise.confidence,
-        "atom": None if promise is None else promise.atom,
-        "link": None if link is None else link.name,
-        "alpha": None if link is None else link.alpha,
+        **{name: promised[name] for name in (*names, "link", "alpha")},
     }
 
 
-def _promise(promise: PromiseKept, ledger: Ledger, dates: list[str]) -> dict[str, Any]:
+def _promise(ledger: Ledger, dates: list[str]) -> dict[str, Any] | None:
     """Return estimates and evidence; after an alarm with the estimate of the rows since then."""
+    if ledger.values is None:
+        return None
     alarm = next((one for one in ledger.alarms if one.part == "promise"), None)
     recent = None
     if alarm is not None:
-        found = promise.estimates(dates.index(alarm.since) + 1)
-        recent = {"since": dates[found.since - 1], **cases(found)}
-    return promise.record() | {"recent": recent}
+        found = ledger.values.estimates(dates.index(alarm.since) + 1)
+        recent = {"since": dates[found.since - 1], **found.record()}
+    tests = ledger.tests.values()
+    sides = [one.evidence() for one in tests if one.part == "promise" and not one.is_notice]
+    return {
+        **ledger.values.estimates().record(),
+        **{name: max(side[name] for side in sides) for name in sides[0]},
+        "recent": recent,
+    }
+
+
+def _groups(ledger: Ledger) -> list[dict[str, Any]]:
+    """Return the estimates and the evidence of each group."""
+    groups, errors = ledger.groups, ledger.errors
+    if groups is None or errors is None:
+        return []
+    tests = ledger.tests["group"]
+    return [
+        {
+            "name": name,
+            "n": int(tests.n_rows[j]),
+            "n_missing": int(tests.n_rows[j]) - errors.n_rows(j),
+            "error": errors.error(j),
+            "bias_direction": errors.direction(j),
+            **tests.evidence(j),
+            "is_alarm": bool(tests.has_alarm[j]),
+            "since_start": j < groups.n_first,
+        }
+        for j, name in enumerate(groups.names)
+    ]
+
+
+def _draws(ledger: Ledger) -> dict[str, Any] | None:
+    """Return the estimate and the evidence of the draws of all rows."""
+    tests = ledger.tests.get("draws")
+    if tests is None:
+        return None
+    return {
+        "n": int(tests.n_rows[0]),
+        "n_repeated": ledger.seen.n_repeated,
+        "error": ledger.drawn.error(0),
+        **tests.evidence(),
+        "is_alarm": bool(tests.has_alarm[0]),
+    }
 
 
 def _alarm(alarm: Alarm, tests: list[dict[str, Any]]) -> dict[str, Any]:
@@ -591,12 +840,12 @@ class Watch(Summarized):
     @property
     def alarms(self) -> list[Alarm]:
         """All alarms so far, in the order of the rows that raised them."""
-        return self._ledger.alarms
+        return list(self._ledger.alarms)
 
     @property
     def notices(self) -> list[Notice]:
         """Changes so far that break no promise."""
-        return self._ledger.notices
+        return list(self._ledger.notices)
 
     def learn(self, table: Any) -> None:
         """Define the groups before the first update, by the first people who were served.
@@ -645,13 +894,13 @@ class Watch(Summarized):
             got = type(rows).__name__
             raise bad_input("rows", "be Rows", got, "make them with Rows.of")
         end = None if until is None else as_time("until", until)
-        n_before = {id(alarm) for alarm in self._ledger.alarms}
+        n_before = len(self._ledger.alarms)
         self._ledger.add(rows, end)
-        return [alarm for alarm in self._ledger.alarms if id(alarm) not in n_before]
+        return self._ledger.alarms[n_before:]
 
     def state(self) -> dict[str, Any]:
         """Return the state as JSON values, from which `from_state` continues exactly."""
-        return {"schema": STATE_SCHEMA, **self._ledger.to_state()}
+        return self._ledger.to_state()
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, like: Watch | None = None) -> Self:
@@ -670,7 +919,12 @@ class Watch(Summarized):
             If the state is of another certificate or of other settings, or is
             no state of a watch. The message is one line.
         """
-        check_schema(state)
+        schema = state.get("schema") if isinstance(state, Mapping) else None
+        if schema != STATE_SCHEMA:
+            raise InputError(
+                f"this is not the state of a watch (its schema is {schema!r:.60}, not"
+                f" {STATE_SCHEMA!r}); pass the output of Watch.state"
+            )
         watch = cls.__new__(cls)
         try:
             watch._ledger = Ledger.from_state(state)
