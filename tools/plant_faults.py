@@ -1055,8 +1055,8 @@ FAULTS = (
     ),
     Fault(
         "weeks that begin on Tuesday",
-        "DAYS_TO_MONDAY = 3",
-        "DAYS_TO_MONDAY = 2",
+        '"week": "W-SUN"',
+        '"week": "W-MON"',
         ("test_watch.py",),
     ),
     Fault(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from functools import cache
@@ -22,12 +23,14 @@ class Stored:
 
     def to_state(self) -> dict[str, Any]:
         """Return the state as JSON values, exact to the last bit."""
-        return {name: _as_json(getattr(self, name)) for name in self._declared()}
+        values = {name: getattr(self, name) for name in self._declared()}
+        state: dict[str, Any] = json.loads(json.dumps(values, default=_plain))
+        return state
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over the output of `to_state` of an object that was made with the same arguments."""
         for name, declared in self._declared().items():
-            setattr(self, name, _read(name, declared, state[name], getattr(self, name)))
+            setattr(self, name, read(name, declared, state[name], getattr(self, name)))
 
     @classmethod
     @cache
@@ -36,35 +39,32 @@ class Stored:
         return {name: one for name, one in hints.items() if get_origin(one) is not ClassVar}
 
 
-def _as_json(value: Any) -> Any:
-    if isinstance(value, Stored):
-        return value.to_state()
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, list):
-        return [_as_json(one) for one in value]
-    if isinstance(value, dict):
-        return {name: _as_json(one) for name, one in value.items()}
-    return str(value) if isinstance(value, np.datetime64) else value
+def _plain(value: Any) -> Any:
+    """Return a value that JSON does not have as one that it has."""
+    for name in ("to_state", "to_dict", "tolist"):
+        if hasattr(value, name):
+            return getattr(value, name)()
+    return asdict(value) if is_dataclass(value) else str(value)  # type: ignore[arg-type]
 
 
-def _read(name: str, declared: Any, value: Any, now: Any = None) -> Any:
+def read(name: str, declared: Any, value: Any, now: Any = None) -> Any:
     """Return JSON values as a declared type, or as the state of the object that is there now."""
     if isinstance(now, Stored):
         now.restore(value)
         return now
     origin, inner = get_origin(declared), get_args(declared)
+    rebuild = [getattr(kind, name, None) for kind in inner for name in ("from_state", "from_dict")]
     found: Any
-    if origin is np.ndarray:
+    if value is not None and any(rebuild):
+        found = next(filter(None, rebuild))(value)
+    elif origin is np.ndarray:
         found = np.array(value, dtype=get_args(inner[1])[0])
         if now is not None and found.shape != now.shape:
             raise ValueError(f"{name} has the shape {found.shape}, not {now.shape}")
     elif origin is dict:
-        found = {key: _read(key, inner[1], value[key], one) for key, one in now.items()}
+        found = {key: read(key, inner[1], value[key], one) for key, one in now.items()}
     elif origin is list:
-        found = [_read(name, inner[0], one) for one in typed(name, value, list)]
+        found = [read(name, inner[0], one) for one in typed(name, value, list)]
     elif np.datetime64 in inner:
         found = None if value is None else as_time(name, value)
     elif is_dataclass(declared):
@@ -224,8 +224,6 @@ class EProcesses(Stored):
 
 # --- tests of a statement in sets of rows
 
-Part = Literal["promise", "group", "draws"]
-
 Direction = Literal["higher", "lower", "narrow", "wide", "extreme", "central", "gap"]
 
 BLOCK = 1 << 20
@@ -282,7 +280,7 @@ class Crossing:
     ----------
     row : int
         Number of the row, counted from 0 in the rows of the call.
-    name : str or None
+    group : str or None
         Name of the set of rows; None for all rows.
     direction : str
         Direction of the value that decides.
@@ -295,7 +293,7 @@ class Crossing:
     """
 
     row: int
-    name: str | None
+    group: str | None
     direction: Direction
     since: int
     log_evidence: float
@@ -310,10 +308,6 @@ class Tests(Stored):
     ----------
     statement : Statement
         The statement.
-    part : str
-        Part of the watch that the tests belong to.
-    is_notice : bool, default False
-        Whether evidence against the statement breaks no promise.
 
     Attributes
     ----------
@@ -330,7 +324,7 @@ class Tests(Stored):
     --------
     >>> low, bound = np.full(2, -1.0), np.full(2, 0.02)
     >>> statement = Statement(("higher", "lower"), low, bound, lambda rows: rows.excess)
-    >>> tests = Tests(statement, "group")
+    >>> tests = Tests(statement)
     >>> tests.add(["sex = 1"], [np.log(20)])
     >>> tests.begin_period()
     >>> found = tests.update(np.tile([0.6, -0.6], (30, 1)), np.full((30, 1), True))
@@ -345,10 +339,8 @@ class Tests(Stored):
     history: list[list[float]]
     processes: EProcesses
 
-    def __init__(self, statement: Statement, part: Part, *, is_notice: bool = False) -> None:
+    def __init__(self, statement: Statement) -> None:
         self.statement = statement
-        self.part = part
-        self.is_notice = is_notice
         self.names: list[str | None] = []
         self.thresholds: Floats = np.zeros(0)
         self.n_rows = np.zeros(0, dtype=np.intp)
@@ -441,7 +433,6 @@ class Tests(Stored):
         decisive = self.statement.decisive(self.processes.log_evidence)
         return [
             {
-                "part": self.part,
                 "group": name,
                 "direction": self.statement.directions[decisive[j]],
                 "log_evidence": [*self.history[j], _rounded(now[j])],

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Ints, Mask, about, bad_input, check_column, coded
+from evenhand._validate import Mask, about, bad_input, check_column, coded
 from evenhand.tables import EVERYONE, Group, Partition, label
 
 MOST_LATER = 100
@@ -70,40 +70,22 @@ class NamedGroups:
         """Return the rows of each group, (n, G), after adding the groups that appear in them."""
         if not self.partitions:
             return np.full((len(table), 1), True)
-        first = 0
-        found: list[Ints] = []
-        strangers: list[tuple[int, str, int]] = []
-        for j, partition in enumerate(self.partitions):
-            values = _column(table, partition.column)
-            with about("rows"):
-                codes = partition.codes(_comparable(values, partition))
-            unknown = np.flatnonzero(codes < 0)
-            strangers += self._strangers(j, unknown, values.iloc[unknown])
-            found.append(np.where(codes < 0, -1, codes + first))
-            first += len(partition.names)
+        labels = np.column_stack([_labels(one, table) for one in self.partitions])
         # in the order of rows, whatever the columns, so that splits into updates do not matter
-        for row, name, j in sorted(strangers, key=lambda one: (one[0], one[2])):
-            found[j][row] = self._place_of(name, self.partitions[j].column)
+        codes, distinct = pd.factorize(labels.ravel())
+        columns = np.unique(codes, return_index=True)[1] % len(self.partitions)
+        places = [
+            self._place_of(name, self.partitions[j].column)
+            for name, j in zip(distinct, columns.tolist(), strict=True)
+        ]
+        of_row = np.array(places, dtype=np.intp)[codes].reshape(labels.shape)
         members = np.zeros((len(table), len(self.names)), dtype=np.bool_)
-        for codes in found:
-            rows = np.flatnonzero(codes >= 0)
-            members[rows, codes[rows]] = True
+        rows, _ = np.nonzero(of_row >= 0)
+        members[rows, of_row[of_row >= 0]] = True
         return members
 
-    def _strangers(
-        self, j: int, unknown: Ints, values: pd.Series[Any]
-    ) -> list[tuple[int, str, int]]:
-        """Return row, name of the group and column of values without a group."""
-        if unknown.size == 0:
-            return []
-        column = self.partitions[j].column
-        codes, distinct = coded(values, f"column {column!r}")
-        names = [Group(column, "=", label(value)).name for value in distinct]
-        names.append(Group(column, "missing").name)  # code -1 selects the last entry
-        return [(int(row), names[code], j) for row, code in zip(unknown, codes, strict=True)]
-
     def _place_of(self, name: str, column: str) -> int:
-        """Return the index of a group that appeared later, adding it; -1 if there are too many."""
+        """Return the index of a group, adding one that appears later; -1 if there are too many."""
         if name in self.names:
             return self.names.index(name)
         if self._later[column] >= MOST_LATER:
@@ -145,6 +127,19 @@ def _column(table: pd.DataFrame, name: str) -> pd.Series[Any]:
     check_column(name, table.columns, "the table of groups")
     # columns of numbers in object arrays, such as those of a log, become numbers
     return table[name].infer_objects()
+
+
+def _labels(partition: Partition, table: pd.DataFrame) -> Any:
+    """Return the name of the group of each row, also of values without one in the first rows."""
+    values = _column(table, partition.column)
+    with about("rows"):
+        labels = partition.labels(_comparable(values, partition))
+    unknown = np.flatnonzero(pd.isna(labels))
+    codes, distinct = coded(values.iloc[unknown], f"column {partition.column!r}")
+    names: Any = [Group(partition.column, "=", label(value)).name for value in distinct]
+    names.append(Group(partition.column, "missing").name)  # code -1 selects the last entry
+    labels[unknown] = np.array(names, dtype=object)[codes]
+    return labels
 
 
 def _comparable(values: pd.Series[Any], partition: Partition) -> pd.Series[Any]:

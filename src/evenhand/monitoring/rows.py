@@ -18,8 +18,6 @@ from evenhand.tables import as_pandas, as_table
 
 # --- checks of the columns of served rows. Every message names the first wrong row
 
-Ends = tuple[Floats, Floats]
-
 
 def check_column(
     name: str,
@@ -71,18 +69,27 @@ def check_column(
     return floats
 
 
-def check_cells(name: str, cells: Any, known: Mask) -> Ends:
-    """Return both ends of the PIT cells, NaN where the outcome is missing."""
-    first, second = (
-        check_column(f"{name}[{i}]", end, known.size, low=0, high=1, known=known)
-        for i, end in enumerate(cells)
-    )
-    crossed = np.flatnonzero(first > second)
+LIMITS: dict[str, dict[str, Any]] = {
+    "pit": {"low": 0, "high": 1},
+    "base": {"low": 0, "high": 1},
+    "r": {"low": 0, "high": 1, "is_open": True},
+    "excess": {"low": -1, "high": 1},
+    "delay": {"low": 0},
+}
+"""Ranges of the columns of numbers."""
+
+
+def _checked(name: str, value: Any, n: int, **limits: Any) -> Any:
+    """Return a column of numbers, or both ends of cells."""
+    if not isinstance(value, tuple):
+        return check_column(name, value, n, **limits)
+    low, high = (check_column(f"{name}[{i}]", end, n, **limits) for i, end in enumerate(value))
+    crossed = np.flatnonzero(low > high)
     if crossed.size:
         row = int(crossed[0])
-        got = f"{first[row]:g} and {second[row]:g} in row {row}"
+        got = f"{low[row]:g} and {high[row]:g} in row {row}"
         raise bad_input(name, "have lower ends at or below the upper ends", got)
-    return first, second
+    return low, high
 
 
 def check_table(columns: Any, n: int) -> Any:
@@ -273,22 +280,16 @@ class Rows:
         n = time.size
         if known.shape != (n,):
             raise bad_input("known", f"have one value per time ({n})", f"shape {known.shape}")
-        checked: dict[str, Any] = {
-            "time": time,
-            "known": known,
-            "pit": check_cells("pit", self.pit, known),
-            "base": None if self.base is None else check_cells("base", self.base, known),
-            "promised": None if self.promised is None else np.asarray(self.promised, np.bool_),
-            "columns": None if self.columns is None else check_table(self.columns, n),
-        }
-        limits: dict[str, dict[str, Any]] = {
-            "r": {"low": 0, "high": 1, "is_open": True},
-            "excess": {"low": -1, "high": 1, "known": known},
-            "delay": {"low": 0},
-        }
-        for name, limit in limits.items():
-            values = getattr(self, name)
-            checked[name] = None if values is None else check_column(name, values, n, **limit)
+        checked: dict[str, Any] = {"time": time, "known": known}
+        for name, limits in LIMITS.items():
+            value = getattr(self, name)
+            if value is not None:
+                needed = {} if name in ("r", "delay") else {"known": known}
+                checked[name] = _checked(name, value, n, **limits, **needed)
+        if self.promised is not None:
+            checked["promised"] = np.asarray(self.promised, np.bool_)
+        if self.columns is not None:
+            checked["columns"] = check_table(self.columns, n)
         # frozen: rows are handed on and must not change; this converts lists to arrays once
         for name, value in checked.items():
             object.__setattr__(self, name, value)

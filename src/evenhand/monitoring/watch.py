@@ -6,21 +6,22 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
-from evenhand._validate import InputError, about, bad_input, check_choice, check_fraction
+from evenhand._validate import InputError, Mask, about, bad_input, check_choice, check_fraction
 from evenhand.certificates import Certificate, Promise
-from evenhand.monitoring.e_processes import Crossing, Direction, Part, Statement, Stored, Tests
+from evenhand.monitoring.e_processes import Crossing, Direction, Statement, Stored, Tests, read
 from evenhand.monitoring.groups import NamedGroups
 from evenhand.monitoring.rows import Rows, as_duration, as_time
 from evenhand.monitoring.statements import (
@@ -43,48 +44,29 @@ from evenhand.tables import EVERYONE, check_names
 Period = Literal["hour", "day", "week", "month"]
 """Calendar unit in which a watch counts time; weeks begin on Monday."""
 
-PERIODS: tuple[Period, ...] = ("hour", "day", "week", "month")
+FREQUENCIES: dict[Period, str] = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
+"""Names of pandas, in which a week is named by its last day."""
 
-UNITS: dict[Period, str] = {"hour": "h", "day": "D", "week": "D", "month": "M"}
-
-DAYS_TO_MONDAY = 3
-"""Days from Monday, 29 December 1969, to the first day of 1970, from which numpy counts days."""
+PERIODS = tuple(FREQUENCIES)
 
 
-@dataclass(frozen=True)
-class Calendar:
-    """Numbers of calendar periods.
-
-    Parameters
-    ----------
-    period : {"hour", "day", "week", "month"}
-        Calendar unit.
+def period_numbers(times: NDArray[Any], period: Period) -> NDArray[np.int64]:
+    """Return the number of the period of each time.
 
     Examples
     --------
-    >>> week = Calendar("week")
-    >>> week.numbers(np.array(["2026-03-01T23:00", "2026-03-02T00:00"], dtype="M8[us]"))
-    array([2930, 2931])
-    >>> week.start(2931)
-    '2026-03-02'
+    >>> weeks = period_numbers(np.array(["2026-03-01T23:00", "2026-03-02"], "M8[us]"), "week")
+    >>> [start_of(number, "week") for number in weeks.tolist()]
+    ['2026-02-23', '2026-03-02']
     """
+    return pd.DatetimeIndex(times).to_period(FREQUENCIES[period]).asi8
 
-    period: Period
 
-    def numbers(self, times: NDArray[Any]) -> NDArray[np.int64]:
-        """Return the number of the period of each time, counted from 1970."""
-        counted = times.astype(f"datetime64[{UNITS[self.period]}]").astype(np.int64)
-        if self.period == "week":
-            return np.asarray((counted + DAYS_TO_MONDAY) // 7, dtype=np.int64)
-        return np.asarray(counted, dtype=np.int64)
-
-    def start(self, number: int) -> str:
-        """Return the start of a period as an ISO date; of an hour with its time in UTC."""
-        if self.period == "week":
-            number = 7 * number - DAYS_TO_MONDAY
-        first = np.datetime64(number, UNITS[self.period])  # type: ignore[call-overload]
-        unit = "m" if self.period == "hour" else "D"
-        return str(first.astype(f"datetime64[{unit}]"))
+def start_of(number: int, period: Period) -> str:
+    """Return the start of a period as an ISO date; of an hour with its time in UTC."""
+    found = pd.Period(ordinal=number, freq=FREQUENCIES[period])
+    first = found if period == "hour" else found.asfreq("D", how="start")
+    return str(first).replace(" ", "T")
 
 
 # --- settings of a watch
@@ -114,42 +96,24 @@ class Settings:
     period: Period
     matures_after_days: float | None
 
-    @classmethod
-    def checked(
-        cls,
-        groups: Iterable[str],
-        tolerance: float,
-        false_alarm: float,
-        period: str,
-        matures_after: float | str | timedelta | None,
-    ) -> Self:
-        """Return checked settings; InputError if one is outside its range."""
-        if isinstance(groups, str):
+    def __post_init__(self) -> None:
+        if isinstance(self.groups, str):
             rule = "be a list of column names"
-            raise bad_input("groups", rule, repr(groups), f"write [{groups!r}]")
-        names = tuple(str(name) for name in check_names(groups))
+            raise bad_input("groups", rule, repr(self.groups), f"write [{self.groups!r}]")
+        names = tuple(str(name) for name in check_names(self.groups))
         for name in names:
             if names.count(name) > 1:
                 raise bad_input("groups", "name each column once", f"{name!r} twice")
             if name == EVERYONE:
                 raise bad_input("groups", "not name 'everyone'", repr(name), "rename the column")
-        chosen: Any = check_choice("period", period, PERIODS)
-        days = (
-            None
-            if matures_after is None
-            else float(as_duration(matures_after) / np.timedelta64(1, "D"))
-        )
-        return cls(
-            names,
-            check_fraction("tolerance", tolerance),
-            check_fraction("false_alarm", false_alarm),
-            chosen,
-            days,
-        )
+        object.__setattr__(self, "groups", names)  # once, before anything reads it
+        check_fraction("tolerance", self.tolerance)
+        check_fraction("false_alarm", self.false_alarm)
+        check_choice("period", self.period, PERIODS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
-        return {**asdict(self), "groups": list(self.groups)}
+        return asdict(self) | {"groups": list(self.groups)}
 
     def differences(self, other: Settings) -> list[str]:
         """Return which settings differ, with both values."""
@@ -162,6 +126,8 @@ class Settings:
 
 
 # --- alarms and notices of a watch, and the part of the allowed risk that each test has
+
+Part = Literal["promise", "group", "draws"]
 
 SHARES: dict[Part, float] = {"promise": 0.5, "group": 0.4, "draws": 0.1}
 """Share of each part in the probability of a false alarm, if a watch has all parts."""
@@ -238,6 +204,18 @@ Kind = Literal["pit", "event"]
 """What errors are measured on: served PITs, or outcome minus probability for 0/1 outcomes."""
 
 
+OF_GROUPS = ("group", "draws of groups")
+"""Names of the tests of each group; the others are of all rows."""
+
+
+def part_of(name: str) -> Part:
+    """Return the part of a watch that a test belongs to."""
+    if name.startswith("draws"):
+        return "draws"
+    return "group" if name == "group" else "promise"
+
+
+@dataclass
 class Ledger(Stored):
     """Everything that a watch has seen.
 
@@ -247,40 +225,33 @@ class Ledger(Stored):
         Settings of the watch.
     promise : Promise or None
         What is promised for every group of a size.
+    groups : NamedGroups or None
+        Groups, once they are defined.
     """
 
-    n_rows: int
-    n_learned: int
-    first: int | None
-    current: int
-    until: np.datetime64 | None
-    last: np.datetime64 | None
-    kind: Kind
-    tests: dict[str, Tests]
+    settings: Settings
+    promise: Promise | None
+    groups: NamedGroups | None = None
+    n_rows: int = 0
+    n_learned: int = 0
+    first: int | None = None
+    current: int = 0
+    reached: np.datetime64 | None = None
+    kind: Kind = "pit"
+    tests: dict[str, Tests] = field(default_factory=dict)
     # values of the promise, errors of groups, draws that were seen, and their distribution
-    values: ValueCounts | None
-    errors: PITSums | BiasSums | None
-    seen: SeenDraws
-    drawn: PITSums
-    delays: Delays
-    alarms: list[Alarm]
-    notices: list[Notice]
+    values: ValueCounts | None = None
+    errors: PITSums | BiasSums | None = None
+    seen: SeenDraws = field(default_factory=SeenDraws)
+    drawn: PITSums = field(default_factory=lambda: PITSums(1))
+    alarms: list[Alarm] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    delays: Delays = field(init=False)
 
-    def __init__(self, settings: Settings, promise: Promise | None) -> None:
-        self.settings = settings
-        self.promise = promise
-        self.calendar = Calendar(settings.period)
-        self.matures_after = as_duration(settings.matures_after_days)
-        self.groups: NamedGroups | None = None
-        self.n_rows = self.n_learned = self.current = 0
-        self.first = self.until = self.last = None
-        self.kind = "pit"
-        self.tests = {}
-        self.values = self.errors = None
-        self.seen, self.drawn = SeenDraws(), PITSums(1)
-        self.delays = Delays(settings.matures_after_days or 0.0)
-        self.alarms, self.notices = [], []
-        # of the tests of named groups
+    def __post_init__(self) -> None:
+        self.matures_after = as_duration(self.settings.matures_after_days)
+        self.delays = Delays(self.settings.matures_after_days or 0.0)
+        # risks of the tests of groups
         self._risks: dict[str, float] = {}
 
     @property
@@ -298,65 +269,57 @@ class Ledger(Stored):
 
     def add(self, rows: Rows, until: np.datetime64 | None) -> None:
         """Add rows, and move time on to `until`."""
-        self._check(rows, until)
+        ends = rows.time + self.matures_after
+        self._check(rows, [*ends[:1], *ends[-1:]], [] if until is None else [until])
         if len(rows):
             if self.first is None:
                 self._begin(rows)
             for first in range(0, len(rows), CHUNK):
                 self._add(rows.take(slice(first, first + CHUNK)))
-            self.last = rows.time[-1]
+            self.reached = ends[-1]
         if until is not None:
-            self.until = until
+            self.reached = until
             if self.first is not None:
                 # the period of the last moment before `until`
-                moment = np.array([until - np.timedelta64(1, "us")])
-                self._advance(int(self.calendar.numbers(moment)[0]))
+                self._advance(int(self._numbers(np.array([until]) - np.timedelta64(1, "us"))[0]))
 
-    def _check(self, rows: Rows, until: np.datetime64 | None) -> None:
+    def _check(self, rows: Rows, ends: list[np.datetime64], until: list[np.datetime64]) -> None:
         """Refuse rows and times that do not follow those seen; nothing has changed by then."""
-        ends = rows.time + self.matures_after
-        if len(rows) and self.last is not None and rows.time[0] < self.last:
+        before = [] if self.reached is None else [self.reached]
+        if ends and before and ends[0] < before[0]:
             raise InputError(
-                f"row 0 was served at {rows.time[0]}, before the last row of the watch"
-                f" ({self.last}); add rows in the order of serving, each once"
+                f"row 0 was served at {rows.time[0]} and matures at {ends[0]}, before"
+                f" {before[0]}, which the watch has reached; add rows in the order of serving, each"
+                " once, and all rows of a time before moving on"
             )
-        if len(rows) and self.until is not None and ends[0] < self.until:
+        reached = [*before, *ends]
+        if until and reached and until[0] < reached[-1]:
             raise InputError(
-                f"row 0 matures at {ends[0]}, before {self.until}, up to which the"
-                " watch has been moved on; add all rows of a time before moving on"
+                f"until is {until[0]}, before {reached[-1]}, which the watch has reached; leave"
+                " until out or give a later time"
             )
-        last = None if self.last is None else self.last + self.matures_after
-        times = (self.until, last, *ends[-1:])
-        reached = [one for one in times if one is not None]
-        if until is not None and reached and until < max(reached):
+        self._check_columns(rows)
+        numbers = self._numbers(np.array([*ends, *until], dtype="datetime64[us]")).tolist()
+        start = numbers[0] if numbers and self.first is None else self.current
+        if numbers and numbers[-1] - start > MOST_PERIODS:
             raise InputError(
-                f"until is {until}, before {max(reached)}, which the watch has reached; leave until"
-                " out or give a later time"
-            )
-        if len(rows):
-            self._check_columns(rows)
-        new = [*ends[:1], *ends[-1:], *([] if until is None else [until])]
-        self._check_distance(np.array(new, dtype="datetime64[us]"))
-
-    def _check_distance(self, times: NDArray[Any]) -> None:
-        """Refuse times that are many periods later than those seen, which take long to count."""
-        numbers = self.calendar.numbers(times)
-        start = numbers[:1] if self.first is None else [self.current]
-        if numbers.size and numbers[-1] - start[0] > MOST_PERIODS:
-            raise InputError(
-                f"{times[-1]} is {numbers[-1] - start[0]:,} periods after the rows before; check"
-                " the clock, or use a longer period"
+                f"{[*ends, *until][-1]} is {numbers[-1] - start:,} periods after the rows before;"
+                " check the clock, or use a longer period"
             )
 
     def _check_columns(self, rows: Rows) -> None:
+        if not len(rows):
+            return
         if self.promise is not None:
             promise_values(self.promise, rows)
-        if self.first is None:  # the first rows define what the later ones need
-            return
-        if self.kind == "event":
+        # the first rows define what the later ones need
+        if self.first is not None and self.kind == "event":
             excess_of(rows)
-        if self.groups is not None and self.groups.partitions:
+        if self.first is not None and self.groups is not None and self.groups.partitions:
             self.groups.check(_table_of(rows))
+
+    def _numbers(self, times: NDArray[Any]) -> NDArray[np.int64]:
+        return period_numbers(times, self.settings.period)
 
     def _begin(self, rows: Rows) -> None:
         """Learn groups and kinds from the rows of the first update, and share out the risk."""
@@ -366,7 +329,7 @@ class Ledger(Stored):
             self.groups = NamedGroups([])
         self.kind = "pit" if rows.excess is None else "event"
         self._make_tests(has_draws=rows.r is not None and not bool(np.isnan(rows.r).all()))
-        self.first = int(self.calendar.numbers(rows.time[:1] + self.matures_after)[0])
+        self.first = int(self._numbers(rows.time[:1] + self.matures_after)[0])
         self.current = self.first - 1
         self._advance(self.first)
 
@@ -380,35 +343,32 @@ class Ledger(Stored):
             # each side has half of the risk
             sides = kept_promise(promise)
             for side in sides:
-                self._test_all("promise", side, risks["promise"] / len(sides))
+                self._test(f"promise {side.directions[0]}", side, risks["promise"] / len(sides))
             # base PITs are known under a known link
             if promise.envelope is not None and promise.statistic == "mean_pit":
                 for side in kept_envelope(promise.envelope):
-                    self._test_all("promise", side, settings.false_alarm / 2, is_notice=True)
+                    self._test(f"envelope {side.directions[0]}", side, settings.false_alarm / 2)
         if groups is not None:
             is_event = self.kind == "event"
             self.errors = BiasSums() if is_event else PITSums()
             calibrated = calibrated_events if is_event else calibrated_pits
-            self.tests["group"] = Tests(calibrated(settings.tolerance), "group")
-            self._risks["group"] = risks["group"]
+            self._test("group", calibrated(settings.tolerance), risks["group"])
         if has_draws:
             by_group = groups is not None and bool(groups.partitions)
             # all rows have half of the risk if there are groups
             risk = risks["draws"] / 2 if by_group else risks["draws"]
-            self._test_all("draws", FAIR_DRAWS, risk)
+            self._test("draws", FAIR_DRAWS, risk)
             if by_group:
-                self.tests["draws of groups"] = Tests(FAIR_DRAWS, "draws")
-                self._risks["draws of groups"] = risk
+                self._test("draws of groups", FAIR_DRAWS, risk)
         self._add_groups()
 
-    def _test_all(
-        self, part: Part, statement: Statement, risk: float, *, is_notice: bool = False
-    ) -> None:
-        """Test a statement about all rows at a risk of a false alarm, or of a false notice."""
-        test = Tests(statement, part, is_notice=is_notice)
-        test.add([None], [-math.log(risk)])
-        side = statement.directions[0]
-        self.tests["draws" if part == "draws" else f"{part} {side}{' notice' * is_notice}"] = test
+    def _test(self, name: str, statement: Statement, risk: float) -> None:
+        """Test a statement about all rows, or about each group, at a risk of a false alarm."""
+        self.tests[name] = Tests(statement)
+        if name in OF_GROUPS:
+            self._risks[name] = risk
+        else:
+            self.tests[name].add([None], [-math.log(risk)])
 
     def _add_groups(self) -> None:
         """Add groups that have appeared to their tests."""
@@ -435,9 +395,10 @@ class Ledger(Stored):
         self._add_groups()
         self.delays.add(rows.known, rows.delay)
         self._add_errors(rows, members)
-        steps = self._steps(rows, members)
+        sets = self._sets(rows, members)
+        x = {name: self.tests[name].statement.values(rows) for name in sets}
         values = None if self.promise is None else promise_values(self.promise, rows)
-        numbers = self.calendar.numbers(rows.time + self.matures_after)
+        numbers = self._numbers(rows.time + self.matures_after)
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
         for start, end in pairwise(starts):
             self._advance(int(numbers[start]))
@@ -446,16 +407,16 @@ class Ledger(Stored):
                 value, covered = values
                 self.values.add(value[some][covered[some]])
             found = [
-                (crossing, test)
-                for test, x, mine in steps
-                for crossing in test.update(x[some], mine[some])
+                (crossing, name)
+                for name, mine in sets.items()
+                for crossing in self.tests[name].update(x[name][some], mine[some])
             ]
             # in the order of rows, which splits of the rows into updates must not change
-            for crossing, test in sorted(found, key=lambda one: one[0].row):
-                self._note(crossing, test)
+            for crossing, name in sorted(found, key=lambda one: one[0].row):
+                self._note(crossing, name)
         self.n_rows += len(rows)
 
-    def _members(self, rows: Rows) -> NDArray[np.bool_]:
+    def _members(self, rows: Rows) -> Mask:
         if self.groups is None:
             return np.zeros((len(rows), 0), dtype=np.bool_)
         members = self.groups.members(_table_of(rows) if self.groups.partitions else rows.time)
@@ -463,46 +424,39 @@ class Ledger(Stored):
         members[: max(0, self.n_learned - self.n_rows)] = False
         return members
 
-    def _add_errors(self, rows: Rows, members: NDArray[np.bool_]) -> None:
+    def _add_errors(self, rows: Rows, members: Mask) -> None:
         known = rows.known
         if isinstance(self.errors, BiasSums):
             self.errors.add(excess_of(rows)[known], members[known])
         elif self.errors is not None:
             self.errors.add(rows.pit[0][known], rows.pit[1][known], members[known])
 
-    def _steps(self, rows: Rows, members: NDArray[np.bool_]) -> list[tuple[Tests, Any, Any]]:
-        """Return each test with the values of its statement, and the rows of its sets."""
+    def _sets(self, rows: Rows, members: Mask) -> dict[str, Mask]:
+        """Return the rows of the sets of each test that these rows are for."""
         everyone = np.full((len(rows), 1), True)
-        sets = {"group": members}
+        sets = {name: everyone for name in self.tests if part_of(name) != "draws"}
+        if "group" in sets:
+            sets["group"] = members
         if "draws" in self.tests and rows.r is not None:
             # a repeated draw follows from the past, and would be counted as often as people ask
-            is_new = self.seen.is_new(rows.r)[:, None]
-            draws = rows.r[is_new[:, 0]]
+            sets["draws"] = self.seen.is_new(rows.r)[:, None]
+            draws = rows.r[sets["draws"][:, 0]]
             self.drawn.add(draws, draws, everyone[: draws.size])
-            sets |= {"draws": is_new, "draws of groups": members & is_new}
-        return [
-            (test, test.statement.values(rows), sets.get(name, everyone))
-            for name, test in self.tests.items()
-            if test.part != "draws" or rows.r is not None
-        ]
+        if "draws of groups" in self.tests and rows.r is not None:
+            sets["draws of groups"] = members & sets["draws"]
+        return sets
 
-    def _note(self, crossing: Crossing, test: Tests) -> None:
-        """Keep a crossing as an alarm or a notice."""
+    def _note(self, crossing: Crossing, test: str) -> None:
+        """Keep a crossing as an alarm, or as a notice if it breaks no promise."""
         assert self.first is not None
-        values: Any = (
-            test.part,
-            crossing.name,
-            crossing.direction,
-            self.calendar.start(self.current),
-            self.calendar.start(self.first + crossing.since - 1),
-            crossing.log_evidence,
-            crossing.threshold,
-            crossing.n_rows,
-        )
-        if test.is_notice:
-            self.notices.append(Notice(*values))
+        dates = self.current, self.first + crossing.since - 1
+        date, since = (start_of(number, self.settings.period) for number in dates)
+        values = vars(crossing) | {"part": part_of(test), "date": date, "since": since}
+        del values["row"]
+        if test.startswith("envelope"):
+            self.notices.append(Notice(**values))
         else:
-            self.alarms.append(Alarm(*values))
+            self.alarms.append(Alarm(**values))
 
     def check_like(self, other: Ledger) -> None:
         """Refuse if another watch has another promise or other settings."""
@@ -516,28 +470,12 @@ class Ledger(Stored):
         if differences:
             raise InputError(f"{differences[0]}; settings are fixed when a watch begins")
 
-    def to_state(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
-        return {
-            "schema": STATE_SCHEMA,
-            "settings": self.settings.to_dict(),
-            "promise": None if self.promise is None else self.promise.to_dict(),
-            "groups": None if self.groups is None else self.groups.to_state(),
-            **super().to_state(),
-        }
-
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Ledger:
         """Rebuild the ledger from the output of `to_state`."""
-        values = state["settings"]
-        settings = Settings.checked(*(values[field.name] for field in fields(Settings)))
-        promise = None if state["promise"] is None else Promise.from_dict(state["promise"])
-        ledger = cls(settings, promise)
-        if state["groups"] is not None:
-            ledger.groups = NamedGroups.from_state(state["groups"])
+        names = ("settings", "promise", "groups", "kind")
+        ledger = cls(**{name: read(name, cls._declared()[name], state[name]) for name in names})
         if state["first"] is not None:
-            kind: Any = check_choice("kind", state["kind"], get_args(Kind))
-            ledger.kind = kind
             ledger._make_tests(has_draws="draws" in state["tests"])
         ledger.restore(state)
         return ledger
@@ -633,10 +571,14 @@ SCHEMA = "evenhand.watch/1"
 def watch_values(ledger: Ledger) -> dict[str, Any]:
     """Return settings, alarms, evidence per period and estimates as JSON values."""
     start, n_periods = ledger.first, ledger.n_periods
-    dates = [ledger.calendar.start((start or 0) + i) for i in range(n_periods)]
-    # what gives no alarm is no evidence for one
-    alarming = [test for test in ledger.tests.values() if not test.is_notice]
-    tests = [record for test in alarming for record in test.records()]
+    dates = [start_of((start or 0) + i, ledger.settings.period) for i in range(n_periods)]
+    tests = [
+        {"part": part_of(name), **record}
+        for name, test in ledger.tests.items()
+        # what gives no alarm is no evidence for one
+        if not name.startswith("envelope")
+        for record in test.records()
+    ]
     delays = ledger.delays
     return {
         "schema": SCHEMA,
@@ -687,8 +629,8 @@ def _promise(ledger: Ledger, dates: list[str]) -> dict[str, Any] | None:
     if alarm is not None:
         found = ledger.values.estimates(dates.index(alarm.since) + 1)
         recent = {"since": dates[found.since - 1], **found.record()}
-    tests = ledger.tests.values()
-    sides = [one.evidence() for one in tests if one.part == "promise" and not one.is_notice]
+    tests = ledger.tests.items()
+    sides = [test.evidence() for name, test in tests if name.startswith("promise")]
     return {
         **ledger.values.estimates().record(),
         **{name: max(side[name] for side in sides) for name in sides[0]},
@@ -828,13 +770,15 @@ class Watch(Summarized):
         self,
         certificate: Any = None,
         *,
-        groups: Iterable[str] = (),
+        groups: Any = (),
         tolerance: float = 0.02,
         false_alarm: float = 0.05,
-        period: str = "day",
+        period: Any = "day",
         matures_after: float | str | timedelta | None = None,
     ) -> None:
-        settings = Settings.checked(groups, tolerance, false_alarm, period, matures_after)
+        wait = as_duration(matures_after) / np.timedelta64(1, "D")
+        days = None if matures_after is None else float(wait)
+        settings = Settings(groups, tolerance, false_alarm, period, days)
         self._ledger = Ledger(settings, None if certificate is None else promise_of(certificate))
 
     @property
@@ -900,7 +844,7 @@ class Watch(Summarized):
 
     def state(self) -> dict[str, Any]:
         """Return the state as JSON values, from which `from_state` continues exactly."""
-        return self._ledger.to_state()
+        return {"schema": STATE_SCHEMA, **self._ledger.to_state()}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], *, like: Watch | None = None) -> Self:
