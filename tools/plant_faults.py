@@ -1001,8 +1001,8 @@ FAULTS = (
     # monitoring
     Fault(
         "draws forgotten a generation early",
-        "if draw in self._recent or draw in self._older:",
-        "if draw in self._recent:",
+        "dict.fromkeys(islice(self._draws, GENERATION, None))",
+        "dict.fromkeys(islice(self._draws, GENERATION + 1000, None))",
         ("test_watch.py",),
     ),
     Fault(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self, TypeVar
+from collections.abc import Callable
+from typing import Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from evenhand.monitoring.e_processes import Direction, Statement
 from evenhand.monitoring.rows import Cells, Rows
 
 # --- witnesses of miscalibration: functions whose mean under a calibrated forecast is 0
+
+Kind = Literal["pit", "event"]
+"""What errors are measured on: served PITs, or outcome minus probability for 0/1 outcomes."""
 
 N_DRAWS = 64
 """Draws over which witnesses are averaged: their means are exact to 0.0001."""
@@ -119,34 +123,28 @@ def _filled(rows: Rows, values: Floats, low: Floats) -> Floats:
     return np.where(rows.known[:, None], values, low)
 
 
-def calibrated_pits(tolerance: float) -> Statement:
-    """Return that the W1 distance of served PITs to uniform is at most the tolerance."""
-    return Statement(
-        ("higher", "lower", "narrow", "wide"),
-        LEAST,
-        np.full(LEAST.shape, tolerance),
-        lambda rows: _filled(rows, _pit_witnesses(rows), LEAST),
-    )
+def calibrated(kind: Kind, tolerance: float) -> Statement:
+    """Return that an error is at most the tolerance.
+
+    The W1 distance of served PITs to uniform, or the bias of 0/1 forecasts.
+    """
+    directions, low, values = ERRORS[kind]
+    bound = np.full(low.shape, tolerance)
+    return Statement(directions, low, bound, lambda rows: _filled(rows, values(rows), low))
 
 
-def calibrated_events(tolerance: float) -> Statement:
-    """Return that the bias of 0/1 forecasts is at most the tolerance."""
-    low = np.full(2, -1.0)
-    return Statement(
-        ("higher", "lower"),
-        low,
-        np.full(2, tolerance),
-        lambda rows: _filled(rows, _event_witnesses(rows), low),
-    )
-
-
-def _draw_witnesses(rows: Rows) -> Floats:
-    assert rows.r is not None
-    return cell_witnesses(rows.r, rows.r)
+ERRORS: dict[Kind, tuple[tuple[Direction, ...], Floats, Callable[[Rows], Floats]]] = {
+    "pit": (("higher", "lower", "narrow", "wide"), LEAST, _pit_witnesses),
+    "event": (("higher", "lower"), np.full(2, -1.0), _event_witnesses),
+}
+"""Directions, least values and values of what errors are measured on."""
 
 
 FAIR_DRAWS = Statement(
-    ("higher", "lower", "extreme", "central"), LEAST, np.zeros(4), _draw_witnesses
+    ("higher", "lower", "extreme", "central"),
+    LEAST,
+    np.zeros(4),
+    lambda rows: cell_witnesses(rows.r, rows.r),  # type: ignore[arg-type]
 )
 """Draws are uniform given the past. The hypothesis is exact, as draws are made by a machine."""
 

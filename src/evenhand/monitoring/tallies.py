@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -195,45 +196,34 @@ class SeenDraws(Stored):
 
     def __init__(self) -> None:
         self.n_repeated = 0
-        self._older: dict[float, None] = {}
-        self._recent: dict[float, None] = {}
+        self._draws: dict[float, None] = {}
 
     def is_new(self, r: Floats) -> Mask:
         """Return which draws were not seen before, and remember them; NaN is no draw."""
         new = ~np.isnan(r)
         for row in np.flatnonzero(new).tolist():
             draw = float(r[row])
-            if draw in self._recent or draw in self._older:
+            if draw in self._draws:
                 new[row] = False
                 self.n_repeated += 1
                 continue
             # one row after another, so that splits into calls do not matter
-            self._recent[draw] = None
-            if len(self._recent) == GENERATION:
-                self._older, self._recent = self._recent, {}
+            self._draws[draw] = None
+            if len(self._draws) == 2 * GENERATION:
+                self._draws = dict.fromkeys(islice(self._draws, GENERATION, None))
         return np.asarray(new)
 
     def to_state(self) -> dict[str, Any]:
         """Return the draws as JSON values: bytes of little-endian floats in base64."""
-        return {
-            "n_repeated": self.n_repeated,
-            "older": _packed(self._older),
-            "recent": _packed(self._recent),
-        }
+        draws = np.array([*self._draws], dtype="<f8").tobytes()
+        packed = base64.b64encode(draws).decode("ascii")
+        return {"n_repeated": self.n_repeated, "draws": packed}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over the output of `to_state`."""
         self.n_repeated = int(state["n_repeated"])
-        self._older, self._recent = (_unpacked(state[key]) for key in ("older", "recent"))
-
-
-def _packed(draws: Iterable[float]) -> str:
-    return base64.b64encode(np.array([*draws], dtype="<f8").tobytes()).decode("ascii")
-
-
-def _unpacked(text: str) -> dict[float, None]:
-    draws = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8")
-    return dict.fromkeys(draws.tolist())
+        draws = np.frombuffer(base64.b64decode(state["draws"], validate=True), dtype="<f8")
+        self._draws = dict.fromkeys(draws.tolist())
 
 
 # --- values of a promise in bins, for estimates of recent periods and of all

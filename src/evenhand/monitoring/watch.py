@@ -26,8 +26,8 @@ from evenhand.monitoring.groups import NamedGroups
 from evenhand.monitoring.rows import Rows, as_duration, as_time
 from evenhand.monitoring.statements import (
     FAIR_DRAWS,
-    calibrated_events,
-    calibrated_pits,
+    Kind,
+    calibrated,
     excess_of,
     kept_envelope,
     kept_promise,
@@ -200,10 +200,6 @@ CHUNK = 1 << 14
 MOST_PERIODS = 200_000
 """Most periods between two rows: 22 years of hours. More are a wrong clock."""
 
-Kind = Literal["pit", "event"]
-"""What errors are measured on: served PITs, or outcome minus probability for 0/1 outcomes."""
-
-
 OF_GROUPS = ("group", "draws of groups")
 """Names of the tests of each group; the others are of all rows."""
 
@@ -349,10 +345,8 @@ class Ledger(Stored):
                 for side in kept_envelope(promise.envelope):
                     self._test(f"envelope {side.directions[0]}", side, settings.false_alarm / 2)
         if groups is not None:
-            is_event = self.kind == "event"
-            self.errors = BiasSums() if is_event else PITSums()
-            calibrated = calibrated_events if is_event else calibrated_pits
-            self._test("group", calibrated(settings.tolerance), risks["group"])
+            self.errors = BiasSums() if self.kind == "event" else PITSums()
+            self._test("group", calibrated(self.kind, settings.tolerance), risks["group"])
         if has_draws:
             by_group = groups is not None and bool(groups.partitions)
             # all rows have half of the risk if there are groups
