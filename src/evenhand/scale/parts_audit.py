@@ -501,7 +501,7 @@ def audit_parts(
     columns = AuditColumns.of(subject, parts, target, groups, features, id_column, person)
     skipped = dict(parts.skipped) if skip_bad else None
     over = partial(over_parts, parts=parts, client=client, skipped=skipped, verbose=verbose)
-    parts = typed_parts(over, parts, columns.grouping, subject.schema, skipped)
+    parts = typed_parts(over, parts, columns.grouping, subject.schema)
     over = partial(over, parts=parts)
     survey = _survey(over, columns, parts, skipped, seed)
     kept = None
