@@ -478,9 +478,7 @@ class Audit(Summarized):
         masses = [one.mass for one in self.made.learned if one.mass is not None]
         return self._people((mass, "", mass) for mass in masses).drop(columns="group")
 
-    def _people(
-        self, groups: Iterable[tuple[str | float, str, float | None]]
-    ) -> pd.DataFrame:
+    def _people(self, groups: Iterable[tuple[str | float, str, float | None]]) -> pd.DataFrame:
         parts = [
             pd.DataFrame({"group": name, "mass": np.nan if mass is None else mass, "row": rows})
             for key, name, mass in groups
@@ -539,11 +537,6 @@ class Audit(Summarized):
         RecalibratedRegressor
             Fitted; `check_` and `summary()` report for each group whether the repair helped.
         """
-        if "n_parts" in self.provenance.get("data", {}):
-            raise InputError(
-                "this audit does not contain the definitions of its groups, as it was read in parts;"
-                " name the groups in RecalibratedRegressor(model, by={name: rule})"
-            )
         if isinstance(model, Forecast):
             remedy = "pass the model, or a function from X to its forecasts"
             raise bad_input("model", "be a fitted model or a function", "a Forecast", remedy)
