@@ -337,7 +337,7 @@ def tested_groups(
     *,
     n_learned: int,
     level: float,
-    counted: Counted | None = None,
+    counted: Counted | None,
 ) -> TestedGroups:
     """Test everyone, groups by the forecast, named and scanned groups as one family.
 
@@ -356,7 +356,7 @@ def tested_groups(
         Number of learned groups that share the family.
     level : float
         Error probability of the family.
-    counted : Counted, optional
+    counted : Counted or None
         Counts of all rows, if these rows are a sample: they replace the sums over everyone and over
         named groups. Everyone keeps the tests of the sample, which compare people with similar
         forecasts.

@@ -355,7 +355,16 @@ def _positive_groups(
         groups=held.groups.take(rows),
     )
     found = tested_groups(
-        cells, part.residual, None, part.keys, some, options, random, n_learned=0, level=level
+        cells,
+        part.residual,
+        None,
+        part.keys,
+        some,
+        options,
+        random,
+        n_learned=0,
+        level=level,
+        counted=None,
     )
     return [found.groups[0], *found.by_forecast, *found.groups[1:]]
 
