@@ -523,7 +523,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
             known = {
                 name: list(value) if isinstance(value, tuple) else value
                 for name, value in row.items()
-                if not (value is False or value is None or value != value or value == ())
+                if not (value is None or value is False or str(value) in {"nan", "()"})
             }
             assert plain == known
     proof = found.certificate

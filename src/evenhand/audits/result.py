@@ -200,9 +200,9 @@ class Audit(Summarized):
     Parameters
     ----------
     made : AuditRows
-        The rows, without what is proven.
+        The rows, without what is proven unless they were read.
     certificate : Certificate or None
-        Guarantees; None if there can be none, with the reason in `notes`.
+        Guarantees; None if there can be none, with the reason in `notes`, or if rows were read.
     places : dict
         Row numbers in the given table of the members of groups that are off, by name, and of groups
         found by search, by size. Empty for groups known by probability, and for tables in parts.
@@ -285,7 +285,9 @@ class Audit(Summarized):
     @cached_property
     def rows(self) -> AuditRows:
         """All rows, with what is proven: with many rows these bounds take seconds."""
-        return msgspec.structs.replace(self.made, certificate=proof_rows(self.certificate))
+        # what was proven stays as it was read
+        proof = proof_rows(self.certificate) or self.made.certificate
+        return msgspec.structs.replace(self.made, certificate=proof)
 
     @property
     def every_group(self) -> pd.DataFrame:
@@ -414,10 +416,7 @@ class Audit(Summarized):
             raise InputError(f"{path} cannot be read: {error.strerror}") from error
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise bad_input(f"{path}", rule, short(str(error)), remedy) from error
-        found = cls(rows)
-        # what was proven stays as it was read
-        found.__dict__["rows"] = rows
-        return found
+        return cls(rows)
 
     def to_csv(self, folder: str | Path) -> list[Path]:
         """Write each table as a csv file to a folder, numbers with all digits.
@@ -478,9 +477,7 @@ class Audit(Summarized):
         masses = [one.mass for one in self.made.learned if one.mass is not None]
         return self._people((mass, "", mass) for mass in masses).drop(columns="group")
 
-    def _people(
-        self, groups: Iterable[tuple[str | float, str, float | None]]
-    ) -> pd.DataFrame:
+    def _people(self, groups: Iterable[tuple[str | float, str, float | None]]) -> pd.DataFrame:
         parts = [
             pd.DataFrame({"group": name, "mass": np.nan if mass is None else mass, "row": rows})
             for key, name, mass in groups
