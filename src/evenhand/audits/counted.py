@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
@@ -14,14 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand import search
-from evenhand._kinds import AS_FORECAST
 from evenhand._validate import Floats, Mask, bad_input
-from evenhand.audits.group_tests import SMALL_GROUP, banded, known, mean_pits, with_named
+from evenhand.audits.group_tests import Summed, mean_pits
 from evenhand.audits.outcomes import Block, Events, forecast_of, read_forecast
-from evenhand.audits.result import Audit
-from evenhand.audits.scores import AVERAGE_ERROR, CURVE_LEVELS, LEVELS, curve
-from evenhand.audits.tables import plain_intervals
+from evenhand.audits.scores import CURVE_LEVELS, LEVELS, curve
 from evenhand.calibration import (
     EVENT_NAMES,
     OPEN,
@@ -37,8 +32,6 @@ from evenhand.calibration import (
     draws_in_bins,
     event_values,
     histogram_table,
-    holm,
-    simultaneous_intervals,
 )
 from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.certificates import Certificate, EventCounts, certify_counts, count_events
@@ -47,96 +40,13 @@ from evenhand.draws import fresh
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.report import Measure, NoteKind, note, notes_of
-from evenhand.results import (
-    AuditRows,
-    Bin,
-    CurvePoint,
-    Family,
-    Finding,
-    Note,
-    Score,
-    rows_from,
-)
-from evenhand.tables import EVERYONE, Partition
+from evenhand.results import AuditRows, Bin, CurvePoint, Note, rows_from
+from evenhand.tables import EVERYONE, Group, Partition
 
-replace = msgspec.structs.replace
-
-# --- tables of groups that were counted in all rows
+# --- sums over groups from counts
 
 MOMENTS = 4
 """Sums of a group before those of `event_values`: of mean PITs and of powers of residuals."""
-
-
-def counted_groups(
-    everyone: PITCounts,
-    groups: Mapping[str, PITCounts],
-    sums: Mapping[str, Floats],
-    partitions: Sequence[Partition],
-    centre: float,
-    found: AuditRows,
-) -> tuple[list[Finding], list[Finding], Family]:
-    """Return named and scanned groups, and their family, from counts of all rows.
-
-    Everyone keeps the tests of the sample, which compare people with similar forecasts.
-
-    Parameters
-    ----------
-    everyone : PITCounts
-        Counts of all rows.
-    groups : dict of str to PITCounts
-        Counts of the named groups.
-    sums : dict of str to ndarray of shape (4,) or (12,)
-        By group: sums of mean PITs, of the first three powers of residuals minus `centre`, and of
-        `event_values` of 0/1 outcomes.
-    partitions : sequence of Partition
-        Definitions of the named groups.
-    centre : float
-        Value subtracted from residuals.
-    found : AuditRows
-        Audit of a random sample. Its scanned groups are kept; those that are named groups have
-        p-values of all rows.
-    """
-    family = found.family
-    assert family is not None
-    of_sample = {one.group: one for one in found.groups}
-    names = list(groups)
-    n_extra = len(set(names) - set(of_sample))
-    named = _group_sums([groups[name] for name in names], [sums[name] for name in names], centre)
-    whole = 1 - family.confidence
-    share = family.shares["groups"] or whole
-    intervals = simultaneous_intervals(named, _n_shared(family, len(names), n_extra), share)
-    columns = {one.name: partition.column for partition in partitions for one in partition.groups}
-    listed = _counted_rows(names, groups, sums, named, intervals, columns, of_sample)
-    table, scan = _tested(listed, found.scan, named, whole, whole / share)
-    first = _everyone(everyone, sums[EVERYONE], centre, found, family.shares["everyone"])
-    table = [first, *table]
-    return table, with_named(scan, table), replace(family, n_groups=family.n_groups + n_extra)
-
-
-def _counted_rows(
-    names: Sequence[str],
-    counts: Mapping[str, PITCounts],
-    sums: Mapping[str, Floats],
-    of_all: GroupSums,
-    intervals: Mapping[str, tuple[Floats, Floats]],
-    columns: Mapping[str, str],
-    of_sample: Mapping[str, Finding],
-) -> list[Finding]:
-    """Return groups from their counts; what counts do not show is that of the sample."""
-    n = [counts[name].n_samples for name in names]
-    known = [of_sample.get(name) for name in names]
-    made = {
-        "group": names,
-        "n": n,
-        **banded(of_all.estimates, intervals),
-        **of_all.rates,
-        "mean_pit": [float(sums[name][0]) / k for name, k in zip(names, n, strict=True)],
-        "too_small": [k < SMALL_GROUP for k in n],
-        "column": [columns.get(name) for name in names],
-        "possible_leak": [one is not None and one.possible_leak for one in known],
-        "scanned_as": [None if one is None else one.scanned_as for one in known],
-    }
-    return list(rows_from(Finding, made))
 
 
 def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: float) -> GroupSums:
@@ -164,86 +74,6 @@ def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: flo
     slack = np.full(len(columns), 1 / (2 * PIT_BINS))
     is_hit = all(one.n_draws == 1 for one in counts)
     return GroupSums(dict(zip(names, matrix, strict=True)), error, slack, centre, is_hit)
-
-
-def _n_shared(family: Family, n_named: int, n_extra: int) -> int:
-    """Return the number of groups of the family if some named groups have no row in the sample.
-
-    Scanned groups were given their share of the error probability in the sample. Named groups
-    divide what the named groups of the sample were given.
-    """
-    n_sampled = max(n_named - n_extra, 1)
-    return -(-family.n_groups * n_named // n_sampled)
-
-
-def _everyone(
-    counts: PITCounts, sums: Floats, centre: float, found: AuditRows, share: float
-) -> Finding:
-    """Return everyone; the error of 0/1 outcomes given the forecast is the sample's."""
-    of_all = _group_sums([counts], [sums], centre)
-    ends = simultaneous_intervals(of_all, 1, share, is_tested=False)
-    sampled = found.groups[0]
-    counted, summed = {EVERYONE: counts}, {EVERYONE: sums}
-    (row,) = _counted_rows([EVERYONE], counted, summed, of_all, ends, {}, {})
-    row = replace(row, p_value=sampled.p_value, p_adjusted=sampled.p_adjusted)
-    if of_all.has_events:
-        error = sampled.interval("error")
-        return replace(row, error=error.value, error_low=error.low, error_high=error.high)
-    return row if sampled.off else replace(row, error_low=0.0)
-
-
-def _tested(
-    named: Sequence[Finding],
-    scan: Sequence[Finding],
-    sums: GroupSums,
-    level: float,
-    factor: float,
-) -> tuple[list[Finding], list[Finding]]:
-    """Test named groups with all rows and scanned groups with the sample, under one correction.
-
-    A named group that was scanned is one hypothesis, tested with all rows.
-    """
-    is_leak = np.array([one.possible_leak for one in named], dtype=np.bool_)
-    is_tested = ~is_leak & np.array([one.n >= search.FEW_ROWS for one in named], dtype=np.bool_)
-    p_named = np.where(is_tested, sums.tests.p_value, np.nan)
-    p_scan = np.array([one.p_value for one in scan], dtype=np.float64)
-    rows = {one.group: i for i, one in enumerate(scan)}
-    places = np.array([rows.get(one.scanned_as or "", -1) for one in named], dtype=np.intp)
-    is_scanned = (places >= 0) & ~is_leak
-    p_scan[places[is_scanned]] = p_named[is_scanned]
-    adjusted = np.minimum(factor * holm(np.concatenate((p_scan, p_named[~is_scanned]))), 1.0)
-    of_scan = adjusted[: p_scan.size]
-    of_named = np.empty(len(named))
-    of_named[~is_scanned] = adjusted[p_scan.size :]
-    of_named[is_scanned] = of_scan[places[is_scanned]]
-    # groups that are too small for a test are not proven to be off
-    table = [
-        replace(
-            one,
-            error_low=0.0 if np.isnan(p) and not one.possible_leak else one.error_low,
-            p_value=known(p),
-            p_adjusted=known(p_adjusted),
-        )
-        for one, p, p_adjusted in zip(named, p_named, of_named, strict=True)
-    ]
-    # other groups keep what the sample shows: their directions are those of its tests
-    is_named = np.isin(np.arange(p_scan.size), places[is_scanned])
-    sampled = np.array([one.p_adjusted for one in scan], dtype=np.float64)
-    of_scan = np.where(is_named, of_scan, np.fmax(of_scan, sampled))
-    of_scan = np.where(np.isnan(p_scan), np.nan, of_scan)
-    directions = [
-        AS_FORECAST if p >= level else one.direction for one, p in zip(scan, of_scan, strict=True)
-    ]
-    for i, direction in enumerate(search.directions(sums, of_named, level)):
-        if is_scanned[i] and is_tested[i]:
-            directions[places[i]] = direction
-    found = [
-        replace(one, direction=direction, p_value=known(p), p_adjusted=known(p_adjusted))
-        for one, direction, p, p_adjusted in zip(scan, directions, p_scan, of_scan, strict=True)
-    ]
-    return table, sorted(
-        found, key=lambda one: np.inf if one.p_adjusted is None else one.p_adjusted
-    )
 
 
 # --- counts
@@ -394,7 +224,7 @@ def count_rows(
     binary = found if forecast.outcome_kind is OutcomeKind.BINARY else None
     return RowCounts(
         # in a block no outcome may have a cell
-        dataclasses.replace(counts, has_cells=counts.has_cells or forecast.has_atoms),
+        replace(counts, has_cells=counts.has_cells or forecast.has_atoms),
         _bars(block),
         {part_number: _sums(_pits(block, plan), residual - plan.centre, masks, binary)},
         None if found is None else count_events(found.probability, found.happened),
@@ -457,78 +287,93 @@ def _base_of(block: Block, plan: CountPlan) -> Floats | None:
     return block.base.drawn[:, 0]
 
 
-def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: float) -> Audit:
-    """Return the audit of a random sample with its PIT statistics replaced by those of all rows.
+@dataclass(frozen=True, eq=False)
+class CountedRows:
+    """All rows of a table, of which a random sample is audited in memory.
+
+    The sample has the searches and the scores of forecasts. A named group without a row in the
+    table has no certificate and uses no part of the error probability.
 
     Parameters
     ----------
-    found : Audit
-        Audit of rows chosen at random: its searches and scores of forecasts are kept.
     rows : RowCounts
         Counts of all rows.
     plan : CountPlan
         The plan that the rows were counted with.
-    confidence : float
-        Confidence level of the certificate.
     """
-    overall, sampled = rows.counts, found.made
-    groups = {name: counts for name, counts in overall.groups.items() if counts.n_samples}
-    proof = None
-    # whatever prevents a certificate of the sample prevents a certificate of all rows
-    if found.certificate is not None:
-        # a group without rows has no certificate and uses no part of the error probability
-        proof = _proof(
-            dataclasses.replace(rows, counts=dataclasses.replace(overall, groups=groups)),
-            found.certificate,
-            confidence,
-            plan.link,
+
+    rows: RowCounts
+    plan: CountPlan
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.rows.counts.n_samples
+
+    @cached_property
+    def everyone(self) -> Summed:
+        """Sums over all rows."""
+        return self._summed([Group.given(EVERYONE)], [self.rows.counts])
+
+    @cached_property
+    def named(self) -> Summed:
+        """Sums over the named groups that have rows."""
+        known = [group for partition in self.plan.groups for group in partition.groups]
+        counts = self.rows.counts.groups
+        some = [group for group in known if counts[group.name].n_samples]
+        return self._summed(some, [counts[group.name] for group in some])
+
+    def _summed(self, groups: Sequence[Group], counts: Sequence[PITCounts]) -> Summed:
+        total = self.rows.total
+        sums = [total[group.name] for group in groups]
+        n = [one.n_samples for one in counts]
+        mean_pit = [float(one[0]) / k for one, k in zip(sums, n, strict=True)]
+        return Summed(groups, _group_sums(counts, sums, self.plan.centre), n, mean_pit)
+
+    def certified(self, sampled: Certificate, confidence: float) -> Certificate:
+        """Certify all rows as the sample was certified."""
+        names = set(self.named.names)
+        overall = self.rows.counts
+        groups = {name: one for name, one in overall.groups.items() if name in names}
+        is_hurdle = sampled.kind is OutcomeKind.HURDLE
+        return certify_counts(
+            replace(overall, groups=groups),
+            is_randomized=overall.gap is not None,
+            link=self.plan.link,
+            kind=sampled.kind,
+            off_atom=self.rows.positive if is_hurdle else None,
+            events=self.rows.events,
+            at=sampled.at or 0.0,
+            confidence=confidence,
         )
-    named, scan, family = counted_groups(
-        overall, groups, rows.total, plan.groups, plan.centre, sampled
-    )
-    # the widths are those of the sample
-    widths = {one.level: one.width for one in sampled.plain_intervals if one.width is not None}
-    empty = tuple(
-        note(NoteKind.EMPTY_GROUP, (name,)) for name in overall.groups if name not in groups
-    )
-    counted = found.certified_by(
-        proof,
-        n_samples=overall.n_samples,
-        scores=tuple(_counted_score(one, named[0]) for one in sampled.scores),
-        groups=tuple(named),
-        scan=tuple(scan),
-        family=family,
-        plain_intervals=plain_intervals(proof, widths),
-        pit=_histogram(rows),
-        calibration=_curve(overall),
-        notes=(*_notes(overall.n_samples, found), *empty, *found.notes),
-    )
-    # the tests of the sample are not those of all rows: there are no members of groups that are off
-    places = {key: rows for key, rows in found.places.items() if not isinstance(key, str)}
-    return dataclasses.replace(counted.decided_with(), places=places)
+
+    def over(self, sampled: AuditRows) -> AuditRows:
+        """Return the rows of the audit of the sample with what PITs of all rows show."""
+        everyone = sampled.groups[0]
+        names = {str(Measure("coverage", level)): coverage_name(level) for level in LEVELS}
+        names = {one: name for one, name in names.items() if getattr(everyone, name) is not None}
+        scores = tuple(
+            msgspec.structs.replace(one, **everyone.interval(names[one.measure])._asdict())
+            if one.measure in names
+            else one
+            for one in sampled.scores
+        )
+        empty = set(self.rows.counts.groups) - set(self.named.names)
+        notes = [note(NoteKind.EMPTY_GROUP, (name,)) for name in sorted(empty)]
+        return msgspec.structs.replace(
+            sampled,
+            n_samples=self.n_samples,
+            scores=scores,
+            pit=_histogram(self.rows),
+            calibration=_curve(self.rows.counts),
+            notes=(*_notes(self.n_samples, sampled), *notes, *sampled.notes),
+        )
 
 
-def _proof(
-    rows: RowCounts, sampled: Certificate, confidence: float, link: Link | None
-) -> Certificate:
-    """Certify all rows from their counts, as a certificate of a sample of the rows."""
-    is_hurdle = sampled.kind is OutcomeKind.HURDLE
-    return certify_counts(
-        rows.counts,
-        is_randomized=rows.counts.gap is not None,
-        link=link,
-        kind=sampled.kind,
-        off_atom=rows.positive if is_hurdle else None,
-        events=rows.events,
-        at=sampled.at or 0.0,
-        confidence=confidence,
-    )
-
-
-def _notes(n: int, found: Audit) -> tuple[Note, ...]:
+def _notes(n: int, found: AuditRows) -> tuple[Note, ...]:
     """Return notes on which parts of the audit use all rows, and which only the sample."""
     few = ["scores other than coverage and average error"]
-    few += ["possible leaks"] if len(found.leaks) else []
+    few += ["possible leaks"] if len(found.possible_leaks) else []
     sampled = ["scanned groups", "learned groups", "oracle worst groups"]
     sampled += ["coverage by features"] if len(found.miscoverage) else []
     sampled += ["event rates by probability"] if len(found.reliability) else []
@@ -541,15 +386,6 @@ def _notes(n: int, found: Audit) -> tuple[Note, ...]:
         note(NoteKind.COUNTED_ROWS, numbers=(n, PIT_BINS)),
         note(NoteKind.SAMPLED_ROWS, tuple(sampled), (found.n_samples,)),
     )
-
-
-def _counted_score(one: Score, everyone: Finding) -> Score:
-    """Return a score, that of all rows if PITs suffice for it."""
-    names = {str(Measure("coverage", level)): coverage_name(level) for level in LEVELS}
-    name = (names | {str(AVERAGE_ERROR): "error"}).get(one.measure)
-    if name is None or getattr(everyone, name) is None:
-        return one
-    return replace(one, **everyone.interval(name)._asdict())
 
 
 def _histogram(rows: RowCounts) -> tuple[Bin, ...]:

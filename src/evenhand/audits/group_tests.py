@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -73,33 +73,72 @@ def banded(
     return found
 
 
-def findings(
-    cells: Cells,
-    groups: Groups,
-    names: Sequence[str],
-    sums: GroupSums,
-    intervals: Mapping[str, tuple[Floats, Floats]],
-    slopes: Mapping[str, Floats],
-    **more: Any,
-) -> list[Finding]:
-    """Return groups from their sums, intervals and calibration slopes; `more` are columns."""
-    mean_pit, members = mean_pits(cells), [groups.membership(name) for name in names]
-    weights = [one if cells.weights is None else one * cells.weights for one in members]
-    columns = banded(sums.estimates, intervals) | sums.rates | dict(slopes)
-    return list(
-        rows_from(
-            Finding,
-            {
-                "group": names,
-                "n": [round(float(one.sum())) for one in members],
-                **columns,
-                "mean_pit": [float(np.average(mean_pit, weights=one)) for one in weights],
-                "too_small": sums.n_effective < SMALL_GROUP,
-                "column": [groups.what(name).column for name in names],
-                **more,
-            },
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """Groups with their sums, over rows in memory or from counts of all rows of a table in parts.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+        What defines them.
+    sums : GroupSums
+        Sums over each of them.
+    n : sequence of int
+        Numbers of rows, or of expected members.
+    mean_pit : sequence of float
+        Mean PITs.
+    """
+
+    groups: Sequence[Group]
+    sums: GroupSums
+    n: Sequence[int]
+    mean_pit: Sequence[float]
+
+    @classmethod
+    def of(cls, rows: GroupRows, pairs: Iterable[tuple[Group, Any]], sums: GroupSums) -> Summed:
+        """Return groups of rows; each has a mask or a probability of membership of every row."""
+        listed = list(pairs)
+        cells, members = rows.cells, [one for _, one in listed]
+        mean_pit = mean_pits(cells)
+        weights = [one if cells.weights is None else one * cells.weights for one in members]
+        return cls(
+            [group for group, _ in listed],
+            sums,
+            [round(float(one.sum())) for one in members],
+            [float(np.average(mean_pit, weights=one)) for one in weights],
         )
-    )
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the groups."""
+        return [group.name for group in self.groups]
+
+    def findings(
+        self,
+        intervals: Mapping[str, tuple[Floats, Floats]],
+        slopes: Mapping[str, Floats],
+        **more: Any,
+    ) -> list[Finding]:
+        """Return the groups with intervals and calibration slopes; `more` are columns."""
+        columns = {
+            "group": self.names,
+            "n": self.n,
+            **banded(self.sums.estimates, intervals),
+            **self.sums.rates,
+            **slopes,
+            "mean_pit": self.mean_pit,
+            "too_small": self.sums.n_effective < SMALL_GROUP,
+            "column": [group.column for group in self.groups],
+            **more,
+        }
+        return list(rows_from(Finding, columns))
+
+
+class Counted(Protocol):
+    """Named groups and everyone, counted in all rows of a table whose sample is audited."""
+
+    everyone: Summed
+    named: Summed
 
 
 # --- groups by the forecast's own level and spread
@@ -206,11 +245,6 @@ def _between(last: float, first: float) -> str:
     return next((text for text in shown if last <= float(text) < first), repr(last))
 
 
-def as_groups(groups: Iterable[OwnGroup]) -> Groups:
-    """Return the groups by name."""
-    return Groups((Group.given(group.name), group.mask) for group in groups)
-
-
 # --- the family of tests
 
 Notes = tuple[Note, ...]
@@ -231,6 +265,9 @@ ESTIMATES = tuple(
     for end in ("", "_low", "_high")
 )
 """Fields of estimates and of their intervals."""
+
+SHARED = (*ESTIMATES, "p_value")
+"""Fields that a named group and the same group of the scan share."""
 
 POINTS = {"everyone": 1, "by_forecast": 1, "groups": 2, "learned": 1}
 """Shares of the error probability, in fifths (verdict: 1)."""
@@ -300,6 +337,7 @@ def tested_groups(
     *,
     n_learned: int,
     level: float,
+    counted: Counted | None,
 ) -> TestedGroups:
     """Test everyone, groups by the forecast, named and scanned groups as one family.
 
@@ -318,21 +356,26 @@ def tested_groups(
         Number of learned groups that share the family.
     level : float
         Error probability of the family.
+    counted : Counted or None
+        Counts of all rows, if these rows are a sample: they replace the sums over everyone and over
+        named groups. Everyone keeps the tests of the sample, which compare people with similar
+        forecasts.
     """
     whole = 1 - options.confidence
     rows = GroupRows.of(cells, residual, random, events)
     scanned, leaks, notes = _scans(rows, held, options)
     keys = own_keys(keys)
     own = own_groups(keys, cells.weights)
-    named = rows.sums(held.groups.values())
-    n_groups = _n_groups(scanned, leaks, held.groups)
+    named = Summed.of(rows, held.groups.known().pairs(), rows.sums(held.groups.values()))
+    named = named if counted is None else counted.named
+    n_groups = _n_groups(scanned, leaks, {*held.groups.names, *named.names})
     present = {"by_forecast": bool(own), "groups": n_groups > 0, "learned": n_learned > 0}
     shares = shares_of(level, present)
     # own groups of the same rows by two values are one hypothesis
     masks = {group.mask.tobytes() for group in own}
     of_own = rows.sums(group.mask for group in own)
-    all_rows = Groups([(Group.given(EVERYONE), np.ones(cells.n_samples, dtype=np.bool_))])
-    pooled = rows.sums(all_rows.values())
+    all_rows = np.ones(cells.n_samples, dtype=np.bool_)
+    pooled = rows.sums([all_rows])
     given = _given(rows, events, keys, of_own, own, pooled, shares["everyone"])
     family = Family(
         confidence=options.confidence,
@@ -343,22 +386,25 @@ def tested_groups(
         shares=shares,
         min_size=options.min_size,
         effective_share=float(pooled.n_effective[0]) / cells.n_samples,
-        asymptotic=_asymptotic(named, held.groups),
+        asymptotic=_asymptotic(named.sums, held.groups),
     )
-    probable = [rows.weighted_sums(members) for _, members in held.groups.probable()]
+    probable = [
+        Summed.of(rows, [pair], rows.weighted_sums(pair[1])) for pair in held.groups.probable()
+    ]
     share = shares["groups"] or level
     p_named, adjusted, of_scan = _tests(
         named, probable, scanned, held, min(options.min_size, search.FEW_ROWS), whole / share
     )
-    of_groups = [_everyone(rows, all_rows, pooled, given, shares["everyone"], whole)]
+    everyone = Summed.of(rows, [(Group.given(EVERYONE), all_rows)], pooled)
+    everyone = everyone if counted is None else counted.everyone
+    of_groups = [_everyone(everyone, given, shares["everyone"], whole)]
     of_groups += _named(
-        rows,
         named,
         probable,
         held,
         (n_groups, share),
         (p_named, adjusted),
-        _slopes(named, adjusted, whole),
+        _slopes(named.sums, adjusted, whole),
         scan_names(scanned, leaks),
     )
     slopes = {} if scanned is None else _slopes(scanned.sums, of_scan, whole)
@@ -366,25 +412,34 @@ def tested_groups(
     p_own = of_own.tests.p_value
     by_own = _scaled(holm(p_own), whole / (shares["by_forecast"] or 1))
     by_forecast = _by_forecast(
-        rows,
+        Summed.of(rows, [(Group.given(group.name), group.mask) for group in own], of_own),
         own,
-        of_own,
         (len(masks), shares["by_forecast"]),
         by_own,
         _slopes(of_own, by_own, whole),
     )
     # who may be off: the audit keeps the rules of those that it calls off
     kept = held.kept
-    rules, members = _rules_and_members(held.groups, adjusted, scanned, of_scan, whole, kept)
+    listed = [*named.groups, *(group for one in probable for group in one.groups)]
+    rules = {
+        group.name: rule_of([group])
+        for group, p_value in zip(listed, adjusted, strict=True)
+        if p_value < whole
+    }
+    members = {name: kept[held.groups[name]] for name in rules if name in held.groups}
+    if scanned is not None:
+        order = np.argsort(of_scan, kind="stable")[:MOST_SCANNED]
+        for i in order[of_scan[order] < whole]:
+            name = _scan_name(scanned, int(i))
+            rules.setdefault(name, rule_of(scanned.parts(i)))
+            members.setdefault(name, kept[scanned.rows(i)])
     for group, p_value in zip(own, by_own, strict=True):
         if p_value < whole:
             rules[group.name] = group.rule.to_state()
             members[group.name] = kept[group.mask]
 
     def ruled(found: Sequence[Finding]) -> list[Finding]:
-        return [
-            replace(one, rule=rules[one.group]) if one.group in rules else one for one in found
-        ]
+        return [replace(one, rule=rules[one.group]) if one.group in rules else one for one in found]
 
     return TestedGroups(
         ruled(of_groups),
@@ -393,39 +448,12 @@ def tested_groups(
         given,
         family,
         notes,
-        members,
+        # members of a sample are not those of all rows
+        members if counted is None else {},
         own,
         scanned,
         of_scan,
     )
-
-
-def _rules_and_members(
-    named: Groups,
-    named_p: Floats,
-    scanned: search.Scanned | None,
-    scanned_p: Floats,
-    level: float,
-    kept: Ints,
-) -> tuple[dict[str, Any], Members]:
-    """Return rules and members of named and scanned groups with p-values below a level.
-
-    `kept` are the audited rows' numbers in the given table.
-    """
-    rules: dict[str, Any] = {}
-    members: Members = {}
-    if scanned is not None:
-        order = np.argsort(scanned_p, kind="stable")[:MOST_SCANNED]
-        for i in order[scanned_p[order] < level]:
-            name = _scan_name(scanned, int(i))
-            rules[name], members[name] = rule_of(scanned.parts(i)), kept[scanned.rows(i)]
-    for name, p_value in zip(named.names, named_p, strict=True):
-        if p_value < level:
-            rules[name] = rule_of([named.what(name)])
-            # groups known by probability have no members
-            if name in named:
-                members[name] = kept[named[name]]
-    return rules, members
 
 
 def _scaled(p_value: Any, factor: float) -> Any:
@@ -463,36 +491,26 @@ def _given(
     return given_forecast(rows.u, keys, measured or error, share, weights, error)
 
 
-def _everyone(
-    rows: GroupRows,
-    groups: Groups,
-    sums: GroupSums,
-    given: GivenForecast,
-    share: float,
-    whole: float,
-) -> Finding:
+def _everyone(pooled: Summed, given: GivenForecast, share: float, whole: float) -> Finding:
     """Return all people, whose test is that of the error given the forecast."""
-    intervals = simultaneous_intervals(sums, 1, share, is_tested=False)
+    intervals = simultaneous_intervals(pooled.sums, 1, share, is_tested=False)
     low, high = intervals["error"]
     intervals["error"] = (low if given.p_value < share else np.zeros(1)), high
     slopes: Columns = {}
-    if rows.events is not None:
+    if pooled.sums.has_events:
         # of everyone the trend has a p-value of its own
         is_trend = np.array([len(given.tests) * given.tests["trend"] < share])
-        slopes = _slopes(sums, np.zeros(1), share, is_trend)
-    (everyone,) = findings(rows.cells, groups, [EVERYONE], sums, intervals, slopes)
+        slopes = _slopes(pooled.sums, np.zeros(1), share, is_trend)
+    (everyone,) = pooled.findings(intervals, slopes)
     if given.high is not None:
-        everyone = replace(
-            everyone, error=given.error, error_low=given.low, error_high=given.high
-        )
+        everyone = replace(everyone, error=given.error, error_low=given.low, error_high=given.high)
     adjusted = float(_scaled(given.p_value, whole / share))
     return replace(everyone, p_value=given.p_value, p_adjusted=adjusted)
 
 
 def _by_forecast(
-    rows: GroupRows,
+    groups: Summed,
     own: Sequence[OwnGroup],
-    sums: GroupSums,
     family: tuple[int, float],
     adjusted: Floats,
     slopes: Columns,
@@ -500,16 +518,15 @@ def _by_forecast(
     """Return the groups by the forecast."""
     if not own:
         return []
-    groups = as_groups(own)
-    intervals = simultaneous_intervals(sums, *family)
+    intervals = simultaneous_intervals(groups.sums, *family)
     more = {name: [getattr(group, name) for group in own] for name in KEY_COLUMNS}
-    more |= {"p_value": sums.tests.p_value, "p_adjusted": adjusted, "column": [None] * len(own)}
-    return findings(rows.cells, groups, list(groups), sums, intervals, slopes, **more)
+    tests = {"p_value": groups.sums.tests.p_value, "p_adjusted": adjusted}
+    return groups.findings(intervals, slopes, **more, **tests)
 
 
 def _tests(
-    sums: GroupSums,
-    probable: Sequence[GroupSums],
+    named: Summed,
+    probable: Sequence[Summed],
     scanned: search.Scanned | None,
     held: HeldOut,
     least: int,
@@ -517,32 +534,36 @@ def _tests(
 ) -> tuple[Floats, Floats, Floats]:
     """Return p-values and adjusted p-values of named groups, and adjusted ones of scanned groups.
 
-    They are NaN for groups that are not tested: possible leaks, and fewer than `least` rows.
+    They are NaN for groups that are not tested: possible leaks, and fewer than `least` rows. A
+    named group that is scanned is one hypothesis.
     """
-    names = list(held.groups)
-    is_tested = np.array([name in held.judged for name in names], dtype=np.bool_)
+    names, sums = named.names, named.sums
+    is_tested = np.array([not held.is_leak(name) for name in names], dtype=np.bool_)
     p_value = np.where(is_tested & (sums.n >= least), sums.tests.p_value, np.nan)
     places = {} if scanned is None else scanned.places
-    of_scan = np.empty(0) if scanned is None else scanned.sums.tests.p_value
+    of_scan = np.empty(0) if scanned is None else scanned.sums.tests.p_value.copy()
+    listed = [(i, places[name]) for i, name in enumerate(names) if name in places]
+    for i, place in listed:
+        if sums.rows is None:  # counted in all rows, of which the scan has a sample
+            of_scan[place] = p_value[i]
+        p_value[i] = of_scan[place]
     is_own = np.array([name not in places for name in names], dtype=np.bool_)
     weighted = [
-        np.nan if held.is_leak(group.name) else float(one.tests.p_value[0])
-        for one, (group, _) in zip(probable, held.groups.probable(), strict=True)
+        np.nan if held.is_leak(name) else float(one.sums.tests.p_value[0])
+        for one in probable
+        for name in one.names
     ]
     adjusted = _scaled(holm(np.concatenate((of_scan, p_value[is_own], weighted))), factor)
     found = np.full(len(names), np.nan)
     found[is_own], of_weighted = np.split(adjusted[of_scan.size :], [is_own.sum()])
-    for i, name in enumerate(names):
-        if name in places:
-            p_value[i] = of_scan[places[name]]
-            found[i] = adjusted[places[name]]
+    for i, place in listed:
+        found[i] = adjusted[place]
     return np.append(p_value, weighted), np.append(found, of_weighted), adjusted[: of_scan.size]
 
 
 def _named(
-    rows: GroupRows,
-    sums: GroupSums,
-    probable: Sequence[GroupSums],
+    named: Summed,
+    probable: Sequence[Summed],
     held: HeldOut,
     family: tuple[int, float],
     tests: tuple[Floats, Floats],
@@ -550,22 +571,18 @@ def _named(
     scanned_as: Mapping[str, str],
 ) -> list[Finding]:
     """Return named groups, those known by probability last; `tests` are their p-values."""
-    names = list(held.groups)
-    intervals = simultaneous_intervals(sums, *family)
+    intervals = simultaneous_intervals(named.sums, *family)
     p_value = tests[0]
     # too few rows for a test: not proven to be off
     low, high = intervals["error"]
-    is_leak = np.array([name not in held.judged for name in names], dtype=np.bool_)
+    is_leak = np.array([held.is_leak(name) for name in named.names], dtype=np.bool_)
     intervals["error"] = np.where(is_leak | ~np.isnan(p_value[: low.size]), low, 0.0), high
-    found = findings(rows.cells, held.groups, names, sums, intervals, slopes)
-    later = p_value[len(names) :]
-    for (group, _), weighted, p in zip(held.groups.probable(), probable, later, strict=True):
-        ends = simultaneous_intervals(weighted, *family, is_tested=False)
-        if np.isnan(p) and not held.is_leak(group.name):
+    found = named.findings(intervals, slopes)
+    for one, p in zip(probable, p_value[low.size :], strict=True):
+        ends = simultaneous_intervals(one.sums, *family, is_tested=False)
+        if np.isnan(p) and not held.is_leak(one.names[0]):
             ends["error"] = np.zeros(1), ends["error"][1]
-        found += findings(
-            rows.cells, held.groups, [group.name], weighted, ends, {}, probable=[True]
-        )
+        found += one.findings(ends, {}, probable=[True])
     return [
         replace(
             one,
@@ -578,9 +595,7 @@ def _named(
     ]
 
 
-def scan_names(
-    scanned: search.Scanned | None, leaks: search.Scanned | None
-) -> dict[str, str]:
+def scan_names(scanned: search.Scanned | None, leaks: search.Scanned | None) -> dict[str, str]:
     """Return the names under which the scan lists the rows of named groups, by their own."""
     listed: dict[str, str] = {}
     for scan in (scanned, leaks):
@@ -613,7 +628,7 @@ def _scan(
 
 
 def with_named(scan: Sequence[Finding], groups: Iterable[Finding]) -> list[Finding]:
-    """Return the scan with the estimates and intervals that named groups of the same rows have.
+    """Return the scan with what is known of named groups of the same rows.
 
     Errors of scanned groups are otherwise those of histograms, or of a sample of the rows.
     """
@@ -623,7 +638,7 @@ def with_named(scan: Sequence[Finding], groups: Iterable[Finding]) -> list[Findi
             named.setdefault(one.scanned_as, one)
     # named groups that are too small for the scan have no estimates there
     return [
-        replace(one, **{name: getattr(named[one.group], name) for name in ESTIMATES})
+        replace(one, **{name: getattr(named[one.group], name) for name in SHARED})
         if one.group in named and one.error is not None
         else one
         for one in scan
@@ -677,9 +692,11 @@ def _scans(
     return scanned, leaks, notes
 
 
-def _n_groups(scanned: search.Scanned | None, leaks: search.Scanned | None, groups: Groups) -> int:
+def _n_groups(
+    scanned: search.Scanned | None, leaks: search.Scanned | None, names: Iterable[str]
+) -> int:
     """Return the number of groups that either table lists; each set of rows counts once."""
     scans = [scan for scan in (scanned, leaks) if scan is not None]
     listed = {name for scan in scans for name in scan.places}
     n_groups = sum(len(scan.sums) for scan in scans)
-    return n_groups + sum(name not in listed for name in groups.names)
+    return n_groups + sum(name not in listed for name in names)

@@ -536,11 +536,6 @@ class Audit(Summarized):
         RecalibratedRegressor
             Fitted; `check_` and `summary()` report for each group whether the repair helped.
         """
-        if "n_parts" in self.provenance.get("data", {}):
-            raise InputError(
-                "this audit does not contain the definitions of its groups, as it was read in parts;"
-                " name the groups in RecalibratedRegressor(model, by={name: rule})"
-            )
         if isinstance(model, Forecast):
             remedy = "pass the model, or a function from X to its forecasts"
             raise bad_input("model", "be a fitted model or a function", "a Forecast", remedy)

@@ -13,6 +13,7 @@ from evenhand import search
 from evenhand._validate import Floats, InputError, Ints, bad_input, check_finite
 from evenhand.audits import tables
 from evenhand.audits.certified import Notes, certify_held, conditional_coverage, learn_groups
+from evenhand.audits.counted import CountedRows
 from evenhand.audits.forecasts import (
     Subject,
     check_model,
@@ -97,12 +98,13 @@ def audit_rows(
     random: np.random.Generator,
     target: str | None,
     widths: Mapping[float, float] | None = None,
+    counted: CountedRows | None = None,
     **described: Any,
 ) -> Audit:
     """Run the parts of an audit that need only PITs.
 
-    `widths` are those of intervals without a draw; `described` are fields of the audit that
-    describe it.
+    `widths` are those of intervals without a draw, `counted` are counts of all rows of which these
+    are a sample, and `described` are fields of the audit that describe it.
     """
     cells = rows.tested
     # learned and worst groups and guarantees are those of a sample that needs no weights
@@ -113,6 +115,9 @@ def audit_rows(
     if thin.held is not None:
         proof, unproven = certify_held(plain, thin.held, options.confidence, random)
         unproven = (*thin.notes, *unproven)
+    # whatever prevents a certificate of a sample prevents one of all rows
+    if proof is not None and counted is not None:
+        proof = counted.certified(proof, options.confidence)
     if rows.is_censored:
         # the mean of times that are cut off is not that of times until the event
         residual = None
@@ -133,6 +138,7 @@ def audit_rows(
         random,
         n_learned=n_learned,
         level=level,
+        counted=counted,
     )
     learned: list[search.FoundGroup] = []
     unlearned: Notes = ()
@@ -220,6 +226,7 @@ def audit_rows(
         ),
         **described,
     )
+    found = found if counted is None else counted.over(found)
     return Audit(decided(found), proof, members)
 
 
@@ -348,7 +355,16 @@ def _positive_groups(
         groups=held.groups.take(rows),
     )
     found = tested_groups(
-        cells, part.residual, None, part.keys, some, options, random, n_learned=0, level=level
+        cells,
+        part.residual,
+        None,
+        part.keys,
+        some,
+        options,
+        random,
+        n_learned=0,
+        level=level,
+        counted=None,
     )
     return [found.groups[0], *found.by_forecast, *found.groups[1:]]
 
@@ -372,6 +388,9 @@ LEARNED_MASSES = (0.1, 0.2, 0.5)
 MIN_SIZE = 150
 """Default minimum number of rows in a scanned group."""
 
+N_SIMULATIONS = 20
+"""Default number of simulated calibrated forecasters."""
+
 
 def audit(
     model: Any,
@@ -386,7 +405,7 @@ def audit(
     min_size: int = MIN_SIZE,
     tolerance: float | None = None,
     confidence: float = 0.95,
-    n_simulations: int = 20,
+    n_simulations: int = N_SIMULATIONS,
     random_state: RandomState = None,
     name: str | None = None,
     target_name: str | None = None,
@@ -494,12 +513,43 @@ def audit(
     >>> round(found.score("90% coverage"), 2)
     1.0
     """
+    sizes = masses, learned_masses, min_size
+    return audit_sample(
+        None,
+        model,
+        X,
+        y,
+        check_search(*sizes, confidence, n_simulations, tolerance),
+        groups=groups,
+        features=features,
+        ids=ids,
+        random_state=random_state,
+        name=name,
+        target_name=target_name,
+        about=about,
+    )
+
+
+def audit_sample(
+    counted: CountedRows | None,
+    model: Any,
+    X: Any,
+    y: ArrayLike | Outcomes | None,
+    options: SearchOptions,
+    *,
+    groups: Any,
+    features: Any,
+    random_state: RandomState,
+    name: str | None,
+    target_name: str | None,
+    about: Mapping[str, str] | None,
+    ids: ArrayLike | Sequence[object] | None = None,
+) -> Audit:
+    """Audit rows, or a random sample of a table whose rows were all counted; see `audit`."""
     if y is None:
         raise InputError("y is missing: an audit compares forecasts with outcomes; pass y=")
     # options are checked before forecasts are made, which may take minutes
     described = check_about(about)
-    sizes = masses, learned_masses, min_size
-    options = check_search(*sizes, confidence, n_simulations, tolerance)
     random = generator(random_state)
     outcomes = as_outcomes(y)
     target = name_of(outcomes.given) if target_name is None else target_name
@@ -532,6 +582,7 @@ def audit(
         name=title,
         about=described,
         caveat=None if copies is None else f"{copies}.",
+        counted=counted,
         provenance=provenance_of(
             title,
             type(given).__name__,
@@ -610,7 +661,7 @@ def audit_pit(
     min_size: int = MIN_SIZE,
     tolerance: float | None = None,
     confidence: float = 0.95,
-    n_simulations: int = 20,
+    n_simulations: int = N_SIMULATIONS,
     random_state: RandomState = None,
     name: str = "PITs",
     target_name: str | None = None,

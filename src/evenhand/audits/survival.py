@@ -111,9 +111,7 @@ def counts_of(times: Outcomes) -> Censoring:
     )
 
 
-def survival_rates(
-    rows: RowCells, groups: Groups, confidence: float
-) -> tuple[Survival, ...]:
+def survival_rates(rows: RowCells, groups: Groups, confidence: float) -> tuple[Survival, ...]:
     """Return the predicted and the observed probability of the event by the horizon.
 
     Parameters
@@ -247,9 +245,7 @@ def with_sizes(
     of_scan = {name: _columns(sized(mask), has_mean=False) for name, mask in significant}
     of_own = {
         group.name: _columns(
-            _sized(
-                rows, group.mask, 1 - family.shares["by_forecast"], family.n_by_forecast, random
-            )
+            _sized(rows, group.mask, 1 - family.shares["by_forecast"], family.n_by_forecast, random)
         )
         for group in tested.own
     }

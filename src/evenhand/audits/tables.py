@@ -96,6 +96,7 @@ def learned_findings(
 
 # --- intervals without a draw
 
+
 def relative_widths(plain: Floats, served_80: Floats | None) -> dict[float, float]:
     """Return mean widths without a draw by level, divided by that of the served 80% intervals.
 

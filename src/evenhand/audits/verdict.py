@@ -127,7 +127,6 @@ def decided(rows: AuditRows) -> AuditRows:
     return replace(found, status=status_of(found))
 
 
-
 def directed(one: Finding, tested: Mapping[str, str | None], is_event: bool) -> Finding:
     """Return a group with one direction for the same rows: that of the search, or estimated."""
     found = tested.get(one.scanned_as or one.group)
@@ -204,9 +203,7 @@ def judged_everyone(
     A problem of all people is marked at the pooled error, and at the other one if the pooled error
     is within the tolerance. The error of 0/1 outcomes is the one given the forecast.
     """
-    is_problem = everyone.problem or (
-        everyone.off and (size.error or 0.0) > tolerance + ROUNDING
-    )
+    is_problem = everyone.problem or (everyone.off and (size.error or 0.0) > tolerance + ROUNDING)
     everyone = replace(everyone, problem=is_problem)
     if is_event:
         return everyone, None
@@ -349,4 +346,3 @@ def _is_proven(rows: AuditRows) -> bool:
     members = (*rows.groups[:1], *found, *named)
     is_within = given.high is not None and given.high <= tolerance
     return is_within and all(one.is_proven(tolerance) for one in members)
-

@@ -32,17 +32,20 @@ from evenhand.audits import (
     LEARNED_MASSES,
     MASSES,
     MIN_SIZE,
+    N_SIMULATIONS,
     Audit,
+    CountedRows,
     CountPlan,
     NoteKind,
     RowCounts,
-    audit,
+    SearchOptions,
+    audit_sample,
     check_about,
     check_search,
     count_rows,
+    forecast_of,
     note,
     renumbered,
-    with_counts,
 )
 from evenhand.calibration import Rounding
 from evenhand.certificates import WIDER_LEVELS
@@ -493,7 +496,7 @@ def audit_parts(
     check_count("sample_size", sample_size)
     described = check_about(about)
     # options are checked before the table is read, which may take hours
-    check_search(masses, learned_masses, min_size, confidence, 2, tolerance)
+    options = check_search(masses, learned_masses, min_size, confidence, N_SIMULATIONS, tolerance)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
     subject = as_subject(model)
@@ -501,7 +504,7 @@ def audit_parts(
     columns = AuditColumns.of(subject, parts, target, groups, features, id_column, person)
     skipped = dict(parts.skipped) if skip_bad else None
     over = partial(over_parts, parts=parts, client=client, skipped=skipped, verbose=verbose)
-    parts = typed_parts(over, parts, columns.grouping, subject.schema, skipped)
+    parts = typed_parts(over, parts, columns.grouping, subject.schema)
     over = partial(over, parts=parts)
     survey = _survey(over, columns, parts, skipped, seed)
     kept = None
@@ -518,32 +521,27 @@ def audit_parts(
     learn = partial(Partition.learn, source=columns.source)
     table_of = sample.table
     known = {name: learn(table_of[name], name, seen=survey.seen[name]) for name in columns.named}
-    search = partial(
-        _audited,
-        columns,
-        known=known,
-        masses=masses,
-        learned_masses=learned_masses,
-        min_size=min_size,
-        tolerance=tolerance,
-        confidence=confidence,
-        random_state=seed,
-        name=name,
-        about=described,
-    )
-    with waiting(f"searching {len(sample):,} rows", enabled=verbose):
-        found = search(sample)
     good = [i for i in sorted(survey.n_rows) if parts.names[i] not in (skipped or {})]
+    counted_rows = None
     if sum(survey.n_rows[i] if kept is None else kept[i].size for i in good) > len(sample):
-        plan = _count_plan(columns, sample, known, counted, found)
+        plan = _count_plan(columns, sample, known, counted)
         rows = None if kept is None else _bits(kept, survey.n_rows)
         shared = (columns, plan, rows, seed)
         total, good = added(over(count_part, shared, numbers=good, description="scoring"))
-        if not set(sample.part.tolist()) <= set(good):
-            # parts skipped during scoring must not be part of the searches either
-            sample = sample.of_parts(good)
-            found = search(sample)
-        found = with_counts(found, total, plan, confidence=confidence)
+        counted_rows = CountedRows(total, plan)
+        # parts skipped during scoring must not be part of the searches either
+        sample = sample.of_parts(good)
+    with waiting(f"searching {len(sample):,} rows", enabled=verbose):
+        found = _audited(
+            columns,
+            sample,
+            known,
+            counted_rows,
+            options,
+            random_state=seed,
+            name=name,
+            about=described,
+        )
     found = _noted(found, survey, good, skipped or {}, one_row_each=person is not None)
     return _sourced(found, survey, sample, good, columns)
 
@@ -577,9 +575,14 @@ def _survey(
 
 
 def _audited(
-    columns: AuditColumns, sample: Sample, known: Mapping[str, Partition], **options: Any
+    columns: AuditColumns,
+    sample: Sample,
+    known: Mapping[str, Partition],
+    counted: CountedRows | None,
+    options: SearchOptions,
+    **described: Any,
 ) -> Audit:
-    """Audit the random sample in memory."""
+    """Audit the random sample in memory, with the counts of all rows if they are more."""
     table = sample.table
     y = number_column(table, columns.target, source=columns.source)
     kind = columns.subject.outcome_kind_in(table, columns.source)
@@ -590,16 +593,22 @@ def _audited(
     with warnings.catch_warnings():
         # `check_outcomes` has warned above, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-        return audit(
+        return audit_sample(
+            counted,
             model,
             X,
             y,
+            options,
             # groups without rows in the sample are still counted later
             groups=Groups((group, mask) for group, mask in masks if mask.any()),
             features=table[list(columns.searched)] if columns.searched else None,
             target_name=columns.target,
-            **options,
+            **described,
         )
+
+
+FIRST_ROWS = 1000
+"""Rows of the sample whose forecasts show the kind of forecasts and the centre of residuals."""
 
 
 def _count_plan(
@@ -607,21 +616,24 @@ def _count_plan(
     sample: Sample,
     known: Mapping[str, Partition],
     levels: tuple[float, ...],
-    found: Audit,
 ) -> CountPlan:
+    first = sample.table.head(FIRST_ROWS)
+    forecast = forecast_of(*columns.subject.of(first, columns.source), np.random.default_rng(0))
+    link = forecast.inside_link()
     # frequent values also occur in the sample, so it suffices to find the rounding cells, which
     # must not depend on the block (outcomes: 4.3); forecasts with atoms need none
     cells = Rounding()
-    if found.outcome_kind == OutcomeKind.CONTINUOUS:
-        outcomes = number_column(sample.table, columns.target, source=columns.source)
+    outcomes = number_column(sample.table, columns.target, source=columns.source)
+    if forecast.outcome_kind is OutcomeKind.CONTINUOUS:
         cells = Rounding.of(outcomes)
+    mean = forecast.mean()
     return CountPlan(
         tuple(known[name] for name in columns.named),
-        levels if found.is_randomized else tuple(sorted({*levels, *WIDER_LEVELS})),
+        levels if forecast.is_randomized else tuple(sorted({*levels, *WIDER_LEVELS})),
         cells.step,
         cells.span,
-        None if found.certificate is None else found.certificate.link,
-        found.made.groups[0].bias or 0.0,
+        None if link is None else link.link,
+        float(np.mean(outcomes[: len(first)] - (mean if mean.ndim == 1 else mean.mean(axis=1)))),
     )
 
 
