@@ -16,14 +16,17 @@ from complaints import refused
 from evenhand import Forecast, audit, audit_pit, certify, compare
 from evenhand._validate import DiscreteOutcomeWarning, Floats
 from evenhand.audits import (
+    MIN_SIZE,
     Audit,
+    CountedRows,
     CountPlan,
     NoteKind,
+    audit_sample,
     audit_schema,
+    check_search,
     count_rows,
     notes_of,
     parse_condition,
-    with_counts,
 )
 from evenhand.audits.forecasts import read_subject
 from evenhand.calibration import (
@@ -366,17 +369,20 @@ def test_conditions_on_events() -> None:
 
 def in_parts(forecast: Forecast, y: Floats, n_parts: int = 3) -> Audit:
     """Return the audit of a sample with the counts of all rows, read in parts."""
-    found = audit(forecast[:400], people()[:400], y[:400], groups=["sex"], **QUICK)
-    assert found.certificate is not None
+    link = certify(forecast[:400], y=y[:400], random_state=0).link
     levels = (0.8, 0.9, *WIDER_LEVELS)
-    plan = CountPlan((), levels, None, (-np.inf, np.inf), found.certificate.link)
+    plan = CountPlan((), levels, None, (-np.inf, np.inf), link)
     random = np.random.default_rng(0)
     total = None
     for i, rows in enumerate(np.array_split(np.arange(N), n_parts)):
         part = count_rows(forecast[rows], None, y[rows], people().iloc[rows], plan, i, random)
         total = part if total is None else total + part
     assert total is not None
-    return with_counts(found, total, plan, confidence=0.95)
+    sizes = QUICK["masses"], QUICK["learned_masses"], MIN_SIZE
+    options = check_search(*sizes, 0.95, QUICK["n_simulations"], None)
+    unnamed = dict.fromkeys(("groups", "features", "name", "target_name", "about"))
+    rows = forecast[:400], people()[:400], y[:400]
+    return audit_sample(CountedRows(total, plan), *rows, options, random_state=0, **unnamed)
 
 
 @pytest.mark.parametrize("kind", ["binary", "count", "hurdle", "randomized hurdle"])
