@@ -376,9 +376,9 @@ def searched(shown: Outcome) -> str:
     (note,) = [
         note
         for note in json.loads(shown.out)["notes"]
-        if note.startswith("groups were searched in ")
+        if note["text"].startswith("groups were searched in ")
     ]
-    return str(note).removeprefix("groups were searched in ")
+    return str(note["text"]).removeprefix("groups were searched in ")
 
 
 def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(

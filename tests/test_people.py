@@ -384,7 +384,8 @@ def test_an_audit_of_served_forecasts_names_their_keys_and_searches_no_draws(
     found = json.loads(shown.out)
     pairs = ", ".join(f"context '2026-{month}' with key {fingerprint(KEY)}" for month in (11, 12))
     assert found["provenance"]["draws"] == f"keyed hashes of ids, one per row: {pairs}"
-    assert "groups were searched in 1 feature: age" in found["notes"]
+    texts = [note["text"] for note in found["notes"]]
+    assert "groups were searched in 1 feature: age" in texts
 
 
 # Spreadsheets.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypedDict, TypeVar
 
 import msgspec
 import pandas as pd
@@ -41,7 +41,9 @@ class Interval(NamedTuple):
     high: Number = None
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Row(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A row of a table of results."""
 
     @classmethod
@@ -786,7 +788,7 @@ SCHEMA = "evenhand.audit/1"
 """Version of the layout of an audit's JSON."""
 
 
-class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True):
     """All rows of an audit, as its JSON has them.
 
     Parameters
@@ -856,7 +858,7 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     status: Status
     conditions: tuple[JudgedCondition, ...] = ()
     family: Family | None = None
-    groups: tuple[Finding, ...] = ()
+    groups: Annotated[tuple[Finding, ...], msgspec.Meta(min_length=1)]
     given: Finding | None = None
     given_forecast: GivenForecast | None = None
     by_forecast: tuple[Finding, ...] = ()
