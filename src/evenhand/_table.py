@@ -68,15 +68,17 @@ class Value:
     text : str
         The value.
     below : str, default "-"
-        Its interval or a remark: on a page a second line, in text in parentheses; "-" without
-        one.
+        Its interval or a remark, in parentheses; "-" without one.
     order : float, optional
         What a page sorts the column by; None if it is unknown.
+    tone : {"", "bad", "good", "soft"}
+        How a page shows the value, whose words say the same.
     """
 
     text: str
     below: str = UNKNOWN
     order: float | None = None
+    tone: Literal["", "bad", "good", "soft"] = ""
 
     def __str__(self) -> str:
         if self.below == UNKNOWN:

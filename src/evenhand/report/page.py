@@ -1,4 +1,4 @@
-"""Rendering of documents as HTML pages that open offline."""
+"""Page of an audit, and rendering of documents as one file of HTML that opens offline."""
 
 from __future__ import annotations
 
@@ -6,68 +6,453 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from evenhand._escape import printable
-from evenhand.report.audit import audit_document
-from evenhand.report.charts import digits, frame_of, stairs
-from evenhand.report.document import Document, PageData, Paragraph, StatusBox, short
-from evenhand.report.findings import Findings, findings_of
-from evenhand.report.groups import shown_named, shown_scanned
-from evenhand.report.records import Values
+import msgspec
 
-CODE = re.compile("`([^`]+)`")
+from evenhand._escape import printable
+from evenhand._format import (
+    at_most,
+    band,
+    confidence_in_full,
+    count,
+    percent,
+    points,
+    points_in_full,
+    ratio,
+    whole,
+)
+from evenhand._table import Value, folded_command
+from evenhand.report import pictures, tables
+from evenhand.report.charts import digits, frame_of, stairs
+from evenhand.report.document import (
+    Bullets,
+    Document,
+    Facts,
+    Heading,
+    PageData,
+    Pair,
+    Paragraph,
+    Part,
+    Section,
+    Sentence,
+    StatusBox,
+    short,
+)
+from evenhand.report.kinds import IN_FEATURES, IN_TIME, NO_HORIZON, Kind
+from evenhand.report.measures import reach_of, signed
+from evenhand.report.slots import Slots, Step
+from evenhand.results import AuditRows, Finding
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+CODE = re.compile("`([^`]+)`")
 
-def audit_html(audit: Values) -> str:
+# --- the document of an audit: its slots, a picture, the worst groups, and folded details
+
+
+def audit_html(rows: AuditRows) -> str:
     """Return an audit as one HTML page that opens offline; it contains nobody's id.
 
     Parameters
     ----------
-    audit : dict
-        `Audit.to_dict()`, or an audit read from JSON; see docs/audit-schema.rst. Values that are
-        None and empty lists are omitted or shown as "-".
+    rows : AuditRows
+        The rows of an audit. Unknown numbers are omitted or shown as "-".
 
     Returns
     -------
     str
-        Page with tables and SVG charts. Its script sorts tables and shows values, and its content
+        Page with tables and SVG charts. Its script sorts and searches tables, and its content
         security policy blocks everything else. The page is readable without the script. Text from
         data is escaped.
-
-    Examples
-    --------
-    >>> empty = dict.fromkeys(["scores", "groups", "scan", "learned", "worst_groups", "notes"], [])
-    >>> head = {"name": "a <b> model", "n_samples": 100, "n_draws": 1, "is_randomized": False}
-    >>> page = audit_html(head | empty | {"rounding_step": None, "certificate": None})
-    >>> "<h1>Audit of a &lt;b&gt; model</h1>" in page
-    True
     """
-    findings = findings_of(audit)
-    data = PageData.of(listed_values(audit, findings))
-    return document_html(audit_document(findings, data))
+    return document_html(audit_document(rows))
 
 
-def listed_values(audit: Values, findings: Findings) -> Values:
-    """Return an audit without named and scanned groups that the page does not list."""
-    listed = {
-        "groups": {group.name for group in shown_named(findings)},
-        "scan": {group.name for group in shown_scanned(findings)},
+def audit_document(rows: AuditRows) -> Document:
+    """Return the document of an audit."""
+    slots, kind = Slots.of(rows), Kind.of(rows)
+    first, others = tables.first_groups(rows)
+    data = PageData.of(_listed(rows, [*first, *others]))
+    picture = pictures.overview(rows)
+    about = [rows.about.get(key) for key in ("population", "period", "purpose")]
+    facts = [count(rows.n_samples, "row"), *about, rows.provenance.get("date")]
+    proven = _proven(slots, rows, kind)
+    found = [
+        _groups(rows, first),
+        _others(rows, others, len(first)),
+        _by_forecast(rows),
+        _part(rows, kind),
+        _calibration(rows),
+        _rates(rows, kind),
+        _decided(slots, kind),
+        _scores(rows),
+    ]
+    # a guarantee for every group comes before the details of the groups that were examined
+    order = [*found[:2], proven, *found[2:]] if rows.bound else [*found, proven]
+    order += [_features(rows), _notes(rows), _provenance(rows, data)]
+    return Document(
+        title=f"Audit of {short(rows.name, 200)}",
+        facts=[short(one) for one in facts if one],
+        opening=Section("Main findings", list(_opening(slots))),
+        picture=None if picture is None else Section(picture.title, [_untitled(picture)]),
+        next_step=list(_steps(slots.next[:1], rows)),
+        cards=[one for one in _cards(slots, rows, kind) if any(map(_has_values, one.parts))],
+        sections=[one for one in order if any(map(_has_values, one.parts))],
+        footer="One file, works offline, no ids of people. The JSON of this audit has all digits.",
+        data=data,
+    )
+
+
+def _has_values(part: Part) -> bool:
+    """Whether a part shows something: an empty list or table is none."""
+    values = part.values.values() if isinstance(part, Facts) else [True]
+    return any(one is not None for one in values) and part != Bullets([])
+
+
+def _listed(rows: AuditRows, found: Sequence[Finding]) -> dict[str, Any]:
+    """Return the values that a page embeds: those of an audit, without groups it does not list."""
+    listed = {one.group for one in found}
+    kept = {
+        "groups": (*rows.groups[:1], *(one for one in rows.named if one.group in listed)),
+        "scan": tuple(one for one in rows.scan if one.group in listed),
     }
-    tables = {
-        key: [row for row in audit.get(key) or () if row.get("group") in names]
-        for key, names in listed.items()
+    values: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(rows, **kept))
+    return values
+
+
+def _opening(slots: Slots) -> Iterator[Part]:
+    yield StatusBox(slots.badge.capitalize(), slots.tone, [slots.verdict])
+    yield Paragraph(slots.title, "lead")
+    if slots.lead:
+        yield Paragraph(slots.lead)
+    yield Bullets([Sentence("", f"{name}: ", text) for name, text in slots.others])
+    yield from (Paragraph(text, "warn") for text in slots.cautions)
+
+
+def _untitled(picture: pictures.Chart) -> pictures.Chart:
+    return pictures.replace(picture, title="")
+
+
+WIDTH = 88
+"""Most characters of a line of a command."""
+
+
+def _steps(steps: Sequence[Step], rows: AuditRows) -> Iterator[Part]:
+    """Yield what to do, as a command if the audit was made by one."""
+    for step in steps:
+        yield Paragraph(step.what)
+        is_shell, code = step.code(rows.has_command)
+        if code:
+            yield Paragraph(folded_command(code, WIDTH) if is_shell else code, "code")
+
+
+def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
+    """Yield what stands beside the picture."""
+    if rows.bound:  # what can be proven without a draw is in a fold
+        yield Section("What is proven", [Bullets.of(slots.proven)])
+    source, one = rows.provenance, rows.everyone
+    if one is not None and one.rate is not None:
+        yield Section("Everyone", [_everyone(rows, one)])
+    model, data = source.get("model") or {}, source.get("data") or {}
+    kinds = {
+        "by the forecast": rows.by_forecast,
+        "named": rows.named,
+        "by features": rows.scanned,
+        "found by search": rows.learned,
     }
-    return {**audit, **tables}
+    groups = [f"{len(found):,} {name}" for name, found in kinds.items() if found]
+    draws = f"randomized, {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else None
+    unit = rows.about.get("unit")
+    outcome = ", ".join(short(one, 60) for one in (rows.target, unit) if one) or kind.outcome
+    yield Section(
+        "What was examined",
+        [
+            Facts(
+                {
+                    "Model": model.get("name") or rows.name,
+                    "Data": data.get("name"),
+                    "Forecast of": outcome,
+                    "Forecasts": draws,
+                    "Times": _times(rows, kind),
+                    "Groups": "; ".join(["everyone", *groups]),
+                    "Tolerance": f"{points_in_full(rows.tolerance)} points",
+                }
+            )
+        ],
+    )
+    yield Section("What is not covered", [Bullets.of(slots.not_tested)])
+    if kind.has_coverage and not kind.has_range:
+        yield Section("A point", [Paragraph(kind.point)])
+
+
+def _everyone(rows: AuditRows, one: Finding) -> Facts:
+    """Return the numbers of all people whose outcomes are 0 or 1."""
+    scores = next(iter(rows.probability_scores), None)
+
+    def with_ends(name: str, right: str) -> str | None:
+        if scores is None or getattr(scores, name) is None:
+            return None
+        found = scores.interval(name)
+        return f"{ratio(found.value)} ({band(ratio, found.low, found.high)}); {right} is right"
+
+    return Facts(
+        {
+            "Observed": percent(one.rate),
+            "Predicted": percent(one.predicted),
+            "Difference": f"{signed(one.bias)} ({reach_of(one.bias_low, one.bias_high)})",
+            "By forecast": f"{points(one.error)} points off"
+            f" ({band(points, one.error_low, one.error_high)})",
+            "Slope": with_ends("slope", "1"),
+            "Intercept": with_ends("intercept", "0"),
+        }
+    )
+
+
+def _times(rows: AuditRows, kind: Kind) -> str | None:
+    """Return the numbers of events, of people who reached the horizon and of those lost."""
+    known = rows.censoring
+    if known is None:
+        return None
+    until = f" by {kind.horizon}" if kind.horizon else ""
+    facts = [f"{count(known.n_events, 'event')}{until}"]
+    if kind.horizon:
+        facts.append(f"{whole(known.n_reached)} seen without it until then")
+    lost = percent(known.n_lost / known.n_people) if known.n_people else "-"
+    return f"{', '.join(facts)}, {whole(known.n_lost)} lost before ({lost})"
+
+
+# --- sections of an audit
+
+
+def _table(*parts: Part | None) -> list[Part]:
+    return [part for part in parts if part is not None]
+
+
+def _groups(rows: AuditRows, first: Sequence[Finding]) -> Section:
+    n = len(rows.examined) + 1
+    confidence = confidence_in_full(rows.confidence)
+    text = (
+        f"Problem found: the error is significant and its estimate is beyond"
+        f" {points_in_full(rows.tolerance)} points. In brackets: intervals; those of all {n:,}"
+        f" groups hold together with {confidence} confidence."
+    )
+    shown = [*tables.everyone(rows), *first]
+    table = tables.groups("Groups", shown, rows, search=tables.FIND)
+    title = "Groups, worst first" if rows.problems else "Groups"
+    return Section(title, _table(*([Paragraph(text, "hint"), table] if table else [])), "groups")
+
+
+def _others(rows: AuditRows, others: Sequence[Finding], n_first: int) -> Section:
+    n = sum(one.problem and one.same_as is None for one in others)
+    hint = f"{n:,} with a problem found, {len(others) - n:,} without" if n else "no problem found"
+    table = tables.groups("Other groups", others, rows, search=tables.FIND)
+    total = len(rows.named) + len(rows.scanned) + len(rows.learned)
+    text = None
+    if total > n_first + len(others):
+        listed = f"The first {n_first + len(others):,} of {total:,} groups are listed"
+        text = Paragraph(f"{listed}, problems before others.", "hint")
+    title = f"The other {count(len(others), 'group')}"
+    return Section(title, _table(*([text, table] if table else [])), "others", hint=hint)
+
+
+def _by_forecast(rows: AuditRows) -> Section:
+    table, given, one = tables.by_forecast(rows), rows.given_forecast, rows.given
+    text = ""
+    if given is not None and one is not None:
+        text = (
+            f"People with the same forecast: the mean error is {points(given.error)} points"
+            f" ({tables.estimate(one.size, points).below}); right forecasts would show"
+            f" {points(given.chance)}."
+        )
+    shown = [Paragraph(text)] if text else []
+    hint = "are low and high forecasts equally right?"
+    return Section("By the forecast itself", _table(table, *shown), "own", hint=hint)
+
+
+def _part(rows: AuditRows, kind: Kind) -> Section:
+    table = tables.positive_part(rows)
+    title = f"Outcomes other than {kind.atom or 'the atom'}"
+    return Section(title, _table(table), "positive", hint="the continuous part of the forecasts")
+
+
+def _calibration(rows: AuditRows) -> Section:
+    drawn = [one for one in (pictures.calibration(rows), pictures.pit(rows)) if one is not None]
+    title, hint = "Calibration of everyone", "distribution of PITs"
+    if not drawn or rows.reliability:
+        chart = pictures.reliability(rows)
+        table = tables.reliability(rows)
+        text = (
+            "People are divided by predicted probability. The intervals of all bins of a group hold"
+            f" together with {confidence_in_full(rows.confidence)} confidence."
+        )
+        return Section(
+            "Predicted probabilities and rates",
+            _table(chart, *([Paragraph(text), table] if table else [])),
+            "calibration",
+            hint="everyone and groups",
+        )
+    text = (
+        "With right forecasts a tenth of the outcomes falls into each tenth of the predicted"
+        " distribution. Higher bars on the left mean that outcomes are lower than forecast, on the"
+        " right that they are higher; a U shape means that forecasts are too narrow, a hump that"
+        " they are too wide."
+    )
+    if rows.censoring is not None:
+        text += (
+            " Times that are censored are drawn from the remaining part of their predicted"
+            f" distributions: this assumes that {IN_FEATURES}, and understates errors."
+        )
+    return Section(title, [Pair(drawn[:1], drawn[1:]), Paragraph(text)], "calibration", hint=hint)
+
+
+def _rates(rows: AuditRows, kind: Kind) -> Section:
+    table = tables.survival(rows)
+    is_first = pictures.overview_is_survival(rows)
+    chart = None if is_first else pictures.survival(rows)
+    text = (
+        f"Observed rates are Kaplan-Meier estimates, which assume that {IN_TIME}. Their intervals"
+        f" hold together with {confidence_in_full(rows.confidence)} confidence. At the lower end of"
+        " the range without an assumption nobody who was lost had the event, at its upper end"
+        " everybody."
+    )
+    return Section(
+        f"Rates of the event by {kind.horizon or 'the horizon'}",
+        _table(*([chart, Paragraph(text), table] if table else [])),
+        "survival",
+        hint="predicted and observed",
+    )
+
+
+def _decided(slots: Slots, kind: Kind) -> Section:
+    """Explain the rule, the family of tests and intervals, and what these rows can show."""
+    parts = [*map(Paragraph, (kind.point, *slots.decided)), Bullets.of(slots.gate)]
+    return Section("How this was decided", parts, "decided", hint="one rule, one family of tests")
+
+
+def _scores(rows: AuditRows) -> Section:
+    found, probabilities = tables.scores(rows), tables.probability_scores(rows)
+    text = (
+        "The slope is below 1 if probabilities are too extreme, above 1 if they are not extreme"
+        " enough; the intercept is 0 if the rate is right. O:E is the number of events divided by"
+        " the expected number. ICI is the mean, Emax the largest distance of the smoothed rate from"
+        f" the probability. Each interval holds for itself, with"
+        f" {confidence_in_full(rows.confidence)} confidence."
+    )
+    parts = _table(found, *([probabilities, Paragraph(text)] if probabilities else []))
+    return Section("Scores", parts, "scores", hint="smaller log scores and CRPS are better")
+
+
+def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
+    """Show what is proven for named groups, for unions of them, and for every group."""
+    proof = rows.certificate
+    hint = "bounds, assumptions and limits" if rows.bound else "without a draw: lower bounds only"
+    title = "What is proven for groups that nobody named"
+    if proof is None:
+        return Section(title, [], "proof", hint=hint)
+    confidence = confidence_in_full(proof.confidence)
+    people = count(proof.n_samples, "person", "people")
+    each = "together" if proof.link_bound is not None else "each by itself"
+    texts = [*slots.proven, f"From {people}; bounds hold {each}, with {confidence} confidence."]
+    if proof.average_error is not None:
+        texts.append(f"All people together: off by at most {at_most(proof.average_error)} points.")
+    if kind.is_part:
+        texts.append(f"Bounds for every group are about the {kind.people}.")
+    if kind.has_range and not kind.horizon:
+        texts.append(NO_HORIZON)
+    shown = {
+        "Every group of a size": tables.every_group(rows) if rows.bound else None,
+        "Every group, without a draw": tables.plain_intervals(rows),
+        "Every group, events": tables.event_bounds(rows),
+        "Unions of named groups": tables.unions(rows),
+        "Named groups": tables.named_bounds(rows),
+        "Questions": tables.questions(rows),
+    }
+    parts: list[Part] = [Bullets.of(dict.fromkeys(texts))]
+    for name, table in shown.items():
+        parts += [Heading(name), table] if table is not None else []
+    for name, listed in (("Assumed", proof.assumptions), ("Not covered", proof.not_covered)):
+        parts += [Heading(name), Bullets.of(listed)] if listed else []
+    parts.append(Paragraph(f"Method of the bounds: {proof.method}.", "facts"))
+    if slots.next[1:]:
+        parts += [Heading("To prove more"), *_steps(slots.next[1:], rows)]
+    return Section(title, parts, "proof", hint=hint)
+
+
+def _features(rows: AuditRows) -> Section:
+    """Show coverage by features, groups known by probability, and the worst groups of a size."""
+    members, coverage = tables.membership(rows), tables.miscoverage(rows)
+    worst = tables.worst_groups(rows)
+    parts: list[Part] = []
+    if coverage is not None:
+        text = (
+            "How far the coverage of people with the same features differs from the level of an"
+            " interval, on average. A model predicts it, so that the true difference may be larger."
+        )
+        parts += [Heading("Coverage by features"), Paragraph(text), coverage]
+    if members is not None:
+        text = (
+            "Ranges that contain the value of a group whatever the relation of membership and"
+            " outcome, if the probabilities are right on average."
+        )
+        parts += [Heading("Groups known by probability"), Paragraph(text), members]
+    if worst is not None:
+        text = "Groups of the largest error, chosen with the outcomes known: no group is worse."
+        parts += [Heading("Worst groups of each size"), Paragraph(text), worst]
+    return Section("More about groups", parts, "more", hint="coverage by features, worst groups")
+
+
+def _notes(rows: AuditRows) -> Section:
+    notes = [f"{str(one)[:1].upper()}{str(one)[1:]}" for one in rows.notes]
+    hint = "what was left out or computed differently"
+    return Section("Notes", [Bullets.of(notes)], "notes", hint=hint)
+
+
+def _provenance(rows: AuditRows, data: PageData) -> Section:
+    """Show what is needed to repeat an audit, and its description."""
+    known = rows.provenance
+    model, source = known.get("model") or {}, known.get("data") or {}
+    packages = {"evenhand": known.get("evenhand"), "Python": known.get("python")}
+    packages |= known.get("packages") or {}
+    versions = [f"{name} {version}" for name, version in packages.items() if version]
+    n, n_parts = source.get("n_rows"), source.get("n_parts")
+    in_parts = f" in {whole(n_parts)} parts, {whole(source.get('n_searched'))} searched"
+    seed = known.get("random_state")
+    described = {f"{key[:1].upper()}{key[1:]}": value for key, value in rows.about.items()}
+    facts = {
+        "Command": f"`{known['command']}`" if known.get("command") else "none: made from Python",
+        "Model": ", ".join(filter(None, [model.get("name"), model.get("kind")])) or None,
+        # the hash stored in a model folder, which matches a report with its model
+        "Hash of the model": model.get("sha256"),
+        "Data": source.get("name"),
+        "Rows": None if n is None else f"{whole(n)}{in_parts if n_parts else ''}",
+        "Hash of the data": source.get("sha256"),
+        "Hash of the values": known.get("values_sha256"),
+        "Draws": known.get("draws"),
+        "Seed": "not set: bootstrap and simulations vary between runs"
+        if seed is None
+        else str(seed),
+        "Software": ", ".join(versions) or None,
+        "Layout": rows.schema,
+        "Hash of the page": f"{data.sha256} (of the embedded data)",
+        "People": "no ids in this file",
+    }
+    return Section(
+        "Where this comes from",
+        [Facts({**described, **facts})] if known else [],
+        "provenance",
+        hint="data, model, command",
+    )
+
+
+# --- rendering of documents
 
 
 def document_html(document: Document) -> str:
-    """Return a document as a page; its script sorts and filters tables and shows values."""
+    """Return a document as a page; its script sorts and searches tables."""
     script = _own_file("page.js")
     # the policy contains the hash of our script, so that no other inline script runs
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -107,6 +492,7 @@ def _environment() -> Environment:
         "order": _order,
         "frame": frame_of,
         "stairs": stairs,
+        "tones": lambda row: [one.tone for one in row if isinstance(one, Value)],
     }
     environment.filters.update(filters)
     environment.tests["is_status"] = lambda part: isinstance(part, StatusBox)
