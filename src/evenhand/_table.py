@@ -112,6 +112,8 @@ class Table:
         Label of the field that searches the table on a page; "" for a table without one.
     printed : int
         Most rows that text shows; pages show all rows.
+    note : str
+        What the values mean, above the table.
 
     Examples
     --------
@@ -129,6 +131,7 @@ class Table:
     dim: Collection[int] = ()
     search: str = ""
     printed: int = PRINTED
+    note: str = ""
 
     @classmethod
     def of(
@@ -140,6 +143,7 @@ class Table:
         dim: Collection[int] = (),
         search: str = "",
         printed: int = PRINTED,
+        note: str = "",
     ) -> Table:
         """Return a table with one row per item.
 
@@ -151,7 +155,7 @@ class Table:
             What the rows are made of.
         cells : dict of Column to callable
             Columns from left to right; each function writes the cell of an item.
-        dim, search, printed
+        dim, search, printed, note
             As for a table.
 
         Examples
@@ -161,7 +165,7 @@ class Table:
         [['0', '0'], ['1', '1'], ['2', '4']]
         """
         rows = [[write(item) for write in cells.values()] for item in items]
-        return cls(label, list(cells), rows, dim, search, printed)
+        return cls(label, list(cells), rows, dim, search, printed, note)
 
     def text(self, width: int | None = None, *, most: int | None = None) -> str:
         """Return the table as text.

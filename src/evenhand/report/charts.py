@@ -22,6 +22,7 @@ Place = tuple[float, float]
 
 Color = Literal["blue", "red", "orange", "grey"]
 Shape = Literal["circle", "square", "diamond", "hollow", "triangle"]
+Side = Literal["left", "right", "above"]
 
 
 def plain(value: float) -> str:
@@ -94,7 +95,6 @@ class Line:
     label: str = ""
     kind: Literal["even", "edge", "curve", "level"] = "even"
     rank: int = 2
-    tip: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Label:
     x: float
     y: float
     text: str
-    side: Literal["left", "right", "above"] = "left"
+    side: Side = "left"
     is_reference: bool = False
 
 
@@ -280,7 +280,7 @@ class Frame:
 
 
 def frame_of(chart: Chart, width: Width) -> Frame:
-    """Return the frame of a chart in a width: names of rows are above the marks unless it is wide."""
+    """Return the frame of a chart: names of rows are above the marks unless it is wide."""
     units, is_wide = WIDTHS[width], width == "wide"
     if not chart.rows:
         return Frame(chart.x, chart.y or Axis(0, 1), chart.height * (1.25 if is_wide else 1), units)

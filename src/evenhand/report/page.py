@@ -6,7 +6,8 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from evenhand._format import (
     ratio,
     whole,
 )
-from evenhand._table import Value, folded_command
+from evenhand._table import Table, Value, folded_command
 from evenhand.report import pictures, tables
 from evenhand.report.charts import digits, frame_of, stairs
 from evenhand.report.document import (
@@ -41,7 +42,7 @@ from evenhand.report.document import (
     StatusBox,
     short,
 )
-from evenhand.report.kinds import IN_FEATURES, IN_TIME, NO_HORIZON, Kind
+from evenhand.report.kinds import IN_FEATURES, Kind
 from evenhand.report.measures import reach_of, signed
 from evenhand.report.slots import Slots, Step
 from evenhand.results import AuditRows, Finding
@@ -80,37 +81,18 @@ def audit_document(rows: AuditRows) -> Document:
     picture = pictures.overview(rows)
     about = [rows.about.get(key) for key in ("population", "period", "purpose")]
     facts = [count(rows.n_samples, "row"), *about, rows.provenance.get("date")]
-    proven = _proven(slots, rows, kind)
-    found = [
-        _groups(rows, first),
-        _others(rows, others, len(first)),
-        _by_forecast(rows),
-        _part(rows, kind),
-        _calibration(rows),
-        _rates(rows, kind),
-        _decided(slots, kind),
-        _scores(rows),
-    ]
-    # a guarantee for every group comes before the details of the groups that were examined
-    order = [*found[:2], proven, *found[2:]] if rows.bound else [*found, proven]
-    order += [_features(rows), _notes(rows), _provenance(rows, data)]
+    folds = [_groups(rows, first), _others(rows, first, others), *_folds(slots, rows, kind)]
     return Document(
         title=f"Audit of {short(rows.name, 200)}",
         facts=[short(one) for one in facts if one],
         opening=Section("Main findings", list(_opening(slots))),
-        picture=None if picture is None else Section(picture.title, [_untitled(picture)]),
+        picture=None if picture is None else Section(picture.title, [replace(picture, title="")]),
         next_step=list(_steps(slots.next[:1], rows)),
-        cards=[one for one in _cards(slots, rows, kind) if any(map(_has_values, one.parts))],
-        sections=[one for one in order if any(map(_has_values, one.parts))],
+        cards=list(_cards(slots, rows, kind)),
+        sections=[one for one in (*folds, _provenance(rows, data)) if one.parts],
         footer="One file, works offline, no ids of people. The JSON of this audit has all digits.",
         data=data,
     )
-
-
-def _has_values(part: Part) -> bool:
-    """Whether a part shows something: an empty list or table is none."""
-    values = part.values.values() if isinstance(part, Facts) else [True]
-    return any(one is not None for one in values) and part != Bullets([])
 
 
 def _listed(rows: AuditRows, found: Sequence[Finding]) -> dict[str, Any]:
@@ -131,10 +113,6 @@ def _opening(slots: Slots) -> Iterator[Part]:
         yield Paragraph(slots.lead)
     yield Bullets([Sentence("", f"{name}: ", text) for name, text in slots.others])
     yield from (Paragraph(text, "warn") for text in slots.cautions)
-
-
-def _untitled(picture: pictures.Chart) -> pictures.Chart:
-    return pictures.replace(picture, title="")
 
 
 WIDTH = 88
@@ -228,122 +206,90 @@ def _times(rows: AuditRows, kind: Kind) -> str | None:
 # --- sections of an audit
 
 
-def _table(*parts: Part | None) -> list[Part]:
-    return [part for part in parts if part is not None]
+def _section(key: str, title: str, hint: str, *parts: Part | None) -> Section:
+    """Return a section of the parts that there are; it is folded if it has a hint."""
+    return Section(title, [part for part in parts if part is not None], key, hint=hint)
 
 
 def _groups(rows: AuditRows, first: Sequence[Finding]) -> Section:
-    n = len(rows.examined) + 1
-    confidence = confidence_in_full(rows.confidence)
-    text = (
+    n, confidence = len(rows.examined) + 1, confidence_in_full(rows.confidence)
+    note = (
         f"Problem found: the error is significant and its estimate is beyond"
         f" {points_in_full(rows.tolerance)} points. In brackets: intervals; those of all {n:,}"
         f" groups hold together with {confidence} confidence."
     )
     shown = [*tables.everyone(rows), *first]
-    table = tables.groups("Groups", shown, rows, search=tables.FIND)
-    title = "Groups, worst first" if rows.problems else "Groups"
-    return Section(title, _table(*([Paragraph(text, "hint"), table] if table else [])), "groups")
+    table = tables.groups("Groups", shown, rows, search=tables.FIND, note=note)
+    return _section("groups", f"Groups{', worst first' if rows.problems else ''}", "", table)
 
 
-def _others(rows: AuditRows, others: Sequence[Finding], n_first: int) -> Section:
+def _others(rows: AuditRows, first: Sequence[Finding], others: Sequence[Finding]) -> Section:
     n = sum(one.problem and one.same_as is None for one in others)
     hint = f"{n:,} with a problem found, {len(others) - n:,} without" if n else "no problem found"
-    table = tables.groups("Other groups", others, rows, search=tables.FIND)
-    total = len(rows.named) + len(rows.scanned) + len(rows.learned)
-    text = None
-    if total > n_first + len(others):
-        listed = f"The first {n_first + len(others):,} of {total:,} groups are listed"
-        text = Paragraph(f"{listed}, problems before others.", "hint")
-    title = f"The other {count(len(others), 'group')}"
-    return Section(title, _table(*([text, table] if table else [])), "others", hint=hint)
+    total, listed = (
+        len(rows.named) + len(rows.scanned) + len(rows.learned),
+        len(first) + len(others),
+    )
+    rest = f"The first {listed:,} of {total:,} groups are listed, problems before others."
+    note = rest if total > listed else ""
+    table = tables.groups("Other groups", others, rows, search=tables.FIND, note=note)
+    return _section("others", f"The other {count(len(others), 'group')}", hint, table)
 
 
-def _by_forecast(rows: AuditRows) -> Section:
-    table, given, one = tables.by_forecast(rows), rows.given_forecast, rows.given
-    text = ""
-    if given is not None and one is not None:
-        text = (
-            f"People with the same forecast: the mean error is {points(given.error)} points"
-            f" ({tables.estimate(one.size, points).below}); right forecasts would show"
-            f" {points(given.chance)}."
-        )
-    shown = [Paragraph(text)] if text else []
+PITS = (
+    "With right forecasts a tenth of the outcomes falls into each tenth of the predicted"
+    " distribution. Higher bars on the left mean that outcomes are lower than forecast, on the"
+    " right that they are higher; a U shape means that forecasts are too narrow, a hump that they"
+    " are too wide."
+)
+"""How to read the distribution of PITs."""
+
+
+def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
+    """Yield the folded sections: what is proven, then details."""
+    # a guarantee for every group comes before the details of the groups that were examined
+    proven = _proven(slots, rows, kind)
+    if rows.bound:
+        yield proven
     hint = "are low and high forecasts equally right?"
-    return Section("By the forecast itself", _table(table, *shown), "own", hint=hint)
-
-
-def _part(rows: AuditRows, kind: Kind) -> Section:
-    table = tables.positive_part(rows)
-    title = f"Outcomes other than {kind.atom or 'the atom'}"
-    return Section(title, _table(table), "positive", hint="the continuous part of the forecasts")
-
-
-def _calibration(rows: AuditRows) -> Section:
+    yield _section("own", "By the forecast itself", hint, tables.by_forecast(rows))
+    hint, title = "the continuous part of the forecasts", f"Outcomes other than {kind.atom}"
+    yield _section("positive", title, hint, tables.positive_part(rows))
+    chart, table = pictures.reliability(rows), tables.reliability(rows)
+    yield _section("rates", "Predicted probabilities and rates", "by group", chart, table)
     drawn = [one for one in (pictures.calibration(rows), pictures.pit(rows)) if one is not None]
-    title, hint = "Calibration of everyone", "distribution of PITs"
-    if not drawn or rows.reliability:
-        chart = pictures.reliability(rows)
-        table = tables.reliability(rows)
-        text = (
-            "People are divided by predicted probability. The intervals of all bins of a group hold"
-            f" together with {confidence_in_full(rows.confidence)} confidence."
-        )
-        return Section(
-            "Predicted probabilities and rates",
-            _table(chart, *([Paragraph(text), table] if table else [])),
-            "calibration",
-            hint="everyone and groups",
-        )
-    text = (
-        "With right forecasts a tenth of the outcomes falls into each tenth of the predicted"
-        " distribution. Higher bars on the left mean that outcomes are lower than forecast, on the"
-        " right that they are higher; a U shape means that forecasts are too narrow, a hump that"
-        " they are too wide."
-    )
-    if rows.censoring is not None:
-        text += (
-            " Times that are censored are drawn from the remaining part of their predicted"
-            f" distributions: this assumes that {IN_FEATURES}, and understates errors."
-        )
-    return Section(title, [Pair(drawn[:1], drawn[1:]), Paragraph(text)], "calibration", hint=hint)
+    if drawn and not kind.has_rates:
+        assumed = f" This assumes that {IN_FEATURES}." if kind.has_range else ""
+        parts = Pair(drawn[:1], drawn[1:]), Paragraph(f"{PITS}{assumed}")
+        yield _section("calibration", "Calibration of everyone", "distribution of PITs", *parts)
+    chart = None if pictures.overview_is_survival(rows) else pictures.survival(rows)
+    title, hint = f"Rates of the event by {kind.horizon}", "predicted and observed"
+    yield _section("survival", title, hint, chart, tables.survival(rows))
+    texts = map(Paragraph, (kind.point, *slots.decided))
+    hint = "one rule, one family of tests"
+    yield _section("decided", "How this was decided", hint, *texts, *_bullets("", slots.gate))
+    hint = "smaller log scores and CRPS are better"
+    yield _section("scores", "Scores", hint, tables.scores(rows), tables.probability_scores(rows))
+    if not rows.bound:
+        yield proven
+    found = tables.miscoverage(rows), tables.membership(rows), tables.worst_groups(rows)
+    yield _section("more", "More about groups", "with other methods", *_headed(found))
+    notes = [f"{one.text[:1].upper()}{one.text[1:]}" for one in rows.notes]
+    yield _section("notes", "Notes", "what was left out or done otherwise", *_bullets("", notes))
 
 
-def _rates(rows: AuditRows, kind: Kind) -> Section:
-    table = tables.survival(rows)
-    is_first = pictures.overview_is_survival(rows)
-    chart = None if is_first else pictures.survival(rows)
-    text = (
-        f"Observed rates are Kaplan-Meier estimates, which assume that {IN_TIME}. Their intervals"
-        f" hold together with {confidence_in_full(rows.confidence)} confidence. At the lower end of"
-        " the range without an assumption nobody who was lost had the event, at its upper end"
-        " everybody."
-    )
-    return Section(
-        f"Rates of the event by {kind.horizon or 'the horizon'}",
-        _table(*([chart, Paragraph(text), table] if table else [])),
-        "survival",
-        hint="predicted and observed",
-    )
+def _bullets(title: str, texts: Sequence[str]) -> Iterator[Part]:
+    if texts:
+        yield from [Heading(title)] if title else []
+        yield Bullets.of(texts)
 
 
-def _decided(slots: Slots, kind: Kind) -> Section:
-    """Explain the rule, the family of tests and intervals, and what these rows can show."""
-    parts = [*map(Paragraph, (kind.point, *slots.decided)), Bullets.of(slots.gate)]
-    return Section("How this was decided", parts, "decided", hint="one rule, one family of tests")
-
-
-def _scores(rows: AuditRows) -> Section:
-    found, probabilities = tables.scores(rows), tables.probability_scores(rows)
-    text = (
-        "The slope is below 1 if probabilities are too extreme, above 1 if they are not extreme"
-        " enough; the intercept is 0 if the rate is right. O:E is the number of events divided by"
-        " the expected number. ICI is the mean, Emax the largest distance of the smoothed rate from"
-        f" the probability. Each interval holds for itself, with"
-        f" {confidence_in_full(rows.confidence)} confidence."
-    )
-    parts = _table(found, *([probabilities, Paragraph(text)] if probabilities else []))
-    return Section("Scores", parts, "scores", hint="smaller log scores and CRPS are better")
+def _headed(found: Iterable[Table | None]) -> Iterator[Part]:
+    """Yield tables with their names as headings."""
+    for table in found:
+        if table is not None:
+            yield Heading(table.label)
+            yield table
 
 
 def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
@@ -352,63 +298,30 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     hint = "bounds, assumptions and limits" if rows.bound else "without a draw: lower bounds only"
     title = "What is proven for groups that nobody named"
     if proof is None:
-        return Section(title, [], "proof", hint=hint)
-    confidence = confidence_in_full(proof.confidence)
+        return _section("proof", title, hint)
     people = count(proof.n_samples, "person", "people")
     each = "together" if proof.link_bound is not None else "each by itself"
-    texts = [*slots.proven, f"From {people}; bounds hold {each}, with {confidence} confidence."]
+    texts = [*slots.proven]
     if proof.average_error is not None:
         texts.append(f"All people together: off by at most {at_most(proof.average_error)} points.")
-    if kind.is_part:
-        texts.append(f"Bounds for every group are about the {kind.people}.")
-    if kind.has_range and not kind.horizon:
-        texts.append(NO_HORIZON)
-    shown = {
-        "Every group of a size": tables.every_group(rows) if rows.bound else None,
-        "Every group, without a draw": tables.plain_intervals(rows),
-        "Every group, events": tables.event_bounds(rows),
-        "Unions of named groups": tables.unions(rows),
-        "Named groups": tables.named_bounds(rows),
-        "Questions": tables.questions(rows),
-    }
-    parts: list[Part] = [Bullets.of(dict.fromkeys(texts))]
-    for name, table in shown.items():
-        parts += [Heading(name), table] if table is not None else []
-    for name, listed in (("Assumed", proof.assumptions), ("Not covered", proof.not_covered)):
-        parts += [Heading(name), Bullets.of(listed)] if listed else []
-    parts.append(Paragraph(f"Method of the bounds: {proof.method}.", "facts"))
+    of_part = f" Bounds for every group are about {kind.people}." if kind.is_part else ""
+    texts.append(
+        f"From {people}; bounds hold {each}, with {confidence_in_full(proof.confidence)}"
+        f" confidence.{of_part} Method: {proof.method}."
+    )
+    shown = [
+        tables.every_group(rows) if rows.bound else None,
+        tables.plain_intervals(rows),
+        tables.event_bounds(rows),
+        tables.unions(rows),
+        tables.named_bounds(rows),
+        tables.questions(rows),
+    ]
+    parts = [*_bullets("", texts), *_headed(shown), *_bullets("Assumed", proof.assumptions)]
+    parts += _bullets("Not covered", proof.not_covered)
     if slots.next[1:]:
         parts += [Heading("To prove more"), *_steps(slots.next[1:], rows)]
-    return Section(title, parts, "proof", hint=hint)
-
-
-def _features(rows: AuditRows) -> Section:
-    """Show coverage by features, groups known by probability, and the worst groups of a size."""
-    members, coverage = tables.membership(rows), tables.miscoverage(rows)
-    worst = tables.worst_groups(rows)
-    parts: list[Part] = []
-    if coverage is not None:
-        text = (
-            "How far the coverage of people with the same features differs from the level of an"
-            " interval, on average. A model predicts it, so that the true difference may be larger."
-        )
-        parts += [Heading("Coverage by features"), Paragraph(text), coverage]
-    if members is not None:
-        text = (
-            "Ranges that contain the value of a group whatever the relation of membership and"
-            " outcome, if the probabilities are right on average."
-        )
-        parts += [Heading("Groups known by probability"), Paragraph(text), members]
-    if worst is not None:
-        text = "Groups of the largest error, chosen with the outcomes known: no group is worse."
-        parts += [Heading("Worst groups of each size"), Paragraph(text), worst]
-    return Section("More about groups", parts, "more", hint="coverage by features, worst groups")
-
-
-def _notes(rows: AuditRows) -> Section:
-    notes = [f"{str(one)[:1].upper()}{str(one)[1:]}" for one in rows.notes]
-    hint = "what was left out or computed differently"
-    return Section("Notes", [Bullets.of(notes)], "notes", hint=hint)
+    return _section("proof", title, hint, *parts)
 
 
 def _provenance(rows: AuditRows, data: PageData) -> Section:
@@ -440,12 +353,8 @@ def _provenance(rows: AuditRows, data: PageData) -> Section:
         "Hash of the page": f"{data.sha256} (of the embedded data)",
         "People": "no ids in this file",
     }
-    return Section(
-        "Where this comes from",
-        [Facts({**described, **facts})] if known else [],
-        "provenance",
-        hint="data, model, command",
-    )
+    shown = Facts({**described, **facts}) if known else None
+    return _section("provenance", "Where this comes from", "data, model, command", shown)
 
 
 # --- rendering of documents

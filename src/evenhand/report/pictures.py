@@ -22,15 +22,17 @@ from evenhand.report.charts import (
     Point,
     Points,
     Row,
+    Side,
     error_axis,
     nice_ticks,
+    plain,
     rate_axis,
     share_axis,
 )
 from evenhand.report.document import short, tip_name
 from evenhand.report.kinds import Kind
-from evenhand.report.slots import name_of
-from evenhand.results import AuditRows, Bin, CurvePoint, Finding, Reliability, Survival
+from evenhand.report.slots import capitalized, name_of
+from evenhand.results import AuditRows, Bin, CurvePoint, Finding
 
 DRAWN = 8
 """Most rows of a chart."""
@@ -41,6 +43,11 @@ NAME = 30
 LEVEL = 0.8
 """The interval whose coverage is drawn."""
 
+ERRORS = ("error in points", "interval")
+"""What stands beside the marks of groups."""
+
+# --- the picture of a page
+
 
 def overview(rows: AuditRows) -> Chart | None:
     """Return the picture of a page, by what is known: rates, coverage, or errors of groups."""
@@ -50,23 +57,23 @@ def overview(rows: AuditRows) -> Chart | None:
         return by_forecast(tenths, rows)
     if overview_is_survival(rows):
         return survival(rows)
-    drawn = list(groups_drawn(rows))
-    covered = [one for one in drawn if one.coverage_80 is not None]
+    drawn = [one for one in groups_drawn(rows) if one.size.value is not None]
+    is_covered = kind.has_coverage and all(one.coverage_80 is not None for one in drawn)
     # a mark at 80% must not stand for a problem of another kind
     is_plain = leading is None or abs((leading.coverage_80 or LEVEL) - LEVEL) > rows.tolerance
-    if kind.has_coverage and covered and is_plain:
-        return coverage(covered, rows)
-    return errors([one for one in drawn if one.size.value is not None], rows)
+    if drawn and is_covered and is_plain:
+        return coverage(drawn, rows)
+    return errors(drawn, rows) if drawn else None
 
 
 def overview_is_survival(rows: AuditRows) -> bool:
-    """Whether the picture of a page has rates by the horizon: those of the worst group are known."""
+    """Whether the picture has rates by the horizon: those of the worst group are known."""
     known = {one.group for one in rows.survival}
     return bool(known) and (rows.leading is None or rows.leading.group in known)
 
 
-def groups_drawn(rows: AuditRows) -> Iterable[Finding]:
-    """Yield everyone, the worst groups that share no feature, named groups, then others."""
+def groups_drawn(rows: AuditRows) -> list[Finding]:
+    """Return everyone, the worst groups that share no feature, named groups, then others."""
     named = sorted(rows.named, key=lambda one: one.rank)
     others = sorted(rows.examined, key=lambda one: one.rank)
     found: list[Finding] = []
@@ -78,183 +85,155 @@ def groups_drawn(rows: AuditRows) -> Iterable[Finding]:
     return found[:DRAWN]
 
 
-def _name(one: Finding, rows: AuditRows) -> str:
-    name = "everyone" if one is rows.everyone else name_of(one, rows)
+def _row(one: Finding, rows: AuditRows, *values: str) -> Row:
     # the range of a group by the forecast is in the table
+    name = "everyone" if one is rows.everyone else name_of(one, rows)
     name = name.partition(" (")[0] if one.key is not None else name
-    return short(f"{name[:1].upper()}{name[1:]}", NAME)
+    return Row(short(capitalized(name), NAME), whole(one.n), values, one is rows.leading)
 
 
-def _row(one: Finding, rows: AuditRows) -> Row:
-    size = one.size
-    reach = str(tables.estimate(size, points).below)
-    values = (points(size.value), reach if reach != "-" else "")
-    return Row(_name(one, rows), whole(one.n), values, one is rows.leading)
+def _with_error(one: Finding, rows: AuditRows) -> Row:
+    error = tables.estimate(one.size, points)
+    return _row(one, rows, error.text, error.below)
 
 
-def _tip(one: Finding, rows: AuditRows, what: str) -> str:
-    result = tables.result(one, rows).text
-    return f"{tip_name(name_of(one, rows))}: {what} ({count(one.n, 'row')}); {result}."
-
-
-def _marks(places: Iterable[tuple[Finding, Point]]) -> list[Layer]:
-    """Return marks: red squares where a problem was found, grey circles elsewhere."""
-    listed = list(places)
-    bad = [replace(point, is_off=True) for one, point in listed if one.problem]
-    others = [point for one, point in listed if not one.problem]
+def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Layer]:
+    """Return marks with their results: red squares where a problem was found, else circles."""
+    layers: dict[bool, list[Point]] = {False: [], True: []}
+    for one, point in places:
+        result = tables.result(one, rows).text
+        tip = f"{tip_name(name_of(one, rows))}: {point.tip} ({count(one.n, 'row')}); {result}."
+        layers[one.problem].append(replace(point, tip=tip))
     return [
-        Points(others, "none found", "grey", "hollow"),
-        Points(bad, "problem found", "red", "square"),
+        Points(layers[False], "none found", "grey", "hollow"),
+        Points(layers[True], "problem found", "red", "square"),
     ]
 
 
 def _note(drawn: Sequence[Finding], rows: AuditRows) -> str:
     n = len(rows.examined) + 1
-    which = f"{len(drawn)} of {count(n, 'group')}. " if n > len(drawn) else ""
-    return f"{which}Small number: rows."
+    return f"{len(drawn)} of {count(n, 'group')}. Small number: rows."
 
 
 def coverage(drawn: Sequence[Finding], rows: AuditRows) -> Chart:
     """Draw how many outcomes the 80% interval covers, with errors and intervals beside."""
-    values = [(one, one.coverage_80 or 0.0) for one in drawn]
+    values = [one.coverage_80 or 0.0 for one in drawn]
     # room for the label left of the least mark
-    low = max(0.0, int(10 * min(0.5, *(value - 0.1 for _, value in values))) / 10)
+    low = max(0.0, int(10 * min(0.5, *(value - 0.1 for value in values))) / 10)
     ticks = [tick for tick in nice_ticks(low, 1.0, 6) if abs(tick - LEVEL) > 0.01]
-    marks, labels = [], []
-    for i, (one, value) in enumerate(values):
-        y = -i - 0.5
-        tip = _tip(one, rows, f"the 80% interval covers {percent(value)}")
-        marks.append((one, Point(value, y, tip, stem=(LEVEL, value))))
-        labels.append(Label(value, y, percent(value), "left" if value < LEVEL else "right"))
-    n = len(drawn)
+    places = [(value, -i - 0.5) for i, value in enumerate(values)]
+    marks = [
+        Point(x, y, f"the 80% interval covers {percent(x)}", stem=(LEVEL, x)) for x, y in places
+    ]
+    labels = [Label(x, y, percent(x), "left" if x < LEVEL else "right") for x, y in places]
     return Chart(
-        "Share of outcomes that the 80% interval covers, by group; the numbers are in the table.",
+        "Share of outcomes that the 80% interval covers, by group; the table has the numbers.",
         Axis(low, 1.0, "", ticks, in_full),
         [
-            Line([(LEVEL, -n), (LEVEL, 0)]),
+            Line([(LEVEL, -len(drawn)), (LEVEL, 0)]),
             Label(LEVEL, 0, "should be 80%", "above", is_reference=True),
-            *_marks(marks),
+            *_marks(zip(drawn, marks, strict=True), rows),
             *labels,
         ],
         title="How many outcomes does the 80% interval cover?",
         note=_note(drawn, rows),
-        rows=[_row(one, rows) for one in drawn],
-        heads=["error in points", "interval"],
+        rows=[_with_error(one, rows) for one in drawn],
+        heads=ERRORS,
     )
 
 
-def errors(drawn: Sequence[Finding], rows: AuditRows) -> Chart | None:
-    """Draw errors of groups with their intervals and the tolerance; None without errors."""
-    if not drawn:
-        return None
+def errors(drawn: Sequence[Finding], rows: AuditRows) -> Chart:
+    """Draw errors of groups with their intervals and the tolerance."""
     marks = []
     for i, one in enumerate(drawn):
-        size = one.size
-        value, low = max(size.value or 0.0, 0.0), size.low
+        low, value = one.size.low, max(one.size.value or 0.0, 0.0)
         # without an upper end, the whisker reaches from the lower end to the estimate
-        across = None if low is None else (max(low, 0.0), value if size.high is None else size.high)
-        reach = "" if low is None else f" ({tables.estimate(size, points).below})"
-        tip = _tip(one, rows, f"off by {points(value)} points{reach}")
-        marks.append((one, Point(value, -i - 0.5, tip, across=across)))
-    most = max(end for _, point in marks for end in (point.x, *(point.across or ())))
+        high = value if one.size.high is None else one.size.high
+        across = None if low is None else (max(low, 0.0), high)
+        tip = f"off by {tables.estimate(one.size, points)} points"
+        marks.append(Point(value, -i - 0.5, tip, across=across))
+    most = max(end for point in marks for end in (point.x, *(point.across or ())))
     axis, n = error_axis(most, "0 is perfect"), len(drawn)
     edge = min(rows.tolerance, axis.high)
     zone = f"tolerance: up to {points_in_full(rows.tolerance)} points"
     return Chart(
-        "Errors of groups with intervals; the numbers are in the table.",
+        "Errors of groups with intervals; the table has the numbers.",
         axis,
-        [Area([(0, -n), (0, 0)], [(edge, -n), (edge, 0)], zone), *_marks(marks)],
+        [
+            Area([(0, -n), (0, 0)], [(edge, -n), (edge, 0)], zone),
+            *_marks(zip(drawn, marks, strict=True), rows),
+        ],
         title="Error of the forecasts in points, by group",
         note=_note(drawn, rows),
-        rows=[_row(one, rows) for one in drawn],
-        heads=["error in points", "interval"],
+        rows=[_with_error(one, rows) for one in drawn],
+        heads=ERRORS,
     )
 
 
 def by_forecast(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
     """Draw predicted and observed rates by tenth of the probability."""
-    n = len(tenths)
-    ends = [(one.predicted or 0.0) + (one.bias_high or 0.0) for one in tenths]
-    axis = rate_axis(max(ends + [one.predicted or 0.0 for one in tenths]), "")
+    n, part = len(tenths), "tenth" if len(tenths) == 10 else "part"
     layers: list[Layer] = []
     marks = []
     for i, one in enumerate(tenths, 1):
         predicted, rate = one.predicted or 0.0, one.rate or 0.0
-        tip = (
-            f"{tip_name(name_of(one, rows))}: {percent(predicted)} predicted,"
-            f" {percent(rate)} observed; {tables.result(one, rows).text}."
-        )
+        tip = f"{percent(predicted)} predicted, {percent(rate)} observed"
+        ends = [predicted + end for end in (one.bias_low, one.bias_high) if end is not None]
+        upright = (max(ends[0], 0.0), min(ends[1], 1.0)) if len(ends) == 2 else None
+        marks.append(Point(i, rate, tip, upright=upright))
         label = "predicted" if i == 1 else ""
-        layers.append(Line([(i - 0.36, predicted), (i + 0.36, predicted)], label, "level", tip=tip))
-        known = None not in (one.bias_low, one.bias_high)
-        reach = (predicted + (one.bias_low or 0.0), predicted + (one.bias_high or 0.0))
-        reach = (max(reach[0], 0.0), min(reach[1], 1.0))
-        marks.append((one, Point(i, rate, tip, upright=reach if known else None)))
+        layers.append(Line([(i - 0.36, predicted), (i + 0.36, predicted)], label, "level"))
     worst = min((one for one in tenths if one.problem), key=lambda one: one.rank, default=None)
     if worst is not None:
-        x = tenths.index(worst) + 1
-        side = "left" if x > n / 2 else "right"
-        shift = -0.36 if side == "left" else 0.36
+        # the label is on the side that has room
+        x, is_left = tenths.index(worst) + 1, 2 * tenths.index(worst) > n - 2
+        side: Side = "left" if is_left else "right"
+        edge = x - 0.36 if is_left else x + 0.36
+        predicted, rate = worst.predicted or 0.0, worst.rate or 0.0
         layers += [
-            Label(x + shift, worst.predicted or 0.0, f"predicted {percent(worst.predicted)}", side,
-                  is_reference=True),
-            Label(x, worst.rate or 0.0, f"observed {percent(worst.rate)}", side),
-        ]  # fmt: skip
-    part = "tenth" if n == 10 else "part"
+            Label(edge, predicted, f"predicted {percent(predicted)}", side, is_reference=True),
+            Label(x, rate, f"observed {percent(rate)}", side),
+        ]
+    most = max(end for point in marks for end in (point.y, *(point.upright or ())))
+    title = f"{part} of the forecast, lowest to highest"
     return Chart(
-        f"Predicted and observed rate, by {part} of the forecast.",
-        Axis(
-            0.5, n + 0.5, f"{part} of the forecast, lowest to highest", range(1, n + 1), whole_tick
-        ),
-        [*layers, *_marks(marks)],
-        axis,
+        f"Predicted and observed rate, by {part} of the forecast; the table has the numbers.",
+        Axis(0.5, n + 0.5, title, range(1, n + 1), plain),
+        [*layers, *_marks(zip(tenths, marks, strict=True), rows)],
+        rate_axis(max([most, *(one.predicted or 0.0 for one in tenths)]), ""),
         title=f"Predicted and observed, by {part} of the forecast",
-        height=300,
     )
-
-
-def whole_tick(value: float) -> str:
-    """Write the number of a part."""
-    return f"{value:.0f}"
 
 
 def survival(rows: AuditRows) -> Chart | None:
     """Draw predicted and observed rates by the horizon by group; None without rates."""
-    found = {one.group: one for one in rows.groups}
     drawn = tables.survival_rows(rows)[:DRAWN]
     if not drawn:
         return None
-    ends = [end or 0.0 for one in drawn for end in (one.predicted, one.observed, one.high)]
+    known = {one.group: one for one in rows.groups}
+    found = [known.get(one.group) or Finding(group=one.group, n=one.n) for one in drawn]
     layers: list[Layer] = []
     marks = []
     for i, one in enumerate(drawn):
-        predicted, observed = one.predicted or 0.0, one.observed or 0.0
-        y = -i - 0.5
-        tip = (
-            f"{tip_name(one.group)}: {percent(predicted)} predicted, {percent(observed)} observed"
-            f" ({band(percent, one.low, one.high)})."
-        )
+        predicted, observed, y = one.predicted or 0.0, one.observed or 0.0, -i - 0.5
         label = "" if i else "predicted"
-        layers.append(Line([(predicted, y - 0.3), (predicted, y + 0.3)], label, "level", tip=tip))
-        across = None if None in (one.low, one.high) else (one.low or 0.0, one.high or 0.0)
-        finding = found.get(one.group) or Finding(group=one.group, n=one.n)
-        marks.append((finding, Point(observed, y, tip, across=across)))
+        layers.append(Line([(predicted, y - 0.3), (predicted, y + 0.3)], label, "level"))
+        reach = band(percent, one.low, one.high)
+        tip = f"{percent(predicted)} predicted, {percent(observed)} observed ({reach})"
+        across = None if one.low is None or one.high is None else (one.low, one.high)
+        marks.append(Point(observed, y, tip, across=across))
+    ends = [end or 0.0 for one in drawn for end in (one.predicted, one.observed, one.high)]
     return Chart(
-        "Predicted and observed rate by the horizon, by group; the numbers are in the table.",
+        "Predicted and observed rate by the horizon, by group; the table has the numbers.",
         rate_axis(max(ends), ""),
-        [*layers, *_marks(marks)],
+        [*layers, *_marks(zip(found, marks, strict=True), rows)],
         title=f"Predicted and observed rate of the event by {Kind.of(rows).horizon}",
         note="Mark: observed (Kaplan-Meier), with its interval. Small number: rows.",
-        rows=[_survival_row(one, rows, found.get(one.group)) for one in drawn],
-        heads=["predicted", "observed"],
-    )
-
-
-def _survival_row(one: Survival, rows: AuditRows, found: Finding | None) -> Row:
-    name = one.group if found is None else _name(found, rows)
-    is_strong = found is not None and found is rows.leading
-    return Row(
-        short(name, NAME), whole(one.n), (percent(one.predicted), percent(one.observed)), is_strong
+        rows=[
+            _row(group, rows, percent(one.predicted), percent(one.observed))
+            for group, one in zip(found, drawn, strict=True)
+        ],
+        heads=("predicted", "observed"),
     )
 
 
@@ -266,30 +245,21 @@ def calibration(rows: AuditRows) -> Chart | None:
     curve = [one for one in rows.calibration if None not in (one.level, one.observed)]
     if not curve:
         return None
-
-    def is_off(one: CurvePoint) -> bool:
-        # the band holds for all levels at once: one level outside is evidence against calibration
-        level = one.level or 0.0
-        return (one.low is not None and level < one.low) or (
-            one.high is not None and level > one.high
-        )
-
     marks = [
         Point(
             one.level or 0.0,
             one.observed or 0.0,
             f"Predicted {in_full(one.level)}: {percent(one.observed)} of outcomes lie at or below"
             f" this quantile (95% band {band(percent, one.low, one.high)}).",
-            is_off(one),
+            # the band holds for all levels at once: one level outside is evidence
+            _is_outside(one.level, one),
         )
         for one in curve
     ]
     off = sum(point.is_off for point in marks)
     where = f"{off} of {count(len(curve), 'level')}" if off else "every level"
     verb = "does not contain" if off else "contains"
-    area = Area.of(
-        ((one.level or 0.0, one.low, one.high) for one in curve), "95% band, all at once"
-    )
+    area = Area.of(((one.level or 0.0, one.low, one.high) for one in curve), "95% band")
     return Chart(
         "Calibration curve: share of outcomes at or below the forecast quantile of each level.",
         share_axis("Predicted probability"),
@@ -305,13 +275,18 @@ def calibration(rows: AuditRows) -> Chart | None:
     )
 
 
+def _is_outside(value: float | None, band_of: CurvePoint | Bin) -> bool:
+    low, high = band_of.low, band_of.high
+    return value is not None and not (low or 0.0) <= value <= (1.0 if high is None else high)
+
+
 def pit(rows: AuditRows) -> Chart | None:
     """Draw the distribution of PITs with its band under calibration; None if it is not known."""
     bins = [one for one in rows.pit if one.share is not None]
     if not bins:
         return None
+    bars = [_bar(one) for one in bins]
     top = max(end or 0.0 for one in bins for end in (one.share, one.high)) * 1.08 or 1.0
-    bars = list(map(_bar, bins))
     # steps along the ends of the band
     area = Area.of(((x, one.low, one.high) for one in bins for x in (one.start, one.end)), PIT_BAND)
     # bins are equally wide, so each contains the same share of uniform PITs
@@ -337,15 +312,12 @@ def pit(rows: AuditRows) -> Chart | None:
 
 
 def _bar(one: Bin) -> Bar:
-    share = one.share or 0.0
-    is_off = (one.low is not None and share < one.low) or (
-        one.high is not None and share > one.high
-    )
+    is_off = _is_outside(one.share, one)
     tip = (
-        f"PIT {in_full(one.start)} to {in_full(one.end)}: {percent(share)} of outcomes; under"
+        f"PIT {in_full(one.start)} to {in_full(one.end)}: {percent(one.share)} of outcomes; under"
         f" calibration {band(percent, one.low, one.high)}.{' Outside the band.' if is_off else ''}"
     )
-    return Bar(one.start, one.end, share, tip, is_off)
+    return Bar(one.start, one.end, one.share or 0.0, tip, is_off)
 
 
 def reliability(rows: AuditRows) -> Chart | None:
@@ -355,9 +327,10 @@ def reliability(rows: AuditRows) -> Chart | None:
     if not bins:
         return None
     curve = [one for one in rows.calibration if None not in (one.probability, one.rate)]
-    drawn: Sequence[Reliability | CurvePoint] = curve or bins
-    ends = [end or 0.0 for one in (*bins, *curve) for end in (one.probability, one.rate, one.high)]
-    axis = rate_axis(max(ends), "Mean predicted probability")
+    places = [(one.probability or 0.0, one.rate or 0.0) for one in curve]
+    ends = [(one.probability or 0.0, one.low, one.high) for one in curve or bins]
+    most = [end or 0.0 for one in bins for end in (one.probability, one.rate, one.high)]
+    axis = rate_axis(max([*most, *map(max, places)]), "Mean predicted probability")
     marks = [
         Point(
             one.probability or 0.0,
@@ -367,14 +340,13 @@ def reliability(rows: AuditRows) -> Chart | None:
         )
         for one in bins
     ]
-    label = "95% band of the curve" if curve else "95% intervals, all at once"
     return Chart(
         "Event rates of everyone by predicted probability.",
         axis,
         [
-            Area.of(((one.probability or 0.0, one.low, one.high) for one in drawn), label),
+            Area.of(ends, "95% band of the curve" if curve else "95% intervals"),
             Line([(0, 0), (axis.high, axis.high)], "right forecasts"),
-            Line([(o.probability or 0.0, o.rate or 0.0) for o in curve], "isotonic curve", "curve"),
+            Line(places, "isotonic curve", "curve"),
             Points(marks, "observed rate", joined_by="nothing" if curve else "line"),
         ],
         replace(axis, title="Observed rate"),

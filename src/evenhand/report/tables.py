@@ -14,6 +14,7 @@ from evenhand._format import (
     at_least,
     at_most,
     band,
+    confidence_in_full,
     in_full,
     is_known,
     is_largest,
@@ -25,7 +26,7 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cell, Cells, Column, Item, Table, Value, numeric
-from evenhand.report.kinds import Kind
+from evenhand.report.kinds import IN_TIME, Kind
 from evenhand.report.measures import formatter_of, reach_of, signed, units_of
 from evenhand.report.slots import name_of, result_of
 from evenhand.results import (
@@ -86,17 +87,20 @@ def estimate(one: Interval, show: Show) -> Value:
     return Value(show(one.value, "nearest"), reach, one.value)
 
 
-def plain(value: float | None, text: str | None = None) -> Value:
-    """Write a count, or another number as a text, sorted by the number."""
-    return Value(
-        whole(None if value is None else round(value)) if text is None else text, order=value
-    )
+def whole_number(value: float | None) -> Value:
+    """Write a count, sorted by it."""
+    return Value(whole(None if value is None else round(value)), order=value)
+
+
+def share(value: float | None) -> Value:
+    """Write a share, sorted by it."""
+    return Value(percent(value), order=value)
 
 
 # --- groups: everyone, and whatever made a group
 
 
-def groups(label: str, found: Sequence[Finding], rows: AuditRows, search: str = "") -> Table | None:
+def groups(label: str, found: Sequence[Finding], rows: AuditRows, **options: str) -> Table | None:
     """Return the table of findings: the exact rule of each group, its numbers and its result."""
     kind = Kind.of(rows)
 
@@ -123,19 +127,17 @@ def groups(label: str, found: Sequence[Finding], rows: AuditRows, search: str = 
 
     cells: Cells[Finding] = {
         Column("Group"): lambda one: rule_of(one, rows),
-        numeric("Rows"): lambda one: plain(one.n),
-        numeric("Predicted"): lambda one: plain(one.predicted, percent(one.predicted)),
-        numeric("Observed"): lambda one: plain(one.rate, percent(one.rate)),
+        numeric("Rows"): lambda one: whole_number(one.n),
+        numeric("Predicted"): lambda one: share(one.predicted),
+        numeric("Observed"): lambda one: share(one.rate),
         numeric("Times"): times,
-        numeric("80% interval covers"): lambda one: plain(
-            one.coverage_80, percent(one.coverage_80)
-        ),
+        numeric("80% interval covers"): lambda one: share(one.coverage_80),
         numeric(kind.residual): bias,
         numeric(kind.error): error,
         numeric("Without an assumption"): unassumed,
         Column("Result"): lambda one: result(one, rows),
     }
-    return of(label, found, cells, search=search)
+    return of(label, found, cells, **options)
 
 
 def rule_of(one: Finding, rows: AuditRows) -> Value:
@@ -176,25 +178,17 @@ def everyone(rows: AuditRows) -> list[Finding]:
     size = abs(one.bias or 0.0)
     is_average = one.problem and one.is_mean_off and size > rows.tolerance
     name = "Everyone, on average"
-    ends = [abs(end or 0.0) for end in (one.bias_low, one.bias_high)]
+    ends = [abs(end) for end in (one.bias_low, one.bias_high) if end is not None]
+    most = max(ends, default=None)
     average = replace(
-        one,
-        group=name,
-        error=size,
-        error_low=min(ends) if one.is_mean_off else 0.0,
-        error_high=max(ends) if is_known(one.bias_high) else None,
-        off=is_average,
-        problem=is_average,
+        one, group=name, error=size, error_high=most, off=is_average, problem=is_average
     )
-    by_score = replace(
-        one,
-        group=BY_FORECAST,
-        predicted=None,
-        rate=None,
-        bias=None,
-        same_as=name if is_average else None,
-    )
-    return [average, by_score]
+    # of both rows one has the problem
+    same = name if is_average else None
+    return [
+        average,
+        replace(one, group=BY_FORECAST, predicted=None, rate=None, bias=None, same_as=same),
+    ]
 
 
 def first_groups(rows: AuditRows) -> tuple[list[Finding], list[Finding]]:
@@ -208,7 +202,13 @@ def first_groups(rows: AuditRows) -> tuple[list[Finding], list[Finding]]:
 
 def by_forecast(rows: AuditRows) -> Table | None:
     """Return the groups by the forecast's own level and spread."""
-    return groups("Groups by the forecast", rows.by_forecast, rows)
+    given, one = rows.given_forecast, rows.given
+    note = ""
+    if given is not None and one is not None:
+        reach = estimate(one.size, points)
+        note = f"People with the same forecast: mean error {reach}; right forecasts would show"
+        note += f" {points(given.chance)}."
+    return groups("Groups by the forecast", rows.by_forecast, rows, note=note)
 
 
 def positive_part(rows: AuditRows) -> Table | None:
@@ -225,12 +225,16 @@ def membership(rows: AuditRows) -> Table | None:
 
     cells: Cells[Membership] = {
         Column("Group"): lambda one: one.group,
-        numeric("Members expected"): lambda one: plain(one.members),
+        numeric("Members expected"): lambda one: whole_number(one.members),
         numeric("80% interval covers"): ends("coverage_80", percent),
         numeric("90% interval covers"): ends("coverage_90", percent),
         numeric("Outcome minus forecast"): ends("bias", number),
     }
-    return of("Groups known by probability", rows.membership, cells)
+    note = (
+        "Ranges that contain the value of a group whatever the relation of membership and outcome,"
+        " if the probabilities are right on average."
+    )
+    return of("Groups known by probability", rows.membership, cells, note=note)
 
 
 def miscoverage(rows: AuditRows) -> Table | None:
@@ -242,9 +246,13 @@ def miscoverage(rows: AuditRows) -> Table | None:
         ),
         numeric("Lowest fifth of people"): lambda one: percent(one.lowest_fifth),
         numeric("Highest fifth"): lambda one: percent(one.highest_fifth),
-        numeric("Rows"): lambda one: plain(one.n),
+        numeric("Rows"): lambda one: whole_number(one.n),
     }
-    return of("Coverage by features", rows.miscoverage, cells)
+    note = (
+        "How far the coverage of people with the same features differs from the level of an"
+        " interval, on average. A model predicts it, so that the true difference may be larger."
+    )
+    return of("Coverage by features", rows.miscoverage, cells, note=note)
 
 
 def worst_groups(rows: AuditRows) -> Table | None:
@@ -257,7 +265,8 @@ def worst_groups(rows: AuditRows) -> Table | None:
         ),
         numeric("Proven, at most"): lambda one: at_most(one.certified),
     }
-    return of("Worst groups", rows.worst_groups, cells)
+    note = "The groups of the largest error, chosen with the outcomes known: no group is worse."
+    return of("Worst groups of each size", rows.worst_groups, cells, note=note)
 
 
 # --- calibration, rates and scores
@@ -287,29 +296,39 @@ def reliability(rows: AuditRows) -> Table | None:
     """Return predicted probabilities and event rates by group."""
     cells: Cells[Reliability] = {
         Column("Group"): lambda one: one.group,
-        numeric("Predicted"): lambda one: plain(one.probability, percent(one.probability)),
+        numeric("Predicted"): lambda one: share(one.probability),
         numeric("Observed"): lambda one: estimate(Interval(one.rate, one.low, one.high), percent),
-        numeric("Rows"): lambda one: plain(one.n),
+        numeric("Rows"): lambda one: whole_number(one.n),
     }
-    return of("Rates by predicted probability", rows.reliability, cells)
+    note = (
+        "People are divided by predicted probability. The intervals of all bins of a group hold"
+        f" together with {confidence_in_full(rows.confidence)} confidence."
+    )
+    return of("Rates by predicted probability", rows.reliability, cells, note=note)
 
 
 def survival(rows: AuditRows) -> Table | None:
     """Return everyone, then groups by falling distance of predicted and observed rate."""
     cells: Cells[Survival] = {
         Column("Group"): lambda one: one.group,
-        numeric("Predicted"): lambda one: plain(one.predicted, percent(one.predicted)),
+        numeric("Predicted"): lambda one: share(one.predicted),
         numeric("Observed"): lambda one: estimate(
             Interval(one.observed, one.low, one.high), percent
         ),
         numeric("Without an assumption"): lambda one: Value(
             band(percent, one.least, one.most), order=one.least
         ),
-        numeric("Events"): lambda one: plain(one.n_events),
-        numeric("Lost"): lambda one: plain(one.n_lost),
-        numeric("Rows"): lambda one: plain(one.n),
+        numeric("Events"): lambda one: whole_number(one.n_events),
+        numeric("Lost"): lambda one: whole_number(one.n_lost),
+        numeric("Rows"): lambda one: whole_number(one.n),
     }
-    return of("Rates by the horizon", survival_rows(rows), cells)
+    note = (
+        f"Observed rates are Kaplan-Meier estimates, which assume that {IN_TIME}. Their intervals"
+        f" hold together with {confidence_in_full(rows.confidence)} confidence. At the lower end of"
+        " the range without an assumption nobody who was lost had the event, at its upper end"
+        " everybody."
+    )
+    return of("Rates by the horizon", survival_rows(rows), cells, note=note)
 
 
 def survival_rows(rows: AuditRows) -> list[Survival]:
@@ -360,10 +379,17 @@ def probability_scores(rows: AuditRows) -> Table | None:
         numeric("Brier"): lambda one: number(one.brier),
         numeric("Scaled"): lambda one: percent(one.scaled_brier),
         numeric("Log loss"): lambda one: number(one.log_loss),
-        numeric("Events"): lambda one: plain(one.n_events),
-        numeric("Rows"): lambda one: plain(one.n),
+        numeric("Events"): lambda one: whole_number(one.n_events),
+        numeric("Rows"): lambda one: whole_number(one.n),
     }
-    return of("Scores of probabilities", rows.probability_scores, cells)
+    note = (
+        "The slope is below 1 if probabilities are too extreme, above 1 if they are not extreme"
+        " enough; the intercept is 0 if the rate is right. O:E is the number of events divided by"
+        " the expected number. ICI is the mean, Emax the largest distance of the smoothed rate from"
+        " the probability. Each interval holds for itself, with"
+        f" {confidence_in_full(rows.confidence)} confidence."
+    )
+    return of("Scores of probabilities", rows.probability_scores, cells, note=note)
 
 
 # --- what is proven
@@ -431,9 +457,9 @@ def named_bounds(rows: AuditRows) -> Table | None:
 
     cells: Cells[NamedBound] = {
         Column("Group"): lambda one: one.group,
-        numeric("Rows"): lambda one: plain(one.n),
-        numeric("Error at least, points"): lambda one: plain(one.low, at_least(one.low)),
-        numeric("At most"): lambda one: plain(one.high, at_most(one.high)),
+        numeric("Rows"): lambda one: whole_number(one.n),
+        numeric("Error at least, points"): lambda one: Value(at_least(one.low), order=one.low),
+        numeric("At most"): lambda one: Value(at_most(one.high), order=one.high),
     }
     return of("Bounds for named groups", sorted(found, key=place)[:LISTED], cells)
 
@@ -466,7 +492,7 @@ def unions(rows: AuditRows) -> Table | None:
 
     cells: Cells[UnionCell] = {
         Column("Group"): lambda one: one["cell"],
-        numeric("Rows"): lambda one: plain(one["n"]),
+        numeric("Rows"): lambda one: whole_number(one["n"]),
         numeric("Error at most, points"): lambda one: at_most(one.get("error")),
         numeric("80% interval covers"): lambda one: band(
             percent, one.get("coverage_80_low"), one.get("coverage_80_high")
