@@ -62,6 +62,9 @@ class Directions(NamedTuple):
         return dict(zip((LOWER, HIGHER, NARROW, WIDE), self, strict=True)).get(str(direction))
 
 
+FORECAST = Directions()
+
+
 @dataclass(frozen=True)
 class Kind:
     """Words of a report on one kind of outcome, and what its tables have.
@@ -106,7 +109,7 @@ class Kind:
     part: str = ""
     atom: str = ""
     horizon: str = ""
-    directions: Directions = Directions()
+    directions: Directions = FORECAST
     point: str = SCALE
     error: str = "Error in points"
     residual: str = "Outcome minus forecast"

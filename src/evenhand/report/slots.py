@@ -10,7 +10,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -28,14 +28,13 @@ from evenhand._format import (
     is_trivial,
     joined,
     percent,
-    plain_number,
     points,
     points_in_full,
     points_with_digits,
     ratio,
     whole,
 )
-from evenhand._kinds import HIGHER, LOWER, MIXED
+from evenhand._kinds import HIGHER, LOWER
 from evenhand.report.certificates import union_sentence
 from evenhand.report.findings import most_of
 from evenhand.report.kinds import IN_FEATURES, IN_GROUP, NO_HORIZON, WITHOUT, Key, Kind
@@ -132,24 +131,24 @@ class Slots:
     @classmethod
     def of(cls, rows: AuditRows) -> Slots:
         """Write the slots of an audit."""
-        kind = Kind.of(rows)
-        leading, verdict = rows.leading, rows.status.verdict
-        everyone = _everyone(rows, kind)
+        kind, leading, verdict = Kind.of(rows), rows.leading, rows.status.verdict
+        everyone = _of_all(rows, kind)
+        name, title, lead = "", "No errors are known.", _shown(rows)
         if leading is not None:
             name = capitalized(name_of(leading, rows))
-            fact, facts = _case(leading, rows, kind)
-            title, lead = f"{name}: {fact}.", " ".join(facts)
-        else:
-            few = verdict is Verdict.TOO_FEW
+            fact, *facts = _case(leading, rows, kind)
+            title = f"{name}: {fact}."
+            lead = " ".join(_sentences([*facts, *_remarks(leading, rows)]))
+        elif verdict is Verdict.TOO_FEW:
             n = rows.n_samples
-            name, lead = "", _shown(rows, kind)
             title = f"{count(n, 'row')} {'is' if n == 1 else 'are'} too few for an audit."
-            title = title if few else (everyone or ("No errors are known.",))[0]
+        elif everyone:
+            title = everyone[-1 if kind.has_rates else 0]
         return cls(
             heading=_heading(rows),
             badge=str(verdict).upper(),
             tone=TONES[verdict],
-            verdict=_verdict(rows),
+            verdict=_verdict(rows, kind),
             name=name,
             title=title,
             lead=lead,
@@ -174,7 +173,26 @@ MORE = {True: "--full, or --out report.html", False: 'summary(full=True), to_htm
 
 def capitalized(text: str) -> str:
     """Return a text with a capital first letter."""
-    return text[:1].upper() + text[1:]
+    # names of columns stay as they are
+    return text[:1].upper() + text[1:] if re.match(r"[^\W\d_]{2,}(?![\w.])", text) else text
+
+
+def _sentences(clauses: Iterable[str]) -> list[str]:
+    return [f"{capitalized(one)}." for one in clauses]
+
+
+def _of_all(rows: AuditRows, kind: Kind) -> tuple[str, ...]:
+    """Return the sentences on all people; nothing if their error is not known."""
+    known = [one for one in rows.overall if one.size.value is not None]
+    return tuple(_sentences(clause for one in known for clause in _case(one, rows, kind)))
+
+
+def _remarks(one: Finding, rows: AuditRows) -> Iterator[str]:
+    """Yield what else a reader of the worst case must know."""
+    if one.mass is not None:
+        yield _found_on(one, rows)
+    if one.probable:
+        yield WEIGHTED
 
 
 # --- names of groups in sentences
@@ -241,7 +259,7 @@ def _own_name(one: Finding, kind: Kind) -> str:
 
 
 def _comparisons(text: str, columns: set[str]) -> list[tuple[str, str, str]] | None:
-    """Return column, operator and value of each comparison of a rule; None if it is another text."""
+    """Return column, operator and value of the comparisons of a rule; None for another text."""
     found = []
     for part in text.split(" and "):
         # longer names first: the column "age at entry" takes precedence over the column "age"
@@ -301,7 +319,7 @@ def result_of(one: Finding, rows: AuditRows) -> str:
     return "none found"
 
 
-# --- verdict, and the case that leads
+# --- verdict
 
 
 def _heading(rows: AuditRows) -> str:
@@ -312,234 +330,47 @@ def _heading(rows: AuditRows) -> str:
     return f"Audit of {of}: {size}{drawn}"
 
 
-def _verdict(rows: AuditRows) -> str:
+def _verdict(rows: AuditRows, kind: Kind) -> str:
     """Return the line that continues the verdict."""
-    status = rows.status
-    proven = f" Proven within {points_in_full(rows.tolerance)} points." if status.is_proven else ""
+    status, everyone, limit = rows.status, rows.everyone, points_in_full(rows.tolerance)
     if status.verdict is Verdict.TOO_FEW:
         return ""
     if status.verdict is Verdict.NO_PROBLEM:
-        return f"in {count(status.n_examined, 'group')}.{proven}"
+        n = sum(one.is_proven(rows.tolerance) for one in rows.examined)
+        proven = f"Not proven within {limit} points for any."
+        if n:
+            within = "Rate within" if kind.has_rates else "On average within"
+            proven = f"{within} {limit} points in {count(n, 'group')}, not proven for the others."
+        if status.is_proven:
+            proven = f"Proven within {limit} points."
+        return f"in {count(status.n_examined, 'group')}. {proven}"
     where = f"in {count(status.n_problems, 'group')}"
     if rows.is_everyone_problem:
-        only = status.n_problems == 1
-        return (
-            f"{where}{': all people together' if only else ''}."
-            if only
-            else (f"{where}; all people together are one of them.")
-        )
-    everyone = rows.everyone
+        is_only = status.n_problems == 1
+        return where + (": all people together." if is_only else f"; {ALL} are one of them.")
     if everyone is None or everyone.rate is None or everyone.is_mean_off:
         return f"{where}."
     rates = f"{percent(everyone.rate)}, {percent(everyone.predicted)} predicted"
     return f"{where}. The average is right ({rates})."
 
 
-def _case(one: Finding, rows: AuditRows, kind: Kind) -> tuple[str, list[str]]:
-    """Return what was found of a group as the end of a title, and the sentences that follow."""
-    fact, facts = _fact(one, rows, kind)
-    if one.mass is not None:
-        n = rows.n_samples - (one.n_judged or 0)
-        checked = f"checked on {one.n:,} others"
-        # of weighted rows and samples of parts, it is not known how many were searched
-        is_known = rows.family is None or rows.family.effective_share == 1
-        is_known = is_known and rows.provenance.get("data", {}).get("n_searched") is None
-        found = f"Found on {n:,} rows" if is_known and one.n_judged else "Found on other rows"
-        facts.append(f"{found}, {checked}.")
-    if one.probable:
-        facts.append(WEIGHTED)
-    return fact, facts
+ALL = "all people together"
 
 
-WEIGHTED = (
-    "These are numbers of all rows, weighted by the probability of membership, and not necessarily"
-    " those of the members."
-)
-"""Limit of the numbers of a group known by probability."""
-
-
-def _fact(one: Finding, rows: AuditRows, kind: Kind) -> tuple[str, list[str]]:
-    size = _error_in_words(one)
-    n = f"{one.n:,} {'expected members' if one.probable else 'rows'}"
-    if one is rows.given:
-        given = rows.given_forecast
-        chance = "" if given is None else f"; right forecasts would show {points(given.chance)}"
-        off = one.direction or "errors differ between forecasts"
-        return off, [f"Mean {size}{chance}."]
-    if kind.has_rates and one is rows.everyone:
-        return _probabilities(one, rows)
-    if one.rate is not None and one.predicted is not None:
-        fact = f"{percent(one.rate)} had the event, {percent(one.predicted)} were predicted"
-        return fact, [_difference(one, n), *_slope(one, kind)]
-    rate = _rate_by_horizon(one, rows, kind)
-    direction = _direction(one, kind)
-    if rate is not None:
-        return rate[0], [f"{rate[1]} ({n}).", f"{size}."]
-    covered = one.coverage_80
-    if covered is None or not kind.has_coverage:
-        return direction or f"forecasts are off by {points(one.size.value)} points", [
-            f"{size} ({n})."
-        ]
-    coverage = f"the 80% interval covers {percent(covered)} of outcomes"
-    everyone = rows.everyone
-    of_all = None if everyone is None or one is everyone else everyone.coverage_80
-    compared = [] if of_all is None else [f"Everyone: {percent(of_all)}."]
-    ends = one.coverage_80_low, one.coverage_80_high
-    is_off = abs(covered - 0.8) > 0.05
-    if None not in ends:
-        is_off = not (ends[0] or 0) <= 0.8 <= (ends[1] or 0)
-    if not is_off and direction:
-        return direction, [f"{capitalized(coverage)}.", *compared, f"{size} ({n})."]
-    told = [f"{capitalized(direction)}."] if direction else []
-    return coverage, [*compared, *told, f"{size} ({n})."]
-
-
-def _error_in_words(one: Finding) -> str:
-    least = f", at least {at_least(one.least)}" if one.least else ""
-    return f"error {points(one.size.value)} points{least}".capitalize()
-
-
-def _difference(one: Finding, n: str) -> str:
-    """Return a ratio and a difference of rates, with its interval."""
-    times = ""
-    if one.rate and one.predicted:
-        factor = one.rate / one.predicted
-        times = (
-            f"{plain_number(round(factor, 1))} times as many; " if abs(factor - 1) >= 0.05 else ""
-        )
-    reach = reach_of(one.bias_low, one.bias_high)
-    between = "" if reach == UNKNOWN else f", {reach}"
-    text = f"{times}difference {signed(one.bias)} points{between} ({n})."
-    return capitalized(text)
-
-
-def _slope(one: Finding, kind: Kind) -> list[str]:
-    """Return the direction of an error along the probability, with the slope."""
-    if one.direction in (LOWER, HIGHER, MIXED, None):
-        return []
-    words = kind.directions.of(one.direction) or str(one.direction)
-    reach = "" if one.slope is None else f" (slope {_slope_in_words(one)})"
-    return [f"{capitalized(words)}{reach}."]
-
-
-def _slope_in_words(one: Finding) -> str:
-    reach = band(ratio, one.slope_low, one.slope_high)
-    return (
-        f"{ratio(one.slope)}; 1 is right"
-        if reach == UNKNOWN
-        else f"{ratio(one.slope)}, {reach}; 1 is right"
-    )
-
-
-def _probabilities(everyone: Finding, rows: AuditRows) -> tuple[str, list[str]]:
-    """Return size, slope and level of the error of the probabilities of all people."""
-    given, size = rows.given_forecast, everyone.size
-    chance = None if given is None else given.chance
-    reach = band(points, size.low, size.high)
-    right = "" if chance is None else f"right ones would show {points(chance)}"
-    inside = "; ".join(text for text in (reach, right) if text not in ("", UNKNOWN))
-    fact = f"probabilities are off by {points(size.value)} points on average"
-    facts = [f"Interval {inside}."] if inside else []
-    for one in rows.probability_scores[:1]:
-        if one.slope is not None and one.slope_low is not None and one.slope_high is not None:
-            way = ": too extreme" if one.slope_high < 1 else ""
-            way = ": not extreme enough" if one.slope_low > 1 else way
-            facts.append(
-                f"Slope {ratio(one.slope)} ({band(ratio, one.slope_low, one.slope_high)}; 1 is"
-                f" right){way}."
-            )
-    if everyone.rate is not None and everyone.predicted is not None:
-        rates = percent(everyone.rate), percent(everyone.predicted)
-        facts.append(f"{rates[0]} had the event, {rates[1]} were predicted.")
-    return fact, facts
-
-
-def _rate_by_horizon(one: Finding, rows: AuditRows, kind: Kind) -> tuple[str, str] | None:
-    """Return the rate of the event by the horizon, if it shows the direction of the error."""
-    found = next((row for row in rows.survival if row.group == one.group), None)
-    is_part = any(one is other for other in rows.positive_part)
-    if found is None or is_part or None in (found.observed, found.predicted, found.low, found.high):
-        return None
-    low, high = (
-        (found.low or 0) - (found.predicted or 0),
-        (found.high or 0) - (found.predicted or 0),
-    )
-    # of an event that happens earlier than forecast, more people have it by then
-    direction = LOWER if low > 0 else HIGHER if high < 0 else None
-    if direction is None or one.direction != direction:
-        return None
-    fact = f"{percent(found.observed)} had the event by {kind.horizon}"
-    change = (found.observed or 0) - (found.predicted or 0)
-    return (
-        f"{fact}, {percent(found.predicted)} were predicted",
-        f"Difference {signed(change)} points, {reach_of(low, high)}",
-    )
-
-
-def _direction(one: Finding, kind: Kind) -> str:
-    """Return the direction of a group's error, with the mean difference; "" if it is unknown."""
-    bias, direction = one.reported_bias if kind.has_residual else 0.0, one.direction
-    size = kind.size(bias)
-    side = "lower" if bias < 0 else "higher"
-    if one.bias and direction == (HIGHER if one.bias < 0 else LOWER) and kind.has_residual:
-        # levels and mean disagree if a few large misses dominate the mean
-        rank = f"outcomes rank {'lower' if direction == LOWER else 'higher'} than forecast"
-        return f"{rank}, but their mean is {size} {side}" if bias else rank
-    if direction in (LOWER, HIGHER) and bias:
-        return f"outcomes are {size} {side} than forecast"
-    mean = f"; on average outcomes are {size} {side} than forecast" if bias else ""
-    words = kind.directions.of(direction)
-    if words is None and direction is None and not mean:
-        return ""
-    return f"{words or 'the error has no single direction'}{mean}"
-
-
-def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
-    """Yield the other cases with a sentence each."""
-    for one in rows.listed:
-        if one is not rows.leading:
-            yield capitalized(name_of(one, rows)), _short(one, rows, kind)
-    if rows.seen:
-        listed = [f"{name_of(one, rows)} ({points(one.size.value)})" for one in rows.seen]
-        more = len(listed) - GROUPS_LISTED
-        listed = [*listed[:GROUPS_LISTED], *([count(more, "other group")] if more > 0 else [])]
-        limit = points_in_full(rows.tolerance)
-        yield f"Within {limit} points", f"small errors were found in {joined(listed)}."
-
-
-def _short(one: Finding, rows: AuditRows, kind: Kind) -> str:
-    """Return a case as one sentence."""
-    n = f"{one.n:,} {'expected members' if one.probable else 'rows'}"
-    if one.rate is not None and one.predicted is not None:
-        reach = reach_of(one.bias_low, one.bias_high)
-        between = "" if reach == UNKNOWN else f", {reach}"
-        rates = f"{percent(one.rate)} had the event, {percent(one.predicted)} were predicted"
-        slope = [text.removesuffix(".") for text in _slope(one, kind)]
-        return "; ".join([f"{rates} ({n}; {signed(one.bias)} points{between})", *slope]) + "."
-    rate = _rate_by_horizon(one, rows, kind)
-    if rate is not None:
-        return f"{rate[0]} ({n}; {rate[1].lower()})."
-    covered = one.coverage_80
-    coverage = f"the 80% interval covers {percent(covered)}" if covered is not None else ""
-    texts = [coverage, _direction(one, kind), _error_in_words(one).lower()]
-    return f"{'; '.join(text for text in texts if text)} ({n})."
-
-
-def _shown(rows: AuditRows, kind: Kind) -> str:
+def _shown(rows: AuditRows) -> str:
     """Return the errors that the rows would have shown, with 80% probability."""
     everyone, *groups = rows.status.detectable
     if rows.status.verdict is not Verdict.TOO_FEW:
-        size = f"an error of {points(everyone.error)} points or more of all people"
-        sizes = [f"{points(one.error)} in a group of {count(one.n, 'row')}" for one in groups]
-        found = joined([size, *sizes])
-        return (
-            f"These rows would have shown {found} (with 80% probability). Smaller errors may be"
-            " there."
-        )
+        sizes = [f"{points(one.error)} in a group of {count(one.n, 'row')}" for one in groups[::-1]]
+        first, *others = [*sizes, f"{points(everyone.error)} in all {everyone.n:,}"]
+        size, _, where = first.partition(" ")
+        shown = ", ".join([f"{size} points or more {where}", *others])
+        more = "Smaller errors may be there."
+        return f"These rows would have shown an error of {shown} (with 80% probability). {more}"
     text = (
-        f"Only an error of {points(everyone.error)} points or more of all people together would"
-        " have been found, with 80% probability"
+        f"Only an error of {points(everyone.error)} points or more of {ALL} would have been found"
     )
+    text += ", with 80% probability"
     most = most_of(rows)
     if not most:
         return f"{text}."
@@ -547,42 +378,154 @@ def _shown(rows: AuditRows, kind: Kind) -> str:
     n = everyone.n * (everyone.error / most) ** 2
     unit = 10 ** max(math.floor(math.log10(n)) - 1, 0)
     enough = math.ceil(n / unit) * unit
-    return f"{text}. About {enough:,} rows would show {points(most)} points."
+    return f"{text}. About {enough:,} rows would show {points(most).removesuffix('.0')} points."
 
 
-# --- everyone
+# --- cases: a group, or all people, in clauses; the first one is a title
+
+WEIGHTED = (
+    "these are numbers of all rows, weighted by the probability of membership, and not necessarily"
+    " those of the members"
+)
+"""Limit of the numbers of a group known by probability."""
 
 
-def _everyone(rows: AuditRows, kind: Kind) -> tuple[str, ...]:
-    """Return the sentences on all people; nothing if their error is not known."""
-    everyone = rows.everyone
-    if everyone is None or everyone.size.value is None:
-        return ()
-    if kind.has_rates:
-        fact, facts = _probabilities(everyone, rows)
-        return (f"{capitalized(fact)}.", *facts)
-    texts = []
-    if everyone.coverage_80 is not None:
-        texts.append(f"The 80% interval covers {percent(everyone.coverage_80)} of outcomes.")
-    reach = band(points, everyone.size.low, everyone.size.high)
-    size = f"Error {points(everyone.size.value)} points"
-    texts.append(f"{size}." if reach == UNKNOWN else f"{size} ({reach}).")
-    given, measured = rows.given, rows.given_forecast
-    if given is not None and measured is not None:
-        least = f"at least {at_least(given.least)}; " if given.least else ""
-        chance = f"right forecasts would show {points(measured.chance)}"
-        off = f": {given.direction}" if given.problem and given.direction else ""
-        texts.append(f"By their own forecasts {points(given.error)} ({least}{chance}){off}.")
-    rate = next((row for row in rows.survival if row.group == everyone.group), None)
-    if rate is not None and rate.observed is not None:
-        texts.append(
-            f"{percent(rate.observed)} had the event by {kind.horizon}"
-            f" ({band(percent, rate.low, rate.high)}), {percent(rate.predicted)} were predicted."
+def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
+    """Return what was found of a group or of all people, what says most to people first."""
+    is_everyone = one is rows.everyone
+    if kind.has_rates and is_everyone:
+        return _probabilities(one, rows)
+    n = f" ({one.n:,} {'expected members' if one.probable else 'rows'})"
+    least = f", at least {at_least(one.least)}" if one.least else ""
+    if is_everyone:
+        n, reach = "", band(points, one.size.low, one.size.high)
+        least = "" if reach == UNKNOWN else f" ({reach})"
+    error = f"error {points(one.size.value)} points{least}{n}"
+    if one is rows.given:
+        chance = rows.given_forecast.chance if rows.given_forecast else None
+        where = [one.direction or "errors differ between forecasts"] if one.off else []
+        error = f"mean error at equal forecasts {points(one.error)} points{least}"
+        return [*where, f"{error}; right ones would show {points(chance)}"]
+    rate = _rates(one, n, kind) or _rate_by_horizon(one, n, rows, kind)
+    if one.rate is not None and rate:
+        return rate
+    direction = _direction(one, kind) if one.off or one.is_mean_off else ""
+    found, covered = [*([direction] if direction else []), error], one.coverage_80
+    if covered is None:
+        return (
+            found if direction else [f"forecasts are off by {points(one.size.value)} points", error]
         )
-    if everyone.is_mean_off or everyone.off:
-        direction = _direction(everyone, kind)
-        texts += [f"{capitalized(direction)}."] if direction else []
-    return tuple(texts)
+    coverage = f"the 80% interval covers {percent(covered)} of outcomes"
+    of_all = rows.everyone.coverage_80 if rows.everyone and one is rows.leading else None
+    if of_all is not None and not is_everyone:
+        coverage += f" (everyone: {percent(of_all)})"
+    # a coverage near 80% is not what is wrong
+    found.insert(0 if abs(covered - 0.8) > 0.05 or not direction else 1, coverage)
+    return [*(rate or []), *found] if not rate or is_everyone else [*rate, error]
+
+
+def _found_on(one: Finding, rows: AuditRows) -> str:
+    """Return on which rows a search found a group, and on which it was checked."""
+    # of weighted rows and of samples of parts, it is not known how many were searched
+    is_known = rows.family is None or rows.family.effective_share == 1
+    is_known = is_known and "n_searched" not in rows.provenance.get("data", {})
+    n = rows.n_samples - (one.n_judged or 0)
+    where = f"{n:,} rows" if is_known and one.n_judged else "other rows"
+    return f"found on {where}, checked on {one.n:,} others"
+
+
+def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
+    """Return size, slope and level of the error of the probabilities of all people."""
+    given = rows.given_forecast
+    reach = band(points, everyone.error_low, everyone.error_high)
+    chance = "" if given is None else f"right ones would show {points(given.chance)}"
+    inside = "; ".join(text for text in (reach, chance) if text not in ("", UNKNOWN))
+    size = f"probabilities are off by {points(everyone.error)} points on average"
+    found = [f"{size} ({inside})" if inside else size]
+    for one in rows.probability_scores[:1]:
+        ends = band(ratio, one.slope_low, one.slope_high)
+        if one.slope is not None and ends != UNKNOWN:
+            way = ": too extreme" if (one.slope_high or 0) < 1 else ""
+            way = ": not extreme enough" if (one.slope_low or 0) > 1 else way
+            found.append(f"slope {ratio(one.slope)} ({ends}; 1 is right){way}")
+    if everyone.rate is not None:
+        rates = percent(everyone.rate), percent(everyone.predicted)
+        found.append(f"{rates[0]} had the event, {rates[1]} were predicted")
+    return found
+
+
+def _rates(one: Finding, n: str, kind: Kind) -> list[str]:
+    """Return event rate, prediction and their difference; nothing if they are not known."""
+    if one.rate is None or one.predicted is None:
+        return []
+    change = f"difference {signed(one.bias)} points{_reach(one.bias_low, one.bias_high)}{n}"
+    factor = one.rate / one.predicted if one.predicted else 1.0
+    if abs(factor - 1) >= 0.05:
+        change = f"{factor:,.1f} times as many; {change}"
+    found = [f"{percent(one.rate)} had the event, {percent(one.predicted)} were predicted", change]
+    words = kind.directions.of(one.direction)
+    if one.off and words and one.direction not in (LOWER, HIGHER):
+        ends = band(ratio, one.slope_low, one.slope_high)
+        found.insert(0, words + f" (slope {ratio(one.slope)}, {ends})" * (ends != UNKNOWN))
+    return found
+
+
+def _reach(low: Number, high: Number) -> str:
+    reach = reach_of(low, high)
+    return "" if reach == UNKNOWN else f", {reach}"
+
+
+def _rate_by_horizon(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[str]:
+    """Return rate and prediction by the horizon, if the rate shows the direction of the error."""
+    is_part = any(one is other for other in rows.positive_part)
+    found = next((row for row in rows.survival if row.group == one.group and not is_part), None)
+    if found is None or found.observed is None or found.predicted is None:
+        return []
+    low, high = (None if end is None else end - found.predicted for end in (found.low, found.high))
+    # of an event that happens earlier than forecast, more people have it by then
+    direction = LOWER if (low or 0) > 0 else HIGHER if (high or 0) < 0 else None
+    if direction != one.direction and one is not rows.everyone:
+        return []
+    change = f"difference {signed(found.observed - found.predicted)} points"
+    rates = f"{percent(found.observed)} had the event by {kind.horizon}"
+    return [
+        f"{rates}, {percent(found.predicted)} were predicted",
+        f"{change}{_reach(low, high)}{n}",
+    ]
+
+
+def _direction(one: Finding, kind: Kind) -> str:
+    """Return the direction of a group's error, with the mean difference; "" if it is unknown."""
+    bias = one.reported_bias if kind.has_residual else 0.0
+    side = f"{kind.size(bias)} {'lower' if bias < 0 else 'higher'}"
+    if kind.has_residual and one.bias and one.direction == (HIGHER if one.bias < 0 else LOWER):
+        # levels and mean disagree if a few large misses dominate the mean
+        rank = f"outcomes rank {'lower' if one.direction == LOWER else 'higher'} than forecast"
+        return f"{rank}, but their mean is {side}" if bias else rank
+    if one.direction in (LOWER, HIGHER) and bias:
+        return f"outcomes are {side} than forecast"
+    mean = f"on average outcomes are {side} than forecast" if bias else ""
+    words = kind.directions.of(one.direction)
+    if words is None and one.direction is not None:
+        words = "the error has no single direction"
+    return "; ".join(text for text in (words, mean) if text)
+
+
+def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
+    """Yield the other cases with a sentence each."""
+    # a rule and a group found by search may have one name
+    names = {} if rows.leading is None else {name_of(rows.leading, rows): None}
+    for one in rows.listed:
+        name = name_of(one, rows)
+        if one is not rows.leading and name not in names:
+            names[name] = None
+            yield capitalized(name), "; ".join(_case(one, rows, kind)) + "."
+    if rows.seen:
+        listed = [f"{name_of(one, rows)} ({points(one.size.value)})" for one in rows.seen]
+        more = len(listed) - GROUPS_LISTED
+        listed = [*listed[:GROUPS_LISTED], *([count(more, "other group")] if more > 0 else [])]
+        limit = points_in_full(rows.tolerance)
+        yield f"Within {limit} points", f"small errors were found in {joined(listed)}."
 
 
 # --- what is proven
@@ -693,15 +636,13 @@ def _nothing(rows: AuditRows, kind: Kind) -> str:
 
 def _floors(rows: AuditRows, kind: Kind, confidence: str) -> Iterator[str]:
     """Yield the lower bounds of intervals without a draw, if one is informative."""
-    useful = [
-        f"the {in_full(one.level)} interval covers at least {at_least(one.floor, percent)}"
-        for one in rows.plain_intervals
-        if one.mass == MASS and (one.floor or 0.0) >= LEAST_FLOOR
-    ]
-    if useful:
+    found = [one for one in rows.plain_intervals if one.mass == MASS]
+    useful = [one for one in found if (one.floor or 0.0) >= LEAST_FLOOR]
+    # the narrowest interval that covers half of every group
+    for one in [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]:
         yield (
-            f"In {_every(MASS, kind)}, {joined(useful)} of outcomes ({confidence} confidence, no"
-            " draw)."
+            f"In {_every(MASS, kind)}, the {in_full(one.level)} interval covers at least"
+            f" {at_least(one.floor, percent)} of outcomes ({confidence} confidence, no draw)."
         )
 
 
@@ -780,9 +721,8 @@ def _times(rows: AuditRows, kind: Kind) -> Iterator[str]:
     )
     one = rows.leading
     if one is not None and one.least_error is not None and one.most_error is not None:
-        whose = "all people" if one in rows.overall else name_of(one, rows)
         reach = f"between {at_least(one.least_error)} and {at_most(one.most_error)} points"
-        yield f"{capitalized(WITHOUT)}, the error of {whose} is {reach}."
+        yield f"{capitalized(name_of(one, rows))}: {WITHOUT}, the error is {reach}."
 
 
 def least_size(rows: AuditRows) -> int | None:
@@ -800,7 +740,7 @@ def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     )
     yield "Changes since these rows."
     if kind.horizon:
-        yield f"Times after {kind.horizon}."
+        yield f"Times after {kind.horizon.removeprefix('time ')}."
     elif kind.has_range:
         yield NO_HORIZON
     if rows.bound is None:
@@ -883,7 +823,7 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
             else f"In {n:,} groups the whole interval is"
         )
         yield f"{where} beyond {points_in_full(rows.tolerance)} points."
-        yield _shown(rows, kind)
+        yield _shown(rows)
 
 
 def _condition(one: JudgedCondition) -> str:
