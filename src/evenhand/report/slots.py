@@ -36,7 +36,6 @@ from evenhand._format import (
 )
 from evenhand._kinds import HIGHER, LOWER
 from evenhand.report.certificates import union_sentence
-from evenhand.report.findings import most_of
 from evenhand.report.kinds import IN_FEATURES, IN_GROUP, NO_HORIZON, WITHOUT, Key, Kind
 from evenhand.report.measures import reach_of, signed
 from evenhand.results import (
@@ -144,6 +143,11 @@ class Slots:
             title = f"{count(n, 'row')} {'is' if n == 1 else 'are'} too few for an audit."
         elif everyone:
             title = everyone[-1 if kind.has_rates else 0]
+            named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
+            if named and rows.everyone and rows.everyone.coverage_80 is not None:
+                one = min(named, key=lambda one: one.rank)
+                whose = f"{percent(one.coverage_80)} of those of {name_of(one, rows)}"
+                title = f"{title.removesuffix('.')}, and {whose}."
         return cls(
             heading=_heading(rows),
             badge=str(verdict).upper(),
@@ -205,8 +209,8 @@ COMPARISON = re.compile(
 WORD = re.compile(r"(?!(?:true|false|yes|no|none|nan|other|unknown)\b)[^\W\d_]{3}.*", re.I | re.S)
 """A value that is clear without the name of its column."""
 
-AGE = {">": "over", ">=": "{} or over", "<": "under", "<=": "up to"}
-NUMBER = {">": "over", ">=": "{} or more", "<": "under", "<=": "{} or less"}
+AGE = {">": "over {}", ">=": "{} or older", "<": "under {}", "<=": "{} or younger"}
+NUMBER = {">": "over {}", ">=": "{} or more", "<": "under {}", "<=": "{} or less"}
 PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 """Names of the parts that 2 to 10 groups divide people into."""
 
@@ -279,11 +283,9 @@ def _in_words(found: list[tuple[str, str, str]], columns: set[str], rows: AuditR
     for column, operator, value in found:
         if operator in NUMBER:
             is_age = column.lower() == "age"
-            template = (AGE if is_age else NUMBER)[operator]
             # ages are whole years
-            number = value.removesuffix(".5") if is_age else value
-            number = _grouped(number)
-            text = template.format(number) if "{}" in template else f"{template} {number}"
+            number = _grouped(value.removesuffix(".5") if is_age else value)
+            text = (AGE if is_age else NUMBER)[operator].format(number)
             (ages if is_age else others).append(text if is_age else f"{column} {text}")
         elif operator in ("=", "is", "!=", "is not"):
             is_alone = WORD.fullmatch(value) and not any(
@@ -355,6 +357,7 @@ def _verdict(rows: AuditRows, kind: Kind) -> str:
 
 
 ALL = "all people together"
+SMALLER = "Smaller errors may be there."
 
 
 def _shown(rows: AuditRows) -> str:
@@ -365,13 +368,12 @@ def _shown(rows: AuditRows) -> str:
         first, *others = [*sizes, f"{points(everyone.error)} in all {everyone.n:,}"]
         size, _, where = first.partition(" ")
         shown = ", ".join([f"{size} points or more {where}", *others])
-        more = "Smaller errors may be there."
-        return f"These rows would have shown an error of {shown} (with 80% probability). {more}"
+        return f"These rows would have shown an error of {shown} (with 80% probability). {SMALLER}"
     text = (
         f"Only an error of {points(everyone.error)} points or more of {ALL} would have been found"
     )
     text += ", with 80% probability"
-    most = most_of(rows)
+    most = rows.most_detectable
     if not most:
         return f"{text}."
     # detectable errors shrink as the root of the number of rows; two digits, rounded up
@@ -395,7 +397,7 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     is_everyone = one is rows.everyone
     if kind.has_rates and is_everyone:
         return _probabilities(one, rows)
-    n = f" ({one.n:,} {'expected members' if one.probable else 'rows'})"
+    n = f" ({one.n:,} {'expected members' if one.probable else 'rows'})" if one.mass is None else ""
     least = f", at least {at_least(one.least)}" if one.least else ""
     if is_everyone:
         n, reach = "", band(points, one.size.low, one.size.high)
@@ -410,6 +412,8 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     if one.rate is not None and rate:
         return rate
     direction = _direction(one, kind) if one.off or one.is_mean_off else ""
+    if is_everyone and one.off and not rows.is_everyone_problem:
+        direction += f" (within {points_in_full(rows.tolerance)} points)"
     found, covered = [*([direction] if direction else []), error], one.coverage_80
     if covered is None:
         return (
@@ -420,7 +424,8 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     if of_all is not None and not is_everyone:
         coverage += f" (everyone: {percent(of_all)})"
     # a coverage near 80% is not what is wrong
-    found.insert(0 if abs(covered - 0.8) > 0.05 or not direction else 1, coverage)
+    is_first = is_everyone or abs(covered - 0.8) > 0.05 or not direction
+    found.insert(0 if is_first else 1, coverage)
     return [*(rate or []), *found] if not rate or is_everyone else [*rate, error]
 
 
@@ -714,15 +719,12 @@ def _times(rows: AuditRows, kind: Kind) -> Iterator[str]:
     censoring = rows.censoring
     if censoring is None:
         return
+    people = count(censoring.n_people, "person", "people")
     before = kind.horizon or "an event"
     yield (
-        f"{censoring.n_lost:,} of {count(censoring.n_people, 'person', 'people')} were lost before"
-        f" {before}. Sizes are Kaplan-Meier estimates: they assume that {IN_GROUP}."
+        f"{censoring.n_lost:,} of {people} were lost before {before}; errors are Kaplan-Meier"
+        " estimates."
     )
-    one = rows.leading
-    if one is not None and one.least_error is not None and one.most_error is not None:
-        reach = f"between {at_least(one.least_error)} and {at_most(one.most_error)} points"
-        yield f"{capitalized(name_of(one, rows))}: {WITHOUT}, the error is {reach}."
 
 
 def least_size(rows: AuditRows) -> int | None:
@@ -803,11 +805,15 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
     confidence = confidence_in_full(rows.confidence)
     if kind.has_range:
         yield (
-            f"Their {confidence} intervals are asymptotic and hold for all groups at once. The range"
-            " without assumption contains the error whatever the unknown times are, with the same"
-            f" confidence at any number of rows. Problems are found by a test, which assumes that"
-            f" {IN_FEATURES}."
+            f"Kaplan-Meier estimates assume that {IN_GROUP}; their {confidence} intervals need large"
+            " groups and hold for all of them at once. The range without an assumption contains the"
+            " error whatever the unknown times are, with the same confidence at any number of rows."
+            f" Problems are found by a test, which assumes that {IN_FEATURES}."
         )
+        one = rows.leading
+        if one is not None and one.least_error is not None and one.most_error is not None:
+            ends = f"between {at_least(one.least_error)} and {at_most(one.most_error)} points"
+            yield f"{capitalized(name_of(one, rows))}: {WITHOUT}, the error is {ends}."
     else:
         names = {"error": "errors", "coverage": "coverage", "bias": kind.residual.lower()}
         limits = [names.get(one, one) for one in (() if family is None else family.asymptotic)]
@@ -890,7 +896,9 @@ def _repairs(rows: AuditRows, options: str) -> Iterator[Step]:
     others = [one for one in rows.problems if not any(one is other for other in apart)]
     # groups found by search have no column
     listed = [one for one in others if one.mass is None]
-    rules = [text for one in rows.listed if (text := _rule_of(one, rows)) is not None]
+    # groups of people before those by the forecast, which a repair of others changes, too
+    order = sorted(rows.listed, key=lambda one: one.key is not None)
+    rules = [text for one in order if (text := _rule_of(one)) is not None][:1]
     # an error along the forecast is no matter of single groups
     leads = any(rows.leading is other for other in apart)
     is_of_all = rows.is_everyone_problem and (not others or leads)
@@ -906,7 +914,7 @@ def _repairs(rows: AuditRows, options: str) -> Iterator[Step]:
         )
 
 
-def _rule_of(one: Finding, rows: AuditRows) -> str | None:
+def _rule_of(one: Finding) -> str | None:
     """Return the rule of a group as text; None for a mask, and for a group without a rule."""
     if not one.rule:
         return None
@@ -1022,15 +1030,12 @@ def _of_table(options: str, line: str) -> str:
 
 def _of_model(rows: AuditRows, line: str, *first: str) -> str:
     """Return lines of Python on a model; those that load it follow an audit by the command."""
-    outcomes = "y_other"
+    lines = ['model = evenhand.load("model")', *first] if rows.has_command else []
     if rows.censoring is not None:
         horizon = rows.censoring.horizon
         until = "" if horizon is None else f", horizon={horizon:.15g}"
-        outcomes = f"evenhand.Outcomes(y_other, event_other{until})"
-    line = line.replace("{}", f"X_other, {outcomes}")
-    if not rows.has_command:
-        return line
-    return "\n".join(['model = evenhand.load("model")', *first, line])
+        lines.append(f"y_other = evenhand.Outcomes(y_other, event_other{until})")
+    return "\n".join([*lines, line.replace("{}", "X_other, y_other")])
 
 
 def _options(rows: AuditRows, names: Sequence[str]) -> str:
