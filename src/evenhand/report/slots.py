@@ -6,14 +6,10 @@ in sentences; its exact rule is in tables and in JSON.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
 
 from evenhand._format import (
     LEAST_FLOOR,
@@ -32,12 +28,12 @@ from evenhand._format import (
     points_in_full,
     points_with_digits,
     ratio,
-    whole,
 )
 from evenhand._kinds import HIGHER, LOWER
 from evenhand.report.certificates import union_sentence
 from evenhand.report.kinds import IN_FEATURES, IN_GROUP, NO_HORIZON, WITHOUT, Key, Kind
 from evenhand.report.measures import reach_of, signed
+from evenhand.report.next_steps import Step, next_steps
 from evenhand.results import (
     GROUPS_LISTED,
     MASS,
@@ -51,23 +47,6 @@ from evenhand.results import (
 )
 
 # --- the slots
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step after an audit: what it does, and how in the command and in Python, if it can."""
-
-    what: str
-    command: str = ""
-    python: str = ""
-
-    def code(self, has_command: bool) -> tuple[bool, str]:
-        """Return whether a reader runs it as a command, and the command or lines of Python.
-
-        Readers who audited with the command get the command, others the lines of Python.
-        """
-        is_shell = bool(self.command) and (has_command or not self.python)
-        return is_shell, self.command if is_shell else self.python
 
 
 @dataclass(frozen=True)
@@ -135,9 +114,8 @@ class Slots:
         name, title, lead = "", "No errors are known.", _shown(rows)
         if leading is not None:
             name = capitalized(name_of(leading, rows))
-            fact, *facts = _case(leading, rows, kind)
-            title = f"{name}: {fact}."
-            lead = " ".join(_sentences([*facts, *_remarks(leading, rows)]))
+            fact, *facts = [*_case(leading, rows, kind), *_found_on(leading, rows)]
+            title, lead = f"{name}: {fact}.", " ".join(_sentences(facts))
         elif verdict is Verdict.TOO_FEW:
             n = rows.n_samples
             title = f"{count(n, 'row')} {'is' if n == 1 else 'are'} too few for an audit."
@@ -161,7 +139,7 @@ class Slots:
             proven=tuple(_proven(rows, kind)),
             cautions=tuple(_cautions(rows, kind)),
             not_tested=tuple(_not_tested(rows, kind)),
-            next=tuple(_steps(rows, kind)),
+            next=tuple(next_steps(rows, kind)),
             more=MORE[rows.has_command],
             gate=tuple(map(_condition, rows.conditions)),
             decided=tuple(_decided(rows, kind)),
@@ -189,14 +167,6 @@ def _of_all(rows: AuditRows, kind: Kind) -> tuple[str, ...]:
     """Return the sentences on all people; nothing if their error is not known."""
     known = [one for one in rows.overall if one.size.value is not None]
     return tuple(_sentences(clause for one in known for clause in _case(one, rows, kind)))
-
-
-def _remarks(one: Finding, rows: AuditRows) -> Iterator[str]:
-    """Yield what else a reader of the worst case must know."""
-    if one.mass is not None:
-        yield _found_on(one, rows)
-    if one.probable:
-        yield WEIGHTED
 
 
 # --- names of groups in sentences
@@ -429,14 +399,17 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     return [*(rate or []), *found] if not rate or is_everyone else [*rate, error]
 
 
-def _found_on(one: Finding, rows: AuditRows) -> str:
-    """Return on which rows a search found a group, and on which it was checked."""
-    # of weighted rows and of samples of parts, it is not known how many were searched
-    is_known = rows.family is None or rows.family.effective_share == 1
-    is_known = is_known and "n_searched" not in rows.provenance.get("data", {})
-    n = rows.n_samples - (one.n_judged or 0)
-    where = f"{n:,} rows" if is_known and one.n_judged else "other rows"
-    return f"found on {where}, checked on {one.n:,} others"
+def _found_on(one: Finding, rows: AuditRows) -> Iterator[str]:
+    """Yield on which rows the worst case was found and checked, and whose numbers it has."""
+    if one.mass is not None:
+        # of weighted rows and of samples of parts, it is not known how many were searched
+        is_known = rows.family is None or rows.family.effective_share == 1
+        is_known = is_known and "n_searched" not in rows.provenance.get("data", {})
+        n = rows.n_samples - (one.n_judged or 0)
+        where = f"{n:,} rows" if is_known and one.n_judged else "other rows"
+        yield f"found on {where}, checked on {one.n:,} others"
+    if one.probable:
+        yield WEIGHTED
 
 
 def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
@@ -539,20 +512,32 @@ def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
 def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what is proven of groups that nobody named, the most useful first."""
     proof, bound = rows.certificate, rows.bound
-    confidence = _confidence(rows)
     is_useful = bound is not None and not is_largest(bound.group_error)
+    if bound is not None and is_useful:
+        yield from _with_draw(bound, rows, kind)
     if proof is not None and proof.unions is not None:
-        unions = union_sentence({**proof.unions, "error": None})
-        if not is_useful:
-            yield unions
-    if bound is not None:
-        yield from _bound_in_words(bound, rows, kind) if is_useful else [_nothing(rows, kind)]
-    if is_useful and proof is not None and proof.unions is not None:
-        yield unions
+        yield union_sentence({**proof.unions, "error": None})
+    if bound is not None and not is_useful:
+        yield _nothing(rows, kind)
+    confidence = f"{_confidence(rows)} confidence"
     if kind.has_rates:
-        yield from _event_rate(rows, confidence)
+        for one in () if proof is None else proof.events or ():
+            is_bounded = one.below is not None and (one.event_rate_below or 0.0) < 1
+            if is_bounded and math.isclose(one.mass, MASS):
+                yield (
+                    f"In every group of at least {in_full(MASS)} of people with predicted"
+                    f" probabilities up to {in_full(one.below)}, at most"
+                    f" {at_most(one.event_rate_below, percent)} have the event ({confidence})."
+                )
     elif not rows.is_randomized:
-        yield from _floors(rows, kind, confidence)
+        found = [one for one in rows.plain_intervals if one.mass == MASS]
+        useful = [one for one in found if (one.floor or 0.0) >= LEAST_FLOOR]
+        # the narrowest interval that covers half of every group
+        for one in [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]:
+            least = (
+                f"the {in_full(one.level)} interval covers at least {at_least(one.floor, percent)}"
+            )
+            yield f"In {_every(MASS, kind)}, {least} of outcomes ({confidence}, no draw)."
 
 
 MEANS_OF_DRAWS = (
@@ -579,22 +564,22 @@ def both_sides(low: Number, high: Number) -> str:
     return f"between {at_least(low, percent)} and {at_most(high, percent)} of outcomes"
 
 
-def _bound_in_words(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
+def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield the bounds with a draw, and the interval without one that has the same lower bound."""
-    proof = rows.certificate
+    proof, least = rows.certificate, bound.coverage_80_low or 0.0
     # each bound holds for all groups of its size simultaneously (method.md, 5)
     is_joint = proof is not None and proof.link_bound is not None
-    each = "joint confidence" if is_joint else "confidence each"
-    opening = f"In {_every(bound.mass, kind)}, predicted probabilities are off by at most"
-    opening += f" {at_most(bound.group_error)} points"
-    has_ceiling = bound.coverage_80_high is not None and not is_trivial(bound.coverage_80_high)
-    if has_ceiling or (bound.coverage_80_low or 0.0) >= LEAST_FLOOR:
-        sides = both_sides(bound.coverage_80_low, bound.coverage_80_high)
-        yield f"{opening} and 80% intervals cover {sides} ({_confidence(rows)} {each}, with a draw)."
-    else:
-        yield f"{opening} ({_confidence(rows)} confidence, with a draw)."
+    most = at_most(bound.group_error)
+    text = (
+        f"In {_every(bound.mass, kind)}, predicted probabilities are off by at most {most} points"
+    )
+    each = "confidence"
+    if least >= LEAST_FLOOR or not is_trivial(bound.coverage_80_high or 1.0):
+        text += f" and 80% intervals cover {both_sides(least, bound.coverage_80_high)}"
+        each = "joint confidence" if is_joint else "confidence each"
+    yield f"{text} ({_confidence(rows)} {each}, with a draw)."
     plain = [one for one in rows.plain_intervals if one.mass == bound.mass]
-    if not plain or (bound.coverage_80_low or 0.0) < LEAST_FLOOR:
+    if not plain or least < LEAST_FLOOR:
         return
     found = same_floor(rows, bound)
     one = found or plain[-1]
@@ -606,17 +591,18 @@ def _bound_in_words(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
         )
         return
     # widths are unknown if only PITs are given
-    width = "" if one.width is None else f", {_wider(one.width)} than the 80% interval with a draw"
-    least = "at least " * kind.has_range
+    width = ""
+    if one.width is not None:
+        share = percent(abs(one.width - 1), decimals=0)
+        width = (
+            f", {share} {'wider' if one.width >= 1 else 'narrower'} than the 80% interval with one"
+        )
+    overall = f"{'at least ' * kind.has_range}{percent(one.covered)}"
     yield (
         f"Without a draw, the {level} interval covers at least {floor} of outcomes in the same"
-        f" groups{width}. Of all people it covers {least}{percent(one.covered)}; in a group it has"
-        " no upper bound, and there is no guarantee for other levels."
+        f" groups{width}. Of all people it covers {overall}; in a group it has no upper bound, and"
+        " there is no guarantee for other levels."
     )
-
-
-def _wider(width: float) -> str:
-    return f"{percent(abs(width - 1), decimals=0)} {'wider' if width >= 1 else 'narrower'}"
 
 
 def same_floor(rows: AuditRows, bound: Bound) -> PlainInterval | None:
@@ -639,39 +625,13 @@ def _nothing(rows: AuditRows, kind: Kind) -> str:
     )
 
 
-def _floors(rows: AuditRows, kind: Kind, confidence: str) -> Iterator[str]:
-    """Yield the lower bounds of intervals without a draw, if one is informative."""
-    found = [one for one in rows.plain_intervals if one.mass == MASS]
-    useful = [one for one in found if (one.floor or 0.0) >= LEAST_FLOOR]
-    # the narrowest interval that covers half of every group
-    for one in [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]:
-        yield (
-            f"In {_every(MASS, kind)}, the {in_full(one.level)} interval covers at least"
-            f" {at_least(one.floor, percent)} of outcomes ({confidence} confidence, no draw)."
-        )
-
-
-def _event_rate(rows: AuditRows, confidence: str) -> Iterator[str]:
-    """Yield the certified event rate of groups of a fifth of all people."""
-    proof = rows.certificate
-    for one in (proof.events or ()) if proof is not None else ():
-        if (
-            math.isclose(one.mass, MASS)
-            and one.below is not None
-            and (one.event_rate_below or 0) < 1
-        ):
-            yield (
-                f"In every group of at least {in_full(one.mass)} of people with predicted"
-                f" probabilities up to {in_full(one.below)}, at most"
-                f" {at_most(one.event_rate_below, percent)} have the event ({confidence}"
-                " confidence)."
-            )
-
-
 # --- cautions, and what is not tested
 
 LEAKS_LISTED = 5
 """Most possible leaks that are listed."""
+
+KNOWN = "Unless it was known before the outcome, its errors are not findings."
+"""What a possible leak means."""
 
 
 def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
@@ -681,97 +641,53 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     leaks: dict[object, str] = {}
     # a column may leak in two ways: equality with a range of outcomes is the plainer reason
     for leak in sorted(rows.possible_leaks, key=lambda leak: leak.apart is None):
-        why = (
-            f"it differs from a range of outcomes in only {percent(leak.apart, decimals=0)} of rows"
-        )
+        rest = percent(leak.apart, decimals=0)
+        why = f"it differs from a range of outcomes in only {rest} of rows"
         if leak.rank_correlation is not None:
             why = "it ranks people almost as the outcome does, and better than the forecasts"
-        what = f"feature {leak.column}" if leak.column else f"group {leak.name}"
         # a tuple, so that a named group is not taken for a column of the same name
-        leaks.setdefault(
-            leak.column or (leak.name,),
-            f"Possible leak: {what} may be made from the outcome: {why}. Unless it was known"
-            " before the outcome, its errors are not findings.",
-        )
+        key = leak.column or (leak.name,)
+        what = f"feature {leak.column}" if leak.column else f"group {leak.name}"
+        leaks.setdefault(key, f"Possible leak: {what} may be made from the outcome: {why}. {KNOWN}")
     yield from list(leaks.values())[:LEAKS_LISTED]
     if len(leaks) > LEAKS_LISTED:
         yield f"Further possible leaks: {len(leaks) - LEAKS_LISTED:,}."
-    if rows.censoring is not None:
-        yield from _times(rows, kind)
+    times = rows.censoring
+    if times is not None:
+        lost = f"{times.n_lost:,} of {count(times.n_people, 'person', 'people')} were lost before"
+        yield f"{lost} {kind.horizon or 'an event'}; errors are Kaplan-Meier estimates."
     everyone = rows.everyone
     if rows.is_randomized and everyone is not None and everyone.reported_bias < 0:
         yield MEANS_OF_DRAWS
 
 
-def followed(rows: AuditRows, kind: Kind) -> str:
-    """Return the numbers of events, of people who reached the horizon and of those lost."""
-    censoring, horizon = rows.censoring, kind.horizon
-    if censoring is None:
-        return ""
-    facts = [count(censoring.n_events, "event") + (f" by {horizon}" if horizon else "")]
-    if horizon:
-        facts.append(f"{whole(censoring.n_reached)} people seen without it until then")
-    lost = f"{censoring.n_lost:,} of {count(censoring.n_people, 'person', 'people')} lost before"
-    return ", ".join([*facts, lost + (f" {horizon}" if horizon else " an event")])
-
-
-def _times(rows: AuditRows, kind: Kind) -> Iterator[str]:
-    censoring = rows.censoring
-    if censoring is None:
-        return
-    people = count(censoring.n_people, "person", "people")
-    before = kind.horizon or "an event"
-    yield (
-        f"{censoring.n_lost:,} of {people} were lost before {before}; errors are Kaplan-Meier"
-        " estimates."
-    )
-
-
-def least_size(rows: AuditRows) -> int | None:
-    """Return the least size of groups that are examined by features; None without any."""
-    return None if rows.family is None or not rows.scanned else rows.family.min_size
+UNNAMED = "Groups that nobody named: {}."
 
 
 def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what the audit does not cover; the first ones fit a line."""
-    least = least_size(rows)
-    yield (
-        "Groups that were not examined."
-        if least is None
-        else (f"Groups of fewer than {least:,} rows.")
-    )
+    least = rows.family.min_size if rows.family is not None and rows.scanned else None
+    of_few = f"of fewer than {least:,} rows" if least is not None else "that were not examined"
+    yield f"Groups {of_few}."
     yield "Changes since these rows."
     if kind.horizon:
         yield f"Times after {kind.horizon.removeprefix('time ')}."
-    elif kind.has_range:
+    if kind.has_range and not kind.horizon:
         yield NO_HORIZON
-    if rows.bound is None:
-        yield from _no_promise(rows, kind)
-
-
-def _no_promise(rows: AuditRows, kind: Kind) -> Iterator[str]:
-    """Yield why nothing is proven of the error in every group."""
-    if kind.has_rates:
+    elif kind.has_rates:
         # outcomes, section 3: only the mean over draws counts, and nothing below the share of the
         # event divided by the group size can be proven for the bias of every group
-        yield (
-            "Groups that nobody named: no data can prove that a yes/no forecast is right in each"
-            " of them, with or without a draw."
-        )
-    elif rows.is_randomized:
+        why = "no data can prove that a yes/no forecast is right in each, with or without a draw"
+        yield UNNAMED.format(why)
+    elif rows.bound is None and rows.is_randomized:
         few = ", as only one draw per row is known: audit several draws per row"
-        yield (
-            "Groups that nobody named: nothing is proven of them"
-            f"{few if rows.n_draws == 1 else '; see the notes'}."
-        )
-    elif not (kind.has_range and not kind.horizon):
+        yield UNNAMED.format(f"nothing is proven{few if rows.n_draws == 1 else '; see the notes'}")
+    elif rows.bound is None:
         # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven);
         # the floor of others depends on the sizes of the atoms (outcomes: 2)
-        least = "an error below 40 points" if kind.name in ("continuous", "") else "a small error"
-        yield (
-            "Groups that nobody named: with one forecast per person, no data can prove"
-            f" {least} in every group of 20% of people."
-        )
+        size = "an error below 40 points" if kind.name in ("continuous", "") else "a small error"
+        why = f"with one forecast per person, no data can prove {size} in every fifth of people"
+        yield UNNAMED.format(why)
 
 
 # --- how it was decided, and conditions of a gate
@@ -784,13 +700,21 @@ WHOSE = {
 }
 """Parts of the family."""
 
+TIMES = (
+    f"Kaplan-Meier estimates assume that {IN_GROUP}; their {{confidence}} intervals need large groups"
+    " and hold for all of them at once. The range without an assumption contains the error whatever"
+    " the unknown times are, with the same confidence at any number of rows. Problems are found by a"
+    f" test, which assumes that {IN_FEATURES}."
+)
+"""What numbers on times that are cut off assume."""
+
 SLOPE = ", or for everyone a trend with a slope outside 0.8 to 1.25"
 """Second rule for 0/1 outcomes."""
 
 
 def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield the one rule by which problems are found, and what the intervals hold for."""
-    family = rows.family
+    family, limit = rows.family, points_in_full(rows.tolerance)
     shares = {} if family is None else family.shares
     listed = [f"{WHOSE.get(k, k)} {points_in_full(share)}" for k, share in shares.items() if share]
     of_all = f" (in points: {', '.join(listed)})" if listed else ""
@@ -798,37 +722,24 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
     yield (
         f"All tests are one family, with an error probability of {in_full(1 - rows.confidence)}"
         f"{of_all}; within each part, p-values are adjusted by Holm's method. A problem is a"
-        f" significant error whose {estimate} is beyond the tolerance of"
-        f" {points_in_full(rows.tolerance)} points{SLOPE * kind.has_rates}. Groups with the same"
-        " rows count once; all people together count as one group."
+        f" significant error whose {estimate} is beyond the tolerance of {limit} points"
+        f"{SLOPE * kind.has_rates}. The same rows count once; {ALL} count as one group."
     )
     confidence = confidence_in_full(rows.confidence)
     if kind.has_range:
-        yield (
-            f"Kaplan-Meier estimates assume that {IN_GROUP}; their {confidence} intervals need large"
-            " groups and hold for all of them at once. The range without an assumption contains the"
-            " error whatever the unknown times are, with the same confidence at any number of rows."
-            f" Problems are found by a test, which assumes that {IN_FEATURES}."
-        )
+        yield TIMES.format(confidence=confidence)
         one = rows.leading
         if one is not None and one.least_error is not None and one.most_error is not None:
             ends = f"between {at_least(one.least_error)} and {at_most(one.most_error)} points"
             yield f"{capitalized(name_of(one, rows))}: {WITHOUT}, the error is {ends}."
     else:
-        names = {"error": "errors", "coverage": "coverage", "bias": kind.residual.lower()}
-        limits = [names.get(one, one) for one in (() if family is None else family.asymptotic)]
-        yield (
-            f"Intervals of a measure hold for all groups at once with {confidence} confidence"
-            + (f"; those of {joined(limits)} need large groups." if limits else ".")
-        )
-    if rows.status.verdict is Verdict.PROBLEM:
-        n = rows.status.n_beyond
-        where = (
-            "In 1 group the whole interval is"
-            if n == 1
-            else f"In {n:,} groups the whole interval is"
-        )
-        yield f"{where} beyond {points_in_full(rows.tolerance)} points."
+        names = {"error": "errors", "bias": kind.residual.lower()}
+        limits = [names.get(one, one) for one in (family.asymptotic if family is not None else ())]
+        large = f"; those of {joined(limits)} need large groups" if limits else ""
+        yield f"Intervals of a measure hold for all groups at once with {confidence} confidence{large}."
+    if rows.problems:
+        n = count(rows.status.n_beyond, "group")
+        yield f"In {n} the whole interval is beyond {limit} points."
         yield _shown(rows)
 
 
@@ -854,208 +765,3 @@ def _value(condition: JudgedCondition) -> str:
     if shown.removesuffix(".0") == points_in_full(condition.limit):
         shown = points_with_digits(value)  # those by which it differs from the limit
     return f"at most {shown} points"
-
-
-# --- what to do next, as lines of the command and of Python
-
-FORECASTS = ("--target", "--forecast", "--event", "--horizon", "--weight", "--drop-missing")
-"""Options of the command that name outcomes and forecasts of rows."""
-
-PEOPLE = ("--id", "--person", "--entered", "--largest-weight")
-"""Further options of rows that a certificate needs."""
-
-GOAL = "0.25"
-"""Largest group error in examples of a guarantee."""
-
-APART = "with rows that neither the model nor this audit has seen"
-
-
-def _steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
-    """Yield what to do next: repair, collect rows, prove; the most urgent first."""
-    yield from _repairs(rows, _options(rows, FORECASTS))
-    if not rows.problems:
-        yield _more_rows(rows, kind)
-    yield from _proof(rows, kind, _options(rows, (*FORECASTS, *PEOPLE)))
-
-
-def _more_rows(rows: AuditRows, kind: Kind) -> Step:
-    # a plan is for outcomes that are all known
-    if kind.has_range:
-        return Step("Follow people for longer, collect more rows, or name fewer groups.")
-    n = max(len(rows.examined), 1)
-    return Step(
-        "See how many rows show which error.",
-        f"evenhand plan --groups {n}",
-        f"print(evenhand.plan(n_groups={n}))",
-    )
-
-
-def _repairs(rows: AuditRows, options: str) -> Iterator[Step]:
-    """Yield how to recalibrate the groups, or all forecasts, that have a problem."""
-    apart = (*rows.overall, *rows.by_forecast)
-    others = [one for one in rows.problems if not any(one is other for other in apart)]
-    # groups found by search have no column
-    listed = [one for one in others if one.mass is None]
-    # groups of people before those by the forecast, which a repair of others changes, too
-    order = sorted(rows.listed, key=lambda one: one.key is not None)
-    rules = [text for one in order if (text := _rule_of(one)) is not None][:1]
-    # an error along the forecast is no matter of single groups
-    leads = any(rows.leading is other for other in apart)
-    is_of_all = rows.is_everyone_problem and (not others or leads)
-    if rules and not is_of_all:
-        yield _repair(rows, rules, options)
-    elif listed and not is_of_all:
-        yield _repair_by_column(rows, listed[0], options)
-    elif rows.problems:
-        yield Step(
-            f"Recalibrate all forecasts {APART}.",
-            _of_table(options, "evenhand recalibrate OTHER.csv {} --out repaired"),
-            _of_model(rows, "RecalibratedRegressor(FrozenEstimator(model)).fit({})"),
-        )
-
-
-def _rule_of(one: Finding) -> str | None:
-    """Return the rule of a group as text; None for a mask, and for a group without a rule."""
-    if not one.rule:
-        return None
-    # the name of other groups is their rule
-    if one.key is None and one.mass is None:
-        return one.group
-    texts = []
-    for condition in one.rule:
-        for each in condition["comparisons"]:
-            operator, value = each["operator"], each["value"]
-            words = {"missing": "is missing", "present": "is not missing"}.get(operator, operator)
-            texts.append(
-                f"{each['column']} {words}" + ("" if value is None else f" {_in_rule(value)}")
-            )
-            texts[-1] += " (or missing)" * bool(condition.get("or_missing"))
-    return " and ".join(texts)
-
-
-def _in_rule(value: str) -> str:
-    """Return a value of a rule as rules are read: in quotes where it has their words or signs."""
-    is_plain = value == value.strip() != "" and not value.endswith("(or missing)")
-    if is_plain and '"' not in value and not re.search(r"\s(?:and|or)\s", value, re.IGNORECASE):
-        return value
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _repair(rows: AuditRows, rules: Sequence[str], options: str) -> Step:
-    chosen = " ".join(f"--by {_quoted(rule)}" for rule in rules)
-    what = f"Repair {'this group' if len(rules) == 1 else 'these groups'} {APART}."
-    model = "model"
-    if rows.is_randomized:
-        # the draw is the outermost part of a forecaster: what it is put around is repaired
-        what = f"Repair the model before the draw, {APART}; then randomize it again."
-        model = "model.estimator_"
-        options = ""
-    command = _of_table(options, f"evenhand recalibrate OTHER.csv {{}} {chosen} --out repaired")
-    line = f"repaired = found.repair({model}, {{}})"
-    return Step(what, command, _of_model(rows, line, "found = evenhand.audit(model, X, y)"))
-
-
-def _repair_by_column(rows: AuditRows, one: Finding, options: str) -> Step:
-    """Return how to recalibrate groups without a rule: masks, and groups of tables in parts."""
-    column = _column_of(rows, one)
-    by = "by=groups" if column is None else f"by={json.dumps(column, ensure_ascii=False)}"
-    line = f"evenhand recalibrate OTHER.csv {{}} --by {_quoted(column or 'COLUMNS')} --out repaired"
-    return Step(
-        f"Recalibrate the groups with a problem, {APART}.",
-        _of_table(options, line),
-        _of_model(rows, f"RecalibratedRegressor(FrozenEstimator(model), {by}).fit({{}})"),
-    )
-
-
-def _column_of(rows: AuditRows, one: Finding) -> str | None:
-    """Return the column that alone defines a group; None if there is none."""
-    # recalibration by group takes one column; an intersection of two has none
-    if one.features or not one.column:
-        return one.features[0] if len(one.features) == 1 else None
-    names = {other.group for other in rows.named}
-    columns = {
-        name for other in rows.scanned if other.group not in names for name in other.features
-    }
-    # a named group may come from outside the features, where the model cannot see its column
-    return one.column if one.column in columns else None
-
-
-def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[Step]:
-    """Yield how to prove something for every group, named or not, if nothing is proven."""
-    bound = rows.bound
-    if kind.has_rates or (bound is not None and not is_largest(bound.group_error)):
-        return
-    if rows.is_randomized:
-        if rows.n_draws == 1 and bound is None:
-            yield Step(
-                "For a promise for every group, audit several draws per row.",
-                "",
-                "audit(model, X, y)",
-            )
-        return
-    if kind.has_range and not kind.horizon:
-        # the horizon depends on the times, which an audit does not record
-        yield Step(
-            "For a promise for every group, audit up to a horizon until which most people are"
-            f" followed{' (--horizon)' if options else ''}.",
-            python="" if options else "audit(model, X, evenhand.Outcomes(y, event, horizon=60))",
-        )
-        return
-    size = f"{in_full(MASS)} of {kind.people}"
-    floors = [one for one in rows.plain_intervals if one.mass == MASS and (one.floor or 0) > 0]
-    wider = f"a wider interval, such as {in_full(floors[-1].level)}, or " if floors else ""
-    yield Step(
-        f"To prove coverage for every group of at least {size}, use {wider}a draw.",
-        f"evenhand plan --max-group-error {GOAL}",
-        f"print(evenhand.plan({GOAL}))",
-    )
-    yield Step(
-        "If wider intervals are acceptable, randomize as little as the proof needs, on other rows.",
-        _of_table(
-            options, f"evenhand randomize OTHER.csv {{}} --max-group-error {GOAL} --out proven"
-        ),
-        _of_model(rows, f"chosen = evenhand.randomize(model, {{}}, max_group_error={GOAL})"),
-    )
-
-
-def _of_table(options: str, line: str) -> str:
-    """Return a command on a table of forecasts; nothing for an audit that was made in Python."""
-    if not options:
-        return ""
-    # a folder that is read must not be replaced
-    is_read = any(line.endswith(f"--out {Path(word).name}") for word in options.split())
-    return line.replace("{}", options, 1) + "-again" * is_read
-
-
-def _of_model(rows: AuditRows, line: str, *first: str) -> str:
-    """Return lines of Python on a model; those that load it follow an audit by the command."""
-    lines = ['model = evenhand.load("model")', *first] if rows.has_command else []
-    if rows.censoring is not None:
-        horizon = rows.censoring.horizon
-        until = "" if horizon is None else f", horizon={horizon:.15g}"
-        lines.append(f"y_other = evenhand.Outcomes(y_other, event_other{until})")
-    return "\n".join([*lines, line.replace("{}", "X_other, y_other")])
-
-
-def _options(rows: AuditRows, names: Sequence[str]) -> str:
-    """Return some options of the recorded command; nothing if no command was recorded."""
-    recorded = rows.provenance.get("command")
-    try:
-        given = shlex.split(str(recorded or ""))
-    except ValueError:  # an audit that was edited
-        return ""
-    words: list[str] = []
-    for word, after in pairwise([*given, ""]):
-        name, is_joined, value = word.partition("=")
-        if name in names:
-            has_value = name != "--drop-missing"
-            words += [name, _quoted(value if is_joined else after)] if has_value else [name]
-    return " ".join(words) if "--forecast" in words else ""
-
-
-def _quoted(text: str) -> str:
-    """Quote a word for shells, with double quotes where these suffice."""
-    quoted = shlex.quote(text)
-    is_simple = quoted != text and not any(sign in text for sign in "\"$`\\!'")
-    return f'"{text}"' if is_simple else quoted

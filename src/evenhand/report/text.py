@@ -98,7 +98,7 @@ LINES = 12
 LABEL = 20
 """Most characters of a line of a label."""
 
-NARROW = 14
+NARROW = 16
 """Widest margin beside which commands are folded."""
 
 NAME = 90
