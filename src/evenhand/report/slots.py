@@ -33,7 +33,8 @@ from evenhand._kinds import HIGHER, LOWER
 from evenhand.report.certificates import union_sentence
 from evenhand.report.kinds import IN_FEATURES, IN_GROUP, NO_HORIZON, WITHOUT, Key, Kind
 from evenhand.report.measures import reach_of, signed
-from evenhand.report.next_steps import Step, next_steps
+from evenhand.report.next_steps import Step as Step
+from evenhand.report.next_steps import next_steps
 from evenhand.results import (
     GROUPS_LISTED,
     MASS,
@@ -423,8 +424,9 @@ def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
     for one in rows.probability_scores[:1]:
         ends = band(ratio, one.slope_low, one.slope_high)
         if one.slope is not None and ends != UNKNOWN:
-            way = ": too extreme" if (one.slope_high or 0) < 1 else ""
-            way = ": not extreme enough" if (one.slope_low or 0) > 1 else way
+            # the interval of the slope holds by itself, and does not decide
+            way = ": not extreme enough" if (one.slope or 0) > 1 else ": too extreme"
+            way *= everyone.off and not (one.slope_low or 0) <= 1 <= (one.slope_high or 0)
             found.append(f"slope {ratio(one.slope)} ({ends}; 1 is right){way}")
     if everyone.rate is not None:
         rates = percent(everyone.rate), percent(everyone.predicted)
@@ -530,14 +532,13 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
                     f" {at_most(one.event_rate_below, percent)} have the event ({confidence})."
                 )
     elif not rows.is_randomized:
-        found = [one for one in rows.plain_intervals if one.mass == MASS]
-        useful = [one for one in found if (one.floor or 0.0) >= LEAST_FLOOR]
+        plain = [one for one in rows.plain_intervals if one.mass == MASS]
+        useful = [one for one in plain if (one.floor or 0.0) >= LEAST_FLOOR]
         # the narrowest interval that covers half of every group
-        for one in [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]:
-            least = (
-                f"the {in_full(one.level)} interval covers at least {at_least(one.floor, percent)}"
-            )
-            yield f"In {_every(MASS, kind)}, {least} of outcomes ({confidence}, no draw)."
+        for each in [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]:
+            level, floor = in_full(each.level), at_least(each.floor, percent)
+            covers = f"the {level} interval covers at least {floor} of outcomes"
+            yield f"In {_every(MASS, kind)}, {covers} ({confidence}, no draw)."
 
 
 MEANS_OF_DRAWS = (
@@ -569,10 +570,8 @@ def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
     proof, least = rows.certificate, bound.coverage_80_low or 0.0
     # each bound holds for all groups of its size simultaneously (method.md, 5)
     is_joint = proof is not None and proof.link_bound is not None
-    most = at_most(bound.group_error)
-    text = (
-        f"In {_every(bound.mass, kind)}, predicted probabilities are off by at most {most} points"
-    )
+    off = f"predicted probabilities are off by at most {at_most(bound.group_error)} points"
+    text = f"In {_every(bound.mass, kind)}, {off}"
     each = "confidence"
     if least >= LEAST_FLOOR or not is_trivial(bound.coverage_80_high or 1.0):
         text += f" and 80% intervals cover {both_sides(least, bound.coverage_80_high)}"
@@ -593,10 +592,8 @@ def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
     # widths are unknown if only PITs are given
     width = ""
     if one.width is not None:
-        share = percent(abs(one.width - 1), decimals=0)
-        width = (
-            f", {share} {'wider' if one.width >= 1 else 'narrower'} than the 80% interval with one"
-        )
+        way = "wider" if one.width >= 1 else "narrower"
+        width = f", {percent(abs(one.width - 1), decimals=0)} {way} than the 80% interval with one"
     overall = f"{'at least ' * kind.has_range}{percent(one.covered)}"
     yield (
         f"Without a draw, the {level} interval covers at least {floor} of outcomes in the same"
@@ -701,10 +698,10 @@ WHOSE = {
 """Parts of the family."""
 
 TIMES = (
-    f"Kaplan-Meier estimates assume that {IN_GROUP}; their {{confidence}} intervals need large groups"
-    " and hold for all of them at once. The range without an assumption contains the error whatever"
-    " the unknown times are, with the same confidence at any number of rows. Problems are found by a"
-    f" test, which assumes that {IN_FEATURES}."
+    f"Kaplan-Meier estimates assume that {IN_GROUP}; their {{confidence}} intervals need large"
+    " groups and hold for all of them at once. The range without an assumption contains the error"
+    " whatever the unknown times are, with the same confidence at any number of rows. Problems are"
+    f" found by a test, which assumes that {IN_FEATURES}."
 )
 """What numbers on times that are cut off assume."""
 
@@ -733,10 +730,10 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
             ends = f"between {at_least(one.least_error)} and {at_most(one.most_error)} points"
             yield f"{capitalized(name_of(one, rows))}: {WITHOUT}, the error is {ends}."
     else:
-        names = {"error": "errors", "bias": kind.residual.lower()}
+        names = {"error": "errors", "bias": kind.residual.partition(",")[0].lower()}
         limits = [names.get(one, one) for one in (family.asymptotic if family is not None else ())]
         large = f"; those of {joined(limits)} need large groups" if limits else ""
-        yield f"Intervals of a measure hold for all groups at once with {confidence} confidence{large}."
+        yield f"Intervals of a measure hold for all groups, with {confidence} confidence{large}."
     if rows.problems:
         n = count(rows.status.n_beyond, "group")
         yield f"In {n} the whole interval is beyond {limit} points."

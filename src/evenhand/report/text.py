@@ -21,8 +21,9 @@ from evenhand.report.document import (
     short,
 )
 from evenhand.report.measures import reach_of, signed
+from evenhand.report.next_steps import Step
 from evenhand.report.page import audit_document
-from evenhand.report.slots import SMALLER, Slots, Step, capitalized, name_of
+from evenhand.report.slots import SMALLER, Slots, capitalized, name_of
 from evenhand.results import AuditRows, Finding
 
 
