@@ -23,8 +23,7 @@ from scipy import optimize, special
 from evenhand.calibration import cvar
 from evenhand.links import Entropic
 from evenhand.monitoring.e_processes import STAKES, EProcesses
-from evenhand.monitoring.promise_test import QuantileCells
-from evenhand.monitoring.witnesses import averaged_witnesses
+from evenhand.monitoring.statements import QuantileCells, averaged_witnesses
 
 Values = np.ndarray
 Change = Callable[[Values, np.random.Generator], Values]
@@ -118,7 +117,7 @@ class WeightedStart:
 
     def largest(self, day: int, values: Values) -> Values:
         """Add a day of values, (people, runs, n_cells); the largest log evidence after a row."""
-        self.processes.begin_period(day)
+        self.processes.begin_period()
         path = self.processes.update(values.reshape(len(values), -1))
         return path.reshape(-1, *self.shape).min(axis=-1).max(axis=0)
 
@@ -352,7 +351,7 @@ def group_test(
     processes = EProcesses(low, np.full(low.shape, tolerance))
 
     def largest(day: int, score: Values) -> Values:
-        processes.begin_period(day)
+        processes.begin_period()
         path = processes.update(values(score).reshape(len(score), -1))
         logs = path.reshape(len(score), runs, 4)
         return (special.logsumexp(logs, axis=-1) - math.log(4)).max(axis=0)

@@ -13,6 +13,7 @@ import numpy as np
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand import InputError, compare, plan
+from evenhand.audits.result import repair_name
 from evenhand.audits import parse_condition
 from evenhand.calibration import Cells, count_pits
 from evenhand.certificates import Certificate, Promise, Unions, certify_counts, count_events
@@ -364,7 +365,7 @@ def repairs(folder: Path) -> Any:
         found, model = repaired(kind)
         forecast = model.forecast(rows)
         said[kind] = {
-            "off": [group.name for group in found.off_groups or ()],
+            "off": [repair_name(one) for one in found.off],
             "groups": model.groups_,
             "check": model.check_,
             "summary": counted(shown_numbers(model.summary())),

@@ -33,8 +33,8 @@ from sksurv.ensemble import RandomSurvivalForest
 from complaints import refused
 from evenhand import Forecast, RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.distributions import Normal, NormalMixture
-from evenhand.forecasters import adapters
-from evenhand.forecasters.adapters.conversions import FITTED_LEVELS
+from evenhand.forecasters import kind_of
+from evenhand.forecasters.conversions import FITTED_LEVELS
 from forecaster_examples import linear_task, small_mixture
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,7 @@ def plain(estimator: Any, **params: Any) -> Any:
 
 
 def kind(estimator: Any) -> str:
-    return adapters.kind_of(estimator).name
+    return kind_of(estimator).name
 
 
 # --- which kind serves what

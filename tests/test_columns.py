@@ -28,7 +28,6 @@ from evenhand._validate import InputError
 from evenhand.scale import forecast_parts
 from evenhand.tables import (
     Column,
-    Evidence,
     Schema,
     Tally,
     UnseenValues,
@@ -36,6 +35,7 @@ from evenhand.tables import (
     read_typed,
 )
 from evenhand.tables.files import read_table
+from evenhand.tables.schema import cells_of_text, kind_of_cells
 from evenhand.tables.values import FEW
 from repeats import most_failures, repeats, statistical
 
@@ -159,9 +159,17 @@ def test_a_column_read_by_a_schema_is_the_same_in_every_file(
 )
 def test_without_a_model_all_cells_of_a_column_decide_its_kind(cells: list[str], kind: str) -> None:
     values = pd.Series(cells, dtype="str").replace("", np.nan)
-    assert Evidence.of_text(values).kind == kind
-    halves = [Evidence.of_text(values[:1]), Evidence.of_text(values[1:])]
-    assert (halves[0] + halves[1]).kind == (halves[1] + halves[0]).kind == kind
+    assert kind_of_cells([cells_of_text(values)]) == kind
+    halves = [cells_of_text(values[:1]), cells_of_text(values[1:])]
+    assert kind_of_cells(halves) == kind_of_cells(halves[::-1]) == kind
+
+
+@pytest.mark.parametrize(("cell", "kind"), [("old", "number"), ("007", "category")])
+def test_most_parts_decide_the_kind_of_a_column_unless_another_has_codes(
+    cell: str, kind: str
+) -> None:
+    columns = [["1", "2"], ["3", cell], ["5", "NA"]]
+    assert kind_of_cells([cells_of_text(pd.Series(cells)) for cells in columns]) == kind
 
 
 def test_a_column_that_is_nearly_all_numbers_is_remarked_on(tmp_path: Path) -> None:
@@ -177,7 +185,7 @@ def test_a_cell_that_does_not_fit_its_column_is_named_with_file_column_row_and_v
     model: Any, tmp_path: Path
 ) -> None:
     cases = {"size": "12 kg", "member": "maybe", "since": "soon", "count": "inf"}
-    rules = ("be a number", "be true or false", "be a date", "be finite")
+    rules = ("be a number", "be true or false", "be a date", "lie between")
     for (column, value), rule in zip(cases.items(), rules, strict=True):
         table = TABLE[:9].astype(str)
         table.loc[4, column] = value
@@ -187,7 +195,7 @@ def test_a_cell_that_does_not_fit_its_column_is_named_with_file_column_row_and_v
                 written(table.replace({"nan": None, "None": None}), tmp_path / "t.csv"),
                 tmp_path,
             )
-        assert f"t.csv: column {column!r}, row 5 must {rule}, got" in str(caught.value)
+        assert f"t.csv: column {column!r}, row 5 must {rule}" in str(caught.value)
         assert value in str(caught.value)
         assert "\n" not in str(caught.value)
 
@@ -281,13 +289,13 @@ def test_values_that_training_never_had_are_counted_with_an_example() -> None:
     ]
     age = np.arange(20.0, 91.0)
     assert unseen(age, age * 1000) == [
-        "column 'v': 71 of 71 values lie outside the range of training, 20 to 90, up to 90000;"
-        " check the units"
+        "column 'v': 71 of 71 values lie outside the range of training, 20 to 90; all values"
+        " reach from 20000 to 90000: check the units"
     ]
     days = pd.date_range("2010-01-01", periods=100, freq="ME")
     assert unseen(days, pd.Series(["2012-05-01", "9999-12-31"])) == [
-        "column 'v': 1 of 2 values lie outside the range of training, 2010-01-31 to 2018-04-30, up"
-        " to 9999-12-31; check the units"
+        "column 'v': 1 of 2 values lie outside the range of training, 2010-01-31 to 2018-04-30; all"
+        " values reach from 2012-05-01 to 9999-12-31: check the units"
     ]
     assert unseen(age, [np.nan] * 5) == [
         "column 'v': 5 of 5 values are missing; training had no missing ones"

@@ -87,8 +87,8 @@ def test_numbers_that_need_no_reading_are_encoded_as_those_that_do(has_gaps: boo
         for rows in (new, np.asfortranarray(new), new.tolist(), table, table.assign(other="z")):
             np.testing.assert_array_equal(encoder.transform(rows), expected)
         np.testing.assert_array_equal(encoder.transform(table[:1]), expected[:1])
-        for bad, rule in ((np.inf, "be finite"), (-1e200, "lie between -1e\\+150 and 1e\\+150")):
-            with pytest.raises(InputError, match=rf"^column 'x0', row 3 must {rule}"):
+        for bad, rule in ((np.inf, "inf"), (-1e200, "-1e\\+200")):
+            with pytest.raises(InputError, match=f"^column 'x0', row 3 must lie .* got {rule}"):
                 encoder.transform(np.where(new == 1e150, bad, new))
 
 

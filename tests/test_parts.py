@@ -198,7 +198,7 @@ def damaged(folder: Path) -> dict[str, str]:
     return {
         "p1.parquet": r"readable \.parquet file",
         "p2.parquet": r"p0\.parquet: 'x' is missing",
-        "p3.parquet": "column 'x' .*string.* double",
+        "p3.parquet": "Field x .*double vs .*string",
         "p4.parquet": "empty file",
         "p5.parquet": r"readable \.parquet file",
         "p6.csv": r"p0\.parquet: 'x' is missing, 'y' is additional",

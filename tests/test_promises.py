@@ -14,17 +14,67 @@ from evenhand.certificates import Envelope, Promise
 from evenhand.links import Entropic, Gaussian, Laplace
 from evenhand.monitoring import Rows, Watch
 from evenhand.monitoring.e_processes import EProcesses
-from evenhand.monitoring.promise_test import (
-    EnvelopeTest,
-    PromiseTest,
+from evenhand.monitoring.statements import (
     QuantileCells,
+    kept_envelope,
+    kept_promise,
     mean_gap,
     promise_values,
 )
+from evenhand.monitoring.tallies import ValueCounts
 from repeats import most_failures, repeats, statistical
 
 LINK = Entropic(0.12)
 MASS = 0.2
+
+
+class Evidence:
+    """Evidence against statements, one for each side, with the values of a promise."""
+
+    def __init__(self, found):
+        is_envelope = isinstance(found, Envelope)
+        self.statements = kept_envelope(found) if is_envelope else kept_promise(found)
+        self.banks = [EProcesses(one.low, one.bound) for one in self.statements]
+        self.values = None if is_envelope else ValueCounts(found)
+        self.promise = found
+
+    def begin_period(self):
+        for part in [*self.banks, self.values]:
+            if part is not None:
+                part.begin_period()
+
+    def update(self, rows):
+        """Log evidence of each side after each row, (n, n_sides)."""
+        pairs = list(zip(self.statements, self.banks, strict=True))
+        path = [one.log_evidence(bank.update(one.values(rows))) for one, bank in pairs]
+        if self.values is not None:
+            value, covered = promise_values(self.promise, rows)
+            self.values.add(value[covered])
+        return np.concatenate(path, axis=-1)
+
+    @property
+    def log_evidence(self):
+        pairs = zip(self.statements, self.banks, strict=True)
+        return np.concatenate([one.log_evidence(bank.log_evidence[None])[0] for one, bank in pairs])
+
+    @property
+    def since(self):
+        pairs = zip(self.statements, self.banks, strict=True)
+        return [int(bank.since[one.decisive(bank.log_evidence)[0]]) for one, bank in pairs]
+
+    def estimates(self, since=1):
+        return self.values.estimates(since)
+
+    def to_state(self):
+        return [part.to_state() for part in [*self.banks, self.values] if part is not None]
+
+    def resumed(self):
+        """The same from its state as JSON."""
+        made = Evidence(self.promise)
+        parts = [part for part in [*made.banks, made.values] if part is not None]
+        for part, state in zip(parts, json.loads(json.dumps(self.to_state())), strict=True):
+            part.restore(state)
+        return made
 
 
 def rows_of(u, known=None, **others):
@@ -84,8 +134,7 @@ def test_cells_have_the_mean_served_pit_of_random_positions():
     assert covered.all()
     r = (np.arange(4000) + 0.5) / 4000
     served = (LINK.ppf(low[:, None], r) + LINK.ppf(high[:, None], r)) / 2
-    np.testing.assert_allclose(values[:, 0], served.mean(axis=-1) - 0.5, atol=1e-4)
-    np.testing.assert_array_equal(values[:, 1], -values[:, 0])
+    np.testing.assert_allclose(values, served.mean(axis=-1) - 0.5, atol=1e-4)
 
 
 def test_gaps_are_means_over_positions_in_the_cell():
@@ -148,10 +197,10 @@ def largest_mean_over_stopping_times(laws, promise, days, side):
     made = cache(lambda x: rows_with(np.array(x)))
     for path in itertools.product(range(len(values)), repeat=n):
         x = [laws(path[:k])[0][path[k]] for k in range(n)]
-        test = PromiseTest(promise)
+        test = Evidence(promise)
         found = []
-        for number, rows in enumerate(np.split(np.array(x), np.cumsum(days)[:-1]), start=1):
-            test.begin_period(number)
+        for rows in np.split(np.array(x), np.cumsum(days)[:-1]):
+            test.begin_period()
             found += test.update(made(tuple(rows)))[:, side].tolist()
         evidence.update({path[: k + 1]: math.exp(found[k]) for k in range(n)})
     best = {path: value for path, value in evidence.items() if len(path) == n}
@@ -246,7 +295,7 @@ def false_alarms(draw, runs, seed, days=DAYS):
     for day in range(1, days + 1):
         x = draw(rng, (PEOPLE, runs), day)
         for sign, bank in zip((1, -1), banks, strict=True):
-            bank.begin_period(day)
+            bank.begin_period()
             path = bank.update(cells.ratios(sign * x).reshape(PEOPLE, -1))
             least = path.reshape(PEOPLE, runs, -1).min(axis=-1).max(axis=0)
             has_alarm |= least >= math.log(2 / 0.05)
@@ -264,12 +313,12 @@ def test_false_alarms_within_a_year_at_the_boundary_are_at_most_as_promised(draw
 def test_simulated_processes_are_those_of_a_promise_test():
     # the simulation above and the class give the same evidence
     x = smooth(np.random.default_rng(5), (PEOPLE * 3, 1), 1)[:, 0]
-    test = PromiseTest(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
+    test = Evidence(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
     cells = QuantileCells.of(TARGET, MASS, -0.5)
     bank = EProcesses(np.zeros(cells.n_cells), np.ones(cells.n_cells))
-    for day, rows in enumerate(np.split(x, 3), start=1):
-        test.begin_period(day)
-        bank.begin_period(day)
+    for rows in np.split(x, 3):
+        test.begin_period()
+        bank.begin_period()
         found = test.update(rows_with(rows))[:, 0]
         np.testing.assert_allclose(found, bank.update(cells.ratios(rows)).min(axis=-1), atol=1e-6)
 
@@ -283,9 +332,9 @@ def test_days_that_need_different_quantiles_break_the_promise_together():
     assert cvar(wild, MASS) == pytest.approx(TARGET)
     assert cvar(np.concatenate((calm, wild)), MASS) > TARGET + 0.09
     rng = np.random.default_rng(6)
-    test = PromiseTest(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
+    test = Evidence(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
     for day in range(1, 101):
-        test.begin_period(day)
+        test.begin_period()
         test.update(rows_with(rng.choice(calm if day % 2 else wild, size=50)))
     assert test.log_evidence[0] > math.log(40)
 
@@ -300,8 +349,8 @@ def test_a_missing_outcome_gives_no_more_evidence_than_any_value():
     known = rng.uniform(size=60) < 0.7
 
     def path(values, known=None):
-        test = PromiseTest(promise)
-        test.begin_period(1)
+        test = Evidence(promise)
+        test.begin_period()
         return test.update(rows_with(values, known))
 
     with_gaps = path(x, known)
@@ -313,9 +362,9 @@ def test_estimates_are_means_of_the_worst_share_with_limits_for_missing_outcomes
     rng = np.random.default_rng(9)
     x = rng.uniform(-0.5, 0.3, size=5000)
     known = rng.uniform(size=5000) < 0.9
-    test = PromiseTest(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
+    test = Evidence(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
     assert test.estimates().estimate is None
-    test.begin_period(1)
+    test.begin_period()
     test.update(rows_with(x, known))
     found = test.estimates()
     assert (found.n, found.n_missing) == (known.sum(), (~known).sum())
@@ -327,12 +376,12 @@ def test_estimates_are_means_of_the_worst_share_with_limits_for_missing_outcomes
 
 def test_estimates_of_recent_periods_leave_out_at_most_half_of_the_time():
     rng = np.random.default_rng(15)
-    test = PromiseTest(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
+    test = Evidence(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
     by_day = rng.uniform(-0.5, 0.5, size=(101, 20)) + np.linspace(0, 0.3, 101)[:, None]
     by_day = np.clip(by_day, -0.5, 0.5)
     known = rng.uniform(size=by_day.shape) < 0.9
     for day in range(1, 101):
-        test.begin_period(day)
+        test.begin_period()
         test.update(rows_with(by_day[day], known[day]))
     for since in (1, 2, 37, 60, 90, 99, 100):
         found = test.estimates(since)
@@ -343,7 +392,7 @@ def test_estimates_of_recent_periods_leave_out_at_most_half_of_the_time():
         assert found.worst_case == pytest.approx(cvar(np.where(some, x, 0.5), MASS), abs=6e-4)
     assert test.estimates(1).since == 1
     # two blocks of each power of two
-    assert len(json.dumps(test.to_state()["counts"])) < 14 * 1000 * 4
+    assert len(json.dumps(test.values.to_state())) < 14 * 1000 * 4
 
 
 def test_rows_that_a_promise_does_not_cover_count_only_if_their_outcome_is_missing():
@@ -352,9 +401,9 @@ def test_rows_that_a_promise_does_not_cover_count_only_if_their_outcome_is_missi
     promised = rng.uniform(size=40) < 0.5
     known = rng.uniform(size=40) < 0.8
     promise = Promise("mean_pit", MASS, TARGET, 0.95, LINK)
-    test, other = PromiseTest(promise), PromiseTest(promise)
+    test, other = Evidence(promise), Evidence(promise)
     for one, kept in ((test, slice(None)), (other, promised | ~known)):
-        one.begin_period(1)
+        one.begin_period()
         some = rows_with(x[kept], known[kept])
         mask = promised[kept] if one is test else None
         one.update(Rows(some.time, some.known, some.pit, base=some.base, promised=mask))
@@ -395,10 +444,10 @@ BOTH = Promise.of_bias(-0.1, 0.5, mass=MASS, confidence=0.95)
 
 def bias_evidence(rng, above, below, days=60):
     """Most evidence of each side if the worst fifths have these mean biases, above and below."""
-    test = PromiseTest(BOTH)
+    test = Evidence(BOTH)
     most = np.zeros(2)
-    for day in range(1, days + 1):
-        test.begin_period(day)
+    for _ in range(days):
+        test.begin_period()
         kind = rng.uniform(size=20)
         # a certain probability where there is no bias, so that the worst fifth is known
         p = np.where(kind < MASS, 1 - above, np.where(kind > 1 - MASS, below, 0.0))
@@ -434,16 +483,16 @@ def test_a_break_of_the_tighter_side_is_found():
 def test_the_envelope_reports_the_side_of_a_tail_that_is_too_heavy():
     rng = np.random.default_rng(13)
     envelope = Envelope(low=((0.05, 0.07), (0.2, 0.24)), high=((0.05, 0.07), (0.2, 0.24)))
-    test = EnvelopeTest(envelope)
+    test = Evidence(envelope)
     for day in range(1, 61):
-        test.begin_period(day)
+        test.begin_period()
         u = stats.norm.cdf(rng.normal(size=50) + (0.7 if day > 40 else 0.0))
         path = test.update(rows_of(u))
         assert path.shape == (50, 2)
     higher, lower = test.log_evidence
     assert higher > math.log(40) > lower
     assert abs(int(test.since[0]) - 41) <= 3
-    again = EnvelopeTest.from_state(envelope, json.loads(json.dumps(test.to_state())))
+    again = test.resumed()
     assert again.to_state() == test.to_state()
     np.testing.assert_array_equal(again.log_evidence, test.log_evidence)
 
@@ -451,11 +500,11 @@ def test_the_envelope_reports_the_side_of_a_tail_that_is_too_heavy():
 def test_an_envelope_counts_shares_of_cells_and_no_missing_outcomes():
     envelope = Envelope(low=((0.1, 0.2),), high=((0.1, 0.2),))
     bank = EProcesses([0.0, 0.0], [0.2, 0.2])
-    bank.begin_period(1)
+    bank.begin_period()
     # high tail: share above 0.9; low tail: share below 0.1
     expected = bank.update([[0.5, 0.0], [0.0, 1.0], [0.0, 0.0]])
-    test = EnvelopeTest(envelope)
-    test.begin_period(1)
+    test = Evidence(envelope)
+    test.begin_period()
     low, high = np.array([0.8, 0.1, 0.0]), np.array([1.0, 0.1, 0.05])
     found = test.update(rows_of((low, high), np.array([True, True, False])))
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -468,10 +517,10 @@ def test_false_notices_of_an_envelope_at_its_bounds_are_at_most_as_many_as_allow
     bounds = tuple((t, t) for t in (0.05, 0.1, 0.2))
     n_alarms = 0
     for _ in range(runs):
-        test = EnvelopeTest(Envelope(bounds, bounds))
+        test = Evidence(Envelope(bounds, bounds))
         largest = -math.inf
-        for day in range(1, 101):
-            test.begin_period(day)
+        for _ in range(100):
+            test.begin_period()
             largest = max(largest, float(test.update(rows_of(rng.uniform(size=20))).max()))
         n_alarms += largest >= math.log(40)
     assert n_alarms <= most_failures(runs, 0.05)
@@ -481,8 +530,8 @@ def test_false_notices_of_an_envelope_at_its_bounds_are_at_most_as_many_as_allow
 
 
 def test_a_promise_of_gaps_needs_a_draw_for_each_outcome():
-    test = PromiseTest(Promise("gap", MASS, TARGET, 0.95))
-    test.begin_period(1)
+    test = Evidence(Promise("gap", MASS, TARGET, 0.95))
+    test.begin_period()
     pit = np.full(2, 0.5)
     rows = Rows(
         np.zeros(2, "datetime64[us]"), np.full(2, True), (pit, pit), np.array([0.5, np.nan])
@@ -506,18 +555,17 @@ def test_any_split_of_rows_and_a_saved_state_give_identical_numbers(statistic):
         pit = (rows.pit[0][cut], rows.pit[1][cut])
         return Rows(rows.time[cut], rows.known[cut], pit, rows.r[cut], pit, rows.excess[cut])
 
-    whole, parts = PromiseTest(promise), PromiseTest(promise)
-    for day, n in enumerate((17, 0, 40, 3), start=1):
+    whole, parts = Evidence(promise), Evidence(promise)
+    for n in (17, 0, 40, 3):
         rows = some_rows(n)
-        whole.begin_period(day)
+        whole.begin_period()
         path = whole.update(rows)
-        parts.begin_period(day)
+        parts.begin_period()
         found = []
         for cut in np.array_split(np.arange(n), 4):
             found.append(parts.update(part(rows, cut)))
-            parts = PromiseTest.from_state(json.loads(json.dumps(parts.to_state())))
+            parts = parts.resumed()
         np.testing.assert_array_equal(np.concatenate(found), path)
         assert parts.to_state() == whole.to_state()
         assert parts.estimates() == whole.estimates()
         np.testing.assert_array_equal(parts.since, whole.since)
-        assert parts.sides == whole.sides

@@ -718,7 +718,7 @@ def test_text_in_a_column_of_other_kind_in_other_csv_parts_is_named(
     text = (folder / "part-1.csv").read_text().splitlines()
     text[12] = text[12].rpartition(",")[0] + ",abc"
     (folder / "part-1.csv").write_text("\n".join(text) + "\n")
-    told = "part-1.csv: column 'km', row 12: 'abc' is not a "
+    told = f"part-1.csv: column 'km', row 12 must be a {kind}, got 'abc'"
     refused(told, audit_parts, GIVEN, folder, "y", groups=["km"], sample_size=100, **QUICK)
     found = audit_parts(
         GIVEN, folder, "y", groups=["km"], sample_size=100, random_state=0, skip_bad=True, **QUICK
@@ -776,7 +776,7 @@ def test_ids_that_come_in_several_parts_are_told(tmp_path: Path) -> None:
     table.loc[[41], "id"] = 3
     folder = write_parts(table, tmp_path / "in", [20, 40])
     done = forecast_parts(SERVED, folder, tmp_path / "out", **ASKED)
-    assert done.repeated == Repeated("7", 4, 2, "part-0.parquet, rows 8 and 16")
+    assert done.repeated == Repeated("7", 4, 2, "part-0.parquet, row 8 and part-0.parquet, row 16")
 
 
 def test_forecasts_go_on_without_bad_parts_into_a_folder_only(tmp_path: Path) -> None:

@@ -83,13 +83,6 @@ def test_a_cluster_writes_the_same_forecasts(client: Any, five: Path, tmp_path: 
         forecast_parts(SERVED, five / "part-0.parquet", tmp_path / "out", client=client, **ASKED)
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ask for lost results again soon."""
-    monkeypatch.setattr(engine, "FETCH_SECONDS", 3)
-
-
-@pytest.mark.usefixtures("impatient")
 def test_a_worker_that_dies_changes_nothing_in_an_audit(
     client: Any, five: Path, tmp_path: Path
 ) -> None:
@@ -101,7 +94,6 @@ def test_a_worker_that_dies_changes_nothing_in_an_audit(
     assert found.to_json() == audit_parts(GIVEN, five, "y", **OPTIONS).to_json()
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_worker_that_dies_as_it_writes_leaves_nothing_behind(client: Any, tmp_path: Path) -> None:
     folder = write_parts(people(20_600)[["id", "mean", "std"]], tmp_path / "in", [200, 20_400])
     marker = tmp_path / "died"
@@ -114,7 +106,6 @@ def test_a_worker_that_dies_as_it_writes_leaves_nothing_behind(client: Any, tmp_
     assert temporary(tmp_path) == []
 
 
-@pytest.mark.usefixtures("impatient")
 def test_results_that_die_with_their_worker_are_made_again(client: Any, tmp_path: Path) -> None:
     parts = open_parts(write_parts(people(80), tmp_path / "in", range(10, 80, 10)))
     log = tmp_path / "log"
@@ -131,7 +122,6 @@ def test_results_that_die_with_their_worker_are_made_again(client: Any, tmp_path
     assert sorted([first, *others]) == list(range(len(parts)))
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_part_that_always_kills_its_worker_is_named(
     client: Any, five: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from evenhand.calibration import calibration_error
 from evenhand.certificates import Promise
 from evenhand.links import Entropic, Gaussian, Laplace, Link
 from evenhand.monitoring import Rows, watch_schema
-from evenhand.monitoring.witnesses import averaged_witnesses, cell_witnesses
+from evenhand.monitoring.statements import averaged_witnesses, cell_witnesses
 from repeats import most_failures, repeats, statistical
 
 START = np.datetime64("2026-01-01T00:00", "us")

@@ -139,9 +139,9 @@ def test_other_files_and_damaged_states_are_refused_in_one_line() -> None:
     for wrong, message in [
         ({**state, "schema": "evenhand.watch-state/2"}, "not the state of a watch"),
         ([1, 2], "not the state of a watch"),
-        ({name: one for name, one in state.items() if name != "parts"}, "watch is damaged"),
+        ({name: one for name, one in state.items() if name != "tests"}, "watch is damaged"),
         ({**state, "settings": None}, "watch is damaged"),
-        ({**state, "parts": {}}, "watch is damaged"),
+        ({**state, "tests": {}}, "watch is damaged"),
     ]:
         refused(message, Watch.from_state, wrong)
 

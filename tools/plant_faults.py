@@ -789,8 +789,8 @@ FAULTS = (
     # forecasters
     Fault(
         "the part of a hurdle fitted with weights of other rows",
-        "part = None if given is None else given[away]",
-        "part = None if given is None else given[: away.size]",
+        "weight = None if self.weight is None else self.weight[rows]",
+        "weight = None if self.weight is None else self.weight[: len(rows)]",
         ("test_discrete_forecasters.py",),
     ),
     Fault(
@@ -1001,14 +1001,14 @@ FAULTS = (
     # monitoring
     Fault(
         "draws forgotten a generation early",
-        "if draw in self._recent or draw in self._older:",
-        "if draw in self._recent:",
+        "dict.fromkeys(islice(self._draws, GENERATION, None))",
+        "dict.fromkeys(islice(self._draws, GENERATION + 1000, None))",
         ("test_watch.py",),
     ),
     Fault(
         "the direction of an alarm by the rows after it",
-        "then.update(values[:end], skip[:end])",
-        "then.update(values, skip)",
+        "then.update(values[:end])",
+        "then.update(values)",
         ("test_watch_groups.py",),
     ),
     Fault(
@@ -1025,20 +1025,20 @@ FAULTS = (
     ),
     Fault(
         "rows that a process leaves out counted in it",
-        "counts &= ~np.broadcast_to(np.asarray(skip",
-        "counts &= np.broadcast_to(np.asarray(skip",
+        "excess[np.isnan(excess)] = 0.0",
+        "excess[np.isnan(excess)] = 0.1",
         ("test_e_processes.py",),
     ),
     Fault(
         "missing outcomes counted as those of a calibrated forecast",
-        "filled = np.where(rows.known[:, None], values, self._low)",
-        "filled = np.where(rows.known[:, None], values, 0.0)",
+        '-value if side == "lower" else value, least)',
+        '-value if side == "lower" else value, 0.0)',
         ("test_promises.py",),
     ),
     Fault(
         "each side of a promise at its whole risk",
-        "math.log(len(test.sides) / risk)",
-        "math.log(1 / risk)",
+        'risks["promise"] / len(sides)',
+        'risks["promise"]',
         ("test_watch.py",),
     ),
     Fault(
@@ -1049,14 +1049,14 @@ FAULTS = (
     ),
     Fault(
         "draws of everybody and of the groups at the whole risk each",
-        "risk if self._groups is None else risk / 2",
-        "risk",
+        'risk = risks["draws"] / 2 if by_group else risks["draws"]',
+        'risk = risks["draws"]',
         ("test_watch_groups.py",),
     ),
     Fault(
         "weeks that begin on Tuesday",
-        "DAYS_TO_MONDAY = 3",
-        "DAYS_TO_MONDAY = 2",
+        '"week": "W-SUN"',
+        '"week": "W-MON"',
         ("test_watch.py",),
     ),
     Fault(
@@ -1073,8 +1073,8 @@ FAULTS = (
     ),
     Fault(
         "missing outcomes in the tails of the envelope",
-        "np.where(known[:, None], np.clip(share, 0.0, 1.0), 0.0)",
-        "np.where(known[:, None], np.clip(share, 0.0, 1.0), 1.0)",
+        "rows.known), np.zeros(tails.size))",
+        "rows.known), np.ones(tails.size))",
         ("test_promises.py",),
     ),
     Fault(
@@ -1256,8 +1256,8 @@ FAULTS = (
     ),
     Fault(
         "the first row of each person, not a random one, in an audit of parts",
-        "order, starts = self._by_label(self.chance)",
-        "order, starts = self._by_label()",
+        'ordered = self.rows.sort_values(["chance", "part", "row"], ignore_index=True)',
+        'ordered = self.rows.sort_values(["part", "row"])',
         ("test_scale.py",),
     ),
     Fault(

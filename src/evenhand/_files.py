@@ -56,6 +56,13 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         ) from error
 
 
+def written(text: str, path: str | os.PathLike[str] | None) -> str:
+    """Return a text, which is written to a file first if there is a path."""
+    if path is not None:
+        write_text(path, text if text.endswith("\n") else f"{text}\n")
+    return text
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Write a file atomically: the old content stays until the new content is on disk.
 

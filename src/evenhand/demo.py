@@ -106,13 +106,14 @@ def audited(
 def worst_rule(found: Audit) -> GroupRule:
     """Return the rule of the learned group of `GROUP_SIZE`, else of another group that is off."""
     from evenhand._validate import InputError
+    from evenhand.tables import GroupRule
 
-    ruled = [group for group in found.off_groups or () if group.rule is not None]
+    ruled = [one for one in found.off if one.rule is not None]
     # learned groups first: they may combine more than two features, and cut anywhere
     ruled.sort(key=lambda group: (group.mass is None, group.mass != GROUP_SIZE))
     if not ruled or ruled[0].rule is None:
         raise InputError("the audit found no group that is off with this seed; use another --seed")
-    return ruled[0].rule
+    return GroupRule.from_state(ruled[0].rule)
 
 
 def randomized(repaired: RecalibratedRegressor, part: GeneratedDataset, seed: int) -> Selection:

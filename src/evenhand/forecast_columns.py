@@ -32,7 +32,7 @@ from evenhand._validate import (
 from evenhand.distributions import SUM_TOLERANCE, OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.tables import Schema, as_pandas, number_column
+from evenhand.tables import Schema, as_pandas, number_column, refuse_row
 
 # --- names of columns with forecasts, and the levels, values and times at their ends
 
@@ -503,28 +503,29 @@ class ForecastColumns:
         at least 0, a value is not among those of `pmf=`, or an amount with zeros or a time is
         below 0.
         """
-        refuse = partial(_refuse, target=target, source=source, start=start)
+        place = f"{source}: column {target!r}"
+        refuse = partial(refuse_row, values=y, place=place, start=start)
         kind = self.outcome_kind(source)
         if self.is_of_times:
-            refuse(y < 0, y, "be 0 or above, as it is a time", DROP)
+            refuse(y < 0, rule="be 0 or above, as it is a time")
             return
         match kind:
             case OutcomeKind.BINARY:
                 check_events(y, target=target, source=source, start=start)
             case OutcomeKind.HURDLE:
-                refuse(y < 0, y, "be 0 or above for chance_of_zero=", DROP)
+                refuse(y < 0, rule="be 0 or above for chance_of_zero=")
             case OutcomeKind.COUNT if self.pmf is not None:
                 names = self.by_option(table.columns, source)["pmf"]
                 support = [pmf_value(name) for name in names]
                 rule = f"be one of the values of pmf= ({_values(support)})"
                 remedy = "add the column with the probability of this value, or drop the row"
-                refuse(~np.isin(y, support), y, rule, remedy)
+                refuse(~np.isin(y, support), rule=rule, remedy=remedy)
             case OutcomeKind.COUNT:
                 # samples of scores may be negative; means are those of counts
                 is_possible = (y == np.round(y)) & ((y >= 0) | (self.samples is not None))
                 least = "" if self.samples is not None else " of at least 0"
                 rule = f"be a whole number{least} for outcome=count"
-                refuse(~is_possible, y, rule, DROP)
+                refuse(~is_possible, rule=rule)
 
     def remedy_for(self, y: Floats) -> str | None:
         """Return the option for discrete outcomes of columns that make continuous forecasts.
@@ -639,8 +640,6 @@ def _value(name: str, text: str) -> Any:
 
 # --- outcomes that forecasts in columns can describe
 
-DROP = "correct it or drop the row"
-
 MOST_VALUES = 8
 """Largest number of values of the outcome that a message lists."""
 
@@ -656,22 +655,14 @@ def check_events(y: Floats, *, target: str, source: str, start: int = 0) -> None
     as 1, or drop the row
     """
     remedy = "code the event as 1, or drop the row"
-    _refuse(~np.isin(y, (0.0, 1.0)), y, "be 0 or 1", remedy, target, source, start)
+    place = f"{source}: column {target!r}"
+    refuse_row(~np.isin(y, (0.0, 1.0)), y, place, "be 0 or 1", remedy, start)
 
 
 def _values(support: list[float]) -> str:
     """Return the values of an outcome in words."""
     listed = ", ".join(f"{value:g}" for value in support[:MOST_VALUES])
     return f"{listed}, ..., {support[-1]:g}" if len(support) > MOST_VALUES else listed
-
-
-def _refuse(
-    wrong: Mask, y: Floats, rule: str, remedy: str, target: str, source: str, start: int
-) -> None:
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        place = f"{source}: column {target!r}, row {start + row + 1}"
-        raise bad_input(place, rule, f"{y[row]:g}", remedy)
 
 
 # --- numbers in the columns of forecasts of another model, checked by row

@@ -10,10 +10,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self, TypedDict
+from typing import Any, Literal, NamedTuple, Self, TypedDict, TypeVar
 
 import msgspec
 import pandas as pd
+
+R = TypeVar("R", bound="Row")
 
 Number = float | None
 """A number; None if it is unknown."""
@@ -73,19 +75,39 @@ def plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def rows_from(kind: type[R], columns: Mapping[str, Any] | pd.DataFrame) -> tuple[R, ...]:
+    """Return rows from the columns of a table that are fields of the rows; NaN becomes None.
+
+    Examples
+    --------
+    >>> rows_from(Score, {"measure": ["CRPS"], "value": [math.nan], "other": [1]})
+    (Score(measure='CRPS', value=None, low=None, high=None, unit=None),)
+    """
+    names = [name for name in kind.__struct_fields__ if name in columns]
+    values = [_listed(columns[name]) for name in names]
+    return tuple(kind(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True))
+
+
+def _listed(values: Any) -> list[Any]:
+    listed = values.tolist() if hasattr(values, "tolist") else list(values)
+    # NaN is not itself
+    return [None if one is None or one != one else one for one in listed]  # noqa: PLR0124
+
+
 def frame(rows: Iterable[Row], kind: type[Row]) -> pd.DataFrame:
     """Return rows as a table without the columns that are unknown in all of them."""
-    names = kind.__struct_fields__
     listed = list(rows)
-    columns = {name: [getattr(row, name) for row in listed] for name in names}
+    columns = {name: [getattr(row, name) for row in listed] for name in kind.__struct_fields__}
     if listed:
-        columns = {k: v for k, v in columns.items() if any(x is not None and x != () for x in v)}
-    return pd.DataFrame({k: pd.Series(v, dtype=_dtype(v)) for k, v in columns.items()})
+        columns = {k: v for k, v in columns.items() if any(x not in (None, ()) for x in v)}
+    return pd.DataFrame({name: _series(values) for name, values in columns.items()})
 
 
-def _dtype(values: Sequence[Any]) -> type | None:
-    # as objects: pandas would convert None to NaN in columns of texts, but not in those of numbers
-    return None if all(isinstance(one, int | float | None) for one in values) else object
+def _series(values: Sequence[Any]) -> pd.Series[Any]:
+    # as objects: pandas would convert None to NaN in columns of texts
+    if not all(one is None or isinstance(one, int | float) for one in values):
+        return pd.Series(values, dtype=object)
+    return pd.Series(values, dtype=float if None in values else None)
 
 
 # --- findings: groups, and what was found of them
@@ -122,6 +144,8 @@ class Finding(Row):
     km_error, km_error_low, km_error_high : float or None
         Size of the error of times that may be cut off, by Kaplan-Meier; `error` is that of the
         tested PITs, which understates the size.
+    censored : bool
+        Whether outcomes may be cut off, so that the size of the error is `km_error`.
     least_error, most_error : float or None
         Ends between which that size lies whoever is cut off.
     direction : str or None
@@ -176,6 +200,7 @@ class Finding(Row):
     km_error: Number = None
     km_error_low: Number = None
     km_error_high: Number = None
+    censored: bool = False
     least_error: Number = None
     most_error: Number = None
     direction: str | None = None
@@ -203,12 +228,12 @@ class Finding(Row):
     @property
     def size(self) -> Interval:
         """Size of the error: where times are cut off, the Kaplan-Meier estimate."""
-        return self.interval("error" if self.most_error is None else "km_error")
+        return self.interval("km_error" if self.censored else "error")
 
     @property
     def most(self) -> Number:
         """Upper bound of its error that assumes nothing about times that are cut off."""
-        return self.error_high if self.most_error is None else self.most_error
+        return self.most_error if self.censored else self.error_high
 
     @property
     def least(self) -> float:
@@ -865,6 +890,13 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def is_event(self) -> bool:
         """Whether outcomes are 0 or 1."""
         return self.outcome_kind == "binary"
+
+    @property
+    def most_detectable(self) -> float:
+        """Detectable error of all people above which there are too few rows."""
+        # not even a doubling of a rare event would show
+        rate = self.everyone.predicted if self.is_event and self.everyone is not None else None
+        return 0.1 if rate is None else min(0.1, rate, 1 - rate)
 
     @property
     def has_command(self) -> bool:

@@ -31,7 +31,8 @@ from evenhand.certificates import (
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
-from evenhand.report import Note, NoteKind
+from evenhand.report import NoteKind, note
+from evenhand.results import Note
 from evenhand.tables import check_groups, take_rows
 
 # --- certificates by the kind of outcome
@@ -195,7 +196,7 @@ def certify_held(
             rows, confidence=confidence, groups=held.groups.known(), random_state=random
         )
     except InputError as error:  # people share draws, or the draws do not cover [0, 1]
-        return None, (Note(NoteKind.NO_CERTIFICATE, reason=str(error)),)
+        return None, (note(NoteKind.NO_CERTIFICATE, reason=str(error)),)
     return replace(proof, one_row_each=held.one_row_each), ()
 
 
@@ -209,7 +210,7 @@ def learn_groups(
 ) -> tuple[list[search.FoundGroup], Notes]:
     """Learn the worst group of each size from features."""
     features, names = _without_names(held.searched)
-    notes = [Note(NoteKind.COLUMN_NOT_LEARNED, (name,)) for name in names]
+    notes = [note(NoteKind.COLUMN_NOT_LEARNED, (name,)) for name in names]
     found: list[search.FoundGroup] = []
     # one search object for all sizes: its model of the PITs is fitted once
     learner = search.GroupSearch(cells, features, random_state=random)
@@ -223,7 +224,7 @@ def learn_groups(
         except InputError as error:
             # the remedy in the message addresses direct callers of the search
             why = str(error).partition("; ")[0]
-            notes.append(Note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why))
+            notes.append(note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why))
     return found, tuple(notes)
 
 
@@ -247,7 +248,7 @@ def conditional_coverage(
             ), ()
         except InputError as error:
             why = str(error).partition("; ")[0]
-    return nothing, (Note(NoteKind.NO_MISCOVERAGE, reason=why),)
+    return nothing, (note(NoteKind.NO_MISCOVERAGE, reason=why),)
 
 
 def _without_names(features: Any) -> tuple[Any, list[str]]:

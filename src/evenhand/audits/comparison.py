@@ -21,7 +21,7 @@ from evenhand._files import write_text
 from evenhand._format import Summarized, and_more, number_in_full, one_line
 from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, InputError, Mask, bad_input, check_fraction, short
-from evenhand.audits.plain import SCHEMA, audit_schema, plain_records, write_tables
+from evenhand.audits.csv_tables import write_tables
 from evenhand.audits.result import Audit
 from evenhand.audits.row_record import EDGES, RowRecord, intersections
 from evenhand.calibration import n_effective, own_parts

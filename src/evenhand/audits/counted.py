@@ -4,32 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand import search
-from evenhand._kinds import AS_FORECAST
 from evenhand._validate import Floats, Mask, bad_input
-from evenhand.audits import tables
-from evenhand.audits.group_tests import Family
+from evenhand.audits.group_tests import Summed, mean_pits
 from evenhand.audits.outcomes import Block, Events, forecast_of, read_forecast
-from evenhand.audits.result import Audit
-from evenhand.audits.scores import (
-    AVERAGE_ERROR,
-    CURVE_LEVELS,
-    LEVELS,
-    Band,
-    band_of,
-    bands_at,
-    curve_table,
-    replace_scores,
-)
-from evenhand.audits.tables import plain_table
+from evenhand.audits.scores import CURVE_LEVELS, LEVELS, curve
 from evenhand.calibration import (
     EVENT_NAMES,
     OPEN,
@@ -45,8 +32,6 @@ from evenhand.calibration import (
     draws_in_bins,
     event_values,
     histogram_table,
-    holm,
-    simultaneous_intervals,
 )
 from evenhand.calibration import HISTOGRAM_BINS as BARS
 from evenhand.certificates import Certificate, EventCounts, certify_counts, count_events
@@ -54,68 +39,14 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.report import Measure, Note, NoteKind, notes_of
+from evenhand.report import Measure, NoteKind, note, notes_of
+from evenhand.results import AuditRows, Bin, CurvePoint, Note, rows_from
 from evenhand.tables import EVERYONE, Group, Partition
 
-# --- tables of groups that were counted in all rows
+# --- sums over groups from counts
 
 MOMENTS = 4
 """Sums of a group before those of `event_values`: of mean PITs and of powers of residuals."""
-
-
-def counted_groups(
-    everyone: PITCounts,
-    groups: Mapping[str, PITCounts],
-    sums: Mapping[str, Floats],
-    partitions: Sequence[Partition],
-    centre: float,
-    found: Audit,
-) -> tuple[pd.DataFrame, pd.DataFrame, Family]:
-    """Return the tables of named and of scanned groups, and their family, from counts of all rows.
-
-    Everyone keeps the tests of the sample, which compare people with similar forecasts.
-
-    Parameters
-    ----------
-    everyone : PITCounts
-        Counts of all rows.
-    groups : dict of str to PITCounts
-        Counts of the named groups.
-    sums : dict of str to ndarray of shape (4,) or (12,)
-        By group: sums of mean PITs, of the first three powers of residuals minus `centre`, and of
-        `event_values` of 0/1 outcomes.
-    partitions : sequence of Partition
-        Definitions of the named groups.
-    centre : float
-        Value subtracted from residuals.
-    found : Audit
-        Audit of a random sample. Its scanned groups are kept; those that are named groups have
-        p-values of all rows.
-    """
-    family = found.family
-    assert family is not None
-    known = {group.name: group for partition in partitions for group in partition.groups}
-    names = list(groups)
-    n_extra = len(set(names) - set(found.groups["group"]))
-    named = _group_sums([groups[name] for name in names], [sums[name] for name in names], centre)
-    whole = 1 - family.confidence
-    share = family.shares["groups"] or whole
-    intervals = simultaneous_intervals(named, _n_shared(family, len(names), n_extra), share)
-    rows = [_everyone_row(everyone, sums[EVERYONE], centre, found, family.shares["everyone"])]
-    estimates = named.estimates
-    for i, name in enumerate(names):
-        bands = bands_at(estimates, intervals, i)
-        rates = {key: float(values[i]) for key, values in named.rates.items()}
-        rows.append(_row(known[name], groups[name].n_samples, sums[name], bands) | rates)
-    table = tables.group_frame(rows, found.leaks)
-    listed = dict(zip(found.groups["group"], found.groups["scanned_as"], strict=True))
-    scanned_as = pd.Series([listed.get(name) for name in table["group"]], dtype=object)
-    table = table.assign(scanned_as=scanned_as)
-    tests = found.groups[["p_value", "p_adjusted"]].iloc[0]
-    table, scan = _tested(table, found.scan, named, tests, whole, whole / share)
-    scan = tables.with_named(scan, table)
-    joint = replace(family, n_groups=family.n_groups + n_extra)
-    return table, scan, joint
 
 
 def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: float) -> GroupSums:
@@ -143,85 +74,6 @@ def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: flo
     slack = np.full(len(columns), 1 / (2 * PIT_BINS))
     is_hit = all(one.n_draws == 1 for one in counts)
     return GroupSums(dict(zip(names, matrix, strict=True)), error, slack, centre, is_hit)
-
-
-def _n_shared(family: Family, n_named: int, n_extra: int) -> int:
-    """Return the number of groups of the family if some named groups have no row in the sample.
-
-    Scanned groups were given their share of the error probability in the sample. Named groups
-    divide what the named groups of the sample were given.
-    """
-    n_sampled = max(n_named - n_extra, 1)
-    return -(-family.n_groups * n_named // n_sampled)
-
-
-def _everyone_row(
-    counts: PITCounts, sums: Floats, centre: float, found: Audit, share: float
-) -> dict[str, Any]:
-    """Return the row of everyone; the error of 0/1 outcomes given the forecast is the sample's."""
-    of_all = _group_sums([counts], [sums], centre)
-    ends = simultaneous_intervals(of_all, 1, share, is_tested=False)
-    bands = bands_at(of_all.estimates, ends, 0)
-    sampled = found.groups.iloc[0]
-    if of_all.has_events:
-        bands["error"] = band_of(sampled, "error")
-    elif not sampled["off"]:
-        bands["error"]["low"] = 0.0
-    rates = {key: float(values[0]) for key, values in of_all.rates.items()}
-    return _row(Group.given(EVERYONE), counts.n_samples, sums, bands) | rates
-
-
-def _row(group: Group, n: int, sums: Floats, bands: Mapping[str, Band]) -> dict[str, Any]:
-    return tables.group_row(group, n, bands, float(sums[0] / n), n < tables.SMALL_GROUP)
-
-
-def _tested(
-    table: pd.DataFrame,
-    scan: pd.DataFrame,
-    sums: GroupSums,
-    everyone: pd.Series[Any],
-    level: float,
-    factor: float,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Test named groups with all rows and scanned groups with the sample, under one correction.
-
-    A named group that was scanned is one hypothesis, tested with all rows.
-    """
-    named = table.iloc[1:]
-    is_tested = (~named["possible_leak"] & (named["n"] >= search.FEW_ROWS)).to_numpy(dtype=bool)
-    p_named = np.where(is_tested, sums.tests.p_value, np.nan)
-    p_scan = scan["p_value"].to_numpy(dtype=np.float64, copy=True)
-    rows = {name: i for i, name in enumerate(scan["group"])}
-    places = np.array([rows.get(name, -1) for name in named["scanned_as"]], dtype=np.intp)
-    is_scanned = (places >= 0) & ~named["possible_leak"].to_numpy(dtype=bool)
-    p_scan[places[is_scanned]] = p_named[is_scanned]
-    adjusted = np.minimum(factor * holm(np.concatenate((p_scan, p_named[~is_scanned]))), 1.0)
-    of_scan = adjusted[: p_scan.size]
-    of_named = np.empty(len(named))
-    of_named[~is_scanned] = adjusted[p_scan.size :]
-    of_named[is_scanned] = of_scan[places[is_scanned]]
-    # groups that are too small for a test are not proven to be off
-    untested = np.isnan(p_named) & ~named["possible_leak"].to_numpy(dtype=bool)
-    low = named["error_low"].to_numpy(dtype=np.float64)
-    table = table.assign(
-        error_low=np.append(table["error_low"].iloc[:1], np.where(untested, 0.0, low)),
-        p_value=np.append(everyone["p_value"], p_named),
-        p_adjusted=np.append(everyone["p_adjusted"], of_named),
-    )
-    if scan.empty:
-        return table, scan
-    # other groups keep what the sample shows: their directions are those of its tests
-    is_named = np.isin(np.arange(p_scan.size), places[is_scanned])
-    sampled = scan["p_adjusted"].to_numpy(dtype=np.float64)
-    of_scan = np.where(is_named, of_scan, np.fmax(of_scan, sampled))
-    of_scan = np.where(np.isnan(p_scan), np.nan, of_scan)
-    direction = scan["direction"].to_numpy(dtype=object, copy=True)
-    direction[(of_scan >= level) & ~np.isnan(of_scan)] = AS_FORECAST
-    for i, found in enumerate(search.directions(sums, of_named, level)):
-        if is_scanned[i] and is_tested[i]:
-            direction[places[i]] = found
-    scan = scan.assign(direction=direction, p_value=p_scan, p_adjusted=of_scan)
-    return table, scan.sort_values("p_adjusted", kind="stable", ignore_index=True)
 
 
 # --- counts
@@ -411,7 +263,7 @@ def _sums(cells: Cells, excess: Floats, masks: Mapping[str, Mask], binary: Event
     `excess` are residuals minus their centre, `binary` the events if outcomes are 0 or 1.
     """
     # centred at the bias of the sample: the variance is not a difference of two large sums
-    columns = [tables.mean_pits(cells), excess, excess**2, excess**3]
+    columns = [mean_pits(cells), excess, excess**2, excess**3]
     if binary is not None:
         columns += list(event_values((binary.happened, binary.probability)))
     values = np.column_stack(columns)
@@ -435,87 +287,93 @@ def _base_of(block: Block, plan: CountPlan) -> Floats | None:
     return block.base.drawn[:, 0]
 
 
-def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: float) -> Audit:
-    """Return the audit of a random sample with its PIT statistics replaced by those of all rows.
+@dataclass(frozen=True, eq=False)
+class CountedRows:
+    """All rows of a table, of which a random sample is audited in memory.
+
+    The sample has the searches and the scores of forecasts. A named group without a row in the
+    table has no certificate and uses no part of the error probability.
 
     Parameters
     ----------
-    found : Audit
-        Audit of rows chosen at random: its searches and scores of forecasts are kept.
     rows : RowCounts
         Counts of all rows.
     plan : CountPlan
         The plan that the rows were counted with.
-    confidence : float
-        Confidence level of the certificate.
     """
-    overall = rows.counts
-    groups = {name: counts for name, counts in overall.groups.items() if counts.n_samples}
-    proof = None
-    worst = found.worst_groups
-    # whatever prevents a certificate of the sample prevents a certificate of all rows
-    if found.certificate is not None:
-        # a group without rows has no certificate and uses no part of the error probability
-        proof = _proof(
-            replace(rows, counts=replace(overall, groups=groups)),
-            found.certificate,
-            confidence,
-            plan.link,
+
+    rows: RowCounts
+    plan: CountPlan
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.rows.counts.n_samples
+
+    @cached_property
+    def everyone(self) -> Summed:
+        """Sums over all rows."""
+        return self._summed([Group.given(EVERYONE)], [self.rows.counts])
+
+    @cached_property
+    def named(self) -> Summed:
+        """Sums over the named groups that have rows."""
+        known = [group for partition in self.plan.groups for group in partition.groups]
+        counts = self.rows.counts.groups
+        some = [group for group in known if counts[group.name].n_samples]
+        return self._summed(some, [counts[group.name] for group in some])
+
+    def _summed(self, groups: Sequence[Group], counts: Sequence[PITCounts]) -> Summed:
+        total = self.rows.total
+        sums = [total[group.name] for group in groups]
+        n = [one.n_samples for one in counts]
+        mean_pit = [float(one[0]) / k for one, k in zip(sums, n, strict=True)]
+        return Summed(groups, _group_sums(counts, sums, self.plan.centre), n, mean_pit)
+
+    def certified(self, sampled: Certificate, confidence: float) -> Certificate:
+        """Certify all rows as the sample was certified."""
+        names = set(self.named.names)
+        overall = self.rows.counts
+        groups = {name: one for name, one in overall.groups.items() if name in names}
+        is_hurdle = sampled.kind is OutcomeKind.HURDLE
+        return certify_counts(
+            replace(overall, groups=groups),
+            is_randomized=overall.gap is not None,
+            link=self.plan.link,
+            kind=sampled.kind,
+            off_atom=self.rows.positive if is_hurdle else None,
+            events=self.rows.events,
+            at=sampled.at or 0.0,
+            confidence=confidence,
         )
-        worst = worst.assign(certified=tables.certified_errors(proof, worst["mass"]))
-    groups_table, scan, family = counted_groups(
-        overall, groups, rows.total, plan.groups, plan.centre, found
-    )
-    # the widths are those of the sample
-    plain = found.plain_intervals
-    widths = dict(zip(plain["level"], plain["width"], strict=True))
-    empty = tuple(
-        Note(NoteKind.EMPTY_GROUP, (name,)) for name in overall.groups if name not in groups
-    )
-    return replace(
-        found,
-        n_samples=overall.n_samples,
-        scores=replace_scores(
-            found.scores,
-            _pit_scores(groups_table.iloc[0], is_event=found.outcome_kind is OutcomeKind.BINARY),
-        ),
-        groups=groups_table,
-        scan=scan,
-        family=family,
-        worst_groups=worst,
-        certificate=proof,
-        plain_intervals=plain_table(proof, widths),
-        # the tests of the sample are not those of all rows
-        off_groups=None,
-        histogram=_histogram(rows),
-        calibration=_curve(overall),
-        # the record is that of the sample
-        rows=None,
-        notes=(*_notes(overall.n_samples, found), *empty, *found.notes),
-    )
+
+    def over(self, sampled: AuditRows) -> AuditRows:
+        """Return the rows of the audit of the sample with what PITs of all rows show."""
+        everyone = sampled.groups[0]
+        names = {str(Measure("coverage", level)): coverage_name(level) for level in LEVELS}
+        names = {one: name for one, name in names.items() if getattr(everyone, name) is not None}
+        scores = tuple(
+            msgspec.structs.replace(one, **everyone.interval(names[one.measure])._asdict())
+            if one.measure in names
+            else one
+            for one in sampled.scores
+        )
+        empty = set(self.rows.counts.groups) - set(self.named.names)
+        notes = [note(NoteKind.EMPTY_GROUP, (name,)) for name in sorted(empty)]
+        return msgspec.structs.replace(
+            sampled,
+            n_samples=self.n_samples,
+            scores=scores,
+            pit=_histogram(self.rows),
+            calibration=_curve(self.rows.counts),
+            notes=(*_notes(self.n_samples, sampled), *notes, *sampled.notes),
+        )
 
 
-def _proof(
-    rows: RowCounts, sampled: Certificate, confidence: float, link: Link | None
-) -> Certificate:
-    """Certify all rows from their counts, as a certificate of a sample of the rows."""
-    is_hurdle = sampled.kind is OutcomeKind.HURDLE
-    return certify_counts(
-        rows.counts,
-        is_randomized=rows.counts.gap is not None,
-        link=link,
-        kind=sampled.kind,
-        off_atom=rows.positive if is_hurdle else None,
-        events=rows.events,
-        at=sampled.at or 0.0,
-        confidence=confidence,
-    )
-
-
-def _notes(n: int, found: Audit) -> tuple[Note, ...]:
+def _notes(n: int, found: AuditRows) -> tuple[Note, ...]:
     """Return notes on which parts of the audit use all rows, and which only the sample."""
     few = ["scores other than coverage and average error"]
-    few += ["possible leaks"] if len(found.leaks) else []
+    few += ["possible leaks"] if len(found.possible_leaks) else []
     sampled = ["scanned groups", "learned groups", "oracle worst groups"]
     sampled += ["coverage by features"] if len(found.miscoverage) else []
     sampled += ["event rates by probability"] if len(found.reliability) else []
@@ -525,31 +383,22 @@ def _notes(n: int, found: Audit) -> tuple[Note, ...]:
     if not notes_of(found.notes, NoteKind.SCORED_ROWS):
         sampled = few + sampled
     return (
-        Note(NoteKind.COUNTED_ROWS, numbers=(n, PIT_BINS)),
-        Note(NoteKind.SAMPLED_ROWS, tuple(sampled), (found.n_samples,)),
+        note(NoteKind.COUNTED_ROWS, numbers=(n, PIT_BINS)),
+        note(NoteKind.SAMPLED_ROWS, tuple(sampled), (found.n_samples,)),
     )
 
 
-def _pit_scores(everyone: pd.Series[Any], *, is_event: bool) -> dict[Measure, Band]:
-    """Return the scores that need only PITs, from the row "everyone" of the table of groups."""
-    covered = () if is_event else LEVELS
-    columns = {Measure("coverage", level): coverage_name(level) for level in covered}
-    listed = (columns | {AVERAGE_ERROR: "error"}).items()
-    return {measure: band_of(everyone, column) for measure, column in listed}
-
-
-def _histogram(rows: RowCounts) -> pd.DataFrame:
+def _histogram(rows: RowCounts) -> tuple[Bin, ...]:
     n = rows.counts.n_samples
     m = rows.counts.n_draws
     draws, squares = rows.bars / np.array([[m], [m**2]])
     # sum (b - 1/BARS)^2 = sum b^2 - 2/BARS sum b + n/BARS^2, with b a person's share of draws in it
     variance = (squares - 2 / BARS * draws + n / BARS**2) / n**2
-    return histogram_table(draws / n, variance, m)
+    return rows_from(Bin, histogram_table(draws / n, variance, m))
 
 
-def _curve(counts: PITCounts) -> pd.DataFrame:
+def _curve(counts: PITCounts) -> tuple[CurvePoint, ...]:
     # levels are edges of bins, so the number of PITs at or below each is exact
     below = np.cumsum(counts.pit) / counts.pit.sum()
-    return curve_table(
-        below[np.rint(CURVE_LEVELS * PIT_BINS).astype(np.intp) - 1], counts.n_samples
-    )
+    at = np.rint(CURVE_LEVELS * PIT_BINS).astype(np.intp) - 1
+    return curve(below[at], counts.n_samples)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -23,14 +23,13 @@ from evenhand._validate import (
 )
 from evenhand.audits.outcomes import (
     PIT_DRAWS,
-    Block,
     Events,
     PositivePart,
     RowCells,
     Simulate,
-    base_of,
     event_probability,
     forecast_of,
+    joined,
     read_forecast,
 )
 from evenhand.audits.scores import forecast_scores
@@ -46,7 +45,8 @@ from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast, cells_of, check_forecast_of_times
-from evenhand.report import Measure, Note, NoteKind
+from evenhand.report import Measure, NoteKind, note
+from evenhand.results import Note
 from evenhand.tables import as_table, copies_in_words, forecast_values, row_blocks, take_rows
 
 # --- simulated outcomes, for the null distribution of searches
@@ -200,8 +200,16 @@ class Imputation(NamedTuple):
 # --- cells of all rows, read in blocks
 
 
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """Cells of a block of rows, and outcomes minus the means of their forecasts."""
+
+    rows: RowCells
+    residual: Floats
+
+
 class RowReader:
-    """Cells of all rows of an audit, read block by block.
+    """Reader of the cells of all rows of an audit, block by block.
 
     Parameters
     ----------
@@ -216,50 +224,63 @@ class RowReader:
         self.kind = OutcomeKind.CONTINUOUS
         self.rounding = Rounding()
         self.grid: Rounding | None = None
-        self.blocks: list[Block] = []
         self._ties = ties
-        self._events: list[Events] = []
-        self._positive: list[Block] = []
-        self._off_atom: list[Ints] = []
-        self._time_base: list[Cells] = []
-        self._at_horizon: list[Floats] = []
-        self._by_horizon: list[Floats] = []
-        self._at = 0.0
 
-    def add(
+    def read(
         self, rows: slice, forecast: Forecast, random: np.random.Generator, *, is_own: bool
-    ) -> None:
+    ) -> _Read:
         """Read the forecasts of a block of rows; the first block begins with row 0."""
         if rows.start == 0:
             self._start(forecast)
         outcomes, ties = self.outcomes.take(rows), self._ties[rows]
         block = read_forecast(forecast, outcomes, self.rounding, ties, random, is_own=is_own)
-        guess = None
+        cells, base, mean = block
+        guess = time_base = None
         if outcomes.are_times:
             guess = Imputation.of(forecast, outcomes, self.rounding, ties, random)
-            if forecast.is_randomized and not block.cells.are_points:
-                self._time_base.append(guess.base)
-                everyone = np.arange(len(forecast))
-                cells = guess.moved(forecast, block.cells, everyone, guess.rows)
-                block = block._replace(cells=cells)
-        self.blocks.append(block)
-        if outcomes.horizon is not None:
-            self._read_horizon(forecast, outcomes.horizon)
-        found = Events.of(forecast, outcomes.value)
-        if found is not None:
-            self._events.append(found)
-        if self.kind is OutcomeKind.HURDLE:
-            off = np.flatnonzero(forecast.is_off_atom(outcomes.value))
-            self._off_atom.append(off + rows.start)
-            if off.size:
-                part = forecast.positive_part()[off]
-                some = outcomes.take(off)
-                block = read_forecast(part, some, self.rounding, ties[off], random, is_own=is_own)
-                if guess is not None:
-                    is_before = forecast.is_off_atom(guess.times)
-                    cells = guess.moved(part, block.cells, off, (guess.rows & is_before)[off])
-                    block = block._replace(cells=cells)
-                self._positive.append(block)
+            if forecast.is_randomized and not cells.are_points:
+                time_base = guess.base
+                cells = guess.moved(forecast, cells, np.arange(len(forecast)), guess.rows)
+        at_horizon, by_horizon = _at_horizon(forecast, outcomes.horizon)
+        found = RowCells(
+            cells,
+            self.kind,
+            base=base,
+            events=Events.of(forecast, outcomes.value),
+            positive=self._positive(rows.start, forecast, outcomes, guess, random, is_own),
+            at_horizon=at_horizon,
+            by_horizon=by_horizon,
+            time_base=time_base,
+        )
+        return _Read(found, outcomes.value - mean)
+
+    def _positive(
+        self,
+        start: int,
+        forecast: Forecast,
+        outcomes: Outcomes,
+        guess: Imputation | None,
+        random: np.random.Generator,
+        is_own: bool,
+    ) -> PositivePart | None:
+        """Read the continuous part of a hurdle; None if every outcome is the atom."""
+        if self.kind is not OutcomeKind.HURDLE:
+            return None
+        off = np.flatnonzero(forecast.is_off_atom(outcomes.value))
+        if not off.size:
+            return None
+        part, some, ties = (
+            forecast.positive_part()[off],
+            outcomes.take(off),
+            self._ties[start + off],
+        )
+        cells, base, mean = read_forecast(part, some, self.rounding, ties, random, is_own=is_own)
+        if guess is not None:
+            is_before = forecast.is_off_atom(guess.times)
+            cells = guess.moved(part, cells, off, (guess.rows & is_before)[off])
+        at = as_hurdle(forecast.distribution).at
+        keys = {"predicted mean": mean}
+        return PositivePart(off + start, cells, base, some.value - mean, at, keys)
 
     def _start(self, forecast: Forecast) -> None:
         """Read the kind of outcome off the first forecasts, and check all outcomes."""
@@ -272,49 +293,19 @@ class RowReader:
         # the grid is for scores of rounding cells, which times that are cut off do not have
         if self.kind is OutcomeKind.CONTINUOUS and not known.are_times:
             self.grid = Rounding.grid(known.value)
-        if self.kind is OutcomeKind.HURDLE:
-            self._at = as_hurdle(forecast.distribution).at
 
-    def _read_horizon(self, forecast: Forecast, horizon: float) -> None:
-        served = forecast.cdf(horizon, left=True)
-        self._by_horizon.append(served.reshape(served.shape[0], -1).mean(axis=-1))
-        inside = forecast.inside_link()
+
+def _at_horizon(forecast: Forecast, horizon: float | None) -> tuple[Floats | None, Floats | None]:
+    """Return `at_horizon` and `by_horizon` of `RowCells`."""
+    if horizon is None:
+        return None, None
+    served = forecast.cdf(horizon, left=True)
+    inside = forecast.inside_link()
+    at = None
+    if inside is not None or not forecast.is_randomized:
         known = forecast.distribution if inside is None else inside.base
-        if inside is not None or not forecast.is_randomized:
-            self._at_horizon.append(known.cdf(horizon, left=True).reshape(-1))
-
-    def rows(self, weights: Floats | None, keys: Mapping[str, Floats]) -> RowCells:
-        """Return the cells of all rows; `keys` are values of the forecasts that define groups."""
-        events = None
-        if self._events:
-            events = Events(
-                np.concatenate([one.probability for one in self._events]),
-                np.concatenate([one.happened for one in self._events]),
-            )
-        positive = None
-        if self._positive:
-            off = np.concatenate(self._off_atom)
-            positive = PositivePart.joined(
-                off, self._positive, self.outcomes.value, weights, self._at
-            )
-            own = {**positive.keys, "80% width": keys["80% width"][off]}
-            positive = replace(positive, keys=own)
-        return RowCells(
-            Cells.joined([block.cells for block in self.blocks], weights),
-            self.kind,
-            self.outcomes,
-            base_of(self.blocks),
-            events,
-            positive,
-            at_horizon=_joined(self._at_horizon),
-            by_horizon=_joined(self._by_horizon),
-            time_base=Cells.joined(self._time_base, weights) if self._time_base else None,
-            keys=keys,
-        )
-
-
-def _joined(parts: Sequence[Floats]) -> Floats | None:
-    return np.concatenate(parts) if parts else None
+        at = known.cdf(horizon, left=True).reshape(-1)
+    return at, served.reshape(served.shape[0], -1).mean(axis=-1)
 
 
 # --- PITs and scores
@@ -395,12 +386,13 @@ def read_subject(
     # the intervals of mean scores are narrow at this size: more rows would only take time
     if n > BLOCK_ROWS:
         scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
-    read = RowReader(outcomes, ties)
+    reader = RowReader(outcomes, ties)
+    read: list[_Read] = []
     kept: list[_Kept] = []
     for block in row_blocks(n, BLOCK_ROWS):
         with rows_from(block.start):
             forecast = forecast_of(*_block_of(model, X, block), random)
-        read.add(block, forecast, random, is_own=is_own)
+        read.append(reader.read(block, forecast, random, is_own=is_own))
         # draws given with the forecasts need not lie in equal cells, so all of them are used
         few = (
             _few_draws(forecast, scored.size, random)
@@ -411,17 +403,32 @@ def read_subject(
         for rows, part in few.blocks():
             wide = part if few is forecast else forecast[rows]
             here = slice(block.start + rows.start, block.start + rows.stop)
-            kept.append(_Kept.of(wide, part, read, here, scored))
-    merged = _Kept.joined(kept)
-    found = vars(read.rows(weights, merged.keys))
-    if not found["cells"].are_points:
-        found["simulate"] = _simulation(model, X, found["cells"].n_draws, read, random)
-    mean = np.concatenate([block.mean for block in read.blocks])
+            kept.append(_Kept.of(wide, part, reader, here, scored))
+    merged, of_all = joined(kept), joined(read)
+    found: RowCells = of_all.rows
+    cells, positive = Cells.joined([found.cells], weights), found.positive
+    if positive is not None:
+        off = positive.rows
+        own = {**positive.keys, "80% width": merged.keys["80% width"][off]}
+        of_part = Cells.joined([positive.cells], None if weights is None else weights[off])
+        positive = replace(positive, cells=of_part, keys=own)
+    base = found.time_base
+    simulate = None
+    if not cells.are_points:
+        simulate = _simulation(model, X, cells.n_draws, reader, random)
+    known = {
+        "cells": cells,
+        "positive": positive,
+        "time_base": None if base is None else Cells.joined([base], weights),
+        "simulate": simulate,
+        "keys": merged.keys,
+        "outcomes": outcomes,
+    }
     return Subject(
-        **found,
-        residual=outcomes.value - mean,
-        step=None if read.grid is None else read.grid.step,
-        rounding=read.rounding,
+        **vars(found) | known,
+        residual=of_all.residual,
+        step=None if reader.grid is None else reader.grid.step,
+        rounding=reader.rounding,
         scored=scored,
         scores=merged.scores,
         medians=merged.medians,
@@ -545,16 +552,6 @@ class _Kept:
             {name: keys[name] for name in names},
         )
 
-    @staticmethod
-    def joined(kept: list[_Kept]) -> _Kept:
-        """Concatenate the results of all blocks, in their order."""
-        return _Kept(
-            {key: np.concatenate([one.scores[key] for one in kept]) for key in kept[0].scores},
-            np.concatenate([one.medians for one in kept]),
-            np.concatenate([one.plain for one in kept]),
-            {key: np.concatenate([one.keys[key] for one in kept]) for key in kept[0].keys},
-        )
-
 
 def _plain(forecast: Forecast, scores: Mapping[Measure, Floats]) -> Floats:
     """Return the widths of the intervals without a draw at each level, shape (n, 4).
@@ -621,14 +618,14 @@ def grid_findings(subject: Subject) -> tuple[float | None, tuple[Note, ...]]:
         return None, ()
     notes: tuple[Note, ...] = ()
     if np.isin(subject.outcomes.value, (0.0, 1.0)).all():
-        notes = (Note(NoteKind.EVENT_AS_CONTINUOUS),)
+        notes = (note(NoteKind.EVENT_AS_CONTINUOUS),)
     if cells.are_points:
-        return None, (*notes, Note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
+        return None, (*notes, note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
     least, average_error = cell_error(cells), calibration_error(cells)
     share = max((average_error - least) / average_error, 0.0) if average_error > 0 else 0.0
     step = np.nan if rounding.step is None else rounding.step
-    note = Note(NoteKind.ROUNDING_CELLS, numbers=(value, atom, step, share))
-    return share, (*notes, note)
+    numbers = (value, atom, step, share)
+    return share, (*notes, note(NoteKind.ROUNDING_CELLS, numbers=numbers))
 
 
 def time_notes(outcomes: Outcomes) -> tuple[Note, ...]:
@@ -636,13 +633,13 @@ def time_notes(outcomes: Outcomes) -> tuple[Note, ...]:
     if not outcomes.are_times:
         return ()
     if outcomes.happened.all():
-        return (Note(NoteKind.NO_TIME_CUT_OFF),)
+        return (note(NoteKind.NO_TIME_CUT_OFF),)
     n_lost = int(outcomes.is_lost.sum())
-    return (Note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, outcomes.n_samples)),) if n_lost else ()
+    return (note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, outcomes.n_samples)),) if n_lost else ()
 
 
 def excluded_outcomes(subject: Subject) -> tuple[Note, ...]:
     """Return a note on the outcomes to which their forecasts give no probability, if any."""
     infinite = [int(np.isinf(values).sum()) for values in subject.scores.values()]
     most = max(infinite, default=0)
-    return (Note(NoteKind.EXCLUDED_OUTCOMES, numbers=(most,)),) if most else ()
+    return (note(NoteKind.EXCLUDED_OUTCOMES, numbers=(most,)),) if most else ()

@@ -9,7 +9,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from evenhand._format import in_full
 from evenhand._validate import (
@@ -24,7 +24,8 @@ from evenhand._validate import (
 from evenhand.audits.result import Audit
 from evenhand.certificates import Certificate
 from evenhand.distributions import OutcomeKind
-from evenhand.report import JudgedCondition, Note, NoteKind, Verdict, notes_of
+from evenhand.report import NoteKind, notes_of
+from evenhand.results import JudgedCondition, Note, Verdict
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -106,17 +107,18 @@ class Condition:
 
     def judged(self, audit: Audit) -> JudgedCondition:
         """Return the condition with its value in an audit, or why it cannot be evaluated."""
-        given = (self.text, self.quantity, self.arguments, self.relation, self.limit)
+        given = vars(self)
         try:
             value = self.value(audit)
         except InputError as error:
-            return JudgedCondition(*given, reason=str(error))
-        return JudgedCondition(*given, value, RELATIONS[self.relation](value, self.limit))
+            return JudgedCondition(**given, reason=str(error))
+        is_true = RELATIONS[self.relation](value, self.limit)
+        return JudgedCondition(**given, value=value, is_true=is_true)
 
 
 def with_conditions(found: Audit, conditions: Iterable[Condition]) -> Audit:
     """Return an audit with the conditions of a gate, which do not change its status."""
-    return replace(found, conditions=tuple(one.judged(found) for one in conditions))
+    return found.with_rows(conditions=tuple(one.judged(found) for one in conditions))
 
 
 def parse_condition(text: str) -> Condition:
@@ -190,7 +192,7 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
     proof = audit.certificate
     if quantity in EVENTS:
         return _of_events(audit, proof, level, mass)
-    if audit.outcome_kind is OutcomeKind.BINARY:
+    if audit.outcome_kind == OutcomeKind.BINARY:
         raise InputError(f"0/1 outcomes have no {quantity}; use certified_bias({mass:g})")
     # at size 1 the only group is all people, which one draw per person suffices to bound
     if mass < 1 and not proof.bounds_every_group:

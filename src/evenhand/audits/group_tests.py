@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
+import msgspec
 import numpy as np
-import pandas as pd
 
 from evenhand import search
-from evenhand._format import in_full, plain_number
+from evenhand._format import plain_number
+from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.audits import tables
 from evenhand.audits.options import SearchOptions
 from evenhand.audits.rows import HeldOut
+from evenhand.audits.scores import LEVELS
 from evenhand.calibration import (
     Cells,
     Events,
@@ -22,6 +23,7 @@ from evenhand.calibration import (
     GroupRows,
     GroupSums,
     calibration_slope,
+    coverage_name,
     given_forecast,
     holm,
     mid_ranks,
@@ -29,140 +31,114 @@ from evenhand.calibration import (
     rate_error,
     simultaneous_intervals,
 )
-from evenhand.report import Note, NoteKind
+from evenhand.report import NoteKind, note
+from evenhand.results import Family, Finding, Note, rows_from
 from evenhand.tables import EVERYONE, Condition, Group, GroupRule, Groups, as_table
 
-# --- groups that are significantly off, with rules that select them among other rows
+replace = msgspec.structs.replace
+
+# --- rules that select groups among other rows, and their members
 
 MOST_SCANNED = 50
-"""Most scanned groups that are listed as off with their rules, the smallest p-values first."""
+"""Most scanned groups with rules and members, the smallest p-values first."""
+
+SMALL_GROUP = 30
+"""Effective number of rows below which a group is too small for reliable estimates."""
+
+Members = dict[str | float, Ints]
+"""Row numbers, in the given table, of groups that may be off, by name, and of groups found by
+search, by size."""
 
 
-@dataclass(frozen=True)
-class OffGroup:
-    """Group that is significantly off in an audit.
+def rule_of(parts: Iterable[Group]) -> list[dict[str, Any]] | None:
+    """Return the rule of a group, or of the intersection of several; None for masks."""
+    groups = tuple(parts)
+    if any(group.column is None or group.mask is not None for group in groups):
+        return None
+    return GroupRule.of(*groups).to_state()
+
+
+def mean_pits(cells: Cells) -> Floats:
+    """Return each person's mean PIT over draws and positions in the cells, shape (n,)."""
+    return np.asarray((cells.low.mean(axis=-1) + cells.high.mean(axis=-1)) / 2)
+
+
+def banded(
+    estimates: Mapping[str, Floats], intervals: Mapping[str, tuple[Floats, Floats]]
+) -> dict[str, Floats]:
+    """Return the columns of estimates and of the ends of their intervals."""
+    found: dict[str, Floats] = {}
+    for key, values in estimates.items():
+        found |= {key: values, f"{key}_low": intervals[key][0], f"{key}_high": intervals[key][1]}
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Summed:
+    """Groups with their sums, over rows in memory or from counts of all rows of a table in parts.
 
     Parameters
     ----------
-    name : str
-        Name in the tables of the audit.
-    rule : GroupRule or None
-        Rule that selects the group among other rows; None for a mask, and for a learned group that
-        no rule describes.
-    mass : float or None
-        Size of a learned group as in the table `learned`; None for other groups.
-    rows : ndarray of int or None
-        Row numbers of its members in the given table; None if they are known only by probability.
-    ids : tuple of str or None
-        Ids of these members; None if none were given.
+    groups : sequence of Group
+        What defines them.
+    sums : GroupSums
+        Sums over each of them.
+    n : sequence of int
+        Numbers of rows, or of expected members.
+    mean_pit : sequence of float
+        Mean PITs.
     """
 
-    name: str
-    rule: GroupRule | None
-    mass: float | None = None
-    rows: Ints | None = field(default=None, compare=False, repr=False)
-    ids: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
+    groups: Sequence[Group]
+    sums: GroupSums
+    n: Sequence[int]
+    mean_pit: Sequence[float]
 
     @classmethod
-    def of(cls, groups: Iterable[Group], rows: Ints | None) -> OffGroup:
-        """Return one group, or the intersection of several."""
-        parts = tuple(groups)
-        name = " and ".join(group.name for group in parts)
-        has_rule = all(group.column is not None and group.mask is None for group in parts)
-        return cls(name, GroupRule.of(*parts) if has_rule else None, rows=rows)
-
-
-def off_groups(
-    named: Groups,
-    named_p: Floats,
-    scanned: search.Scanned | None,
-    scanned_p: Floats,
-    level: float,
-    kept: Ints,
-) -> tuple[OffGroup, ...]:
-    """Return the named and scanned groups with adjusted p-values below a level, each name once.
-
-    The audit keeps those that it calls off. `kept` are the audited rows' numbers in the given
-    table.
-    """
-    found = [
-        OffGroup.of([named.what(name)], kept[named[name]] if name in named else None)
-        for name, p_value in zip(named.names, named_p, strict=True)
-        if p_value < level
-    ]
-    if scanned is not None:
-        order = np.argsort(scanned_p, kind="stable")[:MOST_SCANNED]
-        for i in order[scanned_p[order] < level]:
-            found.append(OffGroup.of(scanned.parts(i), kept[scanned.rows(i)]))
-    return tuple({group.name: group for group in found}.values())
-
-
-def off_learned(found: Iterable[search.FoundGroup], kept: Ints) -> Iterator[OffGroup]:
-    """Yield the learned groups that may be off: those whose own detection test rejects."""
-    for group in found:
-        if group.is_significant:
-            conditions: tuple[Condition, ...] = tuple(group.conditions)
-            rule = GroupRule(conditions) if conditions else None
-            name = rule.name if rule else f"learned group of {in_full(group.mass)} of people"
-            yield OffGroup(name, rule, group.mass, kept[group.rows])
-
-
-def marked(
-    groups: Iterable[OffGroup], tables: Iterable[pd.DataFrame], learned: pd.DataFrame, column: str
-) -> tuple[OffGroup, ...]:
-    """Return the groups for which a column is true in the tables that list them.
-
-    Parameters
-    ----------
-    groups : iterable of OffGroup
-        Groups.
-    tables : iterable of DataFrame
-        Tables of named and scanned groups.
-    learned : DataFrame
-        Table of learned groups.
-    column : {"off", "problem"}
-        Decision of the audit.
-    """
-    names = {name for table in tables for name in table.loc[table[column], "group"]}
-    masses = set(learned.loc[learned[column], "mass"])
-    return tuple(
-        group
-        for group in groups
-        if (group.name in names if group.mass is None else group.mass in masses)
-    )
-
-
-def member_table(groups: Iterable[OffGroup]) -> pd.DataFrame:
-    """Return the members of groups: `group`, `mass`, `row` and `id`."""
-    parts = [
-        pd.DataFrame(
-            {
-                "group": group.name,
-                "mass": np.nan if group.mass is None else group.mass,
-                "row": group.rows,
-                # as objects: pandas would convert None to NaN
-                "id": pd.Series(group.ids or [None] * group.rows.size, dtype=object),
-            }
+    def of(cls, rows: GroupRows, pairs: Iterable[tuple[Group, Any]], sums: GroupSums) -> Summed:
+        """Return groups of rows; each has a mask or a probability of membership of every row."""
+        listed = list(pairs)
+        cells, members = rows.cells, [one for _, one in listed]
+        mean_pit = mean_pits(cells)
+        weights = [one if cells.weights is None else one * cells.weights for one in members]
+        return cls(
+            [group for group, _ in listed],
+            sums,
+            [round(float(one.sum())) for one in members],
+            [float(np.average(mean_pit, weights=one)) for one in weights],
         )
-        for group in groups
-        if group.rows is not None
-    ]
-    empty = pd.DataFrame({"group": [], "mass": [], "row": [], "id": []})
-    return pd.concat(parts, ignore_index=True) if parts else empty
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the groups."""
+        return [group.name for group in self.groups]
 
-def plain_groups(groups: Iterable[OffGroup] | None) -> list[dict[str, Any]] | None:
-    """Return the groups as JSON values; None if they are not known."""
-    if groups is None:
-        return None
-    return [
-        {
-            "group": group.name,
-            "mass": group.mass,
-            "rule": None if group.rule is None else group.rule.to_state(),
+    def findings(
+        self,
+        intervals: Mapping[str, tuple[Floats, Floats]],
+        slopes: Mapping[str, Floats],
+        **more: Any,
+    ) -> list[Finding]:
+        """Return the groups with intervals and calibration slopes; `more` are columns."""
+        columns = {
+            "group": self.names,
+            "n": self.n,
+            **banded(self.sums.estimates, intervals),
+            **self.sums.rates,
+            **slopes,
+            "mean_pit": self.mean_pit,
+            "too_small": self.sums.n_effective < SMALL_GROUP,
+            "column": [group.column for group in self.groups],
+            **more,
         }
-        for group in groups
-    ]
+        return list(rows_from(Finding, columns))
+
+
+class Counted(Protocol):
+    """Named groups and everyone, counted in all rows of a table whose sample is audited."""
+
+    everyone: Summed
+    named: Summed
 
 
 # --- groups by the forecast's own level and spread
@@ -269,59 +245,35 @@ def _between(last: float, first: float) -> str:
     return next((text for text in shown if last <= float(text) < first), repr(last))
 
 
-def as_groups(groups: Iterable[OwnGroup]) -> Groups:
-    """Return the groups by name."""
-    return Groups((Group.given(group.name), group.mask) for group in groups)
-
-
 # --- the family of tests
 
 Notes = tuple[Note, ...]
 Columns = dict[str, Floats]
 
+
+def known(value: float) -> float | None:
+    """Return a number; None for NaN."""
+    return None if np.isnan(value) else float(value)
+
+
 SLOPES = ("slope", "slope_low", "slope_high")
 """Columns of calibration slopes, in tables of groups of 0/1 outcomes."""
+
+ESTIMATES = tuple(
+    f"{measure}{end}"
+    for measure in ("error", "bias", *map(coverage_name, LEVELS))
+    for end in ("", "_low", "_high")
+)
+"""Fields of estimates and of their intervals."""
+
+SHARED = (*ESTIMATES, "p_value")
+"""Fields that a named group and the same group of the scan share."""
 
 POINTS = {"everyone": 1, "by_forecast": 1, "groups": 2, "learned": 1}
 """Shares of the error probability, in fifths (verdict: 1)."""
 
 MOST_SLOPES = 100
 """Most groups of a table whose calibration slope is computed, the smallest p-values first."""
-
-
-@dataclass(frozen=True)
-class Family:
-    """All tests and intervals of an audit, which hold together with its confidence.
-
-    Parameters
-    ----------
-    confidence : float
-        Probability that no test rejects falsely; also that the intervals of any one measure cover
-        their true values at once.
-    n_groups, n_by_forecast, n_learned, n_tests : int
-        Numbers of named and scanned groups, of groups by the forecast, of learned groups, and of
-        tests of everyone.
-    shares : dict of str to float
-        Error probability of everyone, of groups by the forecast, of named and scanned groups and of
-        learned groups; 0 where there are none.
-    min_size : int
-        Least number of rows of a scanned group.
-    effective_share : float
-        Effective number of rows, as a share of the rows; 1 without weights.
-    asymptotic : tuple of str
-        Measures ("error", "coverage", "bias") whose intervals need large groups; those of the
-        others have their confidence in groups of any size.
-    """
-
-    confidence: float
-    n_groups: int
-    n_by_forecast: int
-    n_learned: int
-    n_tests: int
-    shares: Mapping[str, float]
-    min_size: int
-    effective_share: float = 1.0
-    asymptotic: tuple[str, ...] = ()
 
 
 def shares_of(level: float, present: Mapping[str, bool]) -> dict[str, float]:
@@ -346,18 +298,18 @@ def shares_of(level: float, present: Mapping[str, bool]) -> dict[str, float]:
 class TestedGroups:
     """Tables of groups, with the family that their tests and intervals share.
 
-    `off` contains the definitions of the groups with significant errors, `scanned` the scanned
-    groups and `scanned_p` their adjusted p-values, `own` the groups by the forecast and `given` the
-    error given the forecast.
+    `members` are the rows of groups that may be off, `scanned` the scanned groups and `scanned_p`
+    their adjusted p-values, `own` the groups by the forecast and `given` the error given the
+    forecast.
     """
 
-    groups: pd.DataFrame
-    scan: pd.DataFrame
-    by_forecast: pd.DataFrame
+    groups: list[Finding]
+    scan: list[Finding]
+    by_forecast: list[Finding]
     given: GivenForecast
     family: Family
     notes: Notes
-    off: tuple[OffGroup, ...]
+    members: Members
     own: tuple[OwnGroup, ...] = ()
     scanned: search.Scanned | None = None
     scanned_p: Floats = field(default_factory=lambda: np.empty(0))
@@ -367,7 +319,11 @@ class TestedGroups:
         if self.scanned is None:
             return
         for i in np.argsort(self.scanned_p, kind="stable")[:most]:
-            yield " and ".join(one.name for one in self.scanned.parts(i)), self.scanned.rows(i)
+            yield _scan_name(self.scanned, int(i)), self.scanned.rows(i)
+
+
+def _scan_name(scanned: search.Scanned, place: int) -> str:
+    return " and ".join(one.name for one in scanned.parts(place))
 
 
 def tested_groups(
@@ -381,6 +337,7 @@ def tested_groups(
     *,
     n_learned: int,
     level: float,
+    counted: Counted | None,
 ) -> TestedGroups:
     """Test everyone, groups by the forecast, named and scanned groups as one family.
 
@@ -399,72 +356,103 @@ def tested_groups(
         Number of learned groups that share the family.
     level : float
         Error probability of the family.
+    counted : Counted or None
+        Counts of all rows, if these rows are a sample: they replace the sums over everyone and over
+        named groups. Everyone keeps the tests of the sample, which compare people with similar
+        forecasts.
     """
     whole = 1 - options.confidence
     rows = GroupRows.of(cells, residual, random, events)
     scanned, leaks, notes = _scans(rows, held, options)
     keys = own_keys(keys)
     own = own_groups(keys, cells.weights)
-    named = rows.sums(held.groups.values())
-    n_groups = _n_groups(scanned, leaks, held.groups)
+    named = Summed.of(rows, held.groups.known().pairs(), rows.sums(held.groups.values()))
+    named = named if counted is None else counted.named
+    n_groups = _n_groups(scanned, leaks, {*held.groups.names, *named.names})
     present = {"by_forecast": bool(own), "groups": n_groups > 0, "learned": n_learned > 0}
     shares = shares_of(level, present)
     # own groups of the same rows by two values are one hypothesis
     masks = {group.mask.tobytes() for group in own}
     of_own = rows.sums(group.mask for group in own)
-    all_rows = Groups([(Group.given(EVERYONE), np.ones(cells.n_samples, dtype=np.bool_))])
-    pooled = rows.sums(all_rows.values())
+    all_rows = np.ones(cells.n_samples, dtype=np.bool_)
+    pooled = rows.sums([all_rows])
     given = _given(rows, events, keys, of_own, own, pooled, shares["everyone"])
     family = Family(
-        options.confidence,
-        n_groups,
-        len(masks),
-        n_learned,
-        len(given.tests),
-        shares,
-        options.min_size,
-        float(pooled.n_effective[0]) / cells.n_samples,
-        _asymptotic(named, held.groups),
+        confidence=options.confidence,
+        n_groups=n_groups,
+        n_by_forecast=len(masks),
+        n_learned=n_learned,
+        n_tests=len(given.tests),
+        shares=shares,
+        min_size=options.min_size,
+        effective_share=float(pooled.n_effective[0]) / cells.n_samples,
+        asymptotic=_asymptotic(named.sums, held.groups),
     )
-    everyone = _everyone(rows, all_rows, pooled, given, shares["everyone"])
-    probable = [rows.weighted_sums(members) for _, members in held.groups.probable()]
+    probable = [
+        Summed.of(rows, [pair], rows.weighted_sums(pair[1])) for pair in held.groups.probable()
+    ]
     share = shares["groups"] or level
     p_named, adjusted, of_scan = _tests(
         named, probable, scanned, held, min(options.min_size, search.FEW_ROWS), whole / share
     )
-    table = _named_rows(
-        rows, named, probable, held, (n_groups, share), p_named, _slopes(named, adjusted, whole)
-    )
-    of_groups = tables.group_frame([everyone, *table], held.leaks)
-    # the first row is everyone; groups known by probability come last
-    of_groups = of_groups.assign(
-        scanned_as=tables.scan_names(of_groups["group"], scanned, leaks),
-        p_value=np.append(given.p_value, p_named),
-        p_adjusted=np.append(_scaled(given.p_value, whole / shares["everyone"]), adjusted),
+    everyone = Summed.of(rows, [(Group.given(EVERYONE), all_rows)], pooled)
+    everyone = everyone if counted is None else counted.everyone
+    of_groups = [_everyone(everyone, given, shares["everyone"], whole)]
+    of_groups += _named(
+        named,
+        probable,
+        held,
+        (n_groups, share),
+        (p_named, adjusted),
+        _slopes(named.sums, adjusted, whole),
+        scan_names(scanned, leaks),
     )
     slopes = {} if scanned is None else _slopes(scanned.sums, of_scan, whole)
-    scan = tables.scan_frame(
-        scanned, leaks, of_scan, (n_groups, share, whole), slopes, named.covered
-    )
-    scan = tables.with_named(scan, of_groups)
+    scan = _scan(scanned, leaks, of_scan, (n_groups, share, whole), slopes)
     p_own = of_own.tests.p_value
     by_own = _scaled(holm(p_own), whole / (shares["by_forecast"] or 1))
     by_forecast = _by_forecast(
-        rows,
+        Summed.of(rows, [(Group.given(group.name), group.mask) for group in own], of_own),
         own,
-        of_own,
         (len(masks), shares["by_forecast"]),
         by_own,
         _slopes(of_own, by_own, whole),
     )
-    off = off_groups(held.groups, adjusted, scanned, of_scan, whole, held.kept)
-    off += tuple(
-        OffGroup(group.name, group.rule, rows=held.kept[group.mask])
-        for group, p_value in zip(own, by_own, strict=True)
+    # who may be off: the audit keeps the rules of those that it calls off
+    kept = held.kept
+    listed = [*named.groups, *(group for one in probable for group in one.groups)]
+    rules = {
+        group.name: rule_of([group])
+        for group, p_value in zip(listed, adjusted, strict=True)
         if p_value < whole
-    )
+    }
+    members = {name: kept[held.groups[name]] for name in rules if name in held.groups}
+    if scanned is not None:
+        order = np.argsort(of_scan, kind="stable")[:MOST_SCANNED]
+        for i in order[of_scan[order] < whole]:
+            name = _scan_name(scanned, int(i))
+            rules.setdefault(name, rule_of(scanned.parts(i)))
+            members.setdefault(name, kept[scanned.rows(i)])
+    for group, p_value in zip(own, by_own, strict=True):
+        if p_value < whole:
+            rules[group.name] = group.rule.to_state()
+            members[group.name] = kept[group.mask]
+
+    def ruled(found: Sequence[Finding]) -> list[Finding]:
+        return [replace(one, rule=rules[one.group]) if one.group in rules else one for one in found]
+
     return TestedGroups(
-        of_groups, scan, by_forecast, given, family, notes, off, own, scanned, of_scan
+        ruled(of_groups),
+        ruled(with_named(scan, of_groups)),
+        ruled(by_forecast),
+        given,
+        family,
+        notes,
+        # members of a sample are not those of all rows
+        members if counted is None else {},
+        own,
+        scanned,
+        of_scan,
     )
 
 
@@ -503,47 +491,42 @@ def _given(
     return given_forecast(rows.u, keys, measured or error, share, weights, error)
 
 
-def _everyone(
-    rows: GroupRows, groups: Groups, sums: GroupSums, given: GivenForecast, share: float
-) -> dict[str, Any]:
-    """Return the row of all people, whose test is that of the error given the forecast."""
-    intervals = simultaneous_intervals(sums, 1, share, is_tested=False)
+def _everyone(pooled: Summed, given: GivenForecast, share: float, whole: float) -> Finding:
+    """Return all people, whose test is that of the error given the forecast."""
+    intervals = simultaneous_intervals(pooled.sums, 1, share, is_tested=False)
     low, high = intervals["error"]
     intervals["error"] = (low if given.p_value < share else np.zeros(1)), high
     slopes: Columns = {}
-    if rows.events is not None:
+    if pooled.sums.has_events:
         # of everyone the trend has a p-value of its own
         is_trend = np.array([len(given.tests) * given.tests["trend"] < share])
-        slopes = _slopes(sums, np.zeros(1), share, is_trend)
-    row = tables.named_rows(rows.cells, groups, [EVERYONE], sums, intervals, slopes)[0]
+        slopes = _slopes(pooled.sums, np.zeros(1), share, is_trend)
+    (everyone,) = pooled.findings(intervals, slopes)
     if given.high is not None:
-        row |= {"error": given.error, "error_low": given.low, "error_high": given.high}
-    return row
+        everyone = replace(everyone, error=given.error, error_low=given.low, error_high=given.high)
+    adjusted = float(_scaled(given.p_value, whole / share))
+    return replace(everyone, p_value=given.p_value, p_adjusted=adjusted)
 
 
 def _by_forecast(
-    rows: GroupRows,
+    groups: Summed,
     own: Sequence[OwnGroup],
-    sums: GroupSums,
     family: tuple[int, float],
     adjusted: Floats,
     slopes: Columns,
-) -> pd.DataFrame:
-    """Return the table of groups by the forecast."""
+) -> list[Finding]:
+    """Return the groups by the forecast."""
     if not own:
-        return pd.DataFrame()
-    groups = as_groups(own)
-    intervals = simultaneous_intervals(sums, *family)
-    found = tables.named_rows(rows.cells, groups, list(groups), sums, intervals, slopes)
-    table = pd.DataFrame(found).drop(columns="column")
-    tests = {"p_value": sums.tests.p_value, "p_adjusted": adjusted}
-    keys = {name: [getattr(group, name) for group in own] for name in KEY_COLUMNS}
-    return table.assign(**tests, **keys)
+        return []
+    intervals = simultaneous_intervals(groups.sums, *family)
+    more = {name: [getattr(group, name) for group in own] for name in KEY_COLUMNS}
+    tests = {"p_value": groups.sums.tests.p_value, "p_adjusted": adjusted}
+    return groups.findings(intervals, slopes, **more, **tests)
 
 
 def _tests(
-    sums: GroupSums,
-    probable: Sequence[GroupSums],
+    named: Summed,
+    probable: Sequence[Summed],
     scanned: search.Scanned | None,
     held: HeldOut,
     least: int,
@@ -551,52 +534,115 @@ def _tests(
 ) -> tuple[Floats, Floats, Floats]:
     """Return p-values and adjusted p-values of named groups, and adjusted ones of scanned groups.
 
-    They are NaN for groups that are not tested: possible leaks, and fewer than `least` rows.
+    They are NaN for groups that are not tested: possible leaks, and fewer than `least` rows. A
+    named group that is scanned is one hypothesis.
     """
-    names = list(held.groups)
-    is_tested = np.array([name in held.judged for name in names], dtype=np.bool_)
+    names, sums = named.names, named.sums
+    is_tested = np.array([not held.is_leak(name) for name in names], dtype=np.bool_)
     p_value = np.where(is_tested & (sums.n >= least), sums.tests.p_value, np.nan)
     places = {} if scanned is None else scanned.places
-    of_scan = np.empty(0) if scanned is None else scanned.sums.tests.p_value
+    of_scan = np.empty(0) if scanned is None else scanned.sums.tests.p_value.copy()
+    listed = [(i, places[name]) for i, name in enumerate(names) if name in places]
+    for i, place in listed:
+        if sums.rows is None:  # counted in all rows, of which the scan has a sample
+            of_scan[place] = p_value[i]
+        p_value[i] = of_scan[place]
     is_own = np.array([name not in places for name in names], dtype=np.bool_)
     weighted = [
-        np.nan if held.is_leak(group.name) else float(one.tests.p_value[0])
-        for one, (group, _) in zip(probable, held.groups.probable(), strict=True)
+        np.nan if held.is_leak(name) else float(one.sums.tests.p_value[0])
+        for one in probable
+        for name in one.names
     ]
     adjusted = _scaled(holm(np.concatenate((of_scan, p_value[is_own], weighted))), factor)
     found = np.full(len(names), np.nan)
     found[is_own], of_weighted = np.split(adjusted[of_scan.size :], [is_own.sum()])
-    for i, name in enumerate(names):
-        if name in places:
-            p_value[i] = of_scan[places[name]]
-            found[i] = adjusted[places[name]]
+    for i, place in listed:
+        found[i] = adjusted[place]
     return np.append(p_value, weighted), np.append(found, of_weighted), adjusted[: of_scan.size]
 
 
-def _named_rows(
-    rows: GroupRows,
-    sums: GroupSums,
-    probable: Sequence[GroupSums],
+def _named(
+    named: Summed,
+    probable: Sequence[Summed],
     held: HeldOut,
     family: tuple[int, float],
-    p_value: Floats,
+    tests: tuple[Floats, Floats],
     slopes: Columns,
-) -> list[dict[str, Any]]:
-    """Return the rows of named groups, those known by probability last."""
-    names = list(held.groups)
-    intervals = simultaneous_intervals(sums, *family)
+    scanned_as: Mapping[str, str],
+) -> list[Finding]:
+    """Return named groups, those known by probability last; `tests` are their p-values."""
+    intervals = simultaneous_intervals(named.sums, *family)
+    p_value = tests[0]
     # too few rows for a test: not proven to be off
     low, high = intervals["error"]
-    is_leak = np.array([name not in held.judged for name in names], dtype=np.bool_)
+    is_leak = np.array([held.is_leak(name) for name in named.names], dtype=np.bool_)
     intervals["error"] = np.where(is_leak | ~np.isnan(p_value[: low.size]), low, 0.0), high
-    found = tables.named_rows(rows.cells, held.groups, names, sums, intervals, slopes)
-    later = p_value[len(names) :]
-    for (group, _), weighted, p in zip(held.groups.probable(), probable, later, strict=True):
-        ends = simultaneous_intervals(weighted, *family, is_tested=False)
-        if np.isnan(p) and not held.is_leak(group.name):
+    found = named.findings(intervals, slopes)
+    for one, p in zip(probable, p_value[low.size :], strict=True):
+        ends = simultaneous_intervals(one.sums, *family, is_tested=False)
+        if np.isnan(p) and not held.is_leak(one.names[0]):
             ends["error"] = np.zeros(1), ends["error"][1]
-        found += tables.named_rows(rows.cells, held.groups, [group.name], weighted, ends, {})
-    return found
+        found += one.findings(ends, {}, probable=[True])
+    return [
+        replace(
+            one,
+            p_value=known(p),
+            p_adjusted=known(adjusted),
+            possible_leak=held.is_leak(one.group),
+            scanned_as=scanned_as.get(one.group),
+        )
+        for one, p, adjusted in zip(found, *tests, strict=True)
+    ]
+
+
+def scan_names(scanned: search.Scanned | None, leaks: search.Scanned | None) -> dict[str, str]:
+    """Return the names under which the scan lists the rows of named groups, by their own."""
+    listed: dict[str, str] = {}
+    for scan in (scanned, leaks):
+        if scan is not None:
+            listed |= {name: scan.name(place) for name, place in scan.places.items()}
+            listed |= {name: name for name in scan.few}
+    return listed
+
+
+def _scan(
+    scanned: search.Scanned | None,
+    leaks: search.Scanned | None,
+    adjusted: Floats,
+    family: tuple[int, float, float],
+    slopes: Mapping[str, Floats],
+) -> list[Finding]:
+    """Return scanned groups; possible leaks are listed last, without tests.
+
+    `family` is the number of groups, their error probability and that of the whole audit.
+    """
+    found = () if scanned is None else rows_from(Finding, scanned.table(adjusted, *family, slopes))
+    if leaks is None:
+        return list(found)
+    unknown = np.full(len(leaks.sums), np.nan)
+    listed = leaks.table(unknown, *family)
+    return [
+        *found,
+        *rows_from(Finding, listed.assign(direction=POSSIBLE_LEAK, p_value=np.nan)),
+    ]
+
+
+def with_named(scan: Sequence[Finding], groups: Iterable[Finding]) -> list[Finding]:
+    """Return the scan with what is known of named groups of the same rows.
+
+    Errors of scanned groups are otherwise those of histograms, or of a sample of the rows.
+    """
+    named: dict[str, Finding] = {}
+    for one in groups:
+        if one.scanned_as is not None:
+            named.setdefault(one.scanned_as, one)
+    # named groups that are too small for the scan have no estimates there
+    return [
+        replace(one, **{name: getattr(named[one.group], name) for name in SHARED})
+        if one.group in named and one.error is not None
+        else one
+        for one in scan
+    ]
 
 
 def _slopes(
@@ -629,26 +675,28 @@ def _scans(
     if held.features is None:
         return None, None, ()
     if n < least:
-        return None, None, (Note(NoteKind.TOO_FEW_TO_SCAN, numbers=(least, n)),)
+        return None, None, (note(NoteKind.TOO_FEW_TO_SCAN, numbers=(least, n)),)
     # a scan of their own: possible leaks would count as tests in Holm's correction, and their
     # intersections would repeat the same leak under many names
     leaks = None if held.leaks.empty else search.scan_rows(rows, *held.leaking, least).singles
     if held.searched is None:
-        return None, leaks, (Note(NoteKind.ALL_FEATURES_LEAK),)
+        return None, leaks, (note(NoteKind.ALL_FEATURES_LEAK),)
     table = as_table(held.searched, n)
     scanned = search.scan_rows(rows, table, held.judged, least)
     notes = tuple(
-        Note(NoteKind.COLUMN_NOT_SCANNED, (column,), reason=why)
+        note(NoteKind.COLUMN_NOT_SCANNED, (column,), reason=why)
         for column, why in scanned.masks.attrs["left_out"].items()
     )
     if not (scanned.sums.n >= least).any():
-        notes += (Note(NoteKind.NO_LARGE_GROUP, numbers=(least,)),)
+        notes += (note(NoteKind.NO_LARGE_GROUP, numbers=(least,)),)
     return scanned, leaks, notes
 
 
-def _n_groups(scanned: search.Scanned | None, leaks: search.Scanned | None, groups: Groups) -> int:
+def _n_groups(
+    scanned: search.Scanned | None, leaks: search.Scanned | None, names: Iterable[str]
+) -> int:
     """Return the number of groups that either table lists; each set of rows counts once."""
     scans = [scan for scan in (scanned, leaks) if scan is not None]
     listed = {name for scan in scans for name in scan.places}
     n_groups = sum(len(scan.sums) for scan in scans)
-    return n_groups + sum(name not in listed for name in groups.names)
+    return n_groups + sum(name not in listed for name in names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -119,6 +119,47 @@ def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> F
     return np.asarray(distribution.ppf(levels).mean(axis=-1))
 
 
+# --- fields of what is read of rows: arrays, cells, and mappings and dataclasses of them
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Concatenate what was read of blocks of rows; None if it is None in every block."""
+    known = [one for one in parts if one is not None]
+    first = known[0] if known else None
+    if isinstance(first, Cells):
+        return Cells.joined(known)
+    if isinstance(first, np.ndarray):
+        return np.concatenate(known)
+    if isinstance(first, Mapping):
+        return {key: joined([one[key] for one in known]) for key in first}
+    if is_dataclass(first):
+        names = [one.name for one in fields(first)]
+        return replace(
+            first, **{key: joined([getattr(one, key) for one in known]) for key in names}
+        )  # type: ignore[type-var]
+    return first
+
+
+def taken(value: Any, rows: Ints) -> Any:
+    """Return some rows of what was read, without weights."""
+    if isinstance(value, Cells):
+        return value.take(rows).without_weights()
+    if isinstance(value, Outcomes):
+        return value.take(rows)
+    if isinstance(value, np.ndarray):
+        return value[rows]
+    if isinstance(value, Mapping):
+        return {key: taken(one, rows) for key, one in value.items()}
+    if isinstance(value, PositivePart):
+        return value.of_rows(rows)
+    return _taken_fields(value, rows) if is_dataclass(value) else value
+
+
+def _taken_fields(value: Any, rows: Ints) -> Any:
+    changed = {one.name: taken(getattr(value, one.name), rows) for one in fields(value)}
+    return replace(value, **changed)
+
+
 # --- events, and the part off an atom
 
 Simulate = Callable[[np.random.Generator], Cells]
@@ -139,10 +180,6 @@ class Events:
 
     probability: Floats
     happened: Floats
-
-    def take(self, rows: Ints) -> Events:
-        """Return the events of some rows."""
-        return Events(self.probability[rows], self.happened[rows])
 
     @classmethod
     def of(cls, forecast: Forecast, outcomes: Floats) -> Events | None:
@@ -185,27 +222,6 @@ class PositivePart:
     at: float
     keys: Mapping[str, Floats] = field(default_factory=dict)
 
-    @classmethod
-    def joined(
-        cls,
-        rows: Ints,
-        parts: Sequence[Block],
-        outcomes: Floats,
-        weights: Floats | None,
-        at: float,
-    ) -> PositivePart:
-        """Concatenate the blocks of these people, whose row numbers are `rows`."""
-        some = None if weights is None else weights[rows]
-        mean = np.concatenate([part.mean for part in parts])
-        return cls(
-            rows,
-            Cells.joined([part.cells for part in parts], some),
-            base_of(parts),
-            outcomes[rows] - mean,
-            at,
-            {"predicted mean": mean},
-        )
-
     def of_rows(self, chosen: Ints) -> PositivePart | None:
         """Return the people among some rows, numbered by their place among these, no weights."""
         place = np.searchsorted(chosen, self.rows)
@@ -213,20 +229,8 @@ class PositivePart:
         some = np.flatnonzero(is_in)
         if not some.size:
             return None
-        return replace(
-            self,
-            rows=place[some],
-            cells=self.cells.take(some).without_weights(),
-            base=None if self.base is None else self.base.take(some),
-            residual=self.residual[some],
-            keys={name: values[some] for name, values in self.keys.items()},
-        )
-
-
-def base_of(parts: Sequence[Block]) -> Cells | None:
-    """Return the cells before the draw of a link of several blocks, or None without a link."""
-    found = [part.base for part in parts if part.base is not None]
-    return Cells.joined(found) if found else None
+        part: PositivePart = _taken_fields(self, some)
+        return replace(part, rows=place[some])
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,22 +291,8 @@ class RowCells:
 
     def take(self, rows: Ints) -> RowCells:
         """Return some rows without their weights, such as a sample of them that needs none."""
-
-        def some(one: Any) -> Any:
-            return None if one is None else one[rows]
-
-        base, events, outcomes, of_times = self.base, self.events, self.outcomes, self.time_base
-        return RowCells(
-            self.cells.take(rows).without_weights(),
-            self.kind,
-            None if outcomes is None else outcomes.take(rows),
-            None if base is None else base.take(rows),
-            None if events is None else events.take(rows),
-            None if self.positive is None else self.positive.of_rows(rows),
-            at_horizon=some(self.at_horizon),
-            by_horizon=some(self.by_horizon),
-            time_base=None if of_times is None else of_times.take(rows).without_weights(),
-        )
+        known = {one.name: taken(getattr(self, one.name), rows) for one in fields(RowCells)}
+        return RowCells(**known | {"simulate": None, "keys": {}})
 
     @property
     def times(self) -> Outcomes | None:

@@ -7,19 +7,16 @@ import json
 import numbers
 import platform
 import sys
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._ids import id_text
 from evenhand._validate import Floats, Ints, bad_input
-from evenhand.audits.group_tests import OffGroup
 from evenhand.calibration import Cells
 from evenhand.draws import RandomState
 
@@ -47,41 +44,11 @@ def check_people(ids: Any, n: int) -> list[str] | None:
     return [id_text(one) for one in found]
 
 
-def with_people(found: Audit, ids: Sequence[object]) -> Audit:
-    """Add ids to members of groups; `ids` are those of all rows of the table."""
-    names = [str(ids[row]) for row in found.learned_rows["row"]]
-    return _with_members(
-        found,
-        found.learned_rows.assign(id=pd.Series(names, dtype=object)),
-        lambda group, rows: replace(group, ids=tuple(str(ids[row]) for row in rows)),
-    )
-
-
-def with_rows(found: Audit, numbers: Ints) -> Audit:
+def renumbered(found: Audit, numbers: Ints) -> Audit:
     """Number members of groups by `numbers`, those of the audited rows."""
-    rows = found.learned_rows["row"].to_numpy(dtype=np.intp)
-    return _with_members(
-        found,
-        found.learned_rows.assign(row=numbers[rows]),
-        lambda group, rows: replace(group, rows=numbers[rows]),
-    )
-
-
-def without_rows(found: Audit) -> Audit:
-    """Leave out the values of single rows and all ids."""
-    table = found.learned_rows.assign(id=None)
-    found = _with_members(found, table, lambda group, _: replace(group, ids=None))
-    return replace(found, rows=None)
-
-
-def _with_members(
-    found: Audit, table: pd.DataFrame, change: Callable[[OffGroup, Ints], OffGroup]
-) -> Audit:
-    groups = found.off_groups
-    if groups is not None:
-        # groups known by probability have no members
-        groups = tuple(one if one.rows is None else change(one, one.rows) for one in groups)
-    return replace(found, learned_rows=table, off_groups=groups)
+    places = {key: numbers[rows] for key, rows in found.places.items()}
+    ids = None if found.ids is None else dict(zip(numbers.tolist(), found.ids, strict=True))
+    return replace(found, places=places, ids=ids)
 
 
 # --- versions, command, model, data and draws
@@ -94,6 +61,11 @@ PACKAGES = {
     "torch": "torch",
 }
 """Modules by package; versions of those that were loaded are recorded."""
+
+
+def values_hash(values: Floats) -> str:
+    """Return the hash of outcomes or PITs in their order."""
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").data).hexdigest()
 
 
 def provenance_of(
@@ -119,7 +91,7 @@ def provenance_of(
         "random_state": int(random_state) if is_seed else None,  # type: ignore[arg-type]
         "model": {"name": name, "kind": kind, "sha256": None},
         "data": {"name": None, "sha256": None, "n_rows": len(values)},
-        "values_sha256": hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").data).hexdigest(),
+        "values_sha256": values_hash(values),
         "draws": draws,
     }
 
@@ -172,7 +144,7 @@ def with_sources(
     n_rows : int, optional
         Number of rows of the table, if not all were audited.
     """
-    known = found.provenance
+    known = found.made.provenance
     table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
     if data is not None:
         table |= {"name": _readable(data.name), "sha256": _file_hash(data)}
@@ -186,8 +158,8 @@ def with_sources(
         "model": known["model"] | {"sha256": model_sha256},
         "data": known["data"] | table,
     }
-    found = found if rows is None else with_rows(found, rows)
-    return replace(found, provenance=known | sources)
+    found = found if rows is None else renumbered(found, rows)
+    return found.with_rows(provenance=known | sources)
 
 
 def _file_hash(data: Path) -> str | None:

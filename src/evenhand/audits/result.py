@@ -1,48 +1,63 @@
-"""Result of a calibration audit: decisions, text, page, JSON and repair."""
+"""Result of a calibration audit: rows, and tables, text, page, JSON and repair read off them."""
 
 from __future__ import annotations
 
-import json
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from evenhand._files import write_text
-from evenhand._format import Summarized, count, one_line
-from evenhand._validate import InputError, bad_input
-from evenhand.audits.group_tests import Family, OffGroup, marked, member_table
+from evenhand._files import written
+from evenhand._format import Summarized, count, in_full, one_line
+from evenhand._validate import InputError, Ints, bad_input, short
+from evenhand.audits.csv_tables import write_tables
 from evenhand.audits.outcomes import missing_columns_named
-from evenhand.audits.plain import csv_tables, plain_audit, write_tables
-from evenhand.audits.row_record import RowRecord
+from evenhand.audits.provenance import values_hash
 from evenhand.audits.scores import AVERAGE_ERROR
-from evenhand.audits.survival import CensoringCounts
-from evenhand.calibration import GivenForecast, Outcomes, as_outcomes
+from evenhand.audits.tables import certified_errors
+from evenhand.audits.verdict import decided
+from evenhand.calibration import Outcomes, as_outcomes
 from evenhand.certificates import Certificate
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.report import (
-    JudgedCondition,
-    Measure,
+from evenhand.report import Measure, audit_html, audit_markdown, audit_text
+from evenhand.results import (
+    AuditRows,
+    Bin,
+    Bound,
+    CurvePoint,
+    Finding,
+    Leak,
+    Membership,
+    Miscoverage,
     Note,
-    Status,
-    audit_brief,
-    audit_html,
-    audit_text,
-    findings_of,
-    status_of,
+    PlainInterval,
+    ProbabilityScores,
+    Proof,
+    Reliability,
+    Row,
+    Score,
+    Survival,
+    Unseen,
+    WorstGroup,
+    frame,
+    plain,
 )
 from evenhand.tables import OWN_VALUES, GroupRule, UnseenValues, as_table
 
 if TYPE_CHECKING:
     from evenhand.forecasters import RecalibratedRegressor
+
+MEASURES = ("error", "bias", "coverage_80", "coverage_90")
+"""Measures of a group that have an interval."""
 
 
 # --- repair
@@ -59,15 +74,18 @@ class RepairedGroups(dict[str, Any]):
         return f"<{count(len(self), 'group')}: {named}{', ...' if len(self) > SHOWN else ''}>"
 
 
-def _rules(off: Sequence[OffGroup], masks: Mapping[str, Any]) -> dict[str, Any]:
+def _rules(problems: Iterable[Finding], masks: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rules of groups by name, or their masks; groups without either give a warning."""
-    known = {group.name for group in off}
+    rules = {
+        repair_name(one): None if one.rule is None else GroupRule.from_state(one.rule)
+        for one in problems
+    }
     for name in masks:
-        if name not in known:
+        if name not in rules:
             rule = "name groups that are a problem in the audit"
-            remedy = f"these are: {', '.join(sorted(known)) or 'none'}"[:200]
+            remedy = f"these are: {', '.join(sorted(rules)) or 'none'}"[:200]
             raise bad_input("groups", rule, repr(name), remedy)
-    by = {group.name: masks.get(group.name, group.rule) for group in off}
+    by = {name: masks.get(name, rule) for name, rule in rules.items()}
     without = [name for name, rule in by.items() if rule is None]
     if without:
         listed = ", ".join(map(repr, without))
@@ -78,6 +96,15 @@ def _rules(off: Sequence[OffGroup], masks: Mapping[str, Any]) -> dict[str, Any]:
             stacklevel=3,
         )
     return {name: rule for name, rule in by.items() if rule is not None}
+
+
+def repair_name(one: Finding) -> str:
+    """Return the name of a group in a repair: of groups found by search the rule, or the size."""
+    if one.mass is None:
+        return one.group
+    if one.rule is None:
+        return f"learned group of {in_full(one.mass)} of people"
+    return GroupRule.from_state(one.rule).name
 
 
 def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> RepairedGroups:
@@ -107,306 +134,109 @@ def _unfitted(
     return RecalibratedRegressor(frozen, by=by or None, random_state=random_state)
 
 
-# --- decisions: which groups are off, and which of these are a problem (verdict: 3)
-
-SLOPES = (0.8, 1.25)
-"""Calibration slopes outside of which a significant trend is a problem, whatever its size."""
-
-ROUNDING = 1e-9
-"""Rounding error of a difference of shares."""
+# --- rows of what is proven
 
 
-def decide_groups(table: pd.DataFrame, tolerance: float, level: float) -> pd.DataFrame:
-    """Add the columns `off` and `problem` to a table of groups.
-
-    A group is off if its p-value, adjusted for the whole family, is below the level; groups that
-    are too small and possible leaks never are. It is a problem if it is off and its estimated error
-    is beyond the tolerance, or the slope of the trend that decides it far from 1.
-    """
-    if not len(table.columns):
-        return table
-    is_judged = ~(_numbers(table, "too_small") > 0) & ~(_numbers(table, "possible_leak") > 0)
-    is_off = is_judged & (_numbers(table, "p_adjusted") < level)
-    # where times are cut off, the error of the tested PITs understates the size (outcomes: 5)
-    size, tested = _numbers(table, "km_error"), _numbers(table, "error")
-    slope = _numbers(table, "slope")
-    is_beyond = np.where(np.isnan(size), tested, size) > tolerance + ROUNDING
-    is_beyond |= (slope < SLOPES[0]) | (slope > SLOPES[1])
-    return table.assign(off=is_off, problem=is_off & is_beyond)
-
-
-def decide_everyone(
-    groups: pd.DataFrame, given: GivenForecast | None, tolerance: float
-) -> pd.DataFrame:
-    """Judge everyone, the first row, by the error given the forecast as well."""
-    if given is None or not len(groups):
-        return groups
-    problem = groups["problem"].to_numpy(copy=True)
-    problem[0] |= groups["off"].iloc[0] and given.error > tolerance + ROUNDING
-    return groups.assign(problem=problem)
-
-
-def same_decisions(groups: pd.DataFrame, scan: pd.DataFrame) -> pd.DataFrame:
-    """Return the scan with the decisions of named groups of the same rows.
-
-    The same rows have one decision under both names, also if they are too small.
-    """
-    named = groups.dropna(subset="scanned_as").drop_duplicates("scanned_as")
-    known = {
-        column: dict(zip(named["scanned_as"], named[column], strict=True))
-        for column in ("off", "problem")
-    }
-    return scan.assign(
-        **{
-            column: [
-                decisions.get(group, own)
-                for group, own in zip(scan["group"], scan[column], strict=True)
-            ]
-            for column, decisions in known.items()
+def proof_rows(certificate: Certificate | None) -> Proof | None:
+    """Return a certificate as rows, with its bounds for every group."""
+    if certificate is None:
+        return None
+    # in pooled PITs of 0/1 outcomes too high and too low probabilities cancel (verdict: 2)
+    is_event = certificate.kind is OutcomeKind.BINARY
+    table = certificate.table()
+    follow_up, unions = certificate.follow_up, certificate.unions
+    return Proof.of(
+        {
+            "confidence": certificate.confidence,
+            "method": certificate.method,
+            "link_bound": certificate.bound,
+            "n_samples": certificate.n_samples,
+            "n_draws": certificate.n_draws,
+            "average_error": None if is_event else certificate.average_error(),
+            "groups": [] if is_event else certificate.named_table().to_dict("records"),
+            "every_group": (
+                table[["mass", "bias_low", "bias_high"]] if is_event else table
+            ).to_dict("records"),
+            "events": None
+            if certificate.events is None
+            else certificate.event_table().to_dict("records"),
+            "questions": certificate.questions.to_dict("records"),
+            "assumptions": list(certificate.assumptions),
+            "not_covered": list(certificate.not_covered),
+            "atom": certificate.at,
+            "follow_up": None if follow_up is None else vars(follow_up),
+            "unions": None if unions is None else unions.facts(),
         }
     )
-
-
-def decide_learned(learned: pd.DataFrame, tolerance: float, level: float) -> pd.DataFrame:
-    """Add the same columns to learned groups, whose p-values are adjusted for their number.
-
-    Rules of groups that are not off would describe noise: they are removed.
-    """
-    found = decide_groups(learned, tolerance, level)
-    if "description" not in found or found.empty:
-        return found
-    is_off = found["off"].to_numpy()
-    kept = [rule if off else None for rule, off in zip(found["description"], is_off, strict=True)]
-    return found.assign(
-        # as objects: pandas would convert None to NaN
-        description=pd.Series(kept, index=found.index, dtype=object),
-        description_share=found["description_share"].where(is_off),
-    )
-
-
-def _numbers(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
-    """Return a column; NaN if the table lacks it."""
-    if column not in table:
-        return np.full(len(table), np.nan)
-    return table[column].to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 # --- audit
 
 
+class _Table:
+    """Rows of an audit as a table, made when it is first read."""
+
+    def __init__(self, kind: type[Row], field: str = "") -> None:
+        self.kind, self.field = kind, field
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.field = self.field or name
+
+    def __get__(self, found: Audit, owner: type | None = None) -> pd.DataFrame:
+        # on the class, for the documentation
+        return found.table(self.field, self.kind) if found is not None else self
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit(Summarized):
-    """Result of a calibration audit.
+    """Result of a calibration audit: typed rows, and tables, text, page and JSON read off them.
+
+    Everything in `AuditRows` is an attribute here, too. Lists of rows are tables (DataFrames), in
+    which unknown numbers are NaN, and columns that are unknown in every row are left out: `scores`,
+    `groups` (everyone first), `by_forecast`, `scan`, `learned`, `positive_part`, `worst_groups`,
+    `plain_intervals`, `histogram`, `calibration`, `reliability`, `survival`, `miscoverage`,
+    `membership`, `probability_scores`, `leaks` and `every_group`.
 
     Parameters
     ----------
-    name : str
-        Name of the audited forecaster.
-    n_samples : int
-        Number of rows.
-    n_draws : int
-        Draws per row, 1 for a deterministic forecaster or for one served draw per person.
-    is_randomized : bool
-        Whether the forecasts depend on draws.
-    rounding_step : float or None
-        Grid that the outcomes lie on, if they are rounded.
-    scores : DataFrame
-        One row per measure: `measure`, `value`, `low`, `high` (95%, for each measure by itself),
-        `unit`.
-    groups : DataFrame
-        One row per named group, "everyone" first: `group`, `n`, `error`, `mean_pit` (below 1/2 the
-        outcomes are lower than forecast), `bias` (outcome minus forecast, units of the outcome) and
-        the coverage of each prediction interval, with confidence intervals that hold for all groups
-        of the audit at once, by measure and level, as `family` states. For 0/1 outcomes the error
-        is the absolute difference of the event `rate` and the mean `predicted` probability, of
-        everyone that of `given_forecast`; there is no coverage, and `slope` is the calibration
-        slope where the trend decides the test. `p_value` tests whether the group is calibrated, and
-        `p_adjusted`, adjusted for the whole family, is compared with one minus the confidence:
-        below it the group is `off`, and a `problem` if its error is beyond the tolerance as well,
-        or the slope outside 0.8 to 1.25. `too_small` marks groups of under 30 rows, whose estimates
-        are unreliable; `column` is the column that defines the group (None for a mask);
-        `possible_leak` marks groups that the outcome may define; `scanned_as` is the name of the
-        same rows in `scan` (None if they were not scanned).
-    scan : DataFrame
-        Halves and values of features and their intersections, the smallest p-values first: see
-        `search.scan_groups`. Intervals and p-values are adjusted for the groups of both tables.
-        Empty without features.
-    by_forecast : DataFrame
-        Groups by the level and the spread of the forecast itself, with the columns of `groups` and
-        the `key`, a value of the forecast by which people are divided, `part` (from 1), `n_parts`,
-        and the range of its values from `lowest` to `highest`. For 0/1 outcomes these are tenths of
-        the predicted probability. Empty below 300 rows and if only PITs are known.
-    learned : DataFrame
-        The worst group of each size, learned from features on some rows and tested on
-        others: see `search.find_group`. Empty without features.
-    learned_rows : DataFrame
-        The rows of the learned groups: `mass`, `row` in the given table, counted from 0, and `id`
-        (None if none was given). Not part of the JSON, where it would be long.
-    worst_groups : DataFrame
-        The oracle worst group of each size: `mass`, `n`, `error`; `null_mean`, `null_low` and
-        `null_high`, the mean and the 5% and 95% quantiles of the same search on calibrated
-        forecasts of the same kind; `certified`, the upper bound for every group.
+    made : AuditRows
+        The rows, without what is proven.
     certificate : Certificate or None
         Guarantees; None if there can be none, with the reason in `notes`.
-    plain_intervals : DataFrame
-        Lower bounds for the coverage of prediction intervals without a draw in every group:
-        `level`, `mass`, `floor`, `covered` (estimated coverage of all people) and `width`, the mean
-        width divided by that of the 80% intervals that are served (NaN if unknown). They hold
-        jointly with each other, with the confidence of the certificate. Empty without a
-        certificate, and for forecasters that are neither deterministic nor a link around a
-        deterministic one.
-    notes : tuple of Note
-        Rows, groups and analyses that were left out or done differently, with reasons; each prints
-        as a sentence.
-    measures : tuple of Measure
-        The measures of `scores`, in its order.
-    histogram : DataFrame
-        Histogram of PITs over people and draws: `start`, `end` and `share` of each bin, and the
-        simultaneous 95% band from `low` to `high`: it contains all bars with probability 0.95 if
-        the forecasts are calibrated.
-    calibration : DataFrame
-        Calibration curve: `level`, the share `observed` of outcomes at or below the forecast
-        quantile of that level, and its simultaneous 95% band from `low` to `high`. For 0/1 outcomes
-        the isotonic curve of the event `rate` by `probability`, with its band. For times that
-        may be cut off, `histogram` and `calibration` are those of the tested PITs.
-    provenance : dict
-        Versions, command, seed, model, data and origin of the draws; see docs/audit-schema.rst.
-    about : dict of str to str
-        Description of the audit for readers: population, period, author, purpose, unit of the
-        outcome and whatever else was given; empty if nothing was.
-    conditions : tuple of JudgedCondition
-        Conditions of a gate with their values; empty without a gate.
-    target : str or None
-        Name of the outcome; None if unknown.
-    caveat : str or None
-        A warning that reports show first: that the randomization was chosen on these rows, or that
-        rows are exact copies of others.
-    unseen : UnseenValues or None
-        Values, by column, that are absent from the forecaster's training table; None if that table
-        is unknown.
-    miscoverage : DataFrame
-        How far the coverage of intervals, given the features, differs from their level: see
-        `search.conditional_miscoverage`. Empty without features.
-    membership : DataFrame
-        Bounds for each group whose members are known by probability: `group`, the expected number
-        of `members`, and for the coverage of each interval and the bias the ends `least` and
-        `most` of an interval that contains the value of the group, whatever the relation between
-        membership and outcome, with the confidence of the audit, separately for each measure. The
-        estimates of these groups in `groups` weight rows by the probabilities; `n` is the rounded
-        number of members.
-    tolerance : float
-        Error that does not matter.
-    family : Family or None
-        Numbers of groups and tests that hold together, their shares of the error probability, and
-        the measures whose intervals are asymptotic.
-    given_forecast : GivenForecast or None
-        Mean error of people with the same forecast, in which errors of opposite sign do not cancel,
-        with the tests of everyone; None if only PITs are known.
-    probability_scores : DataFrame
-        For 0/1 outcomes, the usual scores of everyone and of named groups of at least 150 rows: see
-        `calibration.probability_scores`. Empty for other outcomes.
-    off_groups : tuple of OffGroup or None
-        Groups that are off, by the column `off` of the tables, with the rules that select them
-        among other rows; at most 50 scanned groups, the smallest p-values first. None if the audit
-        was computed in parts.
-    leaks : DataFrame
-        Groups and features that the outcome may define, which do not count as findings: `kind`
-        ("group" or "feature"), `name`, `column`, `apart` (share of rows on which the group differs
-        from a range of outcomes), `rank_correlation` with the outcomes and
-        `forecast_rank_correlation`, the same for the forecasts' medians. Empty if only PITs are
-        known.
-    outcome_kind : OutcomeKind or None
-        Kind of outcome that the forecasts describe; None if only PITs are known.
-    reliability : DataFrame
-        Predicted probabilities of an event against its rate: `group` ("everyone" first), `bin`
-        (from 0, by increasing probability), `n`, the mean predicted `probability`, the `rate` of
-        the event and its interval from `low` to `high`, simultaneous for all bins of the group with
-        the confidence of the audit. The event is `y = 1` for 0/1 outcomes, an outcome that is not
-        the atom for hurdles, and an event by the horizon for times, whose rates are Kaplan-Meier
-        estimates. Empty for other outcomes.
-    grid_share : float or None
-        Share of the average error that may be due to rounding, where PITs are spread over rounding
-        cells: `(d - I) / d` with the average error `d` and the least error `I` of any positions in
-        the cells (`calibration.cell_error`). None without such cells.
-    positive_part : DataFrame
-        Named groups of the people whose outcome is not the atom of a hurdle, with the columns of
-        `groups`, for the PITs of the continuous part. Intervals and p-values are adjusted for the
-        groups of this table alone. Empty for other outcomes.
-    censoring : CensoringCounts or None
-        Numbers of events, of people who reached the horizon and of people who are lost; None unless
-        outcomes are times that may be cut off. The tables `groups`, `scan` (significant groups, at
-        most 100) and `learned` then have these columns too: `km_error`, the error of the
-        Kaplan-Meier estimate of PITs, with its asymptotic interval from `km_low` to `km_high`, and
-        the bounds `least_error` and `most_error`, which hold whoever is cut off
-        (`calibration.CensoredError`); `mean_pit` and coverages are those of the Kaplan-Meier
-        estimate. Errors and tests are those of randomized PITs of the censored distribution:
-        `error` understates the size.
-    survival : DataFrame
-        Probability of the event by the horizon: `group` ("everyone" first), `n`, `n_events`,
-        `n_lost`, the mean `predicted` probability, the Kaplan-Meier estimate `observed` and its
-        interval from `low` to `high`, and the bounds `least` and `most` of Clopper and Pearson, for
-        which the lost count as people without the event and with it. Intervals and bounds are
-        simultaneous for all groups. Empty without a horizon.
-    rows : RowRecord or None
-        Values of each row, with which `compare` gives paired intervals: see docs/audit-schema.rst.
-        None for more than 20,000 rows, for tables in parts and if only PITs are known.
+    places : dict
+        Row numbers in the given table of the members of groups that are off, by name, and of groups
+        found by search, by size. Empty for groups known by probability, and for tables in parts.
+    ids : sequence or dict of int to str, or None
+        Ids of the rows of the given table, by their numbers.
     """
 
-    name: str
-    n_samples: int
-    n_draws: int
-    is_randomized: bool
-    rounding_step: float | None
-    scores: pd.DataFrame
-    groups: pd.DataFrame
-    scan: pd.DataFrame
-    learned: pd.DataFrame
-    worst_groups: pd.DataFrame
-    certificate: Certificate | None
-    plain_intervals: pd.DataFrame
-    notes: tuple[Note, ...]
-    measures: tuple[Measure, ...]
-    histogram: pd.DataFrame
-    calibration: pd.DataFrame
-    target: str | None
-    tolerance: float
-    miscoverage: pd.DataFrame
-    membership: pd.DataFrame
-    family: Family | None
-    by_forecast: pd.DataFrame
-    given_forecast: GivenForecast | None
-    probability_scores: pd.DataFrame
-    off_groups: tuple[OffGroup, ...] | None
-    learned_rows: pd.DataFrame
-    leaks: pd.DataFrame
-    outcome_kind: OutcomeKind | None
-    reliability: pd.DataFrame
-    positive_part: pd.DataFrame
-    censoring: CensoringCounts | None
-    survival: pd.DataFrame
-    provenance: dict[str, Any] = field(default_factory=dict)
-    caveat: str | None = None
-    unseen: UnseenValues | None = None
-    rows: RowRecord | None = None
-    grid_share: float | None = None
-    about: Mapping[str, str] = field(default_factory=dict)
-    conditions: tuple[JudgedCondition, ...] = ()
+    made: AuditRows
+    certificate: Certificate | None = None
+    places: Mapping[str | float, Ints] = field(default_factory=dict)
+    ids: Sequence[str] | Mapping[int, str] | None = None
 
-    def __post_init__(self) -> None:
-        # decided here, once for all that read the tables: an audit with another tolerance or with
-        # other rows decides anew
-        level = 1 - (self.family.confidence if self.family else 0.95)
-        groups = decide_groups(self.groups, self.tolerance, level)
-        groups = decide_everyone(groups, self.given_forecast, self.tolerance)
-        scan = decide_groups(self.scan, self.tolerance, level)
-        learned = decide_learned(self.learned, self.tolerance, level)
-        decided = {"groups": groups, "scan": same_decisions(groups, scan), "learned": learned}
-        for name in ("by_forecast", "positive_part"):
-            decided[name] = decide_groups(getattr(self, name), self.tolerance, level)
-        for name, table in decided.items():
-            object.__setattr__(self, name, table)
-        if self.off_groups is not None:
-            object.__setattr__(self, "off_groups", self._marked("off"))
+    scores = _Table(Score)
+    groups = _Table(Finding)
+    by_forecast = _Table(Finding)
+    scan = _Table(Finding)
+    learned = _Table(Finding)
+    positive_part = _Table(Finding)
+    worst_groups = _Table(WorstGroup)
+    plain_intervals = _Table(PlainInterval)
+    histogram = _Table(Bin, "pit")
+    calibration = _Table(CurvePoint)
+    reliability = _Table(Reliability)
+    survival = _Table(Survival)
+    miscoverage = _Table(Miscoverage)
+    membership = _Table(Membership)
+    probability_scores = _Table(ProbabilityScores)
+    leaks = _Table(Leak, "possible_leaks")
+
+    def __getattr__(self, name: str) -> Any:
+        # only for names that are not found otherwise; copies ask for `made` before it is there
+        if name == "made" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.made, name)
 
     def __repr__(self) -> str:
         return one_line(
@@ -415,25 +245,127 @@ class Audit(Summarized):
             n_samples=self.n_samples,
             n_draws=self.n_draws,
             average_error=self.score(AVERAGE_ERROR),
-            groups=len(self.groups) - 1,
+            groups=len(self.made.named),
             is_certified=self.certificate is not None,
         )
 
-    def score(self, measure: str | Measure) -> float:
-        """Return the value of a measure in `scores`, by its name or as a `Measure`."""
-        name = str(measure)
-        found = self.scores.loc[self.scores["measure"] == name, "value"]
-        if found.empty:
-            raise bad_input("measure", f"be one of {list(self.scores['measure'])}", repr(name))
-        return float(found.iloc[0])
+    def with_rows(self, **rows: Any) -> Audit:
+        """Return the audit with other rows that change no decision."""
+        return replace(self, made=msgspec.structs.replace(self.made, **rows))
+
+    def decided_with(self, **rows: Any) -> Audit:
+        """Return the audit with other rows, such as another tolerance, and all decisions anew."""
+        return replace(self, made=decided(msgspec.structs.replace(self.made, **rows)))
+
+    def table(self, name: str, kind: type[Row]) -> pd.DataFrame:
+        """Return some rows as a table; it is made once."""
+        made: dict[str, pd.DataFrame] = self.__dict__.setdefault("_tables", {})
+        if name not in made:
+            made[name] = frame(getattr(self.made, name), kind)
+        return made[name]
+
+    def certified_by(self, proof: Certificate | None, **rows: Any) -> Audit:
+        """Return the audit with another certificate, and with other rows that change no decision."""
+        worst = self.made.worst_groups
+        errors = map(plain, certified_errors(proof, [one.mass for one in worst]))
+        certified = tuple(
+            msgspec.structs.replace(one, certified=error)
+            for one, error in zip(worst, errors, strict=True)
+        )
+        return replace(self, certificate=proof).with_rows(worst_groups=certified, **rows)
+
+    def with_unseen(self, found: UnseenValues | None) -> Audit:
+        """Return the audit with the values that the forecaster's training table had not."""
+        if found is None:
+            return self
+        told = tuple(Note(kind="UNSEEN", text=line) for line in found.lines())
+        rows = tuple(Unseen.of(one) for one in found.records())
+        return self.with_rows(unseen=rows, notes=(*told, *self.made.notes))
+
+    @cached_property
+    def rows(self) -> AuditRows:
+        """All rows, with what is proven: with many rows these bounds take seconds."""
+        return msgspec.structs.replace(self.made, certificate=proof_rows(self.certificate))
 
     @property
-    def status(self) -> Status:
-        """Verdict by evidence: problem found, no problem found or too few rows, with its numbers.
+    def every_group(self) -> pd.DataFrame:
+        """Certified bounds for every group, by group size; empty without a certificate."""
+        proof = self.rows.certificate
+        return frame(() if proof is None else proof.every_group, Bound)
 
-        Conditions of a gate do not change it.
+    def score(self, measure: str | Measure) -> float:
+        """Return the value of a measure in `scores`, by its name or as a `Measure`."""
+        known = {one.measure: one.value for one in self.made.scores}
+        name = str(measure)
+        if name not in known:
+            raise bad_input("measure", f"be one of {list(known)}", repr(name))
+        value = known[name]
+        return np.nan if value is None else value
+
+    # --- between groups, as in fairlearn's MetricFrame
+
+    @property
+    def overall(self) -> pd.Series[Any]:
+        """Measures of all people."""
+        return self._measures.iloc[0]
+
+    @property
+    def by_group(self) -> pd.DataFrame:
+        """Measures of the named groups, by group."""
+        return self._measures.iloc[1:]
+
+    @property
+    def _measures(self) -> pd.DataFrame:
+        table = self.groups.set_index("group")
+        return table[[name for name in (*MEASURES, "predicted", "rate") if name in table]]
+
+    def difference(self) -> pd.DataFrame:
+        """Return the largest difference of each measure between named groups, with its interval.
+
+        The intervals of groups hold at once, and so do those of their differences, by measure.
+
+        Returns
+        -------
+        DataFrame
+            By measure: `value`, `low` and `high`.
+
+        Examples
+        --------
+        >>> from evenhand import audit_pit
+        >>> pits = np.concatenate([np.linspace(0.01, 0.99, 200), np.linspace(0.4, 0.6, 200)])
+        >>> found = audit_pit(pits, groups={"b": np.arange(400) >= 200, "a": np.arange(400) < 200})
+        >>> float(found.difference().loc["coverage_80", "value"].round(2))
+        0.2
         """
-        return status_of(findings_of(plain_audit(self)))
+        return self._between(lambda most, least: most - least, lambda low: max(low, 0.0))
+
+    def ratio(self) -> pd.DataFrame:
+        """Return the least ratio of each measure between named groups, as `difference` does."""
+        found = self._between(lambda most, least: least / most if most else np.nan, lambda x: x)
+        low = found[["low", "high"]].min(axis=1)
+        return found.assign(low=low, high=found[["low", "high"]].max(axis=1).clip(upper=1.0))
+
+    def _between(
+        self, of: Callable[[float, float], float], within: Callable[[float], float]
+    ) -> pd.DataFrame:
+        """Compare the largest and the least value of each measure that cannot be negative."""
+        named = [one for one in self.made.named if not one.possible_leak]
+        found = {}
+        for name in MEASURES if len(named) > 1 else ():
+            ends = [one.interval(name) for one in named if one.interval(name).high is not None]
+            if name == "bias" or len(ends) < 2:
+                continue
+            value, low, high = (
+                [0.0 if x is None else x for x in column] for column in zip(*ends, strict=True)
+            )
+            found[name] = {
+                "value": of(max(value), min(value)),
+                "low": within(of(max(low), min(high))),
+                "high": of(max(high), min(low)),
+            }
+        return pd.DataFrame.from_dict(found, orient="index", columns=["value", "low", "high"])
+
+    # --- views: text, page, JSON and csv
 
     def summary(self, *, full: bool = False) -> str:
         """Return the findings as text.
@@ -441,67 +373,58 @@ class Audit(Summarized):
         Parameters
         ----------
         full : bool, default False
-            Whether to return all findings and tables; otherwise about 20 lines: the verdict, the
-            main findings, what is proven for every group, and what to do next.
+            Whether to return all findings and tables; otherwise about 12 lines: the verdict, the
+            worst case, others, what was not tested, and what to do next.
         """
-        text = audit_text if full else audit_brief
-        return text(plain_audit(self))
+        return audit_text(self.rows, full=full)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the findings as one self-contained HTML page; write it to `path` if given.
 
         The page contains nobody's id; `Audit.members` and `Audit.to_csv` list them.
         """
-        text = audit_html(plain_audit(self))
-        if path is not None:
-            write_text(path, text)
-        return text
+        return written(audit_html(self.rows), path)
 
-    def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
-        """Return the findings as plain values.
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """Return the findings as Markdown, to paste into a document; write them if asked."""
+        return written(audit_markdown(self.rows), path)
 
-        The layout is documented in docs/audit-schema.rst.
+    def to_dict(self) -> dict[str, Any]:
+        """Return the findings as plain values, in the layout of the JSON."""
+        values: dict[str, Any] = plain(msgspec.to_builtins(self.rows))
+        return values
 
-        Parameters
-        ----------
-        rows : bool, default True
-            Whether to include the values of each row. Without them `compare` has no paired
-            intervals. They are data about people: with the forecast for a person the person's
-            residual gives the outcome, and whole numbers of a small range can be guessed.
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the findings as JSON; write them to `path` if given."""
+        return written(self.rows.to_json().decode(), path)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Audit:
+        """Read the JSON of an audit; it has no certificate object and no members of groups.
+
+        Raises
+        ------
+        InputError
+            If the file is not the JSON of an audit; the message names the place.
         """
-        record = self.rows if rows else None
-        return plain_audit(self) | {"rows": None if record is None else record.to_state()}
-
-    @cached_property
-    def every_group(self) -> pd.DataFrame:
-        """Certified bounds for every group, by group size; empty without a certificate.
-
-        The columns are those of the certificate's `table`. It is cached: with many rows the bounds
-        take seconds, and text, page and comparisons show them.
-        """
-        if self.certificate is None:
-            return pd.DataFrame({"mass": []})
-        table = self.certificate.table()
-        if self.certificate.kind is OutcomeKind.BINARY:
-            return table[["mass", "bias_low", "bias_high"]]
-        return table
-
-    def to_json(self, path: str | Path | None = None, *, rows: bool = True) -> str:
-        """Return the findings as JSON; write them to `path` if given.
-
-        `rows` is that of `to_dict`.
-        """
-        text = json.dumps(self.to_dict(rows=rows), indent=2)
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
+        rule, remedy = "be the JSON of an audit", "write it with evenhand audit --out FILE.json"
+        try:
+            rows = AuditRows.read(Path(path).read_bytes())
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}") from error
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise bad_input(f"{path}", rule, short(str(error)), remedy) from error
+        found = cls(rows)
+        # what was proven stays as it was read
+        found.__dict__["rows"] = rows
+        return found
 
     def to_csv(self, folder: str | Path) -> list[Path]:
         """Write each table as a csv file to a folder, numbers with all digits.
 
-        The files are named as the keys of the JSON, for example `groups.csv` and `scan.csv`, and
-        `every_group.csv`, `histogram.csv` and `learned_rows.csv`. The folder is made if it is
-        missing, and files that an earlier call wrote are replaced.
+        The files are named as the tables, for example `groups.csv` and `scan.csv`; `members.csv`
+        and `learned_rows.csv` list rows and ids. The folder is made if it is missing, and files
+        that an earlier call wrote are replaced.
 
         Returns
         -------
@@ -521,25 +444,51 @@ class Audit(Summarized):
         >>> found = audit_pit(np.linspace(0.01, 0.99, 50), masses=[1.0], random_state=0)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     names = [path.name for path in found.to_csv(folder)]
-        >>> names[:3]
-        ['scores.csv', 'groups.csv', 'scan.csv']
+        >>> names[:2]
+        ['scores.csv', 'groups.csv']
         """
-        return write_tables(folder, csv_tables(self))
+        names = [name for name, kind in vars(Audit).items() if isinstance(kind, _Table)]
+        names += ["learned_rows", "members", "every_group"]
+        return write_tables(folder, {name: getattr(self, name) for name in names})
+
+    # --- groups that are off, their members, and their repair
+
+    @property
+    def off(self) -> tuple[Finding, ...]:
+        """Groups that are significantly off, each name once; all people are none of them."""
+        made, found = self.made, dict[str | float, Finding]()
+        for one in (*made.named, *made.scan, *made.by_forecast, *made.learned):
+            if one.off:
+                found.setdefault(one.mass or one.group, one)
+        return tuple(found.values())
 
     @property
     def members(self) -> pd.DataFrame:
-        """Members of the groups in `off_groups`: `group`, `mass`, `row` and `id`.
+        """Members of the groups that are off: `group`, `mass`, `row` and `id`.
 
-        `mass` is that of a learned group, `row` the number of the row in the given table, counted
-        from 0, and `id` is None if no ids were given. Groups known by probability have no members,
-        and audits of tables in parts list none.
+        `mass` is that of a group found by search, `row` the number of the row in the given table,
+        counted from 0, and `id` is None if no ids were given. Groups known by probability have no
+        members, and audits of tables in parts list none.
         """
-        return member_table(self.off_groups or ())
+        return self._people((one.mass or one.group, repair_name(one), one.mass) for one in self.off)
 
-    def _marked(self, column: str) -> tuple[OffGroup, ...]:
-        """Return the groups for which a decision is true."""
-        listed = [table for table in (self.groups, self.scan, self.by_forecast) if len(table)]
-        return marked(self.off_groups or (), listed, self.learned, column)
+    @property
+    def learned_rows(self) -> pd.DataFrame:
+        """Rows of the groups found by search: `mass`, `row` and `id`."""
+        masses = [one.mass for one in self.made.learned if one.mass is not None]
+        return self._people((mass, "", mass) for mass in masses).drop(columns="group")
+
+    def _people(self, groups: Iterable[tuple[str | float, str, float | None]]) -> pd.DataFrame:
+        parts = [
+            pd.DataFrame({"group": name, "mass": np.nan if mass is None else mass, "row": rows})
+            for key, name, mass in groups
+            for rows in [self.places.get(key)]
+            if rows is not None
+        ]
+        empty = pd.DataFrame({"group": [], "mass": [], "row": np.empty(0, np.intp)})
+        table = pd.concat(parts, ignore_index=True) if parts else empty
+        ids = [None if self.ids is None else str(self.ids[row]) for row in table["row"]]
+        return table.assign(id=pd.Series(ids, dtype=object))
 
     def repair(
         self,
@@ -588,21 +537,15 @@ class Audit(Summarized):
         RecalibratedRegressor
             Fitted; `check_` and `summary()` report for each group whether the repair helped.
         """
-        if self.off_groups is None:
-            raise InputError(
-                "this audit does not contain the definitions of its groups, as it was read in parts"
-                " or from PITs of blocks; name the groups in RecalibratedRegressor(model, by={name:"
-                " rule})"
-            )
         if isinstance(model, Forecast):
             remedy = "pass the model, or a function from X to its forecasts"
             raise bad_input("model", "be a fitted model or a function", "a Forecast", remedy)
         outcomes = as_outcomes(y)
-        by = _rules(self._marked("problem"), dict(groups or {}))
+        by = _rules([one for one in self.off if one.problem], dict(groups or {}))
         unfitted = _unfitted(model, _distinct(by, X, outcomes.value), random_state)
         with missing_columns_named(model, X):
             repaired = unfitted.fit(X, outcomes)
-        if self.rows is not None and self.rows.has_outcomes(outcomes.value):
+        if self.provenance.get("values_sha256") == values_hash(outcomes.value):
             warnings.warn(
                 "X and y are the rows of this audit, which chose the groups by them: the check of"
                 " the repair overestimates its gains; pass other rows",

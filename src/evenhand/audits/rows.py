@@ -14,7 +14,8 @@ from evenhand._validate import Floats, Ints, check_weights
 from evenhand.audits.forecasts import Subject
 from evenhand.calibration import Outcomes, needs_no_weights
 from evenhand.draws import one_row_each
-from evenhand.report import Note, NoteKind
+from evenhand.report import NoteKind, note
+from evenhand.results import Note
 from evenhand.search import LEAK_COLUMNS, find_leaks
 from evenhand.tables import (
     Groups,
@@ -120,7 +121,7 @@ def hold_out(
     if kept.size < n:
         left = masks.take(kept)
         notes += [
-            Note(NoteKind.EMPTY_GROUP, (name,)) for name in masks.names if name not in left.names
+            note(NoteKind.EMPTY_GROUP, (name,)) for name in masks.names if name not in left.names
         ]
         X, searched = (None if table is None else take_rows(table, kept) for table in (X, searched))
         weight = weight[kept]
@@ -175,11 +176,11 @@ def _leaks_of_times(
 def _readings(groups: Groups, features: Any) -> list[Note]:
     """Report how columns of values from 0 to 1 were read: as probabilities, or in two halves."""
     names = tuple(group.name for group, _ in groups.probable())
-    notes = [Note(NoteKind.PROBABLE_GROUPS, names)] if names else []
+    notes = [note(NoteKind.PROBABLE_GROUPS, names)] if names else []
     halved = {group.column or "" for group, _ in groups.pairs() if group.operator == "<="}
     halved &= set() if features is None else set(features.columns)
     like = tuple(str(name) for name in sorted(halved) if are_probabilities(features[name]))
-    return notes + ([Note(NoteKind.HALVED_FRACTIONS, like)] if like else [])
+    return notes + ([note(NoteKind.HALVED_FRACTIONS, like)] if like else [])
 
 
 def _kept(
@@ -190,12 +191,12 @@ def _kept(
     # a certificate counts people: rows of weight 0 must not count
     notes = []
     if kept.size < weight.size:
-        notes.append(Note(NoteKind.ZERO_WEIGHTS, numbers=(weight.size - kept.size,)))
+        notes.append(note(NoteKind.ZERO_WEIGHTS, numbers=(weight.size - kept.size,)))
     if person is None:
         return kept, notes
     # rows of one person are not exchangeable with rows of others (method: proof)
     people = kept[one_row_each(person[kept], kept.size, random)]
-    return people, [*notes, Note(NoteKind.ONE_ROW_EACH, numbers=(people.size, kept.size))]
+    return people, [*notes, note(NoteKind.ONE_ROW_EACH, numbers=(people.size, kept.size))]
 
 
 def _searched(features: Any, n: int, name: str) -> Any:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from evenhand import search
 from evenhand._validate import Floats, InputError, Ints, bad_input, check_finite
 from evenhand.audits import tables
 from evenhand.audits.certified import Notes, certify_held, conditional_coverage, learn_groups
+from evenhand.audits.counted import CountedRows
 from evenhand.audits.forecasts import (
     Subject,
     check_model,
@@ -24,34 +24,33 @@ from evenhand.audits.forecasts import (
     read_subject,
     time_notes,
 )
-from evenhand.audits.group_tests import TestedGroups, off_learned, tested_groups
+from evenhand.audits.group_tests import TestedGroups, tested_groups
 from evenhand.audits.options import SearchOptions, check_about, check_search, resolved_tolerance
 from evenhand.audits.outcomes import PositivePart, RowCells
-from evenhand.audits.provenance import check_people, draws_in_words, provenance_of, with_people
+from evenhand.audits.provenance import check_people, draws_in_words, provenance_of
 from evenhand.audits.result import Audit
-from evenhand.audits.row_record import MOST_ROWS, RowRecord
 from evenhand.audits.rows import HeldOut, hold_out, without_leaks
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
     Band,
-    band_of,
-    calibration_table,
+    calibration_curve,
     coverage_scores,
     mean_scores,
-    score_table,
+    score_rows,
 )
 from evenhand.audits.survival import (
-    CensoringCounts,
     censored_scores,
+    counts_of,
     own_reliability,
-    rate_ends,
-    reliability_table,
+    rate_end,
+    reliability_bins,
+    survival_rates,
     survival_reliability,
-    survival_table,
     with_learned_sizes,
     with_sizes,
 )
-from evenhand.audits.tables import membership_table, relative_widths
+from evenhand.audits.tables import membership, plain_intervals, relative_widths
+from evenhand.audits.verdict import UNDECIDED, decided
 from evenhand.calibration import (
     LEAST_EFFECTIVE,
     Outcomes,
@@ -67,7 +66,20 @@ from evenhand.calibration import (
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.report import Measure, Note, NoteKind, units_of
+from evenhand.report import Measure, NoteKind, note, units_of
+from evenhand.results import (
+    AuditRows,
+    Bin,
+    CurvePoint,
+    Finding,
+    GivenForecast,
+    Leak,
+    Miscoverage,
+    ProbabilityScores,
+    Reliability,
+    WorstGroup,
+    rows_from,
+)
 from evenhand.search import FEW_ROWS
 from evenhand.tables import EVERYONE, Schema, UnseenValues, as_pandas, take_rows, unreported
 
@@ -86,12 +98,13 @@ def audit_rows(
     random: np.random.Generator,
     target: str | None,
     widths: Mapping[float, float] | None = None,
+    counted: CountedRows | None = None,
     **described: Any,
 ) -> Audit:
     """Run the parts of an audit that need only PITs.
 
-    `widths` are those of intervals without a draw; `described` are fields of the audit that
-    describe it.
+    `widths` are those of intervals without a draw, `counted` are counts of all rows of which these
+    are a sample, and `described` are fields of the audit that describe it.
     """
     cells = rows.tested
     # learned and worst groups and guarantees are those of a sample that needs no weights
@@ -102,6 +115,9 @@ def audit_rows(
     if thin.held is not None:
         proof, unproven = certify_held(plain, thin.held, options.confidence, random)
         unproven = (*thin.notes, *unproven)
+    # whatever prevents a certificate of a sample prevents one of all rows
+    if proof is not None and counted is not None:
+        proof = counted.certified(proof, options.confidence)
     if rows.is_censored:
         # the mean of times that are cut off is not that of times until the event
         residual = None
@@ -122,6 +138,7 @@ def audit_rows(
         random,
         n_learned=n_learned,
         level=level,
+        counted=counted,
     )
     learned: list[search.FoundGroup] = []
     unlearned: Notes = ()
@@ -133,7 +150,7 @@ def audit_rows(
         )
     is_event = rows.binary is not None
     factor = (1 - options.confidence) / (tested.family.shares["learned"] or 1.0)
-    of_learned = tables.learned_table(learned, factor, is_event=is_event)
+    of_learned = tables.learned_findings(learned, factor, is_event=is_event)
     if rows.is_censored:
         confidence = 1 - tested.family.shares["everyone"]
         sized = censored_error(rows.sized, confidence, base=rows.time_base, random_state=random)
@@ -141,11 +158,16 @@ def audit_rows(
         tested = with_sizes(tested, rows, sized, held, options, random)
         of_learned = with_learned_sizes(of_learned, learned, plain, options, random)
     # the error of everyone is that of the table of groups
-    scores |= {AVERAGE_ERROR: band_of(tested.groups.iloc[0], "error")}
-    worst = pd.DataFrame(columns=list(tables.WORST_COLUMNS))
+    error = tested.groups[0].interval("error")
+    scores |= {
+        AVERAGE_ERROR: {
+            end: np.nan if value is None else value for end, value in error._asdict().items()
+        }
+    }
+    worst: tuple[WorstGroup, ...] = ()
     if thin.held is not None and not is_event:
         simulate = rows.simulate if thin.rows is None else None
-        worst = tables.worst_group_table(
+        worst = tables.worst_groups(
             plain.tested, options.masses, proof, options.n_simulations, random, simulate
         )
     kept = held.kept if thin.held is None else thin.held.kept
@@ -157,35 +179,41 @@ def audit_rows(
     not_scanned = _columns_of(tested.notes, NoteKind.COLUMN_NOT_SCANNED)
     left_out = not_scanned & _columns_of(unlearned, NoteKind.COLUMN_NOT_LEARNED)
     names = tuple(name for name in names if name not in left_out)
-    searched = (Note(NoteKind.FEATURES, names),) if is_searched else ()
-    return Audit(
+    searched = (note(NoteKind.FEATURES, names),) if is_searched else ()
+    members = tested.members | {group.mass: kept[group.rows] for group in learned}
+    found = AuditRows(
+        status=UNDECIDED,
         n_samples=cells.n_samples,
         n_draws=cells.n_draws,
         is_randomized=cells.is_randomized,
-        scores=score_table(scores, units_of(target)),
-        measures=tuple(scores),
-        groups=tested.groups,
-        scan=tested.scan,
-        by_forecast=tested.by_forecast,
-        given_forecast=tested.given if rows.keys else None,
-        off_groups=(*tested.off, *off_learned(learned, kept)),
+        outcome_kind=None if rows.kind is None else rows.kind.value,
+        target=target,
+        tolerance=resolved_tolerance(
+            options.tolerance, tested.groups[0].predicted if is_event else None
+        ),
         family=tested.family,
-        learned=of_learned,
-        learned_rows=tables.learned_rows(learned, kept),
-        worst_groups=worst,
-        plain_intervals=tables.plain_table(proof, widths),
-        outcome_kind=rows.kind,
-        reliability=_reliability(rows, held, tested, options.confidence),
-        probability_scores=_probability_scores(rows, held, options.confidence),
-        censoring=None if rows.times is None else CensoringCounts.of(rows.times),
-        survival=survival_table(rows, held.groups, options.confidence),
-        positive_part=(
+        groups=tuple(tested.groups),
+        scan=tuple(tested.scan),
+        by_forecast=tuple(tested.by_forecast),
+        learned=tuple(of_learned),
+        positive_part=tuple(
             _positive_groups(part, held, options, random, level)
             if part is not None and has_part
-            else pd.DataFrame()
+            else ()
         ),
-        certificate=proof,
-        leaks=held.leaks,
+        given_forecast=GivenForecast.of(vars(tested.given)) if rows.keys else None,
+        scores=score_rows(scores, units_of(target)),
+        probability_scores=tuple(_probability_scores(rows, held, options.confidence)),
+        reliability=_reliability(rows, held, tested, options.confidence),
+        pit=rows_from(Bin, pit_histogram(cells)),
+        calibration=_calibration(rows, tested.by_forecast),
+        miscoverage=rows_from(Miscoverage, miscoverage),
+        membership=membership(rows.cells, residual, held.groups, options.confidence),
+        censoring=None if rows.times is None else counts_of(rows.times),
+        survival=survival_rates(rows, held.groups, options.confidence),
+        worst_groups=worst,
+        plain_intervals=plain_intervals(proof, widths),
+        possible_leaks=rows_from(Leak, held.leaks),
         notes=(
             *held.notes,
             *_own_notes(rows, held),
@@ -196,28 +224,20 @@ def audit_rows(
             *unmeasured,
             *searched,
         ),
-        histogram=pit_histogram(cells),
-        calibration=_calibration(rows, tested.by_forecast),
-        target=target,
-        tolerance=resolved_tolerance(
-            options.tolerance,
-            None if not is_event else float(tested.groups["predicted"].iloc[0]),
-        ),
-        miscoverage=miscoverage,
-        membership=membership_table(rows.cells, residual, held.groups, options.confidence),
-        rows=_record(rows, held, tested),
         **described,
     )
+    found = found if counted is None else counted.over(found)
+    return Audit(decided(found), proof, members)
 
 
 def _reliability(
     rows: RowCells, held: HeldOut, tested: TestedGroups, confidence: float
-) -> pd.DataFrame:
+) -> tuple[Reliability, ...]:
     if rows.binary is not None:
         return own_reliability(tested)
     if rows.times is not None:
         return survival_reliability(rows, held.groups, confidence)
-    return reliability_table(rows.events, rows.cells.weights, held.groups, confidence)
+    return reliability_bins(rows.events, rows.cells.weights, held.groups, confidence)
 
 
 class _Thinned(NamedTuple):
@@ -233,11 +253,11 @@ def _thinned(held: HeldOut, random: np.random.Generator) -> _Thinned:
     if held.weights is None:
         return _Thinned(None, held)
     if held.largest_weight is None:
-        return _Thinned(None, None, (Note(NoteKind.NO_THINNING),))
+        return _Thinned(None, None, (note(NoteKind.NO_THINNING),))
     n = held.kept.size
     kept, seed = thinned_rows(held.weights, held.largest_weight, random)
     if kept.size < LEAST_EFFECTIVE:
-        return _Thinned(None, None, (Note(NoteKind.FEW_AFTER_THINNING, numbers=(n, kept.size)),))
+        return _Thinned(None, None, (note(NoteKind.FEW_AFTER_THINNING, numbers=(n, kept.size)),))
     features = None if held.features is None else take_rows(held.features, kept)
     some = replace(
         held,
@@ -247,13 +267,13 @@ def _thinned(held: HeldOut, random: np.random.Generator) -> _Thinned:
         weights=None,
         groups=held.groups.take(kept),
     )
-    return _Thinned(kept, some, (Note(NoteKind.THINNED, numbers=(kept.size, n, seed)),))
+    return _Thinned(kept, some, (note(NoteKind.THINNED, numbers=(kept.size, n, seed)),))
 
 
 def _own_notes(rows: RowCells, held: HeldOut) -> Notes:
     """Return notes on unknown forecasts, and on outcomes that their probabilities exclude."""
     if not rows.keys:
-        return (Note(NoteKind.NO_OWN_FORECAST),)
+        return (note(NoteKind.NO_OWN_FORECAST),)
     if rows.binary is None:
         return ()
     happened, probability = rows.binary
@@ -262,7 +282,7 @@ def _own_notes(rows: RowCells, held: HeldOut) -> Notes:
         return ()
     first = int(impossible[0])
     numbers = (int(held.kept[first]), float(probability[first]), int(impossible.size))
-    return (Note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers),)
+    return (note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers),)
 
 
 def _skewed(rows: RowCells, residual: Floats | None) -> Notes:
@@ -273,40 +293,45 @@ def _skewed(rows: RowCells, residual: Floats | None) -> Notes:
         scaled = (residual - residual.mean()) / residual.std()
         skewness = float((scaled**3).mean())
     is_large = abs(skewness) > MOST_SKEWED
-    return (Note(NoteKind.SKEWED_RESIDUALS, numbers=(skewness,)),) if is_large else ()
+    return (note(NoteKind.SKEWED_RESIDUALS, numbers=(skewness,)),) if is_large else ()
 
 
-def _probability_scores(rows: RowCells, held: HeldOut, confidence: float) -> pd.DataFrame:
-    """Return the usual scores of probabilities, of everyone and of named groups with enough rows.
+def _probability_scores(
+    rows: RowCells, held: HeldOut, confidence: float
+) -> Iterator[ProbabilityScores]:
+    """Yield the usual scores of probabilities, of everyone and of named groups with enough rows.
 
     Groups have at least 150 rows.
     """
     if rows.binary is None:
-        return pd.DataFrame()
+        return
     happened, probability = rows.binary
     weights = rows.cells.weights
     masks = {EVERYONE: np.ones(happened.size, dtype=np.bool_)}
     masks |= {name: mask for name, mask in held.groups.items() if mask.sum() >= LEAST_EFFECTIVE}
-    found = []
     for name, mask in masks.items():
         some = None if weights is None else weights[mask]
         scores = probability_scores(probability[mask], happened[mask], some, confidence)
-        found.append({"group": name} | scores._asdict())
-    return pd.DataFrame(found)
+        yield ProbabilityScores.of(scores._asdict() | {"group": name})
 
 
-def _calibration(rows: RowCells, by_forecast: pd.DataFrame) -> pd.DataFrame:
+def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurvePoint, ...]:
     """Return the calibration curve; of 0/1 outcomes the isotonic curve with its band."""
     if rows.binary is None:
-        return calibration_table(rows.tested)
+        return calibration_curve(rows.tested)
     happened, probability = rows.binary
-    ends = [np.empty(0)] * 4
-    if len(by_forecast):
-        ends = [by_forecast[end].to_numpy(dtype=np.float64) for end in ("lowest", "highest")]
-        ends += [rate_ends(by_forecast, end) for end in ("low", "high")]
-    lowest, highest, low, high = ends
+    lowest, highest, low, high = (
+        np.array(values, dtype=np.float64)
+        for values in (
+            [one.lowest for one in by_forecast],
+            [one.highest for one in by_forecast],
+            [rate_end(one, one.bias_low) for one in by_forecast],
+            [rate_end(one, one.bias_high) for one in by_forecast],
+        )
+    )
     weights = rows.cells.weights
-    return isotonic_curve(probability, happened, lowest, highest, low, high, weights)
+    curve = isotonic_curve(probability, happened, lowest, highest, low, high, weights)
+    return rows_from(CurvePoint, curve)
 
 
 def _positive_groups(
@@ -315,7 +340,7 @@ def _positive_groups(
     options: SearchOptions,
     random: np.random.Generator,
     level: float,
-) -> pd.DataFrame:
+) -> list[Finding]:
     """Return the groups of the people whose outcome is not the atom of a hurdle.
 
     Everyone comes first, then the groups by the forecast, then named groups.
@@ -330,16 +355,22 @@ def _positive_groups(
         groups=held.groups.take(rows),
     )
     found = tested_groups(
-        cells, part.residual, None, part.keys, some, options, random, n_learned=0, level=level
+        cells,
+        part.residual,
+        None,
+        part.keys,
+        some,
+        options,
+        random,
+        n_learned=0,
+        level=level,
+        counted=None,
     )
-    everyone, named = found.groups.iloc[:1], found.groups.iloc[1:]
-    own = found.by_forecast.assign(possible_leak=False)
-    tables = [table for table in (everyone, own, named) if len(table)]
-    return pd.concat(tables, ignore_index=True) if len(tables) > 1 else everyone
+    return [found.groups[0], *found.by_forecast, *found.groups[1:]]
 
 
-def _columns_of(notes: Sequence[Note], kind: NoteKind) -> set[str]:
-    return {str(name) for note in notes if note.kind is kind for name in note.subject}
+def _columns_of(notes: Notes, kind: NoteKind) -> set[str]:
+    return {name for one in notes if one.kind == kind.name for name in one.subject}
 
 
 def name_of(values: Any) -> str | None:
@@ -357,6 +388,9 @@ LEARNED_MASSES = (0.1, 0.2, 0.5)
 MIN_SIZE = 150
 """Default minimum number of rows in a scanned group."""
 
+N_SIMULATIONS = 20
+"""Default number of simulated calibrated forecasters."""
+
 
 def audit(
     model: Any,
@@ -371,7 +405,7 @@ def audit(
     min_size: int = MIN_SIZE,
     tolerance: float | None = None,
     confidence: float = 0.95,
-    n_simulations: int = 20,
+    n_simulations: int = N_SIMULATIONS,
     random_state: RandomState = None,
     name: str | None = None,
     target_name: str | None = None,
@@ -479,12 +513,43 @@ def audit(
     >>> round(found.score("90% coverage"), 2)
     1.0
     """
+    sizes = masses, learned_masses, min_size
+    return audit_sample(
+        None,
+        model,
+        X,
+        y,
+        check_search(*sizes, confidence, n_simulations, tolerance),
+        groups=groups,
+        features=features,
+        ids=ids,
+        random_state=random_state,
+        name=name,
+        target_name=target_name,
+        about=about,
+    )
+
+
+def audit_sample(
+    counted: CountedRows | None,
+    model: Any,
+    X: Any,
+    y: ArrayLike | Outcomes | None,
+    options: SearchOptions,
+    *,
+    groups: Any,
+    features: Any,
+    random_state: RandomState,
+    name: str | None,
+    target_name: str | None,
+    about: Mapping[str, str] | None,
+    ids: ArrayLike | Sequence[object] | None = None,
+) -> Audit:
+    """Audit rows, or a random sample of a table whose rows were all counted; see `audit`."""
     if y is None:
         raise InputError("y is missing: an audit compares forecasts with outcomes; pass y=")
     # options are checked before forecasts are made, which may take minutes
     described = check_about(about)
-    sizes = masses, learned_masses, min_size
-    options = check_search(*sizes, confidence, n_simulations, tolerance)
     random = generator(random_state)
     outcomes = as_outcomes(y)
     target = name_of(outcomes.given) if target_name is None else target_name
@@ -506,7 +571,7 @@ def audit(
     copies = copies_among(held.features if held.X is None else held.X, subject)
     held = without_leaks(held, subject)
     if subject.scored.size < held.kept.size:
-        scored = Note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
+        scored = note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
         held = replace(held, notes=(*held.notes, scored))
     found = _of_subject(
         subject,
@@ -517,6 +582,7 @@ def audit(
         name=title,
         about=described,
         caveat=None if copies is None else f"{copies}.",
+        counted=counted,
         provenance=provenance_of(
             title,
             type(given).__name__,
@@ -524,9 +590,9 @@ def audit(
             random_state,
             draws_in_words(subject.cells, is_given=is_given),
         ),
-        unseen=_unseen(model, held.X),
     )
-    return found if people is None else with_people(found, people)
+    found = found.with_unseen(_unseen(model, held.X))
+    return found if people is None else replace(found, ids=people)
 
 
 def _of_subject(
@@ -569,24 +635,6 @@ def _of_subject(
     )
 
 
-def _record(subject: RowCells, held: HeldOut, tested: TestedGroups) -> RowRecord | None:
-    """Return the values of each row for comparisons with another audit; None for many rows.
-
-    PITs alone have none.
-    """
-    if not isinstance(subject, Subject) or subject.outcomes.n_samples > MOST_ROWS:
-        return None
-    masks = {} if tested.scanned is None else tested.scanned.masks.by_name
-    listed = {*tested.groups["group"], *tested.scan["group"]}
-    return RowRecord.of(
-        subject.cells,
-        subject.outcomes.value,
-        subject.residual,
-        subject.scores,
-        {name: mask for name, mask in (masks | dict(held.judged)).items() if name in listed},
-    )
-
-
 def _unseen(model: Any, X: Any) -> UnseenValues | None:
     """Count values of a table that are absent from the training table; None if it is unknown."""
     # models of other libraries have no schema, arrays no columns
@@ -613,7 +661,7 @@ def audit_pit(
     min_size: int = MIN_SIZE,
     tolerance: float | None = None,
     confidence: float = 0.95,
-    n_simulations: int = 20,
+    n_simulations: int = N_SIMULATIONS,
     random_state: RandomState = None,
     name: str = "PITs",
     target_name: str | None = None,
@@ -699,4 +747,4 @@ def audit_pit(
         about=described,
         provenance=provenance_of(name, None, cells.drawn, random_state, words),
     )
-    return found if people is None else with_people(found, people)
+    return found if people is None else replace(found, ids=people)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from evenhand._validate import Floats
 from evenhand.calibration import (
@@ -28,6 +26,7 @@ from evenhand.calibration import (
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.report import Measure
+from evenhand.results import CurvePoint, Score, rows_from
 
 LEVELS = (0.8, 0.9)
 """Nominal levels of the central prediction intervals in every audit."""
@@ -38,26 +37,7 @@ Z95 = 1.959964
 Band = dict[str, float]
 """An estimate with its 95% confidence interval: `value`, `low`, `high`."""
 
-BAND_ENDS = {"value": "", "low": "_low", "high": "_high"}
-"""Ends of the names of columns of a band."""
-
 AVERAGE_ERROR = Measure("error")
-
-
-def band_of(row: pd.Series[Any], column: str) -> Band:
-    """Return the estimate of a column of a table with its interval."""
-    return {key: float(row[column + end]) for key, end in BAND_ENDS.items()}
-
-
-def bands_at(
-    estimates: Mapping[str, Floats], intervals: Mapping[str, tuple[Floats, Floats]], place: int
-) -> dict[str, Band]:
-    """Return the estimates of one of several groups with their intervals."""
-    return {
-        key: {"value": float(values[place]), "low": float(low[place]), "high": float(high[place])}
-        for key, values in estimates.items()
-        for low, high in [intervals[key]]
-    }
 
 
 def forecast_scores(
@@ -163,20 +143,16 @@ def mean_scores(scores: Mapping[Measure, Floats], weight: Floats | None) -> dict
     return {key: weighted_mean_band(values, weight) for key, values in scores.items()}
 
 
-def score_table(bands: Mapping[Measure, Band], unit: str) -> pd.DataFrame:
-    """Return a table with one row per measure; `unit` is the unit of the outcome."""
-    rows: list[dict[str, Any]] = [
-        {"measure": str(measure), **band, "unit": measure.unit(unit)}
+def score_rows(bands: Mapping[Measure, Band], unit: str) -> tuple[Score, ...]:
+    """Return the scores; `unit` is the unit of the outcome."""
+    return tuple(
+        Score(
+            measure=str(measure),
+            unit=measure.unit(unit),
+            **{end: None if np.isnan(value) else value for end, value in band.items()},
+        )
         for measure, band in bands.items()
-    ]
-    return pd.DataFrame(rows)
-
-
-def replace_scores(table: pd.DataFrame, bands: Mapping[Measure, Band]) -> pd.DataFrame:
-    """Return a score table with some of its measures replaced."""
-    by_name = {str(measure): band for measure, band in bands.items()}
-    rows = [row | by_name.get(row["measure"], {}) for row in table.to_dict("records")]
-    return pd.DataFrame(rows, columns=table.columns)
+    )
 
 
 def weighted_mean_band(values: Floats, weight: Floats | None) -> Band:
@@ -222,7 +198,7 @@ CURVE_LEVELS = np.arange(1, 20) / 20
 """Probability levels of the calibration curve."""
 
 
-def calibration_table(cells: Cells) -> pd.DataFrame:
+def calibration_curve(cells: Cells) -> tuple[CurvePoint, ...]:
     """Return the share of outcomes at or below the quantile of each level, with a 95% band.
 
     The band of Dvoretzky, Kiefer and Wolfowitz (Massart 1990) is simultaneous for all levels. It is
@@ -231,13 +207,14 @@ def calibration_table(cells: Cells) -> pd.DataFrame:
     """
     share = cells.shares
     observed = share @ ramps_at(CURVE_LEVELS, cells.low, cells.high) / cells.n_draws
-    return curve_table(observed, n_effective(share))
+    return curve(observed, n_effective(share))
 
 
-def curve_table(observed: Floats, n: float) -> pd.DataFrame:
+def curve(observed: Floats, n: float) -> tuple[CurvePoint, ...]:
     """Return the calibration curve of `n` rows from the share of PITs at or below each level."""
     # from P(sup |F_n - F| > t) <= 2 exp(-2 n t^2)
     margin = float(np.sqrt(np.log(2 / (1 - HISTOGRAM_CONFIDENCE)) / (2 * n)))
     low = np.maximum(observed - margin, 0.0)
     high = np.minimum(observed + margin, 1.0)
-    return pd.DataFrame({"level": CURVE_LEVELS, "observed": observed, "low": low, "high": high})
+    columns = {"level": CURVE_LEVELS, "observed": observed, "low": low, "high": high}
+    return rows_from(CurvePoint, columns)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import replace
 
+import msgspec
 import numpy as np
-import pandas as pd
 
 from evenhand import calibration, search
 from evenhand._validate import Floats, Ints, Mask
@@ -28,16 +27,17 @@ from evenhand.calibration import (
     share_interval,
 )
 from evenhand.report import Measure
+from evenhand.results import Censoring, Finding, Reliability, Survival, plain, rows_from
 from evenhand.tables import EVERYONE, Groups
+
+changed = msgspec.structs.replace
 
 # --- reliability
 
-RELIABILITY_COLUMNS = ("group", "bin", "n", "probability", "rate", "low", "high")
 
-
-def reliability_table(
+def reliability_bins(
     events: Events | None, weights: Floats | None, groups: Groups, confidence: float
-) -> pd.DataFrame:
+) -> tuple[Reliability, ...]:
     """Return the rate of an event among people with similar predicted probabilities.
 
     Parameters
@@ -50,53 +50,43 @@ def reliability_table(
         Named groups; those known by probability are left out.
     confidence : float
         Confidence that the intervals of all bins of a group contain its rates.
-
-    Returns
-    -------
-    DataFrame
-        One row per group and bin of probabilities, see `Audit.reliability`.
     """
-    tables = [pd.DataFrame(columns=list(RELIABILITY_COLUMNS))]
-    if events is not None:
-        tables = [
-            _of_group(name, mask, events, weights, confidence)
-            for name, mask in known_masks(events.happened.size, groups)
-        ]
-    return pd.concat(tables, ignore_index=True)
+    if events is None:
+        return ()
+    found: list[Reliability] = []
+    for name, mask in known_masks(events.happened.size, groups):
+        some = None if weights is None else weights[mask]
+        table = calibration.reliability(
+            events.probability[mask], events.happened[mask], some, confidence=confidence
+        )
+        found += rows_from(Reliability, table.assign(group=name))
+    return tuple(found)
 
 
-def own_reliability(tested: TestedGroups) -> pd.DataFrame:
+def own_reliability(tested: TestedGroups) -> tuple[Reliability, ...]:
     """Return the rates of 0/1 outcomes by predicted probability, as the family of the audit has it.
 
     There are as many bins as groups by the forecast; with few rows everyone is one bin.
     """
-    table = tested.groups.iloc[:1] if tested.by_forecast.empty else tested.by_forecast
-    columns = {
-        "group": EVERYONE,
-        "bin": np.arange(len(table)),
-        "n": table["n"].to_numpy(),
-        "probability": table["predicted"].to_numpy(),
-        "rate": table["rate"].to_numpy(),
-        "low": rate_ends(table, "low"),
-        "high": rate_ends(table, "high"),
-    }
-    return pd.DataFrame(columns)[list(RELIABILITY_COLUMNS)]
-
-
-def rate_ends(table: pd.DataFrame, end: str) -> Floats:
-    """Return an end of the intervals of the event rates of groups."""
-    ends = (table["predicted"] + table[f"bias_{end}"]).to_numpy(dtype=np.float64)
-    return np.asarray(np.clip(ends, 0.0, 1.0))
-
-
-def _of_group(
-    name: str, mask: Mask, events: Events, weights: Floats | None, confidence: float
-) -> pd.DataFrame:
-    some = None if weights is None else weights[mask]
-    found = calibration.reliability(
-        events.probability[mask], events.happened[mask], some, confidence=confidence
+    return tuple(
+        Reliability(
+            group=EVERYONE,
+            bin=place,
+            n=one.n,
+            probability=one.predicted,
+            rate=one.rate,
+            low=rate_end(one, one.bias_low),
+            high=rate_end(one, one.bias_high),
+        )
+        for place, one in enumerate(tested.by_forecast or tested.groups[:1])
     )
-    return found.assign(group=name)[list(RELIABILITY_COLUMNS)]
+
+
+def rate_end(one: Finding, bias: float | None) -> float | None:
+    """Return an end of the interval of the event rate of a group, from that of its bias."""
+    if bias is None or one.predicted is None:
+        return None
+    return min(max(one.predicted + bias, 0.0), 1.0)
 
 
 def known_masks(n: int, groups: Groups) -> Iterator[tuple[str, Mask]]:
@@ -109,60 +99,19 @@ def known_masks(n: int, groups: Groups) -> Iterator[tuple[str, Mask]]:
 
 # --- the event by a horizon
 
-SURVIVAL_COLUMNS = (
-    "group",
-    "n",
-    "n_events",
-    "n_lost",
-    "predicted",
-    "observed",
-    "low",
-    "high",
-    "least",
-    "most",
-)
+
+def counts_of(times: Outcomes) -> Censoring:
+    """Count people by what is known of their times."""
+    return Censoring(
+        n_events=int(times.happened.sum()),
+        n_reached=int(times.has_reached.sum()),
+        n_lost=int(times.is_lost.sum()),
+        horizon=times.horizon,
+        n_followed=None if times.entered is None else int(times.is_followed.sum()),
+    )
 
 
-@dataclass(frozen=True)
-class CensoringCounts:
-    """Number of people by what is known of their times.
-
-    Parameters
-    ----------
-    n_events : int
-        People whose event was observed, before the horizon if there is one.
-    n_reached : int
-        People who were seen without the event until the horizon; 0 without one.
-    n_lost : int
-        People whose outcome is not known: they were last seen without the event, before the horizon
-        if there is one.
-    horizon : float or None
-        Time up to which outcomes are followed, in units of the times.
-    n_followed : int or None
-        People who entered at least a horizon before the end of follow-up; None if the times of
-        entry or the horizon are not known.
-    """
-
-    n_events: int
-    n_reached: int
-    n_lost: int
-    horizon: float | None
-    n_followed: int | None
-
-    @classmethod
-    def of(cls, times: Outcomes) -> Self:
-        """Count the people."""
-        n_followed = None if times.entered is None else int(times.is_followed.sum())
-        return cls(
-            int(times.happened.sum()),
-            int(times.has_reached.sum()),
-            int(times.is_lost.sum()),
-            times.horizon,
-            n_followed,
-        )
-
-
-def survival_table(rows: RowCells, groups: Groups, confidence: float) -> pd.DataFrame:
+def survival_rates(rows: RowCells, groups: Groups, confidence: float) -> tuple[Survival, ...]:
     """Return the predicted and the observed probability of the event by the horizon.
 
     Parameters
@@ -173,19 +122,13 @@ def survival_table(rows: RowCells, groups: Groups, confidence: float) -> pd.Data
         Named groups; those known by probability are left out.
     confidence : float
         Confidence of the intervals of all groups jointly.
-
-    Returns
-    -------
-    DataFrame
-        One row per group, see `Audit.survival`; empty without a horizon.
     """
     listed = list(_followed(rows, groups))
     each = 1 - (1 - confidence) / max(len(listed), 1)
-    found = [
-        {"group": name} | _rates(times, predicted, weights, each)
+    return tuple(
+        Survival.of({"group": name} | _rates(times, predicted, weights, each))
         for name, times, predicted, weights in listed
-    ]
-    return pd.DataFrame(found, columns=list(SURVIVAL_COLUMNS))
+    )
 
 
 def _followed(rows: RowCells, groups: Groups) -> Iterator[tuple[str, Outcomes, Floats, Floats]]:
@@ -198,29 +141,24 @@ def _followed(rows: RowCells, groups: Groups) -> Iterator[tuple[str, Outcomes, F
         yield name, times.take(mask), predicted[mask], weights[mask]
 
 
-def survival_reliability(rows: RowCells, groups: Groups, confidence: float) -> pd.DataFrame:
+def survival_reliability(
+    rows: RowCells, groups: Groups, confidence: float
+) -> tuple[Reliability, ...]:
     """Return Kaplan-Meier estimates of the event among people with similar probabilities of it.
 
-    The columns are those of `Audit.reliability`; intervals are simultaneous for all bins of a
-    group.
+    Intervals are simultaneous for all bins of a group.
     """
-    tables = [_bins(*some, confidence) for some in _followed(rows, groups)]
-    return pd.concat(tables or [pd.DataFrame(columns=list(RELIABILITY_COLUMNS))], ignore_index=True)
-
-
-def _bins(
-    name: str, times: Outcomes, predicted: Floats, weights: Floats, confidence: float
-) -> pd.DataFrame:
-    place = probability_bins(predicted)
-    n_bins = int(place.max()) + 1
-    each = 1 - (1 - confidence) / n_bins
-    rates = [
-        _rates(times.take(some), predicted[some], weights[some], each)
-        for some in (place == number for number in range(n_bins))
-    ]
-    names = {"predicted": "probability", "observed": "rate"}
-    table = pd.DataFrame(rates).rename(columns=names).assign(group=name, bin=np.arange(n_bins))
-    return table[list(RELIABILITY_COLUMNS)]
+    found = []
+    for name, times, predicted, weights in _followed(rows, groups):
+        place = probability_bins(predicted)
+        n_bins = int(place.max()) + 1
+        each = 1 - (1 - confidence) / n_bins
+        for number in range(n_bins):
+            some = place == number
+            one = _rates(times.take(some), predicted[some], weights[some], each)
+            rates = {"probability": one["predicted"], "rate": one["observed"]}
+            found.append(Reliability.of(one | rates | {"group": name, "bin": number}))
+    return tuple(found)
 
 
 LEAST_REACHED = 5
@@ -262,17 +200,10 @@ def _rates(
 
 # --- sizes of errors where times are cut off (outcomes: 5)
 
-SIZE_COLUMNS = ("km_error", "km_low", "km_high", "least_error", "most_error")
-"""Columns of tables of groups of an audit of times that may be cut off."""
-
-COVERED_COLUMNS = tuple(
-    f"{coverage_name(level)}{end}" for level in LEVELS for end in ("", "_low", "_high")
-)
-
 MOST_SCANNED = 100
 """Most scanned groups with these columns, the significant ones with the smallest p-values."""
 
-Columns = dict[str, float]
+Columns = dict[str, float | None]
 Members = Mask | Ints
 
 
@@ -303,51 +234,48 @@ def with_sizes(
         confidence = 1 - family.shares["groups"]
         return _sized(rows, members, confidence, n_groups, random, shares)
 
-    found = {EVERYONE: _columns(everyone) | {"mean_pit": everyone.mean}}
-    for name, mask in held.groups.items():
-        one = sized(mask)
-        found[name] = _columns(one) | {"mean_pit": one.mean}
+    found = {EVERYONE: _columns(everyone)}
+    found |= {name: _columns(sized(mask)) for name, mask in held.groups.items()}
     for group, members in held.groups.probable():
         one = sized(members > 0, members[members > 0])
         # the members are not known, and the bounds are for the weighted rows
-        unproven = dict.fromkeys(("least_error", "most_error"), np.nan)
-        found[group.name] = _columns(one) | {"mean_pit": one.mean} | unproven
-    groups = _replaced(tested.groups, found)
+        found[group.name] = _columns(one) | {"least_error": None, "most_error": None}
     n_significant = int((tested.scanned_p < 1 - options.confidence).sum())
     significant = tested.scanned_rows(min(n_significant, MOST_SCANNED))
-    of_scan = {name: _columns(sized(mask)) for name, mask in significant}
-    scan = _replaced(tested.scan, of_scan)
+    of_scan = {name: _columns(sized(mask), has_mean=False) for name, mask in significant}
     of_own = {
-        group.name: _columns(one) | {"mean_pit": one.mean}
-        for group in tested.own
-        for one in [
+        group.name: _columns(
             _sized(rows, group.mask, 1 - family.shares["by_forecast"], family.n_by_forecast, random)
-        ]
+        )
+        for group in tested.own
     }
-    own = _replaced(tested.by_forecast, of_own) if of_own else tested.by_forecast
-    return replace(tested, groups=groups, scan=scan, by_forecast=own)
+    return replace(
+        tested,
+        groups=_changed(tested.groups, found),
+        scan=_changed(tested.scan, of_scan),
+        by_forecast=_changed(tested.by_forecast, of_own),
+    )
 
 
 def with_learned_sizes(
-    learned: pd.DataFrame,
+    learned: Sequence[Finding],
     found: Sequence[search.FoundGroup],
     rows: RowCells,
     options: SearchOptions,
     random: np.random.Generator,
-) -> pd.DataFrame:
-    """Add the columns of sizes to the table of learned groups.
+) -> list[Finding]:
+    """Add sizes of errors to groups found by search.
 
     Rows of several folds were selected by different models: bounds without an assumption would need
     one for each, and are not known.
     """
-    unknown = dict.fromkeys(SIZE_COLUMNS, np.nan)
-    sizes = []
-    for group in found:
+    sized = []
+    for row, group in zip(learned, found, strict=True):
         one = _sized(rows, group.rows, options.confidence, len(found), random)
-        size = {"km_error": one.error, "km_low": one.low, "km_high": one.high}
-        sizes.append(unknown | size | {"coverage_80": one.coverage[0.8].value})
-    columns = pd.DataFrame(sizes, columns=[*SIZE_COLUMNS, "coverage_80"], dtype=np.float64)
-    return learned.assign(**{str(name): columns[name].to_numpy() for name in columns})
+        size = {"km_error": one.error, "km_error_low": one.low, "km_error_high": one.high}
+        covered = one.coverage[0.8].value
+        sized.append(changed(row, censored=True, **plain(size | {"coverage_80": covered})))
+    return sized
 
 
 def _sized(
@@ -367,24 +295,25 @@ def _sized(
     return censored_error(cells, confidence, n_groups=n_groups, base=base, random_state=random)
 
 
-def _columns(one: CensoredError) -> Columns:
-    sizes = (one.error, one.low, one.high, one.least, one.most)
-    found = dict(zip(SIZE_COLUMNS, sizes, strict=True))
+def _columns(one: CensoredError, *, has_mean: bool = True) -> Columns:
+    found = {
+        "km_error": one.error,
+        "km_error_low": one.low,
+        "km_error_high": one.high,
+        "least_error": one.least,
+        "most_error": one.most,
+    }
     for level in LEVELS:
         key = coverage_name(level)
         value, low, high = one.coverage[level]
         found |= {key: value, f"{key}_low": low, f"{key}_high": high}
-    return found
+    columns: Columns = plain(found | ({"mean_pit": one.mean} if has_mean else {}))
+    return columns
 
 
-def _replaced(table: pd.DataFrame, found: Mapping[str, Columns]) -> pd.DataFrame:
-    """Return a table with columns of the groups that were found, NaN for others."""
-    keys = [key for one in found.values() for key in one] or [*SIZE_COLUMNS, *COVERED_COLUMNS]
-    names = table["group"]
-    empty: Columns = {}
-    return table.assign(
-        **{
-            key: np.array([found.get(name, empty).get(key, np.nan) for name in names], dtype=float)
-            for key in dict.fromkeys(keys)
-        }
-    )
+def _changed(groups: Sequence[Finding], found: Mapping[str, Columns]) -> list[Finding]:
+    """Return groups with sizes where these were found; coverages of others are not known."""
+    unknown: Columns = {
+        f"{coverage_name(level)}{end}": None for level in LEVELS for end in ("", "_low", "_high")
+    }
+    return [changed(one, censored=True, **found.get(one.group, unknown)) for one in groups]

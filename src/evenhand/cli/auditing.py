@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -205,7 +205,7 @@ def audit(
         found = audit_in_memory(request, asked)
     found = audits.with_sources(found, command=command_line(), model=given.folder, data=table)
     if no_rows:
-        found = audits.without_rows(found)
+        found = replace(found, ids=None)
     report(found, conditions, out, as_json, tables, full=full)
 
 

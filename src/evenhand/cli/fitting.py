@@ -86,6 +86,7 @@ def kind_of_target(y: Floats, outcome: str | None, place: str) -> OutcomeKind:
         not of the kind that `outcome` names.
     """
     from evenhand.distributions import OutcomeKind
+    from evenhand.tables import refuse_row
 
     if outcome is None:
         reason = None if y.size < MIN_DISTINCT or (y == y[0]).all() else discrete_target(y)
@@ -95,9 +96,11 @@ def kind_of_target(y: Floats, outcome: str | None, place: str) -> OutcomeKind:
     kind = OutcomeKind(outcome)
     match kind:
         case OutcomeKind.BINARY:
-            _refuse(~np.isin(y, (0.0, 1.0)), y, place, "be 0 or 1", "code the event as 1")
+            refuse_row(~np.isin(y, (0.0, 1.0)), y, place, "be 0 or 1", "code the event as 1")
         case OutcomeKind.HURDLE:
-            _refuse(y < 0, y, place, "be 0 or above", "--outcome hurdle is for amounts with zeros")
+            refuse_row(
+                y < 0, y, place, "be 0 or above", "--outcome hurdle is for amounts with zeros"
+            )
             if not (y == 0).any() or (y == 0).all():
                 which = "only zeros" if (y == 0).all() else "no zeros"
                 raise InputError(
@@ -107,7 +110,7 @@ def kind_of_target(y: Floats, outcome: str | None, place: str) -> OutcomeKind:
         case OutcomeKind.COUNT if not has_classes(y):
             is_count = (y >= 0) & (y == np.round(y))
             remedy = f"scores with other values need at least {CLASS_ROWS} rows with each value"
-            _refuse(~is_count, y, place, "be a whole number of at least 0", remedy)
+            refuse_row(~is_count, y, place, "be a whole number of at least 0", remedy)
     return kind
 
 
@@ -230,12 +233,6 @@ def better_model(models: dict[str, Any], X: pd.DataFrame, y: Floats, seed: int) 
         f" choice took {seconds:.0f} s)"
     )
     return models[best]
-
-
-def _refuse(wrong: Any, y: Floats, place: str, rule: str, remedy: str) -> None:
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise bad_input(f"{place}, row {row + 1}", rule, f"{y[row]:g}", remedy)
 
 
 @with_options

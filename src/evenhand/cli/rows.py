@@ -75,7 +75,7 @@ def with_outcomes(
     notes = []
     missing = tables.column_of(data, target, source).isna().to_numpy()
     if drop_missing and missing.any() and not missing.all():
-        notes = [audits.Note(audits.NoteKind.NO_OUTCOME, numbers=(int(missing.sum()), len(data)))]
+        notes = [audits.note(audits.NoteKind.NO_OUTCOME, numbers=(int(missing.sum()), len(data)))]
         inform(f"warning: {source}: {notes[0]}")
         data, source = data[~missing], f"{source} without rows that lack {target!r}"
     option = "" if drop_missing else "--drop-missing"
@@ -487,12 +487,12 @@ def audit_in_memory(request: Request, options: Mapping[str, Any]) -> Audit:
             read.outcomes,
             groups=read.groups,
             features=read.searched,
+            ids=read.people,
             target_name=request.rows.target,
             **options,
         )
-    found = found if read.people is None else audits.with_people(found, read.people)
-    found = replace(found, notes=(*read.notes, *found.notes))
-    found = audits.with_rows(found, read.data.index.to_numpy())
+    found = found.with_rows(notes=(*read.notes, *found.notes))
+    found = audits.renumbered(found, read.data.index.to_numpy())
     return _with_keys(found, request, read.data.columns, [read.data])
 
 
@@ -563,7 +563,7 @@ def _with_keys(
         return found
     listed = [f"context {str(context)!r} with key {key}" for context, key in sorted(pairs, key=str)]
     draws = f"keyed hashes of ids, one per row: {and_more(listed, MOST_KEYS)}"
-    return replace(found, provenance=found.provenance | {"draws": draws})
+    return found.with_rows(provenance=found.provenance | {"draws": draws})
 
 
 def _readable_blocks(parts: Parts, i: int) -> Iterator[pd.DataFrame]:

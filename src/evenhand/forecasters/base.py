@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import ABC
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import EnumType
 from types import UnionType
-from typing import Any, ClassVar, Self, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -38,7 +39,7 @@ from evenhand.distributions import (
     Transformed,
     Truncated,
 )
-from evenhand.draws import RandomState, nodes
+from evenhand.draws import RandomState, generator, nodes
 from evenhand.forecast import Forecast
 from evenhand.tables import (
     Schema,
@@ -219,6 +220,77 @@ def _named(bounds: tuple[float, float]) -> str:
     return f"({low}, {high})"
 
 
+# --- training rows
+
+SpreadKind = Literal["learned", "constant"]
+"""Whether the spread of residuals may depend on the features."""
+
+SPREADS = get_args(SpreadKind)
+
+Family = Literal["auto", "poisson", "negative-binomial"]
+"""Family of the distributions of counts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Training rows of a forecaster or an estimator.
+
+    Parameters
+    ----------
+    X : DataFrame or array-like of shape (n, n_features)
+        Features, passed to estimators unchanged.
+    y : ndarray of shape (n,)
+        Outcomes.
+    weight : ndarray of shape (n,), or None
+        Positive weights of the rows; None for estimators that do not accept weights.
+    random : Generator
+        Source of the folds.
+    cv : int, default 5
+        Number of folds for cross-fitting.
+    spread : {"learned", "constant"}, default "constant"
+        Whether the spread of a plain regressor's residuals may depend on the features.
+    predicted_support : Support, optional
+        Map from predictions of a fitted plain regressor, in units of the outcome, to the line on
+        which `y` is. None for all other estimators.
+    family : {"auto", "poisson", "negative-binomial"}, default "auto"
+        Family of the distributions of counts.
+    """
+
+    X: Any
+    y: Floats
+    weight: Floats | None
+    random: np.random.Generator
+    cv: int = 5
+    spread: SpreadKind = "constant"
+    predicted_support: Support | None = None
+    family: Family = "auto"
+
+    def check_folds(self) -> None:
+        """Raise InputError if a fold has fewer than two rows."""
+        if self.y.size < 2 * self.cv:
+            rule = f"have at least {2 * self.cv} rows for cv={self.cv}"
+            raise bad_input("X", rule, f"n_samples = {self.y.size}")
+
+    @property
+    def weights(self) -> Floats:
+        """Weights of the rows, 1 if there are none."""
+        return np.ones(self.y.size) if self.weight is None else self.weight
+
+    def take(self, rows: Ints) -> Training:
+        """Return some rows."""
+        weight = None if self.weight is None else self.weight[rows]
+        return replace(self, X=take_rows(self.X, rows), y=self.y[rows], weight=weight)
+
+    def folds(self) -> Iterator[tuple[Training, Ints]]:
+        """Yield the training rows without each fold, and the row numbers of the fold."""
+        folds = KFold(self.cv, shuffle=True, random_state=int(self.random.integers(2**31)))
+        for learn, held_out in folds.split(np.empty((self.y.size, 1))):
+            # nested folds need two rows each as well
+            yield replace(self.take(learn), cv=max(2, min(self.cv, learn.size // 2))), held_out
+
+
+# --- fitted forecasters in parts that can be stored
+
 POINT_ROWS = 1024
 """Number of rows whose means are computed at once, as a mean without a closed form needs a table of
 quantiles for each row."""
@@ -341,8 +413,8 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     support: Bounds = None
     support_: Support | None = None
+    random_state: RandomState = None
 
-    @abstractmethod
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> Forecast:
@@ -362,6 +434,15 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         -------
         Forecast
         """
+        return self._forecast(self._check_new_rows(X))
+
+    def _forecast(self, rows: Any) -> Forecast:
+        """Return the deterministic forecasts of rows that are checked."""
+        return Forecast(self._on_support(self._distribution(rows)))
+
+    def _distribution(self, rows: Any) -> Distribution:
+        """Return the distributions of rows that are checked, before they are on the support."""
+        raise NotImplementedError
 
     def to_state(self) -> State:
         """Return the state of the fitted forecaster, which can be stored without pickle."""
@@ -525,6 +606,8 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_new_rows(self, X: Any) -> Any:
         """Check rows to forecast, and warn about values that did not occur in training."""
+        if not hasattr(self, "schema_"):
+            check_is_fitted(self)  # only for its error, as it takes long for one row
         if self._has_columns_of_training(X) and len(X) > 0 and self.schema_.covers(X):
             return X
         rows = self._check_rows(X, reset=False)
@@ -532,50 +615,25 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             warn_unseen(self.schema_, rows)
         return rows
 
-    def _check_training(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None
-    ) -> tuple[Any, Floats, Floats]:
-        """Check a training set; return rows of positive weight, their outcomes and weights."""
+    def _check_training(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> Training:
+        """Check a training set; return its rows of positive weight."""
         if y is None:
             # scikit-learn's own checks look for this clause
             reason = "this estimator requires y to be passed, but the target y is None"
             raise InputError(f"y is missing: {reason}; pass the outcomes")
-        rows = self._check_rows(X, reset=True)
-        try:
-            outcomes = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        except (TypeError, ValueError) as error:
-            # scikit-learn's message of words has no remedy; its others have
-            if "convert string" not in str(error):
-                raise
-            raise not_numbers("y", y, error) from error
-        # a table with a single column is accepted, with scikit-learn's warning
-        if outcomes.ndim == 2 and outcomes.shape[1] == 1:
-            outcomes = column_or_1d(outcomes, warn=True)
-        if outcomes.ndim != 1:
-            remedy = "fit one forecaster per outcome"
-            raise bad_input("y", "have one column", f"shape {outcomes.shape}", remedy)
-        check_consistent_length(rows, outcomes)
+        table = self._check_rows(X, reset=True)
+        outcomes = _one_column("y", y, table, "fit one forecaster per outcome")
         if outcomes.size < 2:
             raise bad_input("X", "have at least 2 rows", "n_samples = 1")
-        weight = np.ones(outcomes.size)
+        weight = None
         if sample_weight is not None:
-            weight = check_array(
-                sample_weight,
-                ensure_2d=False,
-                dtype=np.float64,
-                ensure_non_negative=True,
-                input_name="sample_weight",
-            )
-            if weight.ndim != 1:
-                raise bad_input("sample_weight", "have one column", f"shape {weight.shape}")
-            check_consistent_length(weight, outcomes)
-        if not weight.any():
-            raise bad_input("sample_weight", "have a positive sum", "zeros only")
+            weight = _one_column("sample_weight", sample_weight, table, ensure_non_negative=True)
+            if not weight.any():
+                raise bad_input("sample_weight", "have a positive sum", "zeros only")
         check_support(outcomes, self.support, weight)
-        if not weight.all():  # rows of weight 0 are dropped, as a model cannot be fitted to them
-            used = np.flatnonzero(weight)
-            return take_rows(rows, used), outcomes[used], weight[used]
-        return rows, outcomes, weight
+        rows = Training(table, outcomes, weight, generator(self.random_state))
+        # a model cannot be fitted to rows of weight 0
+        return rows if weight is None or weight.all() else rows.take(np.flatnonzero(weight))
 
     def _learn_support(self, outcomes: Floats, rows: Any = None, *, is_map: bool = True) -> Floats:
         """Learn the map of outcomes to the line, `support_`; return the mapped outcomes.
@@ -626,6 +684,24 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = all(allows_missing(one) is not False for one in self._models())
         return tags
+
+
+def _one_column(name: str, values: Any, rows: Any, remedy: str = "", **checks: bool) -> Floats:
+    """Return one number for each row."""
+    try:
+        array = check_array(values, ensure_2d=False, dtype=np.float64, input_name=name, **checks)
+    except (TypeError, ValueError) as error:
+        # scikit-learn's message of words has no remedy; its others have
+        if "convert string" not in str(error):
+            raise
+        raise not_numbers(name, values, error) from error
+    # a table with a single column is accepted, with scikit-learn's warning
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = column_or_1d(array, warn=True)
+    if array.ndim != 1:
+        raise bad_input(name, "have one column", f"shape {array.shape}", remedy)
+    check_consistent_length(rows, array)
+    return np.asarray(array)
 
 
 def thawed(estimator: Any) -> Any:

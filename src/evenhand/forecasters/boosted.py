@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from itertools import chain
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import (
     Floats,
@@ -24,10 +23,9 @@ from evenhand._validate import (
     check_outcomes,
     require_extra,
 )
-from evenhand.distributions import LocationScale, Quantiles
-from evenhand.draws import RandomState, generator
-from evenhand.forecast import Forecast
-from evenhand.forecasters.base import Bounds, Forecaster, State
+from evenhand.distributions import Distribution, LocationScale, Quantiles
+from evenhand.draws import RandomState
+from evenhand.forecasters.base import Bounds, Forecaster, State, Training
 from evenhand.forecasters.samples import residual_distribution, smallest_gap, weighted_quantiles
 from evenhand.tables import TableEncoder
 
@@ -522,6 +520,7 @@ def _check_tree(tree: dict[str, str], n_features: int) -> None:
 # --- the forecaster
 
 
+@dataclass(eq=False, repr=False)
 class BoostedDistributionRegressor(Forecaster):
     """Deterministic forecasts from boosted trees for the mean and the scale of each row.
 
@@ -609,40 +608,25 @@ class BoostedDistributionRegressor(Forecaster):
     True
     """
 
+    n_estimators: int | None = None
+    learning_rate: float | None = None
+    _: KW_ONLY
+    num_leaves: int | None = None
+    min_child_samples: int | None = None
+    subsample: float = 0.8
+    colsample_bytree: float | None = None
+    reg_lambda: float = 0.1
+    patience: int | None = None
+    cv: int = 5
+    n_jobs: int = 1
+    support: Bounds = None
+    random_state: RandomState = None
+
     learned = Forecaster.learned | {
         "encoder_": TableEncoder,
         "outcome_scale_": OutcomeScale,
         "residual_distribution_": Quantiles,
     }
-
-    def __init__(
-        self,
-        n_estimators: int | None = None,
-        learning_rate: float | None = None,
-        *,
-        num_leaves: int | None = None,
-        min_child_samples: int | None = None,
-        subsample: float = 0.8,
-        colsample_bytree: float | None = None,
-        reg_lambda: float = 0.1,
-        patience: int | None = None,
-        cv: int = 5,
-        n_jobs: int = 1,
-        support: Bounds = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.learning_rate = learning_rate
-        self.num_leaves = num_leaves
-        self.min_child_samples = min_child_samples
-        self.subsample = subsample
-        self.colsample_bytree = colsample_bytree
-        self.reg_lambda = reg_lambda
-        self.patience = patience
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.support = support
-        self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Grow the ensembles and estimate the distribution of their residuals.
@@ -671,28 +655,22 @@ class BoostedDistributionRegressor(Forecaster):
         """
         lightgbm()
         self._check_parameters()
-        table, outcomes, weight = self._check_training(X, y, sample_weight)
-        if outcomes.size < 2 * self.cv:
-            rule = f"have at least {2 * self.cv} rows for cv={self.cv}"
-            raise bad_input("X", rule, f"n_samples = {outcomes.size}")
-        check_outcomes(outcomes)
-        outcomes = self._learn_support(outcomes, table)
-        self.encoder_ = TableEncoder().fit(table)
-        best = best_candidate(self._ensembles(table), outcomes, weight / weight.mean())
+        rows = replace(self._check_training(X, y, sample_weight), cv=self.cv)
+        rows.check_folds()
+        check_outcomes(rows.y)
+        outcomes = self._learn_support(rows.y, rows.X)
+        self.encoder_ = TableEncoder().fit(rows.X)
+        weight = rows.weights
+        best = best_candidate(self._ensembles(rows), outcomes, weight / weight.mean())
         self.mean_boosters_, self.scale_boosters_ = (
             list(map(exact_sums, several)) for several in (best.means[0], best.log_scales[0])
         )
         self.outcome_scale_ = best.outcome_scale
-        self.residual_distribution_ = residual_distribution(
-            best.residuals, None if sample_weight is None else weight
-        )
+        self.residual_distribution_ = residual_distribution(best.residuals, weight)
         return self
 
-    def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> Forecast:
-        check_is_fitted(self)
-        features = tree_features(self.encoder_, self._check_new_rows(X))
+    def _distribution(self, rows: Any) -> Distribution:
+        features = tree_features(self.encoder_, rows)
         threads = n_threads(self.n_jobs)
         at_once = TREES_AT_ONCE if len(features) > FEW_ROWS else None
         nothing = np.zeros(len(features))
@@ -705,8 +683,7 @@ class BoostedDistributionRegressor(Forecaster):
         # the trees predict log scales, so the average over ensembles is geometric and positive
         scale = self.outcome_scale_.slope(position) * np.exp(log_scale)
         loc = self.outcome_scale_.to_outcome(position)
-        distribution = LocationScale(self.residual_distribution_, loc, scale)
-        return Forecast(self._on_support(distribution))
+        return LocationScale(self.residual_distribution_, loc, scale)
 
     def to_state(self) -> State:
         state = super().to_state()
@@ -746,10 +723,9 @@ class BoostedDistributionRegressor(Forecaster):
     def _boosters(self) -> tuple[list[Any], list[Any]]:
         return self.mean_boosters_, self.scale_boosters_
 
-    def _ensembles(self, table: Any) -> FoldEnsembles:
+    def _ensembles(self, rows: Training) -> FoldEnsembles:
         """Draw the folds of the training rows."""
-        features = tree_features(self.encoder_, table)
-        random = generator(self.random_state)
+        features, random = tree_features(self.encoder_, rows.X), rows.random
         # fold sizes differ by at most one row
         n_samples, n_features = features.shape
         splits = range(n_splits(n_samples))

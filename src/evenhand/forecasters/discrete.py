@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property
 from typing import Any, Self, get_args
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import (
     MIN_DISTINCT,
@@ -22,29 +21,21 @@ from evenhand._validate import (
     check_outcomes,
     outcomes_checked,
 )
-from evenhand.distributions import Categorical, End, OutcomeKind
-from evenhand.draws import RandomState, generator
+from evenhand.distributions import Categorical, Distribution, End, OutcomeKind
+from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import (
-    KINDS,
-    Base,
-    Family,
-    SurvivalModel,
-    Training,
-    WrappingForecaster,
-    check_counts,
-    has_own_support,
-    has_survival_curves,
-    is_event,
-)
-from evenhand.forecasters.base import FARTHEST_BOUND, Bounds, Forecaster, thawed
+from evenhand.forecasters.base import FARTHEST_BOUND, Bounds, Family, Forecaster, thawed
+from evenhand.forecasters.conversions import check_counts, is_event
+from evenhand.forecasters.kinds import KINDS, Base, WrappingForecaster, has_own_support
 from evenhand.forecasters.randomized import RandomizedRegressor
+from evenhand.forecasters.survival import SurvivalModel, has_survival_curves
 from evenhand.forecasters.table_models import TableClassifier, TableCounts
 from evenhand.tables import take_rows, unreported
 
 # --- events and ordered scores by any classifier
 
 
+@dataclass(eq=False, repr=False)
 class ClassifierForecaster(WrappingForecaster):
     """Probabilities of a classifier as the forecast of an event, or of an ordered score.
 
@@ -86,11 +77,11 @@ class ClassifierForecaster(WrappingForecaster):
     (<OutcomeKind.BINARY: 'binary'>, (169,))
     """
 
-    inner = ("classifier",)
+    classifier: Any = None
+    _: KW_ONLY
+    random_state: RandomState = None
 
-    def __init__(self, classifier: Any = None, *, random_state: RandomState = None) -> None:
-        self.classifier = classifier
-        self.random_state = random_state
+    inner = ("classifier",)
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the classifier.
@@ -113,16 +104,12 @@ class ClassifierForecaster(WrappingForecaster):
         InputError
             If all outcomes are equal, there are two classes other than 0 and 1, or more than 100.
         """
-        table, outcomes, weight = self._check_training(X, y, sample_weight)
-        check_outcomes(outcomes, kind=None)
-        random = generator(self.random_state)
+        rows = self._check_training(X, y, sample_weight)
+        check_outcomes(rows.y, kind=None)
         classifier = self.classifier
         if classifier is None:
-            classifier = TableClassifier(int(random.integers(2**31)))
-        given = None if sample_weight is None else weight
-        with outcomes_checked():
-            base = Base.fit(classifier, Training(table, outcomes, given, 5, random), "classifier")
-        self._set_base(base)
+            classifier = TableClassifier(int(rows.random.integers(2**31)))
+        self._fit_base(classifier, rows, "classifier")
         return self
 
     def _set_base(self, base: Any) -> None:
@@ -135,13 +122,11 @@ class ClassifierForecaster(WrappingForecaster):
 
 # --- counts around the means of any regressor
 
-N_FOLDS = 5
-"""Number of folds by which the dispersion is estimated."""
-
 MOST_VALUES = 1000
 """Most values below a largest count, each of which has a probability for each person."""
 
 
+@dataclass(eq=False, repr=False)
 class CountRegressor(WrappingForecaster):
     """Poisson or negative binomial forecasts of counts around the means of any regressor.
 
@@ -196,18 +181,11 @@ class CountRegressor(WrappingForecaster):
     (3,)
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        family: Family = "auto",
-        largest: int | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.family = family
-        self.largest = largest
-        self.random_state = random_state
+    estimator: Any = None
+    _: KW_ONLY
+    family: Family = "auto"
+    largest: int | None = None
+    random_state: RandomState = None
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the regressor, and estimate the dispersion.
@@ -231,37 +209,29 @@ class CountRegressor(WrappingForecaster):
             If an outcome is negative, not a whole number or larger than `largest`, or all are
             equal.
         """
-        family = check_choice("family", self.family, get_args(Family))
+        check_choice("family", self.family, get_args(Family))
         if self.estimator is not None and is_classifier(self.estimator):
             remedy = "use ClassifierForecaster for the probabilities of values"
             got = type(self.estimator).__name__
             raise bad_input("estimator", "be a regressor of means", got, remedy)
-        table, outcomes, weight = self._check_training(X, y, sample_weight)
-        check_counts(outcomes)
+        rows = self._check_training(X, y, sample_weight)
+        check_counts(rows.y)
         values = self._values()
-        if values is not None and outcomes.max() > values[-1]:
-            row = int(np.argmax(outcomes))
-            raise bad_input(f"y[{row}]", f"be at most largest={self.largest}", f"{outcomes[row]:g}")
-        check_outcomes(outcomes, kind=None)
-        random = generator(self.random_state)
+        if values is not None and rows.y.max() > values[-1]:
+            row = int(np.argmax(rows.y))
+            raise bad_input(f"y[{row}]", f"be at most largest={self.largest}", f"{rows.y[row]:g}")
+        check_outcomes(rows.y, kind=None)
         estimator = self.estimator
         if estimator is None:
-            estimator = TableCounts(int(random.integers(2**31)))
-        given = None if sample_weight is None else weight
-        rows = Training(table, outcomes, given, N_FOLDS, random, family=family)  # type: ignore[arg-type]
-        with outcomes_checked():
-            base = Base.fit(estimator, rows, "counts")
-        self._set_base(base)
+            estimator = TableCounts(int(rows.random.integers(2**31)))
+        self._fit_base(estimator, replace(rows, family=self.family), "counts")
         return self
 
-    def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> Forecast:
-        forecast, values = super().forecast(X), self._values()
+    def _distribution(self, rows: Any) -> Distribution:
+        counts, values = super()._distribution(rows), self._values()
         if values is None:
-            return forecast
-        log_mass = forecast.distribution.expand().log_mass(values)
-        return Forecast(Categorical(values, special.softmax(log_mass, axis=-1)))
+            return counts
+        return Categorical(values, special.softmax(counts.expand().log_mass(values), axis=-1))
 
     def _values(self) -> Floats | None:
         """Return the possible counts; None without a largest one."""
@@ -283,6 +253,7 @@ class CountRegressor(WrappingForecaster):
 # --- an outcome with an atom at one end of its range, such as money with zeros
 
 
+@dataclass(eq=False, repr=False)
 class HurdleRegressor(Forecaster):
     """Forecasts of an outcome that is often at one end of its range: a classifier and a regressor.
 
@@ -334,23 +305,15 @@ class HurdleRegressor(Forecaster):
     (True, 0.0)
     """
 
+    classifier: Any = None
+    regressor: Any = None
+    _: KW_ONLY
+    at: float = 0.0
+    end: End = "low"
+    random_state: RandomState = None
+
     inner = ("classifier", "regressor")
     learned = Forecaster.learned | {"classifier_": Any, "regressor_": Any}
-
-    def __init__(
-        self,
-        classifier: Any = None,
-        regressor: Any = None,
-        *,
-        at: float = 0.0,
-        end: End = "low",
-        random_state: RandomState = None,
-    ) -> None:
-        self.classifier = classifier
-        self.regressor = regressor
-        self.at = at
-        self.end = end
-        self.random_state = random_state
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the classifier to all rows, and the regressor to those away from the atom.
@@ -376,38 +339,31 @@ class HurdleRegressor(Forecaster):
         check_choice("end", self.end, get_args(End))
         if not isinstance(self.at, int | float | np.number) or not np.isfinite(self.at):
             raise bad_input("at", "be a finite number", repr(self.at))
-        table, outcomes, weight = self._check_training(X, y, sample_weight)
-        is_away = self._check_outcomes(outcomes)
-        away = np.flatnonzero(is_away)
-        random = generator(self.random_state)
-        seeds = [int(seed) for seed in random.integers(2**31, size=2)]
-        given = None if sample_weight is None else weight
+        rows = self._check_training(X, y, sample_weight)
+        is_away = self._check_outcomes(rows.y)
+        part = rows.take(np.flatnonzero(is_away))
+        seeds = [int(seed) for seed in rows.random.integers(2**31, size=2)]
         with outcomes_checked(), unreported():
             self.classifier_ = ClassifierForecaster(self.classifier, random_state=seeds[0])
-            self.classifier_.fit(table, is_away.astype(np.float64), given)
+            self.classifier_.fit(rows.X, is_away.astype(np.float64), rows.weight)
             self.regressor_ = RandomizedRegressor(
-                self.regressor, 1.0, support=self._support(outcomes[away]), random_state=seeds[1]
+                self.regressor, 1.0, support=self._support(part.y), random_state=seeds[1]
             )
-            part = None if given is None else given[away]
-            self.regressor_.fit(take_rows(table, away), outcomes[away], part)
+            self.regressor_.fit(part.X, part.y, part.weight)
         if self.regressor_.support_ is not None:
             # no outcome of this part is at the bound, so that nothing has to be moved off it
             self.regressor_.support_ = replace(self.regressor_.support_, edge=0.0)
-        kind = self.regressor_.base_forecast(take_rows(table, away[:1])).outcome_kind
+        kind = self.regressor_.base_forecast(take_rows(part.X, [0])).outcome_kind
         if kind is not OutcomeKind.CONTINUOUS:
             rule = "predict continuous distributions of the outcomes away from the atom"
             raise bad_input("regressor", rule, f"forecasts of the kind {str(kind)!r}")
         return self
 
-    def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> Forecast:
-        check_is_fitted(self)
-        rows = self._check_new_rows(X)
+    def _distribution(self, rows: Any) -> Distribution:
         with unreported():  # unseen values have been reported for all columns
             chance = 1 - self.classifier_.forecast(rows).event_probability()
             part = self.regressor_.base_forecast(rows)
-        return Forecast.from_hurdle(chance, part, self.at, self.end)
+        return Forecast.from_hurdle(chance, part, self.at, self.end).distribution
 
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
         return OutcomeKind.HURDLE
@@ -458,6 +414,7 @@ class HurdleRegressor(Forecaster):
 # --- forecasts of fitted models of other libraries, without training rows
 
 
+@dataclass(eq=False, repr=False)
 class FittedForecaster(Forecaster):
     """Forecasts of a fitted model that determines its distributions by itself.
 
@@ -469,8 +426,7 @@ class FittedForecaster(Forecaster):
         The fitted model.
     """
 
-    def __init__(self, model: Any) -> None:
-        self.model = model
+    model: Any
 
     @cached_property
     def _base(self) -> Base:

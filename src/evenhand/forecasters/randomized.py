@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from evenhand._validate import Floats, check_choice, check_count, outcomes_checked
-from evenhand.draws import RandomState, generator
+from evenhand._validate import Floats, check_choice, check_count
+from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
 from evenhand.forecast_columns import ForecastColumns
-from evenhand.forecasters.adapters import (
+from evenhand.forecasters.base import (
     SPREADS,
-    Base,
+    Bounds,
+    Forecaster,
     SpreadKind,
-    Training,
+    point_forecast,
+    thawed,
+)
+from evenhand.forecasters.kinds import (
+    Base,
     WrappingForecaster,
     check_after_fit,
     check_before_fit,
     refuse_binary,
 )
-from evenhand.forecasters.base import Bounds, Forecaster, point_forecast, thawed
 from evenhand.forecasters.network import MixtureMLPRegressor
 from evenhand.forecasters.recalibrated import RecalibratedRegressor
 from evenhand.links import Link, make_link
 
 
+@dataclass(eq=False, repr=False)
 class RandomizedRegressor(WrappingForecaster):
     """A randomized forecaster `H(G_x(y); r)` that wraps any deterministic model `G`.
 
@@ -145,26 +151,15 @@ class RandomizedRegressor(WrappingForecaster):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        alpha: float = 0.1,
-        link: str | Link = "entropic",
-        *,
-        recalibrate: bool = False,
-        cv: int = 5,
-        spread: SpreadKind = "learned",
-        support: Bounds = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.alpha = alpha
-        self.link = link
-        self.recalibrate = recalibrate
-        self.cv = cv
-        self.spread = spread
-        self.support = support
-        self.random_state = random_state
+    estimator: Any = None
+    alpha: float = 0.1
+    link: str | Link = "entropic"
+    _: KW_ONLY
+    recalibrate: bool = False
+    cv: int = 5
+    spread: SpreadKind = "learned"
+    support: Bounds = None
+    random_state: RandomState = None
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model and, if it predicts only numbers, the distribution of its residuals.
@@ -188,8 +183,8 @@ class RandomizedRegressor(WrappingForecaster):
         make_link(self.link, self.alpha)
         cv = check_count("cv", self.cv, least=2)
         check_choice("spread", self.spread, SPREADS)
-        table, outcomes, weight = self._check_training(X, y, sample_weight)
-        random = generator(self.random_state)
+        rows = self._check_training(X, y, sample_weight)
+        outcomes, random = rows.y, rows.random
         estimator = self.estimator
         if estimator is None:
             seed = int(random.integers(2**31)) if self.random_state is not None else None
@@ -209,15 +204,11 @@ class RandomizedRegressor(WrappingForecaster):
             self.support_ = None
             line = outcomes
         else:
-            line = self._learn_support_of(estimator, outcomes, table)
-        # estimators that do not accept weights must be fitted without them
-        given = None if sample_weight is None else weight
+            line = self._learn_support_of(estimator, outcomes, rows.X)
         support = self._predicted_support(estimator)
-        rows = Training(table, line, given, cv, random, self.spread, support)
-        with outcomes_checked():
-            base = Base.fit(estimator, rows)
-        refuse_binary(check_after_fit(base, table, outcomes, self.support, kind))
-        self._set_base(base)
+        rows = replace(rows, y=line, cv=cv, spread=self.spread, predicted_support=support)
+        self._fit_base(estimator, rows)
+        refuse_binary(check_after_fit(self._base, rows.X, outcomes, self.support, kind))
         return self
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:

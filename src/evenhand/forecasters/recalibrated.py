@@ -6,14 +6,14 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
-from dataclasses import replace
-from typing import Any, Literal, Self, get_args
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import stats
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.metadata_routing import UNUSED
@@ -34,21 +34,10 @@ from evenhand._validate import (
 )
 from evenhand.calibration import Cells, Outcomes, as_outcomes, n_effective, rate_error
 from evenhand.distributions import Distribution, OutcomeKind
-from evenhand.draws import RandomState, generator
+from evenhand.draws import RandomState
 from evenhand.forecast import Forecast, check_atom_at_horizon
-from evenhand.forecasters.adapters import (
-    SPREADS,
-    Base,
-    SpreadKind,
-    Training,
-    WrappingForecaster,
-    check_after_fit,
-    check_before_fit,
-    frozen,
-    is_event,
-    is_held_out,
-)
-from evenhand.forecasters.base import Bounds, State, thawed
+from evenhand.forecasters.base import SPREADS, Bounds, SpreadKind, State, Training, thawed
+from evenhand.forecasters.conversions import frozen, is_event
 from evenhand.forecasters.groups import (
     By,
     Grouping,
@@ -58,6 +47,13 @@ from evenhand.forecasters.groups import (
     training_masks,
 )
 from evenhand.forecasters.held_out import HeldOut, Maps
+from evenhand.forecasters.kinds import (
+    Base,
+    WrappingForecaster,
+    check_after_fit,
+    check_before_fit,
+    is_held_out,
+)
 from evenhand.forecasters.samples import FEWEST_ROWS
 from evenhand.tables import EVERYONE, forecast_values, take_rows
 
@@ -334,6 +330,7 @@ def held_out_forecasts(
 # --- the forecaster
 
 
+@dataclass(eq=False, repr=False)
 class RecalibratedRegressor(WrappingForecaster):
     """A model with recalibrated forecasts `g(F(y))`, with `g` estimated from held-out PITs.
 
@@ -454,6 +451,14 @@ class RecalibratedRegressor(WrappingForecaster):
     (142,)
     """
 
+    estimator: Any
+    by: By | None = None
+    _: KW_ONLY
+    cv: int = 5
+    spread: SpreadKind = "learned"
+    support: Bounds = None
+    random_state: RandomState = None
+
     inner = ("estimator", "by")
     learned = WrappingForecaster.learned | {
         "_groups": Grouping | NamedGroups,
@@ -466,23 +471,6 @@ class RecalibratedRegressor(WrappingForecaster):
         "curve_times_": tuple[float, ...],
     }
     horizon_ = n_lost_ = None
-
-    def __init__(
-        self,
-        estimator: Any,
-        by: By | None = None,
-        *,
-        cv: int = 5,
-        spread: SpreadKind = "learned",
-        support: Bounds = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.by = by
-        self.cv = cv
-        self.spread = spread
-        self.support = support
-        self.random_state = random_state
 
     def fit(
         self,
@@ -515,7 +503,7 @@ class RecalibratedRegressor(WrappingForecaster):
             fewer than `2 cv` rows have a positive weight, or the estimator would be fitted to times
             that are cut off.
         """
-        cv, estimator = check_count("cv", self.cv, least=2), self._to_fit()
+        cv, estimator = check_count("cv", self.cv, least=2), self.estimator
         check_choice("spread", self.spread, SPREADS)
         times = None
         if isinstance(y, Outcomes):
@@ -525,14 +513,14 @@ class RecalibratedRegressor(WrappingForecaster):
                 times = Outcomes(y.y, y.event, y.horizon, weight=sample_weight)
                 check_training_times(estimator, times)
             y = y.value
-        table, outcomes, weight = self._check_training(X, y, sample_weight)
+        rows = self._check_training(X, y, sample_weight)
+        table, outcomes = rows.X, rows.y
         if times is not None and times.n_samples > outcomes.size:
             times = times.take(np.flatnonzero(np.asarray(sample_weight)))
         seen = as_outcomes(outcomes) if times is None else times
-        given = None if sample_weight is None else weight
         # each fold needs two rows
         if not is_held_out(estimator, outcomes) and outcomes.size < 2 * cv:
-            what = "rows" if given is None else "rows of positive weight"
+            what = "rows" if rows.weight is None else "rows of positive weight"
             rule = f"have at least {2 * cv} {what} for cv={cv}"
             raise bad_input("X", rule, f"n_samples = {outcomes.size}")
         # times at the horizon are many, and no atom of a continuous outcome
@@ -540,13 +528,11 @@ class RecalibratedRegressor(WrappingForecaster):
         with checked():
             form = check_before_fit(estimator, outcomes, self.support)
         line = self._learn_support_of(estimator, outcomes, table)
-        random = generator(self.random_state)
         self._groups = learn_groups(self.by, table)
         members = self._disjoint_members(table, outcomes)
         support = self._predicted_support(estimator)
-        rows = Training(table, line, given, cv, random, self.spread, support)
-        with outcomes_checked():
-            self._set_base(Base.fit(estimator, rows))
+        rows = replace(rows, y=line, cv=cv, spread=self.spread, predicted_support=support)
+        self._fit_base(estimator, rows)
         with checked():
             check_after_fit(self._base, table, outcomes, self.support, form)
         with outcomes_checked():
@@ -565,13 +551,13 @@ class RecalibratedRegressor(WrappingForecaster):
         self.horizon_ = None if times is None else times.horizon
         self.n_lost_ = None if times is None else int(times.is_lost.sum())
         # only ratios of weights count; squares of tiny weights would underflow
-        weight = weight / weight.max()
+        weight = rows.weights / rows.weights.max()
         held_out = replace(held_out, has_curve=self._has_curve)
         maps = Maps.learn(held_out, weight, members)
         kinds = np.where(maps.is_own, "own", "pooled").tolist()
         sizes = [int(mask.sum()) for _, mask in members.groups()]
         self._set_maps(maps, list(zip(members.names, sizes, kinds, strict=True)))
-        self.check_ = check_maps(held_out, weight, members, kinds, random, seen)
+        self.check_ = check_maps(held_out, weight, members, kinds, rows.random, seen)
         return self
 
     def _disjoint_members(self, table: Any, outcomes: Floats) -> Members | None:
@@ -588,10 +574,6 @@ class RecalibratedRegressor(WrappingForecaster):
 
     _has_curve = True
     """Whether probabilities of events get a curve, beside an intercept and a slope."""
-
-    def _to_fit(self) -> Any:
-        """Return the estimator whose outcomes are those of the forecasts."""
-        return self.estimator
 
     def _set_maps(self, maps: Maps, groups: Sequence[Sequence[Any]] = ()) -> None:
         self._maps = maps
@@ -626,10 +608,8 @@ class RecalibratedRegressor(WrappingForecaster):
         InputError
             If the rows do not match the training table, or a mask is missing.
         """
-        check_is_fitted(self)
         rows = self._check_new_rows(X)
-        base = self._base_forecast_of(rows)
-        return self._mapped(base, rows, groups)
+        return self._mapped(self._forecast(rows), rows, groups)
 
     def _mapped(self, forecast: Forecast, rows: Any, masks: Mapping[str, Any] | None) -> Forecast:
         if self.n_lost_ is not None:
@@ -697,45 +677,7 @@ class RecalibratedRegressor(WrappingForecaster):
 UpdateMethod = Literal["maps", "logistic"]
 
 
-class CodedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A fitted classifier of two classes, which are called 0 and 1.
-
-    Parameters
-    ----------
-    classifier : classifier
-        The fitted classifier.
-    """
-
-    classes_ = np.array([0, 1])
-
-    def __init__(self, classifier: Any) -> None:
-        self.classifier = classifier
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Return the classifier, which is fitted."""
-        return self
-
-    def predict(self, X: Any) -> Any:
-        """Predict the more probable class."""
-        return (self.predict_proba(X)[:, 1] > 0.5).astype(np.int64)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Predict the probabilities of both classes."""
-        return self.classifier.predict_proba(X)
-
-
-# model folders store the class under this module name, independent of its file
-CodedClassifier.__module__ = "evenhand.forecasters"
-
-
-def has_codes(classes: Any) -> bool:
-    """Whether classes are 0 and 1, or False and True."""
-    return bool(np.asarray(classes).tolist() == [0, 1])
-
-
+@dataclass(eq=False, repr=False)
 class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: ignore[misc]
     """A classifier of two classes with recalibrated probabilities.
 
@@ -787,26 +729,15 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
     ((169, 2), True)
     """
 
+    method: UpdateMethod = field(default="maps", kw_only=True)
+    # parameters of regressors only
+    spread: ClassVar[SpreadKind] = "learned"  # type: ignore[misc]
+    support: ClassVar[Bounds] = None  # type: ignore[misc]
+
     learned = RecalibratedRegressor.learned | {"classes_": np.ndarray}
 
-    spread: SpreadKind = "learned"
     # known groups of rows are passed by name, not through pipelines
     __metadata_request__predict_proba = {"groups": UNUSED}  # noqa: RUF012
-
-    def __init__(
-        self,
-        estimator: Any,
-        by: By | None = None,
-        *,
-        method: UpdateMethod = "maps",
-        cv: int = 5,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.by = by
-        self.method = method
-        self.cv = cv
-        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the classifier, and estimate the maps from held-out probabilities.
@@ -887,12 +818,6 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
     def _has_curve(self) -> bool:  # type: ignore[override]
         return self.method == "maps"
 
-    def _to_fit(self) -> Any:
-        is_fitted = isinstance(self.estimator, FrozenEstimator)
-        if not is_fitted or has_codes(getattr(self.estimator, "classes_", [0, 1])):
-            return self.estimator
-        return FrozenEstimator(CodedClassifier(thawed(self.estimator)))
-
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
         return OutcomeKind.BINARY
 
@@ -904,9 +829,6 @@ class RecalibratedClassifier(ClassifierMixin, RecalibratedRegressor):  # type: i
 
     def _set_up(self) -> None:
         super()._set_up()
-        inner = thawed(self.estimator_)
-        if isinstance(inner, CodedClassifier):
-            self.estimator = frozen(inner.classifier)
-        elif not has_codes(self.classes_):
-            # fitted to codes of other labels, so that it is fitted again
-            self.estimator = inner
+        # one that was fitted to codes of other labels is fitted again
+        is_own = np.array_equal(getattr(self.estimator_, "classes_", self.classes_), self.classes_)
+        self.estimator = (frozen if is_own else thawed)(self.estimator_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -17,8 +18,8 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from evenhand._validate import Floats, Ints
-from evenhand.forecasters.adapters import on_grids
 from evenhand.forecasters.boosted import fitted_parameters
+from evenhand.forecasters.kinds import on_grids
 from evenhand.tables import TableEncoder
 
 N_FOLDS = 5
@@ -37,6 +38,7 @@ LEAST_PROBABILITY = 1e-9
 """Lower bound on probabilities in held-out losses: a rare class may be absent from a fold."""
 
 
+@dataclass(eq=False, repr=False)
 class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
     """Average of boosted trees and a linear model, with a share chosen by the held-out loss.
 
@@ -61,8 +63,7 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         constant.
     """
 
-    def __init__(self, random_state: int = 0) -> None:
-        self.random_state = random_state
+    random_state: int = 0
 
     _trees: ClassVar[Callable[..., Any]]
     """Unfitted trees, from their settings."""

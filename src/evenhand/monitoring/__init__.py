@@ -4,8 +4,7 @@
 from evenhand.monitoring.rows import Rows
 from evenhand.monitoring.rows import as_duration as as_duration
 from evenhand.monitoring.rows import as_time as as_time
-from evenhand.monitoring.settings import PERIODS as PERIODS
-from evenhand.monitoring.settings import Alarm, Notice
-from evenhand.monitoring.watch import Watch, promise_of, watch_schema
+from evenhand.monitoring.watch import PERIODS as PERIODS
+from evenhand.monitoring.watch import Alarm, Notice, Watch, promise_of, watch_schema
 
 __all__ = ["Alarm", "Notice", "Rows", "Watch", "promise_of", "watch_schema"]

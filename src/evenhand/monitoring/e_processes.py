@@ -2,13 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+import copy
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import cache
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand._validate import Floats, Ints
+from evenhand._validate import Floats, Ints, Mask, typed, typed_fields
+from evenhand.monitoring.rows import Rows, as_time
+
+# --- states: values that are declared as fields, as JSON values and back
+
+
+class Stored:
+    """Object with a state: the attributes that its class declares, as JSON values and back."""
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the state as JSON values, exact to the last bit."""
+        values = {name: getattr(self, name) for name in self._declared()}
+        state: dict[str, Any] = json.loads(json.dumps(values, default=_plain))
+        return state
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over the output of `to_state` of an object that was made with the same arguments."""
+        for name, declared in self._declared().items():
+            setattr(self, name, read(name, declared, state[name], getattr(self, name)))
+
+    @classmethod
+    @cache
+    def _declared(cls) -> dict[str, Any]:
+        hints = get_type_hints(cls)
+        return {name: one for name, one in hints.items() if get_origin(one) is not ClassVar}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON does not have as one that it has."""
+    for name in ("to_state", "to_dict", "tolist"):
+        if hasattr(value, name):
+            return getattr(value, name)()
+    return asdict(value) if is_dataclass(value) else str(value)  # type: ignore[arg-type]
+
+
+def read(name: str, declared: Any, value: Any, now: Any = None) -> Any:
+    """Return JSON values as a declared type, or as the state of the object that is there now."""
+    if isinstance(now, Stored):
+        now.restore(value)
+        return now
+    origin, inner = get_origin(declared), get_args(declared)
+    rebuild = [getattr(kind, name, None) for kind in inner for name in ("from_state", "from_dict")]
+    found: Any
+    if value is not None and any(rebuild):
+        found = next(filter(None, rebuild))(value)
+    elif origin is np.ndarray:
+        found = np.array(value, dtype=get_args(inner[1])[0])
+        if now is not None and found.shape != now.shape:
+            raise ValueError(f"{name} has the shape {found.shape}, not {now.shape}")
+    elif origin is dict:
+        found = {key: read(key, inner[1], value[key], one) for key, one in now.items()}
+    elif origin is list:
+        found = [read(name, inner[0], one) for one in typed(name, value, list)]
+    elif np.datetime64 in inner:
+        found = None if value is None else as_time(name, value)
+    elif is_dataclass(declared):
+        found = declared(**typed_fields(declared, value))  # type: ignore[operator]
+    else:
+        found = typed(name, value, declared)
+    return found
+
+
+# --- e-processes
 
 STAKES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Share of the capital that a row can lose, one for each of the mixed stakes."""
@@ -16,8 +82,11 @@ STAKES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 CHUNK = 1 << 17
 """Number of factors that are computed at once: few enough for the processor's cache."""
 
+NOTHING = -1e300
+"""Logarithm in place of that of 0, which JSON does not have."""
 
-class EProcesses:
+
+class EProcesses(Stored):
     """E-processes for bounds of conditional means, with a prior over the period of a change.
 
     Process j tests the null hypothesis that every row has `E[x_j | earlier rows] <= bound_j`, for
@@ -49,28 +118,34 @@ class EProcesses:
     Coins that are promised to fall heads in at most half of all cases, and always do:
 
     >>> coins = EProcesses(low=[0.0], bound=[0.5])
-    >>> coins.begin_period(1)
+    >>> coins.begin_period()
     >>> path = coins.update(np.ones((10, 1)))
     >>> path.shape, bool(np.exp(path[-1, 0]) > 20)
     ((10, 1), True)
     """
+
+    period: int
+    # per stake, when the period began: log S_k, and the largest log product over all starts with
+    # its start period; then the log product of the period's rows, which changes both alike
+    log_sums: Floats
+    peaks: Floats
+    starts: Ints
+    gains: Floats
 
     def __init__(self, low: ArrayLike, bound: ArrayLike) -> None:
         self.low = np.array(low, dtype=np.float64)
         self.bound = np.array(bound, dtype=np.float64)
         self.period = 0
         shape = (self.low.size, len(STAKES))
-        # per stake, when the period began: log S_k, and the largest log product over all starts
-        # with its start period; then the log product of the period's rows, which changes both alike
-        self._log_sums = np.full(shape, -np.inf)
-        self._peaks = np.full(shape, -np.inf)
-        self._starts = np.zeros(shape, dtype=np.intp)
-        self._gains = np.zeros(shape)
+        self.log_sums = np.full(shape, NOTHING)
+        self.peaks = np.full(shape, NOTHING)
+        self.starts = np.zeros(shape, dtype=np.intp)
+        self.gains = np.zeros(shape)
 
     @property
     def log_evidence(self) -> Floats:
         """Logarithm of the evidence after the last row, shape (J,)."""
-        return self._mixed((self._log_sums + self._gains)[..., None])[..., 0]
+        return self._mixed((self.log_sums + self.gains)[..., None])[..., 0]
 
     @property
     def since(self) -> Ints:
@@ -78,66 +153,64 @@ class EProcesses:
 
         It maximizes the product over start periods and stakes, as a CUSUM does.
         """
-        best = (self._peaks + self._gains).argmax(axis=-1)
-        return np.take_along_axis(self._starts, best[:, None], axis=-1)[:, 0]
+        best = (self.peaks + self.gains).argmax(axis=-1)
+        return np.take_along_axis(self.starts, best[:, None], axis=-1)[:, 0]
 
-    def begin_period(self, period: int) -> None:
-        """Begin the next period, also if it has no rows: its weight joins the sums.
-
-        Parameters
-        ----------
-        period : int
-            Number of the period: the number of the current one plus 1.
-        """
-        self.period = period
-        weight = -np.log(period * (period + 1.0))
-        self._log_sums = np.logaddexp(self._log_sums + self._gains, weight)
-        self._peaks = self._peaks + self._gains
-        self._gains = np.zeros(self._gains.shape)
+    def begin_period(self) -> None:
+        """Begin the next period, also if it has no rows: its weight joins the sums."""
+        self.period += 1
+        weight = -np.log(self.period * (self.period + 1.0))
+        self.log_sums = np.logaddexp(self.log_sums + self.gains, weight)
+        self.peaks = self.peaks + self.gains
+        self.gains = np.zeros(self.gains.shape)
         # a product that has not gained anything since its start is beaten by a new one
-        is_new = self._peaks <= 0
-        self._peaks[is_new] = 0.0
-        self._starts[is_new] = period
+        is_new = self.peaks <= 0
+        self.peaks[is_new] = 0.0
+        self.starts = np.where(is_new, self.period, self.starts)
 
-    def update(self, x: ArrayLike, skip: ArrayLike | None = None) -> Floats:
+    def update(self, x: ArrayLike) -> Floats:
         """Add rows of the current period and return the evidence after each.
 
         Parameters
         ----------
         x : array-like of shape (n, J)
-            Values of n rows in their order, finite and at least `low` where they count.
-        skip : array-like of bool, shape (n, J), or None
-            Rows that are not counted in a process. The hypothesis is then about the counted rows:
-            given the past, and that it is counted, a row's mean is at most the bound.
+            Values of n rows in their order, at least `low`; NaN where a row does not count in a
+            process. The hypothesis is then about the counted rows: given the past, and that it is
+            counted, a row's mean is at most the bound.
 
         Returns
         -------
         ndarray of shape (n, J)
             Logarithms of the evidence.
         """
-        values = np.asarray(x, dtype=np.float64)
-        counts = np.full(values.shape, True)
-        if skip is not None:
-            counts &= ~np.broadcast_to(np.asarray(skip, dtype=np.bool_), values.shape)
-        excess = np.where(counts, values - self.bound, 0.0)
-        path = np.empty(values.shape)
-        step = max(1, CHUNK // max(1, self._log_sums.size))
-        for first in range(0, len(values), step):
+        excess = np.asarray(x, dtype=np.float64) - self.bound
+        excess[np.isnan(excess)] = 0.0
+        path = np.empty(excess.shape)
+        step = max(1, CHUNK // max(1, self.log_sums.size))
+        for first in range(0, len(excess), step):
             rows = slice(first, first + step)
             path[rows] = self._add(excess[rows])
         return path
+
+    def extend(self, low: Floats, bound: Floats) -> None:
+        """Add processes without rows: the same as if they had been there from the start."""
+        new = EProcesses(low, bound)
+        for _ in range(self.period):
+            new.begin_period()
+        for name in ("low", "bound", "log_sums", "peaks", "starts", "gains"):
+            setattr(self, name, np.concatenate((getattr(self, name), getattr(new, name))))
 
     def _add(self, excess: Floats) -> Floats:
         """Add rows to all sums; the evidence after each row, (n, J)."""
         stakes = np.array(STAKES) / (self.bound - self.low)[:, None]
         # (J, K, 1 + n): the sum over rows runs along the last axis, one row after another
         gains = np.empty((*stakes.shape, 1 + len(excess)))
-        gains[..., 0] = self._gains
+        gains[..., 0] = self.gains
         np.multiply(stakes[..., None], excess.T[:, None, :], out=gains[..., 1:])
         np.log1p(gains[..., 1:], out=gains[..., 1:])
         np.cumsum(gains, axis=-1, out=gains)
-        self._gains = gains[..., -1].copy()
-        gains += self._log_sums[..., None]
+        self.gains = gains[..., -1].copy()
+        gains += self.log_sums[..., None]
         return self._mixed(gains[..., 1:]).T
 
     def _mixed(self, log_sums: Floats) -> Floats:
@@ -148,28 +221,261 @@ class EProcesses:
         total = scaled.sum(axis=-2) / len(STAKES)
         return np.asarray(top + np.log(total + np.exp(-top) / (self.period + 1.0)))
 
-    def to_state(self) -> dict[str, Any]:
-        """Return the state as JSON values, exact to the last bit."""
-        has_begun = self.period > 0
+
+# --- tests of a statement in sets of rows
+
+Direction = Literal["higher", "lower", "narrow", "wide", "extreme", "central", "gap"]
+
+BLOCK = 1 << 20
+"""Most values of a statement in an array."""
+
+DIGITS = 4
+"""Decimals of the evidence that is kept per period, for drawings."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Bounds of the conditional means of J values per row, which hold if forecasts are right.
+
+    Parameters
+    ----------
+    directions : tuple of str, length J
+        What a mean above each bound means.
+    low, bound : ndarray of shape (J,)
+        Least values and bounds of the means.
+    values : callable
+        Returns the values of n `Rows`, (n, J): the least where the outcome is missing, which is
+        least favourable to an alarm, and NaN where the statement is not about a row.
+    reduce : {"mean", "min"}, default "mean"
+        Evidence against the statement, of that against its bounds: their mean if all hold, their
+        minimum if the statement is that at least one of them does.
+    """
+
+    directions: tuple[Direction, ...]
+    low: Floats
+    bound: Floats
+    values: Callable[[Rows], Floats]
+    reduce: Literal["mean", "min"] = "mean"
+
+    def log_evidence(self, path: Floats) -> Floats:
+        """Return the log evidence against the statement in G sets, (n, G * J) -> (n, G)."""
+        shape = (len(path), path.shape[-1] // len(self.directions), len(self.directions))
+        logs = np.ascontiguousarray(path).reshape(shape)
+        if self.reduce == "min":
+            return np.asarray(logs.min(axis=-1))
+        top = logs.max(axis=-1, initial=-np.inf)
+        return np.asarray(top + np.log(np.exp(logs - top[..., None]).mean(axis=-1)))
+
+    def decisive(self, path: Floats) -> Ints:
+        """Return the value that decides, or adds most, in each set, (G * J,) -> (G,)."""
+        logs = path.reshape(-1, len(self.directions))
+        return np.asarray(logs.argmin(axis=-1) if self.reduce == "min" else logs.argmax(axis=-1))
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The first row at which a test reached its threshold.
+
+    Parameters
+    ----------
+    row : int
+        Number of the row, counted from 0 in the rows of the call.
+    group : str or None
+        Name of the set of rows; None for all rows.
+    direction : str
+        Direction of the value that decides.
+    since : int
+        Number of the period, from 1, from which on its evidence is largest.
+    log_evidence, threshold : float
+        Logarithms of the evidence and of the threshold.
+    n_rows : int
+        Rows of the set until then.
+    """
+
+    row: int
+    group: str | None
+    direction: Direction
+    since: int
+    log_evidence: float
+    threshold: float
+    n_rows: int
+
+
+class Tests(Stored):
+    """Tests of a statement in G sets of rows, each with its own threshold.
+
+    Parameters
+    ----------
+    statement : Statement
+        The statement.
+
+    Attributes
+    ----------
+    names : list of str or None, length G
+        Names of the sets; None for all rows.
+    thresholds : ndarray of shape (G,)
+        Logarithms of the thresholds.
+    n_rows, largest, has_alarm : ndarray of shape (G,)
+        Rows of each set so far, largest log evidence, and whether the threshold was reached.
+    history : list of lists of float
+        For each set the log evidence at the end of each period before the current one.
+
+    Examples
+    --------
+    >>> low, bound = np.full(2, -1.0), np.full(2, 0.02)
+    >>> statement = Statement(("higher", "lower"), low, bound, lambda rows: rows.excess)
+    >>> tests = Tests(statement)
+    >>> tests.add(["sex = 1"], [np.log(20)])
+    >>> tests.begin_period()
+    >>> found = tests.update(np.tile([0.6, -0.6], (30, 1)), np.full((30, 1), True))
+    >>> [(one.direction, one.n_rows) for one in found]
+    [('higher', 17)]
+    """
+
+    __test__: ClassVar[bool] = False  # not a class of tests for pytest
+    n_rows: Ints
+    largest: Floats
+    has_alarm: Mask
+    history: list[list[float]]
+    processes: EProcesses
+
+    def __init__(self, statement: Statement) -> None:
+        self.statement = statement
+        self.names: list[str | None] = []
+        self.thresholds: Floats = np.zeros(0)
+        self.n_rows = np.zeros(0, dtype=np.intp)
+        self.largest = np.zeros(0)
+        self.has_alarm = np.zeros(0, dtype=np.bool_)
+        self.history = []
+        self.processes = EProcesses([], [])
+
+    @property
+    def log_evidence(self) -> Floats:
+        """Logarithm of the evidence of each set after the last row, shape (G,)."""
+        return np.asarray(self.statement.log_evidence(self.processes.log_evidence[None, :])[0])
+
+    def add(self, names: Sequence[str | None], thresholds: Sequence[float]) -> None:
+        """Add sets of rows, none of whose rows has been seen; `thresholds` are logarithms."""
+        if not names:
+            return
+        self.names += names
+        self.thresholds = np.append(self.thresholds, thresholds)
+        none = np.zeros(len(names))
+        for name in ("n_rows", "largest", "has_alarm"):
+            now = getattr(self, name)
+            setattr(self, name, np.append(now, none.astype(now.dtype)))
+        # without a row the evidence is 1: the set might as well have been there from the start
+        self.history += [[0.0] * max(self.processes.period - 1, 0) for _ in names]
+        ends = self.statement.low, self.statement.bound
+        self.processes.extend(*(np.tile(end, len(names)) for end in ends))
+
+    def begin_period(self) -> None:
+        """End the current period and begin the next one."""
+        if self.processes.period > 0:
+            for past, now in zip(self.history, self.log_evidence, strict=True):
+                past.append(_rounded(now))
+        self.processes.begin_period()
+
+    def update(self, x: Floats, members: Mask) -> list[Crossing]:
+        """Add rows of the current period and return the tests that reach their thresholds.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, J)
+            Values of the statement; NaN where it is not about a row.
+        members : ndarray of bool, shape (n, G)
+            Rows of each set.
+        """
+        rows, counts = _packed(members)
+        step = max(1, BLOCK // max(1, members.shape[-1] * x.shape[-1]))
+        found = []
+        for first in range(0, len(rows), step):
+            some = rows[first : first + step]
+            found += self._update(x, some, np.clip(counts - first, 0, len(some)))
+        return found
+
+    def _update(self, x: Floats, rows: Ints, counts: Ints) -> list[Crossing]:
+        """Add the first `counts` rows of each column of row numbers, (m, G)."""
+        n_values = x.shape[-1]
+        is_padding = np.arange(len(rows))[:, None] >= counts
+        values = np.where(is_padding[..., None], np.nan, x[rows]).reshape(len(rows), -1)
+        # arrays are replaced by an update, never changed
+        before = copy.copy(self.processes)
+        path = self.statement.log_evidence(self.processes.update(values))
+        path[is_padding] = -np.inf
+        is_reached = (path >= self.thresholds) & ~self.has_alarm
+        found = []
+        for j in np.flatnonzero(is_reached.any(axis=0)):
+            end = int(np.argmax(is_reached[:, j])) + 1
+            # rows after the crossing would change its direction and start, and the rows that an
+            # update brings must not matter
+            then = copy.copy(before)
+            then.update(values[:end])
+            best = int(self.statement.decisive(then.log_evidence)[j])
+            crossing = Crossing(
+                int(rows[end - 1, j]),
+                self.names[j],
+                self.statement.directions[best],
+                int(then.since[j * n_values + best]),
+                float(path[end - 1, j]),
+                float(self.thresholds[j]),
+                int(self.n_rows[j]) + end,
+            )
+            found.append(crossing)
+        self.has_alarm = self.has_alarm | is_reached.any(axis=0)
+        self.n_rows = self.n_rows + counts
+        self.largest = np.maximum(self.largest, path.max(axis=0, initial=0.0))
+        return found
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the evidence of each set at the end of each period, with the present direction."""
+        now = self.log_evidence
+        decisive = self.statement.decisive(self.processes.log_evidence)
+        return [
+            {
+                "group": name,
+                "direction": self.statement.directions[decisive[j]],
+                "log_evidence": [*self.history[j], _rounded(now[j])],
+                "threshold": float(self.thresholds[j]),
+            }
+            for j, name in enumerate(self.names)
+        ]
+
+    def evidence(self, j: int = 0) -> dict[str, float]:
+        """Return the evidence of a set now and at most, and its threshold."""
         return {
-            "low": self.low.tolist(),
-            "bound": self.bound.tolist(),
-            "period": self.period,
-            # there are no finite sums before the first period
-            "log_sums": self._log_sums.tolist() if has_begun else [],
-            "peaks": self._peaks.tolist() if has_begun else [],
-            "starts": self._starts.tolist(),
-            "gains": self._gains.tolist(),
+            "log_evidence": float(self.log_evidence[j]),
+            "max_log_evidence": float(self.largest[j]),
+            "threshold": float(self.thresholds[j]),
         }
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Rebuild the processes from the output of `to_state`."""
-        made = cls(state["low"], state["bound"])
-        if state["period"] > 0:
-            made.period = state["period"]
-            made._log_sums = np.array(state["log_sums"], dtype=np.float64)
-            made._peaks = np.array(state["peaks"], dtype=np.float64)
-            made._starts = np.array(state["starts"], dtype=np.intp)
-            made._gains = np.array(state["gains"], dtype=np.float64)
-        return made
+
+def _rounded(log_evidence: float) -> float:
+    """Return log evidence with the decimals that are kept per period; never -0.0.
+
+    Examples
+    --------
+    >>> _rounded(2.34567), _rounded(-1e-17)
+    (2.3457, 0.0)
+    """
+    return round(float(log_evidence), DIGITS) + 0.0
+
+
+def _packed(members: Mask) -> tuple[Ints, Ints]:
+    """Return the row numbers of each set, one set per column, (m, G), and their counts.
+
+    The evidence of a set does not depend on other rows, so each set needs its own rows alone; m is
+    the size of the largest set. Columns are padded with 0.
+
+    Examples
+    --------
+    >>> rows, counts = _packed(np.array([[True, False], [False, True], [True, False]]))
+    >>> rows.tolist(), counts.tolist()
+    ([[0, 1], [2, 0]], [2, 1])
+    """
+    counts = members.sum(axis=0)
+    packed = np.zeros((int(counts.max(initial=0)), members.shape[-1]), dtype=np.intp)
+    sets, rows = np.nonzero(members.T)
+    places = np.arange(rows.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    packed[places, sets] = rows
+    return packed, counts

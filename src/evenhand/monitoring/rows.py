@@ -12,13 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._validate import Floats, InputError, Mask, as_floats, bad_input
+from evenhand._validate import Floats, InputError, Mask, as_floats, bad_input, refuse_entry
 from evenhand.links import Link
 from evenhand.tables import as_pandas, as_table
 
 # --- checks of the columns of served rows. Every message names the first wrong row
-
-Ends = tuple[Floats, Floats]
 
 
 def check_column(
@@ -51,9 +49,7 @@ def check_column(
     # None in a list of numbers makes objects, whose None numpy reads as NaN
     if isinstance(values, pd.Series):
         values = pd.to_numeric(values).to_numpy(dtype=np.float64, na_value=np.nan)
-    floats = as_floats(name, values)
-    if floats.shape != (n,):
-        raise bad_input(name, f"have one value per time ({n})", f"shape {floats.shape}")
+    floats: Floats = _one_per_time(name, as_floats(name, values), n)
     if known is not None:
         floats = np.where(known, floats, np.nan)
         lacks = np.flatnonzero(known & np.isnan(floats))
@@ -63,26 +59,39 @@ def check_column(
                 " False"
             )
     inside = (floats > low) & (floats < high) if is_open else (floats >= low) & (floats <= high)
-    wrong = np.flatnonzero(~inside & ~np.isnan(floats))
-    if wrong.size:
-        row = int(wrong[0])
-        rule = f"lie {'strictly ' * is_open}between {low:g} and {high:g}"
-        raise bad_input(f"{name}[{row}]", rule, f"{floats[row]:g}")
+    rule = f"lie {'strictly ' * is_open}between {low:g} and {high:g}"
+    refuse_entry(name, floats, ~inside & ~np.isnan(floats), rule)
     return floats
 
 
-def check_cells(name: str, cells: Any, known: Mask) -> Ends:
-    """Return both ends of the PIT cells, NaN where the outcome is missing."""
-    first, second = (
-        check_column(f"{name}[{i}]", end, known.size, low=0, high=1, known=known)
-        for i, end in enumerate(cells)
-    )
-    crossed = np.flatnonzero(first > second)
+def _one_per_time(name: str, values: Any, n: int) -> Any:
+    """Return a column if it has one value per row."""
+    if values.shape != (n,):
+        raise bad_input(name, f"have one value per time ({n})", f"shape {values.shape}")
+    return values
+
+
+LIMITS: dict[str, dict[str, Any]] = {
+    "pit": {"low": 0, "high": 1},
+    "base": {"low": 0, "high": 1},
+    "r": {"low": 0, "high": 1, "is_open": True},
+    "excess": {"low": -1, "high": 1},
+    "delay": {"low": 0},
+}
+"""Ranges of the columns of numbers."""
+
+
+def _checked(name: str, value: Any, n: int, **limits: Any) -> Any:
+    """Return a column of numbers, or both ends of cells."""
+    if not isinstance(value, tuple):
+        return check_column(name, value, n, **limits)
+    low, high = (check_column(f"{name}[{i}]", end, n, **limits) for i, end in enumerate(value))
+    crossed = np.flatnonzero(low > high)
     if crossed.size:
         row = int(crossed[0])
-        got = f"{first[row]:g} and {second[row]:g} in row {row}"
+        got = f"{low[row]:g} and {high[row]:g} in row {row}"
         raise bad_input(name, "have lower ends at or below the upper ends", got)
-    return first, second
+    return low, high
 
 
 def check_table(columns: Any, n: int) -> Any:
@@ -269,26 +278,18 @@ class Rows:
 
     def __post_init__(self) -> None:
         time = as_times("time", self.time)
-        known = np.asarray(self.known, dtype=np.bool_)
         n = time.size
-        if known.shape != (n,):
-            raise bad_input("known", f"have one value per time ({n})", f"shape {known.shape}")
-        checked: dict[str, Any] = {
-            "time": time,
-            "known": known,
-            "pit": check_cells("pit", self.pit, known),
-            "base": None if self.base is None else check_cells("base", self.base, known),
-            "promised": None if self.promised is None else np.asarray(self.promised, np.bool_),
-            "columns": None if self.columns is None else check_table(self.columns, n),
-        }
-        limits: dict[str, dict[str, Any]] = {
-            "r": {"low": 0, "high": 1, "is_open": True},
-            "excess": {"low": -1, "high": 1, "known": known},
-            "delay": {"low": 0},
-        }
-        for name, limit in limits.items():
-            values = getattr(self, name)
-            checked[name] = None if values is None else check_column(name, values, n, **limit)
+        known = _one_per_time("known", np.asarray(self.known, dtype=np.bool_), n)
+        checked: dict[str, Any] = {"time": time, "known": known}
+        for name, limits in LIMITS.items():
+            value = getattr(self, name)
+            if value is not None:
+                needed = {} if name in ("r", "delay") else {"known": known}
+                checked[name] = _checked(name, value, n, **limits, **needed)
+        if self.promised is not None:
+            checked["promised"] = np.asarray(self.promised, np.bool_)
+        if self.columns is not None:
+            checked["columns"] = check_table(self.columns, n)
         # frozen: rows are handed on and must not change; this converts lists to arrays once
         for name, value in checked.items():
             object.__setattr__(self, name, value)
@@ -299,15 +300,7 @@ class Rows:
 
     def take(self, rows: Any) -> Rows:
         """Return some rows: a slice, a mask, or increasing row numbers."""
-
-        def chosen(value: Any) -> Any:
-            if value is None or isinstance(value, Link):
-                return value
-            if isinstance(value, tuple):
-                return tuple(map(chosen, value))
-            return value.iloc[rows] if hasattr(value, "iloc") else value[rows]
-
-        return Rows(*(chosen(getattr(self, field.name)) for field in fields(self)))
+        return Rows(*(_taken(getattr(self, field.name), rows) for field in fields(self)))
 
     @classmethod
     def of(
@@ -370,25 +363,26 @@ class Rows:
         if recorded is not None:
             delay, is_in_time = _delays(times, recorded, matures_after, known)
             known = known & is_in_time
-        cells = (np.where(known, cells[0], np.nan), np.where(known, cells[1], np.nan))
         draws = None if r is None else check_column("r", r, n, low=0, high=1, is_open=True)
+        base = None if link is None else _base(cells, draws, link, known)
+        table = None if groups is None else check_table(groups, n)
+        # in the order of the fields
+        columns = (times, known, cells, draws, base, excess, None, table, delay, link)
         order = _order(times, id)
-        rows = cls(
-            times[order],
-            known[order],
-            (cells[0][order], cells[1][order]),
-            None if draws is None else draws[order],
-            _base(cells, draws, link, known, order),
-            None if excess is None else np.where(known, excess, np.nan)[order],
-            None,
-            None if groups is None else check_table(groups, n).iloc[order],
-            None if delay is None else delay[order],
-            link,
-        )
+        rows = cls(*(_taken(column, order) for column in columns))
         if until is None:
             return rows
         ended = rows.time + as_duration(matures_after) <= as_time("until", until)
         return rows.take(ended)  # type: ignore[return-value]
+
+
+def _taken(value: Any, rows: Any) -> Any:
+    """Return some rows of the value of a field."""
+    if value is None or isinstance(value, Link):
+        return value
+    if isinstance(value, tuple):
+        return tuple(_taken(end, rows) for end in value)
+    return value.iloc[rows] if hasattr(value, "iloc") else value[rows]
 
 
 def _check_order(time: Times) -> None:
@@ -429,9 +423,7 @@ def _outcomes(
 def _delays(times: Times, recorded: Any, matures_after: Any, known: Mask) -> tuple[Floats, Mask]:
     """Return days from serving to the record of known outcomes, and which came in time."""
     at = as_times("recorded", recorded, allow_missing=True)
-    if at.shape != times.shape:
-        rule = f"have one value per time ({times.size})"
-        raise bad_input("recorded", rule, f"shape {at.shape}")
+    at = _one_per_time("recorded", at, times.size)
     waited = at - times
     delay = np.where(known & ~np.isnat(at), waited / np.timedelta64(1, "D"), np.nan)
     early = np.flatnonzero(delay < 0)
@@ -451,11 +443,7 @@ def _delays(times: Times, recorded: Any, matures_after: Any, known: Mask) -> tup
 def _order(times: Times, id: Any) -> NDArray[np.intp]:
     """Return the row numbers in the order of serving."""
     if id is not None:
-        names = np.asarray(id).astype(str)
-        if names.shape != times.shape:
-            rule = f"have one value per time ({times.size})"
-            raise bad_input("id", rule, f"shape {names.shape}")
-        return np.lexsort((names, times))
+        return np.lexsort((_one_per_time("id", np.asarray(id).astype(str), times.size), times))
     order = np.argsort(times, kind="stable")
     # the order of the log may be that of the outcomes, which would be evidence by itself
     is_sorted = bool((order == np.arange(times.size)).all())
@@ -469,18 +457,13 @@ def _order(times: Times, id: Any) -> NDArray[np.intp]:
     return order
 
 
-def _base(
-    cells: Cells, r: Floats | None, link: Link | None, known: Mask, order: NDArray[np.intp]
-) -> Cells | None:
+def _base(cells: Cells, r: Floats | None, link: Link, known: Mask) -> Cells:
     """Return the base PIT cells `u = K(c; r)` of served PITs c (outcomes: 6)."""
-    if link is None:
-        return None
     if r is None:
         raise InputError("a link needs the draws of the forecasts; give r as well")
     lacks = np.flatnonzero(known & np.isnan(r))
     if lacks.size:
         raise InputError(f"r[{int(lacks[0])}] is missing, but the link needs the draw of each row")
-    low, high = (np.full(known.size, np.nan) for _ in range(2))
-    for filled, end in zip((low, high), cells, strict=True):
-        filled[known] = link.cdf(end[known], r[known])
-    return low[order], high[order]
+    low, high = (np.full(known.size, np.nan) for _ in cells)
+    low[known], high[known] = (link.cdf(end[known], r[known]) for end in cells)
+    return low, high

@@ -1,19 +1,20 @@
-"""Sums of a watch that are exact in any order: PITs in bins, biases, delays and repeated draws."""
+"""Sums of a watch that are exact in any order: PITs, biases, values of a promise, delays, draws."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from evenhand._validate import Floats, Mask
+from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration import binned_distance
-from evenhand.monitoring.settings import Direction
-
-Whole = NDArray[np.int64]
+from evenhand.certificates import Promise
+from evenhand.monitoring.e_processes import Direction, Stored
+from evenhand.monitoring.statements import RANGES, SIDES, targets_of
 
 BINS = 100
 """Number of equal bins of [0, 1] for PITs: estimates of errors are exact to half a bin, 0.005."""
@@ -25,7 +26,7 @@ GENERATION = 1 << 16
 """Draws are remembered to recognize repeated ones for at least so many later draws."""
 
 
-class GroupSums:
+class GroupSums(Stored):
     """Sums of the rows of G groups, in parts of a row that are whole numbers.
 
     Parameters
@@ -34,9 +35,10 @@ class GroupSums:
         Number of groups.
     """
 
-    width: int
+    width: ClassVar[int]
+    counts: Ints
 
-    def __init__(self, n_groups: int) -> None:
+    def __init__(self, n_groups: int = 0) -> None:
         self.counts = np.zeros((n_groups, self.width), dtype=np.int64)
 
     def extend(self, n_groups: int) -> None:
@@ -44,19 +46,10 @@ class GroupSums:
         new = np.zeros((n_groups - len(self.counts), self.width), dtype=np.int64)
         self.counts = np.concatenate((self.counts, new))
 
-    def _add(self, parts: Whole, members: Mask) -> None:
+    def _add(self, parts: Ints, members: Mask) -> None:
         # in floating point the product is fast, and exact up to 2^53: 2^33 rows
         total = members.T.astype(np.float64) @ parts.astype(np.float64)
-        self.counts += total.astype(np.int64)
-
-    def to_state(self) -> list[list[int]]:
-        """Return the sums as JSON values."""
-        counts: list[list[int]] = self.counts.tolist()
-        return counts
-
-    def restore(self, state: Any) -> None:
-        """Take over the output of `to_state`."""
-        self.counts = np.array(state, dtype=np.int64).reshape(-1, self.width)
+        self.counts = self.counts + total.astype(np.int64)
 
 
 class PITSums(GroupSums):
@@ -143,7 +136,7 @@ class BiasSums(GroupSums):
         return "higher" if total > 0 else "lower"
 
 
-class Delays:
+class Delays(Stored):
     """Outcomes by the days from serving to their record, and counts of late and missing ones.
 
     Parameters
@@ -159,8 +152,12 @@ class Delays:
     (2, 1, array([1, 0]))
     """
 
-    N_BINS = 20
-    EDGES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 36525)
+    counts: Ints
+    n_missing: int
+    n_late: int
+
+    N_BINS: ClassVar[int] = 20
+    EDGES: ClassVar[tuple[int, ...]] = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 36525)
 
     def __init__(self, matures_after_days: float) -> None:
         even = [matures_after_days * i / self.N_BINS for i in range(self.N_BINS + 1)]
@@ -180,21 +177,11 @@ class Delays:
         waited = delay[known & ~np.isnan(delay)]
         # a bin contains its upper end, so that the latest outcome in time is in the last one
         bins = np.searchsorted(self.edges, waited, side="left") - 1
-        np.add.at(self.counts, np.clip(bins, 0, self.counts.size - 1), 1)
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the counts as JSON values."""
-        counts = self.counts.tolist()
-        return {"counts": counts, "n_missing": self.n_missing, "n_late": self.n_late}
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over the output of `to_state`."""
-        self.counts = np.array(state["counts"], dtype=np.int64)
-        self.n_missing = int(state["n_missing"])
-        self.n_late = int(state["n_late"])
+        bins = np.clip(bins, 0, self.counts.size - 1)
+        self.counts = self.counts + np.bincount(bins, minlength=self.counts.size)
 
 
-class SeenDraws:
+class SeenDraws(Stored):
     """Draws that were seen before: a person's draw in one context is evidence only once.
 
     At least the last 65,536 draws are remembered, and fewer than twice as many. Fresh draws of 52
@@ -209,42 +196,188 @@ class SeenDraws:
 
     def __init__(self) -> None:
         self.n_repeated = 0
-        self._older: dict[float, None] = {}
-        self._recent: dict[float, None] = {}
+        self._draws: dict[float, None] = {}
 
     def is_new(self, r: Floats) -> Mask:
         """Return which draws were not seen before, and remember them; NaN is no draw."""
         new = ~np.isnan(r)
         for row in np.flatnonzero(new).tolist():
             draw = float(r[row])
-            if draw in self._recent or draw in self._older:
+            if draw in self._draws:
                 new[row] = False
                 self.n_repeated += 1
                 continue
             # one row after another, so that splits into calls do not matter
-            self._recent[draw] = None
-            if len(self._recent) == GENERATION:
-                self._older, self._recent = self._recent, {}
+            self._draws[draw] = None
+            if len(self._draws) == 2 * GENERATION:
+                self._draws = dict.fromkeys(islice(self._draws, GENERATION, None))
         return np.asarray(new)
 
     def to_state(self) -> dict[str, Any]:
         """Return the draws as JSON values: bytes of little-endian floats in base64."""
-        return {
-            "n_repeated": self.n_repeated,
-            "older": _packed(self._older),
-            "recent": _packed(self._recent),
-        }
+        draws = np.array([*self._draws], dtype="<f8").tobytes()
+        packed = base64.b64encode(draws).decode("ascii")
+        return {"n_repeated": self.n_repeated, "draws": packed}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over the output of `to_state`."""
         self.n_repeated = int(state["n_repeated"])
-        self._older, self._recent = (_unpacked(state[key]) for key in ("older", "recent"))
+        draws = np.frombuffer(base64.b64decode(state["draws"], validate=True), dtype="<f8")
+        self._draws = dict.fromkeys(draws.tolist())
 
 
-def _packed(draws: Iterable[float]) -> str:
-    return base64.b64encode(np.array([*draws], dtype="<f8").tobytes()).decode("ascii")
+# --- values of a promise in bins, for estimates of recent periods and of all
+
+N_BINS = 1000
+"""Number of bins: values between -1/2 and 1/2 are known to 0.0005."""
 
 
-def _unpacked(text: str) -> dict[float, None]:
-    draws = np.frombuffer(base64.b64decode(text, validate=True), dtype="<f8")
-    return dict.fromkeys(draws.tolist())
+class ValueCounts(Stored):
+    """Counts of the values of a promise, in blocks of periods that are longer if they are older.
+
+    There are at most two blocks of the same number of periods, a power of two. The state therefore
+    grows as the logarithm of the number of periods. The counts from a period on are known for a
+    start that is at most about half of the time later. Counts, unlike sums of floats, do not depend
+    on how rows are split into calls.
+
+    Parameters
+    ----------
+    promise : Promise
+        The promise, whose statistic has limits.
+
+    Attributes
+    ----------
+    starts : list of int
+        Number of the first period of each block, from 1.
+    counts : list of ndarray of shape (N_BINS + 1,)
+        Numbers of values in equal bins, increasing, and last of missing values.
+
+    Examples
+    --------
+    >>> found = ValueCounts(Promise("gap", mass=0.2, target=0.3, confidence=0.95))
+    >>> for _ in range(8):
+    ...     found.begin_period()
+    ...     found.add(np.array([0.5, np.nan]))
+    >>> found.starts
+    [1, 5, 7, 8]
+    >>> recent = found.estimates(since=4)
+    >>> recent.since, recent.n, recent.n_missing
+    (5, 4, 4)
+    """
+
+    period: int
+    starts: list[int]
+    counts: list[Ints]
+
+    def __init__(self, promise: Promise) -> None:
+        self._promise = promise
+        self.period = 0
+        self.starts = []
+        self.counts = []
+
+    def begin_period(self) -> None:
+        """Begin the next period."""
+        self.period += 1
+        self.starts.append(self.period)
+        self.counts.append(np.zeros(N_BINS + 1, dtype=np.intp))
+        size = 1
+        # of three blocks of one size the two older ones become one of twice the size
+        while len(alike := np.flatnonzero(np.diff([*self.starts, self.period + 1]) == size)) > 2:
+            first = int(alike[0])
+            self.starts.pop(first + 1)
+            self.counts[first] = self.counts[first] + self.counts.pop(first + 1)
+            size *= 2
+
+    def add(self, values: Floats) -> None:
+        """Add values, shape (n,), of the current period; NaN where the outcome is missing."""
+        low, high = RANGES[self._promise.statistic]
+        known = values[~np.isnan(values)]
+        bins = np.clip(((known - low) / (high - low) * N_BINS).astype(np.intp), 0, N_BINS - 1)
+        found = np.bincount(bins, minlength=N_BINS)
+        self.counts[-1] = self.counts[-1] + np.append(found, values.size - known.size)
+
+    def estimates(self, since: int = 1) -> PromiseEstimates:
+        """Return the estimated mean of the worst share, with limits for missing outcomes.
+
+        An estimate is no test: it is that of the worst group, which is selected after seeing the
+        outcomes, and after an alarm also that of a selected stretch of time.
+
+        Parameters
+        ----------
+        since : int, default 1
+            Number of the period from which on rows are used; the first ones may be left out, as
+            only recent periods are kept one by one.
+        """
+        blocks = [i for i, start in enumerate(self.starts) if start >= since]
+        total = sum((self.counts[i] for i in blocks), np.zeros(N_BINS + 1, dtype=np.intp))
+        counts, n_missing = total[:-1], int(total[-1])
+        sides = SIDES[self._promise.statistic]
+        by_side = np.stack((counts, counts[::-1]))[: len(sides)]
+        missing = np.zeros_like(counts)
+        missing[0] = n_missing
+        means, best, worst = (
+            self._worst_means(some)
+            for some in (by_side, by_side + missing, by_side + missing[::-1])
+        )
+        # all of one side if each has its own bound, as estimates are compared with that bound
+        if self._promise.targets is not None:
+            side = int((means - np.array(targets_of(self._promise))).argmax())
+            means, best, worst = (values[[side]] for values in (means, best, worst))
+            sides = sides[side : side + 1]
+        n = int(counts.sum())
+        has_any = n + n_missing > 0
+        return PromiseEstimates(
+            float(means.max()) if n else None,
+            float(best.max()) if has_any else None,
+            float(worst.max()) if has_any else None,
+            sides[int(means.argmax())] if n else None,
+            n,
+            n_missing,
+            self.starts[blocks[0]] if blocks else since,
+        )
+
+    def _worst_means(self, counts: Ints) -> Floats:
+        """Return the mean of the largest share `mass` of counted values, of each side."""
+        low, high = RANGES[self._promise.statistic]
+        middles = low + (np.arange(N_BINS) + 0.5) / N_BINS * (high - low)
+        room = self._promise.mass * np.maximum(counts.sum(axis=-1, keepdims=True), 1)
+        # the largest values first
+        taken = np.diff(np.minimum(np.cumsum(counts[..., ::-1], axis=-1), room), prepend=0.0)
+        return np.asarray(taken @ middles[::-1] / room[..., 0])
+
+
+@dataclass(frozen=True)
+class PromiseEstimates:
+    """Estimated mean of the worst share of people, and its limits given the missing outcomes.
+
+    Parameters
+    ----------
+    estimate : float or None
+        Largest mean, over both sides, of a group of the promised size, of the rows with an outcome;
+        exact to 0.0005, or 0.001 for biases. None without such rows. If the sides have bounds of
+        their own, all estimates are of the side that is nearest to, or furthest above, its bound.
+    best_case, worst_case : float or None
+        The same with all missing outcomes at the least and at the largest values. None without
+        rows.
+    direction : {"higher", "lower", "gap"} or None
+        Side of the estimate.
+    n : int
+        Number of covered rows with an outcome.
+    n_missing : int
+        Number of rows without.
+    since : int
+        Number of the period, from 1, from which on rows were used.
+    """
+
+    estimate: float | None
+    best_case: float | None
+    worst_case: float | None
+    direction: Direction | None
+    n: int
+    n_missing: int
+    since: int
+
+    def record(self) -> dict[str, Any]:
+        """Return the estimate, with missing outcomes at best and at worst."""
+        names = ("estimate", "best_case", "worst_case", "direction")
+        return {name: getattr(self, name) for name in names}

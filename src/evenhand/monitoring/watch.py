@@ -3,52 +3,196 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, field, fields
 from datetime import timedelta
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
-from evenhand._validate import InputError, about, bad_input, check_choice, check_fraction
+from evenhand._validate import InputError, Mask, about, bad_input, check_choice, check_fraction
 from evenhand.certificates import Certificate, Promise
-from evenhand.monitoring.promise_test import promise_values
+from evenhand.monitoring.e_processes import Crossing, Direction, Statement, Stored, Tests, read
+from evenhand.monitoring.groups import NamedGroups
 from evenhand.monitoring.rows import Rows, as_duration, as_time
-from evenhand.monitoring.settings import (
-    STATE_SCHEMA,
-    Alarm,
-    Calendar,
-    Notice,
-    Part,
-    Settings,
-    check_schema,
-    risk_shares,
-)
-from evenhand.monitoring.tallies import Delays
-from evenhand.monitoring.watched_parts import (
-    EnvelopeKept,
-    FairDraws,
-    GroupErrors,
+from evenhand.monitoring.statements import (
+    FAIR_DRAWS,
     Kind,
-    NamedGroups,
-    PromiseKept,
-    WatchedPart,
-    cases,
+    calibrated,
     excess_of,
+    kept_envelope,
+    kept_promise,
+    promise_values,
 )
-from evenhand.monitoring.witnesses import Crossing
+from evenhand.monitoring.tallies import BiasSums, Delays, PITSums, SeenDraws, ValueCounts
 from evenhand.report import watch_html, watch_text
 from evenhand.selection import Selection
 from evenhand.store import CERTIFICATE, read_certificate
+from evenhand.tables import EVERYONE, check_names
 
-# --- rows, periods and parts of a watch: what its state consists of
+# --- calendar periods of a watch, in UTC
+
+Period = Literal["hour", "day", "week", "month"]
+"""Calendar unit in which a watch counts time; weeks begin on Monday."""
+
+FREQUENCIES: dict[Period, str] = {"hour": "h", "day": "D", "week": "W-SUN", "month": "M"}
+"""Names of pandas, in which a week is named by its last day."""
+
+PERIODS = tuple(FREQUENCIES)
+
+
+def period_numbers(times: NDArray[Any], period: Period) -> NDArray[np.int64]:
+    """Return the number of the period of each time.
+
+    Examples
+    --------
+    >>> weeks = period_numbers(np.array(["2026-03-01T23:00", "2026-03-02"], "M8[us]"), "week")
+    >>> [start_of(number, "week") for number in weeks.tolist()]
+    ['2026-02-23', '2026-03-02']
+    """
+    return pd.DatetimeIndex(times).to_period(FREQUENCIES[period]).asi8
+
+
+def start_of(number: int, period: Period) -> str:
+    """Return the start of a period as an ISO date; of an hour with its time in UTC."""
+    found = pd.Period(ordinal=number, freq=FREQUENCIES[period])
+    first = found if period == "hour" else found.asfreq("D", how="start")
+    return str(first).replace(" ", "T")
+
+
+# --- settings of a watch
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings of a watch, fixed before its first row.
+
+    Parameters
+    ----------
+    groups : tuple of str
+        Columns that define named groups.
+    tolerance : float
+        Largest error of a named group.
+    false_alarm : float
+        Probability that the watch ever raises a false alarm.
+    period : {"hour", "day", "week", "month"}
+        Calendar unit.
+    matures_after_days : float or None
+        Days from serving at which outcomes are read; None if rows mature at once.
+    """
+
+    groups: tuple[str, ...]
+    tolerance: float
+    false_alarm: float
+    period: Period
+    matures_after_days: float | None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.groups, str):
+            rule = "be a list of column names"
+            raise bad_input("groups", rule, repr(self.groups), f"write [{self.groups!r}]")
+        names = tuple(str(name) for name in check_names(self.groups))
+        for name in names:
+            if names.count(name) > 1:
+                raise bad_input("groups", "name each column once", f"{name!r} twice")
+            if name == EVERYONE:
+                raise bad_input("groups", "not name 'everyone'", repr(name), "rename the column")
+        object.__setattr__(self, "groups", names)  # once, before anything reads it
+        check_fraction("tolerance", self.tolerance)
+        check_fraction("false_alarm", self.false_alarm)
+        check_choice("period", self.period, PERIODS)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        return asdict(self) | {"groups": list(self.groups)}
+
+    def differences(self, other: Settings) -> list[str]:
+        """Return which settings differ, with both values."""
+        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return [
+            f"{name.removesuffix('_days')} is {value!r} in the state, not {getattr(other, name)!r}"
+            for name, value in pairs
+            if value != getattr(other, name)
+        ]
+
+
+# --- alarms and notices of a watch, and the part of the allowed risk that each test has
+
+Part = Literal["promise", "group", "draws"]
+
+SHARES: dict[Part, float] = {"promise": 0.5, "group": 0.4, "draws": 0.1}
+"""Share of each part in the probability of a false alarm, if a watch has all parts."""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Evidence that reached its threshold: a promise or tolerance is broken, or draws are not fair.
+
+    Parameters
+    ----------
+    part : {"promise", "group", "draws"}
+        What was tested: the promise for every group of a size, the tolerance of a named group, or
+        whether draws are uniform.
+    group : str or None
+        Name of the group; None if all rows were tested.
+    direction : {"higher", "lower", "narrow", "wide", "extreme", "central", "gap"}
+        Outcomes higher or lower than forecast, forecasts too narrow or too wide; draws too high,
+        too low, too often near 0 and 1 or near 1/2; PITs too far from their draws.
+    date : str
+        Start of the period in which the threshold was reached.
+    since : str
+        Start of the period from which on the evidence was largest: about when the change began.
+    log_evidence : float
+        Logarithm of the evidence when it reached the threshold.
+    threshold : float
+        Logarithm of the threshold.
+    n_rows : int
+        Number of rows of the group until then.
+    """
+
+    part: Part
+    group: str | None
+    direction: Direction
+    date: str
+    since: str
+    log_evidence: float
+    threshold: float
+    n_rows: int
+
+
+class Notice(Alarm):
+    """Evidence of a change that breaks no promise, such as PITs outside the certified envelope."""
+
+
+def risk_shares(false_alarm: float, parts: Iterable[Part]) -> dict[Part, float]:
+    """Return the probability of a false alarm that each part of a watch may spend.
+
+    Shares are fixed, and parts that are absent give theirs to the others in proportion. Then the
+    sum is `false_alarm` whatever the rows are, and the bound of a union applies.
+
+    Examples
+    --------
+    >>> {part: round(risk, 6) for part, risk in risk_shares(0.05, ["group", "draws"]).items()}
+    {'group': 0.04, 'draws': 0.01}
+    """
+    present = [part for part in SHARES if part in set(parts)]
+    total = sum(SHARES[part] for part in present)
+    return {part: false_alarm * SHARES[part] / total for part in present}
+
+
+# --- rows, periods and tests of a watch: what its state consists of
+
+STATE_SCHEMA = "evenhand.watch-state/1"
+"""Name and version of the layout of states."""
 
 CHUNK = 1 << 14
 """Most rows that are added at once, which limits the memory of an update."""
@@ -56,8 +200,19 @@ CHUNK = 1 << 14
 MOST_PERIODS = 200_000
 """Most periods between two rows: 22 years of hours. More are a wrong clock."""
 
+OF_GROUPS = ("group", "draws of groups")
+"""Names of the tests of each group; the others are of all rows."""
 
-class Ledger:
+
+def part_of(name: str) -> Part:
+    """Return the part of a watch that a test belongs to."""
+    if name.startswith("draws"):
+        return "draws"
+    return "group" if name == "group" else "promise"
+
+
+@dataclass
+class Ledger(Stored):
     """Everything that a watch has seen.
 
     Parameters
@@ -66,37 +221,34 @@ class Ledger:
         Settings of the watch.
     promise : Promise or None
         What is promised for every group of a size.
+    groups : NamedGroups or None
+        Groups, once they are defined.
     """
 
-    def __init__(self, settings: Settings, promise: Promise | None) -> None:
-        self.settings = settings
-        self.promise = promise
-        self.calendar = Calendar(settings.period)
-        self.matures_after = as_duration(settings.matures_after_days)
-        self.delays = Delays(settings.matures_after_days or 0.0)
-        self.n_rows = 0
-        self.first: int | None = None
-        self.current = 0
-        self.until: np.datetime64 | None = None
-        self.last: np.datetime64 | None = None
-        self.kind: Kind = "pit"
-        self.groups: NamedGroups | None = None
-        self.n_learned = 0
-        self.parts: dict[str, WatchedPart] = {}
-        # with the numbers of the rows that raised them, since splits of the rows into updates must
-        # not change the order
-        self._found: list[tuple[int, Alarm]] = []
-        self._noticed: list[tuple[int, Notice]] = []
+    settings: Settings
+    promise: Promise | None
+    groups: NamedGroups | None = None
+    n_rows: int = 0
+    n_learned: int = 0
+    first: int | None = None
+    current: int = 0
+    reached: np.datetime64 | None = None
+    kind: Kind = "pit"
+    tests: dict[str, Tests] = field(default_factory=dict)
+    # values of the promise, errors of groups, draws that were seen, and their distribution
+    values: ValueCounts | None = None
+    errors: PITSums | BiasSums | None = None
+    seen: SeenDraws = field(default_factory=SeenDraws)
+    drawn: PITSums = field(default_factory=lambda: PITSums(1))
+    alarms: list[Alarm] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    delays: Delays = field(init=False)
 
-    @property
-    def alarms(self) -> list[Alarm]:
-        """All alarms, in the order of rows."""
-        return [alarm for _, alarm in self._found]
-
-    @property
-    def notices(self) -> list[Notice]:
-        """All notices, in the order of rows."""
-        return [notice for _, notice in self._noticed]
+    def __post_init__(self) -> None:
+        self.matures_after = as_duration(self.settings.matures_after_days)
+        self.delays = Delays(self.settings.matures_after_days or 0.0)
+        # risks of the tests of groups
+        self._risks: dict[str, float] = {}
 
     @property
     def n_periods(self) -> int:
@@ -113,152 +265,192 @@ class Ledger:
 
     def add(self, rows: Rows, until: np.datetime64 | None) -> None:
         """Add rows, and move time on to `until`."""
-        self._check(rows, until)
+        ends = rows.time + self.matures_after
+        self._check(rows, [*ends[:1], *ends[-1:]], [] if until is None else [until])
         if len(rows):
             if self.first is None:
                 self._begin(rows)
             for first in range(0, len(rows), CHUNK):
                 self._add(rows.take(slice(first, first + CHUNK)))
-            self.last = rows.time[-1]
+            self.reached = ends[-1]
         if until is not None:
-            self.until = until
+            self.reached = until
             if self.first is not None:
                 # the period of the last moment before `until`
-                moment = np.array([until - np.timedelta64(1, "us")])
-                self._advance(int(self.calendar.numbers(moment)[0]))
+                self._advance(int(self._numbers(np.array([until]) - np.timedelta64(1, "us"))[0]))
 
-    def _check(self, rows: Rows, until: np.datetime64 | None) -> None:
+    def _check(self, rows: Rows, ends: list[np.datetime64], until: list[np.datetime64]) -> None:
         """Refuse rows and times that do not follow those seen; nothing has changed by then."""
-        ends = rows.time + self.matures_after
-        if len(rows) and self.last is not None and rows.time[0] < self.last:
+        before = [] if self.reached is None else [self.reached]
+        if ends and before and ends[0] < before[0]:
             raise InputError(
-                f"row 0 was served at {rows.time[0]}, before the last row of the watch"
-                f" ({self.last}); add rows in the order of serving, each once"
+                f"row 0 was served at {rows.time[0]} and matures at {ends[0]}, before"
+                f" {before[0]}, which the watch has reached; add rows in the order of serving, each"
+                " once, and all rows of a time before moving on"
             )
-        if len(rows) and self.until is not None and ends[0] < self.until:
+        reached = [*before, *ends]
+        if until and reached and until[0] < reached[-1]:
             raise InputError(
-                f"row 0 matures at {ends[0]}, before {self.until}, up to which the"
-                " watch has been moved on; add all rows of a time before moving on"
+                f"until is {until[0]}, before {reached[-1]}, which the watch has reached; leave"
+                " until out or give a later time"
             )
-        last = None if self.last is None else self.last + self.matures_after
-        times = (self.until, last, *ends[-1:])
-        reached = [one for one in times if one is not None]
-        if until is not None and reached and until < max(reached):
+        self._check_columns(rows)
+        numbers = self._numbers(np.array([*ends, *until], dtype="datetime64[us]")).tolist()
+        start = numbers[0] if numbers and self.first is None else self.current
+        if numbers and numbers[-1] - start > MOST_PERIODS:
             raise InputError(
-                f"until is {until}, before {max(reached)}, which the watch has reached; leave until"
-                " out or give a later time"
-            )
-        if len(rows):
-            self._check_columns(rows)
-        new = [*ends[:1], *ends[-1:], *([] if until is None else [until])]
-        self._check_distance(np.array(new, dtype="datetime64[us]"))
-
-    def _check_distance(self, times: NDArray[Any]) -> None:
-        """Refuse times that are many periods later than those seen, which take long to count."""
-        numbers = self.calendar.numbers(times)
-        start = numbers[:1] if self.first is None else [self.current]
-        if numbers.size and numbers[-1] - start[0] > MOST_PERIODS:
-            raise InputError(
-                f"{times[-1]} is {numbers[-1] - start[0]:,} periods after the rows before; check"
-                " the clock, or use a longer period"
+                f"{[*ends, *until][-1]} is {numbers[-1] - start:,} periods after the rows before;"
+                " check the clock, or use a longer period"
             )
 
     def _check_columns(self, rows: Rows) -> None:
+        if not len(rows):
+            return
         if self.promise is not None:
             promise_values(self.promise, rows)
-        if self.first is None:  # the first rows define what the later ones need
-            return
-        if self.kind == "event":
+        # the first rows define what the later ones need
+        if self.first is not None and self.kind == "event":
             excess_of(rows)
-        if self.groups is not None and self.groups.partitions:
+        if self.first is not None and self.groups is not None and self.groups.partitions:
             self.groups.check(_table_of(rows))
+
+    def _numbers(self, times: NDArray[Any]) -> NDArray[np.int64]:
+        return period_numbers(times, self.settings.period)
 
     def _begin(self, rows: Rows) -> None:
         """Learn groups and kinds from the rows of the first update, and share out the risk."""
-        kind: Kind = "pit" if rows.excess is None else "event"
-        groups = self.groups
-        if groups is None and self.settings.groups:
-            groups = NamedGroups.learn(_table_of(rows), self.settings.groups)
-        elif groups is None and self.promise is None:
-            groups = NamedGroups([])
-        has_draws = rows.r is not None and not bool(np.isnan(rows.r).all())
-        self._make_parts(kind, groups, has_draws)
-        number = int(self.calendar.numbers(rows.time[:1] + self.matures_after)[0])
-        self.first = number
-        self.current = number - 1
-        self._advance(number)
+        if self.groups is None and self.settings.groups:
+            self.groups = NamedGroups.learn(_table_of(rows), self.settings.groups)
+        elif self.groups is None and self.promise is None:
+            self.groups = NamedGroups([])
+        self.kind = "pit" if rows.excess is None else "event"
+        self._make_tests(has_draws=rows.r is not None and not bool(np.isnan(rows.r).all()))
+        self.first = int(self._numbers(rows.time[:1] + self.matures_after)[0])
+        self.current = self.first - 1
+        self._advance(self.first)
 
-    def _make_parts(self, kind: Kind, groups: NamedGroups | None, has_draws: bool) -> None:
-        self.kind = kind
-        self.groups = groups
-        present: list[Part] = []
-        if self.promise is not None:
-            present.append("promise")
-        if groups is not None:
-            present.append("group")
-        if has_draws:
-            present.append("draws")
-        false_alarm = self.settings.false_alarm
-        risks = risk_shares(false_alarm, present)
-        promise = self.promise
+    def _make_tests(self, *, has_draws: bool) -> None:
+        """Make the tests: the promise, its envelope, named groups and the draws."""
+        promise, groups, settings = self.promise, self.groups, self.settings
+        there = {"promise": promise is not None, "group": groups is not None, "draws": has_draws}
+        risks = risk_shares(settings.false_alarm, [part for part in SHARES if there[part]])
         if promise is not None:
-            self.parts["promise"] = PromiseKept(promise, risks["promise"])
+            self.values = ValueCounts(promise)
+            # each side has half of the risk
+            sides = kept_promise(promise)
+            for side in sides:
+                self._test(f"promise {side.directions[0]}", side, risks["promise"] / len(sides))
             # base PITs are known under a known link
             if promise.envelope is not None and promise.statistic == "mean_pit":
-                self.parts["envelope"] = EnvelopeKept(promise.envelope, false_alarm)
+                for side in kept_envelope(promise.envelope):
+                    self._test(f"envelope {side.directions[0]}", side, settings.false_alarm / 2)
         if groups is not None:
-            tolerance = self.settings.tolerance
-            self.parts["group"] = GroupErrors(groups, kind, tolerance, risks["group"])
+            self.errors = BiasSums() if self.kind == "event" else PITSums()
+            self._test("group", calibrated(self.kind, settings.tolerance), risks["group"])
         if has_draws:
-            self.parts["draws"] = FairDraws(groups, risks["draws"])
+            by_group = groups is not None and bool(groups.partitions)
+            # all rows have half of the risk if there are groups
+            risk = risks["draws"] / 2 if by_group else risks["draws"]
+            self._test("draws", FAIR_DRAWS, risk)
+            if by_group:
+                self._test("draws of groups", FAIR_DRAWS, risk)
+        self._add_groups()
+
+    def _test(self, name: str, statement: Statement, risk: float) -> None:
+        """Test a statement about all rows, or about each group, at a risk of a false alarm."""
+        self.tests[name] = Tests(statement)
+        if name in OF_GROUPS:
+            self._risks[name] = risk
+        else:
+            self.tests[name].add([None], [-math.log(risk)])
+
+    def _add_groups(self) -> None:
+        """Add groups that have appeared to their tests."""
+        if self.groups is None:
+            return
+        for name, risk in self._risks.items():
+            n_known = len(self.tests[name].names)
+            thresholds = self.groups.log_thresholds(risk)
+            self.tests[name].add(self.groups.names[n_known:], thresholds[n_known:])
+        if self.errors is not None:
+            self.errors.extend(len(self.groups.names))
 
     def _advance(self, number: int) -> None:
         for _ in range(number - self.current):
-            for part in self.parts.values():
-                part.begin_period()
+            for test in self.tests.values():
+                test.begin_period()
+            if self.values is not None:
+                self.values.begin_period()
             self.current += 1
 
     def _add(self, rows: Rows) -> None:
         """Add rows period by period."""
-        members = np.zeros((len(rows), 0), dtype=np.bool_)
-        if self.groups is not None:
-            members = self.groups.members(_table_of(rows) if self.groups.partitions else rows.time)
-            # cuts by people served later would not be known when these were served
-            members[: max(0, self.n_learned - self.n_rows)] = False
+        members = self._members(rows)
+        self._add_groups()
         self.delays.add(rows.known, rows.delay)
-        numbers = self.calendar.numbers(rows.time + self.matures_after)
+        self._add_errors(rows, members)
+        sets = self._sets(rows, members)
+        x = {name: self.tests[name].statement.values(rows) for name in sets}
+        values = None if self.promise is None else promise_values(self.promise, rows)
+        numbers = self._numbers(rows.time + self.matures_after)
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
-        steps = [(part, part.prepare(rows, members)) for part in self.parts.values()]
         for start, end in pairwise(starts):
             self._advance(int(numbers[start]))
-            for part, step in steps:
-                self._note(part, step(slice(start, end)), self.n_rows + start)
+            some = slice(start, end)
+            if self.values is not None and values is not None:
+                value, covered = values
+                self.values.add(value[some][covered[some]])
+            found = [
+                (crossing, name)
+                for name, mine in sets.items()
+                for crossing in self.tests[name].update(x[name][some], mine[some])
+            ]
+            # in the order of rows, which splits of the rows into updates must not change
+            for crossing, name in sorted(found, key=lambda one: one[0].row):
+                self._note(crossing, name)
         self.n_rows += len(rows)
-        order = list(self.parts)
-        self._found.sort(key=lambda one: (one[0], order.index(one[1].part)))
 
-    def _note(self, part: WatchedPart, crossings: Iterable[Crossing], n_before: int) -> None:
-        """Keep crossings as alarms or notices, with the numbers of their rows."""
-        for crossing in crossings:
-            values = self._dated(part.part, crossing)
-            if part.is_notice:
-                self._noticed.append((n_before + crossing.row, Notice(*values)))
-            else:
-                self._found.append((n_before + crossing.row, Alarm(*values)))
+    def _members(self, rows: Rows) -> Mask:
+        if self.groups is None:
+            return np.zeros((len(rows), 0), dtype=np.bool_)
+        members = self.groups.members(_table_of(rows) if self.groups.partitions else rows.time)
+        # cuts by people served later would not be known when these were served
+        members[: max(0, self.n_learned - self.n_rows)] = False
+        return members
 
-    def _dated(self, part: Part, crossing: Crossing) -> tuple[Any, ...]:
-        """Return the values of an alarm or a notice."""
+    def _add_errors(self, rows: Rows, members: Mask) -> None:
+        known = rows.known
+        if isinstance(self.errors, BiasSums):
+            self.errors.add(excess_of(rows)[known], members[known])
+        elif self.errors is not None:
+            self.errors.add(rows.pit[0][known], rows.pit[1][known], members[known])
+
+    def _sets(self, rows: Rows, members: Mask) -> dict[str, Mask]:
+        """Return the rows of the sets of each test that these rows are for."""
+        everyone = np.full((len(rows), 1), True)
+        sets = {name: everyone for name in self.tests if part_of(name) != "draws"}
+        if "group" in sets:
+            sets["group"] = members
+        if "draws" in self.tests and rows.r is not None:
+            # a repeated draw follows from the past, and would be counted as often as people ask
+            sets["draws"] = self.seen.is_new(rows.r)[:, None]
+            draws = rows.r[sets["draws"][:, 0]]
+            self.drawn.add(draws, draws, everyone[: draws.size])
+        if "draws of groups" in self.tests and rows.r is not None:
+            sets["draws of groups"] = members & sets["draws"]
+        return sets
+
+    def _note(self, crossing: Crossing, test: str) -> None:
+        """Keep a crossing as an alarm, or as a notice if it breaks no promise."""
         assert self.first is not None
-        return (
-            part,
-            crossing.name,
-            crossing.direction,
-            self.calendar.start(self.current),
-            self.calendar.start(self.first + crossing.since - 1),
-            crossing.log_evidence,
-            crossing.threshold,
-            crossing.n_rows,
-        )
+        dates = self.current, self.first + crossing.since - 1
+        date, since = (start_of(number, self.settings.period) for number in dates)
+        values = vars(crossing) | {"part": part_of(test), "date": date, "since": since}
+        del values["row"]
+        if test.startswith("envelope"):
+            self.notices.append(Notice(**values))
+        else:
+            self.alarms.append(Alarm(**values))
 
     def check_like(self, other: Ledger) -> None:
         """Refuse if another watch has another promise or other settings."""
@@ -272,48 +464,14 @@ class Ledger:
         if differences:
             raise InputError(f"{differences[0]}; settings are fixed when a watch begins")
 
-    def to_state(self) -> dict[str, Any]:
-        """Return everything as JSON values."""
-        return {
-            "settings": self.settings.to_dict(),
-            "promise": None if self.promise is None else self.promise.to_dict(),
-            "n_rows": self.n_rows,
-            "first": self.first,
-            "current": self.current,
-            "until": _text(self.until),
-            "last": _text(self.last),
-            "kind": self.kind,
-            "groups": None if self.groups is None else self.groups.to_state(),
-            "n_learned": self.n_learned,
-            "delays": self.delays.to_state(),
-            "parts": {name: part.to_state() for name, part in self.parts.items()},
-            "alarms": [[row, asdict(alarm)] for row, alarm in self._found],
-            "notices": [[row, asdict(notice)] for row, notice in self._noticed],
-        }
-
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Ledger:
         """Rebuild the ledger from the output of `to_state`."""
-        values = state["settings"]
-        settings = Settings.checked(*(values[field.name] for field in fields(Settings)))
-        promise = None if state["promise"] is None else Promise.from_dict(state["promise"])
-        ledger = cls(settings, promise)
-        found = state["groups"]
-        ledger.groups = None if found is None else NamedGroups.from_state(found)
-        ledger.until, ledger.last = (
-            None if state[name] is None else as_time(name, state[name])
-            for name in ("until", "last")
-        )
+        names = ("settings", "promise", "groups", "kind")
+        ledger = cls(**{name: read(name, cls._declared()[name], state[name]) for name in names})
         if state["first"] is not None:
-            kind: Any = check_choice("kind", state["kind"], get_args(Kind))
-            ledger._make_parts(kind, ledger.groups, "draws" in state["parts"])
-        ledger.n_rows, ledger.n_learned = state["n_rows"], state["n_learned"]
-        ledger.first, ledger.current = state["first"], state["current"]
-        for name, part in ledger.parts.items():
-            part.restore(state["parts"][name])
-        ledger.delays.restore(state["delays"])
-        ledger._found = [(row, Alarm(**alarm)) for row, alarm in state["alarms"]]
-        ledger._noticed = [(row, Notice(**notice)) for row, notice in state["notices"]]
+            ledger._make_tests(has_draws="draws" in state["tests"])
+        ledger.restore(state)
         return ledger
 
 
@@ -328,12 +486,6 @@ def _in_words(promise: Promise | None) -> str:
         return "none"
     return f"{promise.statistic} at most {promise.target:g} at size {promise.mass:g}"
 
-
-def _text(time: np.datetime64 | None) -> str | None:
-    return None if time is None else str(time)
-
-
-# --- the watch over served forecasts
 
 # --- promises of certificates, of selected randomizations, and of folders with a certificate
 
@@ -413,73 +565,106 @@ SCHEMA = "evenhand.watch/1"
 def watch_values(ledger: Ledger) -> dict[str, Any]:
     """Return settings, alarms, evidence per period and estimates as JSON values."""
     start, n_periods = ledger.first, ledger.n_periods
-    dates = [ledger.calendar.start((start or 0) + i) for i in range(n_periods)]
-    tests = [test for part in ledger.parts.values() for test in part.tests()]
-    promise, groups, draws = (ledger.parts.get(part) for part in ("promise", "group", "draws"))
+    dates = [start_of((start or 0) + i, ledger.settings.period) for i in range(n_periods)]
+    tests = [
+        {"part": part_of(name), **record}
+        for name, test in ledger.tests.items()
+        # what gives no alarm is no evidence for one
+        if not name.startswith("envelope")
+        for record in test.records()
+    ]
+    delays = ledger.delays
     return {
         "schema": SCHEMA,
-        "status": _status(ledger),
+        "status": ("alarm" if ledger.alarms else "no alarm") if ledger.n_rows else "no rows yet",
         "settings": _settings(ledger),
         "first": dates[0] if dates else None,
         "until": dates[-1] if dates else None,
         "n_periods": n_periods,
         "n_rows": ledger.n_rows,
-        "n_missing": ledger.delays.n_missing,
-        "n_late": ledger.delays.n_late,
+        "n_missing": delays.n_missing,
+        "n_late": delays.n_late,
         "n_waiting": None,
         "n_repeated": None,
         "alarms": [_alarm(alarm, tests) for alarm in ledger.alarms],
         "notices": [asdict(notice) for notice in ledger.notices],
         "dates": dates,
         "tests": tests,
-        "promise": _promise(promise, ledger, dates) if isinstance(promise, PromiseKept) else None,
-        "groups": groups.records() if isinstance(groups, GroupErrors) else [],
-        "draws": draws.record() if isinstance(draws, FairDraws) else None,
+        "promise": _promise(ledger, dates),
+        "groups": _groups(ledger),
+        "draws": _draws(ledger),
         "delays": {
-            "days": list(ledger.delays.edges),
-            "counts": ledger.delays.counts.tolist(),
-            "n_late": ledger.delays.n_late,
-            "n_missing": ledger.delays.n_missing,
+            "days": list(delays.edges),
+            "counts": delays.counts.tolist(),
+            "n_late": delays.n_late,
+            "n_missing": delays.n_missing,
         },
         "events": [],
     }
 
 
-def _status(ledger: Ledger) -> str:
-    if ledger.n_rows == 0:
-        return "no rows yet"
-    return "alarm" if ledger.alarms else "no alarm"
-
-
 def _settings(ledger: Ledger) -> dict[str, Any]:
-    settings, promise = ledger.settings, ledger.promise
-    link = None if promise is None else promise.link
+    promise = ledger.promise
+    names = ("mass", "target", "targets", "statistic", "confidence", "atom")
+    promised = dict.fromkeys((*names, "link", "alpha")) if promise is None else promise.to_dict()
     return {
-        "false_alarm": settings.false_alarm,
-        "tolerance": settings.tolerance,
-        "period": settings.period,
-        "matures_after_days": settings.matures_after_days,
-        "groups": list(settings.groups),
+        **ledger.settings.to_dict(),
         "kind": None if ledger.first is None else ledger.kind,
-        "mass": None if promise is None else promise.mass,
-        "target": None if promise is None else promise.target,
-        "targets": None if promise is None or promise.targets is None else [*promise.targets],
-        "statistic": None if promise is None else promise.statistic,
-        "confidence": None if promise is None else promise.confidence,
-        "atom": None if promise is None else promise.atom,
-        "link": None if link is None else link.name,
-        "alpha": None if link is None else link.alpha,
+        **{name: promised[name] for name in (*names, "link", "alpha")},
     }
 
 
-def _promise(promise: PromiseKept, ledger: Ledger, dates: list[str]) -> dict[str, Any]:
+def _promise(ledger: Ledger, dates: list[str]) -> dict[str, Any] | None:
     """Return estimates and evidence; after an alarm with the estimate of the rows since then."""
+    if ledger.values is None:
+        return None
     alarm = next((one for one in ledger.alarms if one.part == "promise"), None)
     recent = None
     if alarm is not None:
-        found = promise.estimates(dates.index(alarm.since) + 1)
-        recent = {"since": dates[found.since - 1], **cases(found)}
-    return promise.record() | {"recent": recent}
+        found = ledger.values.estimates(dates.index(alarm.since) + 1)
+        recent = {"since": dates[found.since - 1], **found.record()}
+    tests = ledger.tests.items()
+    sides = [test.evidence() for name, test in tests if name.startswith("promise")]
+    return {
+        **ledger.values.estimates().record(),
+        **{name: max(side[name] for side in sides) for name in sides[0]},
+        "recent": recent,
+    }
+
+
+def _groups(ledger: Ledger) -> list[dict[str, Any]]:
+    """Return the estimates and the evidence of each group."""
+    groups, errors = ledger.groups, ledger.errors
+    if groups is None or errors is None:
+        return []
+    tests = ledger.tests["group"]
+    return [
+        {
+            "name": name,
+            "n": int(tests.n_rows[j]),
+            "n_missing": int(tests.n_rows[j]) - errors.n_rows(j),
+            "error": errors.error(j),
+            "bias_direction": errors.direction(j),
+            **tests.evidence(j),
+            "is_alarm": bool(tests.has_alarm[j]),
+            "since_start": j < groups.n_first,
+        }
+        for j, name in enumerate(groups.names)
+    ]
+
+
+def _draws(ledger: Ledger) -> dict[str, Any] | None:
+    """Return the estimate and the evidence of the draws of all rows."""
+    tests = ledger.tests.get("draws")
+    if tests is None:
+        return None
+    return {
+        "n": int(tests.n_rows[0]),
+        "n_repeated": ledger.seen.n_repeated,
+        "error": ledger.drawn.error(0),
+        **tests.evidence(),
+        "is_alarm": bool(tests.has_alarm[0]),
+    }
 
 
 def _alarm(alarm: Alarm, tests: list[dict[str, Any]]) -> dict[str, Any]:
@@ -579,24 +764,26 @@ class Watch(Summarized):
         self,
         certificate: Any = None,
         *,
-        groups: Iterable[str] = (),
+        groups: Any = (),
         tolerance: float = 0.02,
         false_alarm: float = 0.05,
-        period: str = "day",
+        period: Any = "day",
         matures_after: float | str | timedelta | None = None,
     ) -> None:
-        settings = Settings.checked(groups, tolerance, false_alarm, period, matures_after)
+        wait = as_duration(matures_after) / np.timedelta64(1, "D")
+        days = None if matures_after is None else float(wait)
+        settings = Settings(groups, tolerance, false_alarm, period, days)
         self._ledger = Ledger(settings, None if certificate is None else promise_of(certificate))
 
     @property
     def alarms(self) -> list[Alarm]:
         """All alarms so far, in the order of the rows that raised them."""
-        return self._ledger.alarms
+        return list(self._ledger.alarms)
 
     @property
     def notices(self) -> list[Notice]:
         """Changes so far that break no promise."""
-        return self._ledger.notices
+        return list(self._ledger.notices)
 
     def learn(self, table: Any) -> None:
         """Define the groups before the first update, by the first people who were served.
@@ -645,9 +832,9 @@ class Watch(Summarized):
             got = type(rows).__name__
             raise bad_input("rows", "be Rows", got, "make them with Rows.of")
         end = None if until is None else as_time("until", until)
-        n_before = {id(alarm) for alarm in self._ledger.alarms}
+        n_before = len(self._ledger.alarms)
         self._ledger.add(rows, end)
-        return [alarm for alarm in self._ledger.alarms if id(alarm) not in n_before]
+        return self._ledger.alarms[n_before:]
 
     def state(self) -> dict[str, Any]:
         """Return the state as JSON values, from which `from_state` continues exactly."""
@@ -670,7 +857,12 @@ class Watch(Summarized):
             If the state is of another certificate or of other settings, or is
             no state of a watch. The message is one line.
         """
-        check_schema(state)
+        schema = state.get("schema") if isinstance(state, Mapping) else None
+        if schema != STATE_SCHEMA:
+            raise InputError(
+                f"this is not the state of a watch (its schema is {schema!r:.60}, not"
+                f" {STATE_SCHEMA!r}); pass the output of Watch.state"
+            )
         watch = cls.__new__(cls)
         try:
             watch._ledger = Ledger.from_state(state)

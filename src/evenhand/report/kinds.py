@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from evenhand._format import number_in_full, percent, plain_number, points
 from evenhand._kinds import HIGHER, LOWER, NARROW, WIDE
@@ -62,6 +62,9 @@ class Directions(NamedTuple):
         return dict(zip((LOWER, HIGHER, NARROW, WIDE), self, strict=True)).get(str(direction))
 
 
+FORECAST = Directions()
+
+
 @dataclass(frozen=True)
 class Kind:
     """Words of a report on one kind of outcome, and what its tables have.
@@ -106,7 +109,7 @@ class Kind:
     part: str = ""
     atom: str = ""
     horizon: str = ""
-    directions: Directions = Directions()
+    directions: Directions = FORECAST
     point: str = SCALE
     error: str = "Error in points"
     residual: str = "Outcome minus forecast"
@@ -116,7 +119,7 @@ class Kind:
     has_range: bool = False
 
     @classmethod
-    def of(cls, rows: AuditRows) -> Self:
+    def of(cls, rows: AuditRows) -> Kind:
         """Return the words for an audit."""
         given, target = rows.about.get("unit"), rows.target or ""
         unit = one_line(given) if given else units_of(rows.target)
@@ -135,7 +138,7 @@ class Kind:
             kind = replace(kind, atom=value, people=f"people {whose}", part=f" {whose}")
         return kind if kind.has_rates else replace(kind, residual=title)
 
-    def _until(self, horizon: float | None, unit: str | None, is_part: bool) -> Self:
+    def _until(self, horizon: float | None, unit: str | None, is_part: bool) -> Kind:
         """Return the words for times with a horizon, whose events may be a part of their own."""
         if horizon is None:
             return self
@@ -219,7 +222,7 @@ class Key:
     is_share: bool = False
 
     @classmethod
-    def named(cls, name: str) -> Self:
+    def named(cls, name: str) -> Key:
         """Return the words for a value by its name in rules."""
         return KEYS.get(name) or cls(f"values of {name}")
 

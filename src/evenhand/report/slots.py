@@ -6,14 +6,10 @@ in sentences; its exact rule is in tables and in JSON.
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
-from pathlib import Path
 
 from evenhand._format import (
     LEAST_FLOOR,
@@ -28,18 +24,17 @@ from evenhand._format import (
     is_trivial,
     joined,
     percent,
-    plain_number,
     points,
     points_in_full,
     points_with_digits,
     ratio,
-    whole,
 )
-from evenhand._kinds import HIGHER, LOWER, MIXED
+from evenhand._kinds import HIGHER, LOWER
 from evenhand.report.certificates import union_sentence
-from evenhand.report.findings import most_of
 from evenhand.report.kinds import IN_FEATURES, IN_GROUP, NO_HORIZON, WITHOUT, Key, Kind
 from evenhand.report.measures import reach_of, signed
+from evenhand.report.next_steps import Step as Step
+from evenhand.report.next_steps import next_steps
 from evenhand.results import (
     GROUPS_LISTED,
     MASS,
@@ -53,23 +48,6 @@ from evenhand.results import (
 )
 
 # --- the slots
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step after an audit: what it does, and how in the command and in Python, if it can."""
-
-    what: str
-    command: str = ""
-    python: str = ""
-
-    def code(self, has_command: bool) -> tuple[bool, str]:
-        """Return whether a reader runs it as a command, and the command or lines of Python.
-
-        Readers who audited with the command get the command, others the lines of Python.
-        """
-        is_shell = bool(self.command) and (has_command or not self.python)
-        return is_shell, self.command if is_shell else self.python
 
 
 @dataclass(frozen=True)
@@ -132,24 +110,28 @@ class Slots:
     @classmethod
     def of(cls, rows: AuditRows) -> Slots:
         """Write the slots of an audit."""
-        kind = Kind.of(rows)
-        leading, verdict = rows.leading, rows.status.verdict
-        everyone = _everyone(rows, kind)
+        kind, leading, verdict = Kind.of(rows), rows.leading, rows.status.verdict
+        everyone = _of_all(rows, kind)
+        name, title, lead = "", "No errors are known.", _shown(rows)
         if leading is not None:
             name = capitalized(name_of(leading, rows))
-            fact, facts = _case(leading, rows, kind)
-            title, lead = f"{name}: {fact}.", " ".join(facts)
-        else:
-            few = verdict is Verdict.TOO_FEW
+            fact, *facts = [*_case(leading, rows, kind), *_found_on(leading, rows)]
+            title, lead = f"{name}: {fact}.", " ".join(_sentences(facts))
+        elif verdict is Verdict.TOO_FEW:
             n = rows.n_samples
-            name, lead = "", _shown(rows, kind)
             title = f"{count(n, 'row')} {'is' if n == 1 else 'are'} too few for an audit."
-            title = title if few else (everyone or ("No errors are known.",))[0]
+        elif everyone:
+            title = everyone[-1 if kind.has_rates else 0]
+            named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
+            if named and rows.everyone and rows.everyone.coverage_80 is not None:
+                one = min(named, key=lambda one: one.rank)
+                whose = f"{percent(one.coverage_80)} of those of {name_of(one, rows)}"
+                title = f"{title.removesuffix('.')}, and {whose}."
         return cls(
             heading=_heading(rows),
             badge=str(verdict).upper(),
             tone=TONES[verdict],
-            verdict=_verdict(rows),
+            verdict=_verdict(rows, kind),
             name=name,
             title=title,
             lead=lead,
@@ -158,7 +140,7 @@ class Slots:
             proven=tuple(_proven(rows, kind)),
             cautions=tuple(_cautions(rows, kind)),
             not_tested=tuple(_not_tested(rows, kind)),
-            next=tuple(_steps(rows, kind)),
+            next=tuple(next_steps(rows, kind)),
             more=MORE[rows.has_command],
             gate=tuple(map(_condition, rows.conditions)),
             decided=tuple(_decided(rows, kind)),
@@ -174,7 +156,18 @@ MORE = {True: "--full, or --out report.html", False: 'summary(full=True), to_htm
 
 def capitalized(text: str) -> str:
     """Return a text with a capital first letter."""
-    return text[:1].upper() + text[1:]
+    # names of columns stay as they are
+    return text[:1].upper() + text[1:] if re.match(r"[^\W\d_]{2,}(?![\w.])", text) else text
+
+
+def _sentences(clauses: Iterable[str]) -> list[str]:
+    return [f"{capitalized(one)}." for one in clauses]
+
+
+def _of_all(rows: AuditRows, kind: Kind) -> tuple[str, ...]:
+    """Return the sentences on all people; nothing if their error is not known."""
+    known = [one for one in rows.overall if one.size.value is not None]
+    return tuple(_sentences(clause for one in known for clause in _case(one, rows, kind)))
 
 
 # --- names of groups in sentences
@@ -187,8 +180,8 @@ COMPARISON = re.compile(
 WORD = re.compile(r"(?!(?:true|false|yes|no|none|nan|other|unknown)\b)[^\W\d_]{3}.*", re.I | re.S)
 """A value that is clear without the name of its column."""
 
-AGE = {">": "over", ">=": "{} or over", "<": "under", "<=": "up to"}
-NUMBER = {">": "over", ">=": "{} or more", "<": "under", "<=": "{} or less"}
+AGE = {">": "over {}", ">=": "{} or older", "<": "under {}", "<=": "{} or younger"}
+NUMBER = {">": "over {}", ">=": "{} or more", "<": "under {}", "<=": "{} or less"}
 PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 """Names of the parts that 2 to 10 groups divide people into."""
 
@@ -241,7 +234,7 @@ def _own_name(one: Finding, kind: Kind) -> str:
 
 
 def _comparisons(text: str, columns: set[str]) -> list[tuple[str, str, str]] | None:
-    """Return column, operator and value of each comparison of a rule; None if it is another text."""
+    """Return column, operator and value of the comparisons of a rule; None for another text."""
     found = []
     for part in text.split(" and "):
         # longer names first: the column "age at entry" takes precedence over the column "age"
@@ -261,11 +254,9 @@ def _in_words(found: list[tuple[str, str, str]], columns: set[str], rows: AuditR
     for column, operator, value in found:
         if operator in NUMBER:
             is_age = column.lower() == "age"
-            template = (AGE if is_age else NUMBER)[operator]
             # ages are whole years
-            number = value.removesuffix(".5") if is_age else value
-            number = _grouped(number)
-            text = template.format(number) if "{}" in template else f"{template} {number}"
+            number = _grouped(value.removesuffix(".5") if is_age else value)
+            text = (AGE if is_age else NUMBER)[operator].format(number)
             (ages if is_age else others).append(text if is_age else f"{column} {text}")
         elif operator in ("=", "is", "!=", "is not"):
             is_alone = WORD.fullmatch(value) and not any(
@@ -301,7 +292,7 @@ def result_of(one: Finding, rows: AuditRows) -> str:
     return "none found"
 
 
-# --- verdict, and the case that leads
+# --- verdict
 
 
 def _heading(rows: AuditRows) -> str:
@@ -312,193 +303,203 @@ def _heading(rows: AuditRows) -> str:
     return f"Audit of {of}: {size}{drawn}"
 
 
-def _verdict(rows: AuditRows) -> str:
+def _verdict(rows: AuditRows, kind: Kind) -> str:
     """Return the line that continues the verdict."""
-    status = rows.status
-    proven = f" Proven within {points_in_full(rows.tolerance)} points." if status.is_proven else ""
+    status, everyone, limit = rows.status, rows.everyone, points_in_full(rows.tolerance)
     if status.verdict is Verdict.TOO_FEW:
         return ""
     if status.verdict is Verdict.NO_PROBLEM:
-        return f"in {count(status.n_examined, 'group')}.{proven}"
+        n = sum(one.is_proven(rows.tolerance) for one in rows.examined)
+        proven = f"Not proven within {limit} points for any."
+        if n:
+            within = "Rate within" if kind.has_rates else "On average within"
+            proven = f"{within} {limit} points in {count(n, 'group')}, not proven for the others."
+        if status.is_proven:
+            proven = f"Proven within {limit} points."
+        return f"in {count(status.n_examined, 'group')}. {proven}"
     where = f"in {count(status.n_problems, 'group')}"
     if rows.is_everyone_problem:
-        only = status.n_problems == 1
-        return (
-            f"{where}{': all people together' if only else ''}."
-            if only
-            else (f"{where}; all people together are one of them.")
-        )
-    everyone = rows.everyone
+        is_only = status.n_problems == 1
+        return where + (": all people together." if is_only else f"; {ALL} are one of them.")
     if everyone is None or everyone.rate is None or everyone.is_mean_off:
         return f"{where}."
     rates = f"{percent(everyone.rate)}, {percent(everyone.predicted)} predicted"
     return f"{where}. The average is right ({rates})."
 
 
-def _case(one: Finding, rows: AuditRows, kind: Kind) -> tuple[str, list[str]]:
-    """Return what was found of a group as the end of a title, and the sentences that follow."""
-    fact, facts = _fact(one, rows, kind)
-    if one.mass is not None:
-        n = rows.n_samples - (one.n_judged or 0)
-        checked = f"checked on {one.n:,} others"
-        # of weighted rows and samples of parts, it is not known how many were searched
-        is_known = rows.family is None or rows.family.effective_share == 1
-        is_known = is_known and rows.provenance.get("data", {}).get("n_searched") is None
-        found = f"Found on {n:,} rows" if is_known and one.n_judged else "Found on other rows"
-        facts.append(f"{found}, {checked}.")
-    if one.probable:
-        facts.append(WEIGHTED)
-    return fact, facts
+ALL = "all people together"
+SMALLER = "Smaller errors may be there."
 
+
+def _shown(rows: AuditRows) -> str:
+    """Return the errors that the rows would have shown, with 80% probability."""
+    everyone, *groups = rows.status.detectable
+    if rows.status.verdict is not Verdict.TOO_FEW:
+        sizes = [f"{points(one.error)} in a group of {count(one.n, 'row')}" for one in groups[::-1]]
+        first, *others = [*sizes, f"{points(everyone.error)} in all {everyone.n:,}"]
+        size, _, where = first.partition(" ")
+        shown = ", ".join([f"{size} points or more {where}", *others])
+        return f"These rows would have shown an error of {shown} (with 80% probability). {SMALLER}"
+    text = (
+        f"Only an error of {points(everyone.error)} points or more of {ALL} would have been found"
+    )
+    text += ", with 80% probability"
+    most = rows.most_detectable
+    if not most:
+        return f"{text}."
+    # detectable errors shrink as the root of the number of rows; two digits, rounded up
+    n = everyone.n * (everyone.error / most) ** 2
+    unit = 10 ** max(math.floor(math.log10(n)) - 1, 0)
+    enough = math.ceil(n / unit) * unit
+    return f"{text}. About {enough:,} rows would show {points(most).removesuffix('.0')} points."
+
+
+# --- cases: a group, or all people, in clauses; the first one is a title
 
 WEIGHTED = (
-    "These are numbers of all rows, weighted by the probability of membership, and not necessarily"
-    " those of the members."
+    "these are numbers of all rows, weighted by the probability of membership, and not necessarily"
+    " those of the members"
 )
 """Limit of the numbers of a group known by probability."""
 
 
-def _fact(one: Finding, rows: AuditRows, kind: Kind) -> tuple[str, list[str]]:
-    size = _error_in_words(one)
-    n = f"{one.n:,} {'expected members' if one.probable else 'rows'}"
-    if one is rows.given:
-        given = rows.given_forecast
-        chance = "" if given is None else f"; right forecasts would show {points(given.chance)}"
-        off = one.direction or "errors differ between forecasts"
-        return off, [f"Mean {size}{chance}."]
-    if kind.has_rates and one is rows.everyone:
+def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
+    """Return what was found of a group or of all people, what says most to people first."""
+    is_everyone = one is rows.everyone
+    if kind.has_rates and is_everyone:
         return _probabilities(one, rows)
-    if one.rate is not None and one.predicted is not None:
-        fact = f"{percent(one.rate)} had the event, {percent(one.predicted)} were predicted"
-        return fact, [_difference(one, n), *_slope(one, kind)]
-    rate = _rate_by_horizon(one, rows, kind)
-    direction = _direction(one, kind)
-    if rate is not None:
-        return rate[0], [f"{rate[1]} ({n}).", f"{size}."]
-    covered = one.coverage_80
-    if covered is None or not kind.has_coverage:
-        return direction or f"forecasts are off by {points(one.size.value)} points", [
-            f"{size} ({n})."
-        ]
-    coverage = f"the 80% interval covers {percent(covered)} of outcomes"
-    everyone = rows.everyone
-    of_all = None if everyone is None or one is everyone else everyone.coverage_80
-    compared = [] if of_all is None else [f"Everyone: {percent(of_all)}."]
-    ends = one.coverage_80_low, one.coverage_80_high
-    is_off = abs(covered - 0.8) > 0.05
-    if None not in ends:
-        is_off = not (ends[0] or 0) <= 0.8 <= (ends[1] or 0)
-    if not is_off and direction:
-        return direction, [f"{capitalized(coverage)}.", *compared, f"{size} ({n})."]
-    told = [f"{capitalized(direction)}."] if direction else []
-    return coverage, [*compared, *told, f"{size} ({n})."]
-
-
-def _error_in_words(one: Finding) -> str:
+    n = f" ({one.n:,} {'expected members' if one.probable else 'rows'})" if one.mass is None else ""
     least = f", at least {at_least(one.least)}" if one.least else ""
-    return f"error {points(one.size.value)} points{least}".capitalize()
-
-
-def _difference(one: Finding, n: str) -> str:
-    """Return a ratio and a difference of rates, with its interval."""
-    times = ""
-    if one.rate and one.predicted:
-        factor = one.rate / one.predicted
-        times = (
-            f"{plain_number(round(factor, 1))} times as many; " if abs(factor - 1) >= 0.05 else ""
+    if is_everyone:
+        n, reach = "", band(points, one.size.low, one.size.high)
+        least = "" if reach == UNKNOWN else f" ({reach})"
+    error = f"error {points(one.size.value)} points{least}{n}"
+    if one is rows.given:
+        chance = rows.given_forecast.chance if rows.given_forecast else None
+        where = [one.direction or "errors differ between forecasts"] if one.off else []
+        error = f"mean error at equal forecasts {points(one.error)} points{least}"
+        return [*where, f"{error}; right ones would show {points(chance)}"]
+    rate = _rates(one, n, kind) or _rate_by_horizon(one, n, rows, kind)
+    if one.rate is not None and rate:
+        return rate
+    direction = _direction(one, kind) if one.off or one.is_mean_off else ""
+    if is_everyone and one.off and not rows.is_everyone_problem:
+        direction += f" (within {points_in_full(rows.tolerance)} points)"
+    found, covered = [*([direction] if direction else []), error], one.coverage_80
+    if covered is None:
+        return (
+            found if direction else [f"forecasts are off by {points(one.size.value)} points", error]
         )
-    reach = reach_of(one.bias_low, one.bias_high)
-    between = "" if reach == UNKNOWN else f", {reach}"
-    text = f"{times}difference {signed(one.bias)} points{between} ({n})."
-    return capitalized(text)
+    coverage = f"the 80% interval covers {percent(covered)} of outcomes"
+    of_all = rows.everyone.coverage_80 if rows.everyone and one is rows.leading else None
+    if of_all is not None and not is_everyone:
+        coverage += f" (everyone: {percent(of_all)})"
+    # a coverage near 80% is not what is wrong
+    is_first = is_everyone or abs(covered - 0.8) > 0.05 or not direction
+    found.insert(0 if is_first else 1, coverage)
+    return [*(rate or []), *found] if not rate or is_everyone else [*rate, error]
 
 
-def _slope(one: Finding, kind: Kind) -> list[str]:
-    """Return the direction of an error along the probability, with the slope."""
-    if one.direction in (LOWER, HIGHER, MIXED, None):
-        return []
-    words = kind.directions.of(one.direction) or str(one.direction)
-    reach = "" if one.slope is None else f" (slope {_slope_in_words(one)})"
-    return [f"{capitalized(words)}{reach}."]
+def _found_on(one: Finding, rows: AuditRows) -> Iterator[str]:
+    """Yield on which rows the worst case was found and checked, and whose numbers it has."""
+    if one.mass is not None:
+        # of weighted rows and of samples of parts, it is not known how many were searched
+        is_known = rows.family is None or rows.family.effective_share == 1
+        is_known = is_known and "n_searched" not in rows.provenance.get("data", {})
+        n = rows.n_samples - (one.n_judged or 0)
+        where = f"{n:,} rows" if is_known and one.n_judged else "other rows"
+        yield f"found on {where}, checked on {one.n:,} others"
+    if one.probable:
+        yield WEIGHTED
 
 
-def _slope_in_words(one: Finding) -> str:
-    reach = band(ratio, one.slope_low, one.slope_high)
-    return (
-        f"{ratio(one.slope)}; 1 is right"
-        if reach == UNKNOWN
-        else f"{ratio(one.slope)}, {reach}; 1 is right"
-    )
-
-
-def _probabilities(everyone: Finding, rows: AuditRows) -> tuple[str, list[str]]:
+def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
     """Return size, slope and level of the error of the probabilities of all people."""
-    given, size = rows.given_forecast, everyone.size
-    chance = None if given is None else given.chance
-    reach = band(points, size.low, size.high)
-    right = "" if chance is None else f"right ones would show {points(chance)}"
-    inside = "; ".join(text for text in (reach, right) if text not in ("", UNKNOWN))
-    fact = f"probabilities are off by {points(size.value)} points on average"
-    facts = [f"Interval {inside}."] if inside else []
+    given = rows.given_forecast
+    reach = band(points, everyone.error_low, everyone.error_high)
+    chance = "" if given is None else f"right ones would show {points(given.chance)}"
+    inside = "; ".join(text for text in (reach, chance) if text not in ("", UNKNOWN))
+    size = f"probabilities are off by {points(everyone.error)} points on average"
+    found = [f"{size} ({inside})" if inside else size]
     for one in rows.probability_scores[:1]:
-        if one.slope is not None and one.slope_low is not None and one.slope_high is not None:
-            way = ": too extreme" if one.slope_high < 1 else ""
-            way = ": not extreme enough" if one.slope_low > 1 else way
-            facts.append(
-                f"Slope {ratio(one.slope)} ({band(ratio, one.slope_low, one.slope_high)}; 1 is"
-                f" right){way}."
-            )
-    if everyone.rate is not None and everyone.predicted is not None:
+        ends = band(ratio, one.slope_low, one.slope_high)
+        if one.slope is not None and ends != UNKNOWN:
+            # the interval of the slope holds by itself, and does not decide
+            way = ": not extreme enough" if (one.slope or 0) > 1 else ": too extreme"
+            way *= everyone.off and not (one.slope_low or 0) <= 1 <= (one.slope_high or 0)
+            found.append(f"slope {ratio(one.slope)} ({ends}; 1 is right){way}")
+    if everyone.rate is not None:
         rates = percent(everyone.rate), percent(everyone.predicted)
-        facts.append(f"{rates[0]} had the event, {rates[1]} were predicted.")
-    return fact, facts
+        found.append(f"{rates[0]} had the event, {rates[1]} were predicted")
+    return found
 
 
-def _rate_by_horizon(one: Finding, rows: AuditRows, kind: Kind) -> tuple[str, str] | None:
-    """Return the rate of the event by the horizon, if it shows the direction of the error."""
-    found = next((row for row in rows.survival if row.group == one.group), None)
+def _rates(one: Finding, n: str, kind: Kind) -> list[str]:
+    """Return event rate, prediction and their difference; nothing if they are not known."""
+    if one.rate is None or one.predicted is None:
+        return []
+    change = f"difference {signed(one.bias)} points{_reach(one.bias_low, one.bias_high)}{n}"
+    factor = one.rate / one.predicted if one.predicted else 1.0
+    if abs(factor - 1) >= 0.05:
+        change = f"{factor:,.1f} times as many; {change}"
+    found = [f"{percent(one.rate)} had the event, {percent(one.predicted)} were predicted", change]
+    words = kind.directions.of(one.direction)
+    if one.off and words and one.direction not in (LOWER, HIGHER):
+        ends = band(ratio, one.slope_low, one.slope_high)
+        found.insert(0, words + f" (slope {ratio(one.slope)}, {ends})" * (ends != UNKNOWN))
+    return found
+
+
+def _reach(low: Number, high: Number) -> str:
+    reach = reach_of(low, high)
+    return "" if reach == UNKNOWN else f", {reach}"
+
+
+def _rate_by_horizon(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[str]:
+    """Return rate and prediction by the horizon, if the rate shows the direction of the error."""
     is_part = any(one is other for other in rows.positive_part)
-    if found is None or is_part or None in (found.observed, found.predicted, found.low, found.high):
-        return None
-    low, high = (
-        (found.low or 0) - (found.predicted or 0),
-        (found.high or 0) - (found.predicted or 0),
-    )
+    found = next((row for row in rows.survival if row.group == one.group and not is_part), None)
+    if found is None or found.observed is None or found.predicted is None:
+        return []
+    low, high = (None if end is None else end - found.predicted for end in (found.low, found.high))
     # of an event that happens earlier than forecast, more people have it by then
-    direction = LOWER if low > 0 else HIGHER if high < 0 else None
-    if direction is None or one.direction != direction:
-        return None
-    fact = f"{percent(found.observed)} had the event by {kind.horizon}"
-    change = (found.observed or 0) - (found.predicted or 0)
-    return (
-        f"{fact}, {percent(found.predicted)} were predicted",
-        f"Difference {signed(change)} points, {reach_of(low, high)}",
-    )
+    direction = LOWER if (low or 0) > 0 else HIGHER if (high or 0) < 0 else None
+    if direction != one.direction and one is not rows.everyone:
+        return []
+    change = f"difference {signed(found.observed - found.predicted)} points"
+    rates = f"{percent(found.observed)} had the event by {kind.horizon}"
+    return [
+        f"{rates}, {percent(found.predicted)} were predicted",
+        f"{change}{_reach(low, high)}{n}",
+    ]
 
 
 def _direction(one: Finding, kind: Kind) -> str:
     """Return the direction of a group's error, with the mean difference; "" if it is unknown."""
-    bias, direction = one.reported_bias if kind.has_residual else 0.0, one.direction
-    size = kind.size(bias)
-    side = "lower" if bias < 0 else "higher"
-    if one.bias and direction == (HIGHER if one.bias < 0 else LOWER) and kind.has_residual:
+    bias = one.reported_bias if kind.has_residual else 0.0
+    side = f"{kind.size(bias)} {'lower' if bias < 0 else 'higher'}"
+    if kind.has_residual and one.bias and one.direction == (HIGHER if one.bias < 0 else LOWER):
         # levels and mean disagree if a few large misses dominate the mean
-        rank = f"outcomes rank {'lower' if direction == LOWER else 'higher'} than forecast"
-        return f"{rank}, but their mean is {size} {side}" if bias else rank
-    if direction in (LOWER, HIGHER) and bias:
-        return f"outcomes are {size} {side} than forecast"
-    mean = f"; on average outcomes are {size} {side} than forecast" if bias else ""
-    words = kind.directions.of(direction)
-    if words is None and direction is None and not mean:
-        return ""
-    return f"{words or 'the error has no single direction'}{mean}"
+        rank = f"outcomes rank {'lower' if one.direction == LOWER else 'higher'} than forecast"
+        return f"{rank}, but their mean is {side}" if bias else rank
+    if one.direction in (LOWER, HIGHER) and bias:
+        return f"outcomes are {side} than forecast"
+    mean = f"on average outcomes are {side} than forecast" if bias else ""
+    words = kind.directions.of(one.direction)
+    if words is None and one.direction is not None:
+        words = "the error has no single direction"
+    return "; ".join(text for text in (words, mean) if text)
 
 
 def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
     """Yield the other cases with a sentence each."""
+    # a rule and a group found by search may have one name
+    names = {} if rows.leading is None else {name_of(rows.leading, rows): None}
     for one in rows.listed:
-        if one is not rows.leading:
-            yield capitalized(name_of(one, rows)), _short(one, rows, kind)
+        name = name_of(one, rows)
+        if one is not rows.leading and name not in names:
+            names[name] = None
+            yield capitalized(name), "; ".join(_case(one, rows, kind)) + "."
     if rows.seen:
         listed = [f"{name_of(one, rows)} ({points(one.size.value)})" for one in rows.seen]
         more = len(listed) - GROUPS_LISTED
@@ -507,104 +508,37 @@ def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
         yield f"Within {limit} points", f"small errors were found in {joined(listed)}."
 
 
-def _short(one: Finding, rows: AuditRows, kind: Kind) -> str:
-    """Return a case as one sentence."""
-    n = f"{one.n:,} {'expected members' if one.probable else 'rows'}"
-    if one.rate is not None and one.predicted is not None:
-        reach = reach_of(one.bias_low, one.bias_high)
-        between = "" if reach == UNKNOWN else f", {reach}"
-        rates = f"{percent(one.rate)} had the event, {percent(one.predicted)} were predicted"
-        slope = [text.removesuffix(".") for text in _slope(one, kind)]
-        return "; ".join([f"{rates} ({n}; {signed(one.bias)} points{between})", *slope]) + "."
-    rate = _rate_by_horizon(one, rows, kind)
-    if rate is not None:
-        return f"{rate[0]} ({n}; {rate[1].lower()})."
-    covered = one.coverage_80
-    coverage = f"the 80% interval covers {percent(covered)}" if covered is not None else ""
-    texts = [coverage, _direction(one, kind), _error_in_words(one).lower()]
-    return f"{'; '.join(text for text in texts if text)} ({n})."
-
-
-def _shown(rows: AuditRows, kind: Kind) -> str:
-    """Return the errors that the rows would have shown, with 80% probability."""
-    everyone, *groups = rows.status.detectable
-    if rows.status.verdict is not Verdict.TOO_FEW:
-        size = f"an error of {points(everyone.error)} points or more of all people"
-        sizes = [f"{points(one.error)} in a group of {count(one.n, 'row')}" for one in groups]
-        found = joined([size, *sizes])
-        return (
-            f"These rows would have shown {found} (with 80% probability). Smaller errors may be"
-            " there."
-        )
-    text = (
-        f"Only an error of {points(everyone.error)} points or more of all people together would"
-        " have been found, with 80% probability"
-    )
-    most = most_of(rows)
-    if not most:
-        return f"{text}."
-    # detectable errors shrink as the root of the number of rows; two digits, rounded up
-    n = everyone.n * (everyone.error / most) ** 2
-    unit = 10 ** max(math.floor(math.log10(n)) - 1, 0)
-    enough = math.ceil(n / unit) * unit
-    return f"{text}. About {enough:,} rows would show {points(most)} points."
-
-
-# --- everyone
-
-
-def _everyone(rows: AuditRows, kind: Kind) -> tuple[str, ...]:
-    """Return the sentences on all people; nothing if their error is not known."""
-    everyone = rows.everyone
-    if everyone is None or everyone.size.value is None:
-        return ()
-    if kind.has_rates:
-        fact, facts = _probabilities(everyone, rows)
-        return (f"{capitalized(fact)}.", *facts)
-    texts = []
-    if everyone.coverage_80 is not None:
-        texts.append(f"The 80% interval covers {percent(everyone.coverage_80)} of outcomes.")
-    reach = band(points, everyone.size.low, everyone.size.high)
-    size = f"Error {points(everyone.size.value)} points"
-    texts.append(f"{size}." if reach == UNKNOWN else f"{size} ({reach}).")
-    given, measured = rows.given, rows.given_forecast
-    if given is not None and measured is not None:
-        least = f"at least {at_least(given.least)}; " if given.least else ""
-        chance = f"right forecasts would show {points(measured.chance)}"
-        off = f": {given.direction}" if given.problem and given.direction else ""
-        texts.append(f"By their own forecasts {points(given.error)} ({least}{chance}){off}.")
-    rate = next((row for row in rows.survival if row.group == everyone.group), None)
-    if rate is not None and rate.observed is not None:
-        texts.append(
-            f"{percent(rate.observed)} had the event by {kind.horizon}"
-            f" ({band(percent, rate.low, rate.high)}), {percent(rate.predicted)} were predicted."
-        )
-    if everyone.is_mean_off or everyone.off:
-        direction = _direction(everyone, kind)
-        texts += [f"{capitalized(direction)}."] if direction else []
-    return tuple(texts)
-
-
 # --- what is proven
 
 
 def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what is proven of groups that nobody named, the most useful first."""
     proof, bound = rows.certificate, rows.bound
-    confidence = _confidence(rows)
     is_useful = bound is not None and not is_largest(bound.group_error)
+    if bound is not None and is_useful:
+        yield from _with_draw(bound, rows, kind)
     if proof is not None and proof.unions is not None:
-        unions = union_sentence({**proof.unions, "error": None})
-        if not is_useful:
-            yield unions
-    if bound is not None:
-        yield from _bound_in_words(bound, rows, kind) if is_useful else [_nothing(rows, kind)]
-    if is_useful and proof is not None and proof.unions is not None:
-        yield unions
+        yield union_sentence({**proof.unions, "error": None})
+    if bound is not None and not is_useful:
+        yield _nothing(rows, kind)
+    confidence = f"{_confidence(rows)} confidence"
     if kind.has_rates:
-        yield from _event_rate(rows, confidence)
+        for one in () if proof is None else proof.events or ():
+            is_bounded = one.below is not None and (one.event_rate_below or 0.0) < 1
+            if is_bounded and math.isclose(one.mass, MASS):
+                yield (
+                    f"In every group of at least {in_full(MASS)} of people with predicted"
+                    f" probabilities up to {in_full(one.below)}, at most"
+                    f" {at_most(one.event_rate_below, percent)} have the event ({confidence})."
+                )
     elif not rows.is_randomized:
-        yield from _floors(rows, kind, confidence)
+        plain = [one for one in rows.plain_intervals if one.mass == MASS]
+        useful = [one for one in plain if (one.floor or 0.0) >= LEAST_FLOOR]
+        # the narrowest interval that covers half of every group
+        for each in [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]:
+            level, floor = in_full(each.level), at_least(each.floor, percent)
+            covers = f"the {level} interval covers at least {floor} of outcomes"
+            yield f"In {_every(MASS, kind)}, {covers} ({confidence}, no draw)."
 
 
 MEANS_OF_DRAWS = (
@@ -631,22 +565,20 @@ def both_sides(low: Number, high: Number) -> str:
     return f"between {at_least(low, percent)} and {at_most(high, percent)} of outcomes"
 
 
-def _bound_in_words(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
+def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield the bounds with a draw, and the interval without one that has the same lower bound."""
-    proof = rows.certificate
+    proof, least = rows.certificate, bound.coverage_80_low or 0.0
     # each bound holds for all groups of its size simultaneously (method.md, 5)
     is_joint = proof is not None and proof.link_bound is not None
-    each = "joint confidence" if is_joint else "confidence each"
-    opening = f"In {_every(bound.mass, kind)}, predicted probabilities are off by at most"
-    opening += f" {at_most(bound.group_error)} points"
-    has_ceiling = bound.coverage_80_high is not None and not is_trivial(bound.coverage_80_high)
-    if has_ceiling or (bound.coverage_80_low or 0.0) >= LEAST_FLOOR:
-        sides = both_sides(bound.coverage_80_low, bound.coverage_80_high)
-        yield f"{opening} and 80% intervals cover {sides} ({_confidence(rows)} {each}, with a draw)."
-    else:
-        yield f"{opening} ({_confidence(rows)} confidence, with a draw)."
+    off = f"predicted probabilities are off by at most {at_most(bound.group_error)} points"
+    text = f"In {_every(bound.mass, kind)}, {off}"
+    each = "confidence"
+    if least >= LEAST_FLOOR or not is_trivial(bound.coverage_80_high or 1.0):
+        text += f" and 80% intervals cover {both_sides(least, bound.coverage_80_high)}"
+        each = "joint confidence" if is_joint else "confidence each"
+    yield f"{text} ({_confidence(rows)} {each}, with a draw)."
     plain = [one for one in rows.plain_intervals if one.mass == bound.mass]
-    if not plain or (bound.coverage_80_low or 0.0) < LEAST_FLOOR:
+    if not plain or least < LEAST_FLOOR:
         return
     found = same_floor(rows, bound)
     one = found or plain[-1]
@@ -658,17 +590,16 @@ def _bound_in_words(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
         )
         return
     # widths are unknown if only PITs are given
-    width = "" if one.width is None else f", {_wider(one.width)} than the 80% interval with a draw"
-    least = "at least " * kind.has_range
+    width = ""
+    if one.width is not None:
+        way = "wider" if one.width >= 1 else "narrower"
+        width = f", {percent(abs(one.width - 1), decimals=0)} {way} than the 80% interval with one"
+    overall = f"{'at least ' * kind.has_range}{percent(one.covered)}"
     yield (
         f"Without a draw, the {level} interval covers at least {floor} of outcomes in the same"
-        f" groups{width}. Of all people it covers {least}{percent(one.covered)}; in a group it has"
-        " no upper bound, and there is no guarantee for other levels."
+        f" groups{width}. Of all people it covers {overall}; in a group it has no upper bound, and"
+        " there is no guarantee for other levels."
     )
-
-
-def _wider(width: float) -> str:
-    return f"{percent(abs(width - 1), decimals=0)} {'wider' if width >= 1 else 'narrower'}"
 
 
 def same_floor(rows: AuditRows, bound: Bound) -> PlainInterval | None:
@@ -691,41 +622,13 @@ def _nothing(rows: AuditRows, kind: Kind) -> str:
     )
 
 
-def _floors(rows: AuditRows, kind: Kind, confidence: str) -> Iterator[str]:
-    """Yield the lower bounds of intervals without a draw, if one is informative."""
-    useful = [
-        f"the {in_full(one.level)} interval covers at least {at_least(one.floor, percent)}"
-        for one in rows.plain_intervals
-        if one.mass == MASS and (one.floor or 0.0) >= LEAST_FLOOR
-    ]
-    if useful:
-        yield (
-            f"In {_every(MASS, kind)}, {joined(useful)} of outcomes ({confidence} confidence, no"
-            " draw)."
-        )
-
-
-def _event_rate(rows: AuditRows, confidence: str) -> Iterator[str]:
-    """Yield the certified event rate of groups of a fifth of all people."""
-    proof = rows.certificate
-    for one in (proof.events or ()) if proof is not None else ():
-        if (
-            math.isclose(one.mass, MASS)
-            and one.below is not None
-            and (one.event_rate_below or 0) < 1
-        ):
-            yield (
-                f"In every group of at least {in_full(one.mass)} of people with predicted"
-                f" probabilities up to {in_full(one.below)}, at most"
-                f" {at_most(one.event_rate_below, percent)} have the event ({confidence}"
-                " confidence)."
-            )
-
-
 # --- cautions, and what is not tested
 
 LEAKS_LISTED = 5
 """Most possible leaks that are listed."""
+
+KNOWN = "Unless it was known before the outcome, its errors are not findings."
+"""What a possible leak means."""
 
 
 def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
@@ -735,101 +638,53 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     leaks: dict[object, str] = {}
     # a column may leak in two ways: equality with a range of outcomes is the plainer reason
     for leak in sorted(rows.possible_leaks, key=lambda leak: leak.apart is None):
-        why = (
-            f"it differs from a range of outcomes in only {percent(leak.apart, decimals=0)} of rows"
-        )
+        rest = percent(leak.apart, decimals=0)
+        why = f"it differs from a range of outcomes in only {rest} of rows"
         if leak.rank_correlation is not None:
             why = "it ranks people almost as the outcome does, and better than the forecasts"
-        what = f"feature {leak.column}" if leak.column else f"group {leak.name}"
         # a tuple, so that a named group is not taken for a column of the same name
-        leaks.setdefault(
-            leak.column or (leak.name,),
-            f"Possible leak: {what} may be made from the outcome: {why}. Unless it was known"
-            " before the outcome, its errors are not findings.",
-        )
+        key = leak.column or (leak.name,)
+        what = f"feature {leak.column}" if leak.column else f"group {leak.name}"
+        leaks.setdefault(key, f"Possible leak: {what} may be made from the outcome: {why}. {KNOWN}")
     yield from list(leaks.values())[:LEAKS_LISTED]
     if len(leaks) > LEAKS_LISTED:
         yield f"Further possible leaks: {len(leaks) - LEAKS_LISTED:,}."
-    if rows.censoring is not None:
-        yield from _times(rows, kind)
+    times = rows.censoring
+    if times is not None:
+        lost = f"{times.n_lost:,} of {count(times.n_people, 'person', 'people')} were lost before"
+        yield f"{lost} {kind.horizon or 'an event'}; errors are Kaplan-Meier estimates."
     everyone = rows.everyone
     if rows.is_randomized and everyone is not None and everyone.reported_bias < 0:
         yield MEANS_OF_DRAWS
 
 
-def followed(rows: AuditRows, kind: Kind) -> str:
-    """Return the numbers of events, of people who reached the horizon and of those lost."""
-    censoring, horizon = rows.censoring, kind.horizon
-    if censoring is None:
-        return ""
-    facts = [count(censoring.n_events, "event") + (f" by {horizon}" if horizon else "")]
-    if horizon:
-        facts.append(f"{whole(censoring.n_reached)} people seen without it until then")
-    lost = f"{censoring.n_lost:,} of {count(censoring.n_people, 'person', 'people')} lost before"
-    return ", ".join([*facts, lost + (f" {horizon}" if horizon else " an event")])
-
-
-def _times(rows: AuditRows, kind: Kind) -> Iterator[str]:
-    censoring = rows.censoring
-    if censoring is None:
-        return
-    before = kind.horizon or "an event"
-    yield (
-        f"{censoring.n_lost:,} of {count(censoring.n_people, 'person', 'people')} were lost before"
-        f" {before}. Sizes are Kaplan-Meier estimates: they assume that {IN_GROUP}."
-    )
-    one = rows.leading
-    if one is not None and one.least_error is not None and one.most_error is not None:
-        whose = "all people" if one in rows.overall else name_of(one, rows)
-        reach = f"between {at_least(one.least_error)} and {at_most(one.most_error)} points"
-        yield f"{capitalized(WITHOUT)}, the error of {whose} is {reach}."
-
-
-def least_size(rows: AuditRows) -> int | None:
-    """Return the least size of groups that are examined by features; None without any."""
-    return None if rows.family is None or not rows.scanned else rows.family.min_size
+UNNAMED = "Groups that nobody named: {}."
 
 
 def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what the audit does not cover; the first ones fit a line."""
-    least = least_size(rows)
-    yield (
-        "Groups that were not examined."
-        if least is None
-        else (f"Groups of fewer than {least:,} rows.")
-    )
+    least = rows.family.min_size if rows.family is not None and rows.scanned else None
+    of_few = f"of fewer than {least:,} rows" if least is not None else "that were not examined"
+    yield f"Groups {of_few}."
     yield "Changes since these rows."
     if kind.horizon:
-        yield f"Times after {kind.horizon}."
-    elif kind.has_range:
+        yield f"Times after {kind.horizon.removeprefix('time ')}."
+    if kind.has_range and not kind.horizon:
         yield NO_HORIZON
-    if rows.bound is None:
-        yield from _no_promise(rows, kind)
-
-
-def _no_promise(rows: AuditRows, kind: Kind) -> Iterator[str]:
-    """Yield why nothing is proven of the error in every group."""
-    if kind.has_rates:
+    elif kind.has_rates:
         # outcomes, section 3: only the mean over draws counts, and nothing below the share of the
         # event divided by the group size can be proven for the bias of every group
-        yield (
-            "Groups that nobody named: no data can prove that a yes/no forecast is right in each"
-            " of them, with or without a draw."
-        )
-    elif rows.is_randomized:
+        why = "no data can prove that a yes/no forecast is right in each, with or without a draw"
+        yield UNNAMED.format(why)
+    elif rows.bound is None and rows.is_randomized:
         few = ", as only one draw per row is known: audit several draws per row"
-        yield (
-            "Groups that nobody named: nothing is proven of them"
-            f"{few if rows.n_draws == 1 else '; see the notes'}."
-        )
-    elif not (kind.has_range and not kind.horizon):
+        yield UNNAMED.format(f"nothing is proven{few if rows.n_draws == 1 else '; see the notes'}")
+    elif rows.bound is None:
         # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven);
         # the floor of others depends on the sizes of the atoms (outcomes: 2)
-        least = "an error below 40 points" if kind.name in ("continuous", "") else "a small error"
-        yield (
-            "Groups that nobody named: with one forecast per person, no data can prove"
-            f" {least} in every group of 20% of people."
-        )
+        size = "an error below 40 points" if kind.name in ("continuous", "") else "a small error"
+        why = f"with one forecast per person, no data can prove {size} in every fifth of people"
+        yield UNNAMED.format(why)
 
 
 # --- how it was decided, and conditions of a gate
@@ -842,13 +697,21 @@ WHOSE = {
 }
 """Parts of the family."""
 
+TIMES = (
+    f"Kaplan-Meier estimates assume that {IN_GROUP}; their {{confidence}} intervals need large"
+    " groups and hold for all of them at once. The range without an assumption contains the error"
+    " whatever the unknown times are, with the same confidence at any number of rows. Problems are"
+    f" found by a test, which assumes that {IN_FEATURES}."
+)
+"""What numbers on times that are cut off assume."""
+
 SLOPE = ", or for everyone a trend with a slope outside 0.8 to 1.25"
 """Second rule for 0/1 outcomes."""
 
 
 def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield the one rule by which problems are found, and what the intervals hold for."""
-    family = rows.family
+    family, limit = rows.family, points_in_full(rows.tolerance)
     shares = {} if family is None else family.shares
     listed = [f"{WHOSE.get(k, k)} {points_in_full(share)}" for k, share in shares.items() if share]
     of_all = f" (in points: {', '.join(listed)})" if listed else ""
@@ -856,34 +719,25 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
     yield (
         f"All tests are one family, with an error probability of {in_full(1 - rows.confidence)}"
         f"{of_all}; within each part, p-values are adjusted by Holm's method. A problem is a"
-        f" significant error whose {estimate} is beyond the tolerance of"
-        f" {points_in_full(rows.tolerance)} points{SLOPE * kind.has_rates}. Groups with the same"
-        " rows count once; all people together count as one group."
+        f" significant error whose {estimate} is beyond the tolerance of {limit} points"
+        f"{SLOPE * kind.has_rates}. The same rows count once; {ALL} count as one group."
     )
     confidence = confidence_in_full(rows.confidence)
     if kind.has_range:
-        yield (
-            f"Their {confidence} intervals are asymptotic and hold for all groups at once. The range"
-            " without assumption contains the error whatever the unknown times are, with the same"
-            f" confidence at any number of rows. Problems are found by a test, which assumes that"
-            f" {IN_FEATURES}."
-        )
+        yield TIMES.format(confidence=confidence)
+        one = rows.leading
+        if one is not None and one.least_error is not None and one.most_error is not None:
+            ends = f"between {at_least(one.least_error)} and {at_most(one.most_error)} points"
+            yield f"{capitalized(name_of(one, rows))}: {WITHOUT}, the error is {ends}."
     else:
-        names = {"error": "errors", "coverage": "coverage", "bias": kind.residual.lower()}
-        limits = [names.get(one, one) for one in (() if family is None else family.asymptotic)]
-        yield (
-            f"Intervals of a measure hold for all groups at once with {confidence} confidence"
-            + (f"; those of {joined(limits)} need large groups." if limits else ".")
-        )
-    if rows.status.verdict is Verdict.PROBLEM:
-        n = rows.status.n_beyond
-        where = (
-            "In 1 group the whole interval is"
-            if n == 1
-            else f"In {n:,} groups the whole interval is"
-        )
-        yield f"{where} beyond {points_in_full(rows.tolerance)} points."
-        yield _shown(rows, kind)
+        names = {"error": "errors", "bias": kind.residual.partition(",")[0].lower()}
+        limits = [names.get(one, one) for one in (family.asymptotic if family is not None else ())]
+        large = f"; those of {joined(limits)} need large groups" if limits else ""
+        yield f"Intervals of a measure hold for all groups, with {confidence} confidence{large}."
+    if rows.problems:
+        n = count(rows.status.n_beyond, "group")
+        yield f"In {n} the whole interval is beyond {limit} points."
+        yield _shown(rows)
 
 
 def _condition(one: JudgedCondition) -> str:
@@ -908,209 +762,3 @@ def _value(condition: JudgedCondition) -> str:
     if shown.removesuffix(".0") == points_in_full(condition.limit):
         shown = points_with_digits(value)  # those by which it differs from the limit
     return f"at most {shown} points"
-
-
-# --- what to do next, as lines of the command and of Python
-
-FORECASTS = ("--target", "--forecast", "--event", "--horizon", "--weight", "--drop-missing")
-"""Options of the command that name outcomes and forecasts of rows."""
-
-PEOPLE = ("--id", "--person", "--entered", "--largest-weight")
-"""Further options of rows that a certificate needs."""
-
-GOAL = "0.25"
-"""Largest group error in examples of a guarantee."""
-
-APART = "with rows that neither the model nor this audit has seen"
-
-
-def _steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
-    """Yield what to do next: repair, collect rows, prove; the most urgent first."""
-    yield from _repairs(rows, _options(rows, FORECASTS))
-    if not rows.problems:
-        yield _more_rows(rows, kind)
-    yield from _proof(rows, kind, _options(rows, (*FORECASTS, *PEOPLE)))
-
-
-def _more_rows(rows: AuditRows, kind: Kind) -> Step:
-    # a plan is for outcomes that are all known
-    if kind.has_range:
-        return Step("Follow people for longer, collect more rows, or name fewer groups.")
-    n = max(len(rows.examined), 1)
-    return Step(
-        "See how many rows show which error.",
-        f"evenhand plan --groups {n}",
-        f"print(evenhand.plan(n_groups={n}))",
-    )
-
-
-def _repairs(rows: AuditRows, options: str) -> Iterator[Step]:
-    """Yield how to recalibrate the groups, or all forecasts, that have a problem."""
-    apart = (*rows.overall, *rows.by_forecast)
-    others = [one for one in rows.problems if not any(one is other for other in apart)]
-    # groups found by search have no column
-    listed = [one for one in others if one.mass is None]
-    rules = [text for one in rows.listed if (text := _rule_of(one, rows)) is not None]
-    # an error along the forecast is no matter of single groups
-    leads = any(rows.leading is other for other in apart)
-    is_of_all = rows.is_everyone_problem and (not others or leads)
-    if rules and not is_of_all:
-        yield _repair(rows, rules, options)
-    elif listed and not is_of_all:
-        yield _repair_by_column(rows, listed[0], options)
-    elif rows.problems:
-        yield Step(
-            f"Recalibrate all forecasts {APART}.",
-            _of_table(options, "evenhand recalibrate OTHER.csv {} --out repaired"),
-            _of_model(rows, "RecalibratedRegressor(FrozenEstimator(model)).fit({})"),
-        )
-
-
-def _rule_of(one: Finding, rows: AuditRows) -> str | None:
-    """Return the rule of a group as text; None for a mask, and for a group without a rule."""
-    if not one.rule:
-        return None
-    # the name of other groups is their rule
-    if one.key is None and one.mass is None:
-        return one.group
-    texts = []
-    for condition in one.rule:
-        for each in condition["comparisons"]:
-            operator, value = each["operator"], each["value"]
-            words = {"missing": "is missing", "present": "is not missing"}.get(operator, operator)
-            texts.append(
-                f"{each['column']} {words}" + ("" if value is None else f" {_in_rule(value)}")
-            )
-            texts[-1] += " (or missing)" * bool(condition.get("or_missing"))
-    return " and ".join(texts)
-
-
-def _in_rule(value: str) -> str:
-    """Return a value of a rule as rules are read: in quotes where it has their words or signs."""
-    is_plain = value == value.strip() != "" and not value.endswith("(or missing)")
-    if is_plain and '"' not in value and not re.search(r"\s(?:and|or)\s", value, re.IGNORECASE):
-        return value
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _repair(rows: AuditRows, rules: Sequence[str], options: str) -> Step:
-    chosen = " ".join(f"--by {_quoted(rule)}" for rule in rules)
-    what = f"Repair {'this group' if len(rules) == 1 else 'these groups'} {APART}."
-    model = "model"
-    if rows.is_randomized:
-        # the draw is the outermost part of a forecaster: what it is put around is repaired
-        what = f"Repair the model before the draw, {APART}; then randomize it again."
-        model = "model.estimator_"
-        options = ""
-    command = _of_table(options, f"evenhand recalibrate OTHER.csv {{}} {chosen} --out repaired")
-    line = f"repaired = found.repair({model}, {{}})"
-    return Step(what, command, _of_model(rows, line, "found = evenhand.audit(model, X, y)"))
-
-
-def _repair_by_column(rows: AuditRows, one: Finding, options: str) -> Step:
-    """Return how to recalibrate groups without a rule: masks, and groups of tables in parts."""
-    column = _column_of(rows, one)
-    by = "by=groups" if column is None else f"by={json.dumps(column, ensure_ascii=False)}"
-    line = f"evenhand recalibrate OTHER.csv {{}} --by {_quoted(column or 'COLUMNS')} --out repaired"
-    return Step(
-        f"Recalibrate the groups with a problem, {APART}.",
-        _of_table(options, line),
-        _of_model(rows, f"RecalibratedRegressor(FrozenEstimator(model), {by}).fit({{}})"),
-    )
-
-
-def _column_of(rows: AuditRows, one: Finding) -> str | None:
-    """Return the column that alone defines a group; None if there is none."""
-    # recalibration by group takes one column; an intersection of two has none
-    if one.features or not one.column:
-        return one.features[0] if len(one.features) == 1 else None
-    names = {other.group for other in rows.named}
-    columns = {
-        name for other in rows.scanned if other.group not in names for name in other.features
-    }
-    # a named group may come from outside the features, where the model cannot see its column
-    return one.column if one.column in columns else None
-
-
-def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[Step]:
-    """Yield how to prove something for every group, named or not, if nothing is proven."""
-    bound = rows.bound
-    if kind.has_rates or (bound is not None and not is_largest(bound.group_error)):
-        return
-    if rows.is_randomized:
-        if rows.n_draws == 1 and bound is None:
-            yield Step(
-                "For a promise for every group, audit several draws per row.",
-                "",
-                "audit(model, X, y)",
-            )
-        return
-    if kind.has_range and not kind.horizon:
-        # the horizon depends on the times, which an audit does not record
-        yield Step(
-            "For a promise for every group, audit up to a horizon until which most people are"
-            f" followed{' (--horizon)' if options else ''}.",
-            python="" if options else "audit(model, X, evenhand.Outcomes(y, event, horizon=60))",
-        )
-        return
-    size = f"{in_full(MASS)} of {kind.people}"
-    floors = [one for one in rows.plain_intervals if one.mass == MASS and (one.floor or 0) > 0]
-    wider = f"a wider interval, such as {in_full(floors[-1].level)}, or " if floors else ""
-    yield Step(
-        f"To prove coverage for every group of at least {size}, use {wider}a draw.",
-        f"evenhand plan --max-group-error {GOAL}",
-        f"print(evenhand.plan({GOAL}))",
-    )
-    yield Step(
-        "If wider intervals are acceptable, randomize as little as the proof needs, on other rows.",
-        _of_table(
-            options, f"evenhand randomize OTHER.csv {{}} --max-group-error {GOAL} --out proven"
-        ),
-        _of_model(rows, f"chosen = evenhand.randomize(model, {{}}, max_group_error={GOAL})"),
-    )
-
-
-def _of_table(options: str, line: str) -> str:
-    """Return a command on a table of forecasts; nothing for an audit that was made in Python."""
-    if not options:
-        return ""
-    # a folder that is read must not be replaced
-    is_read = any(line.endswith(f"--out {Path(word).name}") for word in options.split())
-    return line.replace("{}", options, 1) + "-again" * is_read
-
-
-def _of_model(rows: AuditRows, line: str, *first: str) -> str:
-    """Return lines of Python on a model; those that load it follow an audit by the command."""
-    outcomes = "y_other"
-    if rows.censoring is not None:
-        horizon = rows.censoring.horizon
-        until = "" if horizon is None else f", horizon={horizon:.15g}"
-        outcomes = f"evenhand.Outcomes(y_other, event_other{until})"
-    line = line.replace("{}", f"X_other, {outcomes}")
-    if not rows.has_command:
-        return line
-    return "\n".join(['model = evenhand.load("model")', *first, line])
-
-
-def _options(rows: AuditRows, names: Sequence[str]) -> str:
-    """Return some options of the recorded command; nothing if no command was recorded."""
-    recorded = rows.provenance.get("command")
-    try:
-        given = shlex.split(str(recorded or ""))
-    except ValueError:  # an audit that was edited
-        return ""
-    words: list[str] = []
-    for word, after in pairwise([*given, ""]):
-        name, is_joined, value = word.partition("=")
-        if name in names:
-            has_value = name != "--drop-missing"
-            words += [name, _quoted(value if is_joined else after)] if has_value else [name]
-    return " ".join(words) if "--forecast" in words else ""
-
-
-def _quoted(text: str) -> str:
-    """Quote a word for shells, with double quotes where these suffice."""
-    quoted = shlex.quote(text)
-    is_simple = quoted != text and not any(sign in text for sign in "\"$`\\!'")
-    return f'"{text}"' if is_simple else quoted

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import reduce
-from operator import add
+from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from evenhand._progress import part_progress
 from evenhand._validate import InputError, check_count, require_extra
-from evenhand.tables import Evidence, Parts, Schema, found_schema
+from evenhand.tables import Parts, Schema, cells_of_text, cells_of_type, found_schema
 
 Result = TypeVar("Result")
 Advance = Callable[[int], None]
@@ -23,11 +23,6 @@ Work = Callable[[Any, Parts, int, Advance], Result]
 CONNECT_SECONDS = 15
 KEEP_INTERVAL = "2s"
 """Time to wait for a scheduler, and interval between checks for dead local workers."""
-
-FETCH_SECONDS = 60
-MOST_LOSSES = 5
-"""Time limit for the transfer of a result, and number of repetitions of a part whose result is
-lost."""
 
 
 @contextmanager
@@ -61,42 +56,29 @@ def dask_client(workers: int | str | None = None) -> Iterator[Any]:
         yield None
         return
     distributed = require_extra("distributed", "scale")
-    if not isinstance(workers, str):
-        with _local_client(check_count("workers", workers)) as client:
-            # the nanny of a worker that dies during its start does not restart it
-            client.cluster.adapt(minimum=workers, maximum=workers, interval=KEEP_INTERVAL)
-            yield client
-        return
-    try:
-        client = distributed.Client(workers, timeout=CONNECT_SECONDS)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise InputError(
-            f"no Dask scheduler answers at {workers!r}; check the address, or start one with:"
-            " dask scheduler"
-        ) from error
+    config = require_extra("dask.config", "scale")
+    if isinstance(workers, str):
+        try:
+            client = distributed.Client(workers, timeout=CONNECT_SECONDS)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise InputError(
+                f"no Dask scheduler answers at {workers!r}; check the address, or start one with:"
+                " dask scheduler"
+            ) from error
+    else:
+        check_count("workers", workers)
+        key = "distributed.nanny.pre-spawn-environ"
+        # by default Dask returns memory at once: a page fault for each page of the next block
+        environment = {k: v for k, v in config.get(key).items() if k != "MALLOC_TRIM_THRESHOLD_"}
+        with config.set({key: environment}):
+            # one thread each, as Python code holds the interpreter lock; the dashboard, which shows
+            # data of the workers, is local only
+            local = {"dashboard_address": "127.0.0.1:0", "silence_logs": 50, "processes": True}
+            client = distributed.Client(n_workers=workers, threads_per_worker=1, **local)
+        # the nanny of a worker that dies during its start does not restart it
+        client.cluster.adapt(minimum=workers, maximum=workers, interval=KEEP_INTERVAL)
     with client:
         yield client
-
-
-def _local_client(workers: int) -> Any:
-    """Return the client of new local workers that reuse the memory of one block for the next."""
-    config = require_extra("dask.config", "scale")
-    distributed = require_extra("distributed", "scale")
-    key = "distributed.nanny.pre-spawn-environ"
-    # by default Dask returns memory at once, which costs a page fault for each page of an array
-    environment = {
-        name: value for name, value in config.get(key).items() if name != "MALLOC_TRIM_THRESHOLD_"
-    }
-    with config.set({key: environment}):
-        return distributed.Client(
-            n_workers=workers,
-            # Python code holds the interpreter lock, so threads of one process would wait
-            threads_per_worker=1,
-            processes=True,
-            # local only: the dashboard shows data of the workers
-            dashboard_address="127.0.0.1:0",
-            silence_logs=50,
-        )
 
 
 def over_parts(
@@ -134,15 +116,13 @@ def over_parts(
         Whether to show a progress bar on a terminal.
     """
     chosen = list(range(len(parts)) if numbers is None else numbers)
-    n_bad = 0
     rows = [parts.n_rows(i) for i in chosen]
-    total = None if None in rows else sum(n for n in rows if n is not None)
+    total = None if None in rows else sum(filter(None, rows))
     with part_progress(description, len(chosen), total, enabled=verbose) as advance:
         attempts: Generator[tuple[int, Any]]
         if client is None:
-            attempts = (
-                (i, _attempt(work, shared, parts, i, lambda rows: advance(rows, 0))) for i in chosen
-            )
+            here = partial(_attempt, work, shared, parts, advance=lambda rows: advance(rows, 0))
+            attempts = ((i, here(i)) for i in chosen)
         else:
             attempts = _attempts(work, shared, parts, chosen, client)
         with closing(attempts):  # an error cancels all other tasks at once
@@ -155,11 +135,10 @@ def over_parts(
                     raise result
                 else:
                     skipped[parts.names[i]] = str(result)
-                    n_bad += 1
-    if skipped is not None and n_bad == len(chosen):
-        first = skipped[parts.names[chosen[0]]]
+    if skipped and all(parts.names[i] in skipped for i in chosen):
         raise InputError(
-            f"{parts.source}: no part can be used ({n_bad} tried); the first error: {first}"
+            f"{parts.source}: no part can be used ({len(chosen)} tried); the first error:"
+            f" {skipped[parts.names[chosen[0]]]}"
         )
 
 
@@ -175,61 +154,34 @@ def _attempts(
         warnings.filterwarnings("ignore", "Sending large graph")
         # a task instead of scattered data: the scheduler recomputes it if its worker dies
         held = client.submit(_same, (shared, seen), pure=False)
-    running: dict[Any, int] = {}
-
-    def begin(i: int) -> Any:
-        # not pure: an earlier result of the same key may have been lost with its worker
-        future = client.submit(_remotely, work, held, i, pure=False)
-        running[future] = i
-        return future
-
-    def results(numbers: Sequence[int]) -> Generator[tuple[int, Any]]:
-        losses = Counter[int]()
-        done = distributed.as_completed([begin(i) for i in numbers])
-        for future in done:
-            i = running.pop(future)
-            if future.status == "cancelled":
-                raise InputError(
-                    "the connection to the Dask scheduler was lost, with all results; start again"
-                )
-            is_error = future.status == "error"
-            try:
-                # an error of the work itself is raised here at once and is not repeated. A large
-                # result may take longer to arrive, so each attempt has twice the time
-                result = future.result(timeout=None if is_error else FETCH_SECONDS * 2 ** losses[i])
-            except distributed.KilledWorker:
-                yield (
-                    i,
-                    _WorkersDied(
+    suspects: list[int] = []
+    futures: dict[Any, int] = {}
+    try:
+        # suspects are repeated each alone: another part may have killed their worker
+        for numbers in chain([chosen], ([i] for i in suspects)):
+            # not pure: an earlier result of the same key may have been lost with its worker
+            futures = {client.submit(_remotely, work, held, i, pure=False): i for i in numbers}
+            for future in distributed.as_completed(list(futures)):
+                i = futures.pop(future)
+                try:
+                    # computed again if the worker with the result has died
+                    result = future.result()
+                except distributed.KilledWorker:
+                    if numbers is chosen:
+                        suspects.append(i)
+                        continue
+                    result = InputError(
                         f"{parts.names[i]}: several workers died one after the other while they"
                         " processed this part; give workers more memory, or split the part"
-                    ),
-                )
-            except TimeoutError:
-                if is_error or losses[i] == MOST_LOSSES:
-                    raise
-                losses[i] += 1  # the worker with the result died, or the transfer takes longer
-                done.add(begin(i))
-            else:
+                    )
+                except distributed.CancelledError:
+                    raise InputError(
+                        "the connection to the Dask scheduler was lost, with all results; start"
+                        " again"
+                    ) from None
                 yield i, result
-            future.release()  # otherwise workers would keep the results of all parts
-
-    try:
-        suspects = []
-        for i, result in results(chosen):
-            if isinstance(result, _WorkersDied):
-                suspects.append(i)
-            else:
-                yield i, result
-        # repeat each part alone: another part may have killed its worker
-        for i in suspects:
-            yield from results([i])
     finally:
-        client.cancel([*running, held])
-
-
-class _WorkersDied(InputError):
-    """Several workers died one after the other while they processed a part."""
+        client.cancel([*futures, held])
 
 
 def _same(value: Any) -> Any:
@@ -257,61 +209,30 @@ def _attempt(work: Work[Any], shared: Any, parts: Parts, i: int, advance: Advanc
 
 
 def typed_parts(
-    over: Callable[..., Any],
-    parts: Parts,
-    columns: Sequence[str],
-    schema: Schema,
-    skipped: dict[str, str] | None,
+    over: Callable[..., Any], parts: Parts, columns: Sequence[str], schema: Schema
 ) -> Parts:
     """Return the parts with typed columns, by a model's schema or else by all csv parts together.
 
-    A part with text in a column of numbers or dates in most parts is refused, or added to
-    `skipped`.
+    Where most parts have numbers or dates, text in another part is refused when it is read.
     """
     unknown = tuple(name for name in columns if name not in schema)
     # parquet parts have types, but csv cells are text: one part may contain integers and another
     # words, so only all parts together determine the type of a column
-    if not unknown or all(count is not None for count in parts.counts):
-        return parts.typed(schema.apply)
-    found: dict[int, dict[str, Evidence]] = dict(
-        over(look_at_part, unknown, description="reading types")
-    )
-    for name in unknown:
-        kinds = Counter(one[name].kind for one in found.values() if one[name].counts["values"])
-        kind = "date" if kinds["date"] > kinds["number"] else "number"
-        # without a majority of numbers the column is text, and its numbers are codes
-        is_typed = 2 * (kinds["number"] + kinds["date"]) > len(found)
-        for i in [i for i in sorted(found) if is_typed and found[i][name].kind == "category"]:
-            error = _misfit(parts.names[i], name, kind, found[i][name])
-            if skipped is None:
-                raise error
-            skipped[parts.names[i]] = str(error)
-            del found[i]
-    total = {
-        name: reduce(add, (one[name] for one in found.values()), Evidence()) for name in unknown
-    }
-    return parts.typed(schema.with_others(found_schema(total)).apply)
+    if unknown and None in parts.counts:
+        found = [cells for _, cells in over(cells_of_part, unknown, description="reading types")]
+        kinds = {name: [cells[name] for cells in found] for name in unknown}
+        schema = schema.with_others(found_schema(kinds))
+    return parts.typed(schema.apply)
 
 
-def look_at_part(
+def cells_of_part(
     columns: tuple[str, ...], parts: Parts, i: int, advance: Advance
-) -> dict[str, Evidence]:
+) -> dict[str, Counter[str]]:
     """Count the cells of some columns of one part by type."""
-    found = dict.fromkeys(columns, Evidence())
-    is_csv = parts.n_rows(i) is None
-    for start, block in parts.blocks(i, columns):
+    found = {name: Counter[str]() for name in columns}
+    count = cells_of_text if parts.n_rows(i) is None else cells_of_type
+    for _, block in parts.blocks(i, columns):
         for name in columns:
-            values = block[name]
-            found[name] += Evidence.of_text(values, start) if is_csv else Evidence.of_typed(values)
+            found[name] += count(block[name])
         advance(len(block))
     return found
-
-
-def _misfit(source: str, name: str, kind: str, found: Evidence) -> InputError:
-    if kind not in found.odd:  # a column of text in parquet
-        return InputError(f"{source}: column {name!r} contains text, unlike most parts; correct it")
-    row, value = found.odd[kind]
-    return InputError(
-        f"{source}: column {name!r}, row {row + 1}: {value!r} is not a {kind} as in most parts;"
-        " correct it or drop the row"
-    )

@@ -356,7 +356,7 @@ def forecast_parts(
     )
     if recorder is not None:
         # columns of groups that the model does not use have the types of all parts
-        typed = typed_parts(over, parts, recorded, subject.schema, skipped if skip_bad else None)
+        typed = typed_parts(over, parts, recorded, subject.schema)
         over = partial(over, parts=typed)
     first = first_forecast(subject, parts) if key is None else None
     is_counted = first is not None and first.outcome_kind is OutcomeKind.COUNT
@@ -367,7 +367,7 @@ def forecast_parts(
     written = (_to_file if _is_file(target) else _to_folder)(job, over, target)
     people = People.joined([one for one, _ in written])
     return Written(
-        people.row.size,
+        len(people.rows),
         None if id_column is None else people.repeated(parts, id_column),
         dict(sorted(skipped.items())),
         fingerprint,

@@ -32,18 +32,20 @@ from evenhand.audits import (
     LEARNED_MASSES,
     MASSES,
     MIN_SIZE,
+    N_SIMULATIONS,
     Audit,
+    CountedRows,
     CountPlan,
-    Note,
     NoteKind,
     RowCounts,
-    audit,
+    SearchOptions,
+    audit_sample,
     check_about,
     check_search,
     count_rows,
-    with_counts,
-    with_people,
-    with_rows,
+    forecast_of,
+    note,
+    renumbered,
 )
 from evenhand.calibration import Rounding
 from evenhand.certificates import WIDER_LEVELS
@@ -494,7 +496,7 @@ def audit_parts(
     check_count("sample_size", sample_size)
     described = check_about(about)
     # options are checked before the table is read, which may take hours
-    check_search(masses, learned_masses, min_size, confidence, 2, tolerance)
+    options = check_search(masses, learned_masses, min_size, confidence, N_SIMULATIONS, tolerance)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
     subject = as_subject(model)
@@ -502,7 +504,7 @@ def audit_parts(
     columns = AuditColumns.of(subject, parts, target, groups, features, id_column, person)
     skipped = dict(parts.skipped) if skip_bad else None
     over = partial(over_parts, parts=parts, client=client, skipped=skipped, verbose=verbose)
-    parts = typed_parts(over, parts, columns.grouping, subject.schema, skipped)
+    parts = typed_parts(over, parts, columns.grouping, subject.schema)
     over = partial(over, parts=parts)
     survey = _survey(over, columns, parts, skipped, seed)
     kept = None
@@ -519,32 +521,27 @@ def audit_parts(
     learn = partial(Partition.learn, source=columns.source)
     table_of = sample.table
     known = {name: learn(table_of[name], name, seen=survey.seen[name]) for name in columns.named}
-    search = partial(
-        _audited,
-        columns,
-        known=known,
-        masses=masses,
-        learned_masses=learned_masses,
-        min_size=min_size,
-        tolerance=tolerance,
-        confidence=confidence,
-        random_state=seed,
-        name=name,
-        about=described,
-    )
-    with waiting(f"searching {len(sample):,} rows", enabled=verbose):
-        found = search(sample)
     good = [i for i in sorted(survey.n_rows) if parts.names[i] not in (skipped or {})]
+    counted_rows = None
     if sum(survey.n_rows[i] if kept is None else kept[i].size for i in good) > len(sample):
-        plan = _count_plan(columns, sample, known, counted, found)
+        plan = _count_plan(columns, sample, known, counted)
         rows = None if kept is None else _bits(kept, survey.n_rows)
         shared = (columns, plan, rows, seed)
         total, good = added(over(count_part, shared, numbers=good, description="scoring"))
-        if not set(sample.part.tolist()) <= set(good):
-            # parts skipped during scoring must not be part of the searches either
-            sample = sample.of_parts(good)
-            found = search(sample)
-        found = with_counts(found, total, plan, confidence=confidence)
+        counted_rows = CountedRows(total, plan)
+        # parts skipped during scoring must not be part of the searches either
+        sample = sample.of_parts(good)
+    with waiting(f"searching {len(sample):,} rows", enabled=verbose):
+        found = _audited(
+            columns,
+            sample,
+            known,
+            counted_rows,
+            options,
+            random_state=seed,
+            name=name,
+            about=described,
+        )
     found = _noted(found, survey, good, skipped or {}, one_row_each=person is not None)
     return _sourced(found, survey, sample, good, columns)
 
@@ -578,9 +575,14 @@ def _survey(
 
 
 def _audited(
-    columns: AuditColumns, sample: Sample, known: Mapping[str, Partition], **options: Any
+    columns: AuditColumns,
+    sample: Sample,
+    known: Mapping[str, Partition],
+    counted: CountedRows | None,
+    options: SearchOptions,
+    **described: Any,
 ) -> Audit:
-    """Audit the random sample in memory."""
+    """Audit the random sample in memory, with the counts of all rows if they are more."""
     table = sample.table
     y = number_column(table, columns.target, source=columns.source)
     kind = columns.subject.outcome_kind_in(table, columns.source)
@@ -591,16 +593,22 @@ def _audited(
     with warnings.catch_warnings():
         # `check_outcomes` has warned above, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-        return audit(
+        return audit_sample(
+            counted,
             model,
             X,
             y,
+            options,
             # groups without rows in the sample are still counted later
             groups=Groups((group, mask) for group, mask in masks if mask.any()),
             features=table[list(columns.searched)] if columns.searched else None,
             target_name=columns.target,
-            **options,
+            **described,
         )
+
+
+FIRST_ROWS = 1000
+"""Rows of the sample whose forecasts show the kind of forecasts and the centre of residuals."""
 
 
 def _count_plan(
@@ -608,21 +616,24 @@ def _count_plan(
     sample: Sample,
     known: Mapping[str, Partition],
     levels: tuple[float, ...],
-    found: Audit,
 ) -> CountPlan:
+    first = sample.table.head(FIRST_ROWS)
+    forecast = forecast_of(*columns.subject.of(first, columns.source), np.random.default_rng(0))
+    link = forecast.inside_link()
     # frequent values also occur in the sample, so it suffices to find the rounding cells, which
     # must not depend on the block (outcomes: 4.3); forecasts with atoms need none
     cells = Rounding()
-    if found.outcome_kind is OutcomeKind.CONTINUOUS:
-        outcomes = number_column(sample.table, columns.target, source=columns.source)
+    outcomes = number_column(sample.table, columns.target, source=columns.source)
+    if forecast.outcome_kind is OutcomeKind.CONTINUOUS:
         cells = Rounding.of(outcomes)
+    mean = forecast.mean()
     return CountPlan(
         tuple(known[name] for name in columns.named),
-        levels if found.is_randomized else tuple(sorted({*levels, *WIDER_LEVELS})),
+        levels if forecast.is_randomized else tuple(sorted({*levels, *WIDER_LEVELS})),
         cells.step,
         cells.span,
-        None if found.certificate is None else found.certificate.link,
-        float(found.groups["bias"].iloc[0]),
+        None if link is None else link.link,
+        float(np.mean(outcomes[: len(first)] - (mean if mean.ndim == 1 else mean.mean(axis=1)))),
     )
 
 
@@ -636,16 +647,17 @@ def _noted(
 ) -> Audit:
     """Add notes on skipped parts and on the selection of one row per person."""
     notes = [
-        Note(NoteKind.PART_LEFT_OUT, (name,), reason=skipped[name]) for name in sorted(skipped)
+        note(NoteKind.PART_LEFT_OUT, (name,), reason=skipped[name]) for name in sorted(skipped)
     ]
     # counts contain people only; the number of rows is known from the survey
     rows = sum(survey.n_rows[i] for i in good)
     if found.n_samples < rows:
-        notes.append(Note(NoteKind.ONE_ROW_EACH, numbers=(found.n_samples, rows)))
+        notes.append(note(NoteKind.ONE_ROW_EACH, numbers=(found.n_samples, rows)))
     proof = found.certificate
     if one_row_each and proof is not None:
         proof = replace(proof, one_row_each=True)
-    return replace(found, certificate=proof, notes=(*notes, *found.notes), unseen=survey.unseen)
+    found = replace(found, certificate=proof)
+    return found.with_rows(notes=(*notes, *found.notes)).with_unseen(survey.unseen)
 
 
 def _sourced(
@@ -657,8 +669,9 @@ def _sourced(
     first = {i: end - survey.n_rows[i] for i, end in ends.items()}
     starts = np.array([first.get(part, 0) for part in range(max(first) + 1)])
     if columns.person is not None:
-        found = with_people(found, sample.table[columns.person].astype(str).to_list())
-    found = with_rows(found, starts[sample.part] + sample.row)
+        ids = sample.table[columns.person].astype(str).to_list()
+        found = replace(found, ids=ids)
+    found = renumbered(found, starts[sample.part] + sample.row)
     data = {
         "n_rows": sum(survey.n_rows[i] for i in good),
         "n_parts": len(good),
@@ -667,4 +680,4 @@ def _sourced(
     # a hash of the parts' hashes: one hash of all outcomes would need them in order
     digest = hashlib.sha256(b"".join(survey.digests[i] for i in good)).hexdigest()
     known = found.provenance | {"data": found.provenance["data"] | data, "values_sha256": digest}
-    return replace(found, provenance=known)
+    return found.with_rows(provenance=known)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._ids import id_text
-from evenhand._validate import InputError
+from evenhand._validate import Floats, InputError
 from evenhand.tables import Parts, id_column, repeated_id
 
-Ints = NDArray[np.intp]
-Hashes = NDArray[np.uint64]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class People:
     """People by a hash of their labels.
 
@@ -25,27 +23,17 @@ class People:
 
     Parameters
     ----------
-    label : ndarray of uint64, shape (n,)
-        Hash of the label of each row. Collisions are ignored (probability 1e-5 at 20 million
-        labels).
-    chance : ndarray of shape (n,)
-        Random number of each row: the row with the smallest number is selected for each person.
-    part, row : ndarray of int, shape (n,)
-        Part number of each row, and row number within the part.
+    rows : DataFrame
+        One row per row of the table: `label`, the hash of the label, whose collisions are ignored
+        (probability 1e-5 at 20 million labels); `chance`, a random number, of which the smallest
+        selects a row for each person; `part`, the number of the part; and `row`, within the part.
     """
 
-    label: Hashes
-    chance: NDArray[np.float64]
-    part: Ints
-    row: Ints
+    rows: pd.DataFrame
 
     @classmethod
     def of(
-        cls,
-        labels: Sequence[str | int],
-        part: int,
-        start: int,
-        chance: NDArray[np.float64] | None = None,
+        cls, labels: Sequence[str | int], part: int, start: int, chance: Floats | float = 0.0
     ) -> People:
         """Hash the labels of consecutive rows.
 
@@ -53,28 +41,24 @@ class People:
         """
         # 1 and "1" are the same person (method: draws)
         text = np.array([id_text(label) for label in labels], dtype=object)
+        hashed = pd.util.hash_array(text, categorize=False)
         row = np.arange(start, start + text.size)
-        chance = np.zeros(text.size) if chance is None else chance
-        return cls(
-            pd.util.hash_array(text, categorize=False), chance, np.full(text.size, part), row
-        )
+        return cls(pd.DataFrame({"label": hashed, "chance": chance, "part": part, "row": row}))
 
     @staticmethod
     def joined(people: Sequence[People]) -> People:
         """Concatenate people of different rows."""
-        fields = ("label", "chance", "part", "row")
-        return People(*(np.concatenate([getattr(one, name) for one in people]) for name in fields))
+        return People(pd.concat([one.rows for one in people], ignore_index=True))
 
-    def chosen(self) -> dict[int, Ints]:
+    def chosen(self) -> dict[int, NDArray[np.intp]]:
         """Return the selected rows of each part, one per person, in increasing order."""
         # ties are broken by position, so the order of reading has no effect
-        order, starts = self._by_label(self.chance)
-        kept = order[starts]
-        kept = kept[np.lexsort((self.row[kept], self.part[kept]))]
+        ordered = self.rows.sort_values(["chance", "part", "row"], ignore_index=True)
+        kept = ordered.drop_duplicates("label").sort_values(["part", "row"])
         # parts without selected rows are listed, too
-        parts = np.unique(self.part)
-        rows = np.split(self.row[kept], np.searchsorted(self.part[kept], parts[1:]))
-        return dict(zip(parts.tolist(), rows, strict=True))
+        none = dict.fromkeys(np.unique(self.rows["part"]).tolist(), np.zeros(0, dtype=np.intp))
+        some: Any = kept.groupby("part")["row"]
+        return none | {int(i): rows.to_numpy() for i, rows in some}
 
     def repeated(self, parts: Parts, column: str) -> Repeated | None:
         """Return the label with the most rows; None if all labels are distinct."""
@@ -82,7 +66,9 @@ class People:
         if len(rows) < 2:
             return None
         label = str(_label_at(parts, column, *rows[0]))
-        return Repeated(label, int(counts.max()), int((counts > 1).sum()), _two_rows(parts, *rows))
+        names = [f"{name}, " if parts.is_folder else "" for name in parts.names]
+        where = " and ".join(f"{names[part]}row {row + 1}" for part, row in rows)
+        return Repeated(label, int(counts.max()), int((counts > 1).sum()), where)
 
     def refuse_repeated(self, parts: Parts, column: str) -> None:
         """Raise InputError if a label is repeated."""
@@ -92,21 +78,12 @@ class People:
             label = _label_at(parts, column, part, again)
             raise repeated_id(parts.names[part], column, again + 1, label, f"{there} {row + 1}")
 
-    def _most(self) -> tuple[list[tuple[int, int]], Ints]:
+    def _most(self) -> tuple[list[tuple[int, int]], pd.Series[int]]:
         """Return part and row of the first two rows of the label with most; rows of each label."""
-        order, starts = self._by_label()
-        counts = np.diff(starts, append=self.label.size)
-        most = starts[counts == counts.max()]
-        first = order[most]
-        at = most[np.lexsort((self.row[first], self.part[first]))[0]]
-        pair = order[at : at + min(2, counts.max())]
-        return list(zip(self.part[pair].tolist(), self.row[pair].tolist(), strict=True)), counts
-
-    def _by_label(self, *keys: NDArray[np.float64]) -> tuple[Ints, Ints]:
-        """Return rows in the order of label, keys and position, and where labels begin."""
-        order = np.lexsort((self.row, self.part, *keys, self.label))
-        label = self.label[order]
-        return order, np.flatnonzero(np.append(True, label[1:] != label[:-1])[: label.size])
+        ordered = self.rows.sort_values(["part", "row"], ignore_index=True)
+        counts = ordered["label"].value_counts(sort=False)  # in the order of the first rows
+        pair = ordered[ordered["label"] == counts.idxmax()][:2]
+        return list(zip(pair["part"].tolist(), pair["row"].tolist(), strict=True)), counts
 
 
 @dataclass(frozen=True)
@@ -131,20 +108,9 @@ class Repeated:
     where: str
 
 
-def _two_rows(parts: Parts, first: tuple[int, int], second: tuple[int, int]) -> str:
-    if first[0] == second[0]:
-        source = f"{parts.names[first[0]]}, " if parts.is_folder else ""
-        return f"{source}rows {first[1] + 1} and {second[1] + 1}"
-    return " and ".join(f"{parts.names[part]}, row {row + 1}" for part, row in (first, second))
-
-
 def _label_at(parts: Parts, column: str, part: int, row: int) -> str | int:
+    source = parts.names[part]
     for start, table in parts.blocks(part, [column]):
-        if start <= row < start + len(table):
-            return id_column(
-                table.iloc[row - start : row - start + 1],
-                column,
-                source=parts.names[part],
-                start=row,
-            )[0]
-    raise InputError(f"{parts.names[part]} has changed since it was first read; start again")
+        if row < start + len(table):
+            return id_column(table.iloc[[row - start]], column, source=source, start=row)[0]
+    raise InputError(f"{source} has changed since it was first read; start again")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -302,13 +302,11 @@ class Selection(Summarized):
             The audit with its bounds replaced, and a caveat added.
         """
         chosen = caveat(self.facts())
-        found = replace(found, caveat=f"{found.caveat} {chosen}" if found.caveat else chosen)
+        found = found.with_rows(caveat=f"{found.caveat} {chosen}" if found.caveat else chosen)
         if found.certificate is None:
             return found
         proof = found.certificate.accounting_for(self.certificate)
-        certified = [proof.group_error(mass) for mass in found.worst_groups["mass"]]
-        worst = found.worst_groups.assign(certified=certified)
-        return replace(found, certificate=proof, worst_groups=worst)
+        return found.certified_by(proof)
 
     @cached_property
     def learned_group(self) -> FoundGroup | None:

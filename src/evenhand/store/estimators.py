@@ -302,9 +302,8 @@ _KERNELS = (
 
 ALLOWED_TYPES = frozenset(
     {
-        "evenhand.forecasters.adapters.QuantileGrid",
-        "evenhand.forecasters.adapters.SpreadTrees",
-        "evenhand.forecasters.CodedClassifier",
+        "evenhand.forecasters.QuantileGrid",
+        "evenhand.forecasters.SpreadTrees",
         "evenhand.forecasters.TableClassifier",
         "evenhand.forecasters.TableCounts",
         "evenhand.forecasters.TableMeans",

@@ -30,11 +30,12 @@ from evenhand.tables.groups import feature_groups as feature_groups
 from evenhand.tables.groups import group_columns as group_columns
 from evenhand.tables.groups import label as label
 from evenhand.tables.schema import Column as Column
-from evenhand.tables.schema import Evidence as Evidence
 from evenhand.tables.schema import Schema as Schema
 from evenhand.tables.schema import Tally as Tally
 from evenhand.tables.schema import UnseenValues as UnseenValues
 from evenhand.tables.schema import UnseenValuesWarning as UnseenValuesWarning
+from evenhand.tables.schema import cells_of_text as cells_of_text
+from evenhand.tables.schema import cells_of_type as cells_of_type
 from evenhand.tables.schema import copies_in_words as copies_in_words
 from evenhand.tables.schema import found_schema as found_schema
 from evenhand.tables.schema import read_typed as read_typed

@@ -24,7 +24,7 @@ from evenhand.tables.values import (
     dates,
     days,
     factorized,
-    is_plain_dtype,
+    is_plain_number,
     kind_of,
     moments,
     numbers,
@@ -358,7 +358,7 @@ def _plain_numbers(X: Any, columns: Sequence[EncodedColumn]) -> Floats | None:
         return None
     if isinstance(X, pd.DataFrame):
         is_same = X.columns.tolist() == [column.name for column in columns]
-        if not is_same or not all(map(is_plain_dtype, X.dtypes)):
+        if not is_same or not all(map(is_plain_number, X.dtypes)):
             return None
         X = X.to_numpy(dtype=np.float64)
     elif type(X) is not np.ndarray or X.dtype != np.float64 or X.shape[1:] != (len(columns),):

@@ -8,7 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -305,19 +305,14 @@ def unify_types(schema: pa.Schema | None, part: pa.Schema, path: Path) -> pa.Sch
 
     InputError names the column whose types are incompatible.
     """
-    if schema is None:
-        return part
-    fields = []
-    for ours, theirs in zip(schema, part, strict=True):
-        both = [pa.schema([ours]), pa.schema([theirs])]
-        try:
-            fields += pa.unify_schemas(both, promote_options="permissive")
-        except pa.ArrowException as error:
-            raise InputError(
-                f"{path}: column {ours.name!r} has the type {theirs.type}, but {ours.type} in"
-                " earlier parts; write one type in all parts"
-            ) from error
-    return pa.schema(fields)
+    both = [part] if schema is None else [schema, part]
+    try:
+        return pa.unify_schemas(both, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise InputError(
+            f"{path} has another type than earlier parts ({_reason(error)}); write one type in all"
+            " parts"
+        ) from error
 
 
 # --- block-wise reading of tables larger than memory
@@ -535,66 +530,57 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
     (('a.csv',), ['b.csv'])
     """
     place, paths = table_paths(path)
-    schema: Any = None
+    types: Any = None
     columns: list[str] = []
-    good: dict[Path, _Head] = {}
+    counts: dict[Path, int | None] = {}
     skipped: dict[str, str] = {}
+    is_empty = True
     for part in paths:
         try:
-            head = _Head.of(part)
+            names, schema, n_rows, has_rows = _head(part)
             # parts are compared with the first usable one: a bad part must not define the columns
-            if good:
-                check_same_columns(head.names, columns, str(part), next(iter(good)).name)
-            columns = columns or head.names
-            schema = head.unified(schema, columns, part)
+            if counts:
+                check_same_columns(names, columns, str(part), next(iter(counts)).name)
+            columns = columns or names
+            # pandas gives the columns of a part without rows arbitrary types
+            if n_rows:
+                types = unify_types(types, pa.schema([schema.field(n) for n in columns]), part)
         except InputError as error:
             if not skip_bad:
                 raise
             skipped[part.name] = str(error)
         else:
-            good[part] = head
-    if not good:
+            counts[part] = n_rows
+            is_empty = is_empty and not has_rows
+    if not counts:
         reason = next(iter(skipped.values()))
         raise InputError(
             f"{place}: no part can be used ({len(skipped)} tried); the first error: {reason}"
         )
-    if not any(head.has_rows for head in good.values()):
+    if is_empty:
         raise InputError(f"{place} has no rows of data; at least one is needed")
-    counts = tuple(head.n_rows for head in good.values())
-    return Parts(tuple(good), tuple(columns), skipped, schema, counts, place.name, place.is_dir())
+    n_rows_of = tuple(counts.values())
+    return Parts(
+        tuple(counts), tuple(columns), skipped, types, n_rows_of, place.name, place.is_dir()
+    )
 
 
-@dataclass(frozen=True)
-class _Head:
-    """Columns, types and number of rows of a part, read from its header.
+def _head(path: Path) -> tuple[list[str], Any, int | None, bool]:
+    """Return columns, types and number of rows of a part, and whether it has any rows.
 
-    `schema` and `n_rows` are None for csv.
+    Types and number of rows are None for csv.
     """
-
-    names: list[str]
-    has_rows: bool
-    schema: Any = None
-    n_rows: int | None = None
-
-    @staticmethod
-    def of(path: Path) -> _Head:
-        with readable(path):
-            is_parquet = check_part(path)
-            if is_parquet:
-                with open_parquet(path) as file:
-                    n_rows, schema = file.metadata.num_rows, plain_schema(file.schema_arrow)
-                head = _Head(list(schema.names), n_rows > 0, schema, n_rows)
-            else:
-                head = _Head(*csv_head(path))
-        check_header(head.names, path, is_csv=not is_parquet)
-        return head
-
-    def unified(self, schema: Any, columns: list[str], path: Path) -> Any:
-        """Return types, in the order of `columns`, that fit this part and earlier ones."""
-        # pandas gives the columns of a part without rows arbitrary types
-        if not self.n_rows:
-            return schema
-        return unify_types(schema, pa.schema([self.schema.field(name) for name in columns]), path)
+    with readable(path):
+        is_parquet = check_part(path)
+        if is_parquet:
+            with open_parquet(path) as file:
+                n_rows, schema = file.metadata.num_rows, plain_schema(file.schema_arrow)
+            names, has_rows = list(schema.names), n_rows > 0
+        else:
+            schema = n_rows = None
+            names, has_rows = csv_head(path)
+    check_header(names, path, is_csv=not is_parquet)
+    return names, schema, n_rows, has_rows
 
 
 # --- atomic writing of tables, whole or block by block
@@ -630,8 +616,8 @@ class TableWriter:
     r"""Context manager that writes a table block by block and atomically, as csv or parquet.
 
     Blocks go to a hidden file next to `path`, which replaces `path` when the `with` block ends
-    without an error. Any error in the `with` block or in a write removes the hidden file and leaves
-    an older `path` unchanged; so do SIGINT and, in the command, SIGTERM. The hidden file of a
+    without an error. Any error in the `with` block removes the hidden file and leaves an older
+    `path` unchanged; so do SIGINT and, in the command, SIGTERM. The hidden file of a
     killed process is removed by the next writer of the same `path`. If `path` is a symbolic link,
     its target is written. Only one block is in memory at a time.
 
@@ -665,10 +651,8 @@ class TableWriter:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = check_writable(path, TABLE_ENDINGS)
         self.n_rows = 0
-        self._is_parquet = ending_of(self.path, TABLE_ENDINGS) == ".parquet"
-        self._columns: list[Any] | None = None
+        self._columns: list[Any] = []
         self._open = ExitStack()
-        self._partial: Partial | None = None
 
     def __enter__(self) -> Self:
         # in the folder of the target, as a rename is atomic only within a file system
@@ -691,60 +675,37 @@ class TableWriter:
         ------
         InputError
             If the columns are not those of the first block, in any order, or values do not fit its
-            types. After an error nothing more can be written.
+            types.
         """
-        try:
-            self._append(frame)
-        except BaseException:
-            self._discard()
-            raise
-        self.n_rows += len(frame)
-
-    def _append(self, frame: pd.DataFrame) -> None:
-        is_first = self._columns is None
-        names = list(frame.columns)
-        if self._columns is None:
-            self._columns = names
-        elif names != self._columns:
-            place = f"{self.path}: the block after row {self.n_rows}"
-            check_same_columns(names, self._columns, place, "the first block")
-            frame = frame[self._columns]
-        if self._is_parquet:
-            self._append_parquet(pa.Table.from_pandas(frame, preserve_index=False), is_first)
-        else:
-            frame.to_csv(self._sink, index=False, header=is_first, lineterminator="\n")
-
-    def _append_parquet(self, table: pa.Table, is_first: bool) -> None:
-        if is_first:
-            # with checksums, damage in the middle of the file is detected when it is read
-            schema = _roomy(table.schema)
-            self._sink = parquet.ParquetWriter(self._sink, schema, write_page_checksum=True)
-            self._open.callback(self._sink.close)
+        is_first = not self._columns
+        self._columns = self._columns or list(frame.columns)
         place = f"{self.path}: the block after row {self.n_rows}"
-        self._sink.write_table(cast_columns(table, self._sink.schema, place))
+        if list(frame.columns) != self._columns:
+            check_same_columns(list(frame.columns), self._columns, place, "the first block")
+            frame = frame[self._columns]
+        if not self.path.name.lower().endswith(".parquet"):
+            frame.to_csv(self._sink, index=False, header=is_first, lineterminator="\n")
+        else:
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            if is_first:
+                # with checksums, damage in the middle of the file is detected when it is read
+                schema = _roomy(table.schema)
+                self._sink = parquet.ParquetWriter(self._sink, schema, write_page_checksum=True)
+                self._open.callback(self._sink.close)
+            self._sink.write_table(cast_columns(table, self._sink.schema, place))
+        self.n_rows += len(frame)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
+            if kind is None and not self._columns:
+                raise InputError(f"{self.path}: no block was written; write at least one")
+            # after an error the disk may be full, and the rest is discarded anyway
+            with nullcontext() if kind is None else suppress(Exception):
+                self._open.close()
             if kind is None:
-                self._finish()
+                self._partial.commit()
         finally:
-            self._discard()
-
-    def _finish(self) -> None:
-        if self._partial is None or self._columns is None:
-            raise InputError(f"{self.path}: no block was written; write at least one")
-        self._open.close()
-        self._partial.commit()
-        self._partial = None
-
-    def _discard(self) -> None:
-        """Close all files and remove the hidden file, if it still exists."""
-        if self._partial is None:
-            return
-        with suppress(Exception):  # the disk may be full, and the rest is discarded anyway
-            self._open.close()
-        self._partial.discard()
-        self._partial = None
+            self._partial.discard()
 
 
 def _roomy(schema: pa.Schema) -> pa.Schema:

@@ -6,11 +6,13 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
+from traceback import walk_stack
 from typing import Any, Self
 
 import numpy as np
@@ -33,8 +35,6 @@ from evenhand.tables.values import (
     booleans,
     dates,
     factorized,
-    few_levels,
-    is_plain_dtype,
     is_plain_number,
     is_plain_text,
     kind_of,
@@ -135,7 +135,7 @@ class Column:
             values = unpacked(values)
         if self.kind == "number":
             found = numbers(values, place, start)
-            if not is_plain_number(values):
+            if not is_plain_number(values.dtype):
                 values = pd.Series(found, index=values.index, name=values.name)
             # with more digits than in training, a value at a cut could be on its other side
             has_digits = self.dtype.startswith("float")
@@ -271,7 +271,7 @@ class Schema:
         """
         if self._number_ends is None or len(frame) > FEW:
             return False
-        if not all(map(is_plain_dtype, frame.dtypes)):
+        if not all(map(is_plain_number, frame.dtypes)):
             return False
         least, greatest = self._number_ends
         values = frame.to_numpy(dtype=np.float64)
@@ -342,88 +342,79 @@ MOSTLY = 0.9
 """Share of numbers in a column of text above which the other cells are reported."""
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """Counts of cells that determine the kind of a column; counts of disjoint rows can be added.
+def cells_of_text(values: pd.Series[Any]) -> Counter[str]:
+    """Count the cells of a column of a csv file; counts of disjoint rows can be added.
 
-    Parameters
-    ----------
-    counts : dict of str to int
-        Number of non-empty `values`; of `words` for a missing value, such as `NA`, which are
-        ordinary text in a column of text; and of values that can be read as each kind.
-    odd : dict of str to (int, str)
-        Row number, from 0, and content of the first cell that is not of a kind.
+    Returns the number of non-empty `values`; of `words` for a missing value, such as `NA`, which
+    are ordinary text in a column of text; of `codes`; and of values that can be read as each kind.
 
     Examples
     --------
     >>> zips, sizes = pd.Series(["01234", "5"]), pd.Series(["1.5", "NA"])
-    >>> Evidence.of_text(zips).kind, Evidence.of_text(sizes).kind
+    >>> kind_of_cells([cells_of_text(zips)]), kind_of_cells([cells_of_text(sizes)])
     ('category', 'number')
     """
+    text = text_array(values)
+    is_word = missing_words(text)
+    there = as_mask(compute.is_valid(text)) & ~is_word
+    is_code = as_mask(compute.match_substring_regex(text, CODE))
+    is_number = there & ~parse_text_numbers(text)[1] & ~is_code
+    found = {"values": there | is_word, "words": is_word, "codes": is_code, "number": is_number}
+    if (there & ~is_number).any():  # most columns are numbers: skip the other kinds
+        found["boolean"] = as_mask(compute.is_in(text, value_set=pa.array([*BOOLEANS])))
+        found["date"] = ~missing(text_dates(values)[0])
+    return Counter({name: int(mask.sum()) for name, mask in found.items()})
 
-    counts: Counter[str] = field(default_factory=Counter)
-    odd: Mapping[str, tuple[int, str]] = field(default_factory=dict)
 
-    @classmethod
-    def of_text(cls, values: pd.Series[Any], start: int = 0) -> Self:
-        """Count the cells of a column of a csv file; `start` is the number of the first row."""
-        text = text_array(values)
-        is_word = missing_words(text)
-        there = as_mask(compute.is_valid(text)) & ~is_word
-        is_code = as_mask(compute.match_substring_regex(text, CODE))
-        is_number = there & ~parse_text_numbers(text)[1] & ~is_code
-        fits = {"number": is_number}
-        if (there & ~is_number).any():  # most columns are numbers: skip the other kinds
-            fits["boolean"] = as_mask(compute.is_in(text, value_set=pa.array([*BOOLEANS])))
-            fits["date"] = ~missing(text_dates(values)[0])
-        counts = {"values": there | is_word, "words": is_word, **fits}
-        first = {kind: np.flatnonzero(there & ~mask)[:1].tolist() for kind, mask in fits.items()}
-        odd = {kind: (start + i, str(values.iloc[i])) for kind, rows in first.items() for i in rows}
-        return cls(Counter({name: int(mask.sum()) for name, mask in counts.items()}), odd)
+def cells_of_type(values: pd.Series[Any]) -> Counter[str]:
+    """Count the values of a column of known type, where text is never read as numbers."""
+    # the type applies to all values: each non-missing value counts for one kind
+    n = int((~missing(values)).sum())
+    return Counter({"values": n, kind_of(values): n})
 
-    @classmethod
-    def of_typed(cls, values: pd.Series[Any]) -> Self:
-        """Count the values of a column of known type, where text is never read as numbers."""
-        # the type applies to all values: each non-missing value counts for one kind
-        n = int((~missing(values)).sum())
-        return cls(Counter({"values": n, kind_of(values): n}))
 
-    def __add__(self, other: Evidence) -> Evidence:
-        odd = {**other.odd, **self.odd}
-        both = self.odd.keys() & other.odd.keys()
-        earlier = {kind: min(self.odd[kind], other.odd[kind]) for kind in both}
-        return Evidence(self.counts + other.counts, odd | earlier)
+def kind_of_cells(parts: Sequence[Counter[str]]) -> Kind:
+    """Return the kind of a column by the cells of its parts; an empty column counts as numbers.
 
-    @property
-    def kind(self) -> Kind:
-        """The kind common to all cells; an empty column counts as numbers."""
+    It is the kind common to all cells, or else the numbers or dates of most parts, which other
+    cells are refused for. Codes in some of the parts, such as 01234, make it text.
+    """
+    kinds: tuple[Kind, ...] = ("number", "boolean", "date", "other")
+
+    def common(cells: Counter[str]) -> Kind:
         # words for a missing value fit every kind except text, where they are ordinary text
-        n = self.counts["values"] - self.counts["words"]
-        if self.counts["values"] == 0:
-            return "number"
-        kinds: tuple[Kind, ...] = ("number", "boolean", "date", "other")
-        return next((kind for kind in kinds if self.counts[kind] == n > 0), "category")
+        n = cells["values"] - cells["words"]
+        return next((kind for kind in kinds if cells[kind] == n > 0), "category")
 
-    def remark(self, name: str) -> str | None:
-        """Return a warning if nearly all cells of a text column are numbers; None otherwise."""
-        n_values, n_numbers = self.counts["values"], self.counts["number"]
-        n_odd = n_values - self.counts["words"] - n_numbers
-        is_mostly_numbers = n_numbers >= MOSTLY * (n_numbers + n_odd)
-        if self.kind != "category" or "number" not in self.odd or not is_mostly_numbers:
-            return None
-        row, value = self.odd["number"]
-        return (
-            f"column {name!r} is read as categories: {n_odd:,} of its {n_values:,} values are"
-            f" not numbers or are codes, the first in row {row + 1}, {value[:40]!r}; leave unknown"
-            " values empty"
-        )
+    some = [cells for cells in parts if cells["values"]]
+    total = reduce(add, some, Counter[str]())
+    found = common(total) if some else "number"
+    usual, n = Counter(map(common, some)).most_common(1)[0] if some else (found, 0)
+    is_usual = usual in ("number", "date") and 2 * n > len(parts) and not total["codes"]
+    return usual if found == "category" and is_usual else found
 
 
-def found_schema(found: Mapping[str, Evidence]) -> Schema:
-    """Return a schema of inferred kinds."""
+def remark_on(name: str, values: pd.Series[Any]) -> str | None:
+    """Return a warning if nearly all cells of a text column are numbers; None otherwise."""
+    text = text_array(values)
+    is_odd = parse_text_numbers(text)[1] | as_mask(compute.match_substring_regex(text, CODE))
+    n_values = int(as_mask(compute.is_valid(text)).sum())
+    n_there = n_values - int(missing_words(text).sum())
+    if is_odd.sum() > (1 - MOSTLY) * n_there:
+        return None
+    row = int(np.argmax(is_odd))
+    return (
+        f"column {name!r} is read as categories: {is_odd.sum():,} of its {n_values:,} values are"
+        f" not numbers or are codes, the first in row {row + 1}, {str(values.iloc[row])[:40]!r};"
+        " leave unknown values empty"
+    )
+
+
+def found_schema(found: Mapping[str, Sequence[Counter[str]]]) -> Schema:
+    """Return a schema of kinds inferred from the cells of the parts."""
     as_read = str(pd.Series(["text"]).dtype)  # "object" before pandas 3
     return Schema(
-        tuple(Column(name, evidence.kind, dtype=as_read) for name, evidence in found.items())
+        tuple(Column(name, kind_of_cells(cells), dtype=as_read) for name, cells in found.items())
     )
 
 
@@ -468,15 +459,12 @@ def read_typed(
     known = schema or Schema()
     parts = open_parts(path)
     table = parts.whole()
-    found: dict[str, Evidence] = {}
-    if parts.schema is None:
-        unknown = [
-            name for name in map(str, table.columns) if name not in known and name not in text
-        ]
-        found = {name: Evidence.of_text(table[name]) for name in unknown}
-    kinds = known.without(text).with_others(found_schema(found))
-    remarks = [remark for name, one in found.items() if (remark := one.remark(name)) is not None]
-    return kinds.apply(table, os.path.basename(os.fspath(path))), remarks
+    names = [] if parts.schema else [str(name) for name in table.columns if str(name) not in text]
+    found = found_schema({n: [cells_of_text(table[n])] for n in names if n not in known})
+    remarks = [remark_on(c.name, table[c.name]) for c in found.columns if c.kind == "category"]
+    kinds = known.without(text).with_others(found)
+    table = kinds.apply(table, os.path.basename(os.fspath(path)))
+    return table, [remark for remark in remarks if remark is not None]
 
 
 # --- values that did not occur in training
@@ -486,6 +474,8 @@ SURPRISING = 1e-3
 
 MOST_SHOWN = 5
 """Largest number of training levels listed in a warning."""
+
+COUNTS = ("n", "n_missing", "n_unseen")
 
 
 class UnseenValuesWarning(UserWarning):
@@ -523,74 +513,52 @@ class Tally:
     @classmethod
     def of(cls, column: Column, values: pd.Series[Any]) -> Self:
         """Count the values of a column that has been read by its schema."""
-        n = len(values)
-        known = column.known_levels
-        levels_of_few = few_levels(values) if known else None
-        if levels_of_few is not None and levels_of_few <= known:
-            return cls(column, n)
-        n_missing = int(missing(values).sum())
+        n, n_missing = len(values), int(missing(values).sum())
         if column.kind in ("number", "date"):
             found = as_numbers(values, column.kind)
             found = found[np.isfinite(found)]
             low, high = column.ends
-            outside = int(((found < low) | (found > high)).sum())
-            ends = found.min(initial=np.inf), found.max(initial=-np.inf)
-            return cls(column, n, n_missing, outside, None, *map(float, ends))
+            ends = float(found.min(initial=np.inf)), float(found.max(initial=-np.inf))
+            return cls(
+                column, n, n_missing, int(((found < low) | (found > high)).sum()), None, *ends
+            )
         if column.levels is None:  # too many to be stored, or of another kind
             return cls(column, n, n_missing)
         codes, levels = factorized(values, f"column {column.name!r}")
-        is_new = np.array([*(shown not in known for shown in levels), False], dtype=np.bool_)[codes]
-        example = min((shown for shown in levels if shown not in known), default=None)
-        return cls(column, n, n_missing, int(is_new.sum()), example)
+        new = {*levels} - column.known_levels
+        is_new = np.array([*(shown in new for shown in levels), False], dtype=np.bool_)[codes]
+        return cls(column, n, n_missing, int(is_new.sum()), min(new, default=None))
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.column,
-            self.n + other.n,
-            self.n_missing + other.n_missing,
-            self.n_unseen + other.n_unseen,
-            min((one.example for one in (self, other) if one.example is not None), default=None),
-            min(self.least, other.least),
-            max(self.greatest, other.greatest),
-        )
+        both = (self, other)
+        n, n_missing, n_unseen = (sum(getattr(one, name) for one in both) for name in COUNTS)
+        example = min((one.example for one in both if one.example is not None), default=None)
+        ends = min(self.least, other.least), max(self.greatest, other.greatest)
+        return Tally(self.column, n, n_missing, n_unseen, example, *ends)
 
     def lines(self) -> list[str]:
         """Return a message for unusually many missing values, and one for unseen values."""
-        lines = (self._about_missing(), self._about_unseen())
-        return [f"column {self.column.name!r}: {line}" for line in lines if line]
-
-    def _about_missing(self) -> str | None:
-        share = self.column.n_missing / self.column.n
-        if share == 0 and self.n_missing:
-            count = f"{self.n_missing:,} of {self.n:,} values are missing"
-            return f"{count}; training had no missing ones"
-        # improbable for rows distributed as in training
-        if 0 < self.n == self.n_missing and share**self.n < SURPRISING:
-            return f"all {self.n:,} values are missing; in training {percent(share)} were"
-        return None
-
-    def _about_unseen(self) -> str | None:
-        column, (low, high) = self.column, self.column.ends
-        count = f"{self.n_unseen:,} of {self.n:,} values"
-        if self.n_unseen == 0 or (low <= high and self._probability() >= SURPRISING):
-            return None
-        if column.kind in ("category", "boolean"):
-            listed = and_more([*map(repr, column.levels or ())], MOST_SHOWN) or "none"
+        column, kind, n = self.column, self.column.kind, f"{self.n:,} values"
+        share = column.n_missing / column.n
+        found = []
+        if share == 0 < self.n_missing:
+            found += [f"{self.n_missing:,} of {n} are missing; training had no missing ones"]
+        elif 0 < self.n == self.n_missing and share**self.n < SURPRISING:
+            found += [f"all {n} are missing; in training {percent(share)} were"]
+        count = f"{self.n_unseen:,} of {n}"
+        if self.example is not None:
+            had = and_more([*map(repr, column.levels or ())], MOST_SHOWN) or "none"
             such = f"such as {self.example!r}"
-            return f"{count} never occurred in training, {such}; training had {listed}"
-        if low > high:
-            return f"{count} are present; in training all were missing"
-        least, greatest, lowest, highest = (
-            f"{end:.6g}" if column.kind == "number" else str(shown(end, column.kind))
-            for end in (low, high, self.least, self.greatest)
-        )
-        below = [f"down to {lowest}"] if self.least < low else []
-        above = [f"up to {highest}"] if self.greatest > high else []
-        reach = " and ".join(below + above)
-        return (
-            f"{count} lie outside the range of training, {least} to {greatest}, {reach}; check the"
-            " units"
-        )
+            found += [f"{count} never occurred in training, {such}; training had {had}"]
+        elif self.n_unseen and self._probability() < SURPRISING:
+            ends = (*column.ends, self.least, self.greatest)
+            low, high, least, greatest = (
+                f"{end:.6g}" if kind == "number" else shown(end, kind) for end in ends
+            )
+            had = "where all were missing" if column.least is None else f"{low} to {high}"
+            reach = f"all values reach from {least} to {greatest}: check the units"
+            found += [f"{count} lie outside the range of training, {had}; {reach}"]
+        return [f"column {column.name!r}: {line}" for line in found]
 
     def _probability(self) -> float:
         """Probability of so many values outside the range of training, or of one so far outside.
@@ -602,7 +570,7 @@ class Tally:
         from scipy.stats import betabinom  # slow to import
 
         low, high = self.column.ends
-        if low == high:
+        if low >= high:
             return 0.0  # a constant column has no scale, and a new value is never expected
         n, present = self.column.n - self.column.n_missing, self.n - self.n_missing
         # for any distribution, the probability outside the range of n values is Beta(2, n - 1)
@@ -610,6 +578,17 @@ class Tally:
         distance = max(low - self.least, self.greatest - high) / (high - low)
         # not squared, as the square of a large float is an error
         return min(as_many, 2 * present / n / (1 + distance) / (1 + distance))
+
+    def record(self) -> dict[str, Any]:
+        """Return the counts as JSON values."""
+        column, ends = self.column, ("least", "greatest")
+        return (
+            {"column": column.name, "kind": column.kind}
+            | {key: getattr(self, key) for key in (*COUNTS, "example")}
+            | {end: shown(getattr(self, end), column.kind) for end in ends}
+            | {f"training_{end}": shown(getattr(column, end), column.kind) for end in ends}
+            | {"training_missing": column.n_missing / column.n}
+        )
 
 
 @dataclass(frozen=True)
@@ -623,7 +602,7 @@ class UnseenValues:
     >>> for line in found.lines():
     ...     print(line)
     column 'sex': 1 of 2 values never occurred in training, such as 'F'; training had 'f', 'm'
-    column 'age': 1 of 2 values lie outside the range of training, 30 to 60, up to 45000; check ...
+    column 'age': 1 of 2 values lie outside the range of training, 30 to 60; all values reach ...
     """
 
     tallies: tuple[Tally, ...] = ()
@@ -638,8 +617,7 @@ class UnseenValues:
         return cls(tuple(Tally.of(column, values[column.name]) for column in columns))
 
     def __add__(self, other: UnseenValues) -> UnseenValues:
-        pairs = zip(self.tallies, other.tallies, strict=True)
-        return UnseenValues(tuple(one + another for one, another in pairs))
+        return UnseenValues(tuple(map(add, self.tallies, other.tallies)))
 
     def lines(self) -> list[str]:
         """Return one or two messages for each column with unusual values."""
@@ -647,17 +625,7 @@ class UnseenValues:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the counts of each column with unusual values, as JSON values."""
-        ends = ("least", "greatest")
-        return [
-            {"column": column.name, "kind": column.kind}
-            | {key: getattr(one, key) for key in ("n", "n_missing", "n_unseen", "example")}
-            | {end: shown(getattr(one, end), column.kind) for end in ends}
-            | {f"training_{end}": shown(getattr(column, end), column.kind) for end in ends}
-            | {"training_missing": column.n_missing / column.n}
-            for one in self.tallies
-            if one.lines()
-            for column in (one.column,)
-        ]
+        return [tally.record() for tally in self.tallies if tally.lines()]
 
 
 def shown(value: float | None, kind: Kind) -> float | str | None:
@@ -684,17 +652,10 @@ def warn_unseen(schema: Schema, X: Any) -> None:
     """Warn about unseen values, attributed to the code that called this package."""
     if _REPORTED.get():
         for line in UnseenValues.of(schema, X).lines():
-            warnings.warn(line, UnseenValuesWarning, stacklevel=_callers_level())
-
-
-def _callers_level() -> int:
-    """Return the stack level, seen from the caller, of the first frame outside this package."""
-    level = 0
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("evenhand."):
-        level = level + 1
-        frame = frame.f_back
-    return level + 1
+            frames = (frame for frame, _ in walk_stack(sys._getframe()))
+            names = [frame.f_globals.get("__name__", "") for frame in frames]
+            ours = [*(name.startswith("evenhand.") for name in names), False].index(False)
+            warnings.warn(line, UnseenValuesWarning, stacklevel=ours + 1)
 
 
 # --- exact copies of rows in a table

@@ -60,16 +60,22 @@ INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
 text."""
 
 
+REMEDY = "correct it or drop the row"
+
+
 def refuse_row(
-    wrong: Mask, values: pd.Series[Any], place: str, rule: str, remedy: str, start: int = 0
+    wrong: Mask, values: Any, place: str, rule: str, remedy: str = REMEDY, start: int = 0
 ) -> None:
     """Raise InputError for the first row marked as wrong, with its value.
 
-    `start` is the number, from 0, of the first row within its file.
+    `values` are a column or an array, and `start` is the number, from 0, of the first row within
+    its file.
     """
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise bad_input(f"{place}, row {start + row + 1}", rule, short(values.iloc[row]), remedy)
+        value = take_rows(values, row)
+        got = f"{value:.10g}" if isinstance(value, float | np.floating) else short(value)
+        raise bad_input(f"{place}, row {start + row + 1}", rule, got, remedy)
 
 
 def is_text(values: pd.Series[Any]) -> bool:
@@ -218,15 +224,8 @@ def number_column(
     """
     values = column_of(table, column, source)
     place = f"{source}: column {column!r}"
-    remedy = "correct it or drop the row"
-    if values.dtype.kind in "mM":
-        remedy = "convert dates to numbers, such as days, first"
-        raise bad_input(place, "contain numbers", str(values.dtype), remedy)
-    numbers, wrong = parse_numbers(values)
-    # words for an event or a score have a code; other words are mistakes of single rows
-    coding = coding_of(values.tolist()) if wrong.all() else None
-    refuse_row(wrong, values, place, "be a number", coding or remedy, start)
-    missing = np.isnan(numbers)
+    found = numbers(values, place, start)
+    missing = np.isnan(found)
     if missing.any():
         n = int(missing.sum())
         first = start + int(np.argmax(missing)) + 1
@@ -235,8 +234,7 @@ def number_column(
             f"{place} has {count(n, 'missing value')}, the first in row {first}; drop {those}"
             + f" with {option}" * bool(option)
         )
-    refuse_row(np.isinf(numbers), values, place, "be finite", remedy, start)
-    return numbers
+    return found
 
 
 def id_column(table: pd.DataFrame, column: str, *, source: str, start: int = 0) -> list[str | int]:
@@ -339,8 +337,6 @@ ISO = (
 )
 """Dates in ISO form, with or without a time and a zone."""
 
-REMEDY = "correct it or leave it empty"
-
 FEW = 64
 """Number of values up to which a loop in Python is faster than a call of pandas."""
 
@@ -368,8 +364,6 @@ def kind_of(values: Values[Any]) -> Kind:
 
 def missing(values: Values[Any]) -> Mask:
     """Return a mask of the missing values."""
-    if is_plain_number(values):
-        return np.asarray(np.isnan(values.to_numpy()))
     return values.isna().to_numpy(dtype=bool)
 
 
@@ -400,31 +394,14 @@ def factorized(values: Values[Any], place: str) -> tuple[Ints, list[str]]:
     return codes, [level(value) for value in distinct]
 
 
-def few_levels(values: Values[Any]) -> set[str] | None:
-    """Return the levels of a short column of text, integers or booleans without missing values.
-
-    None for any other column, which `factorized` can read.
-
-    Examples
-    --------
-    >>> few_levels(pd.Series(["b", "a", "b"])) == {"a", "b"}, few_levels(pd.Series(["b", None]))
-    (True, None)
-    """
-    if len(values) > FEW:
-        return None
-    found = values.tolist()
-    is_plain = all(type(value) in (str, int, bool) for value in found)
-    return set(map(level, found)) if is_plain else None
-
-
 def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
     """Convert a column to floats of at most `LARGEST` in size, with NaN for missing values."""
-    if is_plain_number(values):
-        found = values.to_numpy(dtype=np.float64)
-    else:
-        found, wrong = parse_numbers(values)
-        refuse_row(wrong, values, place, "be a number", REMEDY, start)
-    refuse_row(np.isinf(found), values, place, "be finite", REMEDY, start)
+    found, wrong = parse_numbers(values)
+    # words for an event or a score have a code; other words are mistakes of single rows
+    remedy = REMEDY
+    if len(wrong) and wrong.all():
+        remedy = coding_of(values.tolist()) or "convert it to numbers, such as dates to days"
+    refuse_row(wrong, values, place, "be a number", remedy, start)
     rule = f"lie between -{LARGEST:g} and {LARGEST:g}"
     refuse_row(np.abs(found) > LARGEST, values, place, rule, REMEDY, start)
     return found
@@ -525,20 +502,11 @@ def days(found: NDArray[np.datetime64]) -> Floats:
 
 def as_numbers(values: Values[Any], kind: Kind) -> Floats:
     """Return numbers, or dates as days since 1970; NaN for missing or invalid values."""
-    if kind == "date":
-        return days(moments(values))
-    if is_plain_number(values):
-        return values.to_numpy(dtype=np.float64)
-    return parse_numbers(values)[0]
+    return days(moments(values)) if kind == "date" else parse_numbers(values)[0]
 
 
-def is_plain_number(values: Values[Any]) -> bool:
-    """Whether values are numbers of a NumPy type, which every model reads alike."""
-    return is_plain_dtype(values.dtype)
-
-
-def is_plain_dtype(dtype: Any) -> bool:
-    """Whether a type is a NumPy type of numbers."""
+def is_plain_number(dtype: Any) -> bool:
+    """Whether a type is a NumPy type of numbers, which every model reads alike."""
     return isinstance(dtype, np.dtype) and dtype.kind in "iuf"
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from evenhand._validate import (
     Floats,
@@ -24,8 +23,8 @@ from evenhand._validate import (
     check_rows,
     require_extra,
 )
-from evenhand.distributions import Normal, NormalMixture
-from evenhand.draws import RandomState, as_draws, generator
+from evenhand.distributions import Distribution, Normal, NormalMixture
+from evenhand.draws import RandomState, as_draws
 from evenhand.forecast import Forecast
 from evenhand.forecasters.base import Bounds, Forecaster, check_support
 from evenhand.forecasters.network.inputs import (
@@ -51,8 +50,16 @@ COUNTS = (
 """Constructor parameters that must be positive integers."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NeuralForecaster(Forecaster):
-    """Base of neural forecasters; subclasses have the parameters listed below and a row loss."""
+    """Base of neural forecasters; subclasses have parameters of their own and a row loss."""
+
+    hidden: tuple[int, ...]
+    validation_fraction: float = 0.15
+    device: str = "auto"
+    support: Bounds = None
+    random_state: RandomState = None
+    verbose: bool = False
 
     takes_draw: ClassVar[bool]
     activation: ClassVar[Activation] = "leaky_relu"
@@ -69,14 +76,7 @@ class NeuralForecaster(Forecaster):
         "validation_loss_": np.ndarray,
     }
 
-    # constructor parameters of every subclass
-    hidden: tuple[int, ...]
-    validation_fraction: float
-    device: str
-    random_state: Any
-    verbose: bool
-
-    inputs_: Inputs | None = None
+    inputs_ = None
     """Transformation of the encoded rows; None uses them as they are."""
 
     @property
@@ -105,72 +105,62 @@ class NeuralForecaster(Forecaster):
         X_val: Any,
         y_val: Any,
         n_networks: int,
-    ) -> tuple[Any, Any]:
-        """Encode, split and train; set what all networks share, return the rest with its rows."""
+    ) -> Any:
+        """Encode, split and train; set what all networks share, and return the training."""
         require_extra("torch", "neural")
         from evenhand.forecasters.network import training
 
         self._check_parameters()
-        table, outcomes, weight = self._check_training(X, y, sample_weight)
-        check_outcomes(outcomes)
-        outcomes = self._learn_support(outcomes, table)
-        random = generator(self.random_state)
+        given = self._check_training(X, y, sample_weight)
+        check_outcomes(given.y)
+        outcomes, weight = self._learn_support(given.y, given.X), given.weights
         # the encoder is fitted on all rows; rows for early stopping are held out afterwards
         self.encoder_ = TableEncoder()
-        encoded = self.encoder_.fit_transform(table)
+        x, n = self.encoder_.fit_transform(given.X), outcomes.size
         self.y_offset_, self.y_unit_ = self._scale_outcomes(outcomes, weight)
-        # weights of mean 1 do not change the effective learning rate
-        rows = training.Rows(encoded, self._to_unit(outcomes), weight / weight.mean())
-        if X_val is not None or y_val is not None:
-            learning, validation = rows, self._validation_rows(X_val, y_val)
-        else:
+        if X_val is None and y_val is None:
             n_splits = n_networks if self.splits_by_network else 1
             learning, validation = training.split_rows(
-                rows, self.validation_fraction, n_splits, random
+                n, self.validation_fraction, n_splits, given.random
             )
-        n_learning = learning.y.size if learning.of is None else learning.of.shape[1]
-        options = self._options(learning.x, n_learning)
-        candidates = [
-            self._candidate(learning, validation, inputs, dropout, settings)
-            for inputs, dropout, settings in options
-        ]
-        chosen, trained = training.train_best(
+        else:
+            x_val, more = self._validation_rows(X_val, y_val)
+            x, outcomes = np.concatenate((x, x_val)), np.concatenate((outcomes, more))
+            learning, validation = np.arange(n)[None], np.arange(n, outcomes.size)[None]
+        # weights of mean 1 do not change the effective learning rate
+        weight = np.append(weight / weight.mean(), np.ones(outcomes.size - n))
+        unit = (outcomes - self.y_offset_) / self.y_unit_
+        rows = training.Rows(x, unit, weight, learning, validation)
+        options = self._options(x[:n], learning.shape[1])
+        candidates = [self._candidate(rows, *option) for option in options]
+        chosen, best = training.train_best(
             candidates,
             n_networks,
             self._row_loss(),
             device=self.device,
-            random_state=random,
+            random_state=given.random,
             verbose=self.verbose,
         )
-        self.inputs_ = options[chosen][0]
-        self.shape_ = candidates[chosen].shape
-        return candidates[chosen], trained
+        self.inputs_, self.shape_ = options[chosen][0], best.shape
+        self.weights_, self.n_steps_, self.validation_loss_ = best.result()
+        return best
 
-    def _candidate(
-        self, learning: Any, validation: Any, inputs: Inputs | None, dropout: float, settings: Any
-    ) -> Any:
+    def _candidate(self, rows: Any, inputs: Inputs | None, dropout: float, settings: Any) -> Any:
         from evenhand.forecasters.network.training import Candidate
 
-        if inputs is not None:
-            is_same_table = validation.x is learning.x
-            ours = replace(learning, x=inputs.transform(learning.x))
-            x = ours.x if is_same_table else inputs.transform(validation.x)
-            validation = ours if validation is learning else replace(validation, x=x)
-            learning = ours
+        x = rows.x if inputs is None else inputs.transform(rows.x)
         # NumPy integers, for instance of a grid search, cannot be stored as JSON
         hidden = tuple(int(units) for units in self.hidden)
-        n_inputs = learning.x.shape[1]
         shape = Shape(
-            n_inputs, self._n_outputs, hidden, self.takes_draw, float(dropout), self.activation
+            x.shape[1], self._n_outputs, hidden, self.takes_draw, float(dropout), self.activation
         )
-        return Candidate(shape, learning, validation, settings)
+        return Candidate(shape, replace(rows, x=x), settings)
 
     def _check_parameters(self) -> None:
         """Check the counts and the layers."""
-        # where None is the default, the value depends on the training rows
-        defaults = type(self)().get_params(deep=False)
         for name, value in self.get_params(deep=False).items():
-            if name in COUNTS and not (value is None and defaults[name] is None):
+            # where None is the default, the value depends on the training rows
+            if name in COUNTS and not value is getattr(type(self), name) is None:
                 check_count(name, value)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
             # the draw is an input of the second hidden layer, so fewer layers would ignore it
@@ -180,19 +170,13 @@ class NeuralForecaster(Forecaster):
         for i, units in enumerate(self.hidden):
             check_count(f"hidden[{i}]", units)
 
-    def _validation_rows(self, X_val: Any, y_val: Any) -> Any:
-        from evenhand.forecasters.network.training import Rows
-
+    def _validation_rows(self, X_val: Any, y_val: Any) -> tuple[Floats, Floats]:
+        """Return encoded rows for early stopping, and their outcomes on the line."""
         if X_val is None or y_val is None:
             raise bad_input("X_val and y_val", "be given together", "only one of them")
         given = check_rows("y_val", y_val, len(X_val))
         check_support(given, self.support, name="y_val")
-        outcomes = self._to_line(given)
-        encoded = self.encoder_.transform(self._check_rows(X_val, reset=False))
-        return Rows(encoded, self._to_unit(outcomes), np.ones(outcomes.size))
-
-    def _to_unit(self, y: Floats) -> Floats:
-        return (y - self.y_offset_) / self.y_unit_
+        return self.encoder_.transform(self._check_rows(X_val, reset=False)), self._to_line(given)
 
     def _outputs_of(self, encoded: Floats, r: Floats | None) -> Floats:
         """Return float64 outputs for encoded rows (and draws), with networks on the first axis."""
@@ -201,9 +185,8 @@ class NeuralForecaster(Forecaster):
 
         return score(self.shape_, self.weights_, encoded, r, self.device)
 
-    def _encode(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        encoded = np.asarray(self.encoder_.transform(self._check_new_rows(X)))
+    def _encode(self, rows: Any) -> Floats:
+        encoded = self.encoder_.transform(rows)
         return encoded if self.inputs_ is None else self.inputs_.transform(encoded)
 
     def _set_up(self) -> None:
@@ -257,6 +240,7 @@ USUAL_CHECKS = 60
 LAST_RATE = 0.01
 
 
+@dataclass(eq=False, repr=False)
 class MixtureMLPRegressor(NeuralForecaster):
     """Deterministic mixture forecasts from a small ensemble of networks.
 
@@ -342,6 +326,19 @@ class MixtureMLPRegressor(NeuralForecaster):
     (5,)
     """
 
+    n_members: int = 8
+    n_components: int = 4
+    _: KW_ONLY
+    hidden: tuple[int, ...] = (64, 64, 64, 64)
+    dropout: float | None = None
+    bins: bool | None = None
+    learning_rate: float = 3e-3
+    weight_decay: float | None = None
+    batch_size: int | None = None
+    max_steps: int | None = None
+    patience: int = 10
+    check_every: int | None = None
+
     takes_draw: ClassVar[bool] = False
     # smooth activations fit better than piecewise linear ones, and with a different validation set
     # for each network the ensemble is trained on all rows
@@ -355,45 +352,8 @@ class MixtureMLPRegressor(NeuralForecaster):
     }
 
     # of an unfitted model
-    outputs_: MixtureOutputs = MixtureOutputs()
-    spread_factor_: float = 1.0
-
-    def __init__(
-        self,
-        n_members: int = 8,
-        n_components: int = 4,
-        *,
-        hidden: tuple[int, ...] = (64, 64, 64, 64),
-        dropout: float | None = None,
-        bins: bool | None = None,
-        learning_rate: float = 3e-3,
-        weight_decay: float | None = None,
-        batch_size: int | None = None,
-        max_steps: int | None = None,
-        patience: int = 10,
-        check_every: int | None = None,
-        validation_fraction: float = 0.15,
-        device: str = "auto",
-        support: Bounds = None,
-        random_state: RandomState = None,
-        verbose: bool = False,
-    ) -> None:
-        self.n_members = n_members
-        self.n_components = n_components
-        self.hidden = hidden
-        self.dropout = dropout
-        self.bins = bins
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_steps = max_steps
-        self.patience = patience
-        self.check_every = check_every
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.support = support
-        self.random_state = random_state
-        self.verbose = verbose
+    outputs_ = MixtureOutputs()
+    spread_factor_ = 1.0
 
     def fit(
         self,
@@ -428,16 +388,13 @@ class MixtureMLPRegressor(NeuralForecaster):
         ConvergenceWarning
             If the held-out losses still fell when training could not be made longer.
         """
-        chosen, trained = self._learn(X, y, sample_weight, X_val, y_val, self.n_members)
-        self.strength_ = (chosen.shape.dropout, chosen.settings.weight_decay)
-        self.weights_ = trained.weights
-        self.n_steps_ = trained.n_steps
-        self.validation_loss_ = trained.validation_loss
+        best = self._learn(X, y, sample_weight, X_val, y_val, self.n_members)
+        self.strength_ = (best.shape.dropout, best.settings.weight_decay)
         self.spread_factor_ = 1.0
         # rows that the members learned from would show too small a spread
-        if chosen.validation is not chosen.learning:
-            self.spread_factor_ = self._spread_factor(chosen.validation, self.n_members)
-        if trained.is_unfinished:
+        if best.rows.validation is not best.rows.learning:
+            self.spread_factor_ = self._spread_factor(best.rows)
+        if best.is_unfinished:
             from evenhand.forecasters.network.training import UNFINISHED
 
             warnings.warn(
@@ -448,21 +405,18 @@ class MixtureMLPRegressor(NeuralForecaster):
             )
         return self
 
-    def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> Forecast:
-        encoded = self._encode(X)
+    def _distribution(self, rows: Any) -> Distribution:
+        encoded = self._encode(rows)
         # (members, rows, components) -> (rows, members * components), with equal weights
         weights, loc, std = (
             np.moveaxis(array, 0, 1).reshape(encoded.shape[0], -1)
             for array in self.outputs_.mixtures(self._outputs_of(encoded, None))
         )
-        mixture = NormalMixture(
+        return NormalMixture(
             weights,
             self.y_offset_ + self.y_unit_ * loc,
             self.y_unit_ * self.spread_factor_ * std,
         )
-        return Forecast(self._on_support(mixture))
 
     @property
     def _n_outputs(self) -> int:
@@ -521,17 +475,15 @@ class MixtureMLPRegressor(NeuralForecaster):
             decays_biases=False,
         )
 
-    def _spread_factor(self, validation: Any, n_networks: int) -> float:
+    def _spread_factor(self, rows: Any) -> float:
         """Return the factor of the standard deviations, from the rows that members held out."""
-        rows = np.arange(validation.y.size)[:RECALIBRATION_ROWS]
-        held = np.ones((n_networks, validation.y.size), dtype=bool)
-        if validation.of is not None:
-            held[:] = False
-            np.put_along_axis(held, validation.of, True, axis=1)
-            # some rows of each member, in the random order of the split
-            rows = np.unique(validation.of.T.ravel()[:RECALIBRATION_ROWS])
-        arrays = self.outputs_.mixtures(self._outputs_of(validation.x[rows], None))
-        return spread_factor(*arrays, validation.y[rows], validation.weight[rows], held[:, rows])
+        held_out = np.broadcast_to(rows.validation, (self.n_members, rows.validation.shape[1]))
+        held = np.zeros((self.n_members, rows.y.size), dtype=bool)
+        np.put_along_axis(held, held_out, True, axis=1)
+        # some rows of each member, in the random order of the split
+        some = np.unique(rows.validation.T.ravel()[:RECALIBRATION_ROWS])
+        arrays = self.outputs_.mixtures(self._outputs_of(rows.x[some], None))
+        return spread_factor(*arrays, rows.y[some], rows.weight[some], held[:, some])
 
     def _row_loss(self) -> Any:
         return self.outputs_.row_loss()
@@ -546,6 +498,7 @@ PAIC_MIN_STD = 0.01
 PAIC_STD_RANGE = 5.0
 
 
+@dataclass(eq=False, repr=False)
 class PAICRegressor(NeuralForecaster):
     """Randomized normal forecasts from a network trained for individual calibration.
 
@@ -614,42 +567,19 @@ class PAICRegressor(NeuralForecaster):
     (5, 2)
     """
 
-    takes_draw: ClassVar[bool] = True
+    alpha: float = 0.1
+    _: KW_ONLY
+    hidden: tuple[int, ...] = (100, 100, 100)
+    dropout: float = 0.5
+    standardize_y: bool = False
+    learning_rate: float = 1e-2
+    weight_decay: float = 0.0
+    batch_size: int = 128
+    max_steps: int = 1100
+    patience: int = 25
+    check_every: int = 20
 
-    def __init__(
-        self,
-        alpha: float = 0.1,
-        *,
-        hidden: tuple[int, ...] = (100, 100, 100),
-        dropout: float = 0.5,
-        standardize_y: bool = False,
-        learning_rate: float = 1e-2,
-        weight_decay: float = 0.0,
-        batch_size: int = 128,
-        max_steps: int = 1100,
-        patience: int = 25,
-        check_every: int = 20,
-        validation_fraction: float = 0.15,
-        device: str = "auto",
-        support: Bounds = None,
-        random_state: RandomState = None,
-        verbose: bool = False,
-    ) -> None:
-        self.alpha = alpha
-        self.hidden = hidden
-        self.dropout = dropout
-        self.standardize_y = standardize_y
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.batch_size = batch_size
-        self.max_steps = max_steps
-        self.patience = patience
-        self.check_every = check_every
-        self.validation_fraction = validation_fraction
-        self.device = device
-        self.support = support
-        self.random_state = random_state
-        self.verbose = verbose
+    takes_draw: ClassVar[bool] = True
 
     def fit(
         self,
@@ -722,19 +652,18 @@ class PAICRegressor(NeuralForecaster):
     def _fit_path(self, models: list[PAICRegressor], data: Data) -> None:
         """Train `models`, which differ only in alpha, as one stack with the settings of `self`."""
         self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
-        _, trained = self._learn(*data, len(models))
+        self._learn(*data, len(models))
         del self._alphas
         shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        own = "n_steps_", "validation_loss_"
         for i, model in enumerate(models):
-            model.__dict__.update(shared)
-            model.weights_ = {name: array[i : i + 1] for name, array in trained.weights.items()}
-            model.n_steps_ = trained.n_steps[i : i + 1]
-            model.validation_loss_ = trained.validation_loss[i : i + 1]
+            model.__dict__.update(shared | {name: shared[name][i : i + 1] for name in own})
+            model.weights_ = {name: array[i : i + 1] for name, array in shared["weights_"].items()}
 
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
     ) -> Forecast:
-        rows = self._encode(X)
+        rows = self._encode(self._check_new_rows(X))
         # the draw is an input of the network, which is itself h[x, r]
         draws = as_draws(r, rows.shape[0], random_state)
         out = self._outputs_of(rows, draws)[0]

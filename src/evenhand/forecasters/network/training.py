@@ -174,60 +174,34 @@ MIN_ROWS_TO_SPLIT = 10
 class Rows:
     """Encoded rows with outcomes and weights of mean 1.
 
-    `of` contains the row numbers of each network, shape (n_networks, k), or those of all networks,
-    shape (1, k); None means all rows.
+    `learning` and `validation` contain the row numbers of each network, shape (n_networks, k), or
+    those of all networks, shape (1, k).
     """
 
     x: Floats
     y: Floats
     weight: Floats
-    of: Ints | None = None
+    learning: Ints
+    validation: Ints
 
 
 def split_rows(
-    rows: Rows, fraction: float, n_splits: int, random_state: RandomState
-) -> tuple[Rows, Rows]:
-    """Hold out a different share of the rows in each split, so that together they use all.
+    n: int, fraction: float, n_splits: int, random_state: RandomState
+) -> tuple[Ints, Ints]:
+    """Return row numbers to learn from and to stop by, (n_splits, k); together splits use all rows.
 
     There is one split for each network, or a single one for all. If there are too few rows, all
     rows are used for both.
     """
     check_fraction("validation_fraction", fraction)
-    n = rows.y.size
     # fewer rows would leave a validation loss of one or two outcomes
     if n < MIN_ROWS_TO_SPLIT:
-        return rows, rows
+        return (np.arange(n)[None],) * 2
     n_validation = min(max(round(fraction * n), 1), n - 1)
     order = generator(random_state).permutation(n)
     # the share of each split begins where the share of the previous one ends
     orders = np.stack([np.roll(order, -i * n_validation) for i in range(n_splits)])
-    validation = orders[:, :n_validation]
-    training = orders[:, n_validation:]
-    for one_validation, one_training in zip(validation, training, strict=True):
-        _check_weights(rows.weight[one_validation], rows.weight[one_training])
-    return replace(rows, of=training), replace(rows, of=validation)
-
-
-def _check_weights(*parts: Floats) -> None:
-    if not all(part.any() for part in parts):
-        raise InputError(
-            "sample_weight is zero on all training or all validation rows; drop rows of zero weight"
-        )
-
-
-def tensors(rows: Rows, where: torch.device) -> tuple[torch.Tensor, ...]:
-    """Return inputs, outcomes and weights as float32 tensors on a device."""
-    return tuple(
-        torch.as_tensor(array, dtype=torch.float32, device=where)
-        for array in (rows.x, rows.y, rows.weight)
-    )
-
-
-def row_numbers(rows: Rows, where: torch.device) -> torch.Tensor:
-    """Return the row numbers of each network, (n_networks, k), or (1, k) if all are the same."""
-    if rows.of is None:
-        return torch.arange(rows.y.size, device=where)[None, :]
-    return torch.as_tensor(rows.of, device=where)
+    return orders[:, n_validation:], orders[:, :n_validation]
 
 
 # --- optimizer steps and early stopping of a stack of networks
@@ -301,78 +275,8 @@ class Candidate:
     """
 
     shape: Shape
-    learning: Rows
-    validation: Rows
+    rows: Rows
     settings: Settings
-
-    def of_first(self, n_networks: int, settings: Settings) -> Candidate:
-        """Return the candidate with other settings, for the first networks only."""
-        learning, validation = (
-            rows if rows.of is None else replace(rows, of=rows.of[:n_networks])
-            for rows in (self.learning, self.validation)
-        )
-        return replace(self, learning=learning, validation=validation, settings=settings)
-
-
-@dataclass(frozen=True)
-class Trained:
-    """Result of a training run.
-
-    Parameters
-    ----------
-    weights : Weights
-        Best parameters of each network.
-    n_steps : ndarray of shape (n_networks,)
-        Number of optimizer steps of each network.
-    validation_loss : ndarray of shape (n_networks,)
-        Best mean loss on the validation rows.
-    is_unfinished : bool
-        Whether the mean of these losses still fell when training would have been made longer, had
-        that been allowed.
-    """
-
-    weights: Weights
-    n_steps: Floats
-    validation_loss: Floats
-    is_unfinished: bool
-
-
-class Validation:
-    """Mean loss of each network on the validation rows, with the same draws at every check."""
-
-    def __init__(self, candidate: Candidate, loss: RowLoss, where: torch.device) -> None:
-        self.shape, self.loss = candidate.shape, loss
-        of = row_numbers(candidate.validation, where)
-        n = of.shape[1]
-        # enough draws per row for 2,000 pairs, so that the validation loss has little noise
-        m = -(-2000 // n) if self.shape.takes_draw else 1
-        # inputs, outcomes and weights of the cells, (networks or 1, rows times draws)
-        self.cells = [
-            values[of].repeat_interleave(m, dim=1)
-            for values in tensors(candidate.validation, where)
-        ]
-        # draws are shifted from row to row, so that together they cover (0, 1) finely
-        shift = torch.arange(n, device=where)[:, None] / n
-        draws = (torch.arange(m, device=where)[None, :] + (shift * 0.998 + 0.001)) / m
-        self.r = draws.reshape(-1) if self.shape.takes_draw else None
-
-    @torch.no_grad()
-    def __call__(self, layers: Layers, numbers: torch.Tensor) -> torch.Tensor:
-        b = numbers.numel()
-        sums = torch.zeros((2, b), device=numbers.device)
-        step = max(1, BLOCK_CELLS // b)
-        for start in range(0, self.cells[0].shape[1], step):
-            part = slice(start, start + step)
-            r = None if self.r is None else self.r[part].expand(b, -1)
-            x, y, weight = (
-                values[:, part].expand(b, *values[:, part].shape[1:])
-                if values.shape[0] == 1
-                else values[numbers, part]
-                for values in self.cells
-            )
-            values = self.loss(evaluate(self.shape, layers, x, r), y, r, numbers)
-            sums += torch.stack([(values * weight).sum(dim=-1), weight.sum(dim=-1)])
-        return sums[0] / sums[1]
 
 
 class Training:
@@ -388,7 +292,7 @@ class Training:
     n_networks : int
         Number of networks.
     loss : RowLoss
-        Loss of a row.
+        Loss of each row.
     where : torch.device
         Device.
     seed : int
@@ -407,11 +311,27 @@ class Training:
         where: torch.device,
         seed: int,
     ) -> None:
-        self.shape, self.settings = candidate.shape, candidate.settings
+        self.shape, self.rows, self.settings = candidate.shape, candidate.rows, candidate.settings
         self.loss = loss
-        self.x, self.y, self.weight = tensors(candidate.learning, where)
-        self.of = row_numbers(candidate.learning, where)
-        self.validation = Validation(candidate, loss, where)
+        self.x, self.y, self.weight = (
+            torch.as_tensor(array, dtype=torch.float32, device=where)
+            for array in (self.rows.x, self.rows.y, self.rows.weight)
+        )
+        self.of, held_out = (
+            torch.as_tensor(rows[:n_networks], device=where)
+            for rows in (self.rows.learning, self.rows.validation)
+        )
+        # enough draws per row for 2,000 pairs, so that the validation loss has little noise
+        n = held_out.shape[1]
+        m = -(-2000 // n) if self.shape.takes_draw else 1
+        # inputs, outcomes and weights of the cells, (networks or 1, rows times draws)
+        self.cells = [
+            values[held_out].repeat_interleave(m, dim=1) for values in (self.x, self.y, self.weight)
+        ]
+        # draws are shifted from row to row, so that together they cover (0, 1) finely
+        shift = torch.arange(n, device=where)[:, None] / n
+        draws = (torch.arange(m, device=where)[None, :] + (shift * 0.998 + 0.001)) / m
+        self.r = draws.reshape(-1) if self.shape.takes_draw else None
         # torch has its own generators, one per device
         self.random = torch.Generator(where).manual_seed(seed)
         initial = drawn_weights(self.shape, n_networks, torch.Generator().manual_seed(seed))
@@ -431,6 +351,8 @@ class Training:
         self.order = torch.empty((n_networks, 0), dtype=torch.long, device=where)
         self.place = 0
         self.n_done = 0
+        self.is_unfinished = False
+        """Whether held-out losses still fell when training could not be made longer."""
 
     @property
     def n_running(self) -> int:
@@ -513,9 +435,31 @@ class Training:
         return self.of.expand(self.n_running, -1).gather(1, at)
 
     @torch.no_grad()
+    def validation(self) -> torch.Tensor:
+        """Return the mean loss of each running network on its validation rows.
+
+        The draws are the same at every check.
+        """
+        b = self.n_running
+        sums = torch.zeros((2, b), device=self.numbers.device)
+        step = max(1, BLOCK_CELLS // b)
+        for start in range(0, self.cells[0].shape[1], step):
+            part = slice(start, start + step)
+            r = None if self.r is None else self.r[part].expand(b, -1)
+            x, y, weight = (
+                values[:, part].expand(b, *values[:, part].shape[1:])
+                if values.shape[0] == 1
+                else values[self.numbers, part]
+                for values in self.cells
+            )
+            values = self.loss(evaluate(self.shape, self.parameters, x, r), y, r, self.numbers)
+            sums += torch.stack([(values * weight).sum(dim=-1), weight.sum(dim=-1)])
+        return sums[0] / sums[1]
+
+    @torch.no_grad()
     def check(self) -> None:
         """Keep the networks that are better than before, and stop those without patience left."""
-        values = self.validation(self.parameters, self.numbers)
+        values = self.validation()
         better = values < self.best[self.numbers]
         at = self.numbers[better]
         self.best[at] = values[better]
@@ -554,8 +498,8 @@ class Training:
             )
             self.proceed(QUESTION, report)
 
-    def result(self, *, is_unfinished: bool) -> Trained:
-        """Return the best state of each network."""
+    def result(self) -> tuple[Weights, Floats, Floats]:
+        """Return the best weights, the number of steps and the best loss of each network."""
         # a network whose loss was never finite still has its initial weights
         if not torch.isfinite(self.best).all():
             raise InputError(
@@ -566,8 +510,7 @@ class Training:
             values.cpu().numpy().astype(np.float64) for values in (self.n_steps, self.best)
         )
         arrays = (part.cpu().numpy() for part in self.kept)
-        weights = dict(zip(names_of(self.shape), arrays, strict=True))
-        return Trained(weights, steps, best, is_unfinished)
+        return dict(zip(names_of(self.shape), arrays, strict=True)), steps, best
 
 
 # --- training of the best of several stacks
@@ -592,8 +535,8 @@ def train_best(
     device: str,
     random_state: RandomState,
     verbose: bool,
-) -> tuple[int, Trained]:
-    """Train stacks by successive halving; return the number of the best one, and its networks.
+) -> tuple[int, Training]:
+    """Train stacks by successive halving; return the number of the best one, and its training.
 
     Candidates are compared by the mean of their networks' best validation losses. Each network has
     rows of its own for validation, so this mean has less noise than the loss of one network.
@@ -611,7 +554,7 @@ def train_best(
         n_tried = _n_tried(candidates[0], n_networks) if len(candidates) > 1 else n_networks
 
         def training(i: int, n: int, settings: Settings) -> Training:
-            return Training(candidates[i].of_first(n, settings), n, loss, where, seed)
+            return Training(replace(candidates[i], settings=settings), n, loss, where, seed)
 
         trainings = {i: training(i, n_tried, one.settings) for i, one in enumerate(candidates)}
         n_passes = -(-settings.max_steps // trainings[0].steps_per_pass)
@@ -626,19 +569,18 @@ def train_best(
             if n_tried < n_networks:
                 best = training(chosen, n_networks, best.settings)
                 best.lengthen(advance)
-            is_unfinished = best.still_improves()
+            best.is_unfinished = best.still_improves()
             best.proceed(1.0, advance)
-        return chosen, best.result(is_unfinished=is_unfinished)
+        return chosen, best
 
 
 def _n_tried(candidate: Candidate, n_networks: int) -> int:
     """Return the number of networks by which candidates are compared."""
-    validation = candidate.validation
+    n_splits, n_held_out = candidate.rows.validation.shape
     # without a split of their own, all networks are compared on the same rows
-    if validation.of is None:
+    if n_splits == 1:
         return n_networks
-    held_out: int = validation.of.shape[1]
-    needed = -(-TRIAL_ROWS // held_out)
+    needed: int = -(-TRIAL_ROWS // n_held_out)
     return min(max(needed, FEWEST_TRIED), n_networks)
 
 

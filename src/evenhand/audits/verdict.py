@@ -1,29 +1,41 @@
-"""Rows of an audit from its plain values: directions, the same rows once, and the verdict."""
+"""Verdict of an audit: which groups are off, which of these are a problem, and the status.
+
+Everything that is decided of a finding is decided here, once (verdict: 3).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import sqrt
 from statistics import NormalDist
-from typing import Any
 
 import msgspec
 
 from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE
 from evenhand.results import (
-    MASS,
     ROUNDING,
     AuditRows,
     Detectable,
     Finding,
     GivenForecast,
-    Note,
     Status,
     Verdict,
-    plain,
 )
 
 replace = msgspec.structs.replace
+
+UNDECIDED = Status(
+    verdict=Verdict.TOO_FEW,
+    is_proven=False,
+    n_examined=0,
+    n_problems=0,
+    n_beyond=0,
+    detectable=(),
+)
+"""Status of rows before anything is decided."""
+
+SLOPES = (0.8, 1.25)
+"""Calibration slopes outside of which a significant trend is a problem, whatever its size."""
 
 TRENDS = {
     "trend of mean": "errors differ between low and high forecasts",
@@ -35,96 +47,87 @@ GIVEN = "everyone, given the own forecast"
 """Name of all people where the mean error given the own forecast is meant."""
 
 
-def rows_of(values: Mapping[str, Any]) -> AuditRows:
-    """Return the rows of an audit from its plain values, with directions and the verdict."""
-    audit = plain(values)
-    groups = [_km(row) for row in audit.get("groups") or ()]
-    is_event = audit.get("outcome_kind") == "binary"
-    scan = [Finding.of(_km(row)) for row in audit.get("scan") or ()]
-    tested = {one.group: one.direction for one in scan}
-    probable = {row["group"] for row in audit.get("membership") or ()}
-    rules = {
-        (one["group"] if one.get("mass") is None else one["mass"]): one.get("rule")
-        for one in audit.get("off_groups") or ()
-    }
+# --- decisions on groups
 
-    def found(row: Mapping[str, Any]) -> Finding:
-        one = Finding.of({**row, "probable": row["group"] in probable})
-        return directed(one, tested, is_event=is_event)
 
-    named = [found(row) for row in groups]
-    own = [found(_km(row)) for row in audit.get("by_forecast") or ()]
-    own, named, scan = once(own, named, scan)
-    own, named, scan = (
-        [replace(one, rule=rules.get(one.group)) for one in some] for some in (own, named, scan)
+def decide(found: Iterable[Finding], tolerance: float, level: float) -> list[Finding]:
+    """Return groups with the decisions `off` and `problem`.
+
+    A group is off if its p-value, adjusted for the whole family, is below the level; groups that
+    are too small and possible leaks never are. It is a problem if it is off and its estimated error
+    is beyond the tolerance, or the slope of the trend that decides it far from 1. The rules of
+    other groups would describe noise: they are removed.
+    """
+    return [_decided(one, tolerance, level) for one in found]
+
+
+def _decided(one: Finding, tolerance: float, level: float) -> Finding:
+    is_judged = not (one.too_small or one.possible_leak) and one.p_adjusted is not None
+    is_off = is_judged and (one.p_adjusted or 0.0) < level
+    # where times are cut off, the error of the tested PITs understates the size (outcomes: 5)
+    size = one.error if one.km_error is None else one.km_error
+    is_beyond = (size or 0.0) > tolerance + ROUNDING
+    if one.slope is not None:
+        is_beyond |= not SLOPES[0] <= one.slope <= SLOPES[1]
+    is_known = is_off or one.mass is None
+    return replace(
+        one,
+        off=is_off,
+        problem=is_off and is_beyond,
+        rule=one.rule if is_off else None,
+        group=one.group if is_known else "",
+        description_share=one.description_share if is_known else None,
     )
-    learned = []
-    for row in audit.get("learned") or ():
-        row = _km(row)
-        row["group"] = row.get("description") or ""
-        row["error_low"] = row.get("low")
-        learned.append(Finding.of({**row, "rule": rules.get(row["mass"])}))
-    part = [
-        directed(Finding.of(_km(row)), {}, is_event=is_event)
-        for row in audit.get("positive_part") or ()
+
+
+def same_decisions(named: Iterable[Finding], scan: Iterable[Finding]) -> list[Finding]:
+    """Return the scan with the decisions of named groups of the same rows.
+
+    The same rows have one decision under both names, also if they are too small.
+    """
+    known: dict[str, Finding] = {}
+    for one in named:
+        if one.scanned_as is not None:
+            known.setdefault(one.scanned_as, one)
+    return [
+        replace(one, off=known[one.group].off, problem=known[one.group].problem)
+        if one.group in known
+        else one
+        for one in scan
     ]
-    size = audit.get("given_forecast")
-    tolerance = 0.02 if audit.get("tolerance") is None else audit["tolerance"]
-    given = None
-    if named and size and not is_event:
-        named[0], given = split(named[0], GivenForecast.of(size), tolerance)
-    pit = audit.get("pit") or {}
-    edges = pit.get("edges") or ()
-    unknown = [None] * len(edges)
-    bins = [
-        dict(zip(("start", "end", "share", "low", "high"), row, strict=False))
-        for row in zip(
-            edges, edges[1:], *(pit.get(k) or unknown for k in ("share", "low", "high")),
-            strict=False,
-        )
-    ]
-    proof = audit.get("certificate")
-    rest = {
-        **{key: value for key, value in audit.items() if value is not None},
-        "tolerance": tolerance,
-        "groups": named,
-        "given": given,
-        "by_forecast": own,
-        "scan": scan,
-        "learned": learned,
-        "positive_part": part,
-        "pit": bins,
-        "certificate": proof or None,
-        "notes": [Note(kind="", text=str(one)) for one in audit.get("notes") or ()],
-        "status": Status(
-            verdict=Verdict.NO_PROBLEM,
-            is_proven=False,
-            n_examined=0,
-            n_problems=0,
-            n_beyond=0,
-            detectable=(),
-        ),
+
+
+def decided(rows: AuditRows) -> AuditRows:
+    """Return the rows of an audit with all decisions, directions and the status."""
+    level = 1 - rows.confidence
+    tables: dict[str, list[Finding]] = {
+        name: decide(getattr(rows, name), rows.tolerance, level)
+        for name in ("groups", "by_forecast", "scan", "learned", "positive_part")
     }
-    if audit.get("outcome_kind") not in ("continuous", "count", "hurdle", "binary"):
-        rest["outcome_kind"] = None
-    rest["schema"] = "evenhand.audit/1"
-    rows = msgspec.convert(msgspec.to_builtins(rest), AuditRows)
-    return replace(rows, status=status_of(rows))
+    scan = same_decisions(tables["groups"], tables["scan"])
+    tested = {one.group: one.direction for one in scan}
+    for name in ("groups", "by_forecast", "positive_part"):
+        directions = tested if name != "positive_part" else {}
+        tables[name] = [directed(one, directions, rows.is_event) for one in tables[name]]
+    own, groups, scan = once(tables["by_forecast"], tables["groups"], scan)
+    given = None
+    if rows.given_forecast is not None and groups:
+        groups[0], given = judged_everyone(
+            groups[0], rows.given_forecast, rows.tolerance, is_event=rows.is_event
+        )
+    found = replace(
+        rows,
+        groups=tuple(groups),
+        given=given,
+        by_forecast=tuple(own),
+        scan=tuple(scan),
+        learned=tuple(tables["learned"]),
+        positive_part=tuple(tables["positive_part"]),
+    )
+    return replace(found, status=status_of(found))
 
 
-def _km(row: Mapping[str, Any]) -> dict[str, Any]:
-    renamed = {"km_low": "km_error_low", "km_high": "km_error_high"}
-    found = {renamed.get(key, key): value for key, value in row.items()}
-    if "km_error" in found:
-        # it is known that times are cut off, though not the ends
-        found["most_error"] = 0.5 if found.get("most_error") is None else found["most_error"]
-    return found
-
-
-# --- decisions
-
-
-def directed(one: Finding, tested: Mapping[str, str | None], *, is_event: bool) -> Finding:
+def directed(one: Finding, tested: Mapping[str, str | None], is_event: bool) -> Finding:
     """Return a group with one direction for the same rows: that of the search, or estimated."""
     found = tested.get(one.scanned_as or one.group)
     if found not in {LOWER, HIGHER, NARROW, WIDE}:
@@ -182,7 +185,8 @@ def once(
         same = first.get(one.group)
         if same is None:
             same = first.setdefault(_rows_of(one), one.group)
-        found[i] = one if same == one.group and one.group not in first else replace(one, same_as=same)
+        is_first = same == one.group and one.group not in first
+        found[i] = one if is_first else replace(one, same_as=same)
     return own, [*groups[:1], *named], [found[i] for i in range(len(scan))]
 
 
@@ -191,11 +195,19 @@ def _rows_of(one: Finding) -> tuple[object, ...]:
     return one.n, *(f"{number or 0:.9g}" for number in (one.size.value, one.bias, one.predicted))
 
 
-def split(
-    everyone: Finding, size: GivenForecast, tolerance: float
-) -> tuple[Finding, Finding]:
-    """Return all people, and all people given the own forecast; one of them has the problem."""
-    is_own = everyone.problem and (everyone.size.value or 0) <= tolerance + ROUNDING
+def judged_everyone(
+    everyone: Finding, size: GivenForecast, tolerance: float, *, is_event: bool
+) -> tuple[Finding, Finding | None]:
+    """Return all people, judged by the error given the forecast as well, and that error.
+
+    A problem of all people is marked at the pooled error, and at the other one if the pooled error
+    is within the tolerance. The error of 0/1 outcomes is the one given the forecast.
+    """
+    is_problem = everyone.problem or (everyone.off and (size.error or 0.0) > tolerance + ROUNDING)
+    everyone = replace(everyone, problem=is_problem)
+    if is_event:
+        return everyone, None
+    is_own = is_problem and (everyone.size.value or 0.0) <= tolerance + ROUNDING
     p_values = {name: p for name, p in size.tests.items() if p is not None}
     test = min(p_values, key=lambda name: p_values[name], default="")
     given = Finding(
@@ -211,7 +223,7 @@ def split(
         problem=is_own,
         same_as=None if is_own else everyone.group,
     )
-    return replace(everyone, problem=everyone.problem and not is_own), given
+    return everyone, given
 
 
 # --- the verdict (verdict: 3)
@@ -334,6 +346,3 @@ def _is_proven(rows: AuditRows) -> bool:
     members = (*rows.groups[:1], *found, *named)
     is_within = given.high is not None and given.high <= tolerance
     return is_within and all(one.is_proven(tolerance) for one in members)
-
-
-__all__ = ["MASS", "detectable_error", "rows_of", "status_of"]

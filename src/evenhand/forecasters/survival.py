@@ -13,8 +13,8 @@ from evenhand._validate import Floats, InputError, bad_input, check_finite, chec
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters.conversions import Training, final_step, is_fitted
-from evenhand.forecasters.base import Forecaster, State, thawed
+from evenhand.forecasters.base import Forecaster, State, Training, thawed
+from evenhand.forecasters.conversions import final_step, is_fitted
 from evenhand.tables import as_pandas, row_blocks, take_rows
 
 MOST_TIMES = 100

@@ -11,14 +11,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import BaggingRegressor, HistGradientBoostingRegressor, VotingRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
 
-from evenhand._validate import Floats, InputError, Ints, bad_input, check_choice, check_outcomes
+from evenhand._validate import (
+    Floats,
+    InputError,
+    Ints,
+    bad_input,
+    check_choice,
+    check_outcomes,
+    outcomes_checked,
+)
 from evenhand.distributions import (
     NO_BINARY_RANDOMIZATION,
     Distribution,
@@ -29,12 +35,11 @@ from evenhand.distributions import (
     Quantiles,
     Support,
 )
-from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.forecasters.adapters import conversions
-from evenhand.forecasters.adapters.conversions import (
+from evenhand.forecasters import conversions
+from evenhand.forecasters.base import Forecaster, Training, check_bounds, thawed
+from evenhand.forecasters.conversions import (
     USE_A_FUNCTION,
-    Training,
     cross_fitted,
     final_step,
     fitted,
@@ -43,13 +48,12 @@ from evenhand.forecasters.adapters.conversions import (
     predict_options,
     predictions,
 )
-from evenhand.forecasters.adapters.survival import (
+from evenhand.forecasters.samples import clearly_best, residual_distribution
+from evenhand.forecasters.survival import (
     SurvivalModel,
     fit_survival,
     has_survival_curves,
 )
-from evenhand.forecasters.base import Forecaster, check_bounds, thawed
-from evenhand.forecasters.samples import clearly_best, residual_distribution
 from evenhand.tables import TableEncoder, as_pandas, take_rows
 
 # --- boosted trees of the logarithm of the mean size of a residual
@@ -80,6 +84,7 @@ SLOPES = np.linspace(0.5, 2.0, 31)
 """Factors on the output of the trees."""
 
 
+@dataclass(eq=False, repr=False)
 class SpreadTrees(BaseEstimator):  # type: ignore[misc]
     """Boosted trees that predict the logarithm of the mean size of a residual.
 
@@ -105,13 +110,10 @@ class SpreadTrees(BaseEstimator):  # type: ignore[misc]
         The trees.
     """
 
-    def __init__(
-        self, n_trees: int, slope: float, low: float = -np.inf, high: float = np.inf
-    ) -> None:
-        self.n_trees = n_trees
-        self.slope = slope
-        self.low = low
-        self.high = high
+    n_trees: int
+    slope: float
+    low: float = -np.inf
+    high: float = np.inf
 
     def fit(self, X: Any, loc: Floats, size: Floats, weight: Floats | None) -> Self:
         """Grow the trees.
@@ -147,7 +149,7 @@ class SpreadTrees(BaseEstimator):  # type: ignore[misc]
 
 
 # model folders store the class under this module name, independent of its file
-SpreadTrees.__module__ = "evenhand.forecasters.adapters"
+SpreadTrees.__module__ = "evenhand.forecasters"
 
 
 def learned_encoder(X: Any) -> TableEncoder | None:
@@ -535,7 +537,7 @@ class Base:
     def predicts_outcomes(self) -> bool:
         """Whether the model was fitted to the outcomes themselves and not to codes of them."""
         classes = getattr(thawed(self.estimator), "classes_", None)
-        if self.kind != "classifier" or classes is None:
+        if self.kind != "classifier" or classes is None or len(classes) == 2:
             return True
         # values such as 3.5 stars are fitted as numbers of classes
         return np.array_equal(self.learned["classes"], np.asarray(classes, dtype=float))
@@ -822,19 +824,17 @@ class WrappingForecaster(Forecaster):
         """Return the map of predictions to the line for a fitted plain regressor, or None."""
         return self.support_ if is_fitted_plain(estimator) else None
 
+    def _fit_base(self, estimator: Any, rows: Training, kind: str | None = None) -> None:
+        """Fit a model to outcomes that are checked already."""
+        with outcomes_checked():
+            self._set_base(Base.fit(estimator, rows, kind))
+
     def base_forecast(self, X: Any) -> Forecast:
         """Return the forecast of the inner model on the support, without maps or links, (n,)."""
-        if not hasattr(self, "_base"):
-            check_is_fitted(self)  # only for its error, as it takes long for one row
-        return self._base_forecast_of(self._check_new_rows(X))
+        return self._forecast(self._check_new_rows(X))
 
-    def _base_forecast_of(self, rows: Any) -> Forecast:
-        return Forecast(self._on_support(self._base.distribution(rows)))
-
-    def forecast(
-        self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
-    ) -> Forecast:
-        return self.base_forecast(X)
+    def _distribution(self, rows: Any) -> Distribution:
+        return self._base.distribution(rows)
 
     def _models(self) -> tuple[Any, ...]:
         return (getattr(self, self.inner[0]),)

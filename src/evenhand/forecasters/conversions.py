@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import optimize, special, stats
+from scipy import optimize, stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import PoissonRegressor, TweedieRegressor
-from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -33,84 +32,15 @@ from evenhand.distributions import (
     OutcomeKind,
     Poisson,
     Quantiles,
-    Support,
     from_ppf,
 )
 from evenhand.forecast import Forecast
-from evenhand.forecasters.base import allows_missing, thawed
+from evenhand.forecasters.base import Family, Training, allows_missing, thawed
 from evenhand.forecasters.samples import clearly_best
 from evenhand.tables import take_rows, unreported
 
-SpreadKind = Literal["learned", "constant"]
-"""Whether the spread of residuals may depend on the features."""
-
-SPREADS = get_args(SpreadKind)
-
-Family = Literal["auto", "poisson", "negative-binomial"]
-"""Family of the distributions of counts."""
-
 USE_A_FUNCTION = "pass a function from rows to a Forecast instead"
 """Remedy for models whose output cannot be used."""
-
-
-@dataclass(frozen=True, eq=False)
-class Training:
-    """Training rows of an estimator.
-
-    Parameters
-    ----------
-    X : DataFrame or array-like of shape (n, n_features)
-        Features, passed to the estimator unchanged.
-    y : ndarray of shape (n,)
-        Outcomes.
-    weight : ndarray of shape (n,), or None
-        Weights of the rows; None for estimators that do not accept weights.
-    cv : int
-        Number of folds for cross-fitting.
-    random : Generator
-        Source of the folds.
-    spread : {"learned", "constant"}, default "constant"
-        Whether the spread of a plain regressor's residuals may depend on the features.
-    predicted_support : Support, optional
-        Map from predictions of a fitted plain regressor, in units of the outcome, to the line on
-        which `y` is. None for all other estimators.
-    family : {"auto", "poisson", "negative-binomial"}, default "auto"
-        Family of the distributions of counts.
-    """
-
-    X: Any
-    y: Floats
-    weight: Floats | None
-    cv: int
-    random: np.random.Generator
-    spread: SpreadKind = "constant"
-    predicted_support: Support | None = None
-    family: Family = "auto"
-
-    def check_folds(self) -> None:
-        """Raise InputError if a fold has fewer than two rows."""
-        if self.y.size < 2 * self.cv:
-            rule = f"have at least {2 * self.cv} rows for cv={self.cv}"
-            raise bad_input("X", rule, f"n_samples = {self.y.size}")
-
-    @property
-    def weights(self) -> Floats:
-        """Weights of the rows, 1 if there are none."""
-        return np.ones(self.y.size) if self.weight is None else self.weight
-
-    def folds(self) -> Iterator[tuple[Training, Ints]]:
-        """Yield the training rows without each fold, and the row numbers of the fold."""
-        folds = KFold(self.cv, shuffle=True, random_state=int(self.random.integers(2**31)))
-        for _, held_out in folds.split(np.empty((self.y.size, 1))):
-            yield self.without(held_out), held_out
-
-    def without(self, held_out: Ints) -> Training:
-        """Return the training rows without those of a fold."""
-        learn = np.delete(np.arange(self.y.size), held_out)
-        weight = None if self.weight is None else self.weight[learn]
-        # nested folds need two rows each as well
-        cv = max(2, min(self.cv, learn.size // 2))
-        return replace(self, X=take_rows(self.X, learn), y=self.y[learn], weight=weight, cv=cv)
 
 
 def frozen(estimator: Any) -> Any:
@@ -260,18 +190,24 @@ def fit_classifier(estimator: Any, rows: Training) -> Any:
 
 def learn_classes(model: Any, estimator: Any, rows: Training) -> dict[str, Any]:
     """Return the numbers of the classes in the order of the columns of `predict_proba`."""
-    return classes_of(model) if is_fitted(estimator) else {"classes": check_classes(rows.y)}
+    return classes_of(model, rows.y) if is_fitted(estimator) else {"classes": check_classes(rows.y)}
 
 
-def classes_of(model: Any) -> dict[str, Any]:
-    """Return the classes of a fitted model; none if it does not name them: they are 0, 1, ..."""
+def classes_of(model: Any, y: Floats | None = None) -> dict[str, Any]:
+    """Return the classes of a fitted model; none if it does not name them: they are 0, 1, ...
+
+    If outcomes are 0 and 1, the second one of two classes is the event, whatever its name.
+    """
     classes = getattr(thawed(model), "classes_", None)
-    return {"classes": np.empty(0) if classes is None else numbers_of(classes)}
+    if classes is None:
+        return {"classes": np.empty(0)}
+    is_coded = y is not None and is_event(y) and len(classes) == 2
+    return {"classes": np.array([0.0, 1.0]) if is_coded else numbers_of(classes)}
 
 
 def outcome_of_classes(estimator: Any, y: Floats) -> OutcomeKind | None:
     """Return the kind of outcome of a classifier that is fitted to `y`, or was fitted before."""
-    values = classes_of(estimator)["classes"] if is_fitted(estimator) else y
+    values = classes_of(estimator, y)["classes"] if is_fitted(estimator) else y
     if values.size == 0:
         return None  # only a forecast shows the number of classes
     return OutcomeKind.BINARY if is_event(values) else OutcomeKind.COUNT
@@ -369,7 +305,7 @@ def learned_dispersion(y: Floats, mean: Floats, weight: Floats, family: Family) 
     weight = weight * (weight.sum() / (weight**2).sum())
 
     def loss(log_dispersion: float) -> float:
-        return -float(weight @ log_likelihood(y, mean, float(np.exp(log_dispersion))))
+        return -float(weight @ counts_around(mean, float(np.exp(log_dispersion))).log_mass(y))
 
     ends = np.log([LEAST_DISPERSION, MOST_DISPERSION])
     # the likelihood may have its maximum at the lower end, from where it is flat
@@ -379,20 +315,15 @@ def learned_dispersion(y: Floats, mean: Floats, weight: Floats, family: Family) 
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
     found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded")
     if family == "auto":
-        gain = float(weight @ (-log_likelihood(y, mean, 0.0))) - float(found.fun)
+        gain = float(weight @ -counts_around(mean).log_mass(y)) - float(found.fun)
         if 2 * gain <= stats.chi2.isf(2 * FALSE_ALARM, 1):
             return 0.0
     return float(np.exp(found.x))
 
 
-def log_likelihood(y: Floats, mean: Floats, dispersion: float) -> Floats:
-    """Return the log probability of each count, without the term of `y` alone."""
-    if dispersion == 0:
-        return np.asarray(special.xlogy(y, mean) - mean)
-    # log Gamma(y + 1/a) - log Gamma(1/a) + y log(a), whose limit for a -> 0 is 0
-    size = 1 / dispersion
-    rising = special.gammaln(y + size) - special.gammaln(size) + y * np.log(dispersion)
-    return np.asarray(rising + special.xlogy(y, mean) - (y + size) * np.log1p(dispersion * mean))
+def counts_around(mean: Floats, dispersion: float = 0.0) -> Distribution:
+    """Return Poisson or negative binomial distributions with these means."""
+    return NegativeBinomial(mean, dispersion) if dispersion > 0 else Poisson(mean)
 
 
 def least_mean(y: Floats, mean: Floats, weight: Floats) -> float:
@@ -404,7 +335,7 @@ def least_mean(y: Floats, mean: Floats, weight: Floats) -> float:
     """
     bounds = [share * float(np.average(y, weights=weight)) for share in LEAST_MEANS]
     return clearly_best(
-        bounds, lambda least: -log_likelihood(y, np.maximum(mean, least), 0.0), weight
+        bounds, lambda least: -counts_around(np.maximum(mean, least)).log_mass(y), weight
     )
 
 
@@ -433,8 +364,7 @@ POISSON = {"dispersion": np.zeros(1), "least_mean": np.array([np.finfo(np.float6
 
 def of_counts(model: Any, X: Any, dispersion: Floats, least_mean: Floats) -> Distribution:
     """Return Poisson or negative binomial distributions around predicted means."""
-    mean = np.maximum(predictions(model, X), least_mean)
-    return NegativeBinomial(mean, dispersion.item()) if dispersion[0] > 0 else Poisson(mean)
+    return counts_around(np.maximum(predictions(model, X), least_mean), dispersion.item())
 
 
 def has_poisson_loss(estimator: Any) -> bool:
@@ -638,6 +568,7 @@ LEVEL_NAMES = ("levels", "quantiles", "quantile_alpha")
 """Names of attributes with the levels of a model's predictions."""
 
 
+@dataclass(eq=False, repr=False)
 class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Fitted models for single quantiles, combined into a model with one column per level.
 
@@ -649,9 +580,8 @@ class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Increasing levels of the models.
     """
 
-    def __init__(self, models: list[Any], levels: Sequence[float]) -> None:
-        self.models = models
-        self.levels = levels
+    models: list[Any]
+    levels: Sequence[float]
 
     def fit(self, X: Any, y: Any) -> Self:
         """Do nothing, as the models are already fitted."""
@@ -671,7 +601,7 @@ class QuantileGrid(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 # model folders store the class under this module name, independent of its file
-QuantileGrid.__module__ = "evenhand.forecasters.adapters"
+QuantileGrid.__module__ = "evenhand.forecasters"
 
 
 def fit_quantiles(estimator: Any, rows: Training) -> Any:

@@ -1,0 +1,161 @@
+"""Named groups of a watch: learned from the first rows, with groups that appear later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from evenhand._validate import Mask, about, bad_input, check_column, coded
+from evenhand.tables import EVERYONE, Group, Partition, label
+
+MOST_LATER = 100
+"""Most groups of one column that may appear after the first update; more are most likely ids."""
+
+
+class NamedGroups:
+    """Groups by the values of columns, such as `sex = 2`, and the rows that belong to them.
+
+    Columns define groups as in an audit: one group per value, or two halves at the median. Values
+    that are seen later for the first time, and are not in a half, become further groups, in the
+    order of their first rows.
+
+    Parameters
+    ----------
+    partitions : sequence of Partition
+        Groups of each column, learned from the first rows. Without any, "everyone" is the only
+        group.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the groups, those that appeared later last.
+    n_first : int
+        Number of groups of the first rows.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"sex": ["f", "m", "f"]})
+    >>> groups = NamedGroups.learn(table, ["sex"])
+    >>> groups.members(pd.DataFrame({"sex": ["m", None]})).tolist()
+    [[False, True, False], [False, False, True]]
+    >>> groups.names
+    ['sex = f', 'sex = m', 'sex missing']
+    """
+
+    def __init__(self, partitions: Sequence[Partition]) -> None:
+        self.partitions = tuple(partitions)
+        self.names = [name for one in self.partitions for name in one.names] or [EVERYONE]
+        self.n_first = len(self.names)
+        self._later: dict[str, int] = dict.fromkeys((one.column for one in self.partitions), 0)
+
+    @classmethod
+    def learn(cls, table: pd.DataFrame, columns: Iterable[str]) -> NamedGroups:
+        """Learn the groups of some columns; InputError if a column is missing or has only ids."""
+        return cls(
+            [
+                Partition.learn(_column(table, name), name, source="rows of the first update")
+                for name in columns
+            ]
+        )
+
+    def check(self, table: pd.DataFrame) -> None:
+        """Refuse a table without the columns of the groups."""
+        for partition in self.partitions:
+            check_column(partition.column, table.columns, "the table of groups")
+
+    def members(self, table: Any) -> Mask:
+        """Return the rows of each group, (n, G), after adding the groups that appear in them."""
+        if not self.partitions:
+            return np.full((len(table), 1), True)
+        labels = np.column_stack([_labels(one, table) for one in self.partitions])
+        # in the order of rows, whatever the columns, so that splits into updates do not matter
+        codes, distinct = pd.factorize(labels.ravel())
+        columns = np.unique(codes, return_index=True)[1] % len(self.partitions)
+        places = [
+            self._place_of(name, self.partitions[j].column)
+            for name, j in zip(distinct, columns.tolist(), strict=True)
+        ]
+        of_row = np.array(places, dtype=np.intp)[codes].reshape(labels.shape)
+        members = np.zeros((len(table), len(self.names)), dtype=np.bool_)
+        rows, _ = np.nonzero(of_row >= 0)
+        members[rows, of_row[of_row >= 0]] = True
+        return members
+
+    def _place_of(self, name: str, column: str) -> int:
+        """Return the index of a group, adding one that appears later; -1 if there are too many."""
+        if name in self.names:
+            return self.names.index(name)
+        if self._later[column] >= MOST_LATER:
+            return -1
+        self._later[column] += 1
+        self.names.append(name)
+        return len(self.names) - 1
+
+    def log_thresholds(self, risk: float) -> list[float]:
+        """Return the logarithms of the thresholds of all groups, which share a risk.
+
+        Of G first groups each has `risk / (G + 1)`, and the remaining part is for later groups, the
+        j-th of which has `1 / (j (j + 1))` of it. Nothing is spent twice, as the sum is at most the
+        risk however many groups appear (outcomes: 6, e-Bonferroni with weights).
+        """
+        n_parts = self.n_first + bool(self.partitions)
+        later = np.arange(1, len(self.names) - self.n_first + 1, dtype=np.float64)
+        weights = np.append(np.ones(self.n_first), 1 / (later * (later + 1)))
+        return [float(one) for one in np.log(n_parts / (risk * weights))]
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the groups as JSON values."""
+        return {
+            "partitions": [_as_lists(partition.to_state()) for partition in self.partitions],
+            "later": self.names[self.n_first :],
+            "n_later": dict(self._later),
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> NamedGroups:
+        """Rebuild the groups from the output of `to_state`."""
+        groups = cls([Partition.from_state(one) for one in state["partitions"]])
+        groups.names += state["later"]
+        groups._later = dict(state["n_later"])
+        return groups
+
+
+def _column(table: pd.DataFrame, name: str) -> pd.Series[Any]:
+    check_column(name, table.columns, "the table of groups")
+    # columns of numbers in object arrays, such as those of a log, become numbers
+    return table[name].infer_objects()
+
+
+def _labels(partition: Partition, table: pd.DataFrame) -> Any:
+    """Return the name of the group of each row, also of values without one in the first rows."""
+    values = _column(table, partition.column)
+    with about("rows"):
+        labels = partition.labels(_comparable(values, partition))
+    unknown = np.flatnonzero(pd.isna(labels))
+    codes, distinct = coded(values.iloc[unknown], f"column {partition.column!r}")
+    names: Any = [Group(partition.column, "=", label(value)).name for value in distinct]
+    names.append(Group(partition.column, "missing").name)  # code -1 selects the last entry
+    labels[unknown] = np.array(names, dtype=object)[codes]
+    return labels
+
+
+def _comparable(values: pd.Series[Any], partition: Partition) -> pd.Series[Any]:
+    """Return the values of a column in halves as numbers or dates."""
+    if partition.cut is None or values.dtype.kind in "iufM":
+        return values
+    is_date = partition.kind == "date"
+    read: Any = pd.to_datetime if is_date else pd.to_numeric
+    converted: pd.Series[Any] = read(values, errors="coerce")
+    wrong = np.flatnonzero((converted.isna() & values.notna()).to_numpy())
+    if wrong.size:
+        row = int(wrong[0])
+        rule = f"contain {'dates' if is_date else 'numbers'}, as in the first update"
+        raise bad_input(f"column {partition.column!r}", rule, f"{values.iloc[row]!r} in row {row}")
+    return converted
+
+
+def _as_lists(state: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: list(one) if isinstance(one, tuple) else one for key, one in state.items()}
