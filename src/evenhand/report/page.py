@@ -37,6 +37,7 @@ from evenhand.report.document import (
     Section,
     Sentence,
     StatusBox,
+    about_facts,
     short,
 )
 from evenhand.report.kinds import IN_FEATURES, Kind
@@ -190,13 +191,13 @@ def _groups(rows: AuditRows, first: Sequence[Finding]) -> Section:
     n, confidence = len(rows.examined) + 1, confidence_in_full(rows.confidence)
     slope = ", or a slope outside 0.8 to 1.25" if Kind.of(rows).has_rates else ""
     note = (
-        f"In brackets: intervals, which hold together for all {n:,} groups with {confidence}"
-        " confidence. A problem is a significant error of more than"
+        f"The worst first. In brackets: intervals, which hold together for all {n:,} groups with"
+        f" {confidence} confidence. A problem is a significant error of more than"
         f" {points_in_full(rows.tolerance)} points{slope}."
     )
     shown = [*tables.everyone(rows), *first]
     table = tables.groups("Groups", shown, rows, search=tables.FIND, note=note)
-    return _section("groups", f"Groups{', worst first' if rows.problems else ''}", "", table)
+    return _section("groups", "Groups", "", table)
 
 
 def _others(rows: AuditRows, first: Sequence[Finding], others: Sequence[Finding]) -> Section:
@@ -209,7 +210,7 @@ def _others(rows: AuditRows, first: Sequence[Finding], others: Sequence[Finding]
     rest = f"The first {listed:,} of {total:,} groups are listed, problems before others."
     note = rest if total > listed else ""
     table = tables.groups("Other groups", others, rows, search=tables.FIND, note=note)
-    return _section("others", f"The other {count(len(others), 'group')}", hint, table)
+    return _section("others", "The other groups", hint, table)
 
 
 PITS = (
@@ -312,7 +313,7 @@ def _provenance(rows: AuditRows, data: PageData) -> Section:
     n, n_parts = source.get("n_rows"), source.get("n_parts")
     in_parts = f" in {whole(n_parts)} parts, {whole(source.get('n_searched'))} searched"
     seed = known.get("random_state")
-    described = {f"{key[:1].upper()}{key[1:]}": value for key, value in rows.about.items()}
+    described = about_facts({"about": rows.about, "target": rows.target, "provenance": known})
     facts = {
         "Command": f"`{known['command']}`" if known.get("command") else "none: made from Python",
         "Model": ", ".join(filter(None, [model.get("name"), model.get("kind")])) or None,
@@ -328,11 +329,11 @@ def _provenance(rows: AuditRows, data: PageData) -> Section:
         else str(seed),
         "Software": ", ".join(versions) or None,
         "Layout": rows.schema,
-        "Hash of the page": f"{data.sha256} (of the embedded data)",
+        "Hash of the page": f"sha256 of the embedded data: {data.sha256}",
         "People": "no ids in this file",
     }
-    shown = Facts({**described, **facts}) if known else None
-    return _section("provenance", "Where this comes from", "data, model, command", shown)
+    shown = [described, Facts(facts)] if known else []
+    return _section("provenance", "Where this comes from", "data, model, command", *shown)
 
 
 # --- rendering of documents
