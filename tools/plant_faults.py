@@ -757,6 +757,12 @@ FAULTS = (
         ("test_watch_page.py",),
     ),
     Fault(
+        "a mark drawn as a problem wherever an error is significant",
+        "layers[one.problem].append(",
+        "layers[one.off].append(",
+        ("test_html.py",),
+    ),
+    Fault(
         "the verdict on the bound farthest from a fifth",
         "min(known, key=lambda one: abs(one.mass - MASS), default=None)",
         "max(known, key=lambda one: abs(one.mass - MASS), default=None)",
