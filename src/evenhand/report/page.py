@@ -24,7 +24,7 @@ from evenhand._format import (
 )
 from evenhand._table import Table, Value, folded_command
 from evenhand.report import pictures, tables
-from evenhand.report.charts import digits, frame_of, stairs
+from evenhand.report.charts import digits, frame_of
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -379,7 +379,6 @@ def _environment() -> Environment:
         "code": _with_code,
         "order": _order,
         "frame": frame_of,
-        "stairs": stairs,
         "tones": lambda row: [one.tone for one in row if isinstance(one, Value)],
     }
     environment.filters.update(filters)
