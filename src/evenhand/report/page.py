@@ -24,7 +24,7 @@ from evenhand._format import (
 )
 from evenhand._table import Table, Value, folded_command
 from evenhand.report import pictures, tables
-from evenhand.report.charts import digits, frame_of
+from evenhand.report.charts import Chart, digits, frame_of
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -76,7 +76,6 @@ def audit_document(rows: AuditRows) -> Document:
     slots, kind = Slots.of(rows), Kind.of(rows)
     first, others = tables.first_groups(rows)
     data = PageData.of(_listed(rows, [*first, *others]))
-    picture = pictures.overview(rows)
     about = [rows.about.get(key) for key in ("population", "period", "purpose")]
     facts = [count(rows.n_samples, "row"), *about, rows.provenance.get("date")]
     folds = [_groups(rows, first), _others(rows, first, others), *_folds(slots, rows, kind)]
@@ -84,13 +83,21 @@ def audit_document(rows: AuditRows) -> Document:
         title=f"Audit of {short(rows.name, 200)}",
         facts=[short(one) for one in facts if one],
         opening=Section("Main findings", list(_opening(slots))),
-        picture=None if picture is None else Section(picture.title, [replace(picture, title="")]),
+        picture=_picture(pictures.overview(rows), kind),
         next_step=list(_steps(slots.next[:1], rows)),
         cards=list(_cards(slots, rows, kind)),
         sections=[one for one in (*folds, _provenance(rows, data)) if one.parts],
         footer="Works offline, without ids of people. The JSON of this audit has all digits.",
         data=data,
     )
+
+
+def _picture(chart: Chart | None, kind: Kind) -> Section | None:
+    """Return the picture with its unit."""
+    if chart is None:
+        return None
+    unit = Paragraph(f"A point: {kind.point[:1].lower()}{kind.point[1:]}", "hint")
+    return Section(chart.title, [replace(chart, title=""), unit])
 
 
 def _listed(rows: AuditRows, found: Sequence[Finding]) -> dict[str, Any]:
@@ -129,7 +136,8 @@ def _steps(steps: Sequence[Step], rows: AuditRows) -> Iterator[Part]:
 def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     """Yield what stands beside the picture."""
     if rows.bound:  # what can be proven without a draw is in a fold
-        yield Section("What is proven", [Bullets.of(slots.proven[:1])])
+        unions = rows.certificate is not None and rows.certificate.unions is not None
+        yield Section("What is proven", [Bullets.of(slots.proven[unions:][:1])])
     everyone = [text for text in slots.everyone if text != slots.title]
     if everyone:
         yield Section("Everyone", [Bullets.of(everyone)])
@@ -162,8 +170,6 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
         ],
     )
     yield Section("What is not covered", [Bullets.of(slots.not_tested)])
-    if kind.has_coverage and not kind.has_range:
-        yield Section("A point", [Paragraph(kind.point)])
 
 
 def _times(rows: AuditRows, kind: Kind) -> str | None:
@@ -242,7 +248,7 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     chart = None if pictures.overview_is_survival(rows) else pictures.survival(rows)
     title, hint = f"Rates of the event by {kind.horizon}", "predicted and observed"
     yield _section("survival", title, hint, chart, tables.survival(rows))
-    texts = map(Paragraph, (kind.point, *slots.decided))
+    texts = map(Paragraph, slots.decided)
     hint = "one rule, one family of tests"
     yield _section("decided", "How this was decided", hint, *texts, *_bullets("", slots.gate))
     hint = "smaller log scores and CRPS are better"
