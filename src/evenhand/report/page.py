@@ -44,7 +44,8 @@ from evenhand.report.document import (
 )
 from evenhand.report.kinds import IN_FEATURES, Kind
 from evenhand.report.measures import reach_of, signed
-from evenhand.report.slots import Slots, Step
+from evenhand.report.next_steps import Step
+from evenhand.report.slots import Slots
 from evenhand.results import AuditRows, Finding
 
 if TYPE_CHECKING:
