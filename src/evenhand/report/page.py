@@ -16,13 +16,10 @@ import msgspec
 from evenhand._escape import printable
 from evenhand._format import (
     at_most,
-    band,
     confidence_in_full,
     count,
     percent,
-    points,
     points_in_full,
-    ratio,
     whole,
 )
 from evenhand._table import Table, Value, folded_command
@@ -43,9 +40,8 @@ from evenhand.report.document import (
     short,
 )
 from evenhand.report.kinds import IN_FEATURES, Kind
-from evenhand.report.measures import reach_of, signed
 from evenhand.report.next_steps import Step
-from evenhand.report.slots import Slots
+from evenhand.report.slots import Slots, capitalized
 from evenhand.results import AuditRows, Finding
 
 if TYPE_CHECKING:
@@ -91,7 +87,7 @@ def audit_document(rows: AuditRows) -> Document:
         next_step=list(_steps(slots.next[:1], rows)),
         cards=list(_cards(slots, rows, kind)),
         sections=[one for one in (*folds, _provenance(rows, data)) if one.parts],
-        footer="One file, works offline, no ids of people. The JSON of this audit has all digits.",
+        footer="Works offline, without ids of people. The JSON of this audit has all digits.",
         data=data,
     )
 
@@ -109,7 +105,7 @@ def _listed(rows: AuditRows, found: Sequence[Finding]) -> dict[str, Any]:
 
 def _opening(slots: Slots) -> Iterator[Part]:
     yield StatusBox(slots.badge.capitalize(), slots.tone, [slots.verdict])
-    yield Paragraph(slots.title, "lead")
+    yield Paragraph(capitalized(slots.title), "lead")
     if slots.lead:
         yield Paragraph(slots.lead)
     yield Bullets([Sentence("", f"{name}: ", text) for name, text in slots.others])
@@ -132,10 +128,11 @@ def _steps(steps: Sequence[Step], rows: AuditRows) -> Iterator[Part]:
 def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     """Yield what stands beside the picture."""
     if rows.bound:  # what can be proven without a draw is in a fold
-        yield Section("What is proven", [Bullets.of(slots.proven)])
-    source, one = rows.provenance, rows.everyone
-    if one is not None and one.rate is not None:
-        yield Section("Everyone", [_everyone(rows, one)])
+        yield Section("What is proven", [Bullets.of(slots.proven[:1])])
+    everyone = [text for text in slots.everyone if text != slots.title]
+    if everyone:
+        yield Section("Everyone", [Bullets.of(everyone)])
+    source = rows.provenance
     model, data = source.get("model") or {}, source.get("data") or {}
     kinds = {
         "by the forecast": rows.by_forecast,
@@ -168,29 +165,6 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
         yield Section("A point", [Paragraph(kind.point)])
 
 
-def _everyone(rows: AuditRows, one: Finding) -> Facts:
-    """Return the numbers of all people whose outcomes are 0 or 1."""
-    scores = next(iter(rows.probability_scores), None)
-
-    def with_ends(name: str, right: str) -> str | None:
-        if scores is None or getattr(scores, name) is None:
-            return None
-        found = scores.interval(name)
-        return f"{ratio(found.value)} ({band(ratio, found.low, found.high)}); {right} is right"
-
-    return Facts(
-        {
-            "Observed": percent(one.rate),
-            "Predicted": percent(one.predicted),
-            "Difference": f"{signed(one.bias)} ({reach_of(one.bias_low, one.bias_high)})",
-            "By forecast": f"{points(one.error)} points off"
-            f" ({band(points, one.error_low, one.error_high)})",
-            "Slope": with_ends("slope", "1"),
-            "Intercept": with_ends("intercept", "0"),
-        }
-    )
-
-
 def _times(rows: AuditRows, kind: Kind) -> str | None:
     """Return the numbers of events, of people who reached the horizon and of those lost."""
     known = rows.censoring
@@ -214,10 +188,11 @@ def _section(key: str, title: str, hint: str, *parts: Part | None) -> Section:
 
 def _groups(rows: AuditRows, first: Sequence[Finding]) -> Section:
     n, confidence = len(rows.examined) + 1, confidence_in_full(rows.confidence)
+    slope = ", or a slope outside 0.8 to 1.25" if Kind.of(rows).has_rates else ""
     note = (
-        f"Problem found: the error is significant and its estimate is beyond"
-        f" {points_in_full(rows.tolerance)} points. In brackets: intervals; those of all {n:,}"
-        f" groups hold together with {confidence} confidence."
+        f"In brackets: intervals, which hold together for all {n:,} groups with {confidence}"
+        " confidence. A problem is a significant error of more than"
+        f" {points_in_full(rows.tolerance)} points{slope}."
     )
     shown = [*tables.everyone(rows), *first]
     table = tables.groups("Groups", shown, rows, search=tables.FIND, note=note)
@@ -273,8 +248,9 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     yield _section("scores", "Scores", hint, tables.scores(rows), tables.probability_scores(rows))
     if not rows.bound:
         yield proven
-    found = tables.miscoverage(rows), tables.membership(rows), tables.worst_groups(rows)
-    yield _section("more", "More about groups", "with other methods", *_headed(found))
+    more = tables.miscoverage(rows), tables.membership(rows), tables.worst_groups(rows)
+    hint = "; ".join(table.label.lower() for table in more if table is not None)
+    yield _section("more", "More about groups", hint, *_headed(more))
     notes = [f"{one.text[:1].upper()}{one.text[1:]}" for one in rows.notes]
     yield _section("notes", "Notes", "what was left out or done otherwise", *_bullets("", notes))
 
@@ -312,7 +288,8 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     )
     shown = [
         tables.every_group(rows) if rows.bound else None,
-        tables.plain_intervals(rows),
+        # every interval of a 0/1 forecast that is not a single value covers everything
+        None if kind.has_rates else tables.plain_intervals(rows),
         tables.event_bounds(rows),
         tables.unions(rows),
         tables.named_bounds(rows),

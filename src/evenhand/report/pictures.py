@@ -202,6 +202,7 @@ def by_forecast(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
         [*layers, *_marks(zip(tenths, marks, strict=True), rows)],
         rate_axis(max([most, *(one.predicted or 0.0 for one in tenths)]), ""),
         title=f"Predicted and observed, by {part} of the forecast",
+        note="Mark: observed, with its interval.",
     )
 
 

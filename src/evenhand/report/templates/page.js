@@ -66,7 +66,6 @@
       }
       announce("");
     });
-    announce("");
   };
 
   const searched = [...document.querySelectorAll("table[data-find]")];
