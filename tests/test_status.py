@@ -395,9 +395,9 @@ def test_probable_groups_leaks_and_caveats_are_named_before_the_next_step() -> N
     leak = {"kind": "feature", "name": "paid > 0", "column": "paid", "apart": 0.004}
     both = [leak, leak | {"apart": None, "rank_correlation": 0.999}]
     rows = judged(doses(row, caveat="A caveat.", possible_leaks=both))
-    assert "weighted by the probability of membership" in Slots.of(rows).lead
     assert "(900 expected members)" in Slots.of(rows).lead
-    caveat, reason = Slots.of(rows).cautions
+    caveat, reason, weighted = Slots.of(rows).cautions
+    assert "weighted by the probability of membership" in weighted
     assert caveat == "A caveat."
     assert "feature paid may be made from the outcome: it differs" in reason
     flat = " ".join(audit_text(rows).split())

@@ -136,8 +136,10 @@ def _repair(rows: AuditRows, rules: Sequence[str], options: str) -> Step:
 def _repair_by_column(rows: AuditRows, one: Finding, options: str) -> Step:
     """Return how to recalibrate groups without a rule: masks, and groups of tables in parts."""
     column = _column_of(rows, one)
+    # a mask has no rule that a command could name
     by = "by=groups" if column is None else f"by={json.dumps(column, ensure_ascii=False)}"
-    line = f"evenhand recalibrate OTHER.csv {{}} --by {_quoted(column or 'COLUMNS')} --out repaired"
+    option = "" if column is None else f" --by {_quoted(column)}"
+    line = f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired"
     return Step(
         f"Recalibrate the groups with a problem, {APART}.",
         _of_table(options, line),

@@ -356,10 +356,10 @@ def _shown(rows: AuditRows) -> str:
 # --- cases: a group, or all people, in clauses; the first one is a title
 
 WEIGHTED = (
-    "these are numbers of all rows, weighted by the probability of membership, and not necessarily"
-    " those of the members"
+    "Numbers of {} are those of all rows, weighted by the probability of membership, and not"
+    " necessarily those of the members."
 )
-"""Limit of the numbers of a group known by probability."""
+"""Limit of the numbers of groups known by probability."""
 
 
 def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
@@ -400,7 +400,7 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
 
 
 def _found_on(one: Finding, rows: AuditRows) -> Iterator[str]:
-    """Yield on which rows the worst case was found and checked, and whose numbers it has."""
+    """Yield on which rows the worst case was found and checked."""
     if one.mass is not None:
         # of weighted rows and of samples of parts, it is not known how many were searched
         is_known = rows.family is None or rows.family.effective_share == 1
@@ -408,8 +408,6 @@ def _found_on(one: Finding, rows: AuditRows) -> Iterator[str]:
         n = rows.n_samples - (one.n_judged or 0)
         where = f"{n:,} rows" if is_known and one.n_judged else "other rows"
         yield f"found on {where}, checked on {one.n:,} others"
-    if one.probable:
-        yield WEIGHTED
 
 
 def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
@@ -649,6 +647,9 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     yield from list(leaks.values())[:LEAKS_LISTED]
     if len(leaks) > LEAKS_LISTED:
         yield f"Further possible leaks: {len(leaks) - LEAKS_LISTED:,}."
+    probable = [name_of(one, rows) for one in rows.listed if one.probable]
+    if probable:
+        yield WEIGHTED.format(joined(probable))
     times = rows.censoring
     if times is not None:
         lost = f"{times.n_lost:,} of {count(times.n_people, 'person', 'people')} were lost before"
