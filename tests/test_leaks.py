@@ -12,7 +12,7 @@ import pytest
 from scipy.special import ndtr
 
 from evenhand import Forecast, ForecastColumns, audit
-from evenhand.report import Verdict
+from evenhand.results import Verdict
 from evenhand.scale import audit_parts
 from evenhand.search import find_leaks, leaks
 from evenhand.tables import check_groups

@@ -50,16 +50,17 @@ PLURAL = re.compile("[a-z]{3,}[^s]s")
 
 
 class Directions(NamedTuple):
-    """Directions of errors as parts of sentences."""
+    """Directions of errors as parts of sentences, with a place for the size of the first two."""
 
-    lower: str = "outcomes are lower than forecast"
-    higher: str = "outcomes are higher than forecast"
+    lower: str = "outcomes are{} lower than forecast"
+    higher: str = "outcomes are{} higher than forecast"
     narrow: str = "intervals are narrower than needed"
     wide: str = "intervals are wider than needed"
 
-    def of(self, direction: str | None) -> str | None:
+    def of(self, direction: str | None, size: str = "") -> str | None:
         """Return a direction in words; None for another one, such as "mixed"."""
-        return dict(zip((LOWER, HIGHER, NARROW, WIDE), self, strict=True)).get(str(direction))
+        known = dict(zip((LOWER, HIGHER, NARROW, WIDE), self, strict=True))
+        return known[direction].format(size and f" {size}") if direction in known else None
 
 
 FORECAST = Directions()
@@ -133,7 +134,7 @@ class Kind:
             return kind._until(rows.censoring.horizon, given, rows.outcome_kind == "hurdle")
         if name == "hurdle":
             atom = None if rows.certificate is None else rows.certificate.atom
-            value = "the atom" if atom is None else number_in_full(atom)
+            value = "the repeated value" if atom is None else number_in_full(atom)
             whose = f"whose outcome is not {value}"
             kind = replace(kind, atom=value, people=f"people {whose}", part=f" {whose}")
         return kind if kind.has_rates else replace(kind, residual=title)
@@ -169,14 +170,18 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         for one in (
             Kind("continuous", "numbers"),
             Kind("count", "counts or scores"),
-            Kind("hurdle", "amounts, some of which have one value such as 0", atom="the atom"),
+            Kind(
+                "hurdle",
+                "amounts, of which many have one value, such as 0",
+                atom="the repeated value",
+            ),
             Kind("", "known by their PITs alone"),
             Kind(
                 "binary",
                 "yes/no (1 if the event happens)",
                 directions=Directions(
-                    "events are rarer than predicted",
-                    "events are more frequent than predicted",
+                    "events are{} rarer than predicted",
+                    "events are{} more frequent than predicted",
                     "probabilities are too extreme",
                     "probabilities are not extreme enough",
                 ),
@@ -194,7 +199,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 "times",
                 "times until an event",
                 directions=Directions(
-                    "events are earlier than forecast", "events are later than forecast"
+                    "events are{} earlier than forecast", "events are{} later than forecast"
                 ),
                 # outcomes, 5: the classical reading, whose assumption a reader must know
                 point=(

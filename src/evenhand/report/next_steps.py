@@ -41,6 +41,9 @@ PEOPLE = ("--id", "--person", "--entered", "--largest-weight")
 GOAL = "0.25"
 """Largest group error in examples of a guarantee."""
 
+MAPS = "RecalibratedRegressor(FrozenEstimator(model))"
+"""A model with a correction of all its forecasts."""
+
 APART = "with rows that neither the model nor this audit has seen"
 
 
@@ -84,7 +87,7 @@ def _repairs(rows: AuditRows, options: str) -> Iterator[Step]:
         yield Step(
             f"Recalibrate all forecasts {APART}.",
             _of_table(options, "evenhand recalibrate OTHER.csv {} --out repaired"),
-            _of_model(rows, "RecalibratedRegressor(FrozenEstimator(model)).fit({})"),
+            _of_model(rows, "repaired.fit({})", f"repaired = {MAPS}"),
         )
 
 
@@ -126,19 +129,21 @@ def _repair(rows: AuditRows, rules: Sequence[str], options: str) -> Step:
         model = "model.estimator_"
         options = ""
     command = _of_table(options, f"evenhand recalibrate OTHER.csv {{}} {chosen} --out repaired")
-    line = f"repaired = found.repair({model}, {{}})"
-    return Step(what, command, _of_model(rows, line, "found = evenhand.audit(model, X, y)"))
+    first = ["found = evenhand.audit(model, X, y)"] * rows.has_command
+    return Step(what, command, _of_model(rows, f"repaired = found.repair({model}, {{}})", *first))
 
 
 def _repair_by_column(rows: AuditRows, one: Finding, options: str) -> Step:
     """Return how to recalibrate groups without a rule: masks, and groups of tables in parts."""
     column = _column_of(rows, one)
+    # a mask has no rule that a command could name
     by = "by=groups" if column is None else f"by={json.dumps(column, ensure_ascii=False)}"
-    line = f"evenhand recalibrate OTHER.csv {{}} --by {_quoted(column or 'COLUMNS')} --out repaired"
+    option = "" if column is None else f" --by {_quoted(column)}"
+    line = f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired"
     return Step(
         f"Recalibrate the groups with a problem, {APART}.",
         _of_table(options, line),
-        _of_model(rows, f"RecalibratedRegressor(FrozenEstimator(model), {by}).fit({{}})"),
+        _of_model(rows, "repaired.fit({})", f"repaired = {MAPS[:-1]}, {by})"),
     )
 
 
@@ -204,7 +209,7 @@ def _of_table(options: str, line: str) -> str:
 
 def _of_model(rows: AuditRows, line: str, *first: str) -> str:
     """Return lines of Python on a model; those that load it follow an audit by the command."""
-    lines = ['model = evenhand.load("model")', *first] if rows.has_command else []
+    lines = [*(['model = evenhand.load("model")'] * rows.has_command), *first]
     if rows.censoring is not None:
         horizon = rows.censoring.horizon
         until = "" if horizon is None else f", horizon={horizon:.15g}"

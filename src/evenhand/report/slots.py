@@ -33,8 +33,7 @@ from evenhand._kinds import HIGHER, LOWER
 from evenhand.report.certificates import union_sentence
 from evenhand.report.kinds import IN_FEATURES, IN_GROUP, NO_HORIZON, WITHOUT, Key, Kind
 from evenhand.report.measures import reach_of, signed
-from evenhand.report.next_steps import Step as Step
-from evenhand.report.next_steps import next_steps
+from evenhand.report.next_steps import Step, next_steps
 from evenhand.results import (
     GROUPS_LISTED,
     MASS,
@@ -357,10 +356,10 @@ def _shown(rows: AuditRows) -> str:
 # --- cases: a group, or all people, in clauses; the first one is a title
 
 WEIGHTED = (
-    "these are numbers of all rows, weighted by the probability of membership, and not necessarily"
-    " those of the members"
+    "Numbers of {} are those of all rows, weighted by the probability of membership, and not"
+    " necessarily those of the members."
 )
-"""Limit of the numbers of a group known by probability."""
+"""Limit of the numbers of groups known by probability."""
 
 
 def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
@@ -401,7 +400,7 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
 
 
 def _found_on(one: Finding, rows: AuditRows) -> Iterator[str]:
-    """Yield on which rows the worst case was found and checked, and whose numbers it has."""
+    """Yield on which rows the worst case was found and checked."""
     if one.mass is not None:
         # of weighted rows and of samples of parts, it is not known how many were searched
         is_known = rows.family is None or rows.family.effective_share == 1
@@ -409,8 +408,6 @@ def _found_on(one: Finding, rows: AuditRows) -> Iterator[str]:
         n = rows.n_samples - (one.n_judged or 0)
         where = f"{n:,} rows" if is_known and one.n_judged else "other rows"
         yield f"found on {where}, checked on {one.n:,} others"
-    if one.probable:
-        yield WEIGHTED
 
 
 def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
@@ -476,19 +473,20 @@ def _rate_by_horizon(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[
 
 def _direction(one: Finding, kind: Kind) -> str:
     """Return the direction of a group's error, with the mean difference; "" if it is unknown."""
+    direction = one.direction
     bias = one.reported_bias if kind.has_residual else 0.0
-    side = f"{kind.size(bias)} {'lower' if bias < 0 else 'higher'}"
-    if kind.has_residual and one.bias and one.direction == (HIGHER if one.bias < 0 else LOWER):
+    by_mean = LOWER if (one.bias or 0.0) < 0 else HIGHER
+    mean = kind.directions.of(by_mean, kind.size(bias)) if bias else None
+    if direction in (LOWER, HIGHER) and direction != by_mean and one.bias and kind.has_residual:
         # levels and mean disagree if a few large misses dominate the mean
-        rank = f"outcomes rank {'lower' if one.direction == LOWER else 'higher'} than forecast"
-        return f"{rank}, but their mean is {side}" if bias else rank
-    if one.direction in (LOWER, HIGHER) and bias:
-        return f"outcomes are {side} than forecast"
-    mean = f"on average outcomes are {side} than forecast" if bias else ""
-    words = kind.directions.of(one.direction)
-    if words is None and one.direction is not None:
+        rank = f"outcomes rank {'lower' if direction == LOWER else 'higher'} than forecast"
+        return f"{rank}, but on average {mean}" if mean else rank
+    if direction in (LOWER, HIGHER) and mean:
+        return mean
+    words = kind.directions.of(direction)
+    if words is None and direction is not None:
         words = "the error has no single direction"
-    return "; ".join(text for text in (words, mean) if text)
+    return "; ".join(text for text in (words, mean and f"on average {mean}") if text)
 
 
 def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
@@ -649,6 +647,9 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     yield from list(leaks.values())[:LEAKS_LISTED]
     if len(leaks) > LEAKS_LISTED:
         yield f"Further possible leaks: {len(leaks) - LEAKS_LISTED:,}."
+    probable = [name_of(one, rows) for one in rows.listed if one.probable]
+    if probable:
+        yield WEIGHTED.format(joined(probable))
     times = rows.censoring
     if times is not None:
         lost = f"{times.n_lost:,} of {count(times.n_people, 'person', 'people')} were lost before"

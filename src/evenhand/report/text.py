@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
@@ -13,10 +14,12 @@ from evenhand.report import tables
 from evenhand.report.document import (
     Bullets,
     Document,
+    Facts,
     Heading,
     Pair,
     Paragraph,
     Part,
+    Section,
     StatusBox,
     short,
 )
@@ -68,6 +71,9 @@ def _text(part: Part) -> str:
             width = line_width() - 2
             items = (wrapped(str(item), width).replace("\n", "\n  ") for item in part.items)
             return "\n".join(f"- {item}" for item in items)
+        case Facts():
+            known = (f"{name}: {value}" for name, value in part.values.items() if value)
+            return "\n".join(map(wrapped, known))
         # tables of thousands of groups stay readable; the page and JSON contain more
         case Table():
             n, most = len(part.rows), part.printed
@@ -118,7 +124,10 @@ class Block(NamedTuple):
 def audit_text(rows: AuditRows, *, full: bool = False) -> str:
     """Return an audit as text of about 12 lines, or in full with all tables."""
     if full:
-        return document_text(audit_document(rows))
+        document = audit_document(rows)
+        step = Section("Next step", document.next_step)
+        sections = [step, *document.cards, *document.sections]
+        return document_text(replace(document, sections=sections))
     slots, width = Slots.of(rows), min(line_width(), LONGEST)
     head = [wrapped(slots.heading, width), wrapped(_verdict(slots), width), ""]
     blocks = list(_blocks(slots, rows))
