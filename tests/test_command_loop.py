@@ -160,7 +160,7 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(
 
 def pasted(page: str) -> list[list[str]]:
     """Return the words that a shell reads in each command on a page."""
-    lines = [unescape(line) for line in re.findall(r">\$ (evenhand [^<]*)</", page)]
+    lines = [unescape(line) for line in re.findall(r"<code>(evenhand [^<]*)</code></pre>", page)]
     program = 'evenhand() { printf "%s\\0" "$@"; }\n'
     read = [subprocess.check_output(["sh", "-c", program + line]) for line in lines]
     return [words.decode().split("\0")[:-1] for words in read]

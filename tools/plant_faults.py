@@ -733,15 +733,15 @@ FAULTS = (
     # report
     Fault(
         "a floor of a smaller interval given as the same",
-        "if or_zero(one.floor) >= least)",
-        "if or_zero(one.covered) >= least)",
-        ("test_plain_intervals.py",),
+        "for one in levels if (one.floor or 0.0) >= least)",
+        "for one in levels if (one.covered or 0.0) >= least)",
+        ("test_html.py",),
     ),
     Fault(
         "floors of intervals without a draw at another size",
-        "floors = {(one.level, one.mass): one.floor for one in findings.plain}",
-        "least = min((one.mass for one in findings.plain), default=0.0)\n"
-        "    floors = {(one.level, least): one.floor for one in findings.plain}",
+        "floors = {(one.level, one.mass): one.floor for one in rows.plain_intervals}",
+        "least = min((one.mass for one in rows.plain_intervals), default=0.0)\n"
+        "    floors = {(one.level, least): one.floor for one in rows.plain_intervals}",
         ("test_html.py",),
     ),
     Fault(
@@ -757,15 +757,21 @@ FAULTS = (
         ("test_watch_page.py",),
     ),
     Fault(
+        "a mark drawn as a problem wherever an error is significant",
+        "layers[one.problem].append(",
+        "layers[one.off].append(",
+        ("test_html.py",),
+    ),
+    Fault(
         "the verdict on the bound farthest from a fifth",
-        "min(known, key=lambda bound: abs(bound.mass - MASS), default=None)",
-        "max(known, key=lambda bound: abs(bound.mass - MASS), default=None)",
+        "min(known, key=lambda one: abs(one.mass - MASS), default=None)",
+        "max(known, key=lambda one: abs(one.mass - MASS), default=None)",
         ("test_html.py",),
     ),
     Fault(
         "a bound of one draw per person read as a guarantee",
-        'audit["is_randomized"] and (audit["n_draws"] > 1 or bool(proof.get("link_bound")))',
-        'audit["is_randomized"] or bool(proof.get("link_bound"))',
+        "not self.is_randomized or (self.n_draws == 1 and not proof.link_bound):",
+        "not self.is_randomized:",
         ("test_html.py",),
     ),
     Fault(

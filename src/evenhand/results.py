@@ -894,6 +894,13 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
         return self.outcome_kind == "binary"
 
     @property
+    def most_detectable(self) -> float:
+        """Detectable error of all people above which there are too few rows."""
+        # not even a doubling of a rare event would show
+        rate = self.everyone.predicted if self.is_event and self.everyone is not None else None
+        return 0.1 if rate is None else min(0.1, rate, 1 - rate)
+
+    @property
     def has_command(self) -> bool:
         """Whether the audit was made by the command."""
         return bool(self.provenance.get("command"))

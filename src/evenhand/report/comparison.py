@@ -35,11 +35,11 @@ from evenhand.report.document import (
     about_facts,
     short,
 )
-from evenhand.report.findings import MASS
 from evenhand.report.measures import UNITS, Measure, formatter_of, reach_of, signed
 from evenhand.report.page import document_html
 from evenhand.report.records import Values
 from evenhand.report.text import document_text
+from evenhand.results import MASS
 
 SIZES = {
     "CRPS": ("CRPS is", ("worse", "better", "large")),
