@@ -383,10 +383,8 @@ def comparisons(folder: Path) -> Any:
         outcomes = outcomes_of(kind, table, 27)
         options: dict[str, Any] = {"groups": ["member", "region"], "random_state": 0}
         options |= {"masses": (1.0,), "learned_masses": (), "features": table[["rooms"]]}
-        pair = [
-            audit(one, table, **outcomes, **options) for one in (forecasts_of(kind, table), model)
-        ]
-        found = compare(*pair).to_dict()
+        made = compare(forecasts_of(kind, table), model, table, **outcomes, **options)
+        found, pair = made.to_dict(), made.audits
         gates = ("groups_beyond_tolerance > 0", "too-few-rows", "problem")
         kept = ("n_samples", "is_paired", "tolerance", "confidence", "groups", "scores")
         said[kind] = {name: found[name] for name in kept if name in found} | {

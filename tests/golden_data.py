@@ -113,8 +113,7 @@ def flat_pits(n: int = 600, seed: int = 6) -> tuple[np.ndarray, pd.DataFrame]:
 
 def found_of(found: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return an audit as plain values, without those of the machine and some large ones."""
-    # values of single rows are tested by what they compare
-    plain = found.to_dict(rows=False)
+    plain = found.to_dict()
     for name in leave_out:
         del plain[name]
     for name in MACHINE:

@@ -104,12 +104,12 @@ def test_a_repair_on_the_rows_of_the_audit_warns() -> None:
     assert found.off_groups == ()
     with pytest.warns(UserWarning, match=r"rows of this audit.* pass other rows"):
         found.repair(standard, table, y)
-    # other rows, a part of the rows, and an audit that does not know its outcomes
+    # other rows, a part of the rows, and the same outcomes in another order
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = found.repair(standard, *people(800, 6, 0.0))
         found.repair(standard, table[:400], y[:400])
-        replace(found, rows=None).repair(standard, table, y)
+        found.repair(standard, table[::-1], y[::-1])
     # without an off group there is one map
     assert model.by is None
     assert model.check_["group"].tolist() == ["everyone"]

@@ -12,7 +12,6 @@ import json
 import platform
 import sys
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -467,7 +466,7 @@ def test_mild_atoms_are_warned_about_and_spread_over_their_cells() -> None:
     expected = -np.log((peer.cdf(high) - peer.cdf(low)) / 0.01).mean()
     assert found.score("log score, cells of 0.01") == pytest.approx(expected, rel=1e-9)
     # and compared by their cells alone
-    measures = compare(found, replace(found, name="other")).table["measure"].tolist()
+    measures = compare(found, found).measures["measure"].tolist()
     assert "log score, cells of 0.01" in measures
     assert "log score" not in measures
 
@@ -621,37 +620,11 @@ def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
     assert folder == {"name": tmp_path.name, "sha256": None, "n_rows": N}
 
 
-# --- comparison
+# --- everything together
 
 
 def texts(notes: tuple[Note, ...]) -> list[str]:
     return [str(note) for note in notes]
-
-
-def test_audits_of_different_rows_or_groups_are_not_compared() -> None:
-    X, y = table()
-    base = audit(Stub(), X, y, groups=["region"], random_state=0, name="base")
-    fewer = audit(Stub(), X[:300], y[:300], groups=["region"], random_state=0, name="fewer")
-    other = audit(Stub(), X, y, groups=["score"], random_state=0, name="other")
-    moved = audit(Stub(), *table(seed=1), groups=["region"], random_state=0, name="moved")
-    refused("base audits 400 rows, fewer audits 300 rows", compare, base, fewer)
-    refused("moved audits 400 rows.*not the same ones", compare, base, moved)
-    # the same rows with other groups: those that both list are compared, and the rest are named
-    found = compare(base, other)
-    assert "region = north" not in set(other.groups["group"])
-    assert "everyone" in set(found.groups["group"])
-    assert any("only in base" in note for note in found.notes) == (
-        "region = north" not in set(found.groups["group"])
-    )
-    # without row values only groups and their sizes show that rows differ
-    facts = r"different rows or groups.*everyone \(400\), region = north \("
-    without = replace(other, rows=None)
-    refused(facts, compare, replace(base, rows=None), without)
-    assert compare(base, base).names == ("base (first)", "base (second)")
-    refused("'measure'.*column.* name=", compare, base, replace(base, name="measure"))
-
-
-# --- everything together
 
 
 def test_few_rows_leave_notes_instead_of_numbers() -> None:

@@ -1,4 +1,4 @@
-"""Comparisons of two audits: paired intervals, row records, refusals, files and the command."""
+"""Comparisons of models and of audits: paired intervals, refusals, files and texts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 from complaints import refused
-from evenhand import Forecast, InputError, audit, compare
-from evenhand.audits import Audit, Comparison, comparison, row_record
+from evenhand import Forecast, InputError, Outcomes, audit, compare
+from evenhand.audits import Audit, Comparison, comparison
 from evenhand.calibration import Cells
 from repeats import most_failures, repeats, statistical
 
@@ -32,15 +32,27 @@ def people() -> tuple[pd.DataFrame, np.ndarray]:
     return X, shift + random.normal(size=N)
 
 
+def forecast(kind: str) -> Forecast:
+    """Return forecasts that are wrong for women, right, or randomized."""
+    X, _ = people()
+    mean = np.where(X["sex"] == "f", 1.2, 0.0) if kind == "repaired" else np.zeros(N)
+    found = Forecast.from_normal(mean, np.ones(N))
+    if kind == "randomized":
+        found = found.randomized(0.2, r=np.random.default_rng(0).random((N, 16)))
+    return found
+
+
+@cache
+def compared(before: str, after: str) -> Comparison:
+    X, y = people()
+    options: dict[str, Any] = {"groups": ["sex"], "random_state": 0, **QUICK}
+    return compare(forecast(before), forecast(after), X, y, names=(before, after), **options)
+
+
 @cache
 def audited(kind: str) -> Audit:
-    """Audit forecasts that are wrong for women, right, or randomized."""
     X, y = people()
-    mean = np.where(X["sex"] == "f", 1.2, 0.0) if kind == "repaired" else np.zeros(N)
-    forecast = Forecast.from_normal(mean, np.ones(N))
-    if kind == "randomized":
-        forecast = forecast.randomized(0.2, r=np.random.default_rng(0).random((N, 16)))
-    return audit(forecast, X, y, groups=["sex"], random_state=0, name=kind, **QUICK)
+    return audit(forecast(kind), X, y, groups=["sex"], random_state=0, name=kind, **QUICK)
 
 
 def by_group(found: Comparison) -> pd.DataFrame:
@@ -48,8 +60,9 @@ def by_group(found: Comparison) -> pd.DataFrame:
 
 
 def test_a_repair_makes_a_group_better_and_nothing_else() -> None:
-    found = compare(audited("wrong"), audited("repaired"))
+    found = compared("wrong", "repaired")
     groups = by_group(found)
+    assert found.is_paired
     assert groups.loc["sex = f", "outcome"] == "better"
     assert groups.loc["sex = f", "important"]
     assert groups.loc["sex = f", "error_change_high"] < 0
@@ -57,7 +70,7 @@ def test_a_repair_makes_a_group_better_and_nothing_else() -> None:
     assert groups.loc["sex = m", "outcome"] == "not significant"
     assert groups.loc["sex = m", "error_change"] == 0
     assert not found.is_worse
-    back = compare(audited("repaired"), audited("wrong"))
+    back = compared("repaired", "wrong")
     assert by_group(back).loc["sex = f", "outcome"] == "worse"
     assert back.is_worse
     assert by_group(back).loc["sex = f", "error_change_low"] == pytest.approx(
@@ -66,17 +79,59 @@ def test_a_repair_makes_a_group_better_and_nothing_else() -> None:
 
 
 def test_changes_are_those_of_the_tables_of_both_audits() -> None:
-    found = compare(audited("wrong"), audited("randomized"))
+    found = compared("wrong", "randomized")
     rows = by_group(found)
-    for when, kind in (("before", "wrong"), ("after", "randomized")):
-        table = audited(kind).groups.set_index("group")
+    for when, kind, made in zip(
+        ("before", "after"), ("wrong", "randomized"), found.audits, strict=True
+    ):
+        # the audits are those that `audit` makes
+        pd.testing.assert_frame_equal(made.groups, audited(kind).groups)
+        table = made.groups.set_index("group")
         for measure in ("error", "coverage_80", "coverage_90", "bias"):
             for group in ("everyone", "sex = f", "sex = m"):
                 assert rows.loc[group, f"{measure}_{when}"] == table.loc[group, measure]
-    for row in found.scores.itertuples():
-        assert row.before == pytest.approx(audited("wrong").score(row.measure), rel=1e-6)
-        assert row.after == pytest.approx(audited("randomized").score(row.measure), rel=1e-6)
-        assert row.low < row.change < row.high
+        for row in found.scores.itertuples():
+            assert getattr(row, when) == pytest.approx(made.score(row.measure))
+        for row in found.measures.itertuples():
+            if not row.measure.startswith("certified"):
+                assert getattr(row, when) == made.score(row.measure)
+    assert (found.scores["low"] < found.scores["change"]).all()
+    assert (found.scores["change"] < found.scores["high"]).all()
+
+
+def test_intervals_are_those_of_the_rows_of_a_group() -> None:
+    found = compared("wrong", "repaired")
+    X, y = people()
+    named = [
+        name for name in found.groups["group"] if name.startswith("age > ") and " and " in name
+    ]
+    (group,) = [name for name in named if name.endswith("sex = f")]
+    mask = (X["age"] > float(group.split()[2])) & (X["sex"] == "f")
+    n = int(mask.sum())
+    row = by_group(found).loc[group]
+    # residuals of women change by 1.2 each, so the change of their mean has no spread
+    assert row["bias_change_low"] == pytest.approx(-1.2)
+    assert row["bias_change_high"] == pytest.approx(-1.2)
+    # that of the coverage is the interval of Bonett and Price
+    covered = [np.abs(y[mask] - mean) <= stats.norm.ppf(0.9) for mean in (0.0, 1.2)]
+    change = covered[1].astype(float) - covered[0]
+    t = stats.t.ppf(1 - 0.05 / (2 * len(found.groups)), n - 1)
+    half = t * np.sqrt(change.var() * n + t**2 / 2) / (n + t**2 / 2)
+    assert row["coverage_80_change_low"] == pytest.approx(change.mean() - half)
+    assert row["coverage_80_change_high"] == pytest.approx(change.mean() + half)
+
+
+@pytest.mark.parametrize("n", [600, 20_500])
+def test_both_audits_use_the_same_rows_whatever_the_seed(n: int) -> None:
+    # one row of each person is audited, and of over 20,000 rows a sample is scored
+    y = np.random.default_rng(0).normal(size=n)
+    person = np.arange(n) // 2 if n < 1000 else None
+    given = Forecast.from_normal(np.zeros(n), np.full(n, 0.7))
+    found = compare(given, given, y=Outcomes(y, person=person), **QUICK)
+    assert (found.groups["bias_change"] == 0).all()
+    assert (found.scores[["change", "low", "high"]] == 0).all(axis=None)
+    assert found.n_samples == (n // 2 if n < 1000 else n)
+    assert len(found.notes) == (n < 1000)
 
 
 def test_scores_have_the_interval_of_a_paired_mean() -> None:
@@ -92,7 +147,7 @@ def test_the_interval_of_a_bias_is_that_of_a_paired_t_test() -> None:
     ones = np.ones(80)
     sides = comparison.Profile(first, None, ones), comparison.Profile(second, None, ones)
     mask = np.arange(80) < 60
-    (found,) = comparison.paired_changes(*sides, [mask], 4, 0.95)
+    found = comparison.paired_change(*sides, mask, 4, 0.95)
     change = (second - first)[mask, 0]
     # Bonferroni over 4; the variance divides by n, as in all tables of an audit
     half = stats.t.ppf(1 - 0.05 / 8, 59) * change.std() / np.sqrt(60)
@@ -104,7 +159,7 @@ def test_changes_have_intervals_from_50_rows_on(n: int) -> None:
     # 1 / sum (1 / n)^2 may be a rounding error below n
     first, second = np.random.default_rng(1).normal(size=(2, n, 1))
     sides = [comparison.Profile(values, None, np.ones(n)) for values in (first, second)]
-    (found,) = comparison.paired_changes(*sides, [np.ones(n, dtype=bool)], 1, 0.95)
+    found = comparison.paired_change(*sides, np.ones(n, dtype=bool), 1, 0.95)
     assert np.isfinite([found.low, found.high]).all() == (n >= 50)
 
 
@@ -158,7 +213,7 @@ def test_paired_intervals_contain_all_true_changes_jointly(
             for pit in pits
         ]
         for i, sides in enumerate((errors, shares)):
-            found = comparison.paired_changes(sides[0], sides[1], masks, GROUPS, 0.95)
+            found = [comparison.paired_change(*sides, mask, GROUPS, 0.95) for mask in masks]
             missed[i] += any(not one.low <= truth[i] <= one.high for one in found)
     assert missed.max() <= most_failures(n_sets)
 
@@ -171,95 +226,79 @@ def test_intervals_are_longer_on_the_side_where_a_distance_near_0_is_overestimat
         for mean in (0.5, 0.0)
     )
     for first, second, sign in ((far, near, 1), (near, far, -1)):
-        (found,) = comparison.paired_changes(first, second, [np.ones(400) == 1], 1, 0.95)
+        found = comparison.paired_change(first, second, np.ones(400) == 1, 1, 0.95)
         below, above = found.value - found.low, found.high - found.value
         # the mean of |Z| / sqrt(400)
         assert below - above == pytest.approx(sign * np.sqrt(2 / np.pi) / 20, rel=0.1)
 
 
-# --- records of rows
+def test_profiles_are_the_shares_of_positions_at_or_below_each_edge() -> None:
+    random = np.random.default_rng(0)
+    pit = random.random((50, 7))
+    low, high = np.sort(random.random((2, 50, 1)), axis=0)
+    for cells, below in (
+        (Cells(pit), (pit[:, :, None] <= EDGES).mean(axis=1)),
+        (Cells(low, high), np.clip((EDGES - low) / (high - low), 0, 1)),
+    ):
+        found = comparison.pit_profiles(cells, np.zeros(50))
+        np.testing.assert_allclose(found["error"].values, below, atol=1e-9)
+        for level, measure in ((0.8, "coverage_80"), (0.9, "coverage_90")):
+            ends = [np.abs(EDGES - end).argmin() for end in ((1 - level) / 2, (1 + level) / 2)]
+            expected = below[:, ends[1]] - below[:, ends[0]]
+            np.testing.assert_allclose(found[measure].values[:, 0], expected, atol=1e-9)
 
 
-def record(n: int = 90, draws: int = 5, *, ties: bool = False) -> row_record.RowRecord:
-    random = np.random.default_rng(1)
-    y = random.integers(0, 9, n).astype(float) if ties else random.normal(size=n)
-    found = row_record.RowRecord.of(
-        Cells(random.random((n, draws)), weights=random.integers(1, 4, n)),
-        y,
-        random.normal(size=n),
-        {},
-        {"a": random.random(n) < 0.3, "b": random.random(n) < 0.5},
-    )
-    assert found is not None
-    return found
+# --- two audits, which are not paired
 
 
-def same(one: row_record.RowRecord, other: row_record.RowRecord) -> bool:
-    return json.dumps(one.to_state()) == json.dumps(other.to_state())
-
-
-def test_groups_of_a_record_are_those_that_were_given() -> None:
-    random = np.random.default_rng(2)
-    first = random.random(50) < 0.3
-    masks = {"a": first, "not a": ~first, "everyone else": random.random(50) < 0.9}
-    found = row_record.RowRecord.of(
-        Cells(random.random((50, 1))), np.arange(50.0), np.zeros(50), {}, masks
-    )
-    assert found is not None
-    for name, mask in masks.items():
-        np.testing.assert_array_equal(found.masks[name], mask)
-
-
-def test_cells_count_pits_at_or_below_each_edge() -> None:
-    pit = np.random.default_rng(0).random((50, 7))
-    found = row_record.RowRecord.of(Cells(pit), np.arange(50.0), np.zeros(50), {}, {})
-    assert found is not None
-    expected = (pit[:, :, None] <= EDGES).mean(axis=1)
-    np.testing.assert_allclose(found.below, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("ties", [False, True])
-def test_rows_in_another_order_are_matched(ties: bool) -> None:
-    known = record(ties=ties)
-    order = np.random.default_rng(2).permutation(known.n_samples)
-    matched = known.take(order).aligned(known)
-    np.testing.assert_array_equal(matched.fingerprint, known.fingerprint)
-    for name in known.masks:
-        np.testing.assert_array_equal(matched.masks[name], known.masks[name])
-    if not ties:
-        assert same(matched, known)
-
-
-def test_outcomes_cannot_be_found_by_trying_values() -> None:
-    # with a plain hash, each of nine possible outcomes would be found by hashing it
-    known, other = record(ties=True), record(n=80, ties=True)
-    assert not set(known.fingerprint) & set(other.fingerprint)
-    assert known.key != other.key
-    assert len(set(known.fingerprint.tolist())) == 9
-
-
-def test_records_are_small_and_bounded() -> None:
-    state = json.dumps(audited("wrong").to_dict()["rows"])
-    assert len(state) / N < 45
-    n = row_record.MOST_ROWS + 1
-    pits = Cells(np.full((n, 1), 0.5))
-    assert row_record.RowRecord.of(pits, np.arange(float(n)), np.zeros(n), {}, {}) is None
-
-
-# --- what cannot be compared
-
-
-def files(folder: Path, first: Audit, second: Audit, **options: Any) -> tuple[Path, Path]:
+def files(folder: Path, first: Audit, second: Audit) -> tuple[Path, Path]:
     paths = folder / "old.json", folder / "new.json"
     for path, found in zip(paths, (first, second), strict=True):
-        found.to_json(path, **options)
+        found.to_json(path)
     return paths
 
 
-def test_files_are_compared_as_audits_are(tmp_path: Path) -> None:
-    first, second = audited("wrong"), audited("repaired")
-    found = compare(*files(tmp_path, first, second))
-    assert found.to_dict() == compare(first, second).to_dict()
+def test_two_audits_are_compared_by_estimates_with_their_own_intervals(tmp_path: Path) -> None:
+    both = audited("wrong"), audited("repaired")
+    found = compare(*files(tmp_path, *both))
+    assert found.to_dict() == compare(*both).to_dict()
+    assert not found.is_paired
+    assert not found.is_worse
+    assert found.scores.empty
+    rows = by_group(found)
+    for when, made in zip(("before", "after"), both, strict=True):
+        table = made.groups.set_index("group")
+        for measure in ("error", "coverage_80", "coverage_90", "bias"):
+            for end in ("", "_low", "_high"):
+                expected = table[f"{measure}{end}"]
+                got = rows.loc[expected.index, f"{measure}_{when}{end}"]
+                np.testing.assert_array_equal(got, expected)
+    problems = [one.groups.set_index("group")["problem"] for one in both]
+    words = {(True, False): "problem before", (False, False): "no problem"}
+    for group in ("everyone", "sex = f", "sex = m"):
+        assert rows.loc[group, "outcome"] == words[tuple(one[group] for one in problems)]
+    assert rows.loc["sex = f", "outcome"] == "problem before"
+    text = found.summary()
+    assert "Paired intervals: compare(model_a, model_b, X, y), or evenhand compare TABLE." in text
+    assert compare(*reversed(both)).summary().count(" of these are new.") == 1
+
+
+def test_audits_of_other_rows_are_compared() -> None:
+    X, y = people()
+    fewer = audit(forecast("wrong")[:400], X[:400], y[:400], groups=["sex"], **QUICK)
+    found = compare(audited("wrong"), fewer)
+    row = by_group(found).loc["sex = f"]
+    women = X["sex"] == "f"
+    assert (row["n"], row["n_after"]) == (women.sum(), women[:400].sum())
+    assert "600 and 400 rows" in found.summary()
+
+
+def test_groups_that_one_audit_lists_are_named() -> None:
+    X, y = people()
+    other = audit(forecast("wrong"), X[["age"]], y, random_state=0, name="other", **QUICK)
+    found = compare(audited("wrong"), other)
+    assert set(found.groups["group"]) < set(audited("wrong").scan["group"]) | {"everyone"}
+    assert any(note.startswith("Groups only in wrong are not compared") for note in found.notes)
 
 
 def test_audits_of_one_name_are_named_by_their_files(tmp_path: Path) -> None:
@@ -267,21 +306,16 @@ def test_audits_of_one_name_are_named_by_their_files(tmp_path: Path) -> None:
     paths = files(tmp_path, audited("wrong"), again)
     assert compare(*paths).names == ("old", "new")
     # an audit of this process has no file
-    found = compare(paths[0], again)
-    assert found.names == ("wrong (first)", "wrong (second)")
-    assert {"wrong (first)", "wrong (second)"} < set(found.table.columns)
-    assert "Comparison of wrong (first) and wrong (second)" in found.summary()
+    assert compare(paths[0], again).names == ("wrong (first)", "wrong (second)")
+    assert compare(*paths, names=("a", "b")).summary().startswith("Before: a. After: b. 600 rows")
 
 
-def test_without_rows_estimates_alone_are_compared(tmp_path: Path) -> None:
-    paths = files(tmp_path, audited("wrong"), audited("repaired"), rows=False)
-    found = compare(*paths)
-    assert not found.is_paired
-    assert set(found.groups["outcome"]) == {"unknown"}
-    assert found.groups["error_change_low"].isna().all()
-    assert found.scores.empty
-    assert found.notes[0].startswith("old.json: no values of single rows are recorded")
-    assert "only estimates are compared" in found.summary()
+def test_what_is_neither_two_models_nor_two_audits_is_refused() -> None:
+    X, _ = people()
+    both = forecast("wrong"), forecast("repaired")
+    refused("y is missing", compare, *both, X)
+    refused("pass X= and y= to compare models, or y= to compare forecasts", compare, *both)
+    refused("be a forecaster or a Forecast", compare, audited("wrong"), both[1], X, people()[1])
 
 
 @pytest.mark.parametrize(
@@ -299,21 +333,80 @@ def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> Non
     refused(message, compare, audited("wrong"), path)
 
 
-def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
-    old, new = files(tmp_path, audited("wrong"), audited("repaired"))
-    values = json.loads(new.read_text())
-    for damage in (
-        {"pit": "no base64"},
-        {"n": 5},
-        {"membership": ""},
-        {"scores": 3},
-        {"weight": "eJwDAAAAAAE="},
-    ):
-        new.write_text(json.dumps(values | {"rows": values["rows"] | damage}))
-        refused("record of an audit is damaged", compare, old, new)
-
-
 # --- output
+
+
+def table_of(n: int, outcomes: dict[str, tuple[int, int]]) -> Comparison:
+    """A comparison of everyone and groups: numbers of changes beyond the tolerance, and within."""
+    found = compared("wrong", "repaired")
+    row = by_group(found).loc["sex = m"].to_dict()
+    rows = []
+    for outcome, sizes in outcomes.items():
+        rows += [{"outcome": outcome, "important": True}] * sizes[0]
+        rows += [{"outcome": outcome, "important": False}] * sizes[1]
+    rows += [{"outcome": "not significant", "important": False}] * (n - len(rows))
+    groups = [row | {"group": f"g{i}", "n": 50 + i} | one for i, one in enumerate(rows)]
+    return replace(found, groups=pd.DataFrame(groups))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "verdict"),
+    [
+        ({}, "NO CHANGE FOUND in 6 groups."),
+        ({"better": (2, 0)}, "BETTER in 2 groups, worse in none."),
+        ({"better": (2, 0), "worse": (1, 0)}, "WORSE in 1 group, better in 2."),
+        (
+            {"better": (1, 0), "worse": (0, 2)},
+            "BETTER in 1 group, worse in none. In 2 groups the error changed by less than 2"
+            " points.",
+        ),
+        (
+            {"better": (0, 1)},
+            "NO CHANGE beyond 2 points in 6 groups. In 1 group the error changed by less than 2"
+            " points.",
+        ),
+        ({"unknown": (0, 1)}, "NO CHANGE FOUND in 6 groups. 1 group has too few rows."),
+    ],
+)
+def test_the_first_sentence_counts_the_changes(
+    outcomes: dict[str, tuple[int, int]], verdict: str
+) -> None:
+    found = table_of(6, outcomes)
+    lines = found.summary().split("\n\n")[0].split("\n")[1:]
+    assert " ".join(lines) == verdict
+    assert verdict in found.to_html()
+    assert verdict in " ".join(found.summary(full=True).split())
+    assert found.is_worse == verdict.startswith("WORSE")
+
+
+@pytest.mark.parametrize("after", ["repaired", "randomized"])
+def test_a_text_has_at_most_16_lines_of_80_characters(after: str) -> None:
+    paired = compared("wrong", after)
+    long = {"group": [f"{name} and {'x' * 90}" for name in paired.groups["group"]]}
+    for found in (
+        paired,
+        compare(*paired.audits),
+        replace(paired, groups=paired.groups.assign(**long), names=("a" * 90, "b" * 90)),
+    ):
+        lines = found.summary().split("\n")
+        assert len(lines) <= 16
+        assert max(map(len, lines)) <= 80
+        assert lines[-1] == "All groups: summary(full=True)"
+
+
+def test_a_text_has_the_groups_that_changed_most_with_both_values() -> None:
+    found = compared("wrong", "repaired")
+    everyone, *rows = found.groups.to_dict("records")
+    rows = [row for row in rows if row["outcome"] == "better"]
+    largest = sorted(rows, key=lambda row: row["error_change"])[:2]
+    lines = found.summary().split("\n")
+    start = next(i for i, line in enumerate(lines) if line.startswith("everyone"))
+    for line, row in zip(lines[start:], [everyone, *largest], strict=False):
+        numbers = [f"{row[f'coverage_80_{at}']:.1%}" for at in ("before", "after")]
+        numbers += [f"{100 * row[f'error_{at}']:.1f}" for at in ("before", "after")]
+        verdict = "" if row["outcome"] == "not significant" else row["outcome"]
+        expected = f"{row['group']} {row['n']} {' '.join(numbers)} {verdict}"
+        assert " ".join(line.split()) == expected.strip()
 
 
 def test_tables_are_written_with_all_digits_and_replaced(tmp_path: Path) -> None:
@@ -327,8 +420,8 @@ def test_tables_are_written_with_all_digits_and_replaced(tmp_path: Path) -> None
     np.testing.assert_array_equal(groups[numbers], found.groups[numbers])
     scan = pd.read_csv(folder / "scan.csv")
     assert [tuple(json.loads(text)) for text in scan["features"]] == list(found.scan["features"])
-    compared = compare(audited("wrong"), audited("repaired")).to_csv(tmp_path / "changes")
-    assert [path.name for path in compared] == ["groups.csv", "scores.csv", "measures.csv"]
+    changes = compared("wrong", "repaired").to_csv(tmp_path / "changes")
+    assert [path.name for path in changes] == ["groups.csv", "scores.csv", "measures.csv"]
 
 
 def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
@@ -373,7 +466,7 @@ def test_tables_of_an_audit_are_not_replaced_by_those_of_a_comparison(tmp_path: 
     audited("wrong").to_csv(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(InputError, match="contains other tables"):
-        compare(audited("wrong"), audited("repaired")).to_csv(tmp_path)
+        compared("wrong", "repaired").to_csv(tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

@@ -15,7 +15,7 @@ import pytest
 from command_outcome import Command
 from complaints import refused
 from evenhand import Forecast, ForecastColumns, InputError, Outcomes, Watch, audit, audit_pit
-from evenhand.audits import Audit, without_rows
+from evenhand.audits import Audit
 from evenhand.monitoring import Rows
 from evenhand.report import audit_html
 from evenhand.scale import audit_parts
@@ -67,8 +67,8 @@ def test_members_are_the_rows_that_the_rule_of_a_group_selects(found: Audit) -> 
     assert learned["row"].tolist() == found.learned_rows["row"].tolist()
 
 
-def test_without_ids_members_are_known_by_row_alone(found: Audit) -> None:
-    plain = without_rows(found)
+def test_without_ids_members_are_known_by_row_alone() -> None:
+    plain = made()
     assert plain.members["id"].isna().all()
     assert len(plain.members) > 0
 
@@ -104,9 +104,8 @@ def test_ids_must_be_one_per_row() -> None:
 
 
 def test_the_json_names_nobody(found: Audit) -> None:
-    for rows in (True, False):
-        text = found.to_json(rows=rows)
-        assert not [one for one in IDS if f'"{one}"' in text]
+    text = found.to_json()
+    assert not [one for one in IDS if f'"{one}"' in text]
 
 
 def test_no_page_contains_the_id_of_anybody(tmp_path: Path, evenhand: Command) -> None:
@@ -142,7 +141,7 @@ def test_the_hash_of_a_page_is_that_of_its_data(found: Audit) -> None:
     # the data have one canonical form, and contain what the JSON of the audit does
     again = json.dumps(data, sort_keys=True, separators=(",", ":")).replace("<", "\\u003c")
     assert again == text
-    values = {key: value for key, value in found.to_dict().items() if key != "rows"}
+    values = found.to_dict()
     # a scanned group that is a named one, too, is a row of the named groups
     same = {row["scanned_as"] for row in values["groups"]} - {None}
     assert same == {"sex = f", "sex = m"}
@@ -162,7 +161,8 @@ def test_the_command_lists_members_by_id(tmp_path: Path, evenhand: Command) -> N
     listed = pd.read_csv(tmp_path / "tables" / "members.csv")["id"]
     assert len(listed) > 100
     assert {one.removeprefix("'") for one in listed} <= set(IDS)
-    assert evenhand("audit", tmp_path / "t.csv", *given, *out, "--no-rows").code == 0
+    no_ids = (*given[:4], "--features", "age,sex")
+    assert evenhand("audit", tmp_path / "t.csv", *no_ids, *out).code == 0
     for path in (tmp_path / "tables").glob("*.csv"):
         content = pd.read_csv(path) if path.stat().st_size > 1 else pd.DataFrame()
         assert "id" not in content or content["id"].isna().all()

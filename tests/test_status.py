@@ -59,7 +59,7 @@ def of_kind(kind: str) -> dict[str, Any]:
     }
     forecast, outcome = made[kind]
     y = pd.Series(np.asarray(outcome, dtype=float), name="outcome")
-    return audit(forecast, y=y, features=X, groups=X[["sex"]], **QUICK).to_dict(rows=False)
+    return audit(forecast, y=y, features=X, groups=X[["sex"]], **QUICK).to_dict()
 
 
 KINDS = ("events", "counts", "amounts", "doses", "served doses")

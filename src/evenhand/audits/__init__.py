@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evenhand.audits.certified import certify
 from evenhand.audits.comparison import Comparison, compare
+from evenhand.audits.comparison import paired as paired
 from evenhand.audits.counted import CountPlan as CountPlan
 from evenhand.audits.counted import RowCounts as RowCounts
 from evenhand.audits.counted import count_rows as count_rows
@@ -19,9 +20,10 @@ from evenhand.audits.outcomes import event_probability as event_probability
 from evenhand.audits.plain import audit_schema
 from evenhand.audits.provenance import with_people, with_sources
 from evenhand.audits.provenance import with_rows as with_rows
-from evenhand.audits.provenance import without_rows as without_rows
 from evenhand.audits.result import Audit
 from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_pit
+from evenhand.audits.run import AuditedRows as AuditedRows
+from evenhand.audits.run import audited as audited
 from evenhand.audits.scores import censored_log_score as censored_log_score
 from evenhand.report import Measure, Note, NoteKind, notes_of
 

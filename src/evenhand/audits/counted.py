@@ -490,7 +490,6 @@ def with_counts(found: Audit, rows: RowCounts, plan: CountPlan, *, confidence: f
         histogram=_histogram(rows),
         calibration=_curve(overall),
         # the record is that of the sample
-        rows=None,
         notes=(*_notes(overall.n_samples, found), *empty, *found.notes),
     )
 

@@ -67,13 +67,6 @@ def with_rows(found: Audit, numbers: Ints) -> Audit:
     )
 
 
-def without_rows(found: Audit) -> Audit:
-    """Leave out the values of single rows and all ids."""
-    table = found.learned_rows.assign(id=None)
-    found = _with_members(found, table, lambda group, _: replace(group, ids=None))
-    return replace(found, rows=None)
-
-
 def _with_members(
     found: Audit, table: pd.DataFrame, change: Callable[[OffGroup, Ints], OffGroup]
 ) -> Audit:
@@ -119,9 +112,14 @@ def provenance_of(
         "random_state": int(random_state) if is_seed else None,  # type: ignore[arg-type]
         "model": {"name": name, "kind": kind, "sha256": None},
         "data": {"name": None, "sha256": None, "n_rows": len(values)},
-        "values_sha256": hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").data).hexdigest(),
+        "values_sha256": values_hash(values),
         "draws": draws,
     }
+
+
+def values_hash(values: Floats) -> str:
+    """Return the hash of outcomes, or PITs, in their order."""
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").data).hexdigest()
 
 
 def draws_in_words(cells: Cells, *, is_given: bool) -> str:

@@ -20,7 +20,7 @@ from evenhand._validate import InputError, bad_input
 from evenhand.audits.group_tests import Family, OffGroup, marked, member_table
 from evenhand.audits.outcomes import missing_columns_named
 from evenhand.audits.plain import csv_tables, plain_audit, write_tables
-from evenhand.audits.row_record import RowRecord
+from evenhand.audits.provenance import values_hash
 from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.audits.survival import CensoringCounts
 from evenhand.calibration import GivenForecast, Outcomes, as_outcomes
@@ -347,9 +347,6 @@ class Audit(Summarized):
         interval from `low` to `high`, and the bounds `least` and `most` of Clopper and Pearson, for
         which the lost count as people without the event and with it. Intervals and bounds are
         simultaneous for all groups. Empty without a horizon.
-    rows : RowRecord or None
-        Values of each row, with which `compare` gives paired intervals: see docs/audit-schema.rst.
-        None for more than 20,000 rows, for tables in parts and if only PITs are known.
     """
 
     name: str
@@ -387,7 +384,6 @@ class Audit(Summarized):
     provenance: dict[str, Any] = field(default_factory=dict)
     caveat: str | None = None
     unseen: UnseenValues | None = None
-    rows: RowRecord | None = None
     grid_share: float | None = None
     about: Mapping[str, str] = field(default_factory=dict)
     conditions: tuple[JudgedCondition, ...] = ()
@@ -457,20 +453,12 @@ class Audit(Summarized):
             write_text(path, text)
         return text
 
-    def to_dict(self, *, rows: bool = True) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the findings as plain values.
 
         The layout is documented in docs/audit-schema.rst.
-
-        Parameters
-        ----------
-        rows : bool, default True
-            Whether to include the values of each row. Without them `compare` has no paired
-            intervals. They are data about people: with the forecast for a person the person's
-            residual gives the outcome, and whole numbers of a small range can be guessed.
         """
-        record = self.rows if rows else None
-        return plain_audit(self) | {"rows": None if record is None else record.to_state()}
+        return plain_audit(self)
 
     @cached_property
     def every_group(self) -> pd.DataFrame:
@@ -486,12 +474,9 @@ class Audit(Summarized):
             return table[["mass", "bias_low", "bias_high"]]
         return table
 
-    def to_json(self, path: str | Path | None = None, *, rows: bool = True) -> str:
-        """Return the findings as JSON; write them to `path` if given.
-
-        `rows` is that of `to_dict`.
-        """
-        text = json.dumps(self.to_dict(rows=rows), indent=2)
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the findings as JSON; write them to `path` if given."""
+        text = json.dumps(self.to_dict(), indent=2)
         if path is not None:
             write_text(path, text + "\n")
         return text
@@ -602,7 +587,7 @@ class Audit(Summarized):
         unfitted = _unfitted(model, _distinct(by, X, outcomes.value), random_state)
         with missing_columns_named(model, X):
             repaired = unfitted.fit(X, outcomes)
-        if self.rows is not None and self.rows.has_outcomes(outcomes.value):
+        if self.provenance.get("values_sha256") == values_hash(outcomes.value):
             warnings.warn(
                 "X and y are the rows of this audit, which chose the groups by them: the check of"
                 " the repair overestimates its gains; pass other rows",

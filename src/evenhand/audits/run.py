@@ -29,7 +29,6 @@ from evenhand.audits.options import SearchOptions, check_about, check_search, re
 from evenhand.audits.outcomes import PositivePart, RowCells
 from evenhand.audits.provenance import check_people, draws_in_words, provenance_of, with_people
 from evenhand.audits.result import Audit
-from evenhand.audits.row_record import MOST_ROWS, RowRecord
 from evenhand.audits.rows import HeldOut, hold_out, without_leaks
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
@@ -73,6 +72,16 @@ from evenhand.tables import EVERYONE, Schema, UnseenValues, as_pandas, take_rows
 
 # --- parts that need only PITs, in their order
 
+
+class AuditedRows(NamedTuple):
+    """An audit with the rows that it read, which a comparison pairs with those of another."""
+
+    audit: Audit
+    rows: RowCells
+    held: HeldOut
+    tested: TestedGroups
+
+
 MOST_SKEWED = 3.0
 """Sample skewness of residuals up to which intervals of their mean miss about as stated."""
 
@@ -87,7 +96,7 @@ def audit_rows(
     target: str | None,
     widths: Mapping[float, float] | None = None,
     **described: Any,
-) -> Audit:
+) -> AuditedRows:
     """Run the parts of an audit that need only PITs.
 
     `widths` are those of intervals without a draw; `described` are fields of the audit that
@@ -158,7 +167,7 @@ def audit_rows(
     left_out = not_scanned & _columns_of(unlearned, NoteKind.COLUMN_NOT_LEARNED)
     names = tuple(name for name in names if name not in left_out)
     searched = (Note(NoteKind.FEATURES, names),) if is_searched else ()
-    return Audit(
+    found = Audit(
         n_samples=cells.n_samples,
         n_draws=cells.n_draws,
         is_randomized=cells.is_randomized,
@@ -205,9 +214,9 @@ def audit_rows(
         ),
         miscoverage=miscoverage,
         membership=membership_table(rows.cells, residual, held.groups, options.confidence),
-        rows=_record(rows, held, tested),
         **described,
     )
+    return AuditedRows(found, rows, held, tested)
 
 
 def _reliability(
@@ -479,6 +488,46 @@ def audit(
     >>> round(found.score("90% coverage"), 2)
     1.0
     """
+    return audited(
+        model,
+        X,
+        y,
+        groups=groups,
+        features=features,
+        ids=ids,
+        masses=masses,
+        learned_masses=learned_masses,
+        min_size=min_size,
+        tolerance=tolerance,
+        confidence=confidence,
+        n_simulations=n_simulations,
+        random_state=random_state,
+        name=name,
+        target_name=target_name,
+        about=about,
+    ).audit
+
+
+def audited(
+    model: Any,
+    X: Any,
+    y: ArrayLike | Outcomes | None,
+    *,
+    groups: Any,
+    features: Any,
+    ids: ArrayLike | Sequence[object] | None,
+    masses: Sequence[float],
+    learned_masses: Sequence[float],
+    min_size: int,
+    tolerance: float | None,
+    confidence: float,
+    n_simulations: int,
+    random_state: RandomState,
+    name: str | None,
+    target_name: str | None,
+    about: Mapping[str, str] | None,
+) -> AuditedRows:
+    """Return what `audit` does, with the rows that it read."""
     if y is None:
         raise InputError("y is missing: an audit compares forecasts with outcomes; pass y=")
     # options are checked before forecasts are made, which may take minutes
@@ -526,7 +575,7 @@ def audit(
         ),
         unseen=_unseen(model, held.X),
     )
-    return found if people is None else with_people(found, people)
+    return found if people is None else found._replace(audit=with_people(found.audit, people))
 
 
 def _of_subject(
@@ -536,7 +585,7 @@ def _of_subject(
     random: np.random.Generator,
     target: str | None,
     **described: Any,
-) -> Audit:
+) -> AuditedRows:
     """Audit the forecasts of held-out rows, whose PITs `read_subject` validated.
 
     `described` are fields of the audit that describe it.
@@ -566,24 +615,6 @@ def _of_subject(
         rounding_step=subject.step,
         grid_share=share,
         **described,
-    )
-
-
-def _record(subject: RowCells, held: HeldOut, tested: TestedGroups) -> RowRecord | None:
-    """Return the values of each row for comparisons with another audit; None for many rows.
-
-    PITs alone have none.
-    """
-    if not isinstance(subject, Subject) or subject.outcomes.n_samples > MOST_ROWS:
-        return None
-    masks = {} if tested.scanned is None else tested.scanned.masks.by_name
-    listed = {*tested.groups["group"], *tested.scan["group"]}
-    return RowRecord.of(
-        subject.cells,
-        subject.outcomes.value,
-        subject.residual,
-        subject.scores,
-        {name: mask for name, mask in (masks | dict(held.judged)).items() if name in listed},
     )
 
 
@@ -698,5 +729,5 @@ def audit_pit(
         name=name,
         about=described,
         provenance=provenance_of(name, None, cells.drawn, random_state, words),
-    )
+    ).audit
     return found if people is None else with_people(found, people)

@@ -22,7 +22,7 @@ class PageData:
 
     Examples
     --------
-    >>> PageData.of({"name": "a <b>", "rows": [1]}).text
+    >>> PageData.of({"name": "a <b>"}).text
     '{"name":"a \\u003cb>"}'
     """
 
@@ -33,10 +33,9 @@ class PageData:
         """Return the data of a page that shows some values.
 
         Keys are sorted, there are no blanks, and characters beyond ASCII are escaped, so that equal
-        values have equal texts. The values of single rows are left out.
+        values have equal texts.
         """
-        shown = {key: value for key, value in values.items() if key != "rows"}
-        text = json.dumps(without_nan(shown), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(without_nan(values), sort_keys=True, separators=(",", ":"))
         # an end tag in a text would end the element that contains the data
         return cls(text.replace("<", "\\u003c"))
 
