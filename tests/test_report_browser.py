@@ -49,13 +49,10 @@ def changed_events():
     p = 1 / (1 + np.exp(-(X["age"].to_numpy() - 50) / 15))
     is_woman = (X["sex"] == "f").to_numpy()
     y = (rng.random(n) < np.where(is_woman, p**4, p)).astype(float)
-    right, wrong = (
-        evenhand.Forecast.from_probability(np.where(is_woman, p**power, p)) for power in (4, 1)
-    )
+    predicted = [np.where(is_woman, p**power, p) for power in (4, 1)]
     quick = {"masses": (0.2, 1.0), "learned_masses": (), "n_simulations": 2}
-    names = ("power 4", "power 1")
-    options = {"groups": ["sex"], "random_state": 0, "names": names, **quick}
-    return evenhand.compare(right, wrong, X, y, **options)
+    both = map(evenhand.Forecast.from_probability, predicted)
+    return evenhand.compare(*both, X, y, groups=["sex"], random_state=0, **quick)
 
 
 @pytest.fixture

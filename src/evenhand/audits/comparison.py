@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,7 +27,6 @@ from evenhand.audits.plain import SCHEMA, audit_schema, plain_records, write_tab
 from evenhand.audits.result import Audit
 from evenhand.audits.run import AuditedRows, audit, audited
 from evenhand.calibration import Cells, Outcomes, n_effective, own_parts, ramps_at
-from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.report import Measure, NoteKind, comparison_html, comparison_text, notes_of
 from evenhand.tables import EVERYONE
@@ -150,21 +149,16 @@ class Recorded:
         return cls(values, path.stem)
 
     @property
-    def kind(self) -> OutcomeKind | None:
-        """Kind of outcome; None if only PITs are known."""
-        name = self.values["outcome_kind"]
-        return None if name is None else OutcomeKind(name)
-
-    @property
     def are_times(self) -> bool:
         """Whether outcomes are times that may be cut off."""
         return self.values.get("censoring") is not None
 
     @property
-    def times_in_words(self) -> str:
-        """What is followed, and up to which time."""
+    def outcome_in_words(self) -> str | None:
+        """Kind of outcome, with the horizon of times; None if only PITs are known."""
         if not self.are_times:
-            return "no times that may be cut off"
+            kind = self.values["outcome_kind"]
+            return None if kind is None else f"a {kind} outcome"
         horizon = self.values["censoring"]["horizon"]
         return "times" + (
             "" if horizon is None else f" up to the horizon {number_in_full(horizon)}"
@@ -423,7 +417,7 @@ Changes = Mapping[tuple[str, str], Change]
 def changes_of(
     first: Profiles,
     second: Profiles,
-    members: Iterator[tuple[str, Mask]],
+    members: Iterable[tuple[str, Mask]],
     n_groups: int,
     confidence: float,
 ) -> Changes:
@@ -450,21 +444,20 @@ def members_of(side: AuditedRows, names: set[str]) -> Iterator[tuple[str, Mask]]
             yield name, mask
 
 
-def score_changes(first: Subject, second: Subject, confidence: float) -> pd.DataFrame:
-    """Return the changes of mean scores of all rows with pointwise paired intervals."""
+def score_changes(
+    first: Subject, second: Subject, known: Collection[str], confidence: float
+) -> pd.DataFrame:
+    """Return the changes of known mean scores of all rows with pointwise paired intervals."""
     weights = first.cells.weights
     weight = np.ones(first.scored.size) if weights is None else weights[first.scored]
+    # measures without a finite mean or with a better reading are not among the known ones
     shared = [
         measure
         for measure in first.scores
-        if measure in second.scores
+        if str(measure) in known
         and measure.what in SCORES
         and (measure.what != "interval width" or measure.level == 0.8)
-        # an infinite score cannot be compared
-        and np.isfinite([first.scores[measure], second.scores[measure]]).all()
     ]
-    if any(measure.what == "cell log score" for measure in shared):
-        shared = [measure for measure in shared if measure.what != "log score"]
     rows = []
     for measure in shared:
         one = paired_mean(first.scores[measure], second.scores[measure], weight, confidence)
@@ -487,10 +480,18 @@ def paired_row(before: Row, after: Row, changes: Changes, tolerance: float) -> d
     name, is_binary = before["group"], "rate" in before
     row: dict[str, Any] = {"group": name, "n": before["n"]}
     for measure in OF_EVENTS if is_binary else MEASURES:
-        # the audit's error of all people is corrected for chance, that of the rows is not
-        is_same = not (is_binary and measure == "error" and name == EVERYONE)
-        values = number(before.get(measure)), number(after.get(measure))
-        row |= _changed(measure, values, changes.get((name, measure)), is_same=is_same)
+        first, second = number(before.get(measure)), number(after.get(measure))
+        low = high = np.nan
+        if (change := changes.get((name, measure))) is not None:
+            # tables have errors over all levels of PITs; the error of all people of 0/1 outcomes is
+            # corrected for chance, that of the rows is not
+            is_same = not (is_binary and measure == "error" and name == EVERYONE)
+            shift = (second - first) - change.value if is_same else 0.0
+            low = np.minimum(change.low + shift, second - first)
+            high = np.maximum(change.high + shift, second - first)
+        values = {"before": first, "after": second, "change": second - first}
+        values |= {"change_low": low, "change_high": high}
+        row |= {f"{measure}_{column}": value for column, value in values.items()}
     if is_binary:
         row["rate"] = number(before.get("rate"))
         row |= _both(before, after, OF_PROBABILITIES)
@@ -502,31 +503,6 @@ def paired_row(before: Row, after: Row, changes: Changes, tolerance: float) -> d
 
 
 CHANGED = ("better", "worse")
-
-
-def _changed(
-    measure: str, values: tuple[float, float], change: Change | None, *, is_same: bool
-) -> dict[str, float]:
-    """Return the columns of a measure of a group.
-
-    `is_same` is whether the values are those of the statistic whose change has the interval.
-    """
-    before, after = values
-    low = high = np.nan
-    if change is not None:
-        # scans have no coverage of some levels, and tables have errors over all levels of PITs
-        before = change.first if np.isnan(before) else before
-        after = change.second if np.isnan(after) else after
-        shift = (after - before) - change.value if is_same else 0.0
-        low = np.minimum(change.low + shift, after - before)
-        high = np.maximum(change.high + shift, after - before)
-    return {
-        f"{measure}_before": before,
-        f"{measure}_after": after,
-        f"{measure}_change": after - before,
-        f"{measure}_change_low": low,
-        f"{measure}_change_high": high,
-    }
 
 
 OUTCOMES = {
@@ -798,7 +774,7 @@ def paired(first: AuditedRows, second: AuditedRows, *, confidence: float) -> Com
     return replace(
         found,
         groups=pd.DataFrame(rows),
-        scores=score_changes(before, after, confidence),
+        scores=score_changes(before, after, set(found.measures["measure"]), confidence),
         is_paired=True,
     )
 
@@ -844,19 +820,12 @@ def _measures(one: Recorded, other: Recorded) -> pd.DataFrame:
 
 def _check_kinds(one: Recorded, other: Recorded, names: tuple[str, str]) -> None:
     """Refuse audits whose forecasts describe outcomes of different kinds."""
-    if one.times_in_words != other.times_in_words:
+    first, second = one.outcome_in_words, other.outcome_in_words
+    if first != second and None not in (first, second):
         raise InputError(
-            f"{names[0]} and {names[1]} do not follow the same times: {one.times_in_words} in the"
-            f" first, {other.times_in_words} in the second; audit both with the same event and"
-            " horizon"
+            f"{names[0]} audits forecasts of {first}, {names[1]} of {second}, so they cannot be"
+            " compared; audit forecasts of one kind, of times up to one horizon"
         )
-    # the kind behind PITs alone is not known
-    if None in (one.kind, other.kind) or one.kind is other.kind:
-        return
-    raise InputError(
-        f"{names[0]} audits forecasts of a {one.kind} outcome, {names[1]} of a {other.kind}"
-        " outcome, so their scores cannot be compared; audit forecasts of one kind"
-    )
 
 
 def _names(one: Recorded, other: Recorded) -> tuple[str, str]:

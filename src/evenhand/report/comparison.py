@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -164,10 +165,6 @@ class Changes:
         return [everyone, *sorted(distinct(rows), key=order_of)]
 
     @property
-    def is_paired(self) -> bool:
-        return bool(self.values["is_paired"])
-
-    @property
     def words(self) -> Words:
         return EVENTS if "slope_before" in self.groups[0] else COVERED
 
@@ -185,44 +182,34 @@ class Changes:
     def tolerance(self) -> str:
         return f"{points_in_full(self.values['tolerance'])} points"
 
-    def number_of(self, *outcomes: str) -> int:
-        """Return the number of groups with some outcomes, without slight changes."""
-        return sum(row["outcome"] in outcomes and not is_slight(row) for row in self.groups)
-
     @property
     def verdict(self) -> str:
         """In how many groups the error got better and worse, or is a problem."""
-        total = count(len(self.groups), "group")
-        if not self.is_paired:
-            new, both = self.number_of("problem after"), self.number_of("problem in both")
-            before = both + self.number_of("problem before")
-            if not before + new:
+        total, slight = count(len(self.groups), "group"), sum(map(is_slight, self.groups))
+        n = Counter(row["outcome"] for row in self.groups if not is_slight(row))
+        if not self.values["is_paired"]:
+            both, new = n["problem in both"], n["problem after"]
+            before, after = both + n["problem before"], both + new
+            if not before + after:
                 return f"NO PROBLEM FOUND in {total}, before or after."
-            found = (
-                f"PROBLEM in {before or 'none'} of {total} before, in {both + new or 'none'} after"
-            )
-            return (
-                f"{found}; {new:,} of these {'is' if new == 1 else 'are'} new."
-                if new
-                else f"{found}."
-            )
-        worse, better = self.number_of("worse"), self.number_of("better")
-        text = f"BETTER in {count(better, 'group')}, worse in none."
-        if worse:
-            text = f"WORSE in {count(worse, 'group')}, better in {better or 'none'}."
-        slight = sum(map(is_slight, self.groups))
-        if not worse + better:
+            now = f"in {after or 'none'} after" + (f", {new:,} of them new." if new else ".")
+            return f"PROBLEM in {before or 'none'} of {total} before, {now}"
+        text = f"BETTER in {count(n['better'], 'group')}, worse in none."
+        if n["worse"]:
+            text = f"WORSE in {count(n['worse'], 'group')}, better in {n['better'] or 'none'}."
+        elif not n["better"]:
             text = f"NO CHANGE {f'beyond {self.tolerance}' if slight else 'FOUND'} in {total}."
         if slight:
             changed = count(slight, "group")
             text += f" In {changed} the error changed by less than {self.tolerance}."
-        few = self.number_of("unknown")
-        return f"{text} {count(few, 'group has', 'groups have')} too few rows." if few else text
+        if few := n["unknown"]:
+            text += f" {count(few, 'group has', 'groups have')} too few rows."
+        return text
 
     @property
     def sentences(self) -> Iterator[str]:
         """Changes that have no verdict, and everyone's scores."""
-        if self.is_paired:
+        if self.values["is_paired"]:
             yield from self._undecided()
         else:
             yield from self.values["notes"][:1]
@@ -235,10 +222,8 @@ class Changes:
             if all(map(is_known, slope)):
                 parts.append(f"slope {_to(slope, ratio)} (right is 1)")
         elif width := known.get("80% interval width"):
-            unit = self.values["about"].get("unit")
-            parts.append(
-                f"80% interval {_to(width, plain_number)} {f'{unit} ' if unit else ''}wide"
-            )
+            unit = self.values["about"].get("unit", "")
+            parts.append(" ".join(f"80% interval {_to(width, plain_number)} {unit} wide".split()))
         for name, shown in (("CRPS", "CRPS"), ("log loss", "log score")):
             if name in known:
                 parts.append(f"{shown} {_to(known[name], number)} (smaller is better)")
@@ -252,7 +237,7 @@ class Changes:
             for row in self.groups
             if row["outcome"] == "not significant"
             # the interval of the change excludes 0
-            and (row[f"{measure}_change_low"] > 0 or row[f"{measure}_change_high"] < 0)
+            and max(row[f"{measure}_change_low"] or 0, -(row[f"{measure}_change_high"] or 0)) > 0
         ]
         if rows:
             row = max(rows, key=lambda row: abs(row[f"{measure}_change"]))
@@ -311,7 +296,7 @@ def comparison_text(values: Values, *, full: bool = False) -> str:
 def _printed(found: Changes, rows: Sequence[Values], width: int) -> Iterator[list[str]]:
     """Yield two lines of titles, then the lines of each group, whose name may take several."""
     (above, titles), measures = found.words.titles, found.words.printed
-    if not found.is_paired:
+    if not found.values["is_paired"]:
         (above, titles), measures = UNPAIRED, ("error",)
     widths = [len(title) for title in re.findall(" +[^ ]+", titles)]
     verdicts = [verdict_of(row) for row in rows]
@@ -324,7 +309,7 @@ def _printed(found: Changes, rows: Sequence[Values], width: int) -> Iterator[lis
         for measure in measures:
             show = found.words.listed[measure][1]
             cells += map(show, [row[measure]] if measure in row else _pair(row, measure))
-        if not found.is_paired:
+        if not found.values["is_paired"]:
             own = _own(row, "error", points)
             cells = [f"{cell} ({one})" for cell, one in zip(cells[1:], own, strict=True)]
         line = "".join(f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
@@ -373,7 +358,7 @@ def comparison_document(values: Values) -> Document:
     found, data = Changes(values), PageData.of(values)
     before, after = (short(str(name), NAME) for name in values["names"])
     how = HOW_UNPAIRED
-    if found.is_paired:
+    if found.values["is_paired"]:
         how = HOW.format(confidence=in_full(values["confidence"]))
         how += HOW_OF_EVENTS if found.words is EVENTS else ""
     opening = [
@@ -421,7 +406,7 @@ def _groups(found: Changes) -> Section:
     cells[Column("verdict")] = verdict_of
     dim = [i for i, row in enumerate(shown) if not verdict_of(row)]
     text = "Values before and after, and below them " + (
-        "the change with its paired interval." if found.is_paired else "their intervals."
+        "the change with its paired interval." if found.values["is_paired"] else "their intervals."
     )
     if rest := len(found.groups) - len(shown):
         text += f" {count(rest, 'group')} with the smallest changes are in the JSON alone."
