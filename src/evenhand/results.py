@@ -784,9 +784,6 @@ class Provenance(TypedDict, total=False):
 
 # --- an audit
 
-SCHEMA = "evenhand.audit/1"
-"""Version of the layout of an audit's JSON."""
-
 
 class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True):
     """All rows of an audit, as its JSON has them.
@@ -844,7 +841,7 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
         Description for readers, and what is needed to repeat the audit.
     """
 
-    schema: Literal["evenhand.audit/1"] = SCHEMA
+    schema: Literal["evenhand.audit/1"] = "evenhand.audit/1"
     name: str
     target: str | None = None
     about: dict[str, str] = {}

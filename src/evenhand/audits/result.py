@@ -174,7 +174,7 @@ def proof_rows(certificate: Certificate | None) -> Proof | None:
 
 def _of_pairs(matrix: Floats) -> Floats:
     """Return what compares two different groups."""
-    return matrix[~np.eye(len(matrix), dtype=np.bool_)]
+    return np.asarray(matrix[~np.eye(len(matrix), dtype=np.bool_)])
 
 
 def _ratios(above: Floats, below: Floats, otherwise: float) -> Floats:
