@@ -263,7 +263,8 @@ class Finding(Row, frozen=True):
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that define it, if they are known; of groups by the forecast their value."""
-        return self.features or tuple(name for name in (self.key, self.column) if name)[:1]
+        ruled = [one["column"] for each in self.rule or () for one in each["comparisons"]]
+        return tuple(ruled) or self.features or tuple(filter(None, [self.key, self.column]))[:1]
 
     @property
     def is_mean_off(self) -> bool:

@@ -179,7 +179,8 @@ def _of_pairs(matrix: Floats) -> Floats:
 
 def _ratios(above: Floats, below: Floats, otherwise: float) -> Floats:
     shape = above.size, below.size
-    return np.divide(above[:, None], below, out=np.full(shape, otherwise), where=below > 0)
+    out = np.full(shape, otherwise)
+    return np.asarray(np.divide(above[:, None], below, out=out, where=below > 0))
 
 
 def _compared(rows: Mapping[str, tuple[float, float, float]]) -> pd.DataFrame:
