@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -282,7 +283,7 @@ def test_audits_of_other_rows_are_compared_in_the_groups_of_both() -> None:
 
 
 def test_audits_of_one_name_are_named_by_their_files(tmp_path: Path) -> None:
-    again = replace(audited("repaired"), name="wrong")
+    again = audited("repaired").with_rows(name="wrong")
     paths = files(tmp_path, audited("wrong"), again)
     assert compare(*paths).names == ("old", "new")
     # an audit of this process has no file
@@ -301,10 +302,10 @@ def test_what_is_neither_two_models_nor_two_audits_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "must be the JSON of an audit"),
+        ("{", "is not the JSON of an audit"),
         ('{"schema": "evenhand.plan/1"}', "evenhand.plan/1"),
         ('{"schema": "evenhand.audit/9"}', "evenhand.audit/9"),
-        ("[" * 100_000, "must be the JSON of an audit"),
+        ("[" * 100_000, "is not the JSON of an audit"),
     ],
 )
 def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -400,27 +401,6 @@ def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     refused("is a file, not a folder", audited("wrong").to_csv, tmp_path / "groups.csv")
 
 
-@pytest.mark.parametrize(
-    ("place", "value", "message"),
-    [
-        (("n_samples",), None, "n_samples that is not a number: None"),
-        (("scores", 0, "value"), "high", "scores, row 0: 'value' that is not a number: 'high'"),
-        (("scan",), [[]], r"scan, row 0 that is not an object: \[\]"),
-        (("outcome_kind",), "scores", "outcome_kind that is none of"),
-        (("provenance",), "none", "provenance that is not an object: 'none'"),
-    ],
-)
-def test_an_edited_audit_is_refused_with_its_place(
-    tmp_path: Path, place: tuple[Any, ...], value: Any, message: str
-) -> None:
-    values = inner = json.loads(audited("wrong").to_json())
-    for key in place[:-1]:
-        inner = inner[key]
-    inner[place[-1]] = value
-    (tmp_path / "new.json").write_text(json.dumps(values))
-    refused(message, compare, audited("wrong"), tmp_path / "new.json")
-
-
 def test_tables_of_an_audit_are_not_replaced_by_those_of_a_comparison(tmp_path: Path) -> None:
     audited("wrong").to_csv(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -431,7 +411,8 @@ def test_tables_of_an_audit_are_not_replaced_by_those_of_a_comparison(tmp_path: 
 
 def test_texts_are_no_formulas_of_a_spreadsheet(tmp_path: Path) -> None:
     names = ["=1+1", "@x", "-5", "+cmd", "\tx", "a=b"]
-    table = audited("wrong").groups.iloc[[1] * len(names)].assign(group=names)
-    replace(audited("wrong"), groups=table).to_csv(tmp_path)
+    found = audited("wrong")
+    rows = tuple(msgspec.structs.replace(found.made.groups[1], group=name) for name in names)
+    found.with_rows(groups=rows).to_csv(tmp_path)
     written = pd.read_csv(tmp_path / "groups.csv")["group"].tolist()
     assert written == ["'=1+1", "'@x", "-5", "'+cmd", "'\tx", "a=b"]

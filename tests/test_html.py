@@ -30,7 +30,7 @@ from browser.report_examples import (
     yes_no,
 )
 from evenhand._kinds import HIGHER, LOWER
-from evenhand.report.page import audit_html
+from evenhand.report import audit_html
 from evenhand.report.slots import Slots
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}

@@ -25,8 +25,8 @@ from sklearn.linear_model import LinearRegression
 from complaints import complaint, refused
 from evenhand import Forecast, ForecastColumns, RandomizedRegressor, audit
 from evenhand._validate import DiscreteOutcomeWarning, InputError
-from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, notes_of
-from evenhand.audits.outcomes import forecast_of, read_forecast
+from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, forecast_of, notes_of
+from evenhand.audits.outcomes import read_forecast
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import Cells, Outcomes, Rounding, calibration_error
 from evenhand.certificates import certify_pit

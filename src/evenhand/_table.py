@@ -72,7 +72,7 @@ class Value:
     order : float, optional
         What a page sorts the column by; None if it is unknown.
     tone : {"", "bad", "good", "soft"}
-        How a page shows the value, whose words say the same.
+        How a page shows the value, whose words mean the same.
     """
 
     text: str

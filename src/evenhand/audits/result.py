@@ -295,9 +295,9 @@ class Audit(Summarized):
         """Return the audit with the values that the forecaster's training table had not."""
         if found is None:
             return self
-        told = tuple(Note(kind="UNSEEN", text=line) for line in found.lines())
+        lines = tuple(Note(kind="UNSEEN", text=line) for line in found.lines())
         rows = tuple(Unseen.of(one) for one in found.records())
-        return self.with_rows(unseen=rows, notes=(*told, *self.made.notes))
+        return self.with_rows(unseen=rows, notes=(*lines, *self.made.notes))
 
     @cached_property
     def rows(self) -> AuditRows:

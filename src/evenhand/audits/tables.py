@@ -1,4 +1,4 @@
-"""Rows of an audit: groups found by search, worst groups, plain intervals, probable members."""
+"""Rows of an audit: groups found by search, worst groups, floors, and probable members."""
 
 from __future__ import annotations
 

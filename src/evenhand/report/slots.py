@@ -363,7 +363,7 @@ WEIGHTED = (
 
 
 def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
-    """Return what was found of a group or of all people, what says most to people first."""
+    """Return what was found of a group or of all people, what people need first comes first."""
     is_everyone = one is rows.everyone
     if kind.has_rates and is_everyone:
         return _probabilities(one, rows)
