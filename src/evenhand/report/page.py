@@ -42,7 +42,7 @@ from evenhand.report.document import (
 )
 from evenhand.report.kinds import IN_FEATURES, Kind
 from evenhand.report.next_steps import Step
-from evenhand.report.slots import Slots, capitalized
+from evenhand.report.slots import Slots
 from evenhand.results import AuditRows, Finding
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _listed(rows: AuditRows, found: Sequence[Finding]) -> dict[str, Any]:
 
 def _opening(slots: Slots) -> Iterator[Part]:
     yield StatusBox(slots.badge.capitalize(), slots.tone, [slots.verdict])
-    yield Paragraph(capitalized(slots.title), "lead")
+    yield Paragraph(slots.title, "lead")
     if slots.lead:
         yield Paragraph(slots.lead)
     yield Bullets([Sentence("", f"{name}: ", text) for name, text in slots.others])
