@@ -295,8 +295,7 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     )
     shown = [
         tables.every_group(rows) if rows.bound else None,
-        # every interval of a 0/1 forecast that is not a single value covers everything
-        None if kind.has_rates else tables.plain_intervals(rows),
+        tables.plain_intervals(rows),
         tables.event_bounds(rows),
         tables.unions(rows),
         tables.named_bounds(rows),
