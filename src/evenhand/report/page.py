@@ -384,7 +384,8 @@ def _environment() -> Environment:
         "code": _with_code,
         "order": _order,
         "frame": frame_of,
-        "tones": lambda row: [one.tone for one in row if isinstance(one, Value)],
+        "is_bad": lambda row: any(isinstance(one, Value) and one.tone == "bad" for one in row),
+        "zip": zip,
     }
     environment.filters.update(filters)
     environment.tests["is_status"] = lambda part: isinstance(part, StatusBox)

@@ -83,7 +83,9 @@ def groups_drawn(rows: AuditRows) -> list[Finding]:
         # the people of a positive part are not those of the other groups
         if is_shown and one.same_as is None and one not in rows.positive_part:
             found.setdefault(name_of(one, rows), one)
-    return list(found.values())[:DRAWN]
+        if len(found) == DRAWN:
+            break
+    return list(found.values())
 
 
 def _row(one: Finding, rows: AuditRows, values: Sequence[str], summary: str = "") -> Row:
