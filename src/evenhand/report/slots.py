@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TypeVar
 
 from evenhand._format import (
     LEAST_FLOOR,
@@ -51,291 +49,101 @@ from evenhand.results import (
 # --- the slots
 
 
-T = TypeVar("T")
-
-
-def _listed_once(write: Callable[[Slots], Iterable[T]]) -> cached_property[tuple[T, ...]]:
-    """Return a property that lists what a method yields, when it is first read."""
-    return cached_property(lambda slots: tuple(write(slots)))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True)
 class Slots:
-    """Sentences of a report on an audit, each written when it is read.
+    """Sentences of a report on an audit.
 
     Parameters
     ----------
-    rows : AuditRows
-        The audit.
-    kind : Kind
-        Words for its kind of outcome.
+    heading : str
+        What was audited, with the numbers of rows and groups.
+    badge : str
+        The verdict in capitals.
+    tone : {"problem", "none", "few"}
+        Style of the verdict.
+    verdict : str
+        The line beside the badge, which continues it; "" without one.
+    name : str
+        Name of the worst case; "" if there is no problem.
+    title : str
+        The worst case about people; without a problem everyone's number.
+    lead : str
+        One line of numbers below it.
+    others : tuple of (str, str)
+        Other cases: names and sentences.
+    everyone : tuple of str
+        Sentences on all people.
+    proven : tuple of str
+        What is proven of groups that nobody named.
+    cautions : tuple of str
+        What a reader must know before the findings: a caveat, possible leaks, assumptions.
+    not_tested : tuple of str
+        What the audit does not cover.
+    next : tuple of Step
+        What to do next, the most urgent first.
+    more : str
+        Where all groups are.
+    gate : tuple of str
+        Conditions of a gate.
+    decided : tuple of str
+        How the verdict was decided.
     """
 
-    rows: AuditRows
-    kind: Kind
+    heading: str
+    badge: str
+    tone: str
+    verdict: str
+    name: str
+    title: str
+    lead: str
+    others: tuple[tuple[str, str], ...]
+    everyone: tuple[str, ...]
+    proven: tuple[str, ...]
+    cautions: tuple[str, ...]
+    not_tested: tuple[str, ...]
+    next: tuple[Step, ...]
+    more: str
+    gate: tuple[str, ...]
+    decided: tuple[str, ...]
 
     @classmethod
     def of(cls, rows: AuditRows) -> Slots:
-        """Return the slots of an audit."""
-        return cls(rows, Kind.of(rows))
-
-    @property
-    def badge(self) -> str:
-        """The verdict in capitals."""
-        return str(self.rows.status.verdict).upper()
-
-    @property
-    def tone(self) -> str:
-        """Style of the verdict: "problem", "none" or "few"."""
-        return TONES[self.rows.status.verdict]
-
-    @property
-    def heading(self) -> str:
-        """What was audited, with the numbers of rows and groups."""
-        rows = self.rows
-        data = rows.provenance.get("data", {}).get("name")
-        of = rows.name if data in (None, rows.name) else f"{rows.name} on {data}"
-        size = f"{count(rows.n_samples, 'row')}, {count(len(rows.examined), 'group')}"
-        drawn = f", {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else ""
-        return f"Audit of {of}: {size}{drawn}"
-
-    @property
-    def verdict(self) -> str:
-        """The line beside the badge, which continues it; "" without one."""
-        rows, kind = self.rows, self.kind
-        status, everyone, limit = rows.status, rows.everyone, points_in_full(rows.tolerance)
-        if status.verdict is Verdict.TOO_FEW:
-            return ""
-        if status.verdict is Verdict.NO_PROBLEM:
-            n = sum(one.is_proven(rows.tolerance) for one in rows.examined)
-            proven = f"Not proven within {limit} points for any."
-            if n:
-                within = "Rate within" if kind.has_rates else "On average within"
-                proven = (
-                    f"{within} {limit} points in {count(n, 'group')}, not proven for the others."
-                )
-            if status.is_proven:
-                proven = f"Proven within {limit} points."
-            return f"in {count(status.n_examined, 'group')}. {proven}"
-        where = f"in {count(status.n_problems, 'group')}"
-        if rows.is_everyone_problem:
-            is_only = status.n_problems == 1
-            return where + (": all people together." if is_only else f"; {ALL} are one of them.")
-        if everyone is None or everyone.rate is None or everyone.is_mean_off:
-            return f"{where}."
-        rates = f"{percent(everyone.rate)}, {percent(everyone.predicted)} predicted"
-        return f"{where}. The average is right ({rates})."
-
-    @cached_property
-    def name(self) -> str:
-        """Name of the worst case; "" if there is no problem."""
-        leading = self.rows.leading
-        return "" if leading is None else capitalized(name_of(leading, self.rows))
-
-    @cached_property
-    def _worst(self) -> list[str]:
-        one = self.rows.leading
-        return (
-            [] if one is None else [*_case(one, self.rows, self.kind), *_found_on(one, self.rows)]
+        """Write the slots of an audit."""
+        kind, leading, verdict = Kind.of(rows), rows.leading, rows.status.verdict
+        everyone = _of_all(rows, kind)
+        name, title, lead = "", "No errors are known.", _shown(rows)
+        if leading is not None:
+            name = capitalized(name_of(leading, rows))
+            fact, *facts = [*_case(leading, rows, kind), *_found_on(leading, rows)]
+            title, lead = f"{name}: {fact}.", " ".join(_sentences(facts))
+        elif verdict is Verdict.TOO_FEW:
+            n = rows.n_samples
+            title = f"{count(n, 'row')} {'is' if n == 1 else 'are'} too few for an audit."
+        elif everyone:
+            title = everyone[-1 if kind.has_rates else 0]
+            named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
+            if named and rows.everyone and rows.everyone.coverage_80 is not None:
+                one = min(named, key=lambda one: one.rank)
+                whose = f"{percent(one.coverage_80)} of those of {name_of(one, rows)}"
+                title = f"{title.removesuffix('.')}, and {whose}."
+        return cls(
+            heading=_heading(rows),
+            badge=str(verdict).upper(),
+            tone=TONES[verdict],
+            verdict=_verdict(rows, kind),
+            name=name,
+            title=title,
+            lead=lead,
+            others=tuple(_others(rows, kind)),
+            everyone=everyone,
+            proven=tuple(_proven(rows, kind)),
+            cautions=tuple(_cautions(rows, kind)),
+            not_tested=tuple(_not_tested(rows, kind)),
+            next=tuple(next_steps(rows, kind)),
+            more=MORE[rows.has_command],
+            gate=tuple(map(_condition, rows.conditions)),
+            decided=tuple(_decided(rows, kind)),
         )
-
-    @property
-    def title(self) -> str:
-        """The worst case about people; without a problem everyone's number."""
-        rows, n = self.rows, self.rows.n_samples
-        if self.name:
-            return f"{self.name}: {self._worst[0]}."
-        if rows.status.verdict is Verdict.TOO_FEW:
-            return f"{count(n, 'row')} {'is' if n == 1 else 'are'} too few for an audit."
-        if not self.everyone:
-            return "No errors are known."
-        title = self.everyone[-1 if self.kind.has_rates else 0]
-        named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
-        if not named or rows.groups[0].coverage_80 is None:
-            return title
-        one = min(named, key=lambda one: one.rank)
-        whose = f"{percent(one.coverage_80)} of those of {name_of(one, rows)}"
-        return f"{title.removesuffix('.')}, and {whose}."
-
-    @property
-    def lead(self) -> str:
-        """One line of numbers below the title; without a problem, what rows would have shown."""
-        return " ".join(map(_sentence, self._worst[1:])) if self.name else _shown(self.rows)
-
-    @_listed_once
-    def others(self) -> Iterator[tuple[str, str]]:
-        """Names of the other cases, with a sentence each."""
-        rows, kind = self.rows, self.kind
-        # a rule and a group found by search may have one name
-        names = {} if rows.leading is None else {name_of(rows.leading, rows): None}
-        for one in rows.listed:
-            name = name_of(one, rows)
-            if one is not rows.leading and name not in names:
-                names[name] = None
-                yield capitalized(name), "; ".join(_case(one, rows, kind)) + "."
-        if rows.seen:
-            listed = [f"{name_of(one, rows)} ({points(one.size.value)})" for one in rows.seen]
-            more = len(listed) - GROUPS_LISTED
-            listed = [*listed[:GROUPS_LISTED], *([count(more, "other group")] if more > 0 else [])]
-            limit = points_in_full(rows.tolerance)
-            yield f"Within {limit} points", f"small errors were found in {joined(listed)}."
-
-    @_listed_once
-    def everyone(self) -> Iterator[str]:
-        """Sentences on all people; none if their error is not known."""
-        for one in self.rows.overall:
-            if one.size.value is not None:
-                yield from map(_sentence, _case(one, self.rows, self.kind))
-
-    @_listed_once
-    def proven(self) -> Iterator[str]:
-        """What is proven of groups that nobody named, the most useful first."""
-        rows, kind = self.rows, self.kind
-        proof, bound = rows.certificate, rows.bound
-        is_useful = bound is not None and not is_largest(bound.group_error)
-        if bound is not None and is_useful:
-            yield from _with_draw(bound, rows, kind)
-        if proof is not None and proof.unions is not None:
-            yield union_sentence({**proof.unions, "error": None})
-        if bound is not None and not is_useful:
-            yield _nothing(rows, kind)
-        confidence = f"{_confidence(rows)} confidence"
-        if kind.has_rates:
-            for one in () if proof is None else proof.events or ():
-                is_bounded = one.below is not None and (one.event_rate_below or 0.0) < 1
-                if is_bounded and math.isclose(one.mass, MASS):
-                    yield (
-                        f"In every group of at least {in_full(MASS)} of people with predicted"
-                        f" probabilities up to {in_full(one.below)}, at most"
-                        f" {at_most(one.event_rate_below, percent)} have the event ({confidence})."
-                    )
-        elif not rows.is_randomized:
-            plain = [one for one in rows.plain_intervals if one.mass == MASS]
-            useful = [one for one in plain if (one.floor or 0.0) >= LEAST_FLOOR]
-            # the narrowest interval that covers half of every group
-            for each in [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]:
-                level, floor = in_full(each.level), at_least(each.floor, percent)
-                covers = f"the {level} interval covers at least {floor} of outcomes"
-                yield f"In {_every(MASS, kind)}, {covers} ({confidence}, no draw)."
-
-    @_listed_once
-    def cautions(self) -> Iterator[str]:
-        """What a reader must know before the findings."""
-        rows, kind = self.rows, self.kind
-        if rows.caveat:
-            yield rows.caveat
-        leaks: dict[object, str] = {}
-        # a column may leak in two ways: equality with a range of outcomes is the plainer reason
-        for leak in sorted(rows.possible_leaks, key=lambda leak: leak.apart is None):
-            rest = percent(leak.apart, decimals=0)
-            why = f"it differs from a range of outcomes in only {rest} of rows"
-            if leak.rank_correlation is not None:
-                why = "it ranks people almost as the outcome does, and better than the forecasts"
-            # a tuple, so that a named group is not taken for a column of the same name
-            key = leak.column or (leak.name,)
-            what = f"feature {leak.column}" if leak.column else f"group {leak.name}"
-            leaks.setdefault(
-                key, f"Possible leak: {what} may be made from the outcome: {why}. {KNOWN}"
-            )
-        yield from list(leaks.values())[:LEAKS_LISTED]
-        if len(leaks) > LEAKS_LISTED:
-            yield f"Further possible leaks: {len(leaks) - LEAKS_LISTED:,}."
-        probable = [name_of(one, rows) for one in rows.listed if one.probable]
-        if probable:
-            yield WEIGHTED.format(joined(probable))
-        times = rows.censoring
-        if times is not None:
-            lost = (
-                f"{times.n_lost:,} of {count(times.n_people, 'person', 'people')} were lost before"
-            )
-            yield f"{lost} {kind.horizon or 'an event'}; errors are Kaplan-Meier estimates."
-        everyone = rows.everyone
-        if rows.is_randomized and everyone is not None and everyone.reported_bias < 0:
-            yield MEANS_OF_DRAWS
-
-    @_listed_once
-    def not_tested(self) -> Iterator[str]:
-        """What the audit does not cover; the first ones fit a line."""
-        rows, kind = self.rows, self.kind
-        least = rows.family.min_size if rows.family is not None and rows.scanned else None
-        of_few = f"of fewer than {least:,} rows" if least is not None else "that were not examined"
-        yield f"Groups {of_few}."
-        yield "Changes since these rows."
-        if kind.horizon:
-            yield f"Times after {kind.horizon.removeprefix('time ')}."
-        if kind.has_range and not kind.horizon:
-            yield NO_HORIZON
-        elif kind.has_rates:
-            # outcomes, section 3: only the mean over draws counts, and nothing below the share of
-            # the event divided by the group size can be proven for the bias of every group
-            why = (
-                "no data can prove that a yes/no forecast is right in each, with or without a draw"
-            )
-            yield UNNAMED.format(why)
-        elif rows.bound is None and rows.is_randomized:
-            few = ", as only one draw per row is known: audit several draws per row"
-            yield UNNAMED.format(
-                f"nothing is proven{few if rows.n_draws == 1 else '; see the notes'}"
-            )
-        elif rows.bound is None:
-            # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven);
-            # the floor of others depends on the sizes of the atoms (outcomes: 2)
-            size = (
-                "an error below 40 points" if kind.name in ("continuous", "") else "a small error"
-            )
-            why = f"with one forecast per person, no data can prove {size} in every fifth of people"
-            yield UNNAMED.format(why)
-
-    @_listed_once
-    def decided(self) -> Iterator[str]:
-        """The one rule by which problems are found, and what the intervals hold for."""
-        rows, kind = self.rows, self.kind
-        family, limit = rows.family, points_in_full(rows.tolerance)
-        shares = {} if family is None else family.shares
-        listed = [
-            f"{WHOSE.get(k, k)} {points_in_full(share)}" for k, share in shares.items() if share
-        ]
-        of_all = f" (in points: {', '.join(listed)})" if listed else ""
-        estimate = "Kaplan-Meier estimate" if kind.has_range else "estimate"
-        yield (
-            f"All tests are one family, with an error probability of {in_full(1 - rows.confidence)}"
-            f"{of_all}; within each part, p-values are adjusted by Holm's method. A problem is a"
-            f" significant error whose {estimate} is beyond the tolerance of {limit} points"
-            f"{SLOPE * kind.has_rates}. The same rows count once; {ALL} count as one group."
-        )
-        confidence = confidence_in_full(rows.confidence)
-        if kind.has_range:
-            yield TIMES.format(confidence=confidence)
-            one = rows.leading
-            if one is not None and one.least_error is not None and one.most_error is not None:
-                ends = f"between {at_least(one.least_error)} and {at_most(one.most_error)} points"
-                yield f"{capitalized(name_of(one, rows))}: {WITHOUT}, the error is {ends}."
-        else:
-            names = {"error": "errors", "bias": kind.residual.partition(",")[0].lower()}
-            limits = [
-                names.get(one, one) for one in (family.asymptotic if family is not None else ())
-            ]
-            large = f"; those of {joined(limits)} need large groups" if limits else ""
-            yield f"Intervals of a measure hold for all groups ({confidence} confidence{large})."
-        if rows.problems:
-            n = count(rows.status.n_beyond, "group")
-            yield f"In {n} the whole interval is beyond {limit} points."
-            yield _shown(rows)
-
-    @_listed_once
-    def next(self) -> Iterator[Step]:
-        """What to do next, the most urgent first."""
-        return next_steps(self.rows, self.kind)
-
-    @property
-    def more(self) -> str:
-        """Where all groups are."""
-        return MORE[self.rows.has_command]
-
-    @_listed_once
-    def gate(self) -> Iterator[str]:
-        """Conditions of a gate."""
-        return map(_condition, self.rows.conditions)
 
 
 TONES = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW: "few"}
@@ -345,14 +153,20 @@ MORE = {True: "--full, or --out report.html", False: 'summary(full=True), to_htm
 """Where all groups are, after an audit by the command and after one in Python."""
 
 
-def _sentence(clause: str) -> str:
-    return f"{capitalized(clause)}."
-
-
 def capitalized(text: str) -> str:
     """Return a text with a capital first letter."""
     # names of columns stay as they are
     return text[:1].upper() + text[1:] if re.match(r"[^\W\d_]{2,}(?![\w.])", text) else text
+
+
+def _sentences(clauses: Iterable[str]) -> list[str]:
+    return [f"{capitalized(one)}." for one in clauses]
+
+
+def _of_all(rows: AuditRows, kind: Kind) -> tuple[str, ...]:
+    """Return the sentences on all people; nothing if their error is not known."""
+    known = [one for one in rows.overall if one.size.value is not None]
+    return tuple(_sentences(clause for one in known for clause in _case(one, rows, kind)))
 
 
 # --- names of groups in sentences
@@ -480,6 +294,38 @@ def result_of(one: Finding, rows: AuditRows) -> str:
 # --- verdict
 
 
+def _heading(rows: AuditRows) -> str:
+    data = rows.provenance.get("data", {}).get("name")
+    of = rows.name if data in (None, rows.name) else f"{rows.name} on {data}"
+    size = f"{count(rows.n_samples, 'row')}, {count(len(rows.examined), 'group')}"
+    drawn = f", {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else ""
+    return f"Audit of {of}: {size}{drawn}"
+
+
+def _verdict(rows: AuditRows, kind: Kind) -> str:
+    """Return the line that continues the verdict."""
+    status, everyone, limit = rows.status, rows.everyone, points_in_full(rows.tolerance)
+    if status.verdict is Verdict.TOO_FEW:
+        return ""
+    if status.verdict is Verdict.NO_PROBLEM:
+        n = sum(one.is_proven(rows.tolerance) for one in rows.examined)
+        proven = f"Not proven within {limit} points for any."
+        if n:
+            within = "Rate within" if kind.has_rates else "On average within"
+            proven = f"{within} {limit} points in {count(n, 'group')}, not proven for the others."
+        if status.is_proven:
+            proven = f"Proven within {limit} points."
+        return f"in {count(status.n_examined, 'group')}. {proven}"
+    where = f"in {count(status.n_problems, 'group')}"
+    if rows.is_everyone_problem:
+        is_only = status.n_problems == 1
+        return where + (": all people together." if is_only else f"; {ALL} are one of them.")
+    if everyone is None or everyone.rate is None or everyone.is_mean_off:
+        return f"{where}."
+    rates = f"{percent(everyone.rate)}, {percent(everyone.predicted)} predicted"
+    return f"{where}. The average is right ({rates})."
+
+
 ALL = "all people together"
 SMALLER = "Smaller errors may be there."
 
@@ -536,7 +382,7 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     if one.rate is not None and rate:
         return rate
     direction = _direction(one, kind) if one.off or one.is_mean_off else ""
-    if is_everyone and direction and one.off and not rows.is_everyone_problem:
+    if is_everyone and one.off and not rows.is_everyone_problem:
         direction += f" (within {points_in_full(rows.tolerance)} points)"
     found, covered = [*([direction] if direction else []), error], one.coverage_80
     if covered is None:
@@ -643,7 +489,54 @@ def _direction(one: Finding, kind: Kind) -> str:
     return "; ".join(text for text in (words, mean and f"on average {mean}") if text)
 
 
+def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
+    """Yield the other cases with a sentence each."""
+    # a rule and a group found by search may have one name
+    names = {} if rows.leading is None else {name_of(rows.leading, rows): None}
+    for one in rows.listed:
+        name = name_of(one, rows)
+        if one is not rows.leading and name not in names:
+            names[name] = None
+            yield capitalized(name), "; ".join(_case(one, rows, kind)) + "."
+    if rows.seen:
+        listed = [f"{name_of(one, rows)} ({points(one.size.value)})" for one in rows.seen]
+        more = len(listed) - GROUPS_LISTED
+        listed = [*listed[:GROUPS_LISTED], *([count(more, "other group")] if more > 0 else [])]
+        limit = points_in_full(rows.tolerance)
+        yield f"Within {limit} points", f"small errors were found in {joined(listed)}."
+
+
 # --- what is proven
+
+
+def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
+    """Yield what is proven of groups that nobody named, the most useful first."""
+    proof, bound = rows.certificate, rows.bound
+    is_useful = bound is not None and not is_largest(bound.group_error)
+    if bound is not None and is_useful:
+        yield from _with_draw(bound, rows, kind)
+    if proof is not None and proof.unions is not None:
+        yield union_sentence({**proof.unions, "error": None})
+    if bound is not None and not is_useful:
+        yield _nothing(rows, kind)
+    confidence = f"{_confidence(rows)} confidence"
+    if kind.has_rates:
+        for one in () if proof is None else proof.events or ():
+            is_bounded = one.below is not None and (one.event_rate_below or 0.0) < 1
+            if is_bounded and math.isclose(one.mass, MASS):
+                yield (
+                    f"In every group of at least {in_full(MASS)} of people with predicted"
+                    f" probabilities up to {in_full(one.below)}, at most"
+                    f" {at_most(one.event_rate_below, percent)} have the event ({confidence})."
+                )
+    elif not rows.is_randomized:
+        plain = [one for one in rows.plain_intervals if one.mass == MASS]
+        useful = [one for one in plain if (one.floor or 0.0) >= LEAST_FLOOR]
+        # the narrowest interval that covers half of every group
+        for each in [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]:
+            level, floor = in_full(each.level), at_least(each.floor, percent)
+            covers = f"the {level} interval covers at least {floor} of outcomes"
+            yield f"In {_every(MASS, kind)}, {covers} ({confidence}, no draw)."
 
 
 MEANS_OF_DRAWS = (
@@ -726,7 +619,63 @@ KNOWN = "Unless it was known before the outcome, its errors are not findings."
 """What a possible leak means."""
 
 
+def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
+    """Yield what a reader must know before the findings."""
+    if rows.caveat:
+        yield rows.caveat
+    leaks: dict[object, str] = {}
+    # a column may leak in two ways: equality with a range of outcomes is the plainer reason
+    for leak in sorted(rows.possible_leaks, key=lambda leak: leak.apart is None):
+        rest = percent(leak.apart, decimals=0)
+        why = f"it differs from a range of outcomes in only {rest} of rows"
+        if leak.rank_correlation is not None:
+            why = "it ranks people almost as the outcome does, and better than the forecasts"
+        # a tuple, so that a named group is not taken for a column of the same name
+        key = leak.column or (leak.name,)
+        what = f"feature {leak.column}" if leak.column else f"group {leak.name}"
+        leaks.setdefault(key, f"Possible leak: {what} may be made from the outcome: {why}. {KNOWN}")
+    yield from list(leaks.values())[:LEAKS_LISTED]
+    if len(leaks) > LEAKS_LISTED:
+        yield f"Further possible leaks: {len(leaks) - LEAKS_LISTED:,}."
+    probable = [name_of(one, rows) for one in rows.listed if one.probable]
+    if probable:
+        yield WEIGHTED.format(joined(probable))
+    times = rows.censoring
+    if times is not None:
+        lost = f"{times.n_lost:,} of {count(times.n_people, 'person', 'people')} were lost before"
+        yield f"{lost} {kind.horizon or 'an event'}; errors are Kaplan-Meier estimates."
+    everyone = rows.everyone
+    if rows.is_randomized and everyone is not None and everyone.reported_bias < 0:
+        yield MEANS_OF_DRAWS
+
+
 UNNAMED = "Groups that nobody named: {}."
+
+
+def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
+    """Yield what the audit does not cover; the first ones fit a line."""
+    least = rows.family.min_size if rows.family is not None and rows.scanned else None
+    of_few = f"of fewer than {least:,} rows" if least is not None else "that were not examined"
+    yield f"Groups {of_few}."
+    yield "Changes since these rows."
+    if kind.horizon:
+        yield f"Times after {kind.horizon.removeprefix('time ')}."
+    if kind.has_range and not kind.horizon:
+        yield NO_HORIZON
+    elif kind.has_rates:
+        # outcomes, section 3: only the mean over draws counts, and nothing below the share of the
+        # event divided by the group size can be proven for the bias of every group
+        why = "no data can prove that a yes/no forecast is right in each, with or without a draw"
+        yield UNNAMED.format(why)
+    elif rows.bound is None and rows.is_randomized:
+        few = ", as only one draw per row is known: audit several draws per row"
+        yield UNNAMED.format(f"nothing is proven{few if rows.n_draws == 1 else '; see the notes'}")
+    elif rows.bound is None:
+        # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven);
+        # the floor of others depends on the sizes of the atoms (outcomes: 2)
+        size = "an error below 40 points" if kind.name in ("continuous", "") else "a small error"
+        why = f"with one forecast per person, no data can prove {size} in every fifth of people"
+        yield UNNAMED.format(why)
 
 
 # --- how it was decided, and conditions of a gate
@@ -749,6 +698,37 @@ TIMES = (
 
 SLOPE = ", or for everyone a trend with a slope outside 0.8 to 1.25"
 """Second rule for 0/1 outcomes."""
+
+
+def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
+    """Yield the one rule by which problems are found, and what the intervals hold for."""
+    family, limit = rows.family, points_in_full(rows.tolerance)
+    shares = {} if family is None else family.shares
+    listed = [f"{WHOSE.get(k, k)} {points_in_full(share)}" for k, share in shares.items() if share]
+    of_all = f" (in points: {', '.join(listed)})" if listed else ""
+    estimate = "Kaplan-Meier estimate" if kind.has_range else "estimate"
+    yield (
+        f"All tests are one family, with an error probability of {in_full(1 - rows.confidence)}"
+        f"{of_all}; within each part, p-values are adjusted by Holm's method. A problem is a"
+        f" significant error whose {estimate} is beyond the tolerance of {limit} points"
+        f"{SLOPE * kind.has_rates}. The same rows count once; {ALL} count as one group."
+    )
+    confidence = confidence_in_full(rows.confidence)
+    if kind.has_range:
+        yield TIMES.format(confidence=confidence)
+        one = rows.leading
+        if one is not None and one.least_error is not None and one.most_error is not None:
+            ends = f"between {at_least(one.least_error)} and {at_most(one.most_error)} points"
+            yield f"{capitalized(name_of(one, rows))}: {WITHOUT}, the error is {ends}."
+    else:
+        names = {"error": "errors", "bias": kind.residual.partition(",")[0].lower()}
+        limits = [names.get(one, one) for one in (family.asymptotic if family is not None else ())]
+        large = f"; those of {joined(limits)} need large groups" if limits else ""
+        yield f"Intervals of a measure hold for all groups, with {confidence} confidence{large}."
+    if rows.problems:
+        n = count(rows.status.n_beyond, "group")
+        yield f"In {n} the whole interval is beyond {limit} points."
+        yield _shown(rows)
 
 
 def _condition(one: JudgedCondition) -> str:
