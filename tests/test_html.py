@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import json
 import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,14 +19,17 @@ from browser.report_examples import (
     AUDITS,
     EVIL,
     deterministic,
+    found,
     full_deterministic,
     full_randomized,
     group,
     made,
     randomized,
+    rates,
     scanned,
     yes_no,
 )
+from evenhand._kinds import HIGHER, LOWER
 from evenhand.report.page import audit_html
 from evenhand.report.slots import Slots
 
@@ -392,6 +397,69 @@ def test_the_picture_of_yes_no_outcomes_has_predicted_and_observed_rates_by_tent
     # it is drawn twice: wide, and for phones
     for tenth in ("11.0% predicted, 20.9% observed", "84.0% predicted, 74.9% observed"):
         assert sum(tenth in tip and tip.endswith("problem found.") for tip in said) == 2
+
+
+def random_audit(seed):
+    """An audit with random groups of each kind, of continuous or 0/1 outcomes."""
+    random = np.random.default_rng(seed)
+    is_event = bool(seed % 2)
+    audit = yes_no() if is_event else deterministic()
+
+    def one(name):
+        error, n = random.uniform(0, 0.2), int(random.integers(200, 900))
+        low = max(error - random.uniform(0, 0.1), 0.0)
+        if is_event:
+            return rates(name, n, 0.3, 0.3 + random.choice([-1, 1]) * error, error - low)
+        side = random.choice([-1, 1])
+        ends = low, error + 0.05
+        return group(name, n, error, *ends, bias=side * 0.5, mean_pit=0.5 + side * error)
+
+    audit["groups"] = [*audit["groups"][:1], *(one(f"clinic = {i}") for i in range(4))]
+    audit["scan"] = [
+        one(f"x{i} > 0") | {"p_adjusted": 0.5, "features": [f"x{i}"]} for i in range(12)
+    ]
+    audit["learned"] = [] if is_event else [found(0.2, 180, 0.1, random.uniform(0, 0.1), "a > 1")]
+    if random.random() < 0.3:
+        own = audit.get("by_forecast", ())
+        for row in (*audit["groups"], *audit["scan"], *audit["learned"], *own):
+            row |= {"off": False, "problem": False}
+    return audit
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_first_line_picture_tables_and_data_agree(part):
+    for seed in range(50 * part, 50 * (part + 1)):
+        rows = made(random_audit(seed))
+        page = audit_html(rows)
+        n = len(rows.problems)
+        assert f"in {n} group{'s' * (n > 1)}" in told(page) if n else "No problem found" in page
+        tables = [rows_of(page, name) for name in ("Groups", "Other groups")]
+        listed = {row[0]: row[-1] for table in tables for row in table}
+        own = {row[0]: row[-1] for row in rows_of(page, "Groups by the forecast")}
+        called = [name for name, text in (own | listed).items() if text.startswith("problem")]
+        assert len(called) == n
+        data = json.loads(data_text(page))
+        in_data = [
+            row
+            for key in ("groups", "scan", "learned", "by_forecast")
+            for row in data.get(key, ())
+            if row.get("problem")
+        ]
+        assert (len(in_data), data["status"]["n_problems"]) == (n, n)
+        # red squares are those of problems, and say so; each mark has the result of its table
+        picture = page.partition('class="picture"')[2].partition("</section>")[0]
+        marks = re.findall(r'<g class="mark (\w+)" role="img"><title>(.*?)</title>', picture)
+        assert marks
+        assert all((color == "red") is ("problem found" in text) for color, text in marks)
+        worst = rows.leading
+        if worst is not None and worst in (*rows.named, *rows.scanned):
+            # the sign of the difference is the direction of the title
+            row = next(row for table in tables for row in table if row[0] == worst.group)
+            is_lower = row[-2 if rows.is_event else -3].startswith("-")
+            words = f" {'lower' if is_lower else 'higher'} than forecast"
+            words = f"{row[3]} had the event, {row[2]} were predicted" if rows.is_event else words
+            assert words in told(page)
+            assert worst.direction == (LOWER if is_lower else HIGHER)
 
 
 # Awkward names, and the numbers that reports print.

@@ -174,7 +174,7 @@ def test_the_picture_has_rates_by_the_horizon_if_those_of_the_worst_group_are_kn
     assert picture is not None
     assert picture.title == "Predicted and observed rate of the event by 2 years"
     assert "Rates of the event by 2 years" in texts("horizon")
-    (chart,) = picture.parts
+    chart = picture.parts[0]
     drawn = {row.name: row.values for row in chart.rows}
     rate = next(one for one in rows.survival if one.group == "ward = C")
     assert drawn["Ward C"] == (percent(rate.predicted), percent(rate.observed))

@@ -780,6 +780,18 @@ FAULTS = (
         ("test_watch_page.py",),
     ),
     Fault(
+        "in a table, a floor of a smaller interval given as the same",
+        "for one in levels if (one.floor or 0.0) >= least)",
+        "for one in levels if (one.covered or 0.0) >= least)",
+        ("test_html.py",),
+    ),
+    Fault(
+        "a mark drawn as a problem wherever an error is significant",
+        "layers[one.problem].append(",
+        "layers[one.off].append(",
+        ("test_html.py",),
+    ),
+    Fault(
         "the verdict on the bound farthest from a fifth",
         "min(known, key=lambda one: abs(one.mass - MASS), default=None)",
         "max(known, key=lambda one: abs(one.mass - MASS), default=None)",

@@ -218,6 +218,7 @@ def rates(name, n, predicted, rate, half, **more):
     bias = rate - predicted
     row = {"group": name, "n": n, "predicted": predicted, "rate": rate, "error": abs(bias)}
     row |= {"bias": bias, "bias_low": bias - half, "bias_high": bias + half}
+    row["direction"] = f"outcomes {'lower' if bias < 0 else 'higher'} than forecast"
     ends = {"error_low": max(abs(bias) - half, 0.0), "error_high": abs(bias) + half}
     return decided(row | ends | more)
 

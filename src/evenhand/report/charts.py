@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Literal
 
 from evenhand._format import in_full, is_known, points_in_full
@@ -157,7 +156,7 @@ class Points:
     label: str = ""
     color: Color = "blue"
     shape: Shape = "circle"
-    joined_by: Literal["nothing", "line", "steps"] = "nothing"
+    joined_by: Literal["nothing", "line"] = "nothing"
     off_label: str = ""
     rank: int = 0
     along: Sequence[Place] = ()
@@ -168,12 +167,16 @@ Layer = Area | Line | Bars | Points | Label
 
 @dataclass(frozen=True)
 class Row:
-    """Named row of a chart: its name, a small number beside it, and values on the right."""
+    """Named row of a chart: its name, a small number beside it, and values on the right.
+
+    A narrow picture has `summary` in the place of the values.
+    """
 
     name: str
     small: str = ""
     values: Sequence[str] = ()
     is_strong: bool = False
+    summary: str = ""
 
 
 @dataclass(frozen=True)
@@ -296,12 +299,6 @@ def _part(value: float, axis: Axis) -> float:
     width = axis.high / 2 - axis.low / 2
     # values outside the range are drawn just beyond the axis; a range of one value is its middle
     return min(max((value / 2 - axis.low / 2) / width, -0.1), 1.1) if width > 0 else 0.5
-
-
-def stairs(places: Sequence[Place]) -> list[Place]:
-    """Return the corners of a step function through points."""
-    turns = [(later[0], earlier[1]) for earlier, later in pairwise(places)]
-    return [corner for pair in zip(places, [*turns, places[-1]], strict=True) for corner in pair]
 
 
 def digits(value: float) -> str:

@@ -24,7 +24,7 @@ from evenhand._format import (
 )
 from evenhand._table import Table, Value, folded_command
 from evenhand.report import pictures, tables
-from evenhand.report.charts import digits, frame_of, stairs
+from evenhand.report.charts import Chart, digits, frame_of
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -37,11 +37,12 @@ from evenhand.report.document import (
     Section,
     Sentence,
     StatusBox,
+    about_facts,
     short,
 )
 from evenhand.report.kinds import IN_FEATURES, Kind
 from evenhand.report.next_steps import Step
-from evenhand.report.slots import Slots, capitalized
+from evenhand.report.slots import Slots
 from evenhand.results import AuditRows, Finding
 
 if TYPE_CHECKING:
@@ -75,7 +76,6 @@ def audit_document(rows: AuditRows) -> Document:
     slots, kind = Slots.of(rows), Kind.of(rows)
     first, others = tables.first_groups(rows)
     data = PageData.of(_listed(rows, [*first, *others]))
-    picture = pictures.overview(rows)
     about = [rows.about.get(key) for key in ("population", "period", "purpose")]
     facts = [count(rows.n_samples, "row"), *about, rows.provenance.get("date")]
     folds = [_groups(rows, first), _others(rows, first, others), *_folds(slots, rows, kind)]
@@ -83,13 +83,21 @@ def audit_document(rows: AuditRows) -> Document:
         title=f"Audit of {short(rows.name, 200)}",
         facts=[short(one) for one in facts if one],
         opening=Section("Main findings", list(_opening(slots))),
-        picture=None if picture is None else Section(picture.title, [replace(picture, title="")]),
+        picture=_picture(pictures.overview(rows), kind),
         next_step=list(_steps(slots.next[:1], rows)),
         cards=list(_cards(slots, rows, kind)),
         sections=[one for one in (*folds, _provenance(rows, data)) if one.parts],
         footer="Works offline, without ids of people. The JSON of this audit has all digits.",
         data=data,
     )
+
+
+def _picture(chart: Chart | None, kind: Kind) -> Section | None:
+    """Return the picture with its unit."""
+    if chart is None:
+        return None
+    unit = Paragraph(f"A point: {kind.point[:1].lower()}{kind.point[1:]}", "hint")
+    return Section(chart.title, [replace(chart, title=""), unit])
 
 
 def _listed(rows: AuditRows, found: Sequence[Finding]) -> dict[str, Any]:
@@ -105,7 +113,7 @@ def _listed(rows: AuditRows, found: Sequence[Finding]) -> dict[str, Any]:
 
 def _opening(slots: Slots) -> Iterator[Part]:
     yield StatusBox(slots.badge.capitalize(), slots.tone, [slots.verdict])
-    yield Paragraph(capitalized(slots.title), "lead")
+    yield Paragraph(slots.title, "lead")
     if slots.lead:
         yield Paragraph(slots.lead)
     yield Bullets([Sentence("", f"{name}: ", text) for name, text in slots.others])
@@ -128,7 +136,8 @@ def _steps(steps: Sequence[Step], rows: AuditRows) -> Iterator[Part]:
 def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     """Yield what stands beside the picture."""
     if rows.bound:  # what can be proven without a draw is in a fold
-        yield Section("What is proven", [Bullets.of(slots.proven[:1])])
+        unions = rows.certificate is not None and rows.certificate.unions is not None
+        yield Section("What is proven", [Bullets.of(slots.proven[unions:][:1])])
     everyone = [text for text in slots.everyone if text != slots.title]
     if everyone:
         yield Section("Everyone", [Bullets.of(everyone)])
@@ -161,8 +170,6 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
         ],
     )
     yield Section("What is not covered", [Bullets.of(slots.not_tested)])
-    if kind.has_coverage and not kind.has_range:
-        yield Section("A point", [Paragraph(kind.point)])
 
 
 def _times(rows: AuditRows, kind: Kind) -> str | None:
@@ -190,13 +197,13 @@ def _groups(rows: AuditRows, first: Sequence[Finding]) -> Section:
     n, confidence = len(rows.examined) + 1, confidence_in_full(rows.confidence)
     slope = ", or a slope outside 0.8 to 1.25" if Kind.of(rows).has_rates else ""
     note = (
-        f"In brackets: intervals, which hold together for all {n:,} groups with {confidence}"
-        " confidence. A problem is a significant error of more than"
+        f"The worst first. In brackets: intervals, which hold together for all {n:,} groups with"
+        f" {confidence} confidence. A problem is a significant error of more than"
         f" {points_in_full(rows.tolerance)} points{slope}."
     )
     shown = [*tables.everyone(rows), *first]
     table = tables.groups("Groups", shown, rows, search=tables.FIND, note=note)
-    return _section("groups", f"Groups{', worst first' if rows.problems else ''}", "", table)
+    return _section("groups", "Groups", "", table)
 
 
 def _others(rows: AuditRows, first: Sequence[Finding], others: Sequence[Finding]) -> Section:
@@ -209,7 +216,7 @@ def _others(rows: AuditRows, first: Sequence[Finding], others: Sequence[Finding]
     rest = f"The first {listed:,} of {total:,} groups are listed, problems before others."
     note = rest if total > listed else ""
     table = tables.groups("Other groups", others, rows, search=tables.FIND, note=note)
-    return _section("others", f"The other {count(len(others), 'group')}", hint, table)
+    return _section("others", "The other groups", hint, table)
 
 
 PITS = (
@@ -241,7 +248,7 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     chart = None if pictures.overview_is_survival(rows) else pictures.survival(rows)
     title, hint = f"Rates of the event by {kind.horizon}", "predicted and observed"
     yield _section("survival", title, hint, chart, tables.survival(rows))
-    texts = map(Paragraph, (kind.point, *slots.decided))
+    texts = map(Paragraph, slots.decided)
     hint = "one rule, one family of tests"
     yield _section("decided", "How this was decided", hint, *texts, *_bullets("", slots.gate))
     hint = "smaller log scores and CRPS are better"
@@ -288,8 +295,7 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     )
     shown = [
         tables.every_group(rows) if rows.bound else None,
-        # every interval of a 0/1 forecast that is not a single value covers everything
-        None if kind.has_rates else tables.plain_intervals(rows),
+        tables.plain_intervals(rows),
         tables.event_bounds(rows),
         tables.unions(rows),
         tables.named_bounds(rows),
@@ -312,7 +318,7 @@ def _provenance(rows: AuditRows, data: PageData) -> Section:
     n, n_parts = source.get("n_rows"), source.get("n_parts")
     in_parts = f" in {whole(n_parts)} parts, {whole(source.get('n_searched'))} searched"
     seed = known.get("random_state")
-    described = {f"{key[:1].upper()}{key[1:]}": value for key, value in rows.about.items()}
+    described = about_facts({"about": rows.about, "target": rows.target, "provenance": known})
     facts = {
         "Command": f"`{known['command']}`" if known.get("command") else "none: made from Python",
         "Model": ", ".join(filter(None, [model.get("name"), model.get("kind")])) or None,
@@ -328,11 +334,11 @@ def _provenance(rows: AuditRows, data: PageData) -> Section:
         else str(seed),
         "Software": ", ".join(versions) or None,
         "Layout": rows.schema,
-        "Hash of the page": f"{data.sha256} (of the embedded data)",
+        "Hash of the page": f"sha256 of the embedded data: {data.sha256}",
         "People": "no ids in this file",
     }
-    shown = Facts({**described, **facts}) if known else None
-    return _section("provenance", "Where this comes from", "data, model, command", shown)
+    shown = [described, Facts(facts)] if known else []
+    return _section("provenance", "Where this comes from", "data, model, command", *shown)
 
 
 # --- rendering of documents
@@ -378,7 +384,6 @@ def _environment() -> Environment:
         "code": _with_code,
         "order": _order,
         "frame": frame_of,
-        "stairs": stairs,
         "tones": lambda row: [one.tone for one in row if isinstance(one, Value)],
     }
     environment.filters.update(filters)

@@ -25,7 +25,7 @@ from evenhand._format import (
     ratio,
     whole,
 )
-from evenhand._table import Cell, Cells, Column, Item, Table, Value, numeric
+from evenhand._table import Cells, Column, Item, Table, Value, numeric
 from evenhand.report.kinds import IN_TIME, Kind
 from evenhand.report.measures import formatter_of, reach_of, signed, units_of
 from evenhand.report.slots import name_of, result_of
@@ -69,14 +69,10 @@ BY_FORECAST = "Everyone, by forecast"
 def of(label: str, items: Iterable[Item], cells: Cells[Item], **options: Any) -> Table | None:
     """Return a table without the columns that are unknown in all rows; None without rows."""
     table = Table.of(label, items, cells, **options)
-    kept = [i for i, column in enumerate(zip(*table.rows, strict=True)) if any(map(_shows, column))]
-    columns = [table.columns[i] for i in kept]
+    columns = zip(*table.rows, strict=True)
+    kept = [i for i, column in enumerate(columns) if not {UNKNOWN, ""}.issuperset(map(str, column))]
     rows = [[row[i] for i in kept] for row in table.rows]
-    return Table(label, columns, rows, **options) if rows else None
-
-
-def _shows(cell: Cell) -> bool:
-    return str(cell) not in {UNKNOWN, ""}
+    return Table(label, [table.columns[i] for i in kept], rows, **options) if rows else None
 
 
 def estimate(one: Interval, show: Show) -> Value:
@@ -122,9 +118,6 @@ def groups(label: str, found: Sequence[Finding], rows: AuditRows, **options: str
         # the error of a few rows is mostly chance: it is not shown, and rows are not sorted by it
         return Value(UNKNOWN) if one.too_small or kind.has_rates else estimate(one.size, points)
 
-    def unassumed(one: Finding) -> Value:
-        return Value(band(points, one.least_error, one.most_error), order=one.least_error)
-
     cells: Cells[Finding] = {
         Column("Group"): lambda one: rule_of(one, rows),
         numeric("Rows"): lambda one: whole_number(one.n),
@@ -134,7 +127,9 @@ def groups(label: str, found: Sequence[Finding], rows: AuditRows, **options: str
         numeric("80% interval covers"): lambda one: share(one.coverage_80),
         numeric(kind.residual): bias,
         numeric(kind.error): error,
-        numeric("Without an assumption"): unassumed,
+        numeric("Without an assumption"): lambda one: Value(
+            band(points, one.least_error, one.most_error), order=one.least_error
+        ),
         Column("Result"): lambda one: result(one, rows),
     }
     return of(label, found, cells, **options)
@@ -364,15 +359,11 @@ def scores(rows: AuditRows) -> Table | None:
 
 def probability_scores(rows: AuditRows) -> Table | None:
     """Return the scores of probabilities that the field reports, of everyone and of groups."""
-
-    def with_ends(name: str) -> Callable[[ProbabilityScores], Value]:
-        return lambda one: estimate(one.interval(name), ratio)
-
     cells: Cells[ProbabilityScores] = {
         Column("Group"): lambda one: one.group,
-        numeric("Slope"): with_ends("slope"),
-        numeric("Intercept"): with_ends("intercept"),
-        numeric("O:E"): with_ends("observed_expected"),
+        numeric("Slope"): lambda one: estimate(one.interval("slope"), ratio),
+        numeric("Intercept"): lambda one: estimate(one.interval("intercept"), ratio),
+        numeric("O:E"): lambda one: estimate(one.interval("observed_expected"), ratio),
         numeric("ICI, points"): lambda one: points(one.ici),
         numeric("Emax, points"): lambda one: points(one.e_max),
         numeric("AUC"): lambda one: number(one.auc),
@@ -431,7 +422,7 @@ def plain_intervals(rows: AuditRows) -> Table | None:
     levels = [one for one in rows.plain_intervals if masses and one.mass == masses[0]]
     most = max((floor or 0.0 for floor in floors.values()), default=0.0)
     # every interval of a yes or no that is not a single value covers everything
-    if rows.is_event or most < LEAST_FLOOR:
+    if Kind.of(rows).has_rates or most < LEAST_FLOOR:
         return None
 
     def floor_at(mass: float) -> Callable[[PlainInterval], str]:
