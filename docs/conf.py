@@ -26,6 +26,7 @@ extensions = [
     "mathml",
     "page_notebook",
     "rooms",
+    "row_types",
     "summaries",
 ]
 # names in docstrings link to their descriptions; options keep their two hyphens

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,10 +15,20 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge
 
 from complaints import refused
-from evenhand import Forecast, InputError, RecalibratedRegressor, audit
+from evenhand import Forecast, ForecastColumns, InputError, RecalibratedRegressor, audit
+from evenhand.audits.result import repair_name
 from evenhand.calibration import calibration_error
+from evenhand.results import Finding
+from evenhand.scale import audit_parts
+from evenhand.tables import GroupRule
+from parts_examples import write_parts
 
 Floats = NDArray[np.float64]
+
+
+def rule_of(group: Finding) -> GroupRule:
+    assert group.rule is not None
+    return GroupRule.from_state(group.rule)
 
 
 def standard(X: Any) -> Forecast:
@@ -34,22 +45,19 @@ def people(n: int, seed: int, shift: float) -> tuple[pd.DataFrame, Floats]:
 
 def test_the_groups_that_an_audit_calls_off_are_repaired_on_fresh_rows() -> None:
     found = audit(standard(people(2000, 0, 1.0)[0]), *people(2000, 0, 1.0), random_state=0)
-    assert found.off_groups is not None
-    names = [group.name for group in found.off_groups]
+    names = [group.group for group in found.off]
     off = found.scan.loc[found.scan["p_adjusted"] < 0.05, "group"]
     assert set(off) <= set(names)
-    for group in found.off_groups:
-        row = found.scan[found.scan["group"] == group.name]
+    for group in found.off:
+        row = found.scan[found.scan["group"] == group.group]
         if len(row):  # the rule selects the rows of the audit's group
-            assert group.rule is not None
-            assert group.rule.mask(people(2000, 0, 1.0)[0]).sum() == row["n"].item()
+            assert rule_of(group).mask(people(2000, 0, 1.0)[0]).sum() == row["n"].item()
     fresh, z = people(2000, 1, 1.0)
     model = found.repair(standard, fresh, z, random_state=0)
     # groups of the same rows are repaired once, under the first name
     first: dict[Any, str] = {}
-    for group in found.off_groups:
-        assert group.rule is not None
-        first.setdefault(tuple(group.rule.mask(fresh)), group.name)
+    for group in found.off:
+        first.setdefault(tuple(rule_of(group).mask(fresh)), group.group)
     assert list(model.by) == list(first.values())
     verdicts = model.check_.set_index("group")["verdict"]
     assert verdicts["everyone"] == "helps"
@@ -66,15 +74,16 @@ def test_the_groups_that_an_audit_calls_off_are_repaired_on_fresh_rows() -> None
 def test_repairs_follow_the_decisions_of_the_audit() -> None:
     table, y = people(2000, 0, 1.0)
     found = audit(standard(table), table, y, random_state=0)
-    assert {group.mass for group in found.off_groups or ()} > {None}
+    assert {group.mass for group in found.off} > {None}
     # learned groups are off by their p-values, adjusted for their number
-    unlearned = replace(found, learned=found.learned.assign(p_adjusted=0.1))
+    learned = [msgspec.structs.replace(one, p_adjusted=0.1) for one in found.made.learned]
+    unlearned = found.decided_with(learned=tuple(learned))
     assert len(found.learned) >= 2
     assert not unlearned.learned["off"].any()
-    assert {group.mass for group in unlearned.off_groups or ()} == {None}
+    assert {group.mass for group in unlearned.off} == {None}
     # groups within the tolerance are off, but not repaired
-    tolerant = replace(found, tolerance=0.5)
-    assert tolerant.off_groups == found.off_groups
+    tolerant = found.decided_with(tolerance=0.5)
+    assert [one.group for one in tolerant.off] == [one.group for one in found.off]
     assert tolerant.repair(standard, *people(2000, 1, 1.0)).by is None
 
 
@@ -89,7 +98,7 @@ def test_masks_have_no_rule_and_are_named() -> None:
         found.repair(standard, fresh, outcomes + mask)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        names = [group.name for group in found.off_groups or () if group.rule is None]
+        names = [repair_name(group) for group in found.off if group.rule is None]
         masks = dict.fromkeys(names, mask)
         masks |= {"club": mask}
         model = found.repair(standard, fresh, outcomes + mask, groups=masks)
@@ -101,7 +110,7 @@ def test_masks_have_no_rule_and_are_named() -> None:
 def test_a_repair_on_the_rows_of_the_audit_warns() -> None:
     table, y = people(800, 5, 0.0)
     found = audit(standard(table), table, y, groups=["sex"], random_state=0)
-    assert found.off_groups == ()
+    assert found.off == ()
     with pytest.warns(UserWarning, match=r"rows of this audit.* pass other rows"):
         found.repair(standard, table, y)
     # other rows, a part of the rows, and an audit that does not know its outcomes
@@ -109,7 +118,7 @@ def test_a_repair_on_the_rows_of_the_audit_warns() -> None:
         warnings.simplefilter("error")
         model = found.repair(standard, *people(800, 6, 0.0))
         found.repair(standard, table[:400], y[:400])
-        replace(found, rows=None).repair(standard, table, y)
+        found.with_rows(provenance={}).repair(standard, table, y)
     # without an off group there is one map
     assert model.by is None
     assert model.check_["group"].tolist() == ["everyone"]
@@ -125,7 +134,7 @@ def test_columns_that_the_model_needs_are_named(is_fitted: bool) -> None:
     fresh, z = people(500, 8, 1.0)
     needed = "X must have the columns that the model was fitted on, got none named 'x'"
     refused(needed, audit, model, fresh[["sex"]], z)
-    refused(needed, replace(found, off_groups=()).repair, model, fresh[["sex"]], z)
+    refused(needed, found.decided_with(tolerance=1.0).repair, model, fresh[["sex"]], z)
 
     def broken(X: Any) -> Forecast:
         raise ValueError("of another reason")
@@ -176,3 +185,30 @@ def counts(X: Any, planted: float) -> Forecast:
     """Forecasts without a difference of a group, and the truth with one."""
     is_off = ((X["sex"] == 2) & (X["x"] > 0.5)).to_numpy()
     return Forecast.from_poisson(2 * np.exp(0.6 * planted * is_off))
+
+
+def test_the_groups_of_an_audit_in_parts_are_repaired_on_fresh_rows(tmp_path: Path) -> None:
+    table, y = people(3000, 13, 1.0)
+    rows = table.assign(y=y, mean=0.0, std=1.0)
+    folder = write_parts(rows, tmp_path / "in", [1000, 2000])
+    options = {"groups": ["sex", "x"], "sample_size": 800, "random_state": 0}
+    found = audit_parts(ForecastColumns("mean", "std"), folder, "y", **options)
+    assert found.n_samples == 3000
+    named = {one.group: one for one in found.made.named if one.problem}
+    assert "sex = 2" in named
+    assert len(named) > 1
+    # the rules select the rows that were counted in all parts
+    assert {rule_of(one).mask(rows).sum() == one.n for one in named.values()} == {True}
+    model = found.repair(standard, *people(3000, 14, 1.0), random_state=0)
+    assert model.check_.set_index("group").loc["everyone", "verdict"] == "helps"
+    assert set(named) & set(model.by)
+    fresh, z = people(4000, 15, 1.0)
+    worst = (fresh["sex"] == 2).to_numpy()
+    before, after = (
+        calibration_error(forecast.pit(z)[worst])
+        for forecast in (standard(fresh), model.forecast(fresh))
+    )
+    # half of the group is shifted by one: the mean PIT is 0.63 before; the standard error of the
+    # mean of 2,000 PITs is 0.007, and that of the map of 1,500 rows about the same
+    assert before > 0.1
+    assert after < 0.035

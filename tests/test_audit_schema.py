@@ -1,11 +1,13 @@
-"""The JSON of audits, and the schemas of audits and watches with the pages that explain them."""
+"""The JSON of audits and its generated schema, what is refused of it, and the pages about it."""
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,18 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
-from evenhand import Forecast, Outcomes, RandomizedRegressor, audit, audit_pit, randomize
-from evenhand.audits import Audit, audit_schema, with_people, with_sources
+from built_page import built_page
+from complaints import refused
+from evenhand import (
+    Forecast,
+    InputError,
+    Outcomes,
+    RandomizedRegressor,
+    audit,
+    audit_pit,
+    randomize,
+)
+from evenhand.audits import Audit, audit_schema, with_sources
 from evenhand.forecast_columns import ForecastColumns
 from evenhand.monitoring import watch_schema
 from evenhand.scale import audit_parts
@@ -25,11 +37,6 @@ from parts_examples import QUICK_AUDIT, people
 DOCS = Path(__file__).parents[1] / "docs"
 QUICK = QUICK_AUDIT | {"learned_masses": (0.2,)}
 CHECK = jsonschema.Draft202012Validator(audit_schema())
-BOTH = pytest.mark.parametrize(
-    ("schema", "page", "n_objects"),
-    [(audit_schema(), "audit-schema.rst", 21), (watch_schema(), "watch-schema.rst", 10)],
-    ids=["audit", "watch"],
-)
 
 
 def forecast(table: pd.DataFrame) -> Forecast:
@@ -63,7 +70,7 @@ def of_model() -> Audit:
     X = table[["age", "rooms"]]
     model.fit(X[:300].clip(20, 60), table["y"][:300])
     found = audit(model, X[300:], table["y"][300:], **QUICK)
-    return with_sources(with_people(found, list(table["id"][300:])), command="evenhand audit")
+    return with_sources(replace(found, ids=list(table["id"][300:])), command="evenhand audit")
 
 
 def in_parts(folder: Path) -> Audit:
@@ -96,13 +103,147 @@ def values(kind: Callable[[], Audit]) -> str:
     return kind().to_json()
 
 
+def check_json(text: str, folder: Path) -> Audit:
+    """Check the JSON of an audit by the schema, and that all of it is read; return the audit."""
+    CHECK.validate(json.loads(text))
+    (folder / "audit.json").write_text(text, encoding="utf-8")
+    found = Audit.read(folder / "audit.json")
+    assert json.loads(found.to_json()) == json.loads(text)
+    return found
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_audits_fulfil_the_schema(kind: Callable[[], Audit]) -> None:
-    CHECK.validate(json.loads(values(kind)))
+def test_audits_fulfil_the_schema_and_are_read_again(
+    kind: Callable[[], Audit], tmp_path: Path
+) -> None:
+    found = check_json(values(kind), tmp_path)
+    # with other rows as well, what was proven stays
+    plain = found.with_rows(name="another").to_dict()
+    assert plain == json.loads(values(kind)) | {"name": "another"}
 
 
-def test_an_audit_of_parts_fulfils_the_schema(tmp_path: Path) -> None:
-    CHECK.validate(json.loads(in_parts(tmp_path).to_json()))
+def test_an_audit_of_parts_fulfils_the_schema_and_is_read_again(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    made = in_parts(tmp_path / "parts")
+    found = check_json(made.to_json(), tmp_path)
+    pd.testing.assert_frame_equal(found.groups, made.groups)
+    pd.testing.assert_frame_equal(found.every_group, made.every_group)
+
+
+def test_the_schema_of_audits_names_every_key_of_a_row() -> None:
+    jsonschema.Draft202012Validator.check_schema(audit_schema())
+    rows = [one for one in audit_schema()["$defs"].values() if "additionalProperties" in one]
+    assert len(rows) >= 25
+    for one in rows:
+        assert one["additionalProperties"] is False
+        assert set(one["required"]) <= set(one["properties"])
+
+
+@pytest.mark.parametrize("table", ["groups", "learned"])
+def test_a_column_that_the_schema_does_not_name_is_refused(table: str, tmp_path: Path) -> None:
+    plain = json.loads(values(given))
+    assert plain[table]
+    plain[table][0]["another"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="another"):
+        CHECK.validate(plain)
+    (tmp_path / "a.json").write_text(json.dumps(plain))
+    at = re.escape(f"at `$.{table}[0]`") if table == "groups" else re.escape(f"at `$.{table}[")
+    refused(
+        f"a.json is not the JSON of an audit.*unknown field `another`.*{at}",
+        Audit.read,
+        tmp_path / "a.json",
+    )
+
+
+# --- text that is no audit
+
+
+def paths(node: Any, start: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the place of each value of some JSON."""
+    if start:
+        yield start
+    listed = enumerate(node) if isinstance(node, list) else ()
+    for key, item in node.items() if isinstance(node, dict) else listed:
+        yield from paths(item, (*start, key))
+
+
+def mutated(text: str, random: np.random.Generator) -> str:
+    """Return the JSON of an audit with a slip."""
+    plain = json.loads(text)
+    places = list(paths(plain))
+    # columns of few rows as often as those of many
+    names = sorted({place[0] for place in places})
+    name = names[random.integers(len(names))]
+    some = [place for place in places if place[0] == name]
+    *inside, key = some[random.integers(len(some))]
+    node = functools.reduce(lambda found, step: found[step], inside, plain)
+    others = [None, "text", -1.5, 7, True, [], {}, [[0]], {"a": {"b": None}}, 10**400, "\x1b[31m"]
+    match random.integers(6):
+        case 0:
+            del node[key]
+        case 1:
+            node[key] = [node[key]]
+        case 2:
+            node[key] = {"x" * 300: copy.deepcopy(node[key])}
+        case 3:
+            whole = json.dumps(plain)
+            return whole[: random.integers(len(whole))]
+        case _:
+            node[key] = others[random.integers(len(others))]
+    return json.dumps(plain)
+
+
+def use(found: Audit) -> None:
+    """Call what an audit that was read has."""
+    assert json.loads(found.to_json()) == found.to_dict()
+    assert str(found.status)
+    assert repr(found)
+    tables = found.groups, found.scan, found.learned, found.histogram, found.every_group
+    assert all(isinstance(table, pd.DataFrame) for table in tables)
+    assert found.members.empty
+    assert len(found.overall) >= len(found.difference())
+
+
+@pytest.mark.parametrize("kind", [given, of_model, chosen], ids=lambda kind: kind.__name__)
+def test_json_with_a_slip_is_read_or_refused_in_a_line(
+    kind: Callable[[], Audit], tmp_path: Path
+) -> None:
+    random, path = np.random.default_rng(7), tmp_path / "a.json"
+    # two of the numbers are of no use after a slip: an audit has thousands
+    text = json.dumps(
+        {
+            key: item[:4] if isinstance(item, list) else item
+            for key, item in json.loads(values(kind)).items()
+        }
+    )
+    n_read = 0
+    for _ in range(500):
+        path.write_text(mutated(text, random), encoding="utf-8")
+        try:
+            found = Audit.read(path)
+        except InputError as error:
+            message = str(error)
+            assert message.isprintable()
+            assert len(message) < 400
+            assert re.search(r"at `\$.*`$|\(byte \d+\)'$|truncated'$|required field", message)
+        else:
+            n_read += 1
+            use(found)
+    assert 50 < n_read < 300
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", b"[" * 100_000, b'{"schema":"evenhand.audit/2"}', b"null", b"{}"]
+)
+def test_other_files_are_refused_in_a_line(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(content)
+    refused("a.json is not the JSON of an audit", Audit.read, path)
+    refused("none.json cannot be read: No such file", Audit.read, tmp_path / "none.json")
+    refused("cannot be read: Is a directory", Audit.read, tmp_path)
+
+
+# --- the pages
 
 
 def objects(node: Any) -> list[dict[str, Any]]:
@@ -115,32 +256,29 @@ def objects(node: Any) -> list[dict[str, Any]]:
     return own + [found for item in node.values() for found in objects(item)]
 
 
-@BOTH
-def test_a_schema_is_one_of_draft_2020_12_and_names_every_key(
-    schema: dict[str, Any], page: str, n_objects: int
-) -> None:
-    jsonschema.Draft202012Validator.check_schema(schema)
-    assert len(objects(schema)) >= n_objects
-    for one in objects(schema):
+def test_the_schema_of_watches_names_every_key_of_its_objects() -> None:
+    jsonschema.Draft202012Validator.check_schema(watch_schema())
+    assert len(objects(watch_schema())) >= 10
+    for one in objects(watch_schema()):
         assert one["additionalProperties"] is False
         assert set(one["required"]) <= set(one["properties"])
 
 
-@pytest.mark.parametrize("table", ["groups", "learned"])
-def test_a_column_that_the_schema_does_not_name_is_refused(table: str) -> None:
-    plain = json.loads(values(given))
-    assert plain[table]
-    plain[table][0]["another"] = 1
-    with pytest.raises(jsonschema.ValidationError, match="another"):
-        CHECK.validate(plain)
+def missing(text: str, schema: dict[str, Any]) -> list[str]:
+    """Return the keys of a schema that no code in a page names."""
+    words = set(re.findall(r"\w+", text))
+    return [key for one in objects(schema) for key in one["properties"] if key not in words]
 
 
-@BOTH
-def test_the_page_names_every_key_and_column(
-    schema: dict[str, Any], page: str, n_objects: int
-) -> None:
-    text = (DOCS / page).read_text(encoding="utf-8")
+def test_the_page_of_watches_names_every_key() -> None:
+    text = (DOCS / "watch-schema.rst").read_text(encoding="utf-8")
+    schema = watch_schema()
     assert f'"{schema["properties"]["schema"]["const"]}"' in text
-    code = " ".join(re.findall(r"``(.*?)``", text, re.DOTALL))
-    words = set(re.findall(r"\w+", code))
-    assert [key for one in objects(schema) for key in one["properties"] if key not in words] == []
+    assert missing(" ".join(re.findall(r"``(.*?)``", text, re.DOTALL)), schema) == []
+
+
+def test_the_page_of_audits_is_made_of_the_types_and_names_every_key(tmp_path: Path) -> None:
+    page = built_page(tmp_path, "audit-schema", "row_types").read_text(encoding="utf-8")
+    code = " ".join(re.findall(r"<(?:code|strong)[^>]*>(.*?)</(?:code|strong)>", page, re.DOTALL))
+    assert missing(code, audit_schema()) == []
+    assert "W1 distance of the PITs to the uniform distribution" in " ".join(page.split())

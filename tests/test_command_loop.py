@@ -133,7 +133,7 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(
     compared = evenhand("compare", "out.csv", *both, "--features", "x,sex", "--json").done()
     change = group_of(json.loads(compared.out))
     # changes of times that are cut off have no paired intervals
-    assert change["outcome"] == ("unknown" if kind == "time" else "better")
+    assert change["outcome"] == ("problem before" if kind == "time" else "better")
     measure = "km_error" if kind == "time" else "error"
     for name, found in {"before": before, "after": after}.items():
         assert change[f"error_{name}"] == pytest.approx(group_of(found)[measure], abs=1e-9)

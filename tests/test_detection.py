@@ -7,6 +7,7 @@ seed.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from sklearn.tree import DecisionTreeRegressor
 
 import evenhand
 from evenhand._validate import InputError
-from evenhand.audits import with_people
 from evenhand.calibration import calibration_error
 from evenhand.draws import jittered
 from evenhand.links import Entropic
@@ -310,7 +310,7 @@ def test_an_audit_lists_the_rows_of_learned_groups() -> None:
     inside = np.abs(pit[rows] - 0.5) <= 0.4 + 1e-12
     assert top["coverage_80"] == pytest.approx(inside.mean())
     assert table["id"].isna().all()
-    ids = with_people(found, [f"p{i}" for i in range(1500)]).learned_rows
+    ids = replace(found, ids=[f"p{i}" for i in range(1500)]).learned_rows
     assert (ids["id"] == "p" + ids["row"].astype(str)).all()
     assert re.search("learned_rows", found.to_json()) is None
     encoder = TableEncoder().fit(X)

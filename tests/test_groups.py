@@ -15,7 +15,7 @@ from command_outcome import Command
 from complaints import refused
 from evenhand import Forecast, ForecastColumns, Outcomes, audit, audit_pit, certify
 from evenhand._validate import InputError
-from evenhand.audits import Note, NoteKind, notes_of
+from evenhand.audits import NoteKind, note, notes_of
 from evenhand.calibration import count_pits
 from evenhand.certificates import certify_pit
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
@@ -253,9 +253,9 @@ def test_an_audit_reports_how_values_from_0_to_1_were_read() -> None:
     share = np.linspace(0.1, 0.9, N)
     table = X.assign(share=share)
     given = audit_pit(PIT, X=table, groups={"proxy": share}, random_state=0)
-    assert Note(NoteKind.PROBABLE_GROUPS, ("proxy",)) in given.notes
+    assert note(NoteKind.PROBABLE_GROUPS, ("proxy",)) in given.notes
     named = audit_pit(PIT, X=table, groups=["share", "age"], random_state=0)
-    assert Note(NoteKind.HALVED_FRACTIONS, ("share",)) in named.notes
+    assert note(NoteKind.HALVED_FRACTIONS, ("share",)) in named.notes
     assert not notes_of(named.notes, NoteKind.PROBABLE_GROUPS)
     assert named.membership.empty
 
@@ -276,7 +276,7 @@ def test_the_command_takes_columns_of_probabilities(tmp_path: Path, evenhand: Co
     found = json.loads(evenhand(*args, "--group-probabilities", "proxy").out)
     assert [row["group"] for row in found["membership"]] == ["proxy"]
     assert found["membership"][0]["members"] == pytest.approx(N / 2)
-    assert any("probabilities of membership: proxy" in note for note in found["notes"])
+    assert any("probabilities of membership: proxy" in note["text"] for note in found["notes"])
     refused = evenhand(*args, "--group-probabilities", "age").complaint()
     assert "'age' of --group-probabilities must contain probabilities" in refused
     folder = tmp_path / "parts"

@@ -86,6 +86,8 @@ def test_a_leak_takes_no_part_in_the_correction_for_many_tests() -> None:
     beside = found[found["p_adjusted"].notna()]
     # leaks are listed with intervals, so all intervals are wider
     ends = [name for name in plain if name.endswith(("_low", "_high"))]
+    # and have columns of their own
+    beside = beside.dropna(axis=1, how="all")
     pd.testing.assert_frame_equal(plain.drop(columns=ends), beside.drop(columns=ends))
 
 

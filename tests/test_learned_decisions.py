@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from evenhand import audit_pit
-from evenhand.audits import result as decisions
+from evenhand.audits import verdict
+from evenhand.results import Finding
 from evenhand.search import GroupSearch
 from planted_groups import planted_table
 from repeats import most_failures, repeats, statistical
@@ -24,22 +25,17 @@ from repeats import most_failures, repeats, statistical
 def test_only_learned_groups_that_are_off_have_a_rule(
     adjusted: tuple[float, ...], off: list[bool]
 ) -> None:
-    masses = (0.1, 0.2, 0.5)
-    table = pd.DataFrame(
-        {
-            "mass": masses,
-            "error": 0.1,
-            "p_adjusted": adjusted,
-            "description": "x0 > 0.5",
-            "description_share": 0.5,
-        }
-    )
-    decided = decisions.decide_learned(table, 0.02, 0.05)
-    assert decided["off"].tolist() == off
-    assert decided["problem"].tolist() == off
-    assert not decisions.decide_learned(table, 0.1, 0.05)["problem"].any()
-    assert decided["description"].notna().tolist() == off
-    assert decided["description_share"].notna().tolist() == off
+    rule, known = [{"column": "x0"}], {"n": 50, "error": 0.1, "description_share": 0.5}
+    learned = [
+        Finding(group="x0 > 0.5", mass=mass, p_adjusted=p, rule=rule, **known)
+        for mass, p in zip((0.1, 0.2, 0.5), adjusted, strict=True)
+    ]
+    decided = verdict.decide(learned, 0.02, 0.05)
+    assert [one.off for one in decided] == [one.problem for one in decided] == off
+    assert not any(one.problem for one in verdict.decide(learned, 0.1, 0.05))
+    assert [one.group != "" for one in decided] == off
+    assert [one.rule is not None for one in decided] == off
+    assert [one.description_share is not None for one in decided] == off
 
 
 def test_p_values_of_learned_groups_are_adjusted_for_their_number_and_share() -> None:
@@ -67,7 +63,7 @@ def test_the_bounds_of_an_audit_hold_together() -> None:
     assert shared.low < single.low
     table = audit_pit(pit, X=X, learned_masses=(0.2, 0.5), random_state=0).learned
     alone = audit_pit(pit, X=X, learned_masses=(0.2,), random_state=0).learned
-    assert 0 < table["low"][0] < alone["low"][0]
+    assert 0 < table["error_low"][0] < alone["error_low"][0]
 
 
 @statistical

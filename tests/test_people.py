@@ -167,7 +167,8 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
     said = json.loads(made.out)
     assert (said["n_rows"], said["repeated_ids"], said["key"]) == (60, 1, fingerprint(KEY))
     assert made.err.startswith(
-        "warning: 2 rows have the id 'Zo\u00eb' and share one draw; the first are row 5 and row 41\n"
+        "warning: 2 rows have the id 'Zo\u00eb' and share one draw; the first are row 5 and row"
+        " 41\n"
     )
     r = read_table(tmp_path / "out.parquet")["r"]
     assert r[4] == r[40]
@@ -383,7 +384,8 @@ def test_an_audit_of_served_forecasts_names_their_keys_and_searches_no_draws(
     found = json.loads(shown.out)
     pairs = ", ".join(f"context '2026-{month}' with key {fingerprint(KEY)}" for month in (11, 12))
     assert found["provenance"]["draws"] == f"keyed hashes of ids, one per row: {pairs}"
-    assert "groups were searched in 1 feature: age" in found["notes"]
+    texts = [note["text"] for note in found["notes"]]
+    assert "groups were searched in 1 feature: age" in texts
 
 
 # Spreadsheets.

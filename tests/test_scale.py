@@ -203,13 +203,13 @@ def test_one_row_of_each_person_is_taken_evenly(tmp_path: Path) -> None:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[CountPlan]:
     """Return a list that gets the plan by which each audit counts its rows."""
     kept: list[CountPlan] = []
-    merge = parts_audit.with_counts
+    counted = parts_audit.CountedRows
 
-    def spy(found: Any, total: Any, plan: CountPlan, **options: Any) -> Any:
+    def spy(total: Any, plan: CountPlan) -> Any:
         kept.append(plan)
-        return merge(found, total, plan, **options)
+        return counted(total, plan)
 
-    monkeypatch.setattr(parts_audit, "with_counts", spy)
+    monkeypatch.setattr(parts_audit, "CountedRows", spy)
     return kept
 
 
@@ -581,13 +581,13 @@ def test_a_part_that_goes_bad_between_the_passes_is_left_out_or_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = write_parts(people(400), tmp_path / "in", [100, 200])
-    search = parts_audit._audited
+    plan = parts_audit._count_plan
 
-    def damage(*args: Any, **options: Any) -> Any:
+    def damage(*args: Any) -> Any:
         (folder / "part-1.parquet").write_bytes(b"PAR1 nothing PAR1")
-        return search(*args, **options)
+        return plan(*args)
 
-    monkeypatch.setattr(parts_audit, "_audited", damage)
+    monkeypatch.setattr(parts_audit, "_count_plan", damage)
     with pytest.raises(InputError, match=r"part-1\.parquet"):
         audit_parts(GIVEN, folder, "y", sample_size=120, random_state=0, **QUICK)
     write_parts(people(400), folder, [100, 200])

@@ -79,7 +79,7 @@ def test_an_audit_of_a_folder_is_that_of_the_library(
     ours = json.loads(expected.to_json())
     assert told["n_samples"] == told["provenance"]["data"]["n_rows"] == ROWS
     assert told | {"provenance": None} == ours | {"provenance": None}
-    assert any("600 rows sampled at random" in note for note in told["notes"])
+    assert any("600 rows sampled at random" in note["text"] for note in told["notes"])
     assert "<!doctype html>" in page.read_text()[:200].lower()
     assert not list(tmp_path.glob(".*"))
 
@@ -118,7 +118,7 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(
     assert found.err.count("\n") == 1
     told = json.loads(found.out)
     assert told["n_samples"] == 300
-    assert any(note.startswith(f"part left out: {bad}") for note in told["notes"])
+    assert any(note["text"].startswith(f"part left out: {bad}") for note in told["notes"])
     refused = evenhand(
         "audit", place / "whole.parquet", "--target", "y", *NORMAL, "--skip-bad-parts"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +13,7 @@ from scipy import optimize, stats
 
 from evenhand import Forecast, audit, audit_pit
 from evenhand._validate import Floats
-from evenhand.audits import Family
+from evenhand.audits import Audit, Family
 from evenhand.calibration import Cells, GroupRows, GroupSums, calibration_error, covered
 from evenhand.calibration.group_sums import (
     bias_intervals,
@@ -270,7 +271,16 @@ def family_of(n_groups: int) -> Family:
     # the points of absent parts are those of everyone
     shares = {"everyone": 0.03, "by_forecast": 0.0, "groups": 0.02, "learned": 0.0}
     shares = {name: pytest.approx(share) for name, share in shares.items()}
-    return Family(0.95, n_groups, 0, 0, 2, shares, 150, asymptotic=("bias",))
+    return Family(
+        confidence=0.95,
+        n_groups=n_groups,
+        n_by_forecast=0,
+        n_learned=0,
+        n_tests=2,
+        shares=shares,
+        min_size=150,
+        asymptotic=("bias",),
+    )
 
 
 def test_named_and_scanned_groups_are_one_family() -> None:
@@ -316,7 +326,7 @@ def test_lower_ends_are_positive_only_in_groups_that_are_off(draws: int) -> None
     for table in (found.groups.iloc[1:], found.scan):
         is_off = table["p_adjusted"] < 0.05
         assert not ((table["error_low"] > 0) & ~is_off).any()
-        for name in MEASURES:
+        for name in set(MEASURES) & set(table):
             ends = table[f"{name}_low"], table[name], table[f"{name}_high"]
             known = table[name].notna()
             assert ((ends[0] <= ends[1] + 1e-12) & (ends[1] <= ends[2] + 1e-12))[known].all()
@@ -350,3 +360,111 @@ def test_everyone_is_a_member_of_the_family() -> None:
     # scores have the same error
     score = found.scores.set_index("measure").loc["average error", ["value", "low", "high"]]
     assert score.tolist() == everyone[["error", "error_low", "error_high"]].tolist()
+
+
+# --- between groups
+
+
+def of_law(shift: float, spread: float) -> dict[str, float]:
+    """Return the true values of a group of outcomes from a normal law, forecast as N(0, 1)."""
+    c = (np.arange(4000) + 0.5) / 4000
+    law = stats.norm(shift, spread)
+    inside = {level: np.diff(law.cdf(stats.norm.interval(level)))[0] for level in (0.8, 0.9)}
+    return {
+        "error": float(np.abs(law.cdf(stats.norm.ppf(c)) - c).mean()),
+        "bias": shift,
+        "coverage_80": inside[0.8],
+        "coverage_90": inside[0.9],
+    }
+
+
+LAWS = {
+    "calibrated": {"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 1.0)},
+    "different": {"a": (0.1, 1.0), "b": (-0.3, 1.2), "c": (0.0, 0.8)},
+}
+
+
+def three_groups(laws: dict[str, tuple[float, float]], seed: int, n: int = 600) -> Audit:
+    """Audit PITs of three groups of one size and of another one of ten rows that is far off."""
+    random = np.random.default_rng([seed, 3])
+    z = np.concatenate([random.normal(*law, n) for law in laws.values()] + [np.full(10, 5.0)])
+    group = np.repeat([*laws, "few"], [*([n] * len(laws)), 10])
+    return audit_pit(stats.norm.cdf(z), groups={"of": group}, residual=z, **QUICK)
+
+
+def test_comparisons_between_groups_are_those_of_their_table() -> None:
+    found = three_groups(LAWS["different"], 0)
+    table = found.by_group.drop("of = few")
+    assert list(table.index) == ["of = a", "of = b", "of = c"]
+    assert found.groups["too_small"].sum() == 1
+    pd.testing.assert_series_equal(
+        found.overall, found.groups.iloc[0][table.columns], check_names=False, check_dtype=False
+    )
+    # as fairlearn's MetricFrame: the largest minus the smallest, and the smallest by the largest
+    difference, ratio = found.difference(), found.ratio()
+    np.testing.assert_allclose(difference["value"], (table.max() - table.min())[difference.index])
+    np.testing.assert_allclose(ratio["value"], (table.min() / table.max())[ratio.index])
+    assert list(difference.index) == list(MEASURES)
+    assert list(ratio.index) == ["error", "coverage_80", "coverage_90"]
+    # of one group there is nothing to compare
+    alone = audit_pit(np.linspace(0.01, 0.99, 100), groups={"all": [True] * 100}, **QUICK)
+    assert len(alone.by_group) == 1
+    assert alone.difference().empty
+    assert alone.ratio().empty
+
+
+def test_intervals_between_groups_are_those_of_all_values_in_the_intervals_of_groups() -> None:
+    random = np.random.default_rng(4)
+    found = three_groups(LAWS["different"], 1)
+    groups = found.made.groups
+    for _ in range(20):
+        # wide and narrow intervals, some of which contain others or 0
+        ends = np.sort(random.uniform(size=(3, 2)), axis=1) * (random.random((3, 1)) > 0.2)
+        rows = [
+            msgspec.structs.replace(one, error=low, error_low=low, error_high=high)
+            for one, (low, high) in zip(groups[1:4], ends, strict=True)
+        ]
+        changed = found.with_rows(groups=(groups[0], *rows))
+        # extreme values are at ends, or where values agree
+        meeting = np.unique(ends)
+        lines = [
+            np.clip([*meeting, *random.uniform(low, high, 12)], low, high) for low, high in ends
+        ]
+        values = np.stack(np.meshgrid(*lines), axis=-1).reshape(-1, 3)
+        most, least = values.max(axis=1), values.min(axis=1)
+        row = changed.difference().loc["error"]
+        assert row["low"] == pytest.approx((most - least).min(), abs=1e-12)
+        assert row["high"] == pytest.approx((most - least).max(), abs=1e-12)
+        row = changed.ratio().loc["error"]
+        some = most > 0
+        assert row["low"] == pytest.approx((least[some] / most[some]).min(initial=1), abs=1e-12)
+        assert row["high"] >= (least[some] / most[some]).max() - 1e-12
+        assert row["high"] <= 1
+
+
+@statistical
+@pytest.mark.parametrize("kind", LAWS)
+def test_intervals_between_groups_contain_the_true_value(kind: str) -> None:
+    """Each measure may miss in 5% of the tables; a false alarm in 10^6 of each check."""
+    true = pd.DataFrame([of_law(*law) for law in LAWS[kind].values()])
+    largest, smallest = true.max(), true.min()
+    n_tables = repeats(400)
+    missed = {name: [0, 0] for name in MEASURES}
+    widths, sure = [], []
+    for seed in range(n_tables):
+        found = three_groups(LAWS[kind], seed)
+        for i, (table, value) in enumerate(
+            [(found.difference(), largest - smallest), (found.ratio(), smallest / largest)]
+        ):
+            for name, row in table.iterrows():
+                # calibrated forecasts have no error, of which there is no ratio
+                if kind == "different" or name != "error" or i == 0:
+                    truth = 0.0 if kind == "calibrated" and i == 0 else value[name]
+                    missed[name][i] += not row["low"] - 1e-12 <= truth <= row["high"] + 1e-12
+        widths.append(found.difference().eval("high - low"))
+        sure.append(found.difference().loc["bias", "low"] > 0)
+    assert max(map(max, missed.values())) <= most_failures(n_tables, 0.05)
+    # two intervals of shares of 600 rows have a width of about 0.2
+    assert np.mean(widths, axis=0).max() < 0.6
+    # and a difference of 0.4 is 6 of its standard errors
+    assert kind == "calibrated" or np.mean(sure) > 0.5

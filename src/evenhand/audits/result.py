@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,11 +16,10 @@ from numpy.typing import ArrayLike
 
 from evenhand._files import written
 from evenhand._format import Summarized, count, in_full, one_line
-from evenhand._validate import InputError, Ints, bad_input, short
+from evenhand._validate import Floats, InputError, Ints, bad_input
 from evenhand.audits.csv_tables import write_tables
 from evenhand.audits.outcomes import missing_columns_named
 from evenhand.audits.provenance import values_hash
-from evenhand.audits.scores import AVERAGE_ERROR
 from evenhand.audits.tables import certified_errors
 from evenhand.audits.verdict import decided
 from evenhand.calibration import Outcomes, as_outcomes
@@ -170,6 +169,23 @@ def proof_rows(certificate: Certificate | None) -> Proof | None:
     )
 
 
+# --- comparisons between groups
+
+
+def _of_pairs(matrix: Floats) -> Floats:
+    """Return what compares two different groups."""
+    return np.asarray(matrix[~np.eye(len(matrix), dtype=np.bool_)])
+
+
+def _ratios(above: Floats, below: Floats, otherwise: float) -> Floats:
+    shape = above.size, below.size
+    return np.divide(above[:, None], below, out=np.full(shape, otherwise), where=below > 0)
+
+
+def _compared(rows: Mapping[str, tuple[float, float, float]]) -> pd.DataFrame:
+    return pd.DataFrame.from_dict(dict(rows), orient="index", columns=["value", "low", "high"])
+
+
 # --- audit
 
 
@@ -200,9 +216,9 @@ class Audit(Summarized):
     Parameters
     ----------
     made : AuditRows
-        The rows, without what is proven.
+        The rows, without what is proven unless they were read.
     certificate : Certificate or None
-        Guarantees; None if there can be none, with the reason in `notes`.
+        Guarantees; None if there can be none, with the reason in `notes`, or if rows were read.
     places : dict
         Row numbers in the given table of the members of groups that are off, by name, and of groups
         found by search, by size. Empty for groups known by probability, and for tables in parts.
@@ -244,7 +260,7 @@ class Audit(Summarized):
             name=self.name,
             n_samples=self.n_samples,
             n_draws=self.n_draws,
-            average_error=self.score(AVERAGE_ERROR),
+            average_error=self.made.groups[0].error,
             groups=len(self.made.named),
             is_certified=self.certificate is not None,
         )
@@ -265,7 +281,7 @@ class Audit(Summarized):
         return made[name]
 
     def certified_by(self, proof: Certificate | None, **rows: Any) -> Audit:
-        """Return the audit with another certificate, and with other rows that change no decision."""
+        """Return the audit with another certificate and other rows that change no decision."""
         worst = self.made.worst_groups
         errors = map(plain, certified_errors(proof, [one.mass for one in worst]))
         certified = tuple(
@@ -285,7 +301,9 @@ class Audit(Summarized):
     @cached_property
     def rows(self) -> AuditRows:
         """All rows, with what is proven: with many rows these bounds take seconds."""
-        return msgspec.structs.replace(self.made, certificate=proof_rows(self.certificate))
+        # what was proven stays as it was read
+        proof = proof_rows(self.certificate) or self.made.certificate
+        return msgspec.structs.replace(self.made, certificate=proof)
 
     @property
     def every_group(self) -> pd.DataFrame:
@@ -322,7 +340,8 @@ class Audit(Summarized):
     def difference(self) -> pd.DataFrame:
         """Return the largest difference of each measure between named groups, with its interval.
 
-        The intervals of groups hold at once, and so do those of their differences, by measure.
+        The intervals of a measure hold for all groups at once, so that this one has the same
+        confidence. Groups that are too small and possible leaks are left out.
 
         Returns
         -------
@@ -332,38 +351,50 @@ class Audit(Summarized):
         Examples
         --------
         >>> from evenhand import audit_pit
-        >>> pits = np.concatenate([np.linspace(0.01, 0.99, 200), np.linspace(0.4, 0.6, 200)])
+        >>> pits = np.concatenate([(np.arange(200) + 0.5) / 200, np.linspace(0.4, 0.6, 200)])
         >>> found = audit_pit(pits, groups={"b": np.arange(400) >= 200, "a": np.arange(400) < 200})
         >>> float(found.difference().loc["coverage_80", "value"].round(2))
         0.2
         """
-        return self._between(lambda most, least: most - least, lambda low: max(low, 0.0))
+        return _compared(
+            {
+                name: (
+                    np.ptp(value),
+                    max(_of_pairs(low[:, None] - high).max(), 0.0),
+                    _of_pairs(high[:, None] - low).max(),
+                )
+                for name, (value, low, high) in self._known.items()
+            }
+        )
 
     def ratio(self) -> pd.DataFrame:
-        """Return the least ratio of each measure between named groups, as `difference` does."""
-        found = self._between(lambda most, least: least / most if most else np.nan, lambda x: x)
-        low = found[["low", "high"]].min(axis=1)
-        return found.assign(low=low, high=found[["low", "high"]].max(axis=1).clip(upper=1.0))
+        """Return the least ratio of each measure between named groups, as `difference` does.
 
-    def _between(
-        self, of: Callable[[float, float], float], within: Callable[[float], float]
-    ) -> pd.DataFrame:
-        """Compare the largest and the least value of each measure that cannot be negative."""
-        named = [one for one in self.made.named if not one.possible_leak]
-        found = {}
-        for name in MEASURES if len(named) > 1 else ():
-            ends = [one.interval(name) for one in named if one.interval(name).high is not None]
-            if name == "bias" or len(ends) < 2:
-                continue
-            value, low, high = (
-                [0.0 if x is None else x for x in column] for column in zip(*ends, strict=True)
-            )
-            found[name] = {
-                "value": of(max(value), min(value)),
-                "low": within(of(max(low), min(high))),
-                "high": of(max(high), min(low)),
+        The bias has no ratio, as it may be negative.
+        """
+        return _compared(
+            {
+                name: (
+                    value.min() / value.max() if value.max() > 0 else np.nan,
+                    _of_pairs(_ratios(low, high, 0.0)).min(),
+                    min(_of_pairs(_ratios(high, low, np.inf)).min(), 1.0),
+                )
+                for name, (value, low, high) in self._known.items()
+                if name != "bias"
             }
-        return pd.DataFrame.from_dict(found, orient="index", columns=["value", "low", "high"])
+        )
+
+    @property
+    def _known(self) -> dict[str, Floats]:
+        """Values, lower and upper ends of the groups to compare, by measure, shape (3, groups)."""
+        named = [one for one in self.made.named if not (one.possible_leak or one.too_small)]
+        found = {}
+        for name in MEASURES:
+            known = [one.interval(name) for one in named]
+            known = [one for one in known if None not in one]
+            if len(known) > 1:
+                found[name] = np.array(known, dtype=np.float64).T
+        return found
 
     # --- views: text, page, JSON and csv
 
@@ -407,17 +438,19 @@ class Audit(Summarized):
         InputError
             If the file is not the JSON of an audit; the message names the place.
         """
-        rule, remedy = "be the JSON of an audit", "write it with evenhand audit --out FILE.json"
         try:
             rows = AuditRows.read(Path(path).read_bytes())
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}") from error
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise bad_input(f"{path}", rule, short(str(error)), remedy) from error
-        found = cls(rows)
-        # what was proven stays as it was read
-        found.__dict__["rows"] = rows
-        return found
+            # the place stands last
+            why, _, place = str(error).rpartition(" - at ")
+            at = f"; at {place}" if why else ""
+            raise InputError(
+                f"{path} is not the JSON of an audit, which evenhand audit --out FILE.json writes:"
+                f" {(why or place)[:150]!r}{at}"
+            ) from error
+        return cls(rows)
 
     def to_csv(self, folder: str | Path) -> list[Path]:
         """Write each table as a csv file to a folder, numbers with all digits.

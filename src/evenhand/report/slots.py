@@ -382,7 +382,7 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     if one.rate is not None and rate:
         return rate
     direction = _direction(one, kind) if one.off or one.is_mean_off else ""
-    if is_everyone and one.off and not rows.is_everyone_problem:
+    if is_everyone and direction and one.off and not rows.is_everyone_problem:
         direction += f" (within {points_in_full(rows.tolerance)} points)"
     found, covered = [*([direction] if direction else []), error], one.coverage_80
     if covered is None:
@@ -512,16 +512,18 @@ def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
 def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what is proven of groups that nobody named, the most useful first."""
     proof, bound = rows.certificate, rows.bound
+    if proof is None:
+        return
     is_useful = bound is not None and not is_largest(bound.group_error)
     if bound is not None and is_useful:
         yield from _with_draw(bound, rows, kind)
-    if proof is not None and proof.unions is not None:
+    if proof.unions is not None:
         yield union_sentence({**proof.unions, "error": None})
     if bound is not None and not is_useful:
         yield _nothing(rows, kind)
-    confidence = f"{_confidence(rows)} confidence"
+    confidence = f"{confidence_in_full(proof.confidence)} confidence"
     if kind.has_rates:
-        for one in () if proof is None else proof.events or ():
+        for one in proof.events or ():
             is_bounded = one.below is not None and (one.event_rate_below or 0.0) < 1
             if is_bounded and math.isclose(one.mass, MASS):
                 yield (
@@ -545,11 +547,6 @@ MEANS_OF_DRAWS = (
 )
 
 
-def _confidence(rows: AuditRows) -> str:
-    proof = rows.certificate
-    return confidence_in_full(rows.confidence if proof is None else proof.confidence)
-
-
 def _every(mass: float, kind: Kind) -> str:
     return f"every group of at least {in_full(mass)} of {kind.people}, named or not"
 
@@ -571,7 +568,8 @@ def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
         )
         text += f" and 80% intervals cover {sides} of outcomes"
         each = "joint confidence" if is_joint else "confidence each"
-    yield f"{text} ({_confidence(rows)} {each}, with a draw)."
+    level = confidence_in_full(rows.confidence if proof is None else proof.confidence)
+    yield f"{text} ({level} {each}, with a draw)."
     plain = [one for one in rows.plain_intervals if one.mass == bound.mass]
     if not plain or least < LEAST_FLOOR:
         return
