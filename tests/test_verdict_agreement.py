@@ -462,6 +462,9 @@ def test_a_group_that_is_off_by_one_point_is_no_problem(audits: dict[str, Audit]
 
 def test_groups_found_by_search_count(audits: dict[str, Audit]) -> None:
     rows = audits["planted"].rows
+    # outcomes of some people were raised
+    assert rows.everyone is not None
+    assert rows.everyone.direction == HIGHER
     learned = [id(one) for one in rows.learned if one.problem]
     assert learned
     assert set(learned) < {id(one) for one in rows.problems}

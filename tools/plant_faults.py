@@ -721,16 +721,39 @@ FAULTS = (
     # report
     Fault(
         "a floor of a smaller interval given as the same",
-        "for one in levels if (one.floor or 0.0) >= least)",
-        "for one in levels if (one.covered or 0.0) >= least)",
-        ("test_html.py",),
+        "(one for one in found if (one.floor or 0.0) >= least)",
+        "(one for one in found if (one.covered or 0.0) >= least)",
+        ("test_status.py",),
     ),
     Fault(
         "floors of intervals without a draw at another size",
         "floors = {(one.level, one.mass): one.floor for one in rows.plain_intervals}",
-        "least = min((one.mass for one in rows.plain_intervals), default=0.0)\n"
-        "    floors = {(one.level, least): one.floor for one in rows.plain_intervals}",
+        "floors = {(one.level, masses[0]): one.floor for one in rows.plain_intervals}",
         ("test_html.py",),
+    ),
+    Fault(
+        "a lower bound of a case rounded to the nearest",
+        'least = f", at least {at_least(one.least)}" if one.least else ""',
+        'least = f", at least {points(one.least)}" if one.least else ""',
+        ("test_verdict_agreement.py",),
+    ),
+    Fault(
+        "the mean of outcomes on the other side in words",
+        "by_mean = LOWER if (one.bias or 0.0) < 0 else HIGHER",
+        "by_mean = HIGHER if (one.bias or 0.0) < 0 else LOWER",
+        ("test_verdict_agreement.py",),
+    ),
+    Fault(
+        "the promise to every group with the bounds of one link as if each held by itself",
+        "is_joint = proof is not None and proof.link_bound is not None",
+        "is_joint = False",
+        ("test_status.py",),
+    ),
+    Fault(
+        "a rule that is suggested without the quotes of its values",
+        '" {_in_rule(value)}"',
+        '" {value}"',
+        ("test_status.py",),
     ),
     Fault(
         "the probability of the evidence of an alarm rounded down",
@@ -743,6 +766,12 @@ FAULTS = (
         'ends = [shown(best, "down"), shown(worst, "up")]',
         'ends = [shown(best, "up"), shown(worst, "down")]',
         ("test_watch_page.py",),
+    ),
+    Fault(
+        "in a table, a floor of a smaller interval given as the same",
+        "for one in levels if (one.floor or 0.0) >= least)",
+        "for one in levels if (one.covered or 0.0) >= least)",
+        ("test_html.py",),
     ),
     Fault(
         "a mark drawn as a problem wherever an error is significant",
@@ -759,8 +788,8 @@ FAULTS = (
     Fault(
         "a bound of one draw per person read as a guarantee",
         "not self.is_randomized or (self.n_draws == 1 and not proof.link_bound):",
-        "not self.is_randomized:",
-        ("test_html.py",),
+        "not (self.is_randomized or proof.link_bound):",
+        ("test_status.py",),
     ),
     Fault(
         "a group known by probability proven within the tolerance",

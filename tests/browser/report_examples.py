@@ -209,7 +209,7 @@ FAMILY = {
 }
 EMPTY = (
     *("scores", "scan", "learned", "worst_groups", "notes", "positive_part", "plain_intervals"),
-    *("by_forecast", "probability_scores", "calibration", "reliability", "off_groups"),
+    *("by_forecast", "probability_scores", "calibration", "reliability"),
 )
 
 
@@ -287,7 +287,8 @@ def nothing():
         "n_draws": 1,
         "is_randomized": False,
     }
-    return head | lists | {"rounding_step": None, "certificate": None}
+    unknown_error = {"groups": [{"group": "everyone", "n": 1}]}
+    return head | lists | unknown_error | {"rounding_step": None, "certificate": None}
 
 
 def unknown(value, key=""):
@@ -394,7 +395,8 @@ def many_groups(n=300):
 
 
 def no_groups():
-    return full_deterministic() | {"groups": [], "scan": [], "learned": [], "certificate": None}
+    groups = [{"group": "everyone", "n": 1500}]
+    return full_deterministic() | {"groups": groups, "scan": [], "learned": [], "certificate": None}
 
 
 def hostile():

@@ -167,12 +167,16 @@ Layer = Area | Line | Bars | Points | Label
 
 @dataclass(frozen=True)
 class Row:
-    """Named row of a chart: its name, a small number beside it, and values on the right."""
+    """Named row of a chart: its name, a small number beside it, and values on the right.
+
+    A narrow picture has `summary` in the place of the values.
+    """
 
     name: str
     small: str = ""
     values: Sequence[str] = ()
     is_strong: bool = False
+    summary: str = ""
 
 
 @dataclass(frozen=True)

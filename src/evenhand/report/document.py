@@ -205,8 +205,10 @@ LONGEST = 300
 def short(text: Any, length: int = LONGEST) -> str:
     """Shorten a long text in the middle, since names of groups often differ at their ends."""
     line = printable(text)
+    if len(line) <= length:
+        return line
     end = length // 3
-    return line if len(line) <= length else f"{line[: length - end - 1]}…{line[-end:]}"
+    return f"{line[: length - end - 1]}…{line[-end:]}"
 
 
 def tip_name(name: object) -> str:

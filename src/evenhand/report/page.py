@@ -42,7 +42,7 @@ from evenhand.report.document import (
 )
 from evenhand.report.kinds import IN_FEATURES, Kind
 from evenhand.report.next_steps import Step
-from evenhand.report.slots import Slots, capitalized
+from evenhand.report.slots import Slots
 from evenhand.results import AuditRows, Finding
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _listed(rows: AuditRows, found: Sequence[Finding]) -> dict[str, Any]:
 
 def _opening(slots: Slots) -> Iterator[Part]:
     yield StatusBox(slots.badge.capitalize(), slots.tone, [slots.verdict])
-    yield Paragraph(capitalized(slots.title), "lead")
+    yield Paragraph(slots.title, "lead")
     if slots.lead:
         yield Paragraph(slots.lead)
     yield Bullets([Sentence("", f"{name}: ", text) for name, text in slots.others])
@@ -295,8 +295,7 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     )
     shown = [
         tables.every_group(rows) if rows.bound else None,
-        # every interval of a 0/1 forecast that is not a single value covers everything
-        None if kind.has_rates else tables.plain_intervals(rows),
+        tables.plain_intervals(rows),
         tables.event_bounds(rows),
         tables.unions(rows),
         tables.named_bounds(rows),
@@ -385,7 +384,8 @@ def _environment() -> Environment:
         "code": _with_code,
         "order": _order,
         "frame": frame_of,
-        "tones": lambda row: [one.tone for one in row if isinstance(one, Value)],
+        "is_bad": lambda row: any(isinstance(one, Value) and one.tone == "bad" for one in row),
+        "zip": zip,
     }
     environment.filters.update(filters)
     environment.tests["is_status"] = lambda part: isinstance(part, StatusBox)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from evenhand._format import band, count, in_full, percent, points, points_in_full, whole
+from evenhand._format import UNKNOWN, band, count, in_full, percent, points, points_in_full, whole
 from evenhand.report import tables
 from evenhand.report.charts import (
     OUTCOMES_TITLE,
@@ -76,25 +76,31 @@ def groups_drawn(rows: AuditRows) -> list[Finding]:
     """Return everyone, the worst groups that share no feature, named groups, then others."""
     named = sorted(rows.named, key=lambda one: one.rank)
     others = sorted(rows.examined, key=lambda one: one.rank)
-    found: list[Finding] = []
+    # a group by features and one found by search may have the same name: the worse one is drawn
+    found: dict[str, Finding] = {}
     for one in (*rows.overall, *rows.listed, *named, *others):
         is_shown = one in rows.overall or one.is_judged
         # the people of a positive part are not those of the other groups
-        if is_shown and one.same_as is None and one not in (*found, *rows.positive_part):
-            found.append(one)
-    return found[:DRAWN]
+        if is_shown and one.same_as is None and one not in rows.positive_part:
+            found.setdefault(name_of(one, rows), one)
+        if len(found) == DRAWN:
+            break
+    return list(found.values())
 
 
-def _row(one: Finding, rows: AuditRows, *values: str) -> Row:
-    # the range of a group by the forecast is in the table
+def _row(one: Finding, rows: AuditRows, values: Sequence[str], summary: str = "") -> Row:
     name = "everyone" if one is rows.everyone else name_of(one, rows)
+    # the range of a group by the forecast is in the table
     name = name.partition(" (")[0] if one.key is not None else name
-    return Row(short(capitalized(name), NAME), whole(one.n), values, one is rows.leading)
+    # of a group without a rule its size is the name
+    name = tables.rule_of(one, rows).text if one.mass is not None and not one.group else name
+    return Row(short(capitalized(name), NAME), whole(one.n), values, one is rows.leading, summary)
 
 
-def _with_error(one: Finding, rows: AuditRows) -> Row:
+def _with_error(one: Finding, rows: AuditRows, *, is_drawn: bool) -> Row:
     error = tables.estimate(one.size, points)
-    return _row(one, rows, error.text, error.below)
+    values = (error.text, "" if error.below == UNKNOWN else error.below)
+    return _row(one, rows, values, str(error) if is_drawn else "")
 
 
 def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Layer]:
@@ -137,7 +143,7 @@ def coverage(drawn: Sequence[Finding], rows: AuditRows) -> Chart:
         ],
         title="How many outcomes does the 80% interval cover?",
         note=_note(drawn, rows),
-        rows=[_with_error(one, rows) for one in drawn],
+        rows=[_with_error(one, rows, is_drawn=False) for one in drawn],
         heads=ERRORS,
     )
 
@@ -165,7 +171,7 @@ def errors(drawn: Sequence[Finding], rows: AuditRows) -> Chart:
         ],
         title="Error of the forecasts in points, by group",
         note=_note(drawn, rows),
-        rows=[_with_error(one, rows) for one in drawn],
+        rows=[_with_error(one, rows, is_drawn=True) for one in drawn],
         heads=ERRORS,
     )
 
@@ -218,7 +224,7 @@ def survival(rows: AuditRows) -> Chart | None:
     for i, one in enumerate(drawn):
         predicted, observed, y = one.predicted or 0.0, one.observed or 0.0, -i - 0.5
         label = "" if i else "predicted"
-        layers.append(Line([(predicted, y - 0.3), (predicted, y + 0.3)], label, "level"))
+        layers.append(Line([(predicted, y - 0.22), (predicted, y + 0.22)], label, "level"))
         reach = band(percent, one.low, one.high)
         tip = f"{percent(predicted)} predicted, {percent(observed)} observed ({reach})"
         across = None if one.low is None or one.high is None else (one.low, one.high)
@@ -231,7 +237,10 @@ def survival(rows: AuditRows) -> Chart | None:
         title=f"Predicted and observed rate of the event by {Kind.of(rows).horizon}",
         note="Mark: observed (Kaplan-Meier), with its interval. Small number: rows.",
         rows=[
-            _row(group, rows, percent(one.predicted), percent(one.observed))
+            _row(
+                *(group, rows, (percent(one.predicted), percent(one.observed))),
+                f"{percent(one.predicted)} predicted, {percent(one.observed)} observed",
+            )
             for group, one in zip(found, drawn, strict=True)
         ],
         heads=("predicted", "observed"),

@@ -382,7 +382,7 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     if one.rate is not None and rate:
         return rate
     direction = _direction(one, kind) if one.off or one.is_mean_off else ""
-    if is_everyone and one.off and not rows.is_everyone_problem:
+    if is_everyone and direction and one.off and not rows.is_everyone_problem:
         direction += f" (within {points_in_full(rows.tolerance)} points)"
     found, covered = [*([direction] if direction else []), error], one.coverage_80
     if covered is None:
@@ -512,16 +512,18 @@ def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
 def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what is proven of groups that nobody named, the most useful first."""
     proof, bound = rows.certificate, rows.bound
+    if proof is None:
+        return
     is_useful = bound is not None and not is_largest(bound.group_error)
     if bound is not None and is_useful:
         yield from _with_draw(bound, rows, kind)
-    if proof is not None and proof.unions is not None:
+    if proof.unions is not None:
         yield union_sentence({**proof.unions, "error": None})
     if bound is not None and not is_useful:
         yield _nothing(rows, kind)
-    confidence = f"{_confidence(rows)} confidence"
+    confidence = f"{confidence_in_full(proof.confidence)} confidence"
     if kind.has_rates:
-        for one in () if proof is None else proof.events or ():
+        for one in proof.events or ():
             is_bounded = one.below is not None and (one.event_rate_below or 0.0) < 1
             if is_bounded and math.isclose(one.mass, MASS):
                 yield (
@@ -545,58 +547,44 @@ MEANS_OF_DRAWS = (
 )
 
 
-def _confidence(rows: AuditRows) -> str:
-    proof = rows.certificate
-    return confidence_in_full(rows.confidence if proof is None else proof.confidence)
-
-
 def _every(mass: float, kind: Kind) -> str:
     return f"every group of at least {in_full(mass)} of {kind.people}, named or not"
 
 
-def both_sides(low: Number, high: Number) -> str:
-    """Write a coverage by both of its bounds: "between 61.2% and 89.3% of outcomes"."""
-    if is_trivial(high) and (low or 0.0) < LEAST_FLOOR:
-        return "any share of outcomes, as nothing is proven"
-    if is_trivial(high):
-        return f"at least {at_least(low, percent)} of outcomes"
-    return f"between {at_least(low, percent)} and {at_most(high, percent)} of outcomes"
-
-
 def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield the bounds with a draw, and the interval without one that has the same lower bound."""
-    proof, least = rows.certificate, bound.coverage_80_low or 0.0
+    proof, least, most = rows.certificate, bound.coverage_80_low or 0.0, bound.coverage_80_high
     # each bound holds for all groups of its size simultaneously (method.md, 5)
     is_joint = proof is not None and proof.link_bound is not None
     off = f"predicted probabilities are off by at most {at_most(bound.group_error)} points"
-    text = f"In {_every(bound.mass, kind)}, {off}"
-    each = "confidence"
-    if least >= LEAST_FLOOR or not is_trivial(bound.coverage_80_high or 1.0):
-        text += f" and 80% intervals cover {both_sides(least, bound.coverage_80_high)}"
+    text, each = f"In {_every(bound.mass, kind)}, {off}", "confidence"
+    is_trivially_high = most is None or is_trivial(most)
+    if least >= LEAST_FLOOR or not is_trivially_high:
+        low = at_least(least, percent)
+        sides = (
+            f"at least {low}"
+            if is_trivially_high
+            else f"between {low} and {at_most(most, percent)}"
+        )
+        text += f" and 80% intervals cover {sides} of outcomes"
         each = "joint confidence" if is_joint else "confidence each"
-    yield f"{text} ({_confidence(rows)} {each}, with a draw)."
+    level = confidence_in_full(rows.confidence if proof is None else proof.confidence)
+    yield f"{text} ({level} {each}, with a draw)."
     plain = [one for one in rows.plain_intervals if one.mass == bound.mass]
     if not plain or least < LEAST_FLOOR:
         return
-    found = same_floor(rows, bound)
-    one = found or plain[-1]
-    level, floor = in_full(one.level), at_least(one.floor, percent)
-    if found is None:
-        yield (
-            f"Without a draw, no interval of up to {level} has this lower bound; the {level}"
-            f" interval covers at least {floor} of outcomes in every such group."
-        )
-        return
+    # without one that has this lower bound, the widest
+    one = same_floor(rows, bound) or plain[-1]
+    covers = f"the {in_full(one.level)} interval covers at least {at_least(one.floor, percent)}"
     # widths are unknown if only PITs are given
     width = ""
     if one.width is not None:
+        share = percent(abs(one.width - 1), decimals=0)
         way = "wider" if one.width >= 1 else "narrower"
-        width = f", {percent(abs(one.width - 1), decimals=0)} {way} than the 80% interval with one"
-    overall = f"{'at least ' * kind.has_range}{percent(one.covered)}"
+        width = f" On average it is {share} {way} than the 80% interval with a draw."
     yield (
-        f"Without a draw, the {level} interval covers at least {floor} of outcomes in the same"
-        f" groups{width}. Of all people it covers {overall}; in a group it has no upper bound, and"
-        " there is no guarantee for other levels."
+        f"Without a draw, {covers} of outcomes in the same groups, with no upper bound and no"
+        f" guarantee for other levels.{width}"
     )
 
 

@@ -420,7 +420,9 @@ def plain_intervals(rows: AuditRows) -> Table | None:
     masses = sorted({one.mass for one in rows.plain_intervals if one.mass < 1})
     floors = {(one.level, one.mass): one.floor for one in rows.plain_intervals}
     levels = [one for one in rows.plain_intervals if masses and one.mass == masses[0]]
-    if max((floor or 0.0 for floor in floors.values()), default=0.0) < LEAST_FLOOR:
+    most = max((floor or 0.0 for floor in floors.values()), default=0.0)
+    # every interval of a yes or no that is not a single value covers everything
+    if Kind.of(rows).has_rates or most < LEAST_FLOOR:
         return None
 
     def floor_at(mass: float) -> Callable[[PlainInterval], str]:
