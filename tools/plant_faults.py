@@ -678,8 +678,8 @@ FAULTS = (
     ),
     Fault(
         "members of a scanned group by their places among the kept rows",
-        "rule_of(scanned.parts(i)), kept[scanned.rows(i)]",
-        "rule_of(scanned.parts(i)), np.flatnonzero(scanned.rows(i))",
+        "members.setdefault(name, kept[scanned.rows(i)])",
+        "members.setdefault(name, np.flatnonzero(scanned.rows(i)))",
         ("test_members.py",),
     ),
     Fault(
