@@ -13,8 +13,8 @@ import numpy as np
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand import InputError, compare, plan
-from evenhand.audits.result import repair_name
 from evenhand.audits import parse_condition
+from evenhand.audits.result import repair_name
 from evenhand.calibration import Cells, count_pits
 from evenhand.certificates import Certificate, Promise, Unions, certify_counts, count_events
 from evenhand.draws import jittered
@@ -384,10 +384,8 @@ def comparisons(folder: Path) -> Any:
         outcomes = outcomes_of(kind, table, 27)
         options: dict[str, Any] = {"groups": ["member", "region"], "random_state": 0}
         options |= {"masses": (1.0,), "learned_masses": (), "features": table[["rooms"]]}
-        pair = [
-            audit(one, table, **outcomes, **options) for one in (forecasts_of(kind, table), model)
-        ]
-        found = compare(*pair).to_dict()
+        made = compare(forecasts_of(kind, table), model, table, **outcomes, **options)
+        found, pair = made.to_dict(), made.audits
         gates = ("groups_beyond_tolerance > 0", "too-few-rows", "problem")
         kept = ("n_samples", "is_paired", "tolerance", "confidence", "groups", "scores")
         said[kind] = {name: found[name] for name in kept if name in found} | {

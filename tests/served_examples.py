@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -25,7 +25,8 @@ from evenhand.forecasters import (
     PAICRegressor,
 )
 from evenhand.service import DecisionLog, Entry, Head, Logged
-from evenhand.service.decision_log import EntryKind
+from evenhand.service.contexts import person_subject
+from evenhand.service.decision_log import EntryKind, Key
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ def serve(
             "link": None if link is None else link.name,
             "alpha": None if link is None else float(link.alpha),
         }
-        entry = Entry("forecast", f"{prefix}{row}", f"{context} {row} {revision}", None, values)
+        subject = person_subject(context, f"p{row}")
+        entry = Entry("forecast", f"{prefix}{row}", f"{context} {row} {revision}", subject, values)
         log.run(lambda found, entry=entry: found.add(entry))  # type: ignore[misc]
     return r
 
@@ -223,6 +225,10 @@ class LogInMemory(DecisionLog):
     def entries(self, *, after: int = 0, kind: EntryKind | None = None) -> Iterator[Logged]:
         listed = list(self._entries)
         return (one for one in listed[after:] if kind in (None, one.kind))
+
+    def forecasts(self, by: Key, values: Iterable[Any]) -> Iterator[Logged]:
+        wanted = set(values)
+        return (one for one in self.entries(kind="forecast") if getattr(one, by) in wanted)
 
     def head(self) -> Head | None:
         return Head(len(self._entries), "0" * 64) if self._entries else None

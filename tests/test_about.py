@@ -27,7 +27,7 @@ GIVEN = {
 
 def header(page: str) -> dict[str, str]:
     """Return the description of a page, in its order."""
-    listed = page.partition('class="about"')[2].partition("</dl>")[0]
+    listed = page.partition('id="provenance"')[2].partition("</dl>")[0]
     pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", listed)
     return {html.unescape(name): html.unescape(value) for name, value in pairs}
 

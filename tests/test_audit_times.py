@@ -187,16 +187,22 @@ def test_two_audits_are_compared_by_their_sizes(tmp_path: Path) -> None:
     b = row(changes.groups, "site = b")
     assert b["error_before"] == row(found.groups, "site = b")["km_error"]
     assert b["error_after"] == row(other.groups, "site = b")["km_error"]
-    assert not changes.is_paired
-    assert "Kaplan-Meier" in changes.notes[0]
-    assert "average error, Kaplan-Meier" in list(changes.table["measure"])
+    assert b["error_before_low"] == row(found.groups, "site = b")["km_low"]
+    assert b["error_after_high"] == row(other.groups, "site = b")["km_high"]
+    assert "average error, Kaplan-Meier" in list(changes.measures["measure"])
+    assert "average error" not in list(changes.measures["measure"])
+    # changes of Kaplan-Meier estimates are not those of means over rows
+    paired = compare(better, better, who.table, times, groups=["site"], **QUICK)
+    assert not paired.is_paired
+    assert "Kaplan-Meier" in paired.notes[0]
+    assert row(paired.groups, "site = b")["error_before_low"] == b["error_after_low"]
 
 
 def test_audits_of_other_times_are_not_compared() -> None:
-    with pytest.raises(InputError, match="events up to the horizon 2"):
+    with pytest.raises(InputError, match="times up to the horizon 2"):
         compare(audited(), audited(2.0))
     plain = audit(Forecast.from_normal(np.zeros(2000), np.ones(2000)), y=people().time, **QUICK)
-    with pytest.raises(InputError, match="no times that may be cut off"):
+    with pytest.raises(InputError, match=r"of times, .* of a continuous outcome"):
         compare(audited(), plain)
 
 

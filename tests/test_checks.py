@@ -197,12 +197,12 @@ def test_a_fiftieth_of_the_rows_may_share_an_outcome_in_silence_and_no_more(n: i
         (np.arange(100.0) % 5 - 2, "use ClassifierForecaster for ordered scores"),
         (
             np.r_[np.zeros(50), np.arange(50) % 4 + 0.5],
-            r"scores, or HurdleRegressor\(at=0\) for am",
+            r"scores or HurdleRegressor\(at=0\) for am",
         ),
         (np.repeat(np.arange(25.0), np.arange(25, 0, -1) ** 2), "use CountRegressor for counts"),
-        (np.r_[np.zeros(50), 0.5 + np.arange(50)], r"use HurdleRegressor\(at=0\)$"),
+        (np.r_[np.zeros(50), 0.5 + np.arange(50)], r"use HurdleRegressor\(at=0\) for amounts$"),
         (np.r_[np.full(50, 99.0), 0.5 + np.arange(50)], r'HurdleRegressor\(at=99, end="high"\)$'),
-        (np.r_[np.full(50, 9.0), 0.5 + np.arange(50)], "model that value separately"),
+        (np.r_[np.full(50, 9.0), 0.5 + np.arange(50)], "separate model of that value"),
     ],
 )
 def test_the_warning_names_the_forecaster_of_such_outcomes(y: Any, remedy: str) -> None:

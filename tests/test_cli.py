@@ -474,7 +474,7 @@ FILES: list[tuple[str, Any, str, tuple[str, ...]]] = [
     ("fit", np.random.default_rng(3).bytes(2000), ".parquet", ("readable",)),
     ("fit", TABLE[:1], ".csv", ("'loss'", "1 row;", "20")),
     ("predict", "id,income,job,since\n", ".csv", ("no rows", "at least one")),
-    ("predict", TABLE.drop(columns=["job", "income"]), ".csv", ("'income', 'job'",)),
+    ("predict", TABLE.drop(columns=["job", "income"]), ".csv", ("no column 'income'",)),
     ("predict", TABLE.assign(since="soon"), ".csv", ("'since'", "row 1", "'soon'")),
     ("predict", TABLE.assign(id=TABLE["id"] + 0.5), ".parquet", ("'id'", "row 1", "101.5")),
     ("predict --id q0.5", TABLE.rename(columns={"id": "q0.5"}), ".csv", ("'q0.5'", "rename")),

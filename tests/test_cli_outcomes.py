@@ -119,10 +119,13 @@ def test_what_does_not_fit_is_refused_in_one_line(evenhand: Command, table: Path
         (np.arange(100) % 2 + 1.0, "values 1 and 2; .* --outcome binary, with the event coded as"),
         (
             np.arange(100) % 5 * 0.5,
-            "5 distinct values in .*; for counts or scores add --outcome count",
+            "5 distinct values in .*; for scores add --outcome count",
         ),
         (np.repeat(np.arange(50.0), 2), None),
-        (np.append(np.zeros(50), np.arange(1.0, 51.0)), "50.0% .* counts add --outcome count, "),
+        (
+            np.append(np.zeros(50), np.arange(1.0, 51.0)),
+            "50.0% .* for counts or scores add --outcome count or for amounts",
+        ),
         (np.append(np.zeros(50), np.arange(50) + 0.5), "for amounts with zeros add --outcome hurd"),
         (np.append(np.full(50, 7.3), np.arange(50.0)), "model the frequent values apart"),
     ],

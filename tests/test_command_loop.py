@@ -133,7 +133,7 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(
     compared = evenhand("compare", "out.csv", *both, "--features", "x,sex", "--json").done()
     change = group_of(json.loads(compared.out))
     # changes of times that are cut off have no paired intervals
-    assert change["outcome"] == ("unknown" if kind == "time" else "better")
+    assert change["outcome"] == ("problem before" if kind == "time" else "better")
     measure = "km_error" if kind == "time" else "error"
     for name, found in {"before": before, "after": after}.items():
         assert change[f"error_{name}"] == pytest.approx(group_of(found)[measure], abs=1e-9)
@@ -160,7 +160,7 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(
 
 def pasted(page: str) -> list[list[str]]:
     """Return the words that a shell reads in each command on a page."""
-    lines = [unescape(line) for line in re.findall(r">\$ (evenhand [^<]*)</", page)]
+    lines = [unescape(line) for line in re.findall(r"<code>(evenhand [^<]*)</code></pre>", page)]
     program = 'evenhand() { printf "%s\\0" "$@"; }\n'
     read = [subprocess.check_output(["sh", "-c", program + line]) for line in lines]
     return [words.decode().split("\0")[:-1] for words in read]

@@ -1,8 +1,9 @@
-"""Comparisons of two audits: paired intervals, row records, refusals, files and the command."""
+"""Comparisons of models and of audits: paired intervals, refusals, files and texts."""
 
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,8 +15,8 @@ import pytest
 from scipy import stats
 
 from complaints import refused
-from evenhand import Forecast, InputError, audit, compare
-from evenhand.audits import Audit, Comparison, comparison, row_record
+from evenhand import Forecast, InputError, Outcomes, audit, compare
+from evenhand.audits import Audit, Comparison, comparison
 from evenhand.calibration import Cells
 from repeats import most_failures, repeats, statistical
 
@@ -32,15 +33,27 @@ def people() -> tuple[pd.DataFrame, np.ndarray]:
     return X, shift + random.normal(size=N)
 
 
+def forecast(kind: str) -> Forecast:
+    """Return forecasts that are wrong for women, right, or randomized."""
+    X, _ = people()
+    mean = np.where(X["sex"] == "f", 1.2, 0.0) if kind == "repaired" else np.zeros(N)
+    found = Forecast.from_normal(mean, np.ones(N))
+    if kind == "randomized":
+        found = found.randomized(0.2, r=np.random.default_rng(0).random((N, 16)))
+    return found
+
+
+@cache
+def compared(before: str, after: str) -> Comparison:
+    X, y = people()
+    options: dict[str, Any] = {"groups": ["sex"], "random_state": 0, **QUICK}
+    return compare(forecast(before), forecast(after), X, y, names=(before, after), **options)
+
+
 @cache
 def audited(kind: str) -> Audit:
-    """Audit forecasts that are wrong for women, right, or randomized."""
     X, y = people()
-    mean = np.where(X["sex"] == "f", 1.2, 0.0) if kind == "repaired" else np.zeros(N)
-    forecast = Forecast.from_normal(mean, np.ones(N))
-    if kind == "randomized":
-        forecast = forecast.randomized(0.2, r=np.random.default_rng(0).random((N, 16)))
-    return audit(forecast, X, y, groups=["sex"], random_state=0, name=kind, **QUICK)
+    return audit(forecast(kind), X, y, groups=["sex"], random_state=0, name=kind, **QUICK)
 
 
 def by_group(found: Comparison) -> pd.DataFrame:
@@ -48,35 +61,68 @@ def by_group(found: Comparison) -> pd.DataFrame:
 
 
 def test_a_repair_makes_a_group_better_and_nothing_else() -> None:
-    found = compare(audited("wrong"), audited("repaired"))
+    found = compared("wrong", "repaired")
     groups = by_group(found)
-    assert groups.loc["sex = f", "outcome"] == "better"
-    assert groups.loc["sex = f", "important"]
+    assert found.is_paired
+    assert groups.loc["sex = f", ["outcome", "important"]].tolist() == ["better", True]
     assert groups.loc["sex = f", "error_change_high"] < 0
     # forecasts of men are the same in both
-    assert groups.loc["sex = m", "outcome"] == "not significant"
-    assert groups.loc["sex = m", "error_change"] == 0
+    assert groups.loc["sex = m", ["outcome", "error_change"]].tolist() == ["not significant", 0]
     assert not found.is_worse
-    back = compare(audited("repaired"), audited("wrong"))
-    assert by_group(back).loc["sex = f", "outcome"] == "worse"
-    assert back.is_worse
-    assert by_group(back).loc["sex = f", "error_change_low"] == pytest.approx(
-        -groups.loc["sex = f", "error_change_high"]
-    )
+    assert compared("repaired", "wrong").is_worse
+    back = by_group(compared("repaired", "wrong")).loc["sex = f"]
+    assert back["outcome"] == "worse"
+    assert back["error_change_low"] == pytest.approx(-groups.loc["sex = f", "error_change_high"])
 
 
 def test_changes_are_those_of_the_tables_of_both_audits() -> None:
-    found = compare(audited("wrong"), audited("randomized"))
+    found = compared("wrong", "randomized")
     rows = by_group(found)
-    for when, kind in (("before", "wrong"), ("after", "randomized")):
-        table = audited(kind).groups.set_index("group")
+    for when, made in zip(("before", "after"), found.audits, strict=True):
+        # the audits are those that `audit` makes
+        pd.testing.assert_frame_equal(made.groups, audited(made.name).groups)
+        table = made.groups.set_index("group")
         for measure in ("error", "coverage_80", "coverage_90", "bias"):
             for group in ("everyone", "sex = f", "sex = m"):
                 assert rows.loc[group, f"{measure}_{when}"] == table.loc[group, measure]
-    for row in found.scores.itertuples():
-        assert row.before == pytest.approx(audited("wrong").score(row.measure), rel=1e-6)
-        assert row.after == pytest.approx(audited("randomized").score(row.measure), rel=1e-6)
-        assert row.low < row.change < row.high
+        for row in found.scores.itertuples():
+            assert getattr(row, when) == pytest.approx(made.score(row.measure))
+        for row in found.measures.itertuples():
+            if not row.measure.startswith("certified"):
+                assert getattr(row, when) == made.score(row.measure)
+    assert found.scores.eval("low < change < high").all()
+
+
+def test_intervals_are_those_of_the_rows_of_a_group() -> None:
+    found = compared("wrong", "repaired")
+    X, y = people()
+    rule = re.compile(r"age > [\d.]+ and sex = f")
+    (group,) = filter(rule.fullmatch, found.groups["group"])
+    mask = (X["age"] > float(group.split()[2])) & (X["sex"] == "f")
+    n = int(mask.sum())
+    row = by_group(found).loc[group]
+    # residuals of women change by 1.2 each, so the change of their mean has no spread
+    assert (row["bias_change_low"], row["bias_change_high"]) == pytest.approx((-1.2, -1.2))
+    # that of the coverage is the interval of Bonett and Price
+    covered = [np.abs(y[mask] - mean) <= stats.norm.ppf(0.9) for mean in (0.0, 1.2)]
+    change = covered[1].astype(float) - covered[0]
+    t = stats.t.ppf(1 - 0.05 / (2 * len(found.groups)), n - 1)
+    half = t * np.sqrt(change.var() * n + t**2 / 2) / (n + t**2 / 2)
+    ends = row["coverage_80_change_low"], row["coverage_80_change_high"]
+    assert ends == pytest.approx((change.mean() - half, change.mean() + half))
+
+
+@pytest.mark.parametrize("n", [600, 20_500])
+def test_both_audits_use_the_same_rows_whatever_the_seed(n: int) -> None:
+    # one row of each person is audited, and of over 20,000 rows a sample is scored
+    y = np.random.default_rng(0).normal(size=n)
+    person = np.arange(n) // 2 if n < 1000 else None
+    given = Forecast.from_normal(np.zeros(n), np.full(n, 0.7))
+    found = compare(given, given, y=Outcomes(y, person=person), **QUICK)
+    assert (found.groups["bias_change"] == 0).all()
+    assert (found.scores[["change", "low", "high"]] == 0).all(axis=None)
+    assert found.n_samples == (n // 2 if n < 1000 else n)
+    assert len(found.notes) == (n < 1000)
 
 
 def test_scores_have_the_interval_of_a_paired_mean() -> None:
@@ -92,7 +138,7 @@ def test_the_interval_of_a_bias_is_that_of_a_paired_t_test() -> None:
     ones = np.ones(80)
     sides = comparison.Profile(first, None, ones), comparison.Profile(second, None, ones)
     mask = np.arange(80) < 60
-    (found,) = comparison.paired_changes(*sides, [mask], 4, 0.95)
+    found = comparison.paired_change(*sides, mask, 4, 0.95)
     change = (second - first)[mask, 0]
     # Bonferroni over 4; the variance divides by n, as in all tables of an audit
     half = stats.t.ppf(1 - 0.05 / 8, 59) * change.std() / np.sqrt(60)
@@ -104,7 +150,7 @@ def test_changes_have_intervals_from_50_rows_on(n: int) -> None:
     # 1 / sum (1 / n)^2 may be a rounding error below n
     first, second = np.random.default_rng(1).normal(size=(2, n, 1))
     sides = [comparison.Profile(values, None, np.ones(n)) for values in (first, second)]
-    (found,) = comparison.paired_changes(*sides, [np.ones(n, dtype=bool)], 1, 0.95)
+    found = comparison.paired_change(*sides, np.ones(n, dtype=bool), 1, 0.95)
     assert np.isfinite([found.low, found.high]).all() == (n >= 50)
 
 
@@ -158,7 +204,7 @@ def test_paired_intervals_contain_all_true_changes_jointly(
             for pit in pits
         ]
         for i, sides in enumerate((errors, shares)):
-            found = comparison.paired_changes(sides[0], sides[1], masks, GROUPS, 0.95)
+            found = [comparison.paired_change(*sides, mask, GROUPS, 0.95) for mask in masks]
             missed[i] += any(not one.low <= truth[i] <= one.high for one in found)
     assert missed.max() <= most_failures(n_sets)
 
@@ -171,95 +217,68 @@ def test_intervals_are_longer_on_the_side_where_a_distance_near_0_is_overestimat
         for mean in (0.5, 0.0)
     )
     for first, second, sign in ((far, near, 1), (near, far, -1)):
-        (found,) = comparison.paired_changes(first, second, [np.ones(400) == 1], 1, 0.95)
+        found = comparison.paired_change(first, second, np.ones(400) == 1, 1, 0.95)
         below, above = found.value - found.low, found.high - found.value
         # the mean of |Z| / sqrt(400)
         assert below - above == pytest.approx(sign * np.sqrt(2 / np.pi) / 20, rel=0.1)
 
 
-# --- records of rows
+def test_profiles_are_the_shares_of_positions_at_or_below_each_edge() -> None:
+    random = np.random.default_rng(0)
+    pit = random.random((50, 7))
+    low, high = np.sort(random.random((2, 50, 1)), axis=0)
+    for cells, below in (
+        (Cells(pit), (pit[:, :, None] <= EDGES).mean(axis=1)),
+        (Cells(low, high), np.clip((EDGES - low) / (high - low), 0, 1)),
+    ):
+        found = comparison.pit_profiles(cells, np.zeros(50))
+        np.testing.assert_allclose(found["error"].values, below, atol=1e-9)
+        for level, measure in ((0.8, "coverage_80"), (0.9, "coverage_90")):
+            ends = [np.abs(EDGES - end).argmin() for end in ((1 - level) / 2, (1 + level) / 2)]
+            expected = below[:, ends[1]] - below[:, ends[0]]
+            np.testing.assert_allclose(found[measure].values[:, 0], expected, atol=1e-9)
 
 
-def record(n: int = 90, draws: int = 5, *, ties: bool = False) -> row_record.RowRecord:
-    random = np.random.default_rng(1)
-    y = random.integers(0, 9, n).astype(float) if ties else random.normal(size=n)
-    found = row_record.RowRecord.of(
-        Cells(random.random((n, draws)), weights=random.integers(1, 4, n)),
-        y,
-        random.normal(size=n),
-        {},
-        {"a": random.random(n) < 0.3, "b": random.random(n) < 0.5},
-    )
-    assert found is not None
-    return found
+# --- two audits, which are not paired
 
 
-def same(one: row_record.RowRecord, other: row_record.RowRecord) -> bool:
-    return json.dumps(one.to_state()) == json.dumps(other.to_state())
+def files(folder: Path, first: Audit, second: Audit) -> tuple[Path, Path]:
+    first.to_json(folder / "old.json")
+    second.to_json(folder / "new.json")
+    return folder / "old.json", folder / "new.json"
 
 
-def test_groups_of_a_record_are_those_that_were_given() -> None:
-    random = np.random.default_rng(2)
-    first = random.random(50) < 0.3
-    masks = {"a": first, "not a": ~first, "everyone else": random.random(50) < 0.9}
-    found = row_record.RowRecord.of(
-        Cells(random.random((50, 1))), np.arange(50.0), np.zeros(50), {}, masks
-    )
-    assert found is not None
-    for name, mask in masks.items():
-        np.testing.assert_array_equal(found.masks[name], mask)
+def test_two_audits_are_compared_by_estimates_with_their_own_intervals(tmp_path: Path) -> None:
+    both = audited("wrong"), audited("repaired")
+    found = compare(*files(tmp_path, *both))
+    assert found.to_dict() == compare(*both).to_dict()
+    assert [found.is_paired, found.is_worse, len(found.scores)] == [False, False, 0]
+    rows = by_group(found)
+    for when, made in zip(("before", "after"), both, strict=True):
+        table = made.groups.set_index("group")
+        for measure in ("error", "coverage_80", "coverage_90", "bias"):
+            for end in ("", "_low", "_high"):
+                expected = table[f"{measure}{end}"]
+                got = rows.loc[expected.index, f"{measure}_{when}{end}"]
+                np.testing.assert_array_equal(got, expected)
+    before, after = (one.groups.set_index("group")["problem"] for one in both)
+    assert (before["sex = f"], after.any()) == (True, False)
+    for group, is_problem in before.items():
+        assert rows.loc[group, "outcome"] == ("problem before" if is_problem else "no problem")
+    assert "Paired intervals: compare(model_a, model_b, X, y), or evenhand" in found.summary()
+    assert compare(*reversed(both)).summary().count(" of them new.") == 1
 
 
-def test_cells_count_pits_at_or_below_each_edge() -> None:
-    pit = np.random.default_rng(0).random((50, 7))
-    found = row_record.RowRecord.of(Cells(pit), np.arange(50.0), np.zeros(50), {}, {})
-    assert found is not None
-    expected = (pit[:, :, None] <= EDGES).mean(axis=1)
-    np.testing.assert_allclose(found.below, expected, atol=1e-12)
-
-
-@pytest.mark.parametrize("ties", [False, True])
-def test_rows_in_another_order_are_matched(ties: bool) -> None:
-    known = record(ties=ties)
-    order = np.random.default_rng(2).permutation(known.n_samples)
-    matched = known.take(order).aligned(known)
-    np.testing.assert_array_equal(matched.fingerprint, known.fingerprint)
-    for name in known.masks:
-        np.testing.assert_array_equal(matched.masks[name], known.masks[name])
-    if not ties:
-        assert same(matched, known)
-
-
-def test_outcomes_cannot_be_found_by_trying_values() -> None:
-    # with a plain hash, each of nine possible outcomes would be found by hashing it
-    known, other = record(ties=True), record(n=80, ties=True)
-    assert not set(known.fingerprint) & set(other.fingerprint)
-    assert known.key != other.key
-    assert len(set(known.fingerprint.tolist())) == 9
-
-
-def test_records_are_small_and_bounded() -> None:
-    state = json.dumps(audited("wrong").to_dict()["rows"])
-    assert len(state) / N < 45
-    n = row_record.MOST_ROWS + 1
-    pits = Cells(np.full((n, 1), 0.5))
-    assert row_record.RowRecord.of(pits, np.arange(float(n)), np.zeros(n), {}, {}) is None
-
-
-# --- what cannot be compared
-
-
-def files(folder: Path, first: Audit, second: Audit, **options: Any) -> tuple[Path, Path]:
-    paths = folder / "old.json", folder / "new.json"
-    for path, found in zip(paths, (first, second), strict=True):
-        found.to_json(path, **options)
-    return paths
-
-
-def test_files_are_compared_as_audits_are(tmp_path: Path) -> None:
-    first, second = audited("wrong"), audited("repaired")
-    found = compare(*files(tmp_path, first, second))
-    assert found.to_dict() == compare(first, second).to_dict()
+def test_audits_of_other_rows_are_compared_in_the_groups_of_both() -> None:
+    X, y = people()
+    women = X["sex"] == "f"
+    fewer = audit(forecast("wrong")[:400], X[["sex"]][:400], y[:400], groups=["sex"], **QUICK)
+    found = compare(audited("wrong"), fewer)
+    assert found.groups["group"].tolist() == ["everyone", "sex = f", "sex = m"]
+    row = by_group(found).loc["sex = f"]
+    assert (row["n"], row["n_after"]) == (women.sum(), women[:400].sum())
+    assert "600 and 400 rows" in found.summary()
+    assert any(note.startswith("Groups only in wrong are not compared") for note in found.notes)
 
 
 def test_audits_of_one_name_are_named_by_their_files(tmp_path: Path) -> None:
@@ -267,21 +286,16 @@ def test_audits_of_one_name_are_named_by_their_files(tmp_path: Path) -> None:
     paths = files(tmp_path, audited("wrong"), again)
     assert compare(*paths).names == ("old", "new")
     # an audit of this process has no file
-    found = compare(paths[0], again)
-    assert found.names == ("wrong (first)", "wrong (second)")
-    assert {"wrong (first)", "wrong (second)"} < set(found.table.columns)
-    assert "Comparison of wrong (first) and wrong (second)" in found.summary()
+    assert compare(paths[0], again).names == ("wrong (first)", "wrong (second)")
+    assert compare(*paths, names=("a", "b")).summary().startswith("Before: a. After: b. 600 rows")
 
 
-def test_without_rows_estimates_alone_are_compared(tmp_path: Path) -> None:
-    paths = files(tmp_path, audited("wrong"), audited("repaired"), rows=False)
-    found = compare(*paths)
-    assert not found.is_paired
-    assert set(found.groups["outcome"]) == {"unknown"}
-    assert found.groups["error_change_low"].isna().all()
-    assert found.scores.empty
-    assert found.notes[0].startswith("old.json: no values of single rows are recorded")
-    assert "only estimates are compared" in found.summary()
+def test_what_is_neither_two_models_nor_two_audits_is_refused() -> None:
+    X, _ = people()
+    both = forecast("wrong"), forecast("repaired")
+    refused("y is missing", compare, *both, X)
+    refused("pass X= and y= to compare models, or y= to compare forecasts", compare, *both)
+    refused("be a forecaster or a Forecast", compare, audited("wrong"), both[1], X, people()[1])
 
 
 @pytest.mark.parametrize(
@@ -299,21 +313,63 @@ def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> Non
     refused(message, compare, audited("wrong"), path)
 
 
-def test_a_damaged_record_is_refused(tmp_path: Path) -> None:
-    old, new = files(tmp_path, audited("wrong"), audited("repaired"))
-    values = json.loads(new.read_text())
-    for damage in (
-        {"pit": "no base64"},
-        {"n": 5},
-        {"membership": ""},
-        {"scores": 3},
-        {"weight": "eJwDAAAAAAE="},
-    ):
-        new.write_text(json.dumps(values | {"rows": values["rows"] | damage}))
-        refused("record of an audit is damaged", compare, old, new)
-
-
 # --- output
+
+
+BETTER, WORSE, SMALLER = ("better", True), ("worse", True), ("better", False)
+SLIGHT = " the error changed by less than 2 points."
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "verdict"),
+    [
+        ([], "NO CHANGE FOUND in 6 groups."),
+        ([BETTER, BETTER], "BETTER in 2 groups, worse in none."),
+        ([BETTER, BETTER, WORSE], "WORSE in 1 group, better in 2."),
+        ([BETTER, SMALLER], f"BETTER in 1 group, worse in none. In 1 group{SLIGHT}"),
+        ([SMALLER, SMALLER], f"NO CHANGE beyond 2 points in 6 groups. In 2 groups{SLIGHT}"),
+        ([("unknown", False)], "NO CHANGE FOUND in 6 groups. 1 group has too few rows."),
+    ],
+)
+def test_the_first_sentence_counts_the_changes(
+    outcomes: list[tuple[str, bool]], verdict: str
+) -> None:
+    listed = [*outcomes, *[("not significant", False)] * (6 - len(outcomes))]
+    row = by_group(compared("wrong", "repaired")).loc["sex = m"].to_dict()
+    rows = [
+        row | {"group": f"g{i}", "n": 50 + i, "outcome": outcome, "important": important}
+        for i, (outcome, important) in enumerate(listed)
+    ]
+    found = replace(compared("wrong", "repaired"), groups=pd.DataFrame(rows))
+    assert verdict == " ".join(found.summary().split("\n\n")[0].split("\n")[1:])
+    assert verdict in found.to_html()
+    assert verdict in " ".join(found.summary(full=True).split())
+    assert found.is_worse == verdict.startswith("WORSE")
+
+
+@pytest.mark.parametrize("after", ["repaired", "randomized"])
+def test_a_text_has_at_most_16_lines_of_80_characters(after: str) -> None:
+    paired = compared("wrong", after)
+    long = {"group": [f"{name} and {'x' * 90}" for name in paired.groups["group"]]}
+    for found in (
+        paired,
+        compare(*paired.audits),
+        replace(paired, groups=paired.groups.assign(**long), names=("a" * 90, "b" * 90)),
+    ):
+        lines = found.summary().split("\n")
+        assert len(lines) <= 16
+        assert max(map(len, lines)) <= 80
+        assert lines[-1] == "All groups: summary(full=True)"
+
+
+def test_a_text_has_the_groups_that_changed_most_with_both_values() -> None:
+    found = compared("wrong", "repaired")
+    rows = found.groups[found.groups["outcome"] == "better"].sort_values("error_change")
+    lines = [" ".join(line.split()) for line in found.summary().split("\n")]
+    for at, row in enumerate(rows[:2].to_dict("records"), 6):
+        covered = f"{row['coverage_80_before']:.1%} {row['coverage_80_after']:.1%}"
+        error = f"{100 * row['error_before']:.1f} {100 * row['error_after']:.1f}"
+        assert lines[at] == f"{row['group']} {row['n']} {covered} {error} better"
 
 
 def test_tables_are_written_with_all_digits_and_replaced(tmp_path: Path) -> None:
@@ -327,8 +383,8 @@ def test_tables_are_written_with_all_digits_and_replaced(tmp_path: Path) -> None
     np.testing.assert_array_equal(groups[numbers], found.groups[numbers])
     scan = pd.read_csv(folder / "scan.csv")
     assert [tuple(json.loads(text)) for text in scan["features"]] == list(found.scan["features"])
-    compared = compare(audited("wrong"), audited("repaired")).to_csv(tmp_path / "changes")
-    assert [path.name for path in compared] == ["groups.csv", "scores.csv", "measures.csv"]
+    changes = compared("wrong", "repaired").to_csv(tmp_path / "changes")
+    assert [path.name for path in changes] == ["groups.csv", "scores.csv", "measures.csv"]
 
 
 def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
@@ -357,23 +413,19 @@ def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
 def test_an_edited_audit_is_refused_with_its_place(
     tmp_path: Path, place: tuple[Any, ...], value: Any, message: str
 ) -> None:
-    old, new = (tmp_path / name for name in ("old.json", "new.json"))
-    for path in (old, new):
-        audited("wrong").to_json(path)
-    values = json.loads(new.read_text())
-    inner = values
+    values = inner = json.loads(audited("wrong").to_json())
     for key in place[:-1]:
         inner = inner[key]
     inner[place[-1]] = value
-    new.write_text(json.dumps(values))
-    refused(message, compare, old, new)
+    (tmp_path / "new.json").write_text(json.dumps(values))
+    refused(message, compare, audited("wrong"), tmp_path / "new.json")
 
 
 def test_tables_of_an_audit_are_not_replaced_by_those_of_a_comparison(tmp_path: Path) -> None:
     audited("wrong").to_csv(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(InputError, match="contains other tables"):
-        compare(audited("wrong"), audited("repaired")).to_csv(tmp_path)
+        compared("wrong", "repaired").to_csv(tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

@@ -1,10 +1,9 @@
-"""Comparisons of two audits of 0/1 outcomes: errors in rate, paired by row."""
+"""Comparisons of forecasts of 0/1 outcomes: errors in rate, paired by row."""
 
 from __future__ import annotations
 
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand import Forecast, audit, compare
-from evenhand.audits import Audit, Measure, comparison
-from evenhand.audits.row_record import RowRecord
-from evenhand.calibration import Cells
-from evenhand.report import comparison_text
+from evenhand import Forecast, compare
+from evenhand.audits import Comparison, comparison
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -33,21 +29,23 @@ def people() -> tuple[pd.DataFrame, Floats]:
     return X, (random.uniform(size=N) < special.expit(0.62 * X["z"])).astype(np.float64)
 
 
+def probability(slope: float, shift: float = 0.0) -> Floats:
+    """Return the probabilities of log odds with a slope, and with a shift for women."""
+    X, _ = people()
+    return np.asarray(special.expit(slope * X["z"] + shift * (X["sex"] == "f")))
+
+
 @cache
-def audited(slope: float, shift: float = 0.0) -> Audit:
-    """Audit log odds with a slope, and with a shift for women."""
+def compared(*predicted: tuple[float, float]) -> Comparison:
+    """Compare two forecasts, given by slope and shift."""
     X, y = people()
-    p = special.expit(slope * X["z"] + shift * (X["sex"] == "f")).to_numpy()
     options = {"features": X[["sex"]], "groups": ["sex"], "random_state": 0, **QUICK}
-    return audit(Forecast.from_probability(p), X, y, name=f"slope {slope}", **options)
+    before, after = (Forecast.from_probability(probability(*one)) for one in predicted)
+    return compare(before, after, X, y, **options)
 
 
-def record_of(p: Floats, y: Floats, weights: Floats | None = None) -> RowRecord:
-    pits = Cells(np.full((y.size, 1), 0.5), weights=weights)
-    scores = {Measure("Brier score"): (y - p) ** 2}
-    found = RowRecord.of(pits, y, y - p, scores, {})
-    assert found is not None
-    return found
+def loss_of(p: Floats, y: Floats) -> float:
+    return float(-np.log(np.where(y == 1, p, 1 - p)).mean())
 
 
 def distance_of(profile: comparison.Profile) -> float:
@@ -58,7 +56,7 @@ def distance_of(profile: comparison.Profile) -> float:
 
 
 def test_scores_that_are_too_extreme_get_better_though_their_mean_was_right() -> None:
-    found = compare(audited(1.0), audited(0.62))
+    found = compared((1.0, 0), (0.62, 0))
     everyone = found.groups.iloc[0]
     assert everyone["group"] == "everyone"
     assert (everyone["outcome"], everyone["important"]) == ("better", True)
@@ -68,24 +66,23 @@ def test_scores_that_are_too_extreme_get_better_though_their_mean_was_right() ->
     assert everyone["error_change_high"] < 0
     assert abs(everyone["bias_change"]) < 0.02
     assert not found.is_worse
-    back = compare(audited(0.62), audited(1.0))
+    back = compared((0.62, 0), (1.0, 0))
     assert back.groups.loc[0, "outcome"] == "worse"
     assert back.is_worse
 
 
 def test_a_group_is_compared_by_its_rate() -> None:
-    found = compare(audited(0.62, 0.8), audited(0.62)).groups.set_index("group")
+    found = compared((0.62, 0.8), (0.62, 0)).groups.set_index("group")
     X, y = people()
     for group, letter in (("sex = f", "f"), ("sex = m", "m")):
         mask = (X["sex"] == letter).to_numpy()
         for when, shift in (("before", 0.8), ("after", 0.0)):
-            p = special.expit(0.62 * X["z"] + shift * (X["sex"] == "f")).to_numpy()[mask]
+            p = probability(0.62, shift)[mask]
             row = found.loc[group]
             assert row[f"predicted_{when}"] == pytest.approx(p.mean())
             assert row[f"bias_{when}"] == pytest.approx(y[mask].mean() - p.mean())
             assert row[f"error_{when}"] == pytest.approx(abs(y[mask].mean() - p.mean()))
-            loss = -np.mean(np.log(np.where(y[mask] == 1, p, 1 - p)))
-            assert row[f"log_loss_{when}"] == pytest.approx(loss)
+            assert row[f"log_loss_{when}"] == pytest.approx(loss_of(p, y[mask]))
             assert np.isfinite(row[f"slope_{when}"])
         assert found.loc[group, "rate"] == pytest.approx(y[mask].mean())
     assert found.loc["sex = f", "outcome"] == "better"
@@ -93,23 +90,32 @@ def test_a_group_is_compared_by_its_rate() -> None:
     assert found.loc["sex = m", "error_change"] == 0
 
 
-def test_there_is_no_coverage_and_groups_by_the_forecast_are_not_listed(tmp_path: Path) -> None:
-    paths = [tmp_path / "old.json", tmp_path / "new.json"]
-    for path, slope in zip(paths, (1.0, 0.62), strict=True):
-        audited(slope).to_json(path)
-    found = compare(*paths)
+@pytest.mark.parametrize("paired", [True, False])
+def test_there_is_no_coverage_and_groups_by_the_forecast_are_not_listed(paired: bool) -> None:
+    made = compared((1.0, 0), (0.62, 0))
+    found = made if paired else compare(*made.audits)
     assert found.groups["group"].tolist()[:3] == ["everyone", "sex = f", "sex = m"]
     plain = found.to_dict()
     text = json.dumps({key: plain[key] for key in ("groups", "scores", "measures", "notes")})
     assert "coverage" not in text
     assert "tenth" not in text
-    assert plain["tolerance"] == audited(0.62).tolerance
+    assert plain["tolerance"] == made.audits[1].tolerance
     # nor a certificate for every group, which an audit of 0/1 outcomes says there cannot be
-    page = " ".join(comparison_text(plain, found.measures).split())
-    assert not [word for word in ("coverage", "every group", "ertified") if word in page]
-    assert found.to_dict() == compare(audited(1.0), audited(0.62)).to_dict() | {
-        "names": plain["names"]
-    }
+    page = " ".join(found.summary(full=True).split())
+    assert not [word for word in ("coverage", "covers", "every group", "ertified") if word in page]
+
+
+def test_a_text_has_rates_slope_and_log_score() -> None:
+    X, y = people()
+    text = " ".join(compared((0.62, 0.8), (0.62, 0)).summary().split())
+    women = (X["sex"] == "f").to_numpy()
+    before, after = (probability(0.62, shift) for shift in (0.8, 0.0))
+    values = [y[women].mean(), before[women].mean(), after[women].mean()]
+    gaps = [100 * (values[0] - one) for one in values[1:]]
+    row = " ".join([*(f"{one:.1%}" for one in values), *(f"{gap:+.1f}" for gap in gaps)])
+    assert f"sex = f {women.sum():,} {row} better" in text
+    losses = [f"{loss_of(p, y):.3f}" for p in (before, after)]
+    assert f"log score {' to '.join(losses)} (smaller is better)" in text
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -118,33 +124,13 @@ def test_the_error_of_everyone_is_the_mean_by_score(weighted: bool) -> None:
     p = random.uniform(size=900)
     y = (random.uniform(size=900) < p**2).astype(np.float64)
     weight = random.choice([1.0, 3.0], 900) if weighted else np.ones(900)
-    profile = comparison.profile_by_score(record_of(p, y, weight if weighted else None))
+    profile = comparison.event_profiles(y, p, weight if weighted else None)[comparison.BY_SCORE]
     # groups of equal weight by increasing probability; 900 rows are 6, or fewer effective rows 4
     k = 4 if weighted else 6
     order = np.argsort(p)
     middle = (np.cumsum(weight[order]) - weight[order] / 2) / weight.sum()
     sums = [abs((weight * (y - p))[order][np.floor(k * middle) == part].sum()) for part in range(k)]
     assert distance_of(profile) == pytest.approx(sum(sums) / weight.sum(), rel=1e-5)
-
-
-def test_rows_of_equal_probability_are_in_one_part_whatever_their_outcome() -> None:
-    # stored as 32-bit residuals, 1 - (1 - p) is not p: parts would be sorted by the outcome
-    p = np.repeat([0.1, 0.3, 1 / 3, 0.7], 300)
-    y = (np.random.default_rng(2).uniform(size=p.size) < p).astype(np.float64)
-    profile = comparison.profile_by_score(record_of(p, y))
-    for value in np.unique(p):
-        assert np.count_nonzero((profile.values[p == value] != 0).any(axis=0)) == 1
-    expected = sum(abs((y - p)[p == value].sum()) for value in np.unique(p)) / p.size
-    assert distance_of(profile) == pytest.approx(expected, rel=1e-5)
-
-
-def test_impossible_outcomes_are_kept_as_residuals() -> None:
-    p = np.repeat([0.0, 1.0], 200)
-    y = np.tile([0.0, 1.0], 200)
-    found = record_of(p, y)
-    np.testing.assert_allclose(found.residual, y - p, atol=1e-6)
-    # the sign is that of the outcome
-    np.testing.assert_array_equal(found.residual > 0, y == 1)
 
 
 SCENARIOS = {
@@ -179,18 +165,13 @@ def test_paired_intervals_of_rates_contain_all_true_changes_jointly(scenario: st
         both, truths = [], []
         for slope in SCENARIOS[scenario]:
             p = special.expit(odds / slope)
-            both.append(record_of(p, y))
+            both.append(comparison.event_profiles(y, p, None))
             parts = np.array_split(np.argsort(p), min(n // 150, 10))
             bent = sum(abs((true - p)[rows].sum()) for rows in parts) / n
             truths.append([bent, *(abs((true - p)[mask].mean()) for mask in masks)])
-        pairs = comparison.Pairs(*both, {"everyone": everyone}, ())
-        pairs.masks.update({f"g{i}": mask for i, mask in enumerate(masks)})
-        rows = [
-            ({"group": name, "n": int(mask.sum())}, {"group": name})
-            for name, mask in pairs.masks.items()
-        ]
-        found = comparison.group_changes(pairs, rows, 0.95, 0.02, is_binary=True)
-        change = np.subtract(truths[1], truths[0])
-        is_in = (found["error_change_low"] <= change) & (change <= found["error_change_high"])
-        missed += not is_in.all()
+        members = {"everyone": everyone} | dict(enumerate(masks))
+        changes = comparison.changes_of(*both, members.items(), len(members), 0.95)
+        found = [changes[name, "error"] for name in members]
+        gaps = np.subtract(truths[1], truths[0])
+        missed += any(not one.low <= gap <= one.high for one, gap in zip(found, gaps, strict=True))
     assert missed <= most_failures(n_sets)

@@ -153,7 +153,7 @@ def check_sections_of_the_report(page: str) -> None:
     shown = re.findall(r"<h2>(.*?)</h2>", page)
     text = (PAGES / "audit.rst").read_text(encoding="utf-8")
     listed = text.partition("\nReading the page\n")[2].partition("\nA page contains")[0]
-    named = ", ".join(re.findall(r"^(\w.*)\n    \w", listed, re.MULTILINE)).split(", ")
+    named = re.findall(r"^(\w.*)\n    \w", listed, re.MULTILINE)
     # the guide lists them in the order of a page with a certificate, which these are not
     assert len(shown) >= 8
     assert not set(shown) - set(named)
@@ -261,7 +261,7 @@ def test_the_guide_to_the_page_of_a_watch_shows_and_names_what_it_has() -> None:
     shown = Image.open(picture).info["Description"]
     watch = runpy.run_path(str(ROOT / "tools" / "draw_watch_picture.py"))["simulated"]()
     text = " ".join(watch.summary().split())
-    status, headline = shown.split(" Main findings ")
+    status, headline = shown.split("\n")
     assert status.replace("Alarm.", "ALARM.") in text
     assert headline in text
     # and its sections are those that the guide describes

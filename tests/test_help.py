@@ -15,6 +15,7 @@ import pytest
 import typer.main
 
 from command_outcome import Command
+from evenhand import Forecast, compare
 from evenhand.audits import parse_condition
 from evenhand.cli.commands import app
 
@@ -147,45 +148,48 @@ def test_standard_output_is_one_json_document(
 
 
 def test_compare_fails_if_a_group_got_worse(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    files = (("narrow.json", "narrow"), ("right.json", "sigma"))
-    paths = [audited(place, evenhand, file, std) for file, std in files]
-    worse = evenhand("compare", *reversed(paths), "--fail-if-worse")
+    table = ("compare", place / "table.csv", "--target", "y", *SEARCHED, "--fail-if-worse")
+    both = [("--forecast", f"mean=mu,std={std}") for std in ("narrow", "sigma")]
+    worse = evenhand(*table, *both[1], *both[0])
     assert worse.code == 1
     assert worse.err == "failed: a group got significantly worse by more than the tolerance\n"
-    assert worse.out.startswith("Comparison of right and narrow: 240 rows")
+    assert worse.out.startswith("Before: mean=mu,std=sigma. After: mean=mu,std=narrow. 240 rows of")
+    assert "\nWORSE in " in worse.out
     more = ("--out", tmp_path / "page.html", "--tables", tmp_path / "tables", "--json")
-    better = evenhand("compare", *paths, "--fail-if-worse", *more).done()
+    better = evenhand(*table, *both[0], *both[1], *more).done()
     assert isinstance(json.loads(better.out, parse_constant=pytest.fail), dict)
     assert (tmp_path / "page.html").is_file()
     assert (tmp_path / "tables" / "groups.csv").is_file()
-    # without paired intervals nothing can be decided
-    bare = audited(place, evenhand, "bare.json", "sigma", "--no-rows")
-    open_question = evenhand("compare", bare, paths[0], "--fail-if-worse")
-    assert open_question.code == 2
-    assert "--fail-if-worse needs paired intervals" in open_question.err
 
 
-def test_a_table_is_compared_as_the_audits_of_its_forecasts(
+def test_a_table_is_compared_as_two_forecasts_are_in_python(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
     stds = ("narrow", "sigma")
     paths = [audited(place, evenhand, f"{std}.json", std) for std in stds]
-    two = json.loads(evenhand("compare", *paths, "--json").out)
     forecasts = [word for std in stds for word in ("--forecast", f"mean=mu,std={std}")]
-    table = ("compare", place / "table.csv", "--target", "y", *SEARCHED, "--id", "id")
+    # halves of features are scanned from 300 rows on
+    X = pd.read_csv(place / "table.csv", float_precision="round_trip").drop(columns="id")
+    X = pd.concat([X] * 3, ignore_index=True)
+    X.to_csv(tmp_path / "large.csv", index=False)
+    table = ("compare", tmp_path / "large.csv", "--target", "y")
     shown = evenhand(*table, *forecasts, "--json")
     assert (shown.code, shown.err) == (0, "")
-    one = json.loads(shown.out)
-    assert one["names"] == forecasts[1::2]
-    for found in (one, two):
-        del found["names"]
-        for row in found["measures"]:
-            # forecasts are named there
-            del row["in_words"]
-        for audit in found["provenance"].values():
-            audit["model"]["name"] = audit["command"] = None
-    assert one == two
+    found = json.loads(shown.out)
+    assert found["names"] == forecasts[1::2]
+    both = [Forecast.from_normal(X["mu"].to_numpy(), X[std].to_numpy()) for std in stds]
+    # groups are searched in columns that neither forecast uses
+    expected = compare(*both, X[["x", "z"]], X["y"], random_state=0).to_dict()
+    assert len(found["groups"]) > 4
+    assert [found[key] for key in ("groups", "scores")] == [expected["groups"], expected["scores"]]
+    # the command and the table are recorded
+    assert found["provenance"]["after"]["data"]["name"] == "large.csv"
+    assert "--forecast" in found["provenance"]["before"]["command"]
     for wrong in (("--forecast", "mean=mu,std=sigma"), (*forecasts, *forecasts)):
         assert "a table with --target and two --forecast" in evenhand(*table, *wrong).complaint()
     refused = evenhand("compare", *paths, *SEARCHED).complaint()
     assert "--features has no effect with two audits" in refused
+    # without paired intervals nothing can be decided
+    open_question = evenhand("compare", *paths, "--fail-if-worse")
+    assert open_question.code == 2
+    assert "--fail-if-worse needs paired intervals; Paired intervals: " in open_question.err

@@ -57,7 +57,7 @@ def test_all_names_of_the_database_mean_the_same(url: str, log: DecisionLog) -> 
 def test_entries_are_flushed_where_the_server_need_not(log: DecisionLog, url: str) -> None:
     """The server of these tests answers by default before an entry is on disk."""
     assert value_of(url, "SHOW synchronous_commit") == "off"
-    shown = log.run(lambda t: t._stored._connection.exec_driver_sql("SHOW synchronous_commit"))  # type: ignore[attr-defined]
+    shown = log.run(lambda t: t.connection.exec_driver_sql("SHOW synchronous_commit"))  # type: ignore[attr-defined]
     assert shown.scalar() == "on"
 
 

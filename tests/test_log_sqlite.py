@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
 import resource
@@ -87,7 +86,7 @@ def test_entries_are_on_the_disk_before_they_are_confirmed(log: DecisionLog) -> 
     """SQLite's default for logs with a file beside them would lose the last ones without power."""
     full = 2
     found = log.run(
-        lambda t: t._stored._connection.exec_driver_sql("PRAGMA synchronous").scalar()  # type: ignore[attr-defined]
+        lambda t: t.connection.exec_driver_sql("PRAGMA synchronous").scalar()  # type: ignore[attr-defined]
     )
     assert found == full
 
@@ -546,17 +545,23 @@ def test_an_interrupted_waiter_takes_its_work_back(log: DecisionLog) -> None:
 
 def test_a_leader_that_takes_its_work_back_leaves_the_lead_to_another(log: DecisionLog) -> None:
     """An interrupt between the wake-up and the work, made by hand: threads cannot be timed."""
-    group = log._works  # type: ignore[attr-defined]
-    with held(log, 2) as (pool, first, may_end):
-        ticket = importlib.import_module("evenhand.service.sql_log").Work(lambda t: None)
-        group._waiting.append(ticket)
+    changed = log._works._changed  # type: ignore[attr-defined]
+    waits = changed.wait_for
+    with held(log, 3) as (pool, first, may_end):
+
+        def interrupted_wait(predicate: Callable[[], bool]) -> bool:
+            changed.wait_for = waits
+            waits(predicate)
+            raise KeyboardInterrupt
+
+        changed.wait_for = interrupted_wait
+        victim = pool.submit(log.run, adding("victim"))
+        wait_for(lambda: n_waiting(log) == 1)
         second = pool.submit(log.run, lambda t: t.add(forecast("second")))
         wait_for(lambda: n_waiting(log) == 2)
         may_end.set()
         first.result()
-        assert ticket.wakes.wait(60)
-        assert not second.done()
-        group._withdraw(ticket, leads=True)
+        assert isinstance(victim.exception(60), KeyboardInterrupt)
         assert second.result(60).number == 1
 
 

@@ -13,6 +13,7 @@ from evenhand import Forecast, audit, audit_pit
 from evenhand.audits import Audit
 from evenhand.audits.tables import mean_bounds
 from evenhand.calibration import calibration_error, covered
+from evenhand.report.slots import Slots
 from repeats import most_failures, repeats, statistical
 from test_scan import student_p_value
 
@@ -186,9 +187,12 @@ def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_mem
     row = proxy_row(found)
     assert row["off"]
     assert row["problem"]
-    text = " ".join(found.summary(full=True).split())
-    assert f"Group proxy ({row['n']:,} expected members): outcomes lower" in text
-    assert "hold for all rows weighted by the probability of membership" in text
+    slots = Slots.of(found.rows)
+    (case,) = [text for name, text in slots.others if name == "Proxy"]
+    assert "outcomes are lower than forecast" in case
+    assert f"({row['n']:,} expected members)" in case
+    (caution,) = slots.cautions
+    assert caution.startswith("Numbers of proxy are those of all rows, weighted by the probability")
     # members of a group known by probability have no upper bound of their error
     chance = random.random(2000)
     y = (random.random(2000) < chance).astype(float)

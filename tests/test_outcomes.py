@@ -16,6 +16,7 @@ from evenhand import RandomizedRegressor, Service
 from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
 from evenhand.service import Recorded, open_log, record_outcome, record_outcomes, verify
+from evenhand.service.contexts import person_subject
 from evenhand.service.outcomes import check_outcome
 from served_examples import LogInMemory, example, open_context, serve
 
@@ -216,7 +217,8 @@ def hashed(draws: KeyedDraws) -> LogInMemory:
     open_context(log, person="hash", key=draws.fingerprint)
     serve(log, example("normal"))
     for entry in log.entries(kind="forecast"):
-        entry.values["person"] = draws.pseudonyms([entry.values["person"]])[0]
+        name = entry.values["person"] = draws.pseudonyms([entry.values["person"]])[0]
+        object.__setattr__(entry, "subject", person_subject("loans", name))
     return log
 
 

@@ -167,7 +167,8 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
     said = json.loads(made.out)
     assert (said["n_rows"], said["repeated_ids"], said["key"]) == (60, 1, fingerprint(KEY))
     assert made.err.startswith(
-        "warning: 2 rows have the id 'Zo\u00eb' and share one draw; the first are row 5 and row 41\n"
+        "warning: 2 rows have the id 'Zo\u00eb' and share one draw; the first are row 5 and row"
+        " 41\n"
     )
     r = read_table(tmp_path / "out.parquet")["r"]
     assert r[4] == r[40]

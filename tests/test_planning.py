@@ -14,9 +14,10 @@ from scipy.special import ndtr, ndtri
 
 from command_outcome import Command
 from complaints import refused
-from evenhand import cli, plan
+from evenhand import plan
 from evenhand.calibration import CDFBands
 from evenhand.certificates import LinkBounds, certify_link
+from evenhand.cli.randomizing import plan as plan_command
 from evenhand.draws import nodes
 from evenhand.links import Entropic, make_link
 from evenhand.search import group_test_rows, scan_groups, shift_of
@@ -213,7 +214,7 @@ def test_the_command_prints_a_plan(evenhand: Command) -> None:
 
 
 def test_the_command_has_the_defaults_of_the_function() -> None:
-    command = inspect.signature(cli.plan).parameters
+    command = inspect.signature(plan_command).parameters
     function = inspect.signature(plan).parameters
     rows = command["rows"].default.split(",")
     assert [int(number) for number in rows] == list(function["rows"].default)

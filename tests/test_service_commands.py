@@ -284,7 +284,7 @@ def test_outcomes_that_do_not_fit_are_refused_together(
     assert len(list(log.entries(kind="outcome"))) == 2
     known.loc[1, "y"] = np.inf
     refused = record(evenhand, tmp_path, known, "--id", "forecast_id").complaint()
-    assert "known.csv: column 'y', row 2 must be finite" in refused
+    assert "known.csv: column 'y', row 2 must lie between" in refused
     person = ("--id", "forecast_id", "--context", "2026-12", "--key-file", place / "key")
     known.loc[1, "y"] = 1.0
     refused = record(evenhand, tmp_path, known, *person).complaint()

@@ -1,42 +1,42 @@
-"""Status of audits, their short text and the next steps."""
+"""Status of audits, their short text, names of groups and the next steps."""
 
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from copy import deepcopy
-from dataclasses import asdict
 from functools import cache
 from statistics import NormalDist
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
 import typer.main
 
-from browser.report_examples import AUDITS, FAMILY, full_deterministic, group, rates
+from browser.report_examples import AUDITS, FAMILY, full_deterministic, group, made, rates
 from evenhand import Forecast, audit, audit_pit
 from evenhand.audits import parse_condition, with_conditions
+from evenhand.audits.verdict import decided, detectable_error, status_of
 from evenhand.cli.commands import app
-from evenhand.report import (
+from evenhand.report import audit_markdown, audit_text
+from evenhand.report.slots import Slots, name_of, result_of
+from evenhand.results import (
+    AuditRows,
+    Finding,
     JudgedCondition,
     Status,
     Verdict,
-    audit_brief,
-    audit_text,
-    findings_of,
-    status_of,
 )
-from evenhand.report.next_steps import next_steps
-from evenhand.report.status import detectable_error
 from parts_examples import QUICK_AUDIT
 
 N = 600
 QUICK = QUICK_AUDIT | {"learned_masses": (0.2,)}
 
 
-def of_kind(kind: str) -> dict[str, Any]:
+def of_kind(kind: str) -> AuditRows:
     """Return an audit of forecasts of a kind of outcome that are wrong for people over 60."""
     random = np.random.default_rng(3)
     X = pd.DataFrame({"age": random.uniform(20, 80, N), "sex": random.choice(["f", "m"], N)})
@@ -44,7 +44,7 @@ def of_kind(kind: str) -> dict[str, Any]:
     mean = np.exp(random.normal(0.5, 0.4, N))
     normal = Forecast.from_normal(np.full(N, 100.0), np.full(N, 20.0))
     amount = random.normal(100, 20, N) + 15 * old
-    made: dict[str, tuple[Forecast, Any]] = {
+    worlds: dict[str, tuple[Forecast, Any]] = {
         "events": (
             Forecast.from_probability(mean / 10),
             random.random(N) < mean / 10 * np.where(old, 3, 1),
@@ -57,9 +57,9 @@ def of_kind(kind: str) -> dict[str, Any]:
         "doses": (normal, amount),
         "served doses": (normal.randomized(0.2, random_state=0), amount),
     }
-    forecast, outcome = made[kind]
+    forecast, outcome = worlds[kind]
     y = pd.Series(np.asarray(outcome, dtype=float), name="outcome")
-    return audit(forecast, y=y, features=X, groups=X[["sex"]], **QUICK).to_dict(rows=False)
+    return audit(forecast, y=y, features=X, groups=X[["sex"]], **QUICK).rows
 
 
 KINDS = ("events", "counts", "amounts", "doses", "served doses")
@@ -67,18 +67,23 @@ EVERY = (*("full_randomized", "nothing", "unknown_full"), *KINDS)
 
 
 @cache
-def audit_of(name: str) -> dict[str, Any]:
+def audit_of(name: str) -> AuditRows:
     """Return an audit of `EVERY`, made when a test first needs it."""
-    made: dict[str, Any] = AUDITS[name]() if name in AUDITS else of_kind(name)
-    return made
+    return judged(AUDITS[name]()) if name in AUDITS else of_kind(name)
 
 
 COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
 
 
+def judged(values: dict[str, Any]) -> AuditRows:
+    """Return rows given as plain values, with the status of the problems that they mark."""
+    rows = made(values)
+    return msgspec.structs.replace(rows, status=status_of(rows))
+
+
 def yes_no(**more: Any) -> dict[str, Any]:
     """Return the audit of scores made by hand, with other values."""
-    return deepcopy(audit_of("yes_no")) | more
+    return deepcopy(AUDITS["yes_no"]()) | more
 
 
 def calm_scores(n: int = 20_000, predicted: float = 0.5, reach: float = 0.015) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def calm_scores(n: int = 20_000, predicted: float = 0.5, reach: float = 0.015) -
     everyone = rates("everyone", n, predicted, predicted, reach)
     own = [
         rates(f"predicted probability {k} (tenth {k})", n // 10, predicted, predicted, reach)
-        | {"key": "probability"}
+        | {"key": "predicted probability", "part": k, "n_parts": 10}
         for k in range(1, 11)
     ]
     size = {"error": 0.0, "low": 0.0, "high": reach, "chance": 0.005, "is_complete": True}
@@ -104,7 +109,12 @@ def doses(*groups: dict[str, Any], n: int = 50_000, **more: Any) -> dict[str, An
 
 
 def status(values: dict[str, Any]) -> Status:
-    return status_of(findings_of(values))
+    return judged(values).status
+
+
+def short(values: dict[str, Any]) -> str:
+    """Return the short text of an audit in one line."""
+    return " ".join(audit_text(judged(values)).split())
 
 
 # verdict.md, section 3: errors of groups of k rows, one of G, with a share of 2 points
@@ -172,30 +182,39 @@ def test_the_verdict_reads_the_marks_of_the_audit() -> None:
 def test_all_people_count_once_whichever_number_shows_their_problem() -> None:
     given = {"error": 0.045, "low": 0.019, "high": None, "chance": 0.007, "is_complete": False}
     given |= {"tests": {"level": 0.6, "trend of mean": 1e-9}}
-    pooled = group("everyone", 20_000, 0.003, 0.0, 0.01) | {"off": True, "problem": True}
-    findings = findings_of(doses(groups=[pooled], given_forecast=given))
-    assert [one.name for one in findings.problems] == ["everyone, given the own forecast"]
-    assert status_of(findings).n_problems == 1
+    pooled = group("everyone", 20_000, 0.003, 0.0, 0.01) | {"p_adjusted": 1e-9}
+    rows = decided(made(doses(groups=[pooled], given_forecast=given)))
+    assert rows.problems == (rows.given,)
+    assert rows.status.n_problems == 1
+    slots = Slots.of(rows)
+    assert slots.verdict == "in 1 group: all people together."
+    assert slots.title == (
+        "All people, by their own forecasts: errors differ between low and high forecasts."
+    )
+    assert "4.5 points, at least 1.9" in slots.lead
     # a pooled error beyond the tolerance is the mark of everyone
-    both = [group("everyone", 20_000, 0.03, 0.02, 0.04)]
-    findings = findings_of(doses(groups=both, given_forecast=given))
-    assert [one.name for one in findings.problems] == ["everyone"]
+    both = [group("everyone", 20_000, 0.03, 0.02, 0.04) | {"p_adjusted": 1e-9}]
+    rows = decided(made(doses(groups=both, given_forecast=given)))
+    assert rows.problems == (rows.everyone,)
 
 
 def test_the_same_rows_count_once() -> None:
     own = rates("predicted probability 0.8 to 0.9 (tenth 10)", 2000, 0.84, 0.7, 0.03)
-    own |= {"key": "probability", "scanned_as": "score > 0.8"}
-    named = rates("top scores", 2000, 0.84, 0.7, 0.03) | {"scanned_as": "score > 0.8"}
+    own |= {"key": "probability", "scanned_as": "score > 0.8", "p_adjusted": 0.001}
+    named = rates("top scores", 2000, 0.84, 0.7, 0.03, p_adjusted=0.001)
+    named |= {"scanned_as": "score > 0.8"}
     scan = [
         rates(name, 2000, 0.84, 0.7, 0.03, p_adjusted=0.001, features=features)
         for name, features in (("score > 0.8", ["score"]), ("grade = A and x", ["grade", "x"]))
     ]
     other = rates("score <= 0.1", 2000, 0.1, 0.24, 0.03, p_adjusted=0.001, features=["score"])
     everyone = rates("everyone", 20_000, 0.5, 0.5, 0.01)
-    found = findings_of(yes_no(groups=[everyone, named], by_forecast=[own], scan=[*scan, other]))
-    assert [one.name for one in found.problems] == [own["group"], "score <= 0.1"]
-    assert (status_of(found).n_examined, status_of(found).n_problems) == (2, 2)
-    assert [one.same_as for one in found.named] == [own["group"]]
+    values = yes_no(groups=[everyone, named], by_forecast=[own], scan=[*scan, other])
+    rows = decided(made(values | {"given_forecast": None}))
+    assert [one.group for one in rows.problems] == [own["group"], "score <= 0.1"]
+    assert (rows.status.n_examined, rows.status.n_problems) == (2, 2)
+    assert [one.same_as for one in rows.named] == [own["group"]]
+    assert result_of(rows.named[0], rows) == f"same rows as {own['group']}"
 
 
 def test_proven_needs_every_upper_end() -> None:
@@ -203,7 +222,7 @@ def test_proven_needs_every_upper_end() -> None:
     assert not status(calm_scores(reach=0.021)).is_proven
     calm = calm_scores()
     wide = rates("a", 500, 0.5, 0.5, 0.03)
-    found = {"mass": 0.2, "n": 900, "n_judged": 4000, "error": 0.0, "low": 0.0, "p_adjusted": 1.0}
+    found = {"mass": 0.2, "n": 900, "n_judged": 4000, "error": 0.0, "p_adjusted": 1.0, "group": ""}
     many = {"groups": [*calm["groups"], wide]}
     for more in (
         many,
@@ -212,10 +231,7 @@ def test_proven_needs_every_upper_end() -> None:
         {"given_forecast": calm["given_forecast"] | {"high": 0.021}},
         {"given_forecast": None},
         # its members are known by probability
-        {
-            "groups": [*calm["groups"], rates("b", 500, 0.5, 0.5, 0.01)],
-            "membership": [{"group": "b"}],
-        },
+        {"groups": [*calm["groups"], rates("b", 500, 0.5, 0.5, 0.01, probable=True)]},
         # a search bounds its error from below alone
         {"learned": [found | {"off": True}]},
     ):
@@ -231,92 +247,206 @@ def test_conditions_do_not_change_the_verdict() -> None:
     for values in (yes_no(), calm_scores()):
         alone = status(values)
         for is_true in (True, False):
-            one = JudgedCondition("problem", "problem", (), ">", 0, float(is_true), is_true)
-            judged = values | {"conditions": [asdict(one)]}
-            assert status(judged) == alone
+            one = JudgedCondition(text="problem", quantity="problem", arguments=(), relation=">",
+                                  limit=0, value=float(is_true), is_true=is_true)  # fmt: skip
+            rows = judged(values | {"conditions": [msgspec.to_builtins(one)]})
+            assert rows.status == alone
             line = f"`--fail-if problem`: {'met' if is_true else 'not met'}."
-            assert line in audit_brief(judged)
-            assert line in audit_text(judged)
+            for text in (audit_text(rows), audit_text(rows, full=True), audit_markdown(rows)):
+                assert line in text
 
 
 def test_conditions_of_a_gate_read_the_status() -> None:
     random = np.random.default_rng(0)
     found = audit_pit(random.random(400) ** 2, masses=[1.0], n_simulations=2, random_state=0)
     texts = ("problem", "too-few-rows", "not-proven", "groups_beyond_tolerance > 0")
-    judged = with_conditions(found, map(parse_condition, texts))
-    assert [one.is_true for one in judged.conditions] == [True, False, True, True]
-    assert judged.status == found.status
-    plain = json.loads(judged.to_json())
+    given = with_conditions(found, map(parse_condition, texts))
+    assert [one.is_true for one in given.conditions] == [True, False, True, True]
+    assert given.status == found.status
+    plain = json.loads(given.to_json())
     assert plain["status"]["verdict"] == "problem found"
     assert [one["text"] for one in plain["conditions"]] == list(texts)
     # a report made from JSON has the same status
-    assert status_of(findings_of(plain)) == found.status
+    assert status_of(AuditRows.read(given.to_json())) == found.status
 
 
 def test_without_a_problem_the_text_says_what_the_rows_would_have_shown() -> None:
     named = [rates(f"g{k}", n, 0.5, 0.5, 0.1) for k, n in enumerate((1900, 500, 150))]
     values = calm_scores()
     values |= {"groups": [*values["groups"], *named], "family": FAMILY | {"n_groups": 50}}
-    text = " ".join(audit_brief(values).split())
+    text = short(values)
     # verdict.md: 9.9 points for 500 and 18.2 for 150 rows of one of 50 groups
     assert (
-        "NO PROBLEM FOUND. These rows would have shown, with 80% probability, an error of" in text
-    )
-    assert "In a group of 500 rows 9.9 or more and in a group of 150 rows 18.2 or more." in text
-    assert "Proven" not in text
-    assert "Proven within 2 points." in audit_brief(calm_scores())
-    few = " ".join(audit_brief(doses(n=75)).split())
-    assert few.startswith("Audit of risk model: 75 rows, 0 groups TOO FEW ROWS. Only an error of")
-    assert "75 rows are too few for an audit." in few
+        "These rows would have shown an error of 18.2 points or more in a group of 150 rows, 9.9"
+        " in a group of 500 rows, "
+    ) in text
+    assert "Rate within 2 points in 10 groups, not proven for the others." in text
+    assert "Proven within 2 points." in short(calm_scores())
+    few = short(doses(n=75))
+    assert few.startswith("Audit of risk model on table.csv: 75 rows, 0 groups TOO FEW ROWS. Only")
+    assert Slots.of(judged(doses(n=75))).title == "75 rows are too few for an audit."
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_the_short_text_fits_a_screen(name: str) -> None:
-    lines = audit_brief(audit_of(name)).splitlines()
-    assert max(map(len, lines)) <= 100
-    # a table by tenth has 14 lines
-    assert len(lines) <= 24 + 14 * any(line.startswith("probability ") for line in lines)
-    order = ["Caution", "Worst", "Also", "Everyone", "Proven", "Not tested"]
-    order += ["Next", "All groups"]
-    found = [line[:12].strip() for line in lines]
-    labels = [label for label in found if label in order]
-    assert labels == [label for label in order if label in labels]
+    text = audit_text(audit_of(name))
+    text, _, table = text.partition("\n\nprobability ")
+    assert bool(table) == (audit_of(name).outcome_kind == "binary")
+    lines = text.splitlines()
+    # a guarantee with a draw takes some lines more
+    assert len(lines) <= 12 + 6 * ("Proven" in text)
+    assert max(map(len, f"{text}\n{table}".splitlines())) <= 80
+    rows = audit_of(name)
+    order = ["Also", "Everyone", "Caution", "Proven", "Not tested", "Gate", "Next", "All groups"]
+    labels = [word for line in lines for word in order if re.match(rf"{word}(\s|$)", line)]
+    assert labels == [word for word in order if word in labels]
     assert labels[-1] == "All groups"
+    assert rows.leading is None or f"\n\n{Slots.of(rows).name[:8]}" in text
+
+
+NAMES = {
+    "age > 60.5 and sex = women": "women over 60",
+    "job = self-employed and region = south": "self-employed, south",
+    "sex = women and kidney <= 79": "women, kidney 79 or less",
+    "age <= 58 and smoker = False": "smoker False 58 or younger",
+    "region is not south and age >= 18 and age < 65": "not south 18 or older and under 65",
+    "income <= 32600": "income 32,600 or less",
+    "weight is missing": "weight missing",
+    # two columns have this value
+    "arm = north": "arm north",
+    # not a rule on known columns
+    "top scores": "top scores",
+    "height > 2 and friends": "height > 2 and friends",
+}
+
+
+@pytest.mark.parametrize("rule", NAMES)
+def test_a_group_has_one_name_in_sentences(rule: str) -> None:
+    columns = ("age", "sex", "job", "region", "kidney", "smoker", "income", "weight", "arm")
+    others = [Finding(group="region = north", n=9, features=columns), Finding(group=rule, n=9)]
+    rows = msgspec.structs.replace(judged(doses()), scan=tuple(others))
+    assert name_of(rows.scan[1], rows) == NAMES[rule]
+
+
+OWN = {
+    ("predicted mean", 1, 5): "lowest fifth of forecasts (41 to 62 mg)",
+    ("predicted mean", 2, 5): "2nd fifth of forecasts (41 to 62 mg)",
+    ("80% width", 10, 10): "widest tenth of 80% intervals (41 to 62 mg)",
+    ("80% width", 4, 10): "4th tenth by width of 80% intervals (41 to 62 mg)",
+    ("predicted mean", 2, 2): "higher half of forecasts (41 to 62 mg)",
+    ("predicted median", 2, 3): "middle third of forecasts (41 to 62 mg)",
+}
+
+
+@pytest.mark.parametrize("place", OWN)
+def test_groups_by_the_forecast_are_named_by_their_place(place: tuple[str, int, int]) -> None:
+    key, part, n_parts = place
+    own = Finding(group="x", n=9, key=key, part=part, n_parts=n_parts, lowest=41.0, highest=62.0)
+    rows = msgspec.structs.replace(judged(doses()), by_forecast=(own,), about={"unit": "mg"})
+    assert name_of(own, rows) == OWN[place]
+    shares = msgspec.structs.replace(own, key="predicted probability", lowest=0.313, highest=0.922)
+    assert name_of(shares, rows).endswith(" of probabilities (31.3% to 92.2%)")
+
+
+def test_results_of_groups_are_six_words() -> None:
+    calm, rows = group("a", 900, 0.01, 0.0, 0.0201), judged(doses())
+    for more, expected in (
+        ({}, "none found"),
+        ({"error_high": 0.02}, "within 2"),
+        # a small significant error is not a problem, and its upper end proves nothing
+        ({"error_high": 0.02, "off": True}, "none found"),
+        ({"error_high": 0.02, "probable": True}, "none found"),
+        ({"off": True, "problem": True}, "problem found"),
+        ({"too_small": True}, "too few rows"),
+        ({"possible_leak": True}, "possible leak"),
+        ({"same_as": "b", "problem": True}, "same rows as b"),
+    ):
+        assert result_of(Finding.of(calm | more), rows) == expected, more
+    scores = judged(calm_scores())
+    assert {result_of(one, scores) for one in scores.by_forecast} == {"rate within 2"}
+
+
+def test_what_is_proven_is_rounded_to_the_side_on_which_it_stays_valid() -> None:
+    rows = audit_of("full_randomized")
+    first, without, *_ = Slots.of(rows).proven
+    # 31.38, 51.4 and 94.45 in the example, 64.5 of the interval without a draw
+    assert first.startswith("In every group of at least 20% of people, named or not, ")
+    assert "off by at most 31.4 points" in first
+    assert "cover between 51.4% and 94.5% of outcomes" in first
+    assert first.endswith("(95% joint confidence, with a draw).")
+    assert without.startswith("Without a draw, the 95% interval covers at least 64.5% of outcomes")
+    assert "no upper bound" in without
+    assert "Proven" in audit_text(rows)
+    # one draw per row is no guarantee for groups that nobody named
+    proof = msgspec.structs.replace(rows.certificate, link_bound=None)
+    one = msgspec.structs.replace(rows, n_draws=1, certificate=proof)
+    assert not any(text.startswith("In every group") for text in Slots.of(one).proven)
+    assert any("audit several draws" in text for text in Slots.of(one).not_tested)
+    # without a draw only coverage has a bound
+    (floor,) = Slots.of(judged(full_deterministic())).proven
+    assert floor == (
+        "In every group of at least 20% of people, named or not, the 95% interval covers at least"
+        " 64.5% of outcomes (95% confidence, no draw)."
+    )
+
+
+def test_probable_groups_leaks_and_caveats_are_named_before_the_next_step() -> None:
+    row = group("nordic", 900, 0.2, 0.15, 0.25) | {"probable": True}
+    leak = {"kind": "feature", "name": "paid > 0", "column": "paid", "apart": 0.004}
+    both = [leak, leak | {"apart": None, "rank_correlation": 0.999}]
+    rows = judged(doses(row, caveat="A caveat.", possible_leaks=both))
+    assert "(900 expected members)" in Slots.of(rows).lead
+    caveat, reason, weighted = Slots.of(rows).cautions
+    assert "weighted by the probability of membership" in weighted
+    assert caveat == "A caveat."
+    assert "feature paid may be made from the outcome: it differs" in reason
+    flat = " ".join(audit_text(rows).split())
+    assert flat.index("A caveat.") < flat.index("Possible leak") < flat.index("Next ")
+
+
+def test_markdown_has_the_sentences_and_the_worst_groups() -> None:
+    evil = group("<b> | x", 900, 0.2, 0.15, 0.25)
+    text = audit_markdown(judged(doses(evil)))
+    assert "**PROBLEM FOUND** in 1 group." in text
+    (line,) = [line for line in text.splitlines() if line.startswith("| &lt;b> \\| x |")]
+    assert "problem found" in line
+    assert "<b>" not in text
+    assert "```\nevenhand recalibrate OTHER.csv" in text
 
 
 def test_next_steps_repair_the_groups_by_their_rules() -> None:
-    given = full_deterministic()
-    rule = [{"comparisons": [], "or_missing": False}]
-    given["off_groups"] = [
-        {"group": "age > 44 and sex = f", "mass": 0.2, "rule": rule},
-        {"group": "age > 45 and sex = f", "mass": None, "rule": rule},
-        {"group": "sex=f", "mass": None, "rule": None},
+    sides = [("age", ">", "44"), ("sex", "=", 'f and "m" = 1')]
+    keys = ("column", "operator", "value")
+    rule = [
+        {"comparisons": [dict(zip(keys, one, strict=True))], "or_missing": False} for one in sides
     ]
+    given = full_deterministic()
+    given["learned"][1]["rule"] = rule
     forecast = "mean=mu,std=sd"
     command = f"evenhand audit rows.csv --target 'pay $' --forecast={forecast} --groups sex"
     given["provenance"] = {"command": command}
-    repair, *_ = next_steps(findings_of(given))
+    rows = judged(given)
+    assert rows.leading is rows.learned[1]
+    repair, *_ = Slots.of(rows).next
     assert shlex.split(repair.command) == [
         *("evenhand", "recalibrate", "OTHER.csv", "--target", "pay $", "--forecast", forecast),
-        *("--by", "age > 44 and sex = f", "--by", "age > 45 and sex = f", "--out", "repaired"),
+        *("--by", 'age > 44 and sex = "f and \\"m\\" = 1"', "--out", "repaired"),
     ]
     assert repair.python.split("\n")[-1] == "repaired = found.repair(model, X_other, y_other)"
-    text = audit_brief(given)
+    text = audit_text(rows)
     # broken between options, as a shell reads it
     shown = text[text.index("evenhand recalibrate") : text.index("All groups ")]
     assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(repair.command)
     # readers who audited with the command get no Python, and those who did not get it alone
-    assert ">>>" not in audit_text(given)
-    del given["provenance"]
-    text = audit_text(given)
-    assert ">>> repaired = found.repair(model, X_other, y_other)" in text
+    assert "found.repair" not in audit_text(rows, full=True)
+    text = audit_text(judged(given | {"provenance": {}}), full=True)
+    assert "repaired = found.repair(model, X_other, y_other)" in text
     assert "evenhand recalibrate" not in text
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_next_steps_are_commands_that_exist(name: str) -> None:
-    steps = next_steps(findings_of(audit_of(name)))
-    for step in steps:
+    for step in Slots.of(audit_of(name)).next:
         assert step.what.endswith(".")
         if not step.command:
             continue
@@ -327,19 +457,17 @@ def test_next_steps_are_commands_that_exist(name: str) -> None:
 
 def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule() -> None:
     # the trend of the example is the smallest p-value of everyone
-    step, *_ = next_steps(findings_of(yes_no()))
+    step, *_ = Slots.of(judged(yes_no())).next
     assert step.what.startswith("Recalibrate all forecasts")
     command = "evenhand audit t.csv --target y --forecast probability=p"
     values = yes_no(provenance={"command": command})
     values["groups"][0] |= {"off": False, "problem": False}
     for row in values["by_forecast"][:-1]:
         row |= {"off": False, "problem": False}
-    name = values["by_forecast"][-1]["group"]
     ends = ((">", "0.81"), ("<=", "0.87"))
     sides = [{"column": "predicted probability", "operator": o, "value": v} for o, v in ends]
-    rule = [{"comparisons": sides, "or_missing": False}]
-    values["off_groups"] = [{"group": name, "mass": None, "rule": rule}]
-    step, *_ = next_steps(findings_of(values))
+    values["by_forecast"][-1]["rule"] = [{"comparisons": sides, "or_missing": False}]
+    step, *_ = Slots.of(judged(values)).next
     words = shlex.split(step.command)
     expected = "predicted probability > 0.81 and predicted probability <= 0.87"
     assert words[words.index("--by") + 1] == expected

@@ -140,7 +140,10 @@ def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(
         ([1.0, np.nan, np.nan], r"^t\.csv: column 'x' .*2 missing.*row 2"),
         (pd.array([None, 1], dtype="Int64"), "1 missing.*row 1"),
         ([1.0, 2.0, -np.inf], r"^t\.csv: column 'x', row 3 must lie between .* got -inf"),
-        (pd.to_datetime(["2020-01-01"]), r"^t\.csv: column 'x', row 1 .*number.*2020.*such as dates to days"),
+        (
+            pd.to_datetime(["2020-01-01"]),
+            r"^t\.csv: column 'x', row 1 .*number.*2020.*such as dates to days",
+        ),
         (["1", "a\nb" + "c" * 100], r"row 2 .*number.* 'a\\nbccc"),
     ],
 )

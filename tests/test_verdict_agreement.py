@@ -1,35 +1,289 @@
 """Which groups are off, and which by more than the tolerance: one decision for all readers.
 
-First line, chart, tables, figures and JSON of an audit have one count of problems.
+Text, page, tables, figures and JSON of an audit have one count of problems, and its sentences name
+the groups, directions and intervals of its rows.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import special
 
 from evenhand import Audit, Forecast, Outcomes, audit, audit_pit, figures
-from evenhand._format import at_least
+from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE
 from evenhand._validate import Floats, InputError
 from evenhand.audits import parse_condition
-from evenhand.report import audit_brief, findings_of
-from evenhand.report.audit import audit_document
-from evenhand.report.charts import Chart, Points
-from evenhand.report.findings import Findings
-from evenhand.report.sentences import main_findings
+from evenhand.audits.verdict import UNDECIDED, decided
+from evenhand.report import audit_markdown, audit_text, tables
+from evenhand.report.slots import Slots, name_of, result_of
+from evenhand.results import (
+    AuditRows,
+    Censoring,
+    Family,
+    Finding,
+    GivenForecast,
+    ProbabilityScores,
+    Survival,
+)
 from repeats import repeats, statistical
 
 PROBLEM = "problem found"
 KINDS = ("0/1", "continuous", "counts", "amounts", "times", "weights", "PITs")
-FOUND = re.compile(r"PROBLEM FOUND in ([\d,]+) groups?")
-DRAWN = re.compile(r"(\d+) of (\d+) problems are drawn")
+FOUND = re.compile(r"(?<!NO )PROBLEM FOUND in ([\d,]+) groups?[.;:]")
+INSIDE = re.compile(r"(-?[\d.]+)%? to (-?[\d.]+)%?[;)]")
+
+BANNED = (
+    *("PIT", "W1", "alpha", "Bonferroni", "simultaneous", "oracle", "p-value", "significan"),
+    *("nats", "isotonic", "Greenwood", "exchangeable", "certificate", "e-value", "hurdle", "atom"),
+    *("FAIL", "PASS", "NOT DECIDED", "deterministic", "learned", "scanned", "points of", "unseen"),
+    *("cut off", "price", "floor", "ceiling", "family", "adjusted", "link"),
+)
+"""Words that are kept for the method, or not used anywhere."""
+
+
+# --- hundreds of audits made by hand: rows of random numbers, decided by the package
+
+JOBS, AGES = ("cook", "driver", "nurse"), (30, 45, 60)
+
+
+class Maker:
+    """Random rows of audits of a kind; the numbers of a group contradict each other freely."""
+
+    def __init__(self, kind: str, seed: int) -> None:
+        self.kind = kind
+        self.random = np.random.default_rng([seed, KINDS.index(kind)])
+        # in half of the audits nothing is found
+        self.p_values = [1e-6, 0.03, 0.2, 1.0] if self.chance(0.5) else [0.2, 1.0]
+
+    def chance(self, share: float) -> bool:
+        return bool(self.random.random() < share)
+
+    def group(self, name: str, n: int, **more: Any) -> Finding:
+        random = self.random
+        error = float(random.choice([0.0, 0.004, 0.015, 0.03, 0.09, 0.3]) * random.random())
+        half, bias = float(0.1 * random.random()), float(random.normal(0, 0.2))
+        values: dict[str, Any] = {
+            "error": error,
+            "error_low": max(error - half, 0.0),
+            "error_high": error + half,
+            "bias": bias,
+            "bias_low": bias - half,
+            "bias_high": bias + half,
+            "p_adjusted": float(random.choice(self.p_values)),
+        }
+        if self.kind == "0/1":
+            predicted = float(random.uniform(0.05, 0.8))
+            bias = float(np.clip(bias, -0.9 * predicted, 0.95 - predicted))
+            rate, slope = predicted + bias, float(random.uniform(0.5, 1.5))
+            ends = {"bias_low": bias - half, "bias_high": bias + half, "bias": bias}
+            values |= ends | {"predicted": predicted, "rate": rate, "error": abs(bias)}
+            values |= {"error_low": max(abs(bias) - half, 0.0), "error_high": abs(bias) + half}
+            values |= {"slope": slope, "slope_low": slope - 0.2, "slope_high": slope + 0.2}
+        else:
+            covered = float(random.uniform(0.4, 0.99))
+            values |= {"coverage_80": covered, "mean_pit": float(random.uniform(0.3, 0.7))}
+            values |= {
+                "coverage_80_low": covered - half,
+                "coverage_80_high": min(covered + half, 1),
+            }
+        if self.kind in ("times", "PITs"):
+            values |= dict.fromkeys(("bias", "bias_low", "bias_high"))
+        if self.kind == "times":
+            size = {"km_error": error, "km_error_low": values["error_low"], "censored": True}
+            values |= size | {"km_error_high": error + half, "least_error": 0.0, "most_error": 0.5}
+        return Finding(group=name, n=n, **(values | more))
+
+    def rows(self) -> AuditRows:
+        random = self.random
+        n = int(random.choice([60, 320, 900, 2500]))
+        everyone = self.group("everyone", n)
+        named = [
+            self.group(f"job = {job}", n // 3, column="job", scanned_as=f"job = {job}",
+                       too_small=self.chance(0.1), possible_leak=self.chance(0.1),
+                       probable=self.chance(0.1))
+            for job in JOBS
+        ]  # fmt: skip
+        # a rule of the reader, which the search finds again
+        named.append(self.group("age > 60.5 and job = cook", n // 5))
+        scan = [
+            self.group(f"age > {age}", n // 2, features=("age",), direction=self.direction())
+            for age in AGES
+        ]
+        scan += [self.group(f"job = {job} and age <= 45", n // 6, features=("job", "age"))
+                 for job in JOBS]  # fmt: skip
+        # the same rows under a second name
+        scan.append(msgspec.structs.replace(named[0], column=None, features=("job",)))
+        own = []
+        if self.kind != "PITs":
+            key = "predicted probability" if self.kind == "0/1" else "predicted mean"
+            own = [self.group(f"{key} {k}", n // 4, key=key, part=k + 1, n_parts=4,
+                              lowest=k / 4, highest=(k + 1) / 4) for k in range(4)]  # fmt: skip
+        learned = [
+            self.group("age > 60.5 and job is cook", n // 5, mass=mass, features=("age", "job"),
+                       n_judged=n // 2, direction=self.direction(), error_high=None,
+                       bias_low=None, bias_high=None, coverage_80_low=None,
+                       coverage_80_high=None, predicted=None, rate=None)
+            for mass in (0.2, 0.5)[: int(random.integers(3))]
+        ]  # fmt: skip
+        part = [self.group("everyone", n // 2), self.group("job = cook", n // 6, column="job")]
+        error = float(0.06 * random.random())
+        given = GivenForecast(
+            error=error, low=error / 2, chance=0.01, tests={"trend of mean": 0.01, "level": 0.5}
+        )
+        if self.kind == "0/1":
+            everyone = msgspec.structs.replace(
+                everyone, error=error, error_low=error / 2, error_high=2 * error
+            )
+        kinds = {"0/1": "binary", "counts": "count", "PITs": None}
+        kinds |= {"amounts": "hurdle", "times": "hurdle" if self.chance(0.5) else "continuous"}
+        horizon = 30.0 if kinds["times"] == "hurdle" else None
+        is_time = self.kind == "times"
+        shares = dict.fromkeys(("everyone", "by_forecast"), 0.01) | {"groups": 0.03}
+        made = AuditRows(
+            name="model",
+            target="dose",
+            about={"unit": "mg"} if self.chance(0.5) else {},
+            n_samples=n,
+            n_draws=1,
+            is_randomized=self.chance(0.2),
+            outcome_kind=kinds.get(self.kind, "continuous"),
+            tolerance=float(random.choice([0.005, 0.02])),
+            status=UNDECIDED,
+            family=Family(confidence=0.95, n_groups=10, n_by_forecast=len(own), n_learned=0,
+                          n_tests=4, shares=shares, min_size=20),
+            groups=(everyone, *named),
+            given_forecast=None if self.kind == "PITs" else given,
+            by_forecast=tuple(own),
+            scan=tuple(scan),
+            learned=tuple(learned),
+            positive_part=tuple(part) if self.kind == "amounts" else (),
+            censoring=Censoring(n_events=n // 2, n_reached=n // 4, n_lost=n - n // 2 - n // 4,
+                                horizon=horizon) if is_time else None,
+            survival=self.survival(n) if horizon is not None and is_time else (),
+            probability_scores=self.scores(n),
+            provenance={"command": "evenhand audit a.csv --target dose --forecast model"}
+            if self.chance(0.5) else {},
+        )  # fmt: skip
+        return decided(made)
+
+    def direction(self) -> str:
+        return str(self.random.choice([LOWER, HIGHER, NARROW, WIDE, MIXED]))
+
+    def survival(self, n: int) -> tuple[Survival, ...]:
+        found = []
+        for name in ("everyone", "job = cook"):
+            observed, predicted = map(float, self.random.uniform(0.1, 0.9, 2))
+            ends = {"low": observed - 0.05, "high": observed + 0.05}
+            counts = {"n": n, "n_events": n // 2, "n_lost": 3}
+            found.append(
+                Survival(group=name, observed=observed, predicted=predicted, **counts, **ends)
+            )
+        return tuple(found)
+
+    def scores(self, n: int) -> tuple[ProbabilityScores, ...]:
+        if self.kind != "0/1":
+            return ()
+        slope = float(self.random.uniform(0.5, 1.5))
+        ends = {"slope": slope, "slope_low": slope - 0.1, "slope_high": slope + 0.1}
+        return (ProbabilityScores(group="everyone", n=n, **ends),)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_tables_and_json_of_random_rows_agree(kind: str) -> None:
+    verdicts = set()
+    for seed in range(44):
+        rows = Maker(kind, seed).rows()
+        verdicts.add(rows.status.verdict)
+        check(rows)
+    assert len(verdicts) > 1
+
+
+def check(rows: AuditRows) -> None:
+    """Compare text, Markdown, tables and JSON of an audit with its rows."""
+    slots, text, document = Slots.of(rows), audit_text(rows), audit_markdown(rows)
+    status, flat = rows.status, " ".join(text.split())
+    # one count of problems, one verdict
+    said = [FOUND.search(one) for one in (flat, document.replace("**", ""))]
+    counts = {int(one[1].replace(",", "")) if one else 0 for one in said}
+    assert counts == {status.n_problems} == {len(rows.problems)} == {marked(rows)}
+    assert slots.badge == status.verdict.upper()
+    assert slots.badge in flat
+    assert slots.badge in document
+    assert (status.verdict == PROBLEM) == (status.n_problems > 0) == bool(slots.name)
+    assert ("all people together are one" in flat or "group: all people together" in flat) == (
+        rows.is_everyone_problem
+    )
+    # an audit read from its JSON has the same sentences
+    again = AuditRows.read(rows.to_json())
+    assert (audit_text(again), audit_markdown(again)) == (text, document)
+    assert max(map(len, text.split("\n"))) <= 80
+    sentences = text.partition("\n")[2]
+    assert not [word for word in BANNED if word in sentences], text
+    check_cases(slots, rows)
+
+
+def marked(rows: AuditRows) -> int:
+    """Number of members that the tables mark: everyone once, and each set of rows once."""
+    first, others = tables.first_groups(rows)
+    listed = [*rows.by_forecast, *first, *others]
+    listed += rows.positive_part if rows.censoring is None else ()
+    distinct = {id(one): result_of(one, rows) for one in listed}
+    of_all = {result_of(one, rows) for one in rows.overall}
+    return sum(result == PROBLEM for result in [*distinct.values(), *({PROBLEM} & of_all)])
+
+
+def check_cases(slots: Slots, rows: AuditRows) -> None:
+    """Compare the sentences on cases with the numbers and directions of their rows."""
+    leading = rows.leading
+    names = [slots.name, *(name for name, _ in slots.others)]
+    assert len(set(names)) == len(names)
+    if leading is not None:
+        assert leading.least == max(one.least for one in rows.problems)
+        assert slots.name.lower() == name_of(leading, rows).lower()
+        check_direction(f"{slots.title} {slots.lead}", leading, rows)
+    cases = {name_of(one, rows).lower(): one for one in rows.listed[::-1]}
+    for name, text in slots.others:
+        if not name.startswith("Within"):
+            check_direction(text, cases[name.lower()], rows)
+    for text in (slots.lead, *slots.everyone, *(text for _, text in slots.others)):
+        for low, high in INSIDE.findall(text):
+            assert float(low) <= float(high), text
+        # a lower bound of a case is that of its row, rounded down
+    for least in re.findall(r"at least (\d+\.\d)", slots.lead):
+        assert leading is not None
+        assert float(least) <= 100 * leading.least + 1e-9 < float(least) + 0.1
+
+
+def check_direction(text: str, one: Finding, rows: AuditRows) -> None:
+    """Check that no word on a direction contradicts the row of a case."""
+    # levels and mean of amounts may disagree, which is said
+    told = re.sub(r"(?i)outcomes rank \w+ than forecast", "", text)
+    is_low = any(word in told for word in ("lower than", "rarer than", "earlier than"))
+    is_high = any(word in told for word in ("higher than", "more frequent than", "later than"))
+    assert not (is_low and is_high), text
+    if is_low or is_high:
+        assert one.bias is None or (one.bias < 0) == is_low, text
+        is_mean = one.bias is not None and (one.is_mean_off or one.bias_low is None)
+        assert one.direction == (LOWER if is_low else HIGHER) or is_mean, text
+    for words, direction in (("narrower", NARROW), ("wider", WIDE)):
+        assert (words not in text) or one.direction == direction, text
+    rates = re.search(r"([\d.]+)% had the event[^,]*, ([\d.]+)% were predicted", text)
+    if rates is not None and one is not rows.everyone:
+        change = float(rates[1]) - float(rates[2])
+        shown = re.search(r"difference ([+-]?[\d.]+) points", text)
+        assert shown is not None
+        assert float(shown[1]) == pytest.approx(change, abs=0.11), text
+        # an event that is earlier than forecast happens to more people by the horizon
+        assert rows.censoring is None or one.direction == (LOWER if change > 0 else HIGHER), text
+
+
+# --- audits of tables: one count of problems, and the decisions on each group
 
 
 def made(kind: str, seed: int) -> Audit:
@@ -76,56 +330,20 @@ def made(kind: str, seed: int) -> Audit:
     return audit(forecast, y=outcome, **options)
 
 
-def rows_with(found: Audit, column: str) -> int:
-    """Number of distinct sets of rows that the tables of an audit mark."""
-    tables = [found.groups, found.by_forecast, found.scan, found.positive_part]
-    marked: set[tuple[Any, ...]] = set()
-    for place, table in enumerate(tables):
-        for row in table.to_dict("records") if column in table else []:
-            if row[column]:
-                of_part = place == 3
-                is_everyone = row["group"] == "everyone"
-                bias = float(np.nan_to_num(row["bias"]))
-                rows = (row["n"], round(row["error"], 9), round(bias, 9))
-                marked.add((of_part, is_everyone, *rows))
-    return len(marked) + int(found.learned[column].sum())
-
-
 @statistical
 @pytest.mark.parametrize("kind", KINDS)
-def test_text_chart_tables_and_json_have_one_count(kind: str) -> None:
-    for seed in range(repeats(300 // len(KINDS) + 1, shorter=14)):
+def test_text_page_tables_and_json_have_one_count(kind: str) -> None:
+    for seed in range(repeats(16, shorter=8)):
         found = made(kind, seed)
-        plain = json.loads(json.dumps(found.to_dict()))
-        status = plain["status"]
-        text = audit_brief(plain)
-        said = FOUND.search(" ".join(text.split()))
-        verdict = {
-            "problem found": "PROBLEM FOUND",
-            "no problem found": "NO PROBLEM FOUND",
-            "too few rows": "TOO FEW ROWS",
-        }[status["verdict"]]
-        assert text.split("\n")[1].startswith(verdict)
-        n_problems = int(said[1].replace(",", "")) if said else 0
-        assert n_problems == status["n_problems"] == found.status.n_problems
-        assert (status["verdict"] == "problem found") == (n_problems > 0)
-        # the same rows under two names count once, and everyone once
-        assert n_problems == rows_with(found, "problem")
+        check(found.rows)
         check_groups(found)
-        document = audit_document(findings_of(plain))
-        charts = [part for part in document.picture.parts if isinstance(part, Chart)]
-        drawn = sum(
-            len(layer.points)
-            for chart in charts
-            for layer in chart.layers
-            if isinstance(layer, Points) and layer.label == PROBLEM
+        n = found.status.n_problems
+        page = re.sub(r"<[^>]+>|\s+", " ", found.to_html())
+        assert (f"in {n:,} group" in page) == (n > 0)
+        assert found.summary(full=True).upper().count("NO PROBLEM FOUND IN") == (
+            found.status.verdict == "no problem found"
         )
-        noted = DRAWN.search(str(document.picture))
-        assert drawn == (int(noted[1]) if noted else n_problems)
-        assert noted is None or int(noted[2]) == n_problems
 
-
-# Decisions of the audit on each group.
 
 QUICK: dict[str, Any] = {"masses": (0.5,), "learned_masses": (0.2,), "n_simulations": 2}
 
@@ -178,10 +396,6 @@ def audits() -> dict[str, Audit]:
     return {make.__name__: make() for make in (planted, small_shift, leaking, small)}
 
 
-def read(found: Audit) -> Findings:
-    return findings_of(found.to_dict())
-
-
 def brute_force(found: Audit, tolerance: float) -> tuple[set[str], set[str]]:
     """Return names of named groups that are off and that are a problem, by the definition."""
     off, problems = set(), set()
@@ -199,32 +413,24 @@ def brute_force(found: Audit, tolerance: float) -> tuple[set[str], set[str]]:
 def test_all_readers_call_the_same_groups_off(audits: dict[str, Audit]) -> None:
     for found in audits.values():
         for tolerance in (0.0, 0.02, 1.0):
-            check_groups(replace(found, tolerance=tolerance))
+            check_groups(found.decided_with(tolerance=tolerance))
 
 
 def check_groups(found: Audit) -> None:
-    """Compare the groups that an audit, its findings and its sentences call off."""
+    """Compare the named groups that an audit calls off with the definition."""
     off, problems = brute_force(found, found.tolerance)
-    held, known = found.to_dict(), read(found)
-    named = held["groups"][1:]
-    assert {row["group"] for row in named if row["off"]} == off
-    assert {row["group"] for row in named if row["problem"]} == problems
-    counted = [group for group in known.named if group.same_as is None]
-    assert {group.name for group in counted if group.is_off} <= off
-    assert {group.name for group in counted if group.is_problem} <= problems
+    rows = found.rows
+    assert {one.group for one in rows.named if one.off} == off
+    assert {one.group for one in rows.named if one.problem} == problems
+    assert {one.group for one in rows.named if result_of(one, rows) == PROBLEM} <= problems
     # the same rows are called the same under both names
-    scan = {row["group"]: (row["off"], row["problem"]) for row in held["scan"]}
-    for row in named:
-        if row["scanned_as"] is not None and not row["possible_leak"]:
-            assert scan[row["scanned_as"]] == (row["off"], row["problem"])
-    assert all(scan[g.name] == (g.is_off, g.is_problem) for g in known.scanned)
+    scan = {one.group: (one.off, one.problem) for one in rows.scan}
+    for one in rows.named:
+        if one.scanned_as is not None and not one.possible_leak:
+            assert scan[one.scanned_as] == (one.off, one.problem)
     # nothing is a problem without being off
     assert all(is_off or not is_problem for is_off, is_problem in scan.values())
-    assert set(known.seen).isdisjoint(known.problems)
-    listed = {one.name for one in main_findings(known).sentences if one.name and known.problems}
-    names = {f"{group.name[:1].upper()}{group.name[1:]}" for group in known.problems}
-    names |= {group.name for group in known.problems}
-    assert listed - {str(leak["name"]) for leak in held["possible_leaks"]} <= names
+    assert not {id(one) for one in rows.seen} & {id(one) for one in rows.problems}
 
 
 def test_the_figure_colours_what_the_audit_decided(audits: dict[str, Audit]) -> None:
@@ -245,36 +451,27 @@ def test_the_figure_colours_what_the_audit_decided(audits: dict[str, Audit]) -> 
 def test_a_group_that_is_off_by_one_point_is_no_problem(audits: dict[str, Audit]) -> None:
     """The planted shift of 0.04 is an error of 0.04 / (2 sqrt(pi)) = 1.13 points."""
     found = audits["small_shift"]
-    known = read(found)
-    assert "region = 2" in {group.name for group in known.seen}
-    assert not known.problems
-    said = " ".join(map(str, main_findings(known).sentences))
-    assert "region = 2" in said.partition("Errors seen within the tolerance (2 points): ")[2]
+    assert "region = 2" in {one.group for one in found.rows.seen}
+    assert not found.rows.problems
+    (sentence,) = [text for name, text in Slots.of(found.rows).others if name == "Within 2 points"]
+    assert "region 2" in sentence
     # with a smaller tolerance the same finding leads
-    strict = read(replace(found, tolerance=0.005))
-    assert strict.leading is not None
-    assert strict.leading.name in main_findings(strict).lead
+    strict = Slots.of(found.decided_with(tolerance=0.005).rows)
+    assert strict.title.lower().startswith("region 2")
 
 
-def test_the_lead_has_the_largest_lower_bound(audits: dict[str, Audit]) -> None:
-    for found in audits.values():
-        known = read(found)
-        if known.leading is not None:
-            assert known.leading.least == max(group.least for group in known.problems)
-    known = read(audits["planted"])
-    assert known.leading is not None
-    assert f"at least {at_least(known.leading.error.low)}" in main_findings(known).lead
-    learned = [one.group for one in known.learned if one.group.is_problem]
+def test_groups_found_by_search_count(audits: dict[str, Audit]) -> None:
+    rows = audits["planted"].rows
+    learned = [id(one) for one in rows.learned if one.problem]
     assert learned
-    assert set(learned) < set(known.problems)
+    assert set(learned) < {id(one) for one in rows.problems}
 
 
 def test_the_gate_counts_the_groups_beyond_the_tolerance(audits: dict[str, Audit]) -> None:
     gate = parse_condition("groups_beyond_tolerance > 0")
     assert gate.holds(audits["planted"])
     assert not gate.holds(audits["small_shift"])
-    known = read(audits["planted"])
-    n = sum((group.error.low or 0) > 0.02 for group in known.examined)
+    n = sum((one.size.low or 0) > 0.02 for one in audits["planted"].rows.examined)
     assert gate.value(audits["planted"]) - n in (0, 1)
     for limit in ("-1", "0.5", "nan"):
         with pytest.raises(InputError, match="limit"):

@@ -11,7 +11,7 @@ CHROMIUM = "/usr/bin/chromium"
 
 
 def take_picture(page: Path, picture: Path) -> None:
-    """Save the first screen of a page; the file carries its status and headline."""
+    """Save the first screen of a page; the file carries its status and headline, a line each."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         screen = browser.new_page(
@@ -19,10 +19,10 @@ def take_picture(page: Path, picture: Path) -> None:
         )
         screen.goto(page.as_uri())
         picture.write_bytes(screen.screenshot())
-        parts = [screen.locator(name).first.inner_text() for name in (".status", ".verdict")]
+        parts = [screen.locator(name).first.inner_text() for name in (".verdict", "h1")]
         browser.close()
     about = PngImagePlugin.PngInfo()
-    about.add_text("Description", " ".join(" ".join(parts).split()))
+    about.add_text("Description", "\n".join(" ".join(part.split()) for part in parts))
     with Image.open(picture) as taken:
         # few colours are enough for a page
         taken.convert("P", palette=Image.Palette.ADAPTIVE, colors=128).save(

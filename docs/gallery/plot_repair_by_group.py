@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import BayesianRidge
 
-from evenhand import RecalibratedRegressor, audit, compare
+from evenhand import RecalibratedRegressor, compare
 from evenhand.figures import ERROR_TITLE, as_points
 
 # %%
@@ -32,19 +32,24 @@ by_group = RecalibratedRegressor(BayesianRidge(), by="kind", random_state=0).fit
 # One map for all people leaves both groups as they were. A map for each group repairs both, and the
 # log score improves. Where nothing is wrong, a map that is estimated from few rows costs a little.
 
-audits = [
-    audit(
-        model, table[test], y[test], groups=["kind"], learned_masses=(), random_state=0, name=name
-    )
-    for name, model in (("one map", pooled), ("a map for each group", by_group))
-]
-compare(*audits).table.query("measure.str.contains('kind|log score')").round(3)
+changes = compare(
+    pooled,
+    by_group,
+    table[test],
+    y[test],
+    groups=["kind"],
+    learned_masses=(),
+    random_state=0,
+    names=("one map", "a map for each group"),
+)
+print(changes)
 
 # %%
 # The errors of the groups with simultaneous 95% intervals:
 
 fig, ax = plt.subplots(figsize=(7, 3), layout="constrained")
-for found, offset, colour in zip(audits, (0.18, -0.18), ("#d55e00", "#0072b2"), strict=True):
+styles = ((0.18, "#d55e00"), (-0.18, "#0072b2"))
+for found, (offset, colour) in zip(changes.audits, styles, strict=True):
     rows = found.groups
     place = np.arange(len(rows))[::-1] + offset
     ax.barh(place, rows["error"], height=0.34, color=colour, label=found.name)

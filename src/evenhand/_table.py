@@ -68,15 +68,17 @@ class Value:
     text : str
         The value.
     below : str, default "-"
-        Its interval or a remark: on a page a second line, in text in parentheses; "-" without
-        one.
+        Its interval or a remark, in parentheses; "-" without one.
     order : float, optional
         What a page sorts the column by; None if it is unknown.
+    tone : {"", "bad", "good", "soft"}
+        How a page shows the value, whose words say the same.
     """
 
     text: str
     below: str = UNKNOWN
     order: float | None = None
+    tone: Literal["", "bad", "good", "soft"] = ""
 
     def __str__(self) -> str:
         if self.below == UNKNOWN:
@@ -110,6 +112,8 @@ class Table:
         Label of the field that searches the table on a page; "" for a table without one.
     printed : int
         Most rows that text shows; pages show all rows.
+    note : str
+        What the values mean, above the table.
 
     Examples
     --------
@@ -127,6 +131,7 @@ class Table:
     dim: Collection[int] = ()
     search: str = ""
     printed: int = PRINTED
+    note: str = ""
 
     @classmethod
     def of(
@@ -138,6 +143,7 @@ class Table:
         dim: Collection[int] = (),
         search: str = "",
         printed: int = PRINTED,
+        note: str = "",
     ) -> Table:
         """Return a table with one row per item.
 
@@ -149,7 +155,7 @@ class Table:
             What the rows are made of.
         cells : dict of Column to callable
             Columns from left to right; each function writes the cell of an item.
-        dim, search, printed
+        dim, search, printed, note
             As for a table.
 
         Examples
@@ -159,7 +165,7 @@ class Table:
         [['0', '0'], ['1', '1'], ['2', '4']]
         """
         rows = [[write(item) for write in cells.values()] for item in items]
-        return cls(label, list(cells), rows, dim, search, printed)
+        return cls(label, list(cells), rows, dim, search, printed, note)
 
     def text(self, width: int | None = None, *, most: int | None = None) -> str:
         """Return the table as text.

@@ -486,27 +486,18 @@ def discrete_outcome(y: Floats, *, name: str = "y", remedy: str | None = None) -
     found = discrete_kind(y)
     if found is None:
         return None
-    remedy = remedy or FORECASTERS[found.kind].format(atom=found.atom)
+    advice = found.advice(
+        event="ClassifierForecaster for an event, coded as 0 and 1",
+        counts="CountRegressor for counts",
+        scores="ClassifierForecaster for ordered scores",
+        amounts=f"HurdleRegressor(at={found.atom:g}) for amounts",
+        # a hurdle inside the range would not be exact (outcomes: 4.2)
+        other=f'HurdleRegressor(at={found.atom:g}, end="high")'
+        if found.kind == "capped"
+        else "a separate model of that value, for example ClassifierForecaster",
+    )
+    remedy = remedy or f"use {advice}"
     return f"{name} {found.facts}, so no continuous forecast is calibrated; {remedy}"
-
-
-FORECASTERS = {
-    "event": "use ClassifierForecaster for an event, coded as 0 and 1",
-    "counts or scores": "use CountRegressor for counts or ClassifierForecaster for ordered scores",
-    "scores": "use ClassifierForecaster for ordered scores",
-    "scores or amounts": (
-        "use ClassifierForecaster for ordered scores, or HurdleRegressor(at={atom:g}) for amounts"
-    ),
-    "counts": "use CountRegressor for counts",
-    "counts or amounts": (
-        "use CountRegressor for counts, or HurdleRegressor(at={atom:g}) for amounts"
-    ),
-    "amounts": "use HurdleRegressor(at={atom:g})",
-    "capped": 'use HurdleRegressor(at={atom:g}, end="high")',
-    # a hurdle inside the range would not be exact (outcomes: 4.2)
-    "other": "model that value separately, for example with ClassifierForecaster",
-}
-"""What to use for discrete outcomes, by their kind."""
 
 
 class Discrete(NamedTuple):
@@ -515,7 +506,7 @@ class Discrete(NamedTuple):
     Parameters
     ----------
     kind : str
-        A key of `FORECASTERS`.
+        Event, one or two of counts, scores and amounts, capped or other.
     facts : str
         Why they are discrete, such as `has 5 distinct values in 100 rows`.
     atom : float
@@ -525,6 +516,14 @@ class Discrete(NamedTuple):
     kind: str
     facts: str
     atom: float
+
+    def advice(self, *, event: str, counts: str, scores: str, amounts: str, other: str) -> str:
+        """Return what to do about outcomes of this kind; an empty text is left out."""
+        if self.kind == "event":
+            return event
+        texts = {"counts": counts, "scores": scores, "amounts": amounts}
+        found = [text for noun, text in texts.items() if noun in self.kind and text]
+        return " or ".join(found) or other
 
 
 def discrete_kind(y: Floats) -> Discrete | None:

@@ -87,20 +87,21 @@ def audited(
     learned: Sequence[float] = LEARNED_MASSES,
 ) -> Audit:
     """Audit a model on some patients, with the columns of `GROUPS` and further groups."""
-    return audit(
-        model,
-        part.X,
-        part.y,
-        groups={column: part.X[column] for column in GROUPS} | dict(groups),
-        learned_masses=learned,
-        random_state=seed,
-        name=name,
-        about={
+    asked = options_of(part, groups, seed)
+    return audit(model, part.X, part.y, learned_masses=learned, name=name, **asked)
+
+
+def options_of(part: GeneratedDataset, groups: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return options of audits of some patients."""
+    return {
+        "groups": {column: part.X[column] for column in GROUPS} | dict(groups),
+        "random_state": seed,
+        "about": {
             "unit": "mg per week",
             "population": "generated patients of clinics",
             "purpose": "demonstration on a generated table",
         },
-    )
+    }
 
 
 def worst_rule(found: Audit) -> GroupRule:
@@ -185,10 +186,11 @@ def run(
     names = ("model", "repaired model", "randomized model")
     # the same rows and the same seed, so that differences are due to the models
     group = {rule.name: rule.mask(fresh.X)}
-    before, after, drawn = (
-        audited(one, fresh, name, group, seed)
-        for one, name in zip(models.values(), names, strict=True)
+    changes = compare(
+        model, repaired, fresh.X, fresh.y, names=names[:2], **options_of(fresh, group, seed)
     )
+    before, after = changes.audits
+    drawn = audited(chosen.model, fresh, names[2], group, seed)
     limit = f"certified_group_error({GROUP_SIZE:g}) > {MAX_GROUP_ERROR:g}"
     proof = with_conditions(chosen.audited(drawn), [parse_condition(limit)])
 
@@ -209,7 +211,9 @@ def run(
         made.to_json(out / f"audit{ending}.json")
         made.to_html(out / f"report{ending}.html")
         sourced[ending] = made
-    compare(sourced["-before"], sourced["-repaired"]).to_html(out / "comparison.html")
+    pair = sourced["-before"], sourced["-repaired"]
+    made_by = dict(zip(("before", "after"), (one.provenance for one in pair), strict=True))
+    replace(changes, audits=pair, provenance=made_by).to_html(out / "comparison.html")
 
     covered = [percent(variant_coverage(one, fresh), decimals=0) for one in models.values()]
     text = f"""1. FIND: for whom is the model wrong?

@@ -540,23 +540,20 @@ class ForecastColumns:
         found = discrete_kind(y)
         if found is None:
             return None
-        amounts = "chance_of_zero=, with the other columns for amounts above 0"
-        counts = "add outcome=count"
+        counts = "for counts or scores add outcome=count"
         if self.quantiles is not None:
-            counts = "name pmf=, or mean= with outcome=count, instead of quantiles"
-        may_be_amounts = "amounts" in found.kind and found.atom == 0
-        if found.kind == "event":
-            is_coded = bool(np.isin(y, (0.0, 1.0)).all())
-            coded = "" if is_coded else ", and code the event as 1, the other as 0"
-            return (
-                "if the forecasts are probabilities of an event, name their column with"
-                f" probability={coded}"
-            )
-        if found.kind == "counts or amounts" and may_be_amounts:
-            return f"for counts {counts}; for amounts with zeros add {amounts}"
-        if "counts" in found.kind:
-            return f"if the forecasts are of counts or scores, {counts}"
-        return f"for amounts with zeros add {amounts}" if may_be_amounts else None
+            counts = "for counts or scores name pmf=, or mean= with outcome=count"
+        is_coded = bool(np.isin(y, (0.0, 1.0)).all())
+        amounts = "for amounts with zeros add chance_of_zero=, with the other columns for the rest"
+        advice = found.advice(
+            event="if the forecasts are probabilities of an event, name their column with"
+            f" probability={'' if is_coded else ', and code the event as 1, the other as 0'}",
+            counts=counts,
+            scores="",
+            amounts=amounts if found.atom == 0 else "",
+            other="",
+        )
+        return advice or None
 
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
         """Return the forecasts."""

@@ -115,7 +115,7 @@ def _series(values: Sequence[Any]) -> pd.Series[Any]:
 # --- findings: groups, and what was found of them
 
 
-class Finding(Row):
+class Finding(Row, frozen=True):
     """A group and what was found of it; the same type for everyone, whatever made the group.
 
     Parameters
@@ -263,7 +263,8 @@ class Finding(Row):
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that define it, if they are known; of groups by the forecast their value."""
-        return self.features or tuple(name for name in (self.key, self.column) if name)[:1]
+        ruled = [one["column"] for each in self.rule or () for one in each["comparisons"]]
+        return tuple(ruled) or self.features or tuple(filter(None, [self.key, self.column]))[:1]
 
     @property
     def is_mean_off(self) -> bool:
@@ -293,7 +294,7 @@ class Finding(Row):
         )
 
 
-class GivenForecast(Row):
+class GivenForecast(Row, frozen=True):
     """Mean error of people with the same forecast, and tests that it is 0.
 
     `high` is None where no upper end is known, `is_complete` if it bounds the mean error; `chance`
@@ -311,7 +312,7 @@ class GivenForecast(Row):
     tests: dict[str, Number] = {}
 
 
-class Family(Row):
+class Family(Row, frozen=True):
     """All tests and intervals of an audit, which hold together with its confidence.
 
     Parameters
@@ -356,14 +357,14 @@ class Verdict(StrEnum):
     TOO_FEW = "too few rows"
 
 
-class Detectable(Row):
+class Detectable(Row, frozen=True):
     """Error that a group of a number of rows would have shown with 80% probability."""
 
     n: int
     error: float
 
 
-class Status(Row):
+class Status(Row, frozen=True):
     """Verdict of an audit and the numbers behind it; `str` gives a line.
 
     Parameters
@@ -399,7 +400,7 @@ class Status(Row):
         return f"{self.verdict}{where}{proven} ({self.n_examined:,} examined beside everyone)"
 
 
-class JudgedCondition(Row, omit_defaults=False):
+class JudgedCondition(Row, frozen=True, omit_defaults=False):
     """Condition of a gate under which the command fails, and its value in the audit.
 
     Parameters
@@ -432,7 +433,7 @@ class JudgedCondition(Row, omit_defaults=False):
     reason: str | None = None
 
 
-class Note(Row):
+class Note(Row, frozen=True):
     """A part of an audit that was left out or computed differently; `str` gives a sentence."""
 
     kind: str
@@ -447,7 +448,7 @@ class Note(Row):
 # --- scores, curves and rates
 
 
-class Score(Row):
+class Score(Row, frozen=True):
     """Measure of all rows with its interval; `unit` is "share", "probability" or another one."""
 
     measure: str
@@ -457,7 +458,7 @@ class Score(Row):
     unit: str | None = None
 
 
-class ProbabilityScores(Row):
+class ProbabilityScores(Row, frozen=True):
     """Scores of the probabilities of 0/1 outcomes in a group, as the field reports them."""
 
     group: str
@@ -482,7 +483,7 @@ class ProbabilityScores(Row):
     log_loss: Number = None
 
 
-class Bin(Row):
+class Bin(Row, frozen=True):
     """Bin of the histogram of PITs, with its simultaneous 95% band under calibration."""
 
     start: float
@@ -492,7 +493,7 @@ class Bin(Row):
     high: Number = None
 
 
-class CurvePoint(Row):
+class CurvePoint(Row, frozen=True):
     """Point of the calibration curve, with its simultaneous 95% band.
 
     The share `observed` at or below the forecast quantile of a `level`; of 0/1 outcomes the
@@ -507,7 +508,7 @@ class CurvePoint(Row):
     high: Number = None
 
 
-class Reliability(Row):
+class Reliability(Row, frozen=True):
     """People of a group with similar predicted probabilities, and the rate of the event.
 
     The intervals of a group hold for all of its bins at once.
@@ -522,7 +523,7 @@ class Reliability(Row):
     high: Number = None
 
 
-class Censoring(Row):
+class Censoring(Row, frozen=True):
     """Numbers of people by what is known of their time until the event.
 
     Those who reached the horizon were seen without the event until then, those who are lost only
@@ -542,7 +543,7 @@ class Censoring(Row):
         return self.n_events + self.n_reached + self.n_lost
 
 
-class Survival(Row):
+class Survival(Row, frozen=True):
     """Predicted and observed rate of the event by the horizon in a group.
 
     `observed` is the Kaplan-Meier estimate with its interval, `least` and `most` are the ends of
@@ -562,7 +563,7 @@ class Survival(Row):
     most: Number = None
 
 
-class Miscoverage(Row):
+class Miscoverage(Row, frozen=True):
     """Difference of the coverage by features from the level: `search.conditional_miscoverage`."""
 
     level: Number = None
@@ -574,7 +575,7 @@ class Miscoverage(Row):
     highest_fifth: Number = None
 
 
-class Membership(Row):
+class Membership(Row, frozen=True):
     """Bounds for a group known by probability, whatever the relation of membership and outcome.
 
     The expected number of `members`, and for coverage and bias the ends `least` and `most` of an
@@ -591,7 +592,7 @@ class Membership(Row):
     bias_most: Number = None
 
 
-class Leak(Row):
+class Leak(Row, frozen=True):
     """Group or feature that the outcome may define: see `search.find_leaks`."""
 
     kind: Literal["group", "feature"]
@@ -602,7 +603,7 @@ class Leak(Row):
     forecast_rank_correlation: Number = None
 
 
-class Unseen(Row):
+class Unseen(Row, frozen=True):
     """Values of a column that are absent from the forecaster's training table."""
 
     column: str
@@ -618,7 +619,7 @@ class Unseen(Row):
     training_missing: Number = None
 
 
-class WorstGroup(Row):
+class WorstGroup(Row, frozen=True):
     """The oracle worst group of a size.
 
     `null_mean`, `null_low` and `null_high` are the mean and the 5% and 95% quantiles of the same
@@ -637,7 +638,7 @@ class WorstGroup(Row):
 # --- what is proven
 
 
-class Bound(Row):
+class Bound(Row, frozen=True):
     """Certified bounds for every group of at least a given size."""
 
     mass: float
@@ -649,7 +650,7 @@ class Bound(Row):
     bias_high: Number = None
 
 
-class PlainInterval(Row):
+class PlainInterval(Row, frozen=True):
     """Prediction interval of the deterministic forecaster, without a draw.
 
     `floor` is the certified lower bound for its coverage in every group of at least `mass`,
@@ -664,7 +665,7 @@ class PlainInterval(Row):
     width: Number = None
 
 
-class NamedBound(Row):
+class NamedBound(Row, frozen=True):
     """Certified bounds for a named group."""
 
     group: str
@@ -674,7 +675,7 @@ class NamedBound(Row):
     high: Number = None
 
 
-class EventBound(Row):
+class EventBound(Row, frozen=True):
     """Certified bounds for the event in every group of a share of all people.
 
     `event_rate_below` is an upper bound for groups whose predicted probabilities are at most
@@ -690,7 +691,7 @@ class EventBound(Row):
     bias_high: Number = None
 
 
-class Question(Row):
+class Question(Row, frozen=True):
     """Question that rows can answer or not."""
 
     question: str
@@ -726,7 +727,7 @@ class Unions(TypedDict):
     cells: list[Cell]
 
 
-class Proof(Row):
+class Proof(Row, frozen=True):
     """Certificate: `bound` is "sharp" where bounds are those of a link around a forecaster."""
 
     confidence: float
@@ -783,9 +784,6 @@ class Provenance(TypedDict, total=False):
 
 
 # --- an audit
-
-SCHEMA = "evenhand.audit/1"
-"""Version of the layout of an audit's JSON."""
 
 
 class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True):
@@ -844,7 +842,7 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
         Description for readers, and what is needed to repeat the audit.
     """
 
-    schema: Literal["evenhand.audit/1"] = SCHEMA
+    schema: Literal["evenhand.audit/1"] = "evenhand.audit/1"
     name: str
     target: str | None = None
     about: dict[str, str] = {}
@@ -892,6 +890,13 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
     def is_event(self) -> bool:
         """Whether outcomes are 0 or 1."""
         return self.outcome_kind == "binary"
+
+    @property
+    def most_detectable(self) -> float:
+        """Detectable error of all people above which there are too few rows."""
+        # not even a doubling of a rare event would show
+        rate = self.everyone.predicted if self.is_event and self.everyone is not None else None
+        return 0.1 if rate is None else min(0.1, rate, 1 - rate)
 
     @property
     def has_command(self) -> bool:

@@ -1,4 +1,4 @@
-"""Audits as plain values, made by hand.
+"""Audits as plain values in the layout of their JSON, made by hand, and as typed rows.
 
 What the report is shown to do without an audit being run.
 """
@@ -7,6 +7,30 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
+
+import msgspec
+
+from evenhand.results import AuditRows, Detectable, Status, Verdict, plain
+
+
+def made(values):
+    """The typed rows of an audit given as plain values, with the verdict on its problems."""
+    unjudged = {"verdict": "no problem found", "is_proven": False, "detectable": []}
+    unjudged |= dict.fromkeys(("n_examined", "n_problems", "n_beyond"), 0)
+    known = {key: value for key, value in plain(values).items() if value is not None}
+    rows = msgspec.convert({"status": unjudged} | known, AuditRows)
+    if rows.status.detectable:
+        return rows
+    status = Status(
+        verdict=Verdict.PROBLEM if rows.problems else Verdict.NO_PROBLEM,
+        is_proven=False,
+        n_examined=len(rows.examined),
+        n_problems=len(rows.problems),
+        n_beyond=sum(one.is_beyond(rows.tolerance) for one in rows.examined),
+        detectable=(Detectable(n=rows.n_samples, error=0.03),),
+    )
+    return msgspec.structs.replace(rows, status=status)
+
 
 EVIL = "<script>alert(1)</script>"
 
@@ -33,6 +57,7 @@ def group(name, n, error, low, high, *, bias=None, mean_pit=0.5, cover=0.8, too_
         "error_low": low,
         "error_high": high,
         "mean_pit": mean_pit,
+        "direction": f"outcomes {'lower' if mean_pit < 0.5 else 'higher'} than forecast",
     }
     return decided(head | bands | {"too_small": too_small})
 
@@ -59,11 +84,11 @@ def found(mass, n, error, low, description):
     }
     told |= {
         "coverage_80": 0.66,
-        "description": description,
+        "group": description or "",
         "description_share": 0.21,
         "features": ["age", "sex"],
     }
-    head = {"mass": mass, "n": n, "n_judged": 900, "error": error, "low": low}
+    head = {"mass": mass, "n": n, "n_judged": 900, "error": error, "error_low": low}
     return decided(head | told)
 
 
@@ -133,6 +158,10 @@ def plain_intervals(scale=1.0):
     ]
 
 
+def note(text):
+    return {"kind": "", "text": text}
+
+
 def deterministic():
     surest = scanned(
         "age > 45 and sex = f", 420, 0.2312, "outcomes lower than forecast", -0.81, 0.00003
@@ -164,7 +193,7 @@ def deterministic():
         ],
         "worst_groups": [],
         "certificate": certificate,
-        "notes": ["column 'id' was not scanned: too many values"],
+        "notes": [note("column 'id' was not scanned: too many values")],
     }
 
 
@@ -189,6 +218,7 @@ def rates(name, n, predicted, rate, half, **more):
     bias = rate - predicted
     row = {"group": name, "n": n, "predicted": predicted, "rate": rate, "error": abs(bias)}
     row |= {"bias": bias, "bias_low": bias - half, "bias_high": bias + half}
+    row["direction"] = f"outcomes {'lower' if bias < 0 else 'higher'} than forecast"
     ends = {"error_low": max(abs(bias) - half, 0.0), "error_high": abs(bias) + half}
     return decided(row | ends | more)
 
@@ -266,7 +296,7 @@ def unknown(value, key=""):
         return {k: unknown(v, k) for k, v in value.items()}
     if isinstance(value, list):
         return [unknown(item, key) for item in value]
-    kept = {"n_samples", "n_draws", "confidence", "mass", "n", "error", "edges", "level", "alpha"}
+    kept = {"n_samples", "n_draws", "confidence", "mass", "n", "error", "start", "end", "level"}
     return None if isinstance(value, float) and key not in kept else value
 
 
@@ -284,8 +314,9 @@ def pit_of(n_bins, n, tilt):
     even = 1 / n_bins
     reach = 3 * math.sqrt(even * (1 - even) / n)
     share = [even * (1 + tilt * (0.5 - (i + 0.5) / n_bins) * 2) for i in range(n_bins)]
-    ends = {"low": [max(even - reach, 0.0)] * n_bins, "high": [even + reach] * n_bins}
-    return {"edges": [i / n_bins for i in range(n_bins + 1)], "share": share} | ends
+    ends = {"low": max(even - reach, 0.0), "high": even + reach}
+    places = [{"start": i / n_bins, "end": (i + 1) / n_bins} for i in range(n_bins)]
+    return [place | {"share": one} | ends for place, one in zip(places, share, strict=True)]
 
 
 def calibration_of(n, tilt):
@@ -317,7 +348,7 @@ PROVENANCE = {
 def full(audit, *, tilt):
     """An audit with all that the newest layout holds."""
     n = audit["n_samples"]
-    newer = {"schema": "evenhand.audit/4", "pit": pit_of(10 if n < 500 else 20, n, tilt)}
+    newer = {"pit": pit_of(10 if n < 500 else 20, n, tilt)}
     newer |= {
         "calibration": calibration_of(n, tilt),
         "plain_intervals": plain_intervals(1.0 if audit["is_randomized"] else 1.8),
@@ -370,13 +401,13 @@ def hostile():
     """Put markup, and what breaks out of attributes, wherever a text comes from data."""
     audit = full_deterministic()
     worse = "\"><svg onload=alert(1)>'</title></text></style>"
-    audit |= {"name": EVIL, "notes": [EVIL, worse], "target": worse}
+    audit |= {"name": EVIL, "notes": [note(EVIL), note(worse)], "target": worse}
     audit["scores"][0] |= {"measure": EVIL, "unit": worse}
     for i, row in enumerate(audit["groups"][1:3] + audit["scan"] + audit["certificate"]["groups"]):
         row["group"] = f"{EVIL if i else worse} {i}"
     for row in audit["scan"] + audit["learned"]:
         row["direction"] = EVIL
-    audit["learned"][0]["description"] = EVIL
+    audit["learned"][0]["group"] = EVIL
     audit["learned"][2]["features"] = [EVIL, worse]
     audit["certificate"]["questions"][0] |= {"question": EVIL, "why": worse}
     audit["certificate"] |= {"assumptions": [EVIL], "not_covered": [worse], "method": EVIL}

@@ -137,8 +137,13 @@ class Summed:
 class Counted(Protocol):
     """Named groups and everyone, counted in all rows of a table whose sample is audited."""
 
-    everyone: Summed
-    named: Summed
+    @property
+    def everyone(self) -> Summed:
+        """All rows."""
+
+    @property
+    def named(self) -> Summed:
+        """Named groups that have rows."""
 
 
 # --- groups by the forecast's own level and spread
@@ -426,7 +431,7 @@ def tested_groups(
         for group, p_value in zip(listed, adjusted, strict=True)
         if p_value < whole
     }
-    members = {name: kept[held.groups[name]] for name in rules if name in held.groups}
+    members: Members = {name: kept[held.groups[name]] for name in rules if name in held.groups}
     if scanned is not None:
         order = np.argsort(of_scan, kind="stable")[:MOST_SCANNED]
         for i in order[of_scan[order] < whole]:

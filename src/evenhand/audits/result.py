@@ -174,12 +174,13 @@ def proof_rows(certificate: Certificate | None) -> Proof | None:
 
 def _of_pairs(matrix: Floats) -> Floats:
     """Return what compares two different groups."""
-    return matrix[~np.eye(len(matrix), dtype=np.bool_)]
+    return np.asarray(matrix[~np.eye(len(matrix), dtype=np.bool_)])
 
 
 def _ratios(above: Floats, below: Floats, otherwise: float) -> Floats:
     shape = above.size, below.size
-    return np.divide(above[:, None], below, out=np.full(shape, otherwise), where=below > 0)
+    out = np.full(shape, otherwise)
+    return np.asarray(np.divide(above[:, None], below, out=out, where=below > 0))
 
 
 def _compared(rows: Mapping[str, tuple[float, float, float]]) -> pd.DataFrame:

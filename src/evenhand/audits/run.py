@@ -85,6 +85,16 @@ from evenhand.tables import EVERYONE, Schema, UnseenValues, as_pandas, take_rows
 
 # --- parts that need only PITs, in their order
 
+
+class AuditedRows(NamedTuple):
+    """An audit with the rows that it read, which a comparison pairs with those of another."""
+
+    audit: Audit
+    rows: RowCells
+    held: HeldOut
+    tested: TestedGroups
+
+
 MOST_SKEWED = 3.0
 """Sample skewness of residuals up to which intervals of their mean miss about as stated."""
 
@@ -100,7 +110,7 @@ def audit_rows(
     widths: Mapping[float, float] | None = None,
     counted: CountedRows | None = None,
     **described: Any,
-) -> Audit:
+) -> AuditedRows:
     """Run the parts of an audit that need only PITs.
 
     `widths` are those of intervals without a draw, `counted` are counts of all rows of which these
@@ -172,14 +182,6 @@ def audit_rows(
         )
     kept = held.kept if thin.held is None else thin.held.kept
     miscoverage, unmeasured = conditional_coverage(rows.cells, held, options, is_event=is_event)
-    is_searched = held.searched is not None and (len(tested.scan) > 0 or len(learned) > 0)
-    # the note names them: by default they are all other columns of a table of forecasts
-    names = tuple(map(str, held.searched.columns)) if is_searched else ()
-    # without the columns that both searches left out, which have notes of their own
-    not_scanned = _columns_of(tested.notes, NoteKind.COLUMN_NOT_SCANNED)
-    left_out = not_scanned & _columns_of(unlearned, NoteKind.COLUMN_NOT_LEARNED)
-    names = tuple(name for name in names if name not in left_out)
-    searched = (note(NoteKind.FEATURES, names),) if is_searched else ()
     members = tested.members | {group.mass: kept[group.rows] for group in learned}
     found = AuditRows(
         status=UNDECIDED,
@@ -222,12 +224,12 @@ def audit_rows(
             *tested.notes,
             *unlearned,
             *unmeasured,
-            *searched,
+            *_searched(held, tested, unlearned, n_found=len(learned)),
         ),
         **described,
     )
     found = found if counted is None else counted.over(found)
-    return Audit(decided(found), proof, members)
+    return AuditedRows(Audit(decided(found), proof, members), rows, held, tested)
 
 
 def _reliability(
@@ -268,6 +270,17 @@ def _thinned(held: HeldOut, random: np.random.Generator) -> _Thinned:
         groups=held.groups.take(kept),
     )
     return _Thinned(kept, some, (note(NoteKind.THINNED, numbers=(kept.size, n, seed)),))
+
+
+def _searched(held: HeldOut, tested: TestedGroups, unlearned: Notes, *, n_found: int) -> Notes:
+    """Return a note on the columns that were searched: by default all others of a table."""
+    if held.searched is None or not (tested.scan or n_found):
+        return ()
+    # without the columns that both searches left out, which have notes of their own
+    left_out = _columns_of(tested.notes, NoteKind.COLUMN_NOT_SCANNED)
+    left_out &= _columns_of(unlearned, NoteKind.COLUMN_NOT_LEARNED)
+    names = tuple(name for name in map(str, held.searched.columns) if name not in left_out)
+    return (note(NoteKind.FEATURES, names),)
 
 
 def _own_notes(rows: RowCells, held: HeldOut) -> Notes:
@@ -513,43 +526,56 @@ def audit(
     >>> round(found.score("90% coverage"), 2)
     1.0
     """
-    sizes = masses, learned_masses, min_size
-    return audit_sample(
-        None,
+    return audited(
         model,
         X,
         y,
-        check_search(*sizes, confidence, n_simulations, tolerance),
         groups=groups,
         features=features,
         ids=ids,
+        masses=masses,
+        learned_masses=learned_masses,
+        min_size=min_size,
+        tolerance=tolerance,
+        confidence=confidence,
+        n_simulations=n_simulations,
         random_state=random_state,
         name=name,
         target_name=target_name,
         about=about,
-    )
+    ).audit
 
 
-def audit_sample(
-    counted: CountedRows | None,
+def audited(
     model: Any,
     X: Any,
     y: ArrayLike | Outcomes | None,
-    options: SearchOptions,
     *,
     groups: Any,
     features: Any,
+    ids: ArrayLike | Sequence[object] | None,
+    masses: Sequence[float],
+    learned_masses: Sequence[float],
+    min_size: int,
+    tolerance: float | None,
+    confidence: float,
+    n_simulations: int,
     random_state: RandomState,
     name: str | None,
     target_name: str | None,
     about: Mapping[str, str] | None,
-    ids: ArrayLike | Sequence[object] | None = None,
-) -> Audit:
-    """Audit rows, or a random sample of a table whose rows were all counted; see `audit`."""
+    counted: CountedRows | None = None,
+) -> AuditedRows:
+    """Return what `audit` does, with the rows that it read.
+
+    `counted` are counts of all rows of a table, if the rows are a random sample of it.
+    """
     if y is None:
         raise InputError("y is missing: an audit compares forecasts with outcomes; pass y=")
     # options are checked before forecasts are made, which may take minutes
     described = check_about(about)
+    sizes = masses, learned_masses, min_size
+    options = check_search(*sizes, confidence, n_simulations, tolerance)
     random = generator(random_state)
     outcomes = as_outcomes(y)
     target = name_of(outcomes.given) if target_name is None else target_name
@@ -591,8 +617,8 @@ def audit_sample(
             draws_in_words(subject.cells, is_given=is_given),
         ),
     )
-    found = found.with_unseen(_unseen(model, held.X))
-    return found if people is None else replace(found, ids=people)
+    made = found.audit.with_unseen(_unseen(model, held.X))
+    return found._replace(audit=made if people is None else replace(made, ids=people))
 
 
 def _of_subject(
@@ -602,7 +628,7 @@ def _of_subject(
     random: np.random.Generator,
     target: str | None,
     **described: Any,
-) -> Audit:
+) -> AuditedRows:
     """Audit the forecasts of held-out rows, whose PITs `read_subject` validated.
 
     `described` are fields of the audit that describe it.
@@ -746,5 +772,5 @@ def audit_pit(
         name=name,
         about=described,
         provenance=provenance_of(name, None, cells.drawn, random_state, words),
-    )
+    ).audit
     return found if people is None else replace(found, ids=people)

@@ -232,9 +232,6 @@ NORMAL = NormalDist()
 POWER = 0.8
 """Probability with which a detectable error is found."""
 
-MOST = 0.1
-"""Detectable error of all people above which there are too few rows."""
-
 
 def status_of(rows: AuditRows) -> Status:
     """Return the status of an audit, by the groups that it marks as problems."""
@@ -242,7 +239,7 @@ def status_of(rows: AuditRows) -> Status:
     verdict = Verdict.NO_PROBLEM
     if rows.problems:
         verdict = Verdict.PROBLEM
-    elif detectable[0].error > most_of(rows):
+    elif detectable[0].error > rows.most_detectable:
         verdict = Verdict.TOO_FEW
     return Status(
         verdict=verdict,
@@ -253,15 +250,6 @@ def status_of(rows: AuditRows) -> Status:
         + any(one.is_beyond(rows.tolerance) for one in rows.overall),
         detectable=detectable,
     )
-
-
-def most_of(rows: AuditRows) -> float:
-    """Return the detectable error of all people above which there are too few rows."""
-    if not rows.is_event:
-        return MOST
-    predicted = _predicted(rows.everyone)
-    # not even a doubling of a rare event would show
-    return min(MOST, predicted, 1 - predicted)
 
 
 def detectable_error(n: float, level: float, variance: float | None = None) -> float:

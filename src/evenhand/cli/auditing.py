@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -26,7 +26,14 @@ from evenhand.cli.options import (
     with_options,
 )
 from evenhand.cli.output import Verdict, command_line, inform, show, show_text
-from evenhand.cli.rows import Given, Request, audit_in_memory, audit_in_parts
+from evenhand.cli.rows import (
+    Given,
+    Request,
+    audit_in_memory,
+    audit_in_parts,
+    audited_rows,
+    read_rows,
+)
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit, Comparison, Condition
@@ -157,15 +164,6 @@ def audit(
     ] = None,
     as_json: options.AsJson = False,
     tables: options.Tables = None,
-    no_rows: Annotated[
-        bool,
-        flag(
-            "--no-rows",
-            "leave values of single rows, which compare needs, and ids out of JSON and tables",
-            OUTPUT,
-            rare=True,
-        ),
-    ] = False,
     seed: options.FixedSeed = 0,
 ) -> None:
     """For whom are forecasts wrong? Rows must be new to the model."""
@@ -204,8 +202,6 @@ def audit(
     else:
         found = audit_in_memory(request, asked)
     found = audits.with_sources(found, command=command_line(), model=given.folder, data=table)
-    if no_rows:
-        found = replace(found, ids=None)
     report(found, conditions, out, as_json, tables, full=full)
 
 
@@ -223,7 +219,7 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="TABLE | OLD NEW",
-            help="a table, or the JSON of two audits of the same rows, before and after a change",
+            help="a table, or the JSON of two audits, which have no paired intervals",
         ),
     ],
     rows: ComparedRows,
@@ -241,12 +237,13 @@ def compare(
         flag("--fail-if-worse", "exit with code 1 if a group got significantly worse", GATE),
     ] = False,
     out: options.Out = None,
+    full: Annotated[bool, flag("--full", "print all groups and scores", OUTPUT)] = False,
     as_json: options.AsJson = False,
     tables: options.Tables = None,
 ) -> None:
-    """Compare two audits of the same rows: which groups got better or worse.
+    """Compare two forecasts of the same rows, or two audits: which groups got better or worse.
 
-    Changes have paired intervals if both audits recorded values of each row.
+    Two forecasts in a table have paired intervals. Two audits are compared by their estimates.
     """
     from evenhand import audits
     from evenhand._validate import check_fraction
@@ -266,21 +263,23 @@ def compare(
     inputs = dict(zip(names, paths, strict=True))
     check_out(out, inputs)
     check_tables(tables, inputs)
-    both: list[Any] = list(paths)
-    given = [Given.of(text) for text in forecasts]
-    # events and horizon may be named with one of the forecasts
-    for one in given:
-        _, times = one.with_times(times)
-    for k, one in enumerate(given):
-        request = Request(one.with_times(times)[0], paths[0], rows, times, search)
-        asked = {"name": forecasts[k], "confidence": confidence, "random_state": 0}
-        found = audit_in_memory(request, asked)
-        both[k:] = [
-            audits.with_sources(found, command=command_line(), model=one.folder, data=paths[0])
+    if forecasts:
+        given = [Given.of(text) for text in forecasts]
+        # events and horizon may be named with one of the forecasts
+        for one in given:
+            _, times = one.with_times(times)
+        given = [one.with_times(times)[0] for one in given]
+        requests = [Request(one, paths[0], rows, times, search) for one in given]
+        labels = [
+            text if one.folder is None else one.folder.name
+            for one, text in zip(given, forecasts, strict=True)
         ]
-    made = audits.compare(*both, confidence=confidence)
+        labels = forecasts if labels[0] == labels[1] else labels
+        made = compared_rows(requests, labels, confidence)
+    else:
+        made = audits.compare(paths[0], paths[1], confidence=confidence)
     write(made, out, "comparison")
-    show_summary(made, as_json=as_json)
+    show_summary(made, as_json=as_json, full=full)
     write_tables(made, tables)
     if fail_if_worse:
         if not made.is_paired:
@@ -288,3 +287,28 @@ def compare(
         if made.is_worse:
             inform("failed: a group got significantly worse by more than the tolerance")
         raise Verdict(1 if made.is_worse else 0)
+
+
+def compared_rows(
+    requests: Sequence[Request], names: Sequence[str], confidence: float
+) -> Comparison:
+    """Compare two forecasts of a table, in groups of columns that neither of them uses."""
+    from evenhand import audits
+
+    before, after = (read_rows(request) for request in requests)
+    shared = before.searched
+    if shared is not None:
+        others = () if after.searched is None else after.searched.columns
+        shared = shared[[name for name in shared.columns if name in others]]
+        shared = shared if shared.shape[1] else None
+    sides = []
+    for request, read, name in zip(requests, (before, after), names, strict=True):
+        asked = {"name": name, "confidence": confidence, "random_state": 0}
+        same = replace(read, groups=before.groups, searched=shared)
+        side = audited_rows(request, same, asked)
+        model = request.given.folder
+        found = audits.with_sources(
+            side.audit, command=command_line(), model=model, data=request.table
+        )
+        sides.append(side._replace(audit=found))
+    return audits.paired(sides[0], sides[1], confidence=confidence)

@@ -92,7 +92,7 @@ COMMANDS: dict[Any, tuple[str, list[str]]] = {
         AUDIT,
         [
             "compare test.csv --target loss --forecast mean=mu,std=sigma --forecast repaired",
-            "compare old.json new.json --out compare.html --fail-if-worse",
+            "compare june.json july.json --out compare.html",
         ],
     ),
     recalibrate: (

@@ -125,24 +125,19 @@ def discrete_target(y: Floats) -> str | None:
     found = discrete_kind(y)
     if found is None:
         return None
-    kind, facts, atom = found
-    if kind == "event":
-        is_coded = bool(np.isin(y, (0.0, 1.0)).all())
-        coded = "" if is_coded else ", with the event coded as 1 and the other as 0"
-        meaning = "the probability of 1" if is_coded else "the probability of one of them"
-        remedy = f"for {meaning} add --outcome binary{coded}"
-    elif kind == "counts or amounts" and atom == 0:
-        remedy = "for counts add --outcome count, for amounts with zeros --outcome hurdle"
-    elif "counts" in kind or ("scores" in kind and has_classes(y)):
-        remedy = "for counts or scores add --outcome count"
-    elif "amounts" in kind and atom == 0:
-        remedy = "for amounts with zeros add --outcome hurdle"
-    else:
-        remedy = (
-            "a forecast of a continuous target needs different values: model the frequent values"
-            " apart, or give a target without them"
-        )
-    return f"{facts}; {remedy}"
+    is_coded = bool(np.isin(y, (0.0, 1.0)).all())
+    meaning = "the probability of 1 add --outcome binary"
+    other = "one of them add --outcome binary, with the event coded as 1 and the other as 0"
+    is_count = "counts" in found.kind
+    advice = found.advice(
+        event=f"for {meaning if is_coded else other}",
+        counts="for counts or scores add --outcome count",
+        scores="for scores add --outcome count" if has_classes(y) and not is_count else "",
+        amounts="for amounts with zeros add --outcome hurdle" if found.atom == 0 else "",
+        other="a forecast of a continuous target needs different values: model the frequent values"
+        " apart, or give a target without them",
+    )
+    return f"{found.facts}; {advice}"
 
 
 def has_classes(y: Floats) -> bool:

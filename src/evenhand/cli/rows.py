@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from evenhand.audits import Audit, Note
+    from evenhand.audits import Audit, AuditedRows, Note
     from evenhand.calibration import Outcomes
     from evenhand.distributions import OutcomeKind
     from evenhand.forecast_columns import ForecastColumns
@@ -474,26 +474,27 @@ def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tupl
 
 def audit_in_memory(request: Request, options: Mapping[str, Any]) -> Audit:
     """Audit a table that is read into memory; `options` are those of `evenhand.audit`."""
+    return audited_rows(request, read_rows(request), options).audit
+
+
+def audited_rows(request: Request, read: Read, options: Mapping[str, Any]) -> AuditedRows:
+    """Audit rows that were read; `options` are those of `evenhand.audit`."""
     from evenhand import audits
 
-    read = read_rows(request)
     subject, X = request.given.subject.of(read.data, read.source)
+    asked = (audits.audit.__kwdefaults__ or {}) | {
+        "groups": read.groups,
+        "features": read.searched,
+        "ids": read.people,
+        "target_name": request.rows.target,
+    }
     with about(read.source), warnings.catch_warnings():
         # `read_rows` has warned of discrete outcomes, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-        found = audits.audit(
-            subject,
-            X,
-            read.outcomes,
-            groups=read.groups,
-            features=read.searched,
-            ids=read.people,
-            target_name=request.rows.target,
-            **options,
-        )
-    found = found.with_rows(notes=(*read.notes, *found.notes))
+        rows = audits.audited(subject, X, read.outcomes, **(asked | dict(options)))
+    found = rows.audit.with_rows(notes=(*read.notes, *rows.audit.notes))
     found = audits.renumbered(found, read.data.index.to_numpy())
-    return _with_keys(found, request, read.data.columns, [read.data])
+    return rows._replace(audit=_with_keys(found, request, read.data.columns, [read.data]))
 
 
 def audit_in_parts(

@@ -248,7 +248,7 @@ def predict(
     if first is not None and not is_drawn:
         asked["key"] = None
     with large.client() as client:
-        done = scale.forecast_parts(subject, parts, out, client=client, **asked)
+        done = scale.forecast_parts(subject, parts, out, client=client, first=first, **asked)
     _inform(done, out, asked.get("recorder"))
     if as_json:
         recorder = asked.get("recorder")

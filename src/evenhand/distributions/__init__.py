@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from evenhand._kinds import OutcomeKind
 from evenhand.distributions.base import NO_BINARY_RANDOMIZATION, Distribution, Tail
+from evenhand.distributions.base import found_inside as found_inside
 from evenhand.distributions.families import SUM_TOLERANCE as SUM_TOLERANCE
 from evenhand.distributions.families import (
     Bernoulli,

@@ -13,6 +13,7 @@ from evenhand.forecasters.base import SpreadKind as SpreadKind
 from evenhand.forecasters.base import check_support as check_support
 from evenhand.forecasters.base import thawed as thawed
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
+from evenhand.forecasters.boosted import lightgbm as lightgbm
 from evenhand.forecasters.conversions import QuantileGrid as QuantileGrid
 from evenhand.forecasters.discrete import ClassifierForecaster, CountRegressor, HurdleRegressor
 from evenhand.forecasters.discrete import as_forecaster as as_forecaster

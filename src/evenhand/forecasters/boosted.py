@@ -19,13 +19,12 @@ from evenhand._validate import (
     bad_input,
     check_count,
     check_fraction,
-    check_indices,
     check_outcomes,
     require_extra,
 )
 from evenhand.distributions import Distribution, LocationScale, Quantiles
 from evenhand.draws import RandomState
-from evenhand.forecasters.base import Bounds, Forecaster, State, Training
+from evenhand.forecasters.base import Bounds, Forecaster, Training
 from evenhand.forecasters.samples import residual_distribution, smallest_gap, weighted_quantiles
 from evenhand.tables import TableEncoder
 
@@ -270,8 +269,8 @@ class FoldEnsembles:
         return kept, out / len(self.folds)
 
 
-LEAF_UNIT = 2.0**-36
-"""Unit of the values of leaves. Sums of multiples of it are exact below 2^17, and outputs are in
+LEAF_UNIT = 2.0**-38
+"""Unit of the values of leaves. Sums of multiples of it are exact below 2^15, and outputs are in
 units of half an interquartile range of the outcome."""
 
 TREES_AT_ONCE = 25
@@ -280,15 +279,24 @@ FEW_ROWS = 100
 cache of the processor, where LightGBM by itself reads all trees for each row."""
 
 
-def exact_sums(booster: Any) -> Any:
-    """Return a booster with rounded values of leaves, so that no order of its trees matters."""
+def averaged(boosters: list[Any]) -> Any:
+    """Return one booster with the mean output of several; None if there are none.
+
+    The values of its leaves are rounded, so that no order of its trees matters.
+    """
+    if not boosters:
+        return None
 
     def rounded(line: re.Match[str]) -> str:
-        values = (repr(round(float(value) / LEAF_UNIT) * LEAF_UNIT) for value in line[1].split())
-        return f"leaf_value={' '.join(values)}"
+        values = (float(value) / len(boosters) / LEAF_UNIT for value in line[1].split())
+        return f"leaf_value={' '.join(repr(round(value) * LEAF_UNIT) for value in values)}"
 
-    # LightGBM counts bytes itself if their numbers are not there
-    text = re.sub(r"(?m)^tree_sizes=.*\n", "", booster.model_to_string())
+    texts = [one.model_to_string() for one in boosters]
+    first, end = texts[0].partition("\nTree=")[0], "\nend of trees"
+    trees = [re.findall(rf"(?s)\nTree=.*?(?=\nTree=|{end})", text) for text in texts]
+    text = "".join([first, *chain.from_iterable(trees), end, texts[0].partition(end)[2]])
+    # LightGBM counts bytes and trees itself if the sizes of trees are not there
+    text = re.sub(r"(?m)^tree_sizes=.*\n", "", text)
     return lightgbm().Booster(model_str=re.sub(r"(?m)^leaf_value=(.*)$", rounded, text))
 
 
@@ -297,11 +305,11 @@ def raw_output(
 ) -> Floats:
     """Return means or log scales, shape (n,); `at_once` is the number of trees evaluated at once.
 
-    Of a booster with exact sums, this number does not change the output.
+    Of a booster with exact sums, this number does not change the output. Without a booster it is 0.
     """
-    n_trees = booster.num_trees()
-    step = at_once or n_trees
     output = np.zeros(len(features))
+    n_trees = booster.num_trees() if booster else 0
+    step = at_once or max(n_trees, 1)
     for start in range(0, n_trees, step):
         output += booster.predict(
             features,
@@ -442,81 +450,6 @@ def _grown(
     ]
 
 
-# --- validation of stored LightGBM models, whose indices LightGBM itself reads unchecked
-
-PER_NODE = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
-
-
-def check_booster_text(text: str, n_features: int) -> None:
-    """Refuse a booster with children, features or categories out of range.
-
-    Parameters
-    ----------
-    text : str
-        Output of `Booster.model_to_string`, with one tree per iteration and no linear leaves.
-    n_features : int
-        Number of features of the booster.
-    """
-    try:
-        # sizes are in bytes, and feature names need not be ASCII
-        content = text.encode().partition(b"\nend of trees")[0]
-        header, *trees = (_fields(part) for part in content.split(b"\nTree="))
-        sizes = [len(part) + len(b"\nTree=") for part in content.split(b"\nTree=")[1:]]
-        if list(map(int, header.get("tree_sizes", "").split())) != sizes:
-            raise InputError("the sizes of its trees are not the declared ones")
-        if header["num_class"] != "1" or header["num_tree_per_iteration"] != "1":
-            raise InputError("it does not have one tree per iteration")
-        n_found = int(header["max_feature_idx"]) + 1
-        for tree in trees:
-            _check_tree(tree, n_found)
-    except (KeyError, ValueError, OverflowError) as error:
-        raise InputError(f"a stored booster is damaged ({error})") from error
-    # with another number of features, LightGBM would read past the end of the row
-    if n_found != n_features:
-        raise InputError(
-            f"a stored booster does not have the {n_features} features of the training table"
-        )
-
-
-def _fields(content: bytes) -> dict[str, str]:
-    lines = [line.partition("=") for line in content.decode().split("\n") if "=" in line]
-    fields = {name: value for name, _, value in lines}
-    # if a name appears twice, LightGBM might use the line that was not checked
-    if len(fields) < len(lines):
-        raise InputError("it contains a name twice")
-    return fields
-
-
-def _check_tree(tree: dict[str, str], n_features: int) -> None:
-    n_leaves = int(tree["num_leaves"])
-    n_nodes = n_leaves - 1
-    # linear leaves contain further indices, and our forecasters do not grow them
-    if n_leaves < 1 or tree.get("is_linear", "0") != "0":
-        raise InputError("a tree has no leaves or has linear leaves")
-    sizes = {"leaf_value": n_leaves} | (dict.fromkeys(PER_NODE, n_nodes) if n_nodes else {})
-    numbers = {name: np.array(tree[name].split(), dtype=np.float64) for name in sizes}
-    if any(numbers[name].size != size for name, size in sizes.items()):
-        raise InputError("a tree has another number of nodes or leaves than declared")
-    if not n_nodes:
-        return
-    check_indices(numbers["split_feature"], n_features, "the feature of a tree's node")
-    later = np.arange(1, n_nodes + 1)
-    for name in ("left_child", "right_child"):
-        # a child is a later node, or a leaf, numbered -1, -2, ...
-        child = numbers[name]
-        if not np.where(child >= 0, (child >= later) & (child < n_nodes), child >= -n_leaves).all():
-            raise InputError("a child of a tree's node is out of range")
-    # for a split by categories, the threshold is the number of a set of categories
-    by_category = numbers["decision_type"].astype(np.int64) & 1 > 0
-    n_sets = int(tree.get("num_cat", "0"))
-    which = numbers["threshold"][by_category]
-    bounds = np.array(tree.get("cat_boundaries", "0").split(), dtype=np.int64)
-    n_words = len(tree.get("cat_threshold", "").split())
-    is_sound = ((which >= 0) & (which < n_sets)).all() and (np.diff(bounds) >= 0).all()
-    if not is_sound or bounds.size != n_sets + 1 or bounds[0] != 0 or bounds[-1] != n_words:
-        raise InputError("the categories of a tree's node are out of range")
-
-
 # --- the forecaster
 
 
@@ -576,14 +509,12 @@ class BoostedDistributionRegressor(Forecaster):
 
     Attributes
     ----------
-    mean_boosters_, scale_boosters_ : list of lightgbm.Booster
-        Ensembles, one per fold and split: the mean on `outcome_scale_`, and the logarithm of the
-        scale up to a constant that `residual_distribution_` absorbs. Both are empty if no feature
-        can be split; `scale_boosters_` is empty if a constant scale has better held-out scores, and
-        `mean_boosters_` has twice as many ensembles if the means with and without precision weights
-        are averaged.
+    mean_booster_, scale_booster_ : lightgbm.Booster or None
+        Averages of the ensembles: the mean on `outcome_scale_`, and the logarithm of the scale up
+        to a constant that `residual_distribution_` absorbs. Both are None if no feature can be
+        split; `scale_booster_` is None if a constant scale has better held-out scores.
     outcome_scale_ : OutcomeScale
-        Map between outcomes and the outputs of `mean_boosters_`: linear or logarithmic.
+        Map between outcomes and the outputs of `mean_booster_`: linear or logarithmic.
     residual_distribution_ : Quantiles
         Distribution of the standardized residuals, batch shape (1,).
     support_ : Support or None
@@ -622,8 +553,11 @@ class BoostedDistributionRegressor(Forecaster):
     support: Bounds = None
     random_state: RandomState = None
 
+    mean_booster_ = scale_booster_ = None
     learned = Forecaster.learned | {
         "encoder_": TableEncoder,
+        "mean_booster_": Any,
+        "scale_booster_": Any,
         "outcome_scale_": OutcomeScale,
         "residual_distribution_": Quantiles,
     }
@@ -662,47 +596,35 @@ class BoostedDistributionRegressor(Forecaster):
         self.encoder_ = TableEncoder().fit(rows.X)
         weight = rows.weights
         best = best_candidate(self._ensembles(rows), outcomes, weight / weight.mean())
-        self.mean_boosters_, self.scale_boosters_ = (
-            list(map(exact_sums, several)) for several in (best.means[0], best.log_scales[0])
-        )
+        self.mean_booster_ = averaged(best.means[0])
+        self.scale_booster_ = averaged(best.log_scales[0])
         self.outcome_scale_ = best.outcome_scale
         self.residual_distribution_ = residual_distribution(best.residuals, weight)
         return self
 
     def _distribution(self, rows: Any) -> Distribution:
         features = tree_features(self.encoder_, rows)
-        threads = n_threads(self.n_jobs)
         at_once = TREES_AT_ONCE if len(features) > FEW_ROWS else None
-        nothing = np.zeros(len(features))
-        # a mean over an axis would add in another order for one row than for many
         position, log_scale = (
-            sum((raw_output(one, features, threads, at_once) for one in ensembles), nothing)
-            / max(len(ensembles), 1)
-            for ensembles in self._boosters()
+            raw_output(one, features, n_threads(self.n_jobs), at_once)
+            for one in (self.mean_booster_, self.scale_booster_)
         )
         # the trees predict log scales, so the average over ensembles is geometric and positive
         scale = self.outcome_scale_.slope(position) * np.exp(log_scale)
         loc = self.outcome_scale_.to_outcome(position)
         return LocationScale(self.residual_distribution_, loc, scale)
 
-    def to_state(self) -> State:
-        state = super().to_state()
-        boosters = [[one.model_to_string() for one in part] for part in self._boosters()]
-        state.params["learned"]["boosters"] = boosters
-        return state
-
-    @classmethod
-    def from_state(cls, state: State) -> Self:
-        model = super().from_state(state)
-        model._check_parameters()
-        boosters = state.params["learned"]["boosters"]
-        for text in chain.from_iterable(boosters):
-            # LightGBM does not check the indices in a text
-            check_booster_text(text, len(category_flags(model.encoder_)))
-        model.mean_boosters_, model.scale_boosters_ = (
-            [lightgbm().Booster(model_str=text) for text in part] for part in boosters
-        )
-        return model
+    def _set_up(self) -> None:
+        super()._set_up()
+        self._check_parameters()
+        n_features = len(category_flags(self.encoder_))
+        for booster in filter(None, (self.mean_booster_, self.scale_booster_)):
+            # LightGBM would read past the end of a shorter row
+            if booster.num_feature() != n_features:
+                raise InputError(
+                    f"a stored booster does not have the {n_features} features of the training"
+                    " table"
+                )
 
     def _check_parameters(self) -> None:
         check_count("cv", self.cv, least=2)
@@ -719,9 +641,6 @@ class BoostedDistributionRegressor(Forecaster):
                 check_fraction(name, getattr(self, name), high_open=False)
         if not 0 <= self.reg_lambda < np.inf:
             raise bad_input("reg_lambda", "be a finite number of at least 0", repr(self.reg_lambda))
-
-    def _boosters(self) -> tuple[list[Any], list[Any]]:
-        return self.mean_boosters_, self.scale_boosters_
 
     def _ensembles(self, rows: Training) -> FoldEnsembles:
         """Draw the folds of the training rows."""

@@ -17,9 +17,9 @@ from sklearn.isotonic import IsotonicRegression
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Mask
 from evenhand.calibration import Cells, n_effective
+from evenhand.distributions import Distribution, Recalibrated
 from evenhand.forecasters.groups import Members
 from evenhand.forecasters.samples import (
-    IDENTITY,
     converged,
     ends_of,
     expected_counts,
@@ -84,13 +84,21 @@ class Step(ABC):
         share = self.shares(self.terms[0] + patterns @ self.terms[1:])
         share = np.maximum(share, LEAST_SLOPE * width)
         share /= share.sum(axis=-1, keepdims=True)
-        inner = np.cumsum(share, axis=-1)[:, :-1]
+        # from the nearer end, so that narrow cells next to 1 keep their widths
+        below, above = np.cumsum(share, axis=-1), np.cumsum(share[:, ::-1], axis=-1)[:, ::-1]
+        inner = np.where(below < 0.5, below, 1 - np.roll(above, -1, axis=-1))[:, :-1]
         zeros = np.zeros((len(patterns), 1))
         return np.concatenate((zeros, inner, zeros + 1), axis=-1)
 
     def apply(self, pit: Cells, members: Members) -> tuple[Cells, Floats]:
         """Return the corrected PITs of rows, and the logarithm of the slope at each."""
         return mapped(pit, members.which, self.edges, self.values(members.patterns))
+
+    def forecast(self, distribution: Distribution, members: Members) -> Recalibrated:
+        """Return the corrected distributions of rows, with one map per pattern of membership."""
+        used, which = np.unique(members.which, return_inverse=True)
+        values = self.values(members.patterns[used])
+        return Recalibrated(distribution, self.edges, values, which)
 
 
 def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None = None) -> Floats:
@@ -584,30 +592,6 @@ def _with_tilts(
         gain += float(weight @ log_slope) - step.n_parameters
         done = (*done, step)
     return gain, done
-
-
-LEAST_STEPS = 1e-12, 1e-14
-"""Smallest distances between the levels and between the values of two knots of a map."""
-
-
-def composed(steps: Sequence[Correction], pattern: Mask) -> tuple[Floats, Floats]:
-    """Return the knots of the corrections of a pattern, one after the other."""
-    levels = values = IDENTITY
-    for step in steps:
-        corrected = step.values(pattern[None, :])[0]
-        # a composition of piecewise linear maps has the knots of both; new ones are mapped back
-        added = np.setdiff1d(step.edges, values)
-        at = np.searchsorted(values, added)
-        levels = np.insert(levels, at, np.interp(added, values, levels))
-        values = np.interp(np.insert(values, at, added), step.edges, corrected)
-    least_level, least_value = LEAST_STEPS
-    apart = (np.diff(levels) > least_level) & (np.diff(values) > least_value)
-    kept = np.concatenate(([True], apart))
-    # the last knot is (1, 1): drop the one before it instead
-    if not kept[-1]:
-        kept[np.flatnonzero(kept)[-1]] = len(kept) == 1
-        kept[0] = kept[-1] = True
-    return levels[kept], values[kept]
 
 
 # --- increasing curve of log odds, estimated by isotonic regression

@@ -25,7 +25,6 @@ from evenhand.forecasters.corrections import (
     Correction,
     EventMaps,
     Events,
-    composed,
     learn_corrections,
     learn_events,
 )
@@ -240,28 +239,29 @@ class PitMaps:
         """Return only the map of all rows."""
         return PitMaps(self.levels[:1], self.values[:1], np.zeros(0, dtype=bool))
 
-    def knots(self, members: Members) -> tuple[Floats, Floats, Ints]:
-        """Return levels and values of maps, (n_maps, n_knots), and the number of each row's map."""
-        if members.are_disjoint:
-            # without a map of its own, a group has the map of all rows
-            number = np.where(self.is_own, np.cumsum(self.is_own), 0)
-            return self.levels, self.values, np.append(0, number)[members.which]
-        # maps depend on the groups that contain a row: one map per pattern of membership
-        used, which = np.unique(members.which, return_inverse=True)
-        patterns = members.patterns[used]
-        return *stacked([composed(self.steps, pattern) for pattern in patterns]), which
+    def _number(self, members: Members) -> Ints:
+        """Return the number of each row's map; without one of its own, that of all rows."""
+        return np.append(0, np.where(self.is_own, np.cumsum(self.is_own), 0))[members.which]
 
     def apply(self, pit: Cells, members: Members) -> tuple[Cells, Floats]:
         """Return PITs under the maps, and the logarithm of the slope at each."""
-        levels, values, which = self.knots(members)
-        return mapped(pit, which, levels, values, "left")
+        if members.are_disjoint:
+            return mapped(pit, self._number(members), self.levels, self.values, "left")
+        slope = np.zeros(pit.n_samples)
+        for step in self.steps:
+            pit, more = step.apply(pit, members)
+            slope += more
+        return pit, slope
 
-    def forecast(self, distribution: Distribution, members: Members) -> Recalibrated:
+    def forecast(self, distribution: Distribution, members: Members) -> Distribution:
         """Return the distributions of rows under the maps."""
-        levels, values, which = self.knots(members)
-        if len(levels) == 1:
-            return Recalibrated(distribution, levels[0], values[0])
-        return Recalibrated(distribution, levels, values, which)
+        if not members.are_disjoint:
+            for step in self.steps:
+                distribution = step.forecast(distribution, members)
+            return distribution
+        if len(self.levels) == 1:
+            return Recalibrated(distribution, self.levels[0], self.values[0])
+        return Recalibrated(distribution, self.levels, self.values, self._number(members))
 
 
 # --- everything that recalibration estimates

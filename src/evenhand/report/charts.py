@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Literal
 
 from evenhand._format import in_full, is_known, points_in_full
@@ -22,7 +21,7 @@ Place = tuple[float, float]
 
 Color = Literal["blue", "red", "orange", "grey"]
 Shape = Literal["circle", "square", "diamond", "hollow", "triangle"]
-Size = Literal["figure", "rows"]
+Side = Literal["left", "right", "above"]
 
 
 def plain(value: float) -> str:
@@ -89,12 +88,23 @@ class Area:
 
 @dataclass(frozen=True)
 class Line:
-    """Line through points: dashed for a reference, thin for an edge, solid for a curve."""
+    """Line through points: dashed for a reference, thin for an edge, solid for a curve or level."""
 
     points: Sequence[Place]
     label: str = ""
-    kind: Literal["even", "edge", "curve"] = "even"
+    kind: Literal["even", "edge", "curve", "level"] = "even"
     rank: int = 2
+
+
+@dataclass(frozen=True)
+class Label:
+    """Text beside a place: left of it, right of it, or above it."""
+
+    x: float
+    y: float
+    text: str
+    side: Side = "left"
+    is_reference: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,13 +130,15 @@ class Bars:
 
 @dataclass(frozen=True)
 class Point:
-    """Point with its label, and a whisker across an interval."""
+    """Point with its label, and a whisker across an interval, or upright; a stem is pale."""
 
     x: float
     y: float
     tip: str
     is_off: bool = False
     across: Place | None = None
+    upright: Place | None = None
+    stem: Place | None = None
 
     @property
     def place(self) -> Place:
@@ -144,13 +156,23 @@ class Points:
     label: str = ""
     color: Color = "blue"
     shape: Shape = "circle"
-    joined_by: Literal["nothing", "line", "steps"] = "nothing"
+    joined_by: Literal["nothing", "line"] = "nothing"
     off_label: str = ""
     rank: int = 0
     along: Sequence[Place] = ()
 
 
-Layer = Area | Line | Bars | Points
+Layer = Area | Line | Bars | Points | Label
+
+
+@dataclass(frozen=True)
+class Row:
+    """Named row of a chart: its name, a small number beside it, and values on the right."""
+
+    name: str
+    small: str = ""
+    values: Sequence[str] = ()
+    is_strong: bool = False
 
 
 @dataclass(frozen=True)
@@ -171,10 +193,10 @@ class Chart:
         Values of the chart.
     height : float
         Height in units of the picture; a figure is 480 units wide.
-    size : str
-        "figure" for a chart with axes, "rows" for one with a name above each mark.
-    names : sequence of (str, str)
-        Names and values of the rows of a chart of rows, from top to bottom.
+    rows : sequence of Row
+        Named rows from top to bottom, of a chart without a vertical axis: row i is at y = -i - 0.5.
+    heads : sequence of str
+        Titles of the values of the rows.
     """
 
     alt: str
@@ -185,8 +207,8 @@ class Chart:
     note: str = ""
     numbers: Table | None = None
     height: float = 300
-    size: Size = "figure"
-    names: Sequence[tuple[str, str]] = ()
+    rows: Sequence[Row] = ()
+    heads: Sequence[str] = ()
 
 
 def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
@@ -212,8 +234,13 @@ def nice_ticks(low: float, high: float, n: int = 5) -> list[float]:
 
 # --- coordinates of the marks of charts
 
-ROW = 30.0
-"""Height of a named row."""
+Width = Literal["wide", "middle", "narrow"]
+"""Width of a drawing: the picture of a page, a figure in a section, or a picture on a phone."""
+
+WIDTHS: dict[Width, float] = {"wide": 760, "middle": 480, "narrow": 358}
+
+NAMES, VALUES = 240.0, 190.0
+"""Width of the names and of the values of rows in a wide picture."""
 
 
 @dataclass(frozen=True)
@@ -228,6 +255,7 @@ class Frame:
     right: float = 20
     top: float = 28
     bottom: float = 46
+    is_wide: bool = False
 
     @property
     def x_end(self) -> float:
@@ -250,13 +278,16 @@ class Frame:
         return "L".join(ends)
 
 
-def frame_of(chart: Chart) -> Frame:
-    """Return the frame of a chart, by its size."""
-    if chart.size == "rows":
-        n = len(chart.names)
-        # rows are counted from the top
-        return Frame(chart.x, Axis(-n, 0), ROW * n + 46, 360, 10, 16, 2, 44)
-    return Frame(chart.x, chart.y or Axis(0, 1), chart.height)
+def frame_of(chart: Chart, width: Width) -> Frame:
+    """Return the frame of a chart: names of rows are above the marks unless it is wide."""
+    units, is_wide = WIDTHS[width], width == "wide"
+    if not chart.rows:
+        return Frame(chart.x, chart.y or Axis(0, 1), chart.height * (1.25 if is_wide else 1), units)
+    n, axis = len(chart.rows), Axis(-len(chart.rows), 0)
+    if is_wide:
+        right = VALUES if chart.heads else 20
+        return Frame(chart.x, axis, 34 * n + 70, units, NAMES, right, 26, 44, is_wide)
+    return Frame(chart.x, axis, 46 * n + 70, units, 14, 20, 26, 44)
 
 
 def _part(value: float, axis: Axis) -> float:
@@ -264,12 +295,6 @@ def _part(value: float, axis: Axis) -> float:
     width = axis.high / 2 - axis.low / 2
     # values outside the range are drawn just beyond the axis; a range of one value is its middle
     return min(max((value / 2 - axis.low / 2) / width, -0.1), 1.1) if width > 0 else 0.5
-
-
-def stairs(places: Sequence[Place]) -> list[Place]:
-    """Return the corners of a step function through points."""
-    turns = [(later[0], earlier[1]) for earlier, later in pairwise(places)]
-    return [corner for pair in zip(places, [*turns, places[-1]], strict=True) for corner in pair]
 
 
 def digits(value: float) -> str:

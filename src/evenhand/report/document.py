@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from evenhand._escape import printable
 from evenhand._table import Table
 from evenhand.report.charts import Chart
-from evenhand.report.records import Values, without_nan
+from evenhand.results import plain
 
 # --- data embedded in a page: the values that it shows, and their hash
 
@@ -33,10 +33,9 @@ class PageData:
         """Return the data of a page that shows some values.
 
         Keys are sorted, there are no blanks, and characters beyond ASCII are escaped, so that equal
-        values have equal texts. The values of single rows are left out.
+        values have equal texts.
         """
-        shown = {key: value for key, value in values.items() if key != "rows"}
-        text = json.dumps(without_nan(shown), sort_keys=True, separators=(",", ":"))
+        text = json.dumps(plain(values), sort_keys=True, separators=(",", ":"))
         # an end tag in a text would end the element that contains the data
         return cls(text.replace("<", "\\u003c"))
 
@@ -47,9 +46,6 @@ class PageData:
 
 
 # --- documents of sections with paragraphs, lists, tables and charts, for pages and text
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -144,12 +140,15 @@ class Section:
         Target of links.
     in_text : bool, default True
         Whether text includes it; pages include all sections.
+    hint : str
+        What a reader finds in it. A page folds a section with a hint.
     """
 
     title: str
     parts: Sequence[Part]
     key: str = ""
     in_text: bool = True
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -159,21 +158,24 @@ class Document:
     Parameters
     ----------
     title : str
-        Heading.
+        What it is: the first line.
     sections : sequence of Section
         From top to bottom.
     footer : str
         Closing sentence of a page.
     facts : sequence of str
-        Line below the heading.
+        Facts beside the title.
     about : Facts
         Description below the line of facts; text omits it.
     opening : Section, optional
-        Main findings, which a page shows with links to all sections.
+        Main findings: the status and the first paragraph of kind "lead", which is the heading of a
+        page, then other parts.
     picture : Section, optional
-        Picture beside the opening of a page; text omits it.
+        Picture below the opening of a page; text omits it.
+    next_step : sequence of parts
+        What to do next, below the picture.
     cards : sequence of Section
-        Sections below the picture; text omits them.
+        Sections beside the picture; text omits them.
     data : PageData, optional
         Data that a page embeds.
     """
@@ -185,6 +187,7 @@ class Document:
     about: Facts = field(default_factory=lambda: Facts({}))
     opening: Section | None = None
     picture: Section | None = None
+    next_step: Sequence[Part] = ()
     cards: Sequence[Section] = ()
     data: PageData | None = None
 
@@ -220,7 +223,7 @@ ABOUT_KEYS = ("population", "period", "author", "purpose", "unit")
 """Keys with a fixed place, in their order."""
 
 
-def about_facts(audit: Values) -> Facts:
+def about_facts(audit: Mapping[str, Any]) -> Facts:
     """Return the date of an audit and its description, the known keys first."""
     about = audit.get("about") or {}
     target = short(audit.get("target") or "the outcome", NAME)

@@ -20,10 +20,7 @@ Quantity = Literal[
     "whole coverage",
     "error",
     "Kaplan-Meier error",
-    "oracle error",
     "certified error",
-    "least coverage",
-    "most coverage",
 ]
 
 NAMES: dict[Quantity, Callable[[float], str]] = {
@@ -38,10 +35,7 @@ NAMES: dict[Quantity, Callable[[float], str]] = {
     "whole coverage": lambda level: f"{in_full(level)} coverage, whole values",
     "error": lambda level: "average error",
     "Kaplan-Meier error": lambda level: "average error, Kaplan-Meier",
-    "oracle error": lambda level: f"oracle worst {in_full(level)}",
     "certified error": lambda level: f"certified, any {in_full(level)}",
-    "least coverage": lambda level: f"least coverage, any {in_full(level)}",
-    "most coverage": lambda level: f"most coverage, any {in_full(level)}",
 }
 UNITS: dict[Quantity, str] = {
     "log score": "nats",
@@ -52,10 +46,7 @@ UNITS: dict[Quantity, str] = {
     "whole coverage": "share",
     "error": "probability",
     "Kaplan-Meier error": "probability",
-    "oracle error": "probability",
     "certified error": "probability",
-    "least coverage": "share",
-    "most coverage": "share",
 }
 """Units of measures; the others have the unit of the outcome."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from evenhand._format import and_more, count, in_full, percent
+from evenhand.results import Note, plain
 
 MOST_NAMED = 8
 """Most features that a note lists."""
@@ -102,51 +102,48 @@ class NoteKind(Enum):
     FEATURES = "groups were searched in {features}"
 
 
-@dataclass(frozen=True)
-class Note:
-    """A part of an audit that was left out or computed differently; `str` gives a sentence.
+def note(
+    kind: NoteKind,
+    subject: Sequence[str] = (),
+    numbers: Sequence[float] = (),
+    reason: str = "",
+) -> Note:
+    """Return a note, whose sentence is the template of its kind.
 
     Parameters
     ----------
     kind : NoteKind
-        Subject of the note.
-    subject : tuple of str
+        Kind of the note.
+    subject : sequence of str
         Groups, columns or parts of the audit that are affected.
-    numbers : tuple of float
+    numbers : sequence of float
         Numbers in the sentence: rows, people or the size of a group.
     reason : str
         Error message that explains the note; by default, that rows have weights.
 
     Examples
     --------
-    >>> print(Note(NoteKind.EMPTY_GROUP, ("north",)))
+    >>> print(note(NoteKind.EMPTY_GROUP, ["north"]))
     group 'north' has no rows left
     """
-
-    kind: NoteKind
-    subject: tuple[str, ...] = ()
-    numbers: tuple[float, ...] = ()
-    reason: str = ""
-
-    def __str__(self) -> str:
-        names = self.subject
+    text = kind.value.format(
+        subject=subject,
+        numbers=numbers,
+        # without an error message, weights are the only reason
+        reason=reason or "rows with weights are not a sample of the people",
+        names=", ".join(subject),
         # a table may have hundreds of columns
-        listed = and_more(names, MOST_NAMED)
-        return self.kind.value.format(
-            subject=names,
-            numbers=self.numbers,
-            # without an error message, weights are the only reason
-            reason=self.reason or "rows with weights are not a sample of the people",
-            names=", ".join(names),
-            features=f"{count(len(names), 'feature')}: {listed}",
-            atom=percent(self.numbers[1], "up") if len(self.numbers) > 1 else "",
-            grid=percent(self.numbers[3], "up") if len(self.numbers) > 3 else "",
-            size=in_full(self.numbers[0]) if self.numbers else "",
-            # each value lies within half a bin of the middle of its bin
-            half_bin=0.5 / self.numbers[-1] if any(self.numbers[-1:]) else 0.0,
-        )
+        features=f"{count(len(subject), 'feature')}: {and_more(subject, MOST_NAMED)}",
+        atom=percent(numbers[1], "up") if len(numbers) > 1 else "",
+        grid=percent(numbers[3], "up") if len(numbers) > 3 else "",
+        size=in_full(numbers[0]) if numbers else "",
+        # each value lies within half a bin of the middle of its bin
+        half_bin=0.5 / numbers[-1] if any(numbers[-1:]) else 0.0,
+    )
+    known = tuple(plain(list(numbers)))
+    return Note(kind=kind.name, text=text, subject=tuple(map(str, subject)), numbers=known)
 
 
 def notes_of(notes: Iterable[Note], *kinds: NoteKind) -> tuple[Note, ...]:
     """Return the notes of the given kinds in their order."""
-    return tuple(note for note in notes if note.kind in kinds)
+    return tuple(one for one in notes if one.kind in {kind.name for kind in kinds})

@@ -1,4 +1,4 @@
-"""Rendering of documents as HTML pages that open offline."""
+"""Page of an audit, and rendering of documents as one file of HTML that opens offline."""
 
 from __future__ import annotations
 
@@ -6,68 +6,347 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from evenhand._escape import printable
-from evenhand.report.audit import audit_document
-from evenhand.report.charts import digits, frame_of, stairs
-from evenhand.report.document import Document, PageData, Paragraph, StatusBox, short
-from evenhand.report.findings import Findings, findings_of
-from evenhand.report.groups import shown_named, shown_scanned
-from evenhand.report.records import Values
+import msgspec
 
-CODE = re.compile("`([^`]+)`")
+from evenhand._escape import printable
+from evenhand._format import (
+    at_most,
+    confidence_in_full,
+    count,
+    percent,
+    points_in_full,
+    whole,
+)
+from evenhand._table import Table, Value, folded_command
+from evenhand.report import pictures, tables
+from evenhand.report.charts import Chart, digits, frame_of
+from evenhand.report.document import (
+    Bullets,
+    Document,
+    Facts,
+    Heading,
+    PageData,
+    Pair,
+    Paragraph,
+    Part,
+    Section,
+    Sentence,
+    StatusBox,
+    about_facts,
+    short,
+)
+from evenhand.report.kinds import IN_FEATURES, Kind
+from evenhand.report.next_steps import Step
+from evenhand.report.slots import Slots, capitalized
+from evenhand.results import AuditRows, Finding
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+CODE = re.compile("`([^`]+)`")
 
-def audit_html(audit: Values) -> str:
+# --- the document of an audit: its slots, a picture, the worst groups, and folded details
+
+
+def audit_html(rows: AuditRows) -> str:
     """Return an audit as one HTML page that opens offline; it contains nobody's id.
 
     Parameters
     ----------
-    audit : dict
-        `Audit.to_dict()`, or an audit read from JSON; see docs/audit-schema.rst. Values that are
-        None and empty lists are omitted or shown as "-".
+    rows : AuditRows
+        The rows of an audit. Unknown numbers are omitted or shown as "-".
 
     Returns
     -------
     str
-        Page with tables and SVG charts. Its script sorts tables and shows values, and its content
+        Page with tables and SVG charts. Its script sorts and searches tables, and its content
         security policy blocks everything else. The page is readable without the script. Text from
         data is escaped.
-
-    Examples
-    --------
-    >>> empty = dict.fromkeys(["scores", "groups", "scan", "learned", "worst_groups", "notes"], [])
-    >>> head = {"name": "a <b> model", "n_samples": 100, "n_draws": 1, "is_randomized": False}
-    >>> page = audit_html(head | empty | {"rounding_step": None, "certificate": None})
-    >>> "<h1>Audit of a &lt;b&gt; model</h1>" in page
-    True
     """
-    findings = findings_of(audit)
-    data = PageData.of(listed_values(audit, findings))
-    return document_html(audit_document(findings, data))
+    return document_html(audit_document(rows))
 
 
-def listed_values(audit: Values, findings: Findings) -> Values:
-    """Return an audit without named and scanned groups that the page does not list."""
-    listed = {
-        "groups": {group.name for group in shown_named(findings)},
-        "scan": {group.name for group in shown_scanned(findings)},
+def audit_document(rows: AuditRows) -> Document:
+    """Return the document of an audit."""
+    slots, kind = Slots.of(rows), Kind.of(rows)
+    first, others = tables.first_groups(rows)
+    data = PageData.of(_listed(rows, [*first, *others]))
+    about = [rows.about.get(key) for key in ("population", "period", "purpose")]
+    facts = [count(rows.n_samples, "row"), *about, rows.provenance.get("date")]
+    folds = [_groups(rows, first), _others(rows, first, others), *_folds(slots, rows, kind)]
+    return Document(
+        title=f"Audit of {short(rows.name, 200)}",
+        facts=[short(one) for one in facts if one],
+        opening=Section("Main findings", list(_opening(slots))),
+        picture=_picture(pictures.overview(rows), kind),
+        next_step=list(_steps(slots.next[:1], rows)),
+        cards=list(_cards(slots, rows, kind)),
+        sections=[one for one in (*folds, _provenance(rows, data)) if one.parts],
+        footer="Works offline, without ids of people. The JSON of this audit has all digits.",
+        data=data,
+    )
+
+
+def _picture(chart: Chart | None, kind: Kind) -> Section | None:
+    """Return the picture with its unit."""
+    if chart is None:
+        return None
+    unit = Paragraph(f"A point: {kind.point[:1].lower()}{kind.point[1:]}", "hint")
+    return Section(chart.title, [replace(chart, title=""), unit])
+
+
+def _listed(rows: AuditRows, found: Sequence[Finding]) -> dict[str, Any]:
+    """Return the values that a page embeds: those of an audit, without groups it does not list."""
+    listed = {one.group for one in found}
+    kept = {
+        "groups": (*rows.groups[:1], *(one for one in rows.named if one.group in listed)),
+        "scan": tuple(one for one in rows.scan if one.group in listed),
     }
-    tables = {
-        key: [row for row in audit.get(key) or () if row.get("group") in names]
-        for key, names in listed.items()
+    values: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(rows, **kept))
+    return values
+
+
+def _opening(slots: Slots) -> Iterator[Part]:
+    yield StatusBox(slots.badge.capitalize(), slots.tone, [slots.verdict])
+    yield Paragraph(capitalized(slots.title), "lead")
+    if slots.lead:
+        yield Paragraph(slots.lead)
+    yield Bullets([Sentence("", f"{name}: ", text) for name, text in slots.others])
+    yield from (Paragraph(text, "warn") for text in slots.cautions)
+
+
+WIDTH = 88
+"""Most characters of a line of a command."""
+
+
+def _steps(steps: Sequence[Step], rows: AuditRows) -> Iterator[Part]:
+    """Yield what to do, as a command if the audit was made by one."""
+    for step in steps:
+        yield Paragraph(step.what)
+        is_shell, code = step.code(rows.has_command)
+        if code:
+            yield Paragraph(folded_command(code, WIDTH) if is_shell else code, "code")
+
+
+def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
+    """Yield what stands beside the picture."""
+    if rows.bound:  # what can be proven without a draw is in a fold
+        unions = rows.certificate is not None and rows.certificate.unions is not None
+        yield Section("What is proven", [Bullets.of(slots.proven[unions:][:1])])
+    everyone = [text for text in slots.everyone if text != slots.title]
+    if everyone:
+        yield Section("Everyone", [Bullets.of(everyone)])
+    source = rows.provenance
+    model, data = source.get("model") or {}, source.get("data") or {}
+    kinds = {
+        "by the forecast": rows.by_forecast,
+        "named": rows.named,
+        "by features": rows.scanned,
+        "found by search": rows.learned,
     }
-    return {**audit, **tables}
+    groups = [f"{len(found):,} {name}" for name, found in kinds.items() if found]
+    draws = f"randomized, {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else None
+    unit = rows.about.get("unit")
+    outcome = ", ".join(short(one, 60) for one in (rows.target, unit) if one) or kind.outcome
+    yield Section(
+        "What was examined",
+        [
+            Facts(
+                {
+                    "Model": model.get("name") or rows.name,
+                    "Data": data.get("name"),
+                    "Forecast of": outcome,
+                    "Forecasts": draws,
+                    "Times": _times(rows, kind),
+                    "Groups": "; ".join(["everyone", *groups]),
+                    "Tolerance": f"{points_in_full(rows.tolerance)} points",
+                }
+            )
+        ],
+    )
+    yield Section("What is not covered", [Bullets.of(slots.not_tested)])
+
+
+def _times(rows: AuditRows, kind: Kind) -> str | None:
+    """Return the numbers of events, of people who reached the horizon and of those lost."""
+    known = rows.censoring
+    if known is None:
+        return None
+    until = f" by {kind.horizon}" if kind.horizon else ""
+    facts = [f"{count(known.n_events, 'event')}{until}"]
+    if kind.horizon:
+        facts.append(f"{whole(known.n_reached)} seen without it until then")
+    lost = percent(known.n_lost / known.n_people) if known.n_people else "-"
+    return f"{', '.join(facts)}, {whole(known.n_lost)} lost before ({lost})"
+
+
+# --- sections of an audit
+
+
+def _section(key: str, title: str, hint: str, *parts: Part | None) -> Section:
+    """Return a section of the parts that there are; it is folded if it has a hint."""
+    return Section(title, [part for part in parts if part is not None], key, hint=hint)
+
+
+def _groups(rows: AuditRows, first: Sequence[Finding]) -> Section:
+    n, confidence = len(rows.examined) + 1, confidence_in_full(rows.confidence)
+    slope = ", or a slope outside 0.8 to 1.25" if Kind.of(rows).has_rates else ""
+    note = (
+        f"The worst first. In brackets: intervals, which hold together for all {n:,} groups with"
+        f" {confidence} confidence. A problem is a significant error of more than"
+        f" {points_in_full(rows.tolerance)} points{slope}."
+    )
+    shown = [*tables.everyone(rows), *first]
+    table = tables.groups("Groups", shown, rows, search=tables.FIND, note=note)
+    return _section("groups", "Groups", "", table)
+
+
+def _others(rows: AuditRows, first: Sequence[Finding], others: Sequence[Finding]) -> Section:
+    n = sum(one.problem and one.same_as is None for one in others)
+    hint = f"{n:,} with a problem found, {len(others) - n:,} without" if n else "no problem found"
+    total, listed = (
+        len(rows.named) + len(rows.scanned) + len(rows.learned),
+        len(first) + len(others),
+    )
+    rest = f"The first {listed:,} of {total:,} groups are listed, problems before others."
+    note = rest if total > listed else ""
+    table = tables.groups("Other groups", others, rows, search=tables.FIND, note=note)
+    return _section("others", "The other groups", hint, table)
+
+
+PITS = (
+    "With right forecasts a tenth of the outcomes falls into each tenth of the predicted"
+    " distribution. Higher bars on the left mean that outcomes are lower than forecast, on the"
+    " right that they are higher; a U shape means that forecasts are too narrow, a hump that they"
+    " are too wide."
+)
+"""How to read the distribution of PITs."""
+
+
+def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
+    """Yield the folded sections: what is proven, then details."""
+    # a guarantee for every group comes before the details of the groups that were examined
+    proven = _proven(slots, rows, kind)
+    if rows.bound:
+        yield proven
+    hint = "are low and high forecasts equally right?"
+    yield _section("own", "By the forecast itself", hint, tables.by_forecast(rows))
+    hint, title = "the continuous part of the forecasts", f"Outcomes other than {kind.atom}"
+    yield _section("positive", title, hint, tables.positive_part(rows))
+    chart, table = pictures.reliability(rows), tables.reliability(rows)
+    yield _section("rates", "Predicted probabilities and rates", "by group", chart, table)
+    drawn = [one for one in (pictures.calibration(rows), pictures.pit(rows)) if one is not None]
+    if drawn and not kind.has_rates:
+        assumed = f" This assumes that {IN_FEATURES}." if kind.has_range else ""
+        parts = Pair(drawn[:1], drawn[1:]), Paragraph(f"{PITS}{assumed}")
+        yield _section("calibration", "Calibration of everyone", "distribution of PITs", *parts)
+    chart = None if pictures.overview_is_survival(rows) else pictures.survival(rows)
+    title, hint = f"Rates of the event by {kind.horizon}", "predicted and observed"
+    yield _section("survival", title, hint, chart, tables.survival(rows))
+    texts = map(Paragraph, slots.decided)
+    hint = "one rule, one family of tests"
+    yield _section("decided", "How this was decided", hint, *texts, *_bullets("", slots.gate))
+    hint = "smaller log scores and CRPS are better"
+    yield _section("scores", "Scores", hint, tables.scores(rows), tables.probability_scores(rows))
+    if not rows.bound:
+        yield proven
+    more = tables.miscoverage(rows), tables.membership(rows), tables.worst_groups(rows)
+    hint = "; ".join(table.label.lower() for table in more if table is not None)
+    yield _section("more", "More about groups", hint, *_headed(more))
+    notes = [f"{one.text[:1].upper()}{one.text[1:]}" for one in rows.notes]
+    yield _section("notes", "Notes", "what was left out or done otherwise", *_bullets("", notes))
+
+
+def _bullets(title: str, texts: Sequence[str]) -> Iterator[Part]:
+    if texts:
+        yield from [Heading(title)] if title else []
+        yield Bullets.of(texts)
+
+
+def _headed(found: Iterable[Table | None]) -> Iterator[Part]:
+    """Yield tables with their names as headings."""
+    for table in found:
+        if table is not None:
+            yield Heading(table.label)
+            yield table
+
+
+def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
+    """Show what is proven for named groups, for unions of them, and for every group."""
+    proof = rows.certificate
+    hint = "bounds, assumptions and limits" if rows.bound else "without a draw: lower bounds only"
+    title = "What is proven for groups that nobody named"
+    if proof is None:
+        return _section("proof", title, hint)
+    people = count(proof.n_samples, "person", "people")
+    each = "together" if proof.link_bound is not None else "each by itself"
+    texts = [*slots.proven]
+    if proof.average_error is not None:
+        texts.append(f"All people together: off by at most {at_most(proof.average_error)} points.")
+    of_part = f" Bounds for every group are about {kind.people}." if kind.is_part else ""
+    texts.append(
+        f"From {people}; bounds hold {each}, with {confidence_in_full(proof.confidence)}"
+        f" confidence.{of_part} Method: {proof.method}."
+    )
+    shown = [
+        tables.every_group(rows) if rows.bound else None,
+        # every interval of a 0/1 forecast that is not a single value covers everything
+        None if kind.has_rates else tables.plain_intervals(rows),
+        tables.event_bounds(rows),
+        tables.unions(rows),
+        tables.named_bounds(rows),
+        tables.questions(rows),
+    ]
+    parts = [*_bullets("", texts), *_headed(shown), *_bullets("Assumed", proof.assumptions)]
+    parts += _bullets("Not covered", proof.not_covered)
+    if slots.next[1:]:
+        parts += [Heading("To prove more"), *_steps(slots.next[1:], rows)]
+    return _section("proof", title, hint, *parts)
+
+
+def _provenance(rows: AuditRows, data: PageData) -> Section:
+    """Show what is needed to repeat an audit, and its description."""
+    known = rows.provenance
+    model, source = known.get("model") or {}, known.get("data") or {}
+    packages = {"evenhand": known.get("evenhand"), "Python": known.get("python")}
+    packages |= known.get("packages") or {}
+    versions = [f"{name} {version}" for name, version in packages.items() if version]
+    n, n_parts = source.get("n_rows"), source.get("n_parts")
+    in_parts = f" in {whole(n_parts)} parts, {whole(source.get('n_searched'))} searched"
+    seed = known.get("random_state")
+    described = about_facts({"about": rows.about, "target": rows.target, "provenance": known})
+    facts = {
+        "Command": f"`{known['command']}`" if known.get("command") else "none: made from Python",
+        "Model": ", ".join(filter(None, [model.get("name"), model.get("kind")])) or None,
+        # the hash stored in a model folder, which matches a report with its model
+        "Hash of the model": model.get("sha256"),
+        "Data": source.get("name"),
+        "Rows": None if n is None else f"{whole(n)}{in_parts if n_parts else ''}",
+        "Hash of the data": source.get("sha256"),
+        "Hash of the values": known.get("values_sha256"),
+        "Draws": known.get("draws"),
+        "Seed": "not set: bootstrap and simulations vary between runs"
+        if seed is None
+        else str(seed),
+        "Software": ", ".join(versions) or None,
+        "Layout": rows.schema,
+        "Hash of the page": f"sha256 of the embedded data: {data.sha256}",
+        "People": "no ids in this file",
+    }
+    shown = [described, Facts(facts)] if known else []
+    return _section("provenance", "Where this comes from", "data, model, command", *shown)
+
+
+# --- rendering of documents
 
 
 def document_html(document: Document) -> str:
-    """Return a document as a page; its script sorts and filters tables and shows values."""
+    """Return a document as a page; its script sorts and searches tables."""
     script = _own_file("page.js")
     # the policy contains the hash of our script, so that no other inline script runs
     seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -106,7 +385,7 @@ def _environment() -> Environment:
         "code": _with_code,
         "order": _order,
         "frame": frame_of,
-        "stairs": stairs,
+        "tones": lambda row: [one.tone for one in row if isinstance(one, Value)],
     }
     environment.filters.update(filters)
     environment.tests["is_status"] = lambda part: isinstance(part, StatusBox)

@@ -1,45 +1,33 @@
-"""Texts: rendering of documents, and the short text of an audit."""
+"""Texts: rendering of documents, and the text of an audit: short, in full and as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain, zip_longest
+from typing import NamedTuple
 
 from evenhand._escape import visible
-from evenhand._format import count, percent, whole
+from evenhand._format import percent, whole
 from evenhand._table import Cells, Column, Table, folded_command, line_width, numeric, wrapped
-from evenhand.report.audit import audit_document, counts_in_words
+from evenhand.report import tables
 from evenhand.report.document import (
     Bullets,
     Document,
+    Facts,
     Heading,
     Pair,
     Paragraph,
     Part,
+    Section,
     StatusBox,
     short,
 )
-from evenhand.report.findings import Findings, GroupFinding, findings_of
-from evenhand.report.groups import bias_cell
-from evenhand.report.next_steps import NextStep, has_command, next_steps
-from evenhand.report.records import Values
-from evenhand.report.sentences import (
-    PROBLEM,
-    everyone_in_words,
-    group_in_words,
-    headline,
-    leak_sentences,
-    least_size,
-    open_sentences,
-    proof_sentences,
-    union_sentences,
-)
-from evenhand.report.status import condition_lines, status_box
-
-
-def audit_text(audit: Values) -> str:
-    """Return an audit, given as `Audit.to_dict()`, as text."""
-    return document_text(audit_document(findings_of(audit)))
+from evenhand.report.measures import reach_of, signed
+from evenhand.report.next_steps import Step
+from evenhand.report.page import audit_document
+from evenhand.report.slots import SMALLER, Slots, capitalized, name_of
+from evenhand.results import AuditRows, Finding
 
 
 def document_text(document: Document) -> str:
@@ -83,6 +71,9 @@ def _text(part: Part) -> str:
             width = line_width() - 2
             items = (wrapped(str(item), width).replace("\n", "\n  ") for item in part.items)
             return "\n".join(f"- {item}" for item in items)
+        case Facts():
+            known = (f"{name}: {value}" for name, value in part.values.items() if value)
+            return "\n".join(map(wrapped, known))
         # tables of thousands of groups stay readable; the page and JSON contain more
         case Table():
             n, most = len(part.rows), part.printed
@@ -103,103 +94,155 @@ def _in_words(part: Paragraph | Heading | StatusBox) -> str:
             return "" if part.kind == "hint" else part.text
 
 
-# --- short text of an audit: verdict, main findings, what is proven, and the next step
+# --- short text of an audit: verdict, worst case, other cases, what was not tested, next step
 
-LONGEST = 100
+LONGEST = 80
 """Most characters of a line."""
 
-MARGIN = 12
-"""Characters of the column of labels."""
+LINES = 12
+"""Most lines, beside the table by tenth and what a reader must not miss."""
 
-NAME = 60
+LABEL = 20
+"""Most characters of a line of a label."""
+
+NARROW = 16
+"""Widest margin beside which commands are folded."""
+
+NAME = 90
 """Most characters of the name of a group or of the audited model."""
 
 
-def audit_brief(audit: Values) -> str:
-    """Return the main findings of an audit, given as for `audit_text`, in about 20 lines."""
-    findings = findings_of(audit)
-    width = min(line_width(), LONGEST)
-    facts = [count(findings.values["n_samples"], "row"), count(len(findings.examined), "group")]
-    box = status_box(findings)
-    lines = [
-        wrapped(f"Audit of {short(audit['name'], NAME)}: {', '.join(facts)}", width),
-        wrapped(" ".join([box.title.upper(), *box.sentences]), width),
-        "",
-    ]
-    for label, texts in _paragraphs(findings):
-        lines += _beside(label, texts, width)
-        if label == "Everyone" and findings.terms.is_event and findings.by_forecast:
-            lines += ["", _by_tenth(findings).text(width), ""]
-    step = next(iter(next_steps(findings)), None)
-    if step is not None:
-        lines += _beside("Next", [step.what], width)
-        lines += _code(step, findings, width)
-    return "\n".join([*lines, *_beside("All groups", [_more(findings)], width)])
+class Block(NamedTuple):
+    """A label with the text beside it; of several, those of high `rank` are left out first."""
+
+    label: str
+    text: str
+    rank: int = 0
+    is_code: bool = False
 
 
-def _paragraphs(findings: Findings) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield labels with the texts beside them."""
-    if findings.censoring is not None:
-        yield "Times", [f"{counts_in_words(findings)}; errors are Kaplan-Meier estimates."]
-    yield "Caution", _cautions(findings)
-    leading = findings.leading
-    everyone = everyone_in_words(findings)
-    lead = headline(findings)
-    # the first sentence is about what cannot be proven, unless there is a bound
-    proven = proof_sentences(findings)[0 if findings.is_bound_useful else 1 :][-1:]
-    unions = union_sentences(findings, is_short=True)
-    if unions and not findings.is_bound_useful:
-        proven = []
-    if lead not in (everyone, *proven):
-        yield "Worst" if leading else "", [" ".join([lead, *open_sentences(findings)])]
-    others = [group for group in findings.listed if group is not leading]
-    yield "Also", [f"{short(one.name, NAME)}: {group_in_words(one, findings)}" for one in others]
-    yield "Everyone", [everyone] * bool(everyone)
-    yield "Proven", [*unions, *proven]
-    least = least_size(findings)
-    small = "" if least is None else f"groups of fewer than {least:,} rows; "
-    yield "Not tested", [f"{small}changes since these rows"]
-    yield "Gate", condition_lines(findings)
+def audit_text(rows: AuditRows, *, full: bool = False) -> str:
+    """Return an audit as text of about 12 lines, or in full with all tables."""
+    if full:
+        document = audit_document(rows)
+        step = Section("Next step", document.next_step)
+        sections = [step, *document.cards, *document.sections]
+        return document_text(replace(document, sections=sections))
+    slots, width = Slots.of(rows), min(line_width(), LONGEST)
+    head = [wrapped(slots.heading, width), wrapped(_verdict(slots), width), ""]
+    blocks = list(_blocks(slots, rows))
+    margin = 2 + min(max(len(line) for one in blocks for line in _label(one)), LABEL)
+    while True:
+        lines = [line for one in blocks for line in _beside(one, margin, width)]
+        n = sum(len(text.split("\n")) for text in head) + len(lines)
+        last = max(blocks, key=lambda one: one.rank)
+        if n <= LINES or not last.rank:
+            break
+        blocks.remove(last)
+    table = ["", _by_tenth(rows).text(width)] if rows.is_event and rows.by_forecast else []
+    return "\n".join([*head, *lines, *table])
 
 
-def _by_tenth(findings: Findings) -> Table:
+def _verdict(slots: Slots) -> str:
+    """Return the verdict with its line, and without a problem what the rows would have shown."""
+    shown = "" if slots.name else slots.lead.removesuffix(SMALLER)
+    opening = f"{slots.badge} {slots.verdict}" if slots.verdict else f"{slots.badge}."
+    return f"{opening} {shown}".strip()
+
+
+def _blocks(slots: Slots, rows: AuditRows) -> Iterator[Block]:
+    """Yield what the short text has, from top to bottom."""
+    if slots.name:
+        fact = slots.title.removeprefix(f"{slots.name}: ")
+        yield Block(short(slots.name, NAME), f"{capitalized(fact)} {slots.lead}".strip())
+    label = "Also"
+    for i, (name, text) in enumerate(slots.others):
+        yield Block(
+            label, f"{short(name, NAME)}: {text.split('; ')[0].removesuffix('.')}", 1 + 4 * i
+        )
+        label = ""
+    if not slots.name or (rows.is_event and rows.leading is not rows.everyone):
+        yield Block("Everyone", " ".join(slots.everyone[:3]), 2 if slots.name else 0)
+    yield from (Block("Caution", text) for text in slots.cautions)
+    if slots.proven:
+        yield Block("Proven", slots.proven[0], 0 if rows.bound else 3)
+    tested = (one.rstrip(".") for one in slots.not_tested[: 3 if rows.censoring else 2])
+    yield Block("Not tested", "; ".join(f"{one[:1].lower()}{one[1:]}" for one in tested))
+    yield from (Block("Gate", text) for text in slots.gate)
+    for step in slots.next[:1]:
+        code = step.code(rows.has_command)[1]
+        yield Block("Next", code or step.what, is_code=bool(code))
+    yield Block("All groups", slots.more)
+
+
+def _label(one: Block) -> list[str]:
+    return wrapped(one.label, LABEL).split("\n")
+
+
+def _beside(one: Block, margin: int, width: int) -> Iterator[str]:
+    """Yield the lines of a text beside its label."""
+    text = "\n".join(map(visible, one.text.split("\n")))
+    if not one.is_code:
+        text = wrapped(one.text, width - margin)
+    # beside a wide label, code begins further to the left
+    elif max(map(len, text.split("\n"))) > width - margin:
+        margin = margin if margin <= NARROW and text.startswith("evenhand ") else len(one.label) + 3
+        text = folded_command(text, width - margin) if text.startswith("evenhand ") else text
+    for label, line in zip_longest(_label(one), text.split("\n"), fillvalue=""):
+        yield f"{label:{margin}}{line}".rstrip()
+
+
+def _by_tenth(rows: AuditRows) -> Table:
     """Return predicted probabilities and event rates by tenth of the probability."""
-    cells: Cells[GroupFinding] = {
-        Column("probability"): lambda g: g.name.removeprefix("predicted probability "),
+    cells: Cells[Finding] = {
+        Column("probability"): lambda g: name_of(g, rows).partition("(")[2].rstrip(")"),
         numeric("rows"): lambda g: whole(g.n),
         numeric("predicted"): lambda g: percent(g.predicted),
-        numeric("event rate"): lambda g: percent(g.rate),
-        numeric("difference"): lambda g: bias_cell(g.bias, findings.terms),
-        Column(""): lambda g: PROBLEM if g.is_problem else "",
+        numeric("observed"): lambda g: percent(g.rate),
+        numeric("difference"): lambda g: f"{signed(g.bias)} ({reach_of(g.bias_low, g.bias_high)})",
+        Column(""): lambda g: "problem" if g.problem else "",
     }
-    return Table.of("By tenth of the probability", findings.by_forecast, cells)
+    return Table.of("By tenth of the probability", rows.by_forecast, cells)
 
 
-def _beside(label: str, texts: Sequence[str], width: int) -> Iterator[str]:
-    """Yield texts, each on lines of its own, with a label in the margin of the first."""
-    for text in texts:
-        for line in wrapped(text, width - MARGIN).split("\n"):
-            yield f"{label:{MARGIN}}{line}"
-            label = ""
+# --- an audit as Markdown, for documents of others
 
 
-def _cautions(findings: Findings) -> list[str]:
-    """Return what a reader must know before the findings: a caveat, and possible leaks."""
-    caveat = findings.values.get("caveat")
-    leaks = [str(one) for one in leak_sentences(findings)]
-    more = [f"{count(len(leaks) - 1, 'other possible leak')}."] if len(leaks) > 1 else []
-    return [*([str(caveat)] if caveat else []), *leaks[:1], *more]
+def audit_markdown(rows: AuditRows) -> str:
+    """Return an audit as Markdown: its sentences, and the table of groups, the worst first."""
+    slots = Slots.of(rows)
+    first, others = tables.first_groups(rows)
+    table = tables.groups("Groups", [*tables.everyone(rows), *first], rows)
+    parts = [
+        f"## {slots.heading}",
+        f"**{slots.badge}** {slots.verdict}".strip(),
+        f"**{slots.title}**",
+    ]
+    parts += [slots.lead, *slots.cautions, *(f"- {name}: {text}" for name, text in slots.others)]
+    parts += [*slots.gate, *([] if table is None else [_pipes(table)])]
+    parts += [f"{len(others):,} other groups are not listed."] if others else []
+    for title, texts in {"Proven": slots.proven, "Not tested": slots.not_tested}.items():
+        parts += [f"### {title}", *(f"- {text}" for text in texts)] if texts else []
+    parts += ["### Next", *map(_step, slots.next, [rows.has_command] * len(slots.next))]
+    return "\n\n".join(_markdown(part) for part in parts if part) + "\n"
 
 
-def _code(step: NextStep, findings: Findings, width: int) -> Iterator[str]:
-    """Yield a step as a command if the audit was made by one, else as lines of Python."""
-    is_shell, code = step.code(has_command(findings))
-    text = "\n".join(map(visible, code.split("\n")))
-    shown = folded_command(text, width - MARGIN - 2) if is_shell else text
-    yield from (f"{'':{MARGIN}}  {line}" for line in shown.split("\n") if line)
+def _step(step: Step, has_command: bool) -> str:
+    code = step.code(has_command)[1]
+    return f"{step.what}\n\n```\n{code}\n```" if code else step.what
 
 
-def _more(findings: Findings) -> str:
-    if has_command(findings):
-        return "add --full, or --out report.html"
-    return 'summary(full=True), to_html("report.html")'
+def _markdown(text: str) -> str:
+    """Escape what Markdown would read as HTML, outside code and tables."""
+    return text if "\n" in text else visible(text).replace("<", "&lt;")
+
+
+def _pipes(table: Table) -> str:
+    """Return a table in the form of Markdown."""
+    titles = [column.title for column in table.columns]
+    sides = ["---:" if column.is_number else "---" for column in table.columns]
+    rows = [titles, sides, *([str(cell) for cell in row] for row in table.rows)]
+    escaped = (
+        [visible(cell).replace("<", "&lt;").replace("|", "\\|") for cell in row] for row in rows
+    )
+    return "\n".join(f"| {' | '.join(row)} |" for row in escaped)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from itertools import chain
@@ -18,7 +18,13 @@ import pandas as pd
 
 from evenhand._files import Partial, link_target
 from evenhand._validate import Floats, InputError, check_column
-from evenhand.distributions import Categorical, Distribution, OutcomeKind, as_hurdle, curve_times
+from evenhand.distributions import (
+    Categorical,
+    OutcomeKind,
+    as_hurdle,
+    curve_times,
+    found_inside,
+)
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.scale.engine import Advance, over_parts, typed_parts
@@ -85,20 +91,23 @@ def served_columns(
     kind = forecast.outcome_kind
     if kind is OutcomeKind.BINARY:
         return {"probability": forecast.event_probability()}
-    r = forecast.r
+    r, times = forecast.r, survival_times(forecast)
     columns: dict[str, Any] = {} if r is None else {"r": r}
-    times = survival_times(forecast)
     # an atom at the high end is a horizon, whose probability is among those of survival
     has_zeros = kind is OutcomeKind.HURDLE and not times
     if has_zeros:
         columns["chance_of_zero"] = 1 - forecast.event_probability()
     columns["mean"] = mean
     quantiles = forecast.ppf(levels)
-    if kind is OutcomeKind.COUNT and _has_whole_values(forecast.distribution):
+    scores = found_inside(forecast.distribution, Categorical)
+    is_whole = scores is None or bool((scores.support == np.round(scores.support)).all())
+    if kind is OutcomeKind.COUNT and is_whole:
         quantiles = quantiles.astype(np.int64)
     columns |= {f"q{level}": quantiles[:, i] for i, level in enumerate(levels)}
     if r is None:
-        columns |= _probabilities(forecast, counts)
+        rows = np.ones(forecast.n_samples)
+        values = _support(forecast) or range(counts)
+        columns |= {f"p{v:.15g}": np.exp(forecast.log_mass(v * rows)) for v in values}
     # with all digits: 1 less a probability that is next to 1 would lose them
     columns |= {f"{SURVIVAL}{t:.15g}": _survival(forecast, t) for t in times}
     if r is None and has_zeros:
@@ -159,35 +168,10 @@ def _survival(forecast: Forecast, time: float) -> Floats:
     return forecast.distribution.sf(time)
 
 
-def _probabilities(forecast: Forecast, counts: int) -> dict[str, Floats]:
-    """Return the probability of each value of scores, or of so many counts."""
-    support = _support(forecast)
-    rows = np.ones(forecast.n_samples)
-    values = list(range(counts)) if support is None else support
-    return {f"p{v:.15g}": np.exp(forecast.log_mass(v * rows)) for v in values}
-
-
 def _support(forecast: Forecast) -> list[float] | None:
     """Return the values of scores that are those of all rows; None for other outcomes."""
-    base = _innermost(forecast.distribution)
-    is_shared = isinstance(base, Categorical) and np.ndim(base.support) == 1
-    return base.support.tolist() if is_shared else None
-
-
-def _innermost(distribution: Distribution) -> Any:
-    """Return the distribution inside links, maps and hurdles."""
-    base: Any = distribution
-    while True:
-        inner = getattr(base, "positive", getattr(base, "base", None))
-        if inner is None:
-            return base
-        base = inner
-
-
-def _has_whole_values(distribution: Distribution) -> bool:
-    """Whether all values of counts or scores are whole numbers."""
-    base = _innermost(distribution)
-    return not isinstance(base, Categorical) or bool((base.support == np.round(base.support)).all())
+    scores = found_inside(forecast.distribution, Categorical)
+    return None if scores is None or np.ndim(scores.support) != 1 else scores.support.tolist()
 
 
 # --- forecasts of tables in parts with keyed draws, written block by block
@@ -256,6 +240,7 @@ def forecast_parts(
     skip_bad: bool = False,
     verbose: bool = False,
     recorder: Recorder | None = None,
+    first: Forecast | None = None,
 ) -> Written:
     """Forecast each person in a table in parts, with keyed draws.
 
@@ -293,6 +278,8 @@ def forecast_parts(
         Whether to show progress on a terminal.
     recorder : Recorder, optional
         Record of the forecasts of each block, made before the block is written; not with `client`.
+    first : Forecast, optional
+        Output of `first_forecast` for this table; it is computed if needed.
 
     Returns
     -------
@@ -323,28 +310,17 @@ def forecast_parts(
     (['id', 'mean', 'q0.05'], 2)
     """
     subject = as_subject(model)
-    fingerprint = None if key is None else KeyedDraws(key, context).fingerprint
     parts = table if isinstance(table, Parts) else open_parts(table, skip_bad=skip_bad)
     parts = parts.typed(subject.schema.apply)
     target = check_output(out, parts, is_shared=client is not None, skip_bad=skip_bad)
-    source = parts.source
-    used = subject.columns(parts.columns, source)
-    ids = () if id_column is None else (check_column(id_column, parts.columns, source),)
-    kept = [check_column(name, parts.columns, source) for name in keep if name not in ids]
+    used = subject.columns(parts.columns, parts.source)
+    ids = () if id_column is None else (id_column,)
+    kept = tuple(dict.fromkeys(name for name in keep if name not in ids))
     recorded = () if recorder is None else recorder.columns
-    for name in recorded:
-        check_column(name, parts.columns, source)
-    job = ForecastJob(
-        subject,
-        ids,
-        tuple(dict.fromkeys((*ids, *used, *kept, *recorded))),
-        key,
-        context,
-        tuple(levels),
-        moments,
-        tuple(dict.fromkeys(kept)),
-        recorder,
-    )
+    columns = tuple(dict.fromkeys((*ids, *used, *kept, *recorded)))
+    for name in columns:
+        check_column(name, parts.columns, parts.source)
+    job = ForecastJob(subject, ids, columns, key, context, tuple(levels), moments, kept, recorder)
     skipped = dict(parts.skipped)
     over = partial(
         over_parts,
@@ -356,9 +332,11 @@ def forecast_parts(
     )
     if recorder is not None:
         # columns of groups that the model does not use have the types of all parts
-        typed = typed_parts(over, parts, recorded, subject.schema)
-        over = partial(over, parts=typed)
-    first = first_forecast(subject, parts) if key is None else None
+        over = partial(over, parts=typed_parts(over, parts, recorded, subject.schema))
+    if key is not None:
+        first = None
+    elif first is None:
+        first = first_forecast(subject, parts)
     is_counted = first is not None and first.outcome_kind is OutcomeKind.COUNT
     if first is not None and is_counted and _support(first) is None and recorder is None:
         # all parts have the same columns, with room for larger counts than are expected
@@ -370,7 +348,7 @@ def forecast_parts(
         len(people.rows),
         None if id_column is None else people.repeated(parts, id_column),
         dict(sorted(skipped.items())),
-        fingerprint,
+        None if key is None else KeyedDraws(key, context).fingerprint,
         reduce(add, (unseen for _, unseen in written)),
         None if first is None else text_of_written(first, job.counts),
     )
@@ -497,7 +475,7 @@ def _to_file(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[K
     with TableWriter(target) as writer:
         # a nested function cannot be sent to workers, but a file has none (`check_output`)
         def write(job: ForecastJob, parts: Parts, i: int, advance: Advance) -> list[Kept]:
-            return [_written(writer, *block) for block in job.blocks(parts, i, advance)]
+            return _written(writer, job.blocks(parts, i, advance))
 
         return [one for _, kept in over(write, job) for one in kept]
 
@@ -510,9 +488,8 @@ def _to_folder(job: ForecastJob, over: Callable[..., Any], target: Path) -> list
         for half in hidden.path.glob(".*"):  # left by workers that died while writing
             half.unlink()
         hidden.commit()
-    except BaseException:
+    finally:
         hidden.discard()
-        raise
     return found
 
 
@@ -522,28 +499,27 @@ def _write_part(
     job, folder = shared
     blocks = job.blocks(parts, i, advance)
     # a part without rows has no block to take columns from, so no file is written
-    first = next(blocks, None)
-    if first is None:
-        return []
-    with TableWriter(folder / parts.names[i]) as writer:
-        return [_written(writer, *block) for block in chain([first], blocks)]
+    for first in blocks:
+        with TableWriter(folder / parts.names[i]) as writer:
+            return _written(writer, chain([first], blocks))
+    return []
 
 
-def _written(writer: TableWriter, table: pd.DataFrame, kept: Kept) -> Kept:
+def _written(writer: TableWriter, blocks: Iterable[tuple[pd.DataFrame, Kept]]) -> list[Kept]:
     # spreadsheets run text that begins with = or @ as a formula; parquet is read by programs
     is_parquet = writer.path.name.lower().endswith(".parquet")
-    writer.write(table if is_parquet else spreadsheet_safe(table))
-    return kept
+    found = []
+    for table, kept in blocks:
+        writer.write(table if is_parquet else spreadsheet_safe(table))
+        found.append(kept)
+    return found
 
 
 def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:
     # an id read from a csv file written by evenhand would get a different draw than the original id
     for row, value in enumerate(ids, start=start + 1):
-        if (
-            isinstance(value, str)
-            and value.startswith("'")
-            and (original := unguarded(value)) != value
-        ):
+        original = unguarded(value) if isinstance(value, str) else value
+        if original != value:
             warnings.warn(
                 f"{column}, row {row}: {value!r} may be {original!r} with the apostrophe that"
                 " evenhand adds in csv files, and has a different draw; remove the apostrophe"

@@ -32,14 +32,13 @@ from evenhand.audits import (
     LEARNED_MASSES,
     MASSES,
     MIN_SIZE,
-    N_SIMULATIONS,
     Audit,
     CountedRows,
     CountPlan,
     NoteKind,
     RowCounts,
-    SearchOptions,
-    audit_sample,
+    audit,
+    audited,
     check_about,
     check_search,
     count_rows,
@@ -496,7 +495,7 @@ def audit_parts(
     check_count("sample_size", sample_size)
     described = check_about(about)
     # options are checked before the table is read, which may take hours
-    options = check_search(masses, learned_masses, min_size, confidence, N_SIMULATIONS, tolerance)
+    check_search(masses, learned_masses, min_size, confidence, 2, tolerance)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
     subject = as_subject(model)
@@ -537,7 +536,11 @@ def audit_parts(
             sample,
             known,
             counted_rows,
-            options,
+            masses=masses,
+            learned_masses=learned_masses,
+            min_size=min_size,
+            tolerance=tolerance,
+            confidence=confidence,
             random_state=seed,
             name=name,
             about=described,
@@ -579,8 +582,7 @@ def _audited(
     sample: Sample,
     known: Mapping[str, Partition],
     counted: CountedRows | None,
-    options: SearchOptions,
-    **described: Any,
+    **options: Any,
 ) -> Audit:
     """Audit the random sample in memory, with the counts of all rows if they are more."""
     table = sample.table
@@ -590,21 +592,17 @@ def _audited(
     check_outcomes(y, name=f"{columns.source}: column {columns.target!r}", kind=kind, remedy=remedy)
     model, X = columns.subject.of(table, columns.source)
     masks = [pair for name in columns.named for pair in known[name].masks(table[name]).pairs()]
+    asked = (audit.__kwdefaults__ or {}) | options
+    asked |= {
+        # groups without rows in the sample are counted in all rows
+        "groups": Groups((group, mask) for group, mask in masks if mask.any()),
+        "features": table[list(columns.searched)] if columns.searched else None,
+        "target_name": columns.target,
+    }
     with warnings.catch_warnings():
         # `check_outcomes` has warned above, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-        return audit_sample(
-            counted,
-            model,
-            X,
-            y,
-            options,
-            # groups without rows in the sample are still counted later
-            groups=Groups((group, mask) for group, mask in masks if mask.any()),
-            features=table[list(columns.searched)] if columns.searched else None,
-            target_name=columns.target,
-            **described,
-        )
+        return audited(model, X, y, counted=counted, **asked).audit
 
 
 FIRST_ROWS = 1000
@@ -618,7 +616,8 @@ def _count_plan(
     levels: tuple[float, ...],
 ) -> CountPlan:
     first = sample.table.head(FIRST_ROWS)
-    forecast = forecast_of(*columns.subject.of(first, columns.source), np.random.default_rng(0))
+    model, X = columns.subject.of(first, columns.source)
+    forecast = forecast_of(model, X, np.random.default_rng(0))
     link = forecast.inside_link()
     # frequent values also occur in the sample, so it suffices to find the rounding cells, which
     # must not depend on the block (outcomes: 4.3); forecasts with atoms need none

@@ -10,8 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from evenhand._format import and_more
-from evenhand._validate import Floats, InputError, about, did_you_mean
+from evenhand._validate import Floats, InputError, about, check_column
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.forecast_columns import ForecastColumns, check_events
@@ -44,14 +43,10 @@ class ModelSubject:
             raise InputError(
                 "the model was trained on an array without column names; train it on a table"
             )
-        missing = sorted(set(names).difference(present), key=names.index)
-        if missing:
-            listed = and_more(list(map(repr, missing)))
-            similar = did_you_mean(missing[0], map(str, present))
-            raise InputError(
-                f"{source}: columns that the model reads are missing: {listed}"
-                + (f"; {similar}" if similar else "")
-            )
+        known = [str(name) for name in present]
+        missing = set(names).difference(known)
+        for name in (name for name in names if name in missing):
+            check_column(name, known, source)
         return names
 
     def outcome_kind_in(self, table: pd.DataFrame, source: str) -> OutcomeKind:

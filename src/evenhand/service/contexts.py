@@ -160,13 +160,6 @@ def _is_similar(given: str, known: str) -> bool:
     return n_changed <= min(2, len(given) // 4)
 
 
-def first_forecasts(log: DecisionLog, context: str | None) -> Iterator[Logged]:
-    """Yield the first forecast of each person in a context."""
-    for entry in log.entries(kind="forecast"):
-        if entry.values["context"] == context and entry.values["revision"] == 0:
-            yield entry
-
-
 def context_values(log: DecisionLog, context: str) -> dict[str, Any]:
     """Return what the log has about a context; InputError if it has no such context."""
     # a later entry of a context has its present library versions

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -12,6 +12,9 @@ from evenhand._validate import InputError
 # --- entries of a decision log
 
 EntryKind = Literal["context", "forecast", "outcome"]
+
+Key = Literal["number", "id", "subject"]
+"""Column by which forecasts are looked up."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,10 @@ class DecisionLog(ABC):
     @abstractmethod
     def entries(self, *, after: int = 0, kind: EntryKind | None = None) -> Iterator[Logged]:
         """Yield the entries after a number, in order, in one consistent view of the log."""
+
+    @abstractmethod
+    def forecasts(self, by: Key, values: Iterable[Any]) -> Iterator[Logged]:
+        """Yield the forecasts with these numbers, ids or subjects, in order if these are."""
 
     @abstractmethod
     def head(self) -> Head | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any
@@ -123,22 +123,6 @@ class FirstForecasts:
         first = [self.outcomes.get(id, never)[0][0] for id in self._ids]
         return days_between(self.times, np.array(first, dtype=self.times.dtype))
 
-    def entries(self, log: DecisionLog, chosen: Mask) -> Iterator[Logged]:
-        """Yield chosen forecasts from the log, in order."""
-        numbers = self.numbers[chosen].tolist()
-        if not numbers:
-            return
-        wanted = iter(numbers)
-        number = next(wanted)
-        for entry in log.entries(after=numbers[0] - 1, kind="forecast"):
-            if entry.number != number:
-                continue
-            yield entry
-            following = next(wanted, None)
-            if following is None:
-                return
-            number = following
-
 
 def days_between(served: Any, recorded: Any) -> Any:
     """Return days from serving to a record; 0 if a wrong clock leaves their order open."""
@@ -237,7 +221,7 @@ def rows_of(
         Least time of the rows.
     """
     times = found.times[chosen] if least is None else np.maximum(found.times[chosen], least)
-    pairs = zip(found.entries(log, chosen), times, strict=True)
+    pairs = zip(log.forecasts("number", found.numbers[chosen].tolist()), times, strict=True)
     return _joined([_columns(block, found, wait) for block in in_blocks(pairs, BLOCK)], groups)
 
 

@@ -20,7 +20,7 @@ from evenhand._validate import InputError, as_floats, bad_input
 from evenhand.draws import KeyedDraws
 from evenhand.monitoring import as_time
 from evenhand.service.chain import digest_of
-from evenhand.service.contexts import context_values, first_forecasts, in_blocks, logged_name
+from evenhand.service.contexts import context_values, in_blocks, logged_name, person_subject
 from evenhand.service.decision_log import DecisionLog, Entry, Logged, Transaction
 
 # --- outcomes that a logged forecast can have
@@ -380,9 +380,14 @@ def _matched(
     for row, name in enumerate(names):
         rows.setdefault(name, []).append(row)
     found: dict[str, str] = {}
-    meant = log.entries(kind="forecast") if context is None else first_forecasts(log, context)
+    if context is None:
+        meant = log.forecasts("id", rows)
+    else:
+        meant = log.forecasts("subject", [person_subject(context, name) for name in rows])
     for entry in meant:
         name = entry.id if context is None else entry.values["person"]
+        if context is not None and entry.values["revision"]:
+            continue
         mine = rows.get(name, [])
         for row in mine:
             place = f"{places.of(row)}: the outcome"

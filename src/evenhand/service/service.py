@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -219,7 +219,7 @@ class Service:
             **self._forecasting.settings(),
             "versions": versions(),
         }
-        self._computing: Batches[_Computation] = Batches(
+        self._computing: Batches[_Rows] = Batches(
             self._compute, lambda: RuntimeError("a forecast was interrupted; repeat the request")
         )
         self._opened = open_context(log, opened).number
@@ -402,7 +402,7 @@ class Service:
     def _values(self, asked: Sequence[_Asked]) -> dict[str, dict[str, Any]]:
         """Return what is logged of new forecasts by request, all but their revision."""
         computed = self._computed(
-            _Computation([one.row for one in asked], self._draws([one.person for one in asked]))
+            _Rows([one.row for one in asked], self._draws([one.person for one in asked]))
         )
         found = {}
         for one, forecast in zip(asked, computed, strict=True):
@@ -420,33 +420,34 @@ class Service:
             )
         return found
 
-    def _computed(self, one: _Computation) -> list[dict[str, Any]]:
+    def _computed(self, asked: _Rows) -> list[dict[str, Any]]:
         """Return the forecasts of rows, computed together with those of other threads.
 
         The forecast of a row is mostly Python, which threads cannot run at the same time, and of
         many rows takes hardly longer than of one. Writing the log goes on meanwhile.
         """
         if self._computing.is_led_here:  # by a rule for actions that asks for other forecasts
-            return self._forecasting.values(one.rows, one.r)
-        found: list[dict[str, Any]] = self._computing.run(one)
+            return self._forecasting.values(*asked)
+        found: list[dict[str, Any]] = self._computing.run(asked)
         return found
 
-    def _compute(self, waiting: list[_Computation]) -> None:
-        rows = [row for one in waiting for row in one.rows]
+    def _compute(self, waiting: Sequence[Ticket[_Rows]]) -> None:
+        asked = [one.request for one in waiting]
+        rows = [row for one in asked for row in one.rows]
         try:
-            found = iter(self._forecasting.values(rows, np.concatenate([one.r for one in waiting])))
+            found = iter(self._forecasting.values(rows, np.concatenate([one.r for one in asked])))
         except Exception:
             if len(waiting) == 1:
                 raise
             # a row that the model refuses concerns only those who asked for it
             for one in waiting:
                 try:
-                    one.answer = self._forecasting.values(one.rows, one.r)
+                    one.set_result(self._forecasting.values(*one.request))
                 except Exception as error:
-                    one.error = error
+                    one.set_exception(error)
             return
         for one in waiting:
-            one.answer = list(islice(found, len(one.rows)))
+            one.set_result(list(islice(found, len(one.request.rows))))
 
     def _logged(
         self, transaction: Transaction, asked: _Asked, values: dict[str, Any] | None
@@ -465,13 +466,11 @@ class Service:
         return Served.of(known, self.model_sha256, is_repeated=True)
 
 
-class _Computation(Ticket):
+class _Rows(NamedTuple):
     """Rows that wait for their forecasts, with their draws."""
 
-    def __init__(self, rows: Sequence[Features], r: Floats) -> None:
-        super().__init__()
-        self.rows = rows
-        self.r = r
+    rows: Sequence[Features]
+    r: Floats
 
 
 @dataclass(frozen=True)

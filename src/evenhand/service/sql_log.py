@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -33,6 +36,7 @@ from evenhand.service.chain import (
     stored_row,
     verified,
 )
+from evenhand.service.contexts import in_blocks
 from evenhand.service.decision_log import (
     CLOSED,
     FULL,
@@ -41,6 +45,7 @@ from evenhand.service.decision_log import (
     Entry,
     EntryKind,
     Head,
+    Key,
     LogError,
     Logged,
     Transaction,
@@ -409,50 +414,41 @@ class PostgreSQL(Database):
 
 # --- requests of concurrent threads that are answered in one call
 
+Asked = TypeVar("Asked")
 
-class Ticket:
+
+class Ticket(Future[Any], Generic[Asked]):
     """A request that waits for its batch, and later its result or error."""
 
-    def __init__(self) -> None:
-        self.answer: Any = None
-        self.error: BaseException | None = None
-        self.is_done = False
-        self.wakes = threading.Event()
-
-    def result(self) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.answer
+    def __init__(self, request: Asked) -> None:
+        super().__init__()
+        self.request = request
 
 
-AnyTicket = TypeVar("AnyTicket", bound=Ticket)
+class Batches(Generic[Asked]):
+    """Queue of requests. The first thread that finds nobody at work answers all that wait.
 
-
-class Batches(Generic[AnyTicket]):
-    """Queue of tickets. The first thread that finds nobody at work becomes the leader of all.
-
-    While the leader is at work, other threads gather; the first of them leads next. So the price of
-    one call is shared by all that wait for it.
+    While it is at work, other threads gather; the first of them is the next. So the price of one
+    call is shared by all that wait for it.
 
     Parameters
     ----------
     answer : callable
-        Receives a list of tickets, and gives each an `answer` or an `error`. If it raises an error,
-        no ticket has a result.
+        Receives a list of tickets, and gives each a result or an error. If it raises an error, that
+        is the error of all tickets without one.
     interrupted : callable
-        Returns the error of the others in a batch whose leader was interrupted by the user.
+        Returns the error of the others in a batch whose thread was interrupted by the user.
     """
 
     def __init__(
         self,
-        answer: Callable[[list[AnyTicket]], None],
+        answer: Callable[[list[Ticket[Asked]]], None],
         interrupted: Callable[[], Exception],
     ) -> None:
         self._answer = answer
         self._interrupted = interrupted
-        self._lock = threading.Lock()
-        self._waiting: list[AnyTicket] = []
-        self._is_led = False
+        self._changed = threading.Condition()
+        self._waiting: list[Ticket[Asked]] = []
         self._leader: int | None = None
 
     @property
@@ -460,26 +456,22 @@ class Batches(Generic[AnyTicket]):
         """Whether the calling thread is answering a batch."""
         return self._leader == threading.get_ident()
 
-    def run(self, ticket: AnyTicket) -> Any:
-        """Return the answer to a ticket; its errors are raised."""
-        with self._lock:
+    def run(self, request: Asked) -> Any:
+        """Return the answer to a request; its errors are raised."""
+        ticket = Ticket(request)
+        with self._changed:
             self._waiting.append(ticket)
-            leads = not self._is_led
-            self._is_led = True
-        try:
-            if not leads:
-                ticket.wakes.wait()
-            if not ticket.is_done:
-                self._lead()
-        except BaseException:  # an interrupt by the user
-            self._withdraw(ticket, leads=leads or ticket.wakes.is_set())
-            raise
-        return ticket.result()
-
-    def _lead(self) -> None:
-        with self._lock:
+            try:
+                self._changed.wait_for(lambda: ticket.done() or self._is_next(ticket))
+            except BaseException:  # an interrupt by the user
+                if ticket in self._waiting:
+                    self._waiting.remove(ticket)
+                    self._changed.notify_all()
+                raise
+            if ticket.done():
+                return ticket.result()
+            self._leader = threading.get_ident()
             tickets, self._waiting = self._waiting, []
-        self._leader = threading.get_ident()
         try:
             self._answer(tickets)
         except Exception as error:
@@ -488,32 +480,20 @@ class Batches(Generic[AnyTicket]):
             _fail(tickets, self._interrupted())
             raise
         finally:
-            self._leader = None
-            for ticket in tickets:
-                ticket.is_done = True
-                ticket.wakes.set()
-            self._hand_over()
+            with self._changed:
+                self._leader = None
+                self._changed.notify_all()
+        return ticket.result()
 
-    def _hand_over(self) -> None:
-        with self._lock:
-            self._is_led = bool(self._waiting)
-            if self._is_led:
-                self._waiting[0].wakes.set()
-
-    def _withdraw(self, ticket: AnyTicket, *, leads: bool) -> None:
-        """Remove a ticket that no leader has taken; if it was to lead itself, another does."""
-        with self._lock:
-            if ticket not in self._waiting:
-                return
-            self._waiting.remove(ticket)
-        if leads:
-            self._hand_over()
+    def _is_next(self, ticket: Ticket[Asked]) -> bool:
+        return self._leader is None and self._waiting[0] is ticket
 
 
-def _fail(tickets: list[AnyTicket], error: Exception) -> None:
+def _fail(tickets: Sequence[Ticket[Any]], error: Exception) -> None:
     for ticket in tickets:
         # an error of its own is the better explanation
-        ticket.error = ticket.error or error
+        if not ticket.done():
+            ticket.set_exception(error)
 
 
 # --- decision logs in databases
@@ -627,190 +607,106 @@ class Connections:
 PAGE = 1000
 """Entries that are read at a time."""
 
+WANTED: sa.BindParameter[str] = sa.bindparam("wanted")
 
-class Lookups:
-    """Reads through one connection; in a transaction, they see the log as it is there.
-
-    Parameters
-    ----------
-    connection : Connection
-        Open connection.
-    database : Database
-        Where the log is.
-    """
-
-    def __init__(self, connection: sa.Connection, database: Database) -> None:
-        self.source = database.source
-        self._connection = connection
-        self._database = database
-
-    def find(self, request: str) -> Logged | None:
-        """Return the entry with this `request`."""
-        return self._one("request", {"wanted": request})
-
-    def forecast(self, id: str) -> Logged | None:
-        """Return the forecast with this id."""
-        return self._one("forecast", {"wanted": id})
-
-    def last(self) -> Logged | None:
-        """Return the last entry."""
-        return self._one("last", {})
-
-    def n_of(self, subject: str) -> int:
-        """Return the number of entries with this `subject`."""
-        return int(self._number(_statements()["n_of"], {"wanted": subject}))
-
-    def last_number(self) -> int:
-        """Return the number of the last entry, 0 for an empty log."""
-        return self._number(sa.select(sa.func.max(ENTRIES.c.number)), {}) or 0
-
-    def page(self, after: int, until: int, kind: EntryKind | None) -> list[Row]:
-        """Return the rows of some entries after a number, up to another, in order."""
-        number = ENTRIES.c.number
-        wanted = sa.select(ENTRIES).where(number > after, number <= until)
-        if kind == "context":  # few, which the index of kinds finds
-            wanted = wanted.where(ENTRIES.c.kind == kind)
-        elif kind is not None:
-            # not by that index, from which SQLite would sort all entries for each page
-            wanted = wanted.where(ENTRIES.c.kind.concat("") == kind)
-        return self._rows(wanted.order_by(number).limit(PAGE), {})
-
-    def _one(self, name: str, values: dict[str, str]) -> Logged | None:
-        rows = self._rows(_statements()[name], values)
-        return logged(rows[0], self.source) if rows else None
-
-    def _rows(self, statement: sa.Select[Any], values: dict[str, str]) -> list[Row]:
-        with self._database.translated():
-            return [Row(*row) for row in self._connection.execute(statement, values)]
-
-    def _number(self, statement: sa.Select[Any], values: dict[str, str]) -> Any:
-        with self._database.translated():
-            return self._connection.execute(statement, values).scalar()
+# built once: building takes longer than SQLite takes to answer
+BY_REQUEST = sa.select(ENTRIES).where(ENTRIES.c.request == WANTED)
+IS_FORECAST = ENTRIES.c.kind == "forecast"
+BY_ID = sa.select(ENTRIES).where(IS_FORECAST, ENTRIES.c.id == WANTED).limit(1)
+LAST = sa.select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1)
+N_OF = sa.select(sa.func.count()).where(ENTRIES.c.subject == WANTED)
 
 
-@cache
-def _statements() -> dict[str, sa.Select[Any]]:
-    """Return statements that are built once: building takes longer than SQLite takes to answer."""
-    entries = sa.select(ENTRIES)
-    wanted: sa.BindParameter[str] = sa.bindparam("wanted")
-    is_forecast = (ENTRIES.c.kind == "forecast") & (ENTRIES.c.id == wanted)
-    n_entries = sa.select(sa.func.count())
-    return {
-        "request": entries.where(ENTRIES.c.request == wanted),
-        "forecast": entries.where(is_forecast).order_by(ENTRIES.c.number).limit(1),
-        "last": entries.order_by(ENTRIES.c.number.desc()).limit(1),
-        "n_of": n_entries.where(ENTRIES.c.subject == wanted),
-    }
+def _rows_of(connection: sa.Connection, wanted: Any, value: str = "") -> list[Row]:
+    """Return the rows that a statement finds."""
+    return [Row(*row) for row in connection.execute(wanted, {"wanted": value})]
 
 
-# --- entries of a transaction that are not written yet
+# --- transactions, whose entries are written together at the end
 
 
+@dataclass
 class Pending:
-    """The `Transaction` of all logs: entries are collected, and written together at the end.
-
-    Nothing has to be undone in the log when one of several works fails: what it added is dropped.
+    """The `Transaction` of a log.
 
     Parameters
     ----------
-    stored : Lookups
-        Entries in the log.
+    source : str
+        Name of the log.
+    connection : Connection
+        Open connection, in a transaction.
     last : Logged or None
-        The last of them.
+        Last entry, in the log or added.
+    rows : list of Row
+        Rows of the entries that were added.
+    requests, subjects, forecasts
+        Entries that were added by their requests, number of them by subject, and ids of forecasts.
+    absent : set of str
+        Requests that the log does not have.
     """
 
-    def __init__(self, stored: Lookups, last: Logged | None) -> None:
-        self._stored = stored
-        self._last = last
-        self._first = last
-        self.rows: list[Row] = []
-        self._entries: list[Logged] = []
-        self._requests: dict[str, Logged] = {}
-        self._subjects: Counter[str] = Counter()
-        self._forecasts: set[str] = set()
-        self._absent: set[str] = set()
+    source: str
+    connection: sa.Connection
+    last: Logged | None
+    rows: list[Row] = field(default_factory=list)
+    requests: dict[str, Logged] = field(default_factory=dict)
+    subjects: Counter[str] = field(default_factory=Counter)
+    forecasts: set[str] = field(default_factory=set)
+    absent: set[str] = field(default_factory=set)
 
     def find(self, request: str) -> Logged | None:
         """Return the entry with this `request`, from the log or added before."""
-        if request in self._requests:
-            return self._requests[request]
+        if request in self.requests:
+            return self.requests[request]
         # nobody else writes: what was not in the log is not looked up again to add it
-        if request in self._absent:
+        if request in self.absent:
             return None
-        found = self._stored.find(request)
-        if found is None:
-            self._absent.add(request)
-        return found
+        found = _rows_of(self.connection, BY_REQUEST, request)
+        if not found:
+            self.absent.add(request)
+        return logged(found[0], self.source) if found else None
 
     def n_of(self, subject: str) -> int:
         """Return the number of entries with this `subject`, in the log and added before."""
-        return self._stored.n_of(subject) + self._subjects[subject]
+        n_stored = self.connection.execute(N_OF, {"wanted": subject}).scalar()
+        return int(n_stored or 0) + self.subjects[subject]
 
     def add(self, entry: Entry) -> Logged:
         """Append an entry; InputError if its request, or its id among forecasts, is there."""
         self._refuse_repeated(entry)
-        source = self._stored.source
-        row = next_row(entry, self._last, source)
+        row = next_row(entry, self.last, self.source)
         # read back, so that what is returned now equals what is read later
-        added = self._last = logged(row, source)
+        added = self.last = logged(row, self.source)
         self.rows.append(row)
-        self._entries.append(added)
         if added.request is not None:
-            self._requests[added.request] = added
+            self.requests[added.request] = added
         if added.subject is not None:
-            self._subjects[added.subject] += 1
+            self.subjects[added.subject] += 1
         if added.kind == "forecast":
-            self._forecasts.add(added.id)
+            self.forecasts.add(added.id)
         return added
 
-    def drop_after(self, n_rows: int) -> None:
-        """Drop the entries that were added after the first `n_rows`."""
-        for entry in self._entries[n_rows:]:
-            if entry.request is not None:
-                del self._requests[entry.request]
-            if entry.subject is not None:
-                self._subjects[entry.subject] -= 1
-            if entry.kind == "forecast":
-                self._forecasts.discard(entry.id)
-        del self.rows[n_rows:], self._entries[n_rows:]
-        self._last = self._entries[-1] if self._entries else self._first
+    def tried(self) -> Pending:
+        """Return a transaction that goes on from here, and may be dropped."""
+        own = ("rows", "requests", "subjects", "forecasts")
+        return replace(self, **{name: copy.copy(getattr(self, name)) for name in own})
 
     def _refuse_repeated(self, entry: Entry) -> None:
-        source = self._stored.source
         if entry.request is not None and self.find(entry.request) is not None:
             raise InputError(
-                f"{source}: an entry with the request {entry.request!r} is in the log already; find"
-                " it before adding one"
+                f"{self.source}: an entry with the request {entry.request!r} is in the log already;"
+                " find it before adding one"
             )
         if entry.kind == "forecast" and (
-            entry.id in self._forecasts or self._stored.forecast(entry.id) is not None
+            entry.id in self.forecasts or _rows_of(self.connection, BY_ID, entry.id)
         ):
             raise InputError(
-                f"{source}: a forecast with the id {entry.id!r} is in the log already; use a new id"
+                f"{self.source}: a forecast with the id {entry.id!r} is in the log already; use a"
+                " new id"
             )
 
 
-# --- group commit: works of concurrent threads that share one transaction
-
 T = TypeVar("T")
-
-
-class Work(Ticket):
-    """A work that waits for its transaction."""
-
-    def __init__(self, work: Callable[[Transaction], Any]) -> None:
-        super().__init__()
-        self._work = work
-
-    def call(self, pending: Pending) -> None:
-        """Call the work; if it fails, drop what it added, and keep the error for its caller."""
-        n_rows = len(pending.rows)
-        try:
-            self.answer = self._work(pending)
-        except Exception as error:
-            pending.drop_after(n_rows)
-            self.error = error
-
 
 # --- decision logs in databases
 
@@ -848,38 +744,52 @@ class SqlLog(DecisionLog):
     def run(self, work: Callable[[Transaction], T]) -> T:
         if self._works.is_led_here:
             raise RuntimeError("run was called by a work of run; add to the transaction instead")
-        result: T = self._works.run(Work(work))
+        result: T = self._works.run(work)
         return result
 
     def find(self, request: str) -> Logged | None:
-        if not is_storable(request):
-            return None
         # a repeated answer must be in the log that others see
         self._database.check_in_place()
-        with self._connections.open() as connection:
-            return Lookups(connection, self._database).find(request)
+        return self._one(BY_REQUEST, request)
 
     def get(self, id: str) -> Logged | None:
-        if not is_storable(id):
-            return None
-        with self._connections.open() as connection:
-            return Lookups(connection, self._database).forecast(id)
+        return self._one(BY_ID, id)
 
     def entries(self, *, after: int = 0, kind: EntryKind | None = None) -> Iterator[Logged]:
         # entries never change, so those up to today's head are one view, however long it is read
         with self._connections.open() as connection:
-            until = Lookups(connection, self._database).last_number()
+            until = connection.execute(sa.select(sa.func.max(ENTRIES.c.number))).scalar() or 0
+        number = ENTRIES.c.number
+        wanted = sa.select(ENTRIES).where(number <= until).order_by(number).limit(PAGE)
+        if kind == "context":  # few, which the index of kinds finds
+            wanted = wanted.where(ENTRIES.c.kind == kind)
+        elif kind is not None:
+            # not by that index, from which SQLite would sort all entries for each page
+            wanted = wanted.where(ENTRIES.c.kind.concat("") == kind)
         while after < until:
-            with self._connections.open() as connection:
-                page = Lookups(connection, self._database).page(after, until, kind)
+            page = self._rows(wanted.where(number > after))
+            # one by one, so that the first change of a log is the one that is named
             for row in page:
                 yield logged(row, self.source)
             after = page[-1].number if page else until
 
+    def forecasts(self, by: Key, values: Iterable[Any]) -> Iterator[Logged]:
+        for some in in_blocks(values, PAGE):
+            found = sa.select(ENTRIES).where(IS_FORECAST, ENTRIES.c[by].in_(some))
+            for row in self._rows(found.order_by(ENTRIES.c.number)):
+                yield logged(row, self.source)
+
     def head(self) -> Head | None:
-        with self._connections.open() as connection:
-            last = Lookups(connection, self._database).last()
+        last = self._one(LAST)
         return None if last is None else Head(last.number, last.sha256)
+
+    def _one(self, wanted: Any, value: str = "") -> Logged | None:
+        found = self._rows(wanted, value) if is_storable(value) else []
+        return logged(found[0], self.source) if found else None
+
+    def _rows(self, wanted: Any, value: str = "") -> list[Row]:
+        with self._connections.open() as connection:
+            return _rows_of(connection, wanted, value)
 
     def close(self) -> None:
         self._connections.close()
@@ -893,25 +803,38 @@ class SqlLog(DecisionLog):
         self._connections.after_fork()
         self._works = self._new_batches()
 
-    def _new_batches(self) -> Batches[Work]:
+    def _new_batches(self) -> Batches[Callable[[Transaction], Any]]:
         return Batches(
             self._commit, lambda: LogError(f"{self.source}: the write was interrupted; repeat it")
         )
 
-    def _commit(self, works: list[Work]) -> None:
+    def _commit(self, works: Sequence[Ticket[Callable[[Transaction], Any]]]) -> None:
         """Call the works of all threads that wait for the disk in one transaction."""
         if self._database.is_read_only:
             raise LogError(f"{self.source}: {READ_ONLY}")
+        answers = []
         with self._connections.open() as connection:
             self._database.lock(connection)
-            stored = Lookups(connection, self._database)
-            pending = Pending(stored, stored.last())
+            rows = _rows_of(connection, LAST)
+            pending = Pending(
+                self.source, connection, logged(rows[0], self.source) if rows else None
+            )
             for work in works:
-                work.call(pending)
+                tried = pending.tried()
+                try:
+                    with self._database.translated():
+                        answers.append((work, work.request(tried)))
+                except Exception as error:
+                    # what it added is dropped
+                    work.set_exception(error)
+                else:
+                    pending = tried
             if pending.rows:
                 connection.execute(sa.insert(ENTRIES), [row._asdict() for row in pending.rows])
                 connection.commit()
                 self._database.after_commit(connection)
+        for work, answer in answers:
+            work.set_result(answer)
 
     def _check_format(self, create: bool) -> None:
         with self._connections.open() as connection:
@@ -1104,7 +1027,7 @@ def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
         raise InputError(f"{log.source} has no entries; there is nothing to export")
     last: list[Logged] = []
     try:
-        _write(target, _rows(log, last))
+        _write(target, _exported(log, last))
     except OSError as error:
         raise LogError(
             f"{path} cannot be written: {error.strerror}; name a file in an existing folder with"
@@ -1113,7 +1036,7 @@ def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
     return Verification(last[0].number, Head(last[0].number, last[0].sha256))
 
 
-def _rows(log: DecisionLog, last: list[Logged]) -> Iterator[Row]:
+def _exported(log: DecisionLog, last: list[Logged]) -> Iterator[Row]:
     """Yield the rows of a log; `last` has the last entry afterwards."""
     for entry in verified(log.entries(), log.source):
         last[:] = [entry]

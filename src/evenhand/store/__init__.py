@@ -2,9 +2,10 @@
 
 `model.json` contains everything except arrays, and the hashes of all files including itself. Arrays
 are stored as safetensors, scikit-learn estimators as skops files with a fixed list of allowed
-types. Models that skops cannot store safely are recorded by name and attached again at load. All
-other files have their hash in their names, and `model.json` is replaced last and atomically: an
-interrupted save leaves the old model unchanged, with its certificate and report.
+types, LightGBM's trees as text. Models that cannot be stored safely are recorded by name and
+attached again at load. All other files have their hash in their names, and `model.json` is replaced
+last and atomically: an interrupted save leaves the old model unchanged, with its certificate and
+report.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Scikit-learn estimators inside a model, stored by skops with a fixed list of allowed types.
+"""Models of other libraries inside a model: scikit-learn's by skops, LightGBM's by their text.
 
-Their archives depend on the estimator only, and are checked before and after they are read: hashes
-detect damage and the list excludes functions, but a small archive could fill the memory, and an
-index out of range in a forged tree would let compiled code read foreign memory.
+Archives of skops depend on the estimator only and have a fixed list of allowed types. All parts are
+checked before they are used: hashes detect damage and the list excludes functions, but a small
+archive could fill the memory, and an index out of range in a forged tree would let compiled code
+read foreign memory.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import InputError, check_indices
+from evenhand.forecasters import lightgbm
 
 # --- bounds on the size of stored parts, so that a small file cannot fill the memory
 
@@ -292,6 +294,71 @@ def _check_support_vectors(model: Any) -> None:
         raise InputError("support vectors and their coefficients have different shapes")
 
 
+# --- boosters of LightGBM, stored as their text, whose indices LightGBM itself reads unchecked
+
+PER_NODE = ("split_feature", "threshold", "decision_type", "left_child", "right_child")
+
+
+def check_booster(content: bytes) -> None:
+    """Refuse a booster with children, features or categories out of range.
+
+    It has one tree per iteration and no linear leaves.
+    """
+    try:
+        # sizes are in bytes, and feature names need not be ASCII
+        content = content.partition(b"\nend of trees")[0]
+        header, *trees = (_fields(part) for part in content.split(b"\nTree="))
+        sizes = [len(part) + len(b"\nTree=") for part in content.split(b"\nTree=")[1:]]
+        if list(map(int, header.get("tree_sizes", "").split())) != sizes:
+            raise InputError("the sizes of its trees are not the declared ones")
+        if header["num_class"] != "1" or header["num_tree_per_iteration"] != "1":
+            raise InputError("it does not have one tree per iteration")
+        n_features = int(header["max_feature_idx"]) + 1
+        for tree in trees:
+            _check_tree(tree, n_features)
+    except (KeyError, ValueError, OverflowError) as error:
+        raise InputError(f"a stored booster is damaged ({error})") from error
+
+
+def _fields(content: bytes) -> dict[str, str]:
+    lines = [line.partition("=") for line in content.decode().split("\n") if "=" in line]
+    fields = {name: value for name, _, value in lines}
+    # if a name appears twice, LightGBM might use the line that was not checked
+    if len(fields) < len(lines):
+        raise InputError("it contains a name twice")
+    return fields
+
+
+def _check_tree(tree: dict[str, str], n_features: int) -> None:
+    n_leaves = int(tree["num_leaves"])
+    n_nodes = n_leaves - 1
+    # linear leaves contain further indices, and our forecaster does not grow them
+    if n_leaves < 1 or tree.get("is_linear", "0") != "0":
+        raise InputError("a tree has no leaves or has linear leaves")
+    sizes = {"leaf_value": n_leaves} | (dict.fromkeys(PER_NODE, n_nodes) if n_nodes else {})
+    numbers = {name: np.array(tree[name].split(), dtype=np.float64) for name in sizes}
+    if any(numbers[name].size != size for name, size in sizes.items()):
+        raise InputError("a tree has another number of nodes or leaves than declared")
+    if not n_nodes:
+        return
+    check_indices(numbers["split_feature"], n_features, "the feature of a tree's node")
+    later = np.arange(1, n_nodes + 1)
+    for name in ("left_child", "right_child"):
+        # a child is a later node, or a leaf, numbered -1, -2, ...
+        child = numbers[name]
+        if not np.where(child >= 0, (child >= later) & (child < n_nodes), child >= -n_leaves).all():
+            raise InputError("a child of a tree's node is out of range")
+    # for a split by categories, the threshold is the number of a set of categories
+    by_category = numbers["decision_type"].astype(np.int64) & 1 > 0
+    n_sets = int(tree.get("num_cat", "0"))
+    which = numbers["threshold"][by_category]
+    bounds = np.array(tree.get("cat_boundaries", "0").split(), dtype=np.int64)
+    n_words = len(tree.get("cat_threshold", "").split())
+    is_sound = ((which >= 0) & (which < n_sets)).all() and (np.diff(bounds) >= 0).all()
+    if not is_sound or bounds.size != n_sets + 1 or bounds[0] != 0 or bounds[-1] != n_words:
+        raise InputError("the categories of a tree's node are out of range")
+
+
 # --- scikit-learn estimators inside a model, stored by skops with a fixed list of allowed types
 
 _DISTANCES = "Chebyshev Euclidean Manhattan Minkowski"
@@ -335,10 +402,14 @@ def error_text(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]
 
 
-def dump_part(part: Any) -> bytes:
-    """Return a fitted estimator as bytes; InputError if it cannot be stored safely."""
+def dump_part(part: Any) -> tuple[str, bytes]:
+    """Return the form and the bytes of a fitted model; InputError if it cannot be stored safely."""
     import skops.io
 
+    if hasattr(part, "model_to_string"):
+        text = part.model_to_string().encode()
+        check_booster(text)
+        return "booster", text
     try:
         content = reproducible(skops.io.dumps(part))
         refused = _refused(content)
@@ -346,27 +417,34 @@ def dump_part(part: Any) -> bytes:
         raise InputError(f"cannot be stored without pickle ({error_text(error)})") from error
     if refused:
         raise InputError(f"cannot be stored safely, as it contains {', '.join(refused)}")
-    return content
+    return "skops", content
 
 
-def load_part(content: bytes, source: Path) -> Any:
-    """Rebuild an estimator from untrusted bytes."""
-    import skops.io
-
+def load_part(form: str, content: bytes, source: Path) -> Any:
+    """Rebuild a model from its form and untrusted bytes."""
     try:
-        # before skops reads it: an archive can unpack to more than the available memory
-        check_archive(content)
-        refused = _refused(content)
-        if refused:
-            raise InputError(f"it contains types that are not allowed, {', '.join(refused)}")
-        part = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
-        # allowed types can still contain indices out of range, which compiled code would follow
-        check_structures(part)
+        if form == "booster":
+            check_booster(content)
+            return lightgbm().Booster(model_str=content.decode())
+        return _loaded(content)
     except (InputError, MemoryError) as error:
         reason = "it needs more memory than available" if isinstance(error, MemoryError) else error
         raise InputError(
             f"{source}: an inner model is refused: {reason}; do not use this model"
         ) from error
+
+
+def _loaded(content: bytes) -> Any:
+    import skops.io
+
+    # before skops reads it: an archive can unpack to more than the available memory
+    check_archive(content)
+    refused = _refused(content)
+    if refused:
+        raise InputError(f"it contains types that are not allowed, {', '.join(refused)}")
+    part = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+    # allowed types can still contain indices out of range, which compiled code would follow
+    check_structures(part)
     return part
 
 

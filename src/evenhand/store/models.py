@@ -147,7 +147,8 @@ def unpack(
             # in the order of `foreign_parts`, which is the order of the warning
             parts[name] = next(attached)
         else:
-            parts[name] = load_part(contents[part["skops"]], source)
+            ((form, key),) = part.items()
+            parts[name] = load_part(form, contents[key], source)
     kind = FORECASTERS[entry["kind"]]
     with about(f"{source / MANIFEST} is damaged"):
         given = typed_fields(kind.__init__, entry["params"]["params"])
@@ -188,8 +189,8 @@ def _pack(
             entry["parts"][name] = {"forecaster": _pack(part, inner, blobs)}
         else:
             try:
-                blobs[inner] = ("skops", dump_part(part))
-                entry["parts"][name] = {"skops": inner}
+                blobs[inner] = dump_part(part)
+                entry["parts"][name] = {blobs[inner][0]: inner}
             # one foreign part must not prevent saving: it is omitted, and attached again on loading
             except InputError as error:
                 entry["parts"][name] = {"foreign": {"name": _name(part), "reason": str(error)}}
@@ -344,7 +345,7 @@ def read_plain(path: Path) -> bytes:
 # --- atomic writing of model folders, and reading of folders that others may be writing
 
 _OWN_FILE = re.compile(
-    r"model[\w.]*-[0-9a-f]{16}\.(safetensors|skops)"
+    r"model[\w.]*-[0-9a-f]{16}\.(safetensors|skops|booster)"
     r"|\.evenhand-[0-9a-f]{16}-(certificate\.json|report\.html)"
 )
 """Names of files that belong to one save."""

@@ -1,0 +1,245 @@
+"""Words of a report that differ between kinds of outcomes: one object per kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+from evenhand._format import number_in_full, percent, plain_number, points
+from evenhand._kinds import HIGHER, LOWER, NARROW, WIDE
+from evenhand.report.measures import one_line, units_of
+from evenhand.results import AuditRows
+
+# --- assumptions of numbers on times that are cut off (outcomes: 5)
+
+IN_GROUP = (
+    "in each group, censoring is independent of how early or late the event is for its forecast"
+)
+"""Assumption of Kaplan-Meier estimates of PITs."""
+
+IN_FEATURES = (
+    "for people with the same features, censoring is independent of the time until the event"
+)
+"""Assumption of tests of randomized PITs."""
+
+IN_TIME = "in each group, censoring is independent of the time until the event"
+"""Assumption of Kaplan-Meier estimates of the rate of the event."""
+
+WITHOUT = "without an assumption on why times are censored"
+"""Condition of bounds that hold whatever the unknown times are."""
+
+NO_HORIZON = (
+    "Without a horizon nothing can be proven for every group: all people whose times are censored"
+    " may be in one group, whose error then may be 50 points."
+)
+"""Why there is no guarantee for every group without a horizon."""
+
+# --- kinds of outcomes
+
+SCALE = (
+    "One percentage point between the predicted and the observed share of people, averaged over all"
+    " levels. 0 is perfect, 50 the worst."
+)
+"""What a point is."""
+
+PLURAL = re.compile("[a-z]{3,}[^s]s")
+"""A target such as "visits"; other names, such as "n_visit" or "loss", are names of columns."""
+
+
+class Directions(NamedTuple):
+    """Directions of errors as parts of sentences, with a place for the size of the first two."""
+
+    lower: str = "outcomes are{} lower than forecast"
+    higher: str = "outcomes are{} higher than forecast"
+    narrow: str = "intervals are narrower than needed"
+    wide: str = "intervals are wider than needed"
+
+    def of(self, direction: str | None, size: str = "") -> str | None:
+        """Return a direction in words; None for another one, such as "mixed"."""
+        known = dict(zip((LOWER, HIGHER, NARROW, WIDE), self, strict=True))
+        return known[direction].format(size and f" {size}") if direction in known else None
+
+
+FORECAST = Directions()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Words of a report on one kind of outcome, and what its tables have.
+
+    Parameters
+    ----------
+    name : str
+        The kind: "continuous", "count", "hurdle", "binary", "times" or "" if only PITs are known.
+    outcome : str
+        The kind of outcome in words.
+    unit : str
+        Unit of the outcome, as it follows a number in a sentence.
+    people : str, default "people"
+        The people of whom group sizes of bounds for every group are shares.
+    part : str, default ""
+        Who the groups of the continuous part are, after the name of a group; "" without such a
+        part.
+    atom : str, default ""
+        The value that has a probability of its own: of amounts, mostly 0.
+    horizon : str, default ""
+        Time up to which outcomes are followed, with its unit if it is known; "" without one.
+    directions : Directions
+        Directions of errors, as parts of sentences.
+    point : str
+        What a point is: the definition of the error.
+    error, residual : str
+        Titles of the columns of errors, and of outcome minus forecast.
+    has_coverage : bool, default True
+        Whether forecasts have intervals, of which coverage is reported.
+    has_rates : bool, default False
+        Whether forecasts are probabilities, which are compared with rates.
+    has_residual : bool, default True
+        Whether mean outcomes are compared with mean forecasts; times that are cut off are not.
+    has_range : bool, default False
+        Whether errors have a range that assumes nothing about times that are cut off.
+    """
+
+    name: str
+    outcome: str
+    unit: str = ""
+    people: str = "people"
+    part: str = ""
+    atom: str = ""
+    horizon: str = ""
+    directions: Directions = FORECAST
+    point: str = SCALE
+    error: str = "Error in points"
+    residual: str = "Outcome minus forecast"
+    has_coverage: bool = True
+    has_rates: bool = False
+    has_residual: bool = True
+    has_range: bool = False
+
+    @classmethod
+    def of(cls, rows: AuditRows) -> Kind:
+        """Return the words for an audit."""
+        given, target = rows.about.get("unit"), rows.target or ""
+        unit = one_line(given) if given else units_of(rows.target)
+        name = "times" if rows.censoring is not None else rows.outcome_kind or ""
+        if name == "count" and not given and PLURAL.fullmatch(target):
+            # what is counted is the unit of a count, if the name is a plural noun
+            unit = target
+        kind = replace(KINDS[name], unit=unit)
+        title = f"{kind.residual}, {one_line(given)}" if given else kind.residual
+        if rows.censoring is not None:
+            return kind._until(rows.censoring.horizon, given, rows.outcome_kind == "hurdle")
+        if name == "hurdle":
+            atom = None if rows.certificate is None else rows.certificate.atom
+            value = "the repeated value" if atom is None else number_in_full(atom)
+            whose = f"whose outcome is not {value}"
+            kind = replace(kind, atom=value, people=f"people {whose}", part=f" {whose}")
+        return kind if kind.has_rates else replace(kind, residual=title)
+
+    def _until(self, horizon: float | None, unit: str | None, is_part: bool) -> Kind:
+        """Return the words for times with a horizon, whose events may be a part of their own."""
+        if horizon is None:
+            return self
+        time = number_in_full(horizon)
+        until = f"{time} {one_line(unit)}" if unit else f"time {time}"
+        kind = replace(self, horizon=until, outcome=f"{self.outcome}, followed until {until}")
+        return replace(kind, people=f"people with the event by {until}") if is_part else kind
+
+    @property
+    def is_part(self) -> bool:
+        """Whether bounds for every group are about some of the people."""
+        return self.people != "people"
+
+    def size(self, residual: float) -> str:
+        """Return the absolute value of a mean residual with its unit."""
+        if self.has_rates:
+            return f"{points(abs(residual))} points"
+        return f"{plain_number(abs(residual))} {self.unit}"
+
+    def forecast(self, value: float | None, key: str) -> str:
+        """Write a value by which people were divided into groups: a probability as a share."""
+        return percent(value) if Key.named(key).is_share else plain_number(value)
+
+
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Kind("continuous", "numbers"),
+            Kind("count", "counts or scores"),
+            Kind(
+                "hurdle",
+                "amounts, of which many have one value, such as 0",
+                atom="the repeated value",
+            ),
+            Kind("", "known by their PITs alone"),
+            Kind(
+                "binary",
+                "yes/no (1 if the event happens)",
+                directions=Directions(
+                    "events are{} rarer than predicted",
+                    "events are{} more frequent than predicted",
+                    "probabilities are too extreme",
+                    "probabilities are not extreme enough",
+                ),
+                point=(
+                    "One percentage point between the share of people who had the event and the"
+                    " mean prediction. Of all people it is the mean distance within tenths of the"
+                    " probability."
+                ),
+                error="Distance in points",
+                residual="Difference in points",
+                has_coverage=False,
+                has_rates=True,
+            ),
+            Kind(
+                "times",
+                "times until an event",
+                directions=Directions(
+                    "events are{} earlier than forecast", "events are{} later than forecast"
+                ),
+                # outcomes, 5: the classical reading, whose assumption a reader must know
+                point=(
+                    f"{SCALE} Where times are censored, these are Kaplan-Meier estimates, which"
+                    f" assume that {IN_GROUP}."
+                ),
+                has_residual=False,
+                has_range=True,
+            ),
+        )
+    }
+)
+"""Words by kind of outcome."""
+
+# --- values of forecasts by which people are divided into groups
+
+
+@dataclass(frozen=True)
+class Key:
+    """Value of a forecast: what its groups are parts of, and the words for both ends."""
+
+    of: str
+    lowest: str = "lowest"
+    highest: str = "highest"
+    is_share: bool = False
+
+    @classmethod
+    def named(cls, name: str) -> Key:
+        """Return the words for a value by its name in rules."""
+        return KEYS.get(name) or cls(f"values of {name}")
+
+
+KEYS: Mapping[str, Key] = MappingProxyType(
+    {
+        "predicted probability": Key("probabilities", is_share=True),
+        "predicted mean": Key("forecasts"),
+        "predicted median": Key("forecasts"),
+        "80% width": Key("80% intervals", "narrowest", "widest"),
+        "chance of zero": Key("probabilities of 0", is_share=True),
+        "event by horizon": Key("probabilities of the event", is_share=True),
+    }
+)
+"""Values of forecasts by the names that rules have for them."""

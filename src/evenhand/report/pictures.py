@@ -1,0 +1,355 @@
+"""Charts of an audit: groups, rates by forecast and by the horizon, calibration and PITs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from evenhand._format import band, count, in_full, percent, points, points_in_full, whole
+from evenhand.report import tables
+from evenhand.report.charts import (
+    OUTCOMES_TITLE,
+    PIT_BAND,
+    PIT_TITLE,
+    Area,
+    Axis,
+    Bar,
+    Bars,
+    Chart,
+    Label,
+    Layer,
+    Line,
+    Point,
+    Points,
+    Row,
+    Side,
+    error_axis,
+    nice_ticks,
+    plain,
+    rate_axis,
+    share_axis,
+)
+from evenhand.report.document import short, tip_name
+from evenhand.report.kinds import Kind
+from evenhand.report.slots import capitalized, name_of
+from evenhand.results import AuditRows, Bin, CurvePoint, Finding
+
+DRAWN = 8
+"""Most rows of a chart."""
+
+NAME = 30
+"""Most characters of the name of a row, so that it fits beside its mark."""
+
+LEVEL = 0.8
+"""The interval whose coverage is drawn."""
+
+ERRORS = ("error in points", "interval")
+"""What stands beside the marks of groups."""
+
+# --- the picture of a page
+
+
+def overview(rows: AuditRows) -> Chart | None:
+    """Return the picture of a page, by what is known: rates, coverage, or errors of groups."""
+    kind, leading = Kind.of(rows), rows.leading
+    tenths = [one for one in rows.by_forecast if None not in (one.predicted, one.rate)]
+    if kind.has_rates and len(tenths) > 1:
+        return by_forecast(tenths, rows)
+    if overview_is_survival(rows):
+        return survival(rows)
+    drawn = [one for one in groups_drawn(rows) if one.size.value is not None]
+    is_covered = kind.has_coverage and all(one.coverage_80 is not None for one in drawn)
+    # a mark at 80% must not stand for a problem of another kind
+    is_plain = leading is None or abs((leading.coverage_80 or LEVEL) - LEVEL) > rows.tolerance
+    if drawn and is_covered and is_plain:
+        return coverage(drawn, rows)
+    return errors(drawn, rows) if drawn else None
+
+
+def overview_is_survival(rows: AuditRows) -> bool:
+    """Whether the picture has rates by the horizon: those of the worst group are known."""
+    known = {one.group for one in rows.survival}
+    return bool(known) and (rows.leading is None or rows.leading.group in known)
+
+
+def groups_drawn(rows: AuditRows) -> list[Finding]:
+    """Return everyone, the worst groups that share no feature, named groups, then others."""
+    named = sorted(rows.named, key=lambda one: one.rank)
+    others = sorted(rows.examined, key=lambda one: one.rank)
+    found: list[Finding] = []
+    for one in (*rows.overall, *rows.listed, *named, *others):
+        is_shown = one in rows.overall or one.is_judged
+        # the people of a positive part are not those of the other groups
+        if is_shown and one.same_as is None and one not in (*found, *rows.positive_part):
+            found.append(one)
+    return found[:DRAWN]
+
+
+def _row(one: Finding, rows: AuditRows, *values: str) -> Row:
+    # the range of a group by the forecast is in the table
+    name = "everyone" if one is rows.everyone else name_of(one, rows)
+    name = name.partition(" (")[0] if one.key is not None else name
+    return Row(short(capitalized(name), NAME), whole(one.n), values, one is rows.leading)
+
+
+def _with_error(one: Finding, rows: AuditRows) -> Row:
+    error = tables.estimate(one.size, points)
+    return _row(one, rows, error.text, error.below)
+
+
+def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Layer]:
+    """Return marks with their results: red squares where a problem was found, else circles."""
+    layers: dict[bool, list[Point]] = {False: [], True: []}
+    for one, point in places:
+        result = tables.result(one, rows).text
+        tip = f"{tip_name(name_of(one, rows))}: {point.tip} ({count(one.n, 'row')}); {result}."
+        layers[one.problem].append(replace(point, tip=tip))
+    return [
+        Points(layers[False], "none found", "grey", "hollow"),
+        Points(layers[True], "problem found", "red", "square"),
+    ]
+
+
+def _note(drawn: Sequence[Finding], rows: AuditRows) -> str:
+    n = len(rows.examined) + 1
+    return f"{len(drawn)} of {count(n, 'group')}. Small number: rows."
+
+
+def coverage(drawn: Sequence[Finding], rows: AuditRows) -> Chart:
+    """Draw how many outcomes the 80% interval covers, with errors and intervals beside."""
+    values = [one.coverage_80 or 0.0 for one in drawn]
+    # room for the label left of the least mark
+    low = max(0.0, int(10 * min(0.5, *(value - 0.1 for value in values))) / 10)
+    ticks = [tick for tick in nice_ticks(low, 1.0, 6) if abs(tick - LEVEL) > 0.01]
+    places = [(value, -i - 0.5) for i, value in enumerate(values)]
+    marks = [
+        Point(x, y, f"the 80% interval covers {percent(x)}", stem=(LEVEL, x)) for x, y in places
+    ]
+    labels = [Label(x, y, percent(x), "left" if x < LEVEL else "right") for x, y in places]
+    return Chart(
+        "Share of outcomes that the 80% interval covers, by group; the table has the numbers.",
+        Axis(low, 1.0, "", ticks, in_full),
+        [
+            Line([(LEVEL, -len(drawn)), (LEVEL, 0)]),
+            Label(LEVEL, 0, "should be 80%", "above", is_reference=True),
+            *_marks(zip(drawn, marks, strict=True), rows),
+            *labels,
+        ],
+        title="How many outcomes does the 80% interval cover?",
+        note=_note(drawn, rows),
+        rows=[_with_error(one, rows) for one in drawn],
+        heads=ERRORS,
+    )
+
+
+def errors(drawn: Sequence[Finding], rows: AuditRows) -> Chart:
+    """Draw errors of groups with their intervals and the tolerance."""
+    marks = []
+    for i, one in enumerate(drawn):
+        low, value = one.size.low, max(one.size.value or 0.0, 0.0)
+        # without an upper end, the whisker reaches from the lower end to the estimate
+        high = value if one.size.high is None else one.size.high
+        across = None if low is None else (max(low, 0.0), high)
+        tip = f"off by {tables.estimate(one.size, points)} points"
+        marks.append(Point(value, -i - 0.5, tip, across=across))
+    most = max(end for point in marks for end in (point.x, *(point.across or ())))
+    axis, n = error_axis(most, "0 is perfect"), len(drawn)
+    edge = min(rows.tolerance, axis.high)
+    zone = f"tolerance: up to {points_in_full(rows.tolerance)} points"
+    return Chart(
+        "Errors of groups with intervals; the table has the numbers.",
+        axis,
+        [
+            Area([(0, -n), (0, 0)], [(edge, -n), (edge, 0)], zone),
+            *_marks(zip(drawn, marks, strict=True), rows),
+        ],
+        title="Error of the forecasts in points, by group",
+        note=_note(drawn, rows),
+        rows=[_with_error(one, rows) for one in drawn],
+        heads=ERRORS,
+    )
+
+
+def by_forecast(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
+    """Draw predicted and observed rates by tenth of the probability."""
+    n, part = len(tenths), "tenth" if len(tenths) == 10 else "part"
+    layers: list[Layer] = []
+    marks = []
+    for i, one in enumerate(tenths, 1):
+        predicted, rate = one.predicted or 0.0, one.rate or 0.0
+        tip = f"{percent(predicted)} predicted, {percent(rate)} observed"
+        ends = [predicted + end for end in (one.bias_low, one.bias_high) if end is not None]
+        upright = (max(ends[0], 0.0), min(ends[1], 1.0)) if len(ends) == 2 else None
+        marks.append(Point(i, rate, tip, upright=upright))
+        label = "predicted" if i == 1 else ""
+        layers.append(Line([(i - 0.36, predicted), (i + 0.36, predicted)], label, "level"))
+    worst = min((one for one in tenths if one.problem), key=lambda one: one.rank, default=None)
+    if worst is not None:
+        # the label is on the side that has room
+        x, is_left = tenths.index(worst) + 1, 2 * tenths.index(worst) > n - 2
+        side: Side = "left" if is_left else "right"
+        edge = x - 0.36 if is_left else x + 0.36
+        predicted, rate = worst.predicted or 0.0, worst.rate or 0.0
+        layers += [
+            Label(edge, predicted, f"predicted {percent(predicted)}", side, is_reference=True),
+            Label(x, rate, f"observed {percent(rate)}", side),
+        ]
+    most = max(end for point in marks for end in (point.y, *(point.upright or ())))
+    title = f"{part} of the forecast, lowest to highest"
+    return Chart(
+        f"Predicted and observed rate, by {part} of the forecast; the table has the numbers.",
+        Axis(0.5, n + 0.5, title, range(1, n + 1), plain),
+        [*layers, *_marks(zip(tenths, marks, strict=True), rows)],
+        rate_axis(max([most, *(one.predicted or 0.0 for one in tenths)]), ""),
+        title=f"Predicted and observed, by {part} of the forecast",
+        note="Mark: observed, with its interval.",
+    )
+
+
+def survival(rows: AuditRows) -> Chart | None:
+    """Draw predicted and observed rates by the horizon by group; None without rates."""
+    drawn = tables.survival_rows(rows)[:DRAWN]
+    if not drawn:
+        return None
+    known = {one.group: one for one in rows.groups}
+    found = [known.get(one.group) or Finding(group=one.group, n=one.n) for one in drawn]
+    layers: list[Layer] = []
+    marks = []
+    for i, one in enumerate(drawn):
+        predicted, observed, y = one.predicted or 0.0, one.observed or 0.0, -i - 0.5
+        label = "" if i else "predicted"
+        layers.append(Line([(predicted, y - 0.3), (predicted, y + 0.3)], label, "level"))
+        reach = band(percent, one.low, one.high)
+        tip = f"{percent(predicted)} predicted, {percent(observed)} observed ({reach})"
+        across = None if one.low is None or one.high is None else (one.low, one.high)
+        marks.append(Point(observed, y, tip, across=across))
+    ends = [end or 0.0 for one in drawn for end in (one.predicted, one.observed, one.high)]
+    return Chart(
+        "Predicted and observed rate by the horizon, by group; the table has the numbers.",
+        rate_axis(max(ends), ""),
+        [*layers, *_marks(zip(found, marks, strict=True), rows)],
+        title=f"Predicted and observed rate of the event by {Kind.of(rows).horizon}",
+        note="Mark: observed (Kaplan-Meier), with its interval. Small number: rows.",
+        rows=[
+            _row(group, rows, percent(one.predicted), percent(one.observed))
+            for group, one in zip(found, drawn, strict=True)
+        ],
+        heads=("predicted", "observed"),
+    )
+
+
+# --- calibration of everyone
+
+
+def calibration(rows: AuditRows) -> Chart | None:
+    """Draw observed shares by predicted probability; None if they are not known."""
+    curve = [one for one in rows.calibration if None not in (one.level, one.observed)]
+    if not curve:
+        return None
+    marks = [
+        Point(
+            one.level or 0.0,
+            one.observed or 0.0,
+            f"Predicted {in_full(one.level)}: {percent(one.observed)} of outcomes lie at or below"
+            f" this quantile (95% band {band(percent, one.low, one.high)}).",
+            # the band holds for all levels at once: one level outside is evidence
+            _is_outside(one.level, one),
+        )
+        for one in curve
+    ]
+    off = sum(point.is_off for point in marks)
+    where = f"{off} of {count(len(curve), 'level')}" if off else "every level"
+    verb = "does not contain" if off else "contains"
+    area = Area.of(((one.level or 0.0, one.low, one.high) for one in curve), "95% band")
+    return Chart(
+        "Calibration curve: share of outcomes at or below the forecast quantile of each level.",
+        share_axis("Predicted probability"),
+        [
+            area,
+            Line([(0, 0), (1, 1)], "right forecasts"),
+            Points(marks, "observed", joined_by="line", off_label="outside the band"),
+        ],
+        share_axis("Share of outcomes at or below"),
+        title="Calibration curve",
+        note=f"At {where}, the band {verb} the predicted probability." if area.low else "",
+        numbers=tables.calibration(rows),
+    )
+
+
+def _is_outside(value: float | None, band_of: CurvePoint | Bin) -> bool:
+    low, high = band_of.low, band_of.high
+    return value is not None and not (low or 0.0) <= value <= (1.0 if high is None else high)
+
+
+def pit(rows: AuditRows) -> Chart | None:
+    """Draw the distribution of PITs with its band under calibration; None if it is not known."""
+    bins = [one for one in rows.pit if one.share is not None]
+    if not bins:
+        return None
+    bars = [_bar(one) for one in bins]
+    top = max(end or 0.0 for one in bins for end in (one.share, one.high)) * 1.08 or 1.0
+    # steps along the ends of the band
+    area = Area.of(((x, one.low, one.high) for one in bins for x in (one.start, one.end)), PIT_BAND)
+    # bins are equally wide, so each contains the same share of uniform PITs
+    even = 1 / len(bins)
+    outside = sum(bar.is_off for bar in bars)
+    inside = "All bars lie within the band." if area.low else ""
+    return Chart(
+        "Histogram of PITs. Under calibration, all bars are as high as the dashed line.",
+        share_axis(PIT_TITLE),
+        [
+            area,
+            Bars(bars, "share of outcomes", "outside the band"),
+            # the ends of the band again, on top of the bars
+            Line(area.low, kind="edge"),
+            Line(area.high, kind="edge"),
+            Line([(0, even), (1, even)], "calibrated"),
+        ],
+        Axis(0, top, OUTCOMES_TITLE, nice_ticks(0.0, top, 4), in_full),
+        title="Distribution of PITs",
+        note=f"{count(outside, 'bar lies', 'bars lie')} outside the band." if outside else inside,
+        numbers=tables.pit(rows),
+    )
+
+
+def _bar(one: Bin) -> Bar:
+    is_off = _is_outside(one.share, one)
+    tip = (
+        f"PIT {in_full(one.start)} to {in_full(one.end)}: {percent(one.share)} of outcomes; under"
+        f" calibration {band(percent, one.low, one.high)}.{' Outside the band.' if is_off else ''}"
+    )
+    return Bar(one.start, one.end, one.share or 0.0, tip, is_off)
+
+
+def reliability(rows: AuditRows) -> Chart | None:
+    """Draw event rates of everyone by predicted probability; None if they are not known."""
+    bins = [one for one in rows.reliability if None not in (one.probability, one.rate)]
+    bins = [one for one in bins if one.group == bins[0].group]
+    if not bins:
+        return None
+    curve = [one for one in rows.calibration if None not in (one.probability, one.rate)]
+    places = [(one.probability or 0.0, one.rate or 0.0) for one in curve]
+    ends = [(one.probability or 0.0, one.low, one.high) for one in curve or bins]
+    most = [end or 0.0 for one in bins for end in (one.probability, one.rate, one.high)]
+    axis = rate_axis(max([*most, *map(max, places)]), "Mean predicted probability")
+    marks = [
+        Point(
+            one.probability or 0.0,
+            one.rate or 0.0,
+            f"Predicted {percent(one.probability)} on average: the rate is {percent(one.rate)}"
+            f" (interval {band(percent, one.low, one.high)}, {whole(one.n)} rows).",
+        )
+        for one in bins
+    ]
+    return Chart(
+        "Event rates of everyone by predicted probability.",
+        axis,
+        [
+            Area.of(ends, "95% band of the curve" if curve else "95% intervals"),
+            Line([(0, 0), (axis.high, axis.high)], "right forecasts"),
+            Line(places, "isotonic curve", "curve"),
+            Points(marks, "observed rate", joined_by="nothing" if curve else "line"),
+        ],
+        replace(axis, title="Observed rate"),
+        title="Reliability diagram",
+    )

@@ -1,0 +1,765 @@
+"""Slots of an audit's report: its sentences, made once from the rows for text and page.
+
+Estimates are rounded to the nearest, lower bounds down and upper bounds up. A group has one name
+in sentences; its exact rule is in tables and in JSON.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from evenhand._format import (
+    LEAST_FLOOR,
+    UNKNOWN,
+    at_least,
+    at_most,
+    band,
+    confidence_in_full,
+    count,
+    in_full,
+    is_largest,
+    is_trivial,
+    joined,
+    percent,
+    points,
+    points_in_full,
+    points_with_digits,
+    ratio,
+)
+from evenhand._kinds import HIGHER, LOWER
+from evenhand.report.certificates import union_sentence
+from evenhand.report.kinds import IN_FEATURES, IN_GROUP, NO_HORIZON, WITHOUT, Key, Kind
+from evenhand.report.measures import reach_of, signed
+from evenhand.report.next_steps import Step, next_steps
+from evenhand.results import (
+    GROUPS_LISTED,
+    MASS,
+    AuditRows,
+    Bound,
+    Finding,
+    JudgedCondition,
+    Number,
+    PlainInterval,
+    Verdict,
+)
+
+# --- the slots
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Sentences of a report on an audit.
+
+    Parameters
+    ----------
+    heading : str
+        What was audited, with the numbers of rows and groups.
+    badge : str
+        The verdict in capitals.
+    tone : {"problem", "none", "few"}
+        Style of the verdict.
+    verdict : str
+        The line beside the badge, which continues it; "" without one.
+    name : str
+        Name of the worst case; "" if there is no problem.
+    title : str
+        The worst case about people; without a problem everyone's number.
+    lead : str
+        One line of numbers below it.
+    others : tuple of (str, str)
+        Other cases: names and sentences.
+    everyone : tuple of str
+        Sentences on all people.
+    proven : tuple of str
+        What is proven of groups that nobody named.
+    cautions : tuple of str
+        What a reader must know before the findings: a caveat, possible leaks, assumptions.
+    not_tested : tuple of str
+        What the audit does not cover.
+    next : tuple of Step
+        What to do next, the most urgent first.
+    more : str
+        Where all groups are.
+    gate : tuple of str
+        Conditions of a gate.
+    decided : tuple of str
+        How the verdict was decided.
+    """
+
+    heading: str
+    badge: str
+    tone: str
+    verdict: str
+    name: str
+    title: str
+    lead: str
+    others: tuple[tuple[str, str], ...]
+    everyone: tuple[str, ...]
+    proven: tuple[str, ...]
+    cautions: tuple[str, ...]
+    not_tested: tuple[str, ...]
+    next: tuple[Step, ...]
+    more: str
+    gate: tuple[str, ...]
+    decided: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rows: AuditRows) -> Slots:
+        """Write the slots of an audit."""
+        kind, leading, verdict = Kind.of(rows), rows.leading, rows.status.verdict
+        everyone = _of_all(rows, kind)
+        name, title, lead = "", "No errors are known.", _shown(rows)
+        if leading is not None:
+            name = capitalized(name_of(leading, rows))
+            fact, *facts = [*_case(leading, rows, kind), *_found_on(leading, rows)]
+            title, lead = f"{name}: {fact}.", " ".join(_sentences(facts))
+        elif verdict is Verdict.TOO_FEW:
+            n = rows.n_samples
+            title = f"{count(n, 'row')} {'is' if n == 1 else 'are'} too few for an audit."
+        elif everyone:
+            title = everyone[-1 if kind.has_rates else 0]
+            named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
+            if named and rows.everyone and rows.everyone.coverage_80 is not None:
+                one = min(named, key=lambda one: one.rank)
+                whose = f"{percent(one.coverage_80)} of those of {name_of(one, rows)}"
+                title = f"{title.removesuffix('.')}, and {whose}."
+        return cls(
+            heading=_heading(rows),
+            badge=str(verdict).upper(),
+            tone=TONES[verdict],
+            verdict=_verdict(rows, kind),
+            name=name,
+            title=title,
+            lead=lead,
+            others=tuple(_others(rows, kind)),
+            everyone=everyone,
+            proven=tuple(_proven(rows, kind)),
+            cautions=tuple(_cautions(rows, kind)),
+            not_tested=tuple(_not_tested(rows, kind)),
+            next=tuple(next_steps(rows, kind)),
+            more=MORE[rows.has_command],
+            gate=tuple(map(_condition, rows.conditions)),
+            decided=tuple(_decided(rows, kind)),
+        )
+
+
+TONES = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW: "few"}
+"""Styles of the verdicts on a page."""
+
+MORE = {True: "--full, or --out report.html", False: 'summary(full=True), to_html("report.html")'}
+"""Where all groups are, after an audit by the command and after one in Python."""
+
+
+def capitalized(text: str) -> str:
+    """Return a text with a capital first letter."""
+    # names of columns stay as they are
+    return text[:1].upper() + text[1:] if re.match(r"[^\W\d_]{2,}(?![\w.])", text) else text
+
+
+def _sentences(clauses: Iterable[str]) -> list[str]:
+    return [f"{capitalized(one)}." for one in clauses]
+
+
+def _of_all(rows: AuditRows, kind: Kind) -> tuple[str, ...]:
+    """Return the sentences on all people; nothing if their error is not known."""
+    known = [one for one in rows.overall if one.size.value is not None]
+    return tuple(_sentences(clause for one in known for clause in _case(one, rows, kind)))
+
+
+# --- names of groups in sentences
+
+COMPARISON = re.compile(
+    r" (is not missing|is missing|is not|present|missing|is|!=|<=|>=|=|<|>)(?: (.*))?", re.DOTALL
+)
+"""What follows the name of a column in a rule."""
+
+WORD = re.compile(r"(?!(?:true|false|yes|no|none|nan|other|unknown)\b)[^\W\d_]{3}.*", re.I | re.S)
+"""A value that is clear without the name of its column."""
+
+AGE = {">": "over {}", ">=": "{} or older", "<": "under {}", "<=": "{} or younger"}
+NUMBER = {">": "over {}", ">=": "{} or more", "<": "under {}", "<=": "{} or less"}
+PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+"""Names of the parts that 2 to 10 groups divide people into."""
+
+
+def name_of(one: Finding, rows: AuditRows) -> str:
+    """Return the name of a group in sentences, by one rule for all groups.
+
+    Values of categories stand alone where one column has them, ages without the name of their
+    column. A rule that cannot be read as comparisons of known columns is the name itself.
+    """
+    kind = Kind.of(rows)
+    is_part = any(one is other for other in rows.positive_part)
+    if one is rows.given:
+        return "all people, by their own forecasts"
+    if one is rows.everyone or (is_part and one is rows.positive_part[0]):
+        name = "all people"
+    elif one.key is not None:
+        name = _own_name(one, kind)
+    elif one.mass is not None and not one.group:
+        by = f", by {joined(one.features)}" if one.features else ""
+        name = f"a group of {in_full(one.mass)} of people{by}"
+    else:
+        columns = {c for other in _listed(rows) for c in (*other.features, other.column) if c}
+        found = _comparisons(one.group, columns)
+        name = one.group if found is None else _in_words(found, columns, rows)
+    return f"{name}{kind.part}" if is_part else name
+
+
+def _listed(rows: AuditRows) -> tuple[Finding, ...]:
+    return (*rows.named, *rows.scan, *rows.learned)
+
+
+def _own_name(one: Finding, kind: Kind) -> str:
+    """Return the name of a group by the forecast: "lowest fifth of forecasts (41 to 62 mg)"."""
+    key = Key.named(one.key or "")
+    part, n_parts = one.part or 1, one.n_parts or 2
+    ends = [kind.forecast(end, one.key or "") for end in (one.lowest, one.highest)]
+    reach = " to ".join(dict.fromkeys(ends))
+    if not key.is_share and not kind.unit.startswith("units of "):
+        reach += f" {kind.unit}"
+    size = PARTS[min(n_parts, 10) - 2]
+    place = {1: key.lowest, n_parts: key.highest}.get(part)
+    if place is None:
+        place = "middle" if n_parts == 3 else {2: "2nd", 3: "3rd"}.get(part, f"{part}th")
+        # of widths, the place alone has no direction
+        size += " by width" * (key.lowest == "narrowest")
+    elif n_parts == 2:
+        place = place.replace("est", "er")
+    return f"{place} {size} of {key.of} ({reach})"
+
+
+def _comparisons(text: str, columns: set[str]) -> list[tuple[str, str, str]] | None:
+    """Return column, operator and value of the comparisons of a rule; None for another text."""
+    found = []
+    for part in text.split(" and "):
+        # longer names first: the column "age at entry" takes precedence over the column "age"
+        for column in sorted(columns, key=len, reverse=True):
+            match = COMPARISON.fullmatch(part[len(column) :]) if part.startswith(column) else None
+            if match is not None:
+                found.append((column, match[1], (match[2] or "").strip('"')))
+                break
+        else:
+            return None
+    return found
+
+
+def _in_words(found: list[tuple[str, str, str]], columns: set[str], rows: AuditRows) -> str:
+    """Return comparisons as a name: "women over 60", "self-employed, south, kidney 79 or less"."""
+    words, ages, others = list[str](), list[str](), list[str]()
+    for column, operator, value in found:
+        if operator in NUMBER:
+            is_age = column.lower() == "age"
+            # ages are whole years
+            number = _grouped(value.removesuffix(".5") if is_age else value)
+            text = (AGE if is_age else NUMBER)[operator].format(number)
+            (ages if is_age else others).append(text if is_age else f"{column} {text}")
+        elif operator in ("=", "is", "!=", "is not"):
+            is_alone = WORD.fullmatch(value) and not any(
+                f"{other} {sign} {value}" in one.group
+                for other in columns - {column}
+                for sign in ("=", "is")
+                for one in _listed(rows)
+            )
+            text = value if is_alone else f"{column} {value}"
+            words.append(text if operator in ("=", "is") else f"not {text}")
+        else:
+            is_known = operator in ("is not missing", "present")
+            others.append(f"{column} {'known' if is_known else 'missing'}")
+    first = [" ".join([", ".join(words), " and ".join(ages)]).strip()] if words or ages else []
+    return ", ".join([*first, *others])
+
+
+def _grouped(number: str) -> str:
+    """Return a number of a rule with commas between thousands; other texts as they are."""
+    return f"{int(number):,}" if re.fullmatch(r"\d{5,}", number) else number
+
+
+def result_of(one: Finding, rows: AuditRows) -> str:
+    """Return what was found of a group, for the column of results."""
+    if one.same_as is not None:
+        return f"same rows as {one.same_as}"
+    if one.too_small or one.possible_leak:
+        return "too few rows" if one.too_small else "possible leak"
+    if one.problem:
+        return "problem found"
+    if not one.off and one.is_judged and one.is_proven(rows.tolerance):
+        return f"{'rate ' * rows.is_event}within {points_in_full(rows.tolerance)}"
+    return "none found"
+
+
+# --- verdict
+
+
+def _heading(rows: AuditRows) -> str:
+    data = rows.provenance.get("data", {}).get("name")
+    of = rows.name if data in (None, rows.name) else f"{rows.name} on {data}"
+    size = f"{count(rows.n_samples, 'row')}, {count(len(rows.examined), 'group')}"
+    drawn = f", {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else ""
+    return f"Audit of {of}: {size}{drawn}"
+
+
+def _verdict(rows: AuditRows, kind: Kind) -> str:
+    """Return the line that continues the verdict."""
+    status, everyone, limit = rows.status, rows.everyone, points_in_full(rows.tolerance)
+    if status.verdict is Verdict.TOO_FEW:
+        return ""
+    if status.verdict is Verdict.NO_PROBLEM:
+        n = sum(one.is_proven(rows.tolerance) for one in rows.examined)
+        proven = f"Not proven within {limit} points for any."
+        if n:
+            within = "Rate within" if kind.has_rates else "On average within"
+            proven = f"{within} {limit} points in {count(n, 'group')}, not proven for the others."
+        if status.is_proven:
+            proven = f"Proven within {limit} points."
+        return f"in {count(status.n_examined, 'group')}. {proven}"
+    where = f"in {count(status.n_problems, 'group')}"
+    if rows.is_everyone_problem:
+        is_only = status.n_problems == 1
+        return where + (": all people together." if is_only else f"; {ALL} are one of them.")
+    if everyone is None or everyone.rate is None or everyone.is_mean_off:
+        return f"{where}."
+    rates = f"{percent(everyone.rate)}, {percent(everyone.predicted)} predicted"
+    return f"{where}. The average is right ({rates})."
+
+
+ALL = "all people together"
+SMALLER = "Smaller errors may be there."
+
+
+def _shown(rows: AuditRows) -> str:
+    """Return the errors that the rows would have shown, with 80% probability."""
+    everyone, *groups = rows.status.detectable
+    if rows.status.verdict is not Verdict.TOO_FEW:
+        sizes = [f"{points(one.error)} in a group of {count(one.n, 'row')}" for one in groups[::-1]]
+        first, *others = [*sizes, f"{points(everyone.error)} in all {everyone.n:,}"]
+        size, _, where = first.partition(" ")
+        shown = ", ".join([f"{size} points or more {where}", *others])
+        return f"These rows would have shown an error of {shown} (with 80% probability). {SMALLER}"
+    text = (
+        f"Only an error of {points(everyone.error)} points or more of {ALL} would have been found"
+    )
+    text += ", with 80% probability"
+    most = rows.most_detectable
+    if not most:
+        return f"{text}."
+    # detectable errors shrink as the root of the number of rows; two digits, rounded up
+    n = everyone.n * (everyone.error / most) ** 2
+    unit = 10 ** max(math.floor(math.log10(n)) - 1, 0)
+    enough = math.ceil(n / unit) * unit
+    return f"{text}. About {enough:,} rows would show {points(most).removesuffix('.0')} points."
+
+
+# --- cases: a group, or all people, in clauses; the first one is a title
+
+WEIGHTED = (
+    "Numbers of {} are those of all rows, weighted by the probability of membership, and not"
+    " necessarily those of the members."
+)
+"""Limit of the numbers of groups known by probability."""
+
+
+def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
+    """Return what was found of a group or of all people, what says most to people first."""
+    is_everyone = one is rows.everyone
+    if kind.has_rates and is_everyone:
+        return _probabilities(one, rows)
+    n = f" ({one.n:,} {'expected members' if one.probable else 'rows'})" if one.mass is None else ""
+    least = f", at least {at_least(one.least)}" if one.least else ""
+    if is_everyone:
+        n, reach = "", band(points, one.size.low, one.size.high)
+        least = "" if reach == UNKNOWN else f" ({reach})"
+    error = f"error {points(one.size.value)} points{least}{n}"
+    if one is rows.given:
+        chance = rows.given_forecast.chance if rows.given_forecast else None
+        where = [one.direction or "errors differ between forecasts"] if one.off else []
+        error = f"mean error at equal forecasts {points(one.error)} points{least}"
+        return [*where, f"{error}; right ones would show {points(chance)}"]
+    rate = _rates(one, n, kind) or _rate_by_horizon(one, n, rows, kind)
+    if one.rate is not None and rate:
+        return rate
+    direction = _direction(one, kind) if one.off or one.is_mean_off else ""
+    if is_everyone and one.off and not rows.is_everyone_problem:
+        direction += f" (within {points_in_full(rows.tolerance)} points)"
+    found, covered = [*([direction] if direction else []), error], one.coverage_80
+    if covered is None:
+        return (
+            found if direction else [f"forecasts are off by {points(one.size.value)} points", error]
+        )
+    coverage = f"the 80% interval covers {percent(covered)} of outcomes"
+    of_all = rows.everyone.coverage_80 if rows.everyone and one is rows.leading else None
+    if of_all is not None and not is_everyone:
+        coverage += f" (everyone: {percent(of_all)})"
+    # a coverage near 80% is not what is wrong
+    is_first = is_everyone or abs(covered - 0.8) > 0.05 or not direction
+    found.insert(0 if is_first else 1, coverage)
+    return [*(rate or []), *found] if not rate or is_everyone else [*rate, error]
+
+
+def _found_on(one: Finding, rows: AuditRows) -> Iterator[str]:
+    """Yield on which rows the worst case was found and checked."""
+    if one.mass is not None:
+        # of weighted rows and of samples of parts, it is not known how many were searched
+        is_known = rows.family is None or rows.family.effective_share == 1
+        is_known = is_known and "n_searched" not in rows.provenance.get("data", {})
+        n = rows.n_samples - (one.n_judged or 0)
+        where = f"{n:,} rows" if is_known and one.n_judged else "other rows"
+        yield f"found on {where}, checked on {one.n:,} others"
+
+
+def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
+    """Return size, slope and level of the error of the probabilities of all people."""
+    given = rows.given_forecast
+    reach = band(points, everyone.error_low, everyone.error_high)
+    chance = "" if given is None else f"right ones would show {points(given.chance)}"
+    inside = "; ".join(text for text in (reach, chance) if text not in ("", UNKNOWN))
+    size = f"probabilities are off by {points(everyone.error)} points on average"
+    found = [f"{size} ({inside})" if inside else size]
+    for one in rows.probability_scores[:1]:
+        ends = band(ratio, one.slope_low, one.slope_high)
+        if one.slope is not None and ends != UNKNOWN:
+            # the interval of the slope holds by itself, and does not decide
+            way = ": not extreme enough" if (one.slope or 0) > 1 else ": too extreme"
+            way *= everyone.off and not (one.slope_low or 0) <= 1 <= (one.slope_high or 0)
+            found.append(f"slope {ratio(one.slope)} ({ends}; 1 is right){way}")
+    if everyone.rate is not None:
+        rates = percent(everyone.rate), percent(everyone.predicted)
+        found.append(f"{rates[0]} had the event, {rates[1]} were predicted")
+    return found
+
+
+def _rates(one: Finding, n: str, kind: Kind) -> list[str]:
+    """Return event rate, prediction and their difference; nothing if they are not known."""
+    if one.rate is None or one.predicted is None:
+        return []
+    change = f"difference {signed(one.bias)} points{_reach(one.bias_low, one.bias_high)}{n}"
+    factor = one.rate / one.predicted if one.predicted else 1.0
+    if abs(factor - 1) >= 0.05:
+        change = f"{factor:,.1f} times as many; {change}"
+    found = [f"{percent(one.rate)} had the event, {percent(one.predicted)} were predicted", change]
+    words = kind.directions.of(one.direction)
+    if one.off and words and one.direction not in (LOWER, HIGHER):
+        ends = band(ratio, one.slope_low, one.slope_high)
+        found.insert(0, words + f" (slope {ratio(one.slope)}, {ends})" * (ends != UNKNOWN))
+    return found
+
+
+def _reach(low: Number, high: Number) -> str:
+    reach = reach_of(low, high)
+    return "" if reach == UNKNOWN else f", {reach}"
+
+
+def _rate_by_horizon(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[str]:
+    """Return rate and prediction by the horizon, if the rate shows the direction of the error."""
+    is_part = any(one is other for other in rows.positive_part)
+    found = next((row for row in rows.survival if row.group == one.group and not is_part), None)
+    if found is None or found.observed is None or found.predicted is None:
+        return []
+    low, high = (None if end is None else end - found.predicted for end in (found.low, found.high))
+    # of an event that happens earlier than forecast, more people have it by then
+    direction = LOWER if (low or 0) > 0 else HIGHER if (high or 0) < 0 else None
+    if direction != one.direction and one is not rows.everyone:
+        return []
+    change = f"difference {signed(found.observed - found.predicted)} points"
+    rates = f"{percent(found.observed)} had the event by {kind.horizon}"
+    return [
+        f"{rates}, {percent(found.predicted)} were predicted",
+        f"{change}{_reach(low, high)}{n}",
+    ]
+
+
+def _direction(one: Finding, kind: Kind) -> str:
+    """Return the direction of a group's error, with the mean difference; "" if it is unknown."""
+    direction = one.direction
+    bias = one.reported_bias if kind.has_residual else 0.0
+    by_mean = LOWER if (one.bias or 0.0) < 0 else HIGHER
+    mean = kind.directions.of(by_mean, kind.size(bias)) if bias else None
+    if direction in (LOWER, HIGHER) and direction != by_mean and one.bias and kind.has_residual:
+        # levels and mean disagree if a few large misses dominate the mean
+        rank = f"outcomes rank {'lower' if direction == LOWER else 'higher'} than forecast"
+        return f"{rank}, but on average {mean}" if mean else rank
+    if direction in (LOWER, HIGHER) and mean:
+        return mean
+    words = kind.directions.of(direction)
+    if words is None and direction is not None:
+        words = "the error has no single direction"
+    return "; ".join(text for text in (words, mean and f"on average {mean}") if text)
+
+
+def _others(rows: AuditRows, kind: Kind) -> Iterator[tuple[str, str]]:
+    """Yield the other cases with a sentence each."""
+    # a rule and a group found by search may have one name
+    names = {} if rows.leading is None else {name_of(rows.leading, rows): None}
+    for one in rows.listed:
+        name = name_of(one, rows)
+        if one is not rows.leading and name not in names:
+            names[name] = None
+            yield capitalized(name), "; ".join(_case(one, rows, kind)) + "."
+    if rows.seen:
+        listed = [f"{name_of(one, rows)} ({points(one.size.value)})" for one in rows.seen]
+        more = len(listed) - GROUPS_LISTED
+        listed = [*listed[:GROUPS_LISTED], *([count(more, "other group")] if more > 0 else [])]
+        limit = points_in_full(rows.tolerance)
+        yield f"Within {limit} points", f"small errors were found in {joined(listed)}."
+
+
+# --- what is proven
+
+
+def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
+    """Yield what is proven of groups that nobody named, the most useful first."""
+    proof, bound = rows.certificate, rows.bound
+    is_useful = bound is not None and not is_largest(bound.group_error)
+    if bound is not None and is_useful:
+        yield from _with_draw(bound, rows, kind)
+    if proof is not None and proof.unions is not None:
+        yield union_sentence({**proof.unions, "error": None})
+    if bound is not None and not is_useful:
+        yield _nothing(rows, kind)
+    confidence = f"{_confidence(rows)} confidence"
+    if kind.has_rates:
+        for one in () if proof is None else proof.events or ():
+            is_bounded = one.below is not None and (one.event_rate_below or 0.0) < 1
+            if is_bounded and math.isclose(one.mass, MASS):
+                yield (
+                    f"In every group of at least {in_full(MASS)} of people with predicted"
+                    f" probabilities up to {in_full(one.below)}, at most"
+                    f" {at_most(one.event_rate_below, percent)} have the event ({confidence})."
+                )
+    elif not rows.is_randomized:
+        plain = [one for one in rows.plain_intervals if one.mass == MASS]
+        useful = [one for one in plain if (one.floor or 0.0) >= LEAST_FLOOR]
+        # the narrowest interval that covers half of every group
+        for each in [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]:
+            level, floor = in_full(each.level), at_least(each.floor, percent)
+            covers = f"the {level} interval covers at least {floor} of outcomes"
+            yield f"In {_every(MASS, kind)}, {covers} ({confidence}, no draw)."
+
+
+MEANS_OF_DRAWS = (
+    "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts. The"
+    " output of `predict` and the column `mean` do not depend on the draw."
+)
+
+
+def _confidence(rows: AuditRows) -> str:
+    proof = rows.certificate
+    return confidence_in_full(rows.confidence if proof is None else proof.confidence)
+
+
+def _every(mass: float, kind: Kind) -> str:
+    return f"every group of at least {in_full(mass)} of {kind.people}, named or not"
+
+
+def both_sides(low: Number, high: Number) -> str:
+    """Write a coverage by both of its bounds: "between 61.2% and 89.3% of outcomes"."""
+    if is_trivial(high) and (low or 0.0) < LEAST_FLOOR:
+        return "any share of outcomes, as nothing is proven"
+    if is_trivial(high):
+        return f"at least {at_least(low, percent)} of outcomes"
+    return f"between {at_least(low, percent)} and {at_most(high, percent)} of outcomes"
+
+
+def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
+    """Yield the bounds with a draw, and the interval without one that has the same lower bound."""
+    proof, least = rows.certificate, bound.coverage_80_low or 0.0
+    # each bound holds for all groups of its size simultaneously (method.md, 5)
+    is_joint = proof is not None and proof.link_bound is not None
+    off = f"predicted probabilities are off by at most {at_most(bound.group_error)} points"
+    text = f"In {_every(bound.mass, kind)}, {off}"
+    each = "confidence"
+    if least >= LEAST_FLOOR or not is_trivial(bound.coverage_80_high or 1.0):
+        text += f" and 80% intervals cover {both_sides(least, bound.coverage_80_high)}"
+        each = "joint confidence" if is_joint else "confidence each"
+    yield f"{text} ({_confidence(rows)} {each}, with a draw)."
+    plain = [one for one in rows.plain_intervals if one.mass == bound.mass]
+    if not plain or least < LEAST_FLOOR:
+        return
+    found = same_floor(rows, bound)
+    one = found or plain[-1]
+    level, floor = in_full(one.level), at_least(one.floor, percent)
+    if found is None:
+        yield (
+            f"Without a draw, no interval of up to {level} has this lower bound; the {level}"
+            f" interval covers at least {floor} of outcomes in every such group."
+        )
+        return
+    # widths are unknown if only PITs are given
+    width = ""
+    if one.width is not None:
+        way = "wider" if one.width >= 1 else "narrower"
+        width = f", {percent(abs(one.width - 1), decimals=0)} {way} than the 80% interval with one"
+    overall = f"{'at least ' * kind.has_range}{percent(one.covered)}"
+    yield (
+        f"Without a draw, the {level} interval covers at least {floor} of outcomes in the same"
+        f" groups{width}. Of all people it covers {overall}; in a group it has no upper bound, and"
+        " there is no guarantee for other levels."
+    )
+
+
+def same_floor(rows: AuditRows, bound: Bound) -> PlainInterval | None:
+    """Return the lowest level of an interval without a draw with at least the same floor."""
+    least = bound.coverage_80_low or 0.0
+    found = (one for one in rows.plain_intervals if one.mass == bound.mass)
+    return next((one for one in found if (one.floor or 0.0) >= least), None)
+
+
+def _nothing(rows: AuditRows, kind: Kind) -> str:
+    """Return that a bound is the largest error, and what to do where many times are cut off."""
+    text = f"These rows prove nothing useful for {_every(MASS, kind)}."
+    censoring = rows.censoring
+    if censoring is None or not censoring.n_lost:
+        return text
+    entered = "" if censoring.n_followed is not None else ", give the dates of entry"
+    return (
+        f"{text} Too many people are lost before {kind.horizon}, each of whom counts with the"
+        f" largest error: use an earlier horizon{entered} or follow people for longer."
+    )
+
+
+# --- cautions, and what is not tested
+
+LEAKS_LISTED = 5
+"""Most possible leaks that are listed."""
+
+KNOWN = "Unless it was known before the outcome, its errors are not findings."
+"""What a possible leak means."""
+
+
+def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
+    """Yield what a reader must know before the findings."""
+    if rows.caveat:
+        yield rows.caveat
+    leaks: dict[object, str] = {}
+    # a column may leak in two ways: equality with a range of outcomes is the plainer reason
+    for leak in sorted(rows.possible_leaks, key=lambda leak: leak.apart is None):
+        rest = percent(leak.apart, decimals=0)
+        why = f"it differs from a range of outcomes in only {rest} of rows"
+        if leak.rank_correlation is not None:
+            why = "it ranks people almost as the outcome does, and better than the forecasts"
+        # a tuple, so that a named group is not taken for a column of the same name
+        key = leak.column or (leak.name,)
+        what = f"feature {leak.column}" if leak.column else f"group {leak.name}"
+        leaks.setdefault(key, f"Possible leak: {what} may be made from the outcome: {why}. {KNOWN}")
+    yield from list(leaks.values())[:LEAKS_LISTED]
+    if len(leaks) > LEAKS_LISTED:
+        yield f"Further possible leaks: {len(leaks) - LEAKS_LISTED:,}."
+    probable = [name_of(one, rows) for one in rows.listed if one.probable]
+    if probable:
+        yield WEIGHTED.format(joined(probable))
+    times = rows.censoring
+    if times is not None:
+        lost = f"{times.n_lost:,} of {count(times.n_people, 'person', 'people')} were lost before"
+        yield f"{lost} {kind.horizon or 'an event'}; errors are Kaplan-Meier estimates."
+    everyone = rows.everyone
+    if rows.is_randomized and everyone is not None and everyone.reported_bias < 0:
+        yield MEANS_OF_DRAWS
+
+
+UNNAMED = "Groups that nobody named: {}."
+
+
+def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
+    """Yield what the audit does not cover; the first ones fit a line."""
+    least = rows.family.min_size if rows.family is not None and rows.scanned else None
+    of_few = f"of fewer than {least:,} rows" if least is not None else "that were not examined"
+    yield f"Groups {of_few}."
+    yield "Changes since these rows."
+    if kind.horizon:
+        yield f"Times after {kind.horizon.removeprefix('time ')}."
+    if kind.has_range and not kind.horizon:
+        yield NO_HORIZON
+    elif kind.has_rates:
+        # outcomes, section 3: only the mean over draws counts, and nothing below the share of the
+        # event divided by the group size can be proven for the bias of every group
+        why = "no data can prove that a yes/no forecast is right in each, with or without a draw"
+        yield UNNAMED.format(why)
+    elif rows.bound is None and rows.is_randomized:
+        few = ", as only one draw per row is known: audit several draws per row"
+        yield UNNAMED.format(f"nothing is proven{few if rows.n_draws == 1 else '; see the notes'}")
+    elif rows.bound is None:
+        # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven);
+        # the floor of others depends on the sizes of the atoms (outcomes: 2)
+        size = "an error below 40 points" if kind.name in ("continuous", "") else "a small error"
+        why = f"with one forecast per person, no data can prove {size} in every fifth of people"
+        yield UNNAMED.format(why)
+
+
+# --- how it was decided, and conditions of a gate
+
+WHOSE = {
+    "everyone": "everyone",
+    "by_forecast": "groups by the own forecast",
+    "groups": "named groups and groups by features",
+    "learned": "groups found by search",
+}
+"""Parts of the family."""
+
+TIMES = (
+    f"Kaplan-Meier estimates assume that {IN_GROUP}; their {{confidence}} intervals need large"
+    " groups and hold for all of them at once. The range without an assumption contains the error"
+    " whatever the unknown times are, with the same confidence at any number of rows. Problems are"
+    f" found by a test, which assumes that {IN_FEATURES}."
+)
+"""What numbers on times that are cut off assume."""
+
+SLOPE = ", or for everyone a trend with a slope outside 0.8 to 1.25"
+"""Second rule for 0/1 outcomes."""
+
+
+def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
+    """Yield the one rule by which problems are found, and what the intervals hold for."""
+    family, limit = rows.family, points_in_full(rows.tolerance)
+    shares = {} if family is None else family.shares
+    listed = [f"{WHOSE.get(k, k)} {points_in_full(share)}" for k, share in shares.items() if share]
+    of_all = f" (in points: {', '.join(listed)})" if listed else ""
+    estimate = "Kaplan-Meier estimate" if kind.has_range else "estimate"
+    yield (
+        f"All tests are one family, with an error probability of {in_full(1 - rows.confidence)}"
+        f"{of_all}; within each part, p-values are adjusted by Holm's method. A problem is a"
+        f" significant error whose {estimate} is beyond the tolerance of {limit} points"
+        f"{SLOPE * kind.has_rates}. The same rows count once; {ALL} count as one group."
+    )
+    confidence = confidence_in_full(rows.confidence)
+    if kind.has_range:
+        yield TIMES.format(confidence=confidence)
+        one = rows.leading
+        if one is not None and one.least_error is not None and one.most_error is not None:
+            ends = f"between {at_least(one.least_error)} and {at_most(one.most_error)} points"
+            yield f"{capitalized(name_of(one, rows))}: {WITHOUT}, the error is {ends}."
+    else:
+        names = {"error": "errors", "bias": kind.residual.partition(",")[0].lower()}
+        limits = [names.get(one, one) for one in (family.asymptotic if family is not None else ())]
+        large = f"; those of {joined(limits)} need large groups" if limits else ""
+        yield f"Intervals of a measure hold for all groups, with {confidence} confidence{large}."
+    if rows.problems:
+        n = count(rows.status.n_beyond, "group")
+        yield f"In {n} the whole interval is beyond {limit} points."
+        yield _shown(rows)
+
+
+def _condition(one: JudgedCondition) -> str:
+    """Return whether a condition of a gate is met."""
+    opening = f"`--fail-if {one.text}`:"
+    if one.value is None:
+        return f"{opening} not known."
+    met = "met" if one.is_true else "not met"
+    return f"{opening} {met}." if one.text == one.quantity else f"{opening} {met} ({_value(one)})."
+
+
+def _value(condition: JudgedCondition) -> str:
+    value, name = condition.value or 0.0, condition.quantity
+    if name == "groups_beyond_tolerance":
+        return f"it is {value:g}"
+    # bounds are rounded to the side on which they stay valid
+    if name == "coverage":
+        return f"at least {at_least(value, percent)}"
+    if name == "certified_event_rate":
+        return f"at most {at_most(value, percent)}"
+    shown = at_most(value)
+    if shown.removesuffix(".0") == points_in_full(condition.limit):
+        shown = points_with_digits(value)  # those by which it differs from the limit
+    return f"at most {shown} points"

@@ -1,0 +1,505 @@
+"""Tables of an audit, written once from its typed rows for pages, full text and documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from evenhand._format import (
+    LEAST_FLOOR,
+    UNKNOWN,
+    Show,
+    at_least,
+    at_most,
+    band,
+    confidence_in_full,
+    in_full,
+    is_known,
+    is_largest,
+    number,
+    percent,
+    plain_number,
+    points,
+    ratio,
+    whole,
+)
+from evenhand._table import Cells, Column, Item, Table, Value, numeric
+from evenhand.report.kinds import IN_TIME, Kind
+from evenhand.report.measures import formatter_of, reach_of, signed, units_of
+from evenhand.report.slots import name_of, result_of
+from evenhand.results import (
+    AuditRows,
+    Bin,
+    Bound,
+    CurvePoint,
+    EventBound,
+    Finding,
+    Interval,
+    Membership,
+    Miscoverage,
+    NamedBound,
+    PlainInterval,
+    ProbabilityScores,
+    Question,
+    Reliability,
+    Score,
+    Survival,
+    WorstGroup,
+)
+from evenhand.results import Cell as UnionCell
+
+replace = msgspec.structs.replace
+
+FIND = "Find a group"
+"""Label of the field that searches tables of groups."""
+
+LISTED = 400
+"""Most groups that a page or text lists."""
+
+FIRST = 10
+"""Most groups beside everyone in the first table of a page."""
+
+
+BY_FORECAST = "Everyone, by forecast"
+"""Name of all people where errors of low and high forecasts do not cancel."""
+
+
+def of(label: str, items: Iterable[Item], cells: Cells[Item], **options: Any) -> Table | None:
+    """Return a table without the columns that are unknown in all rows; None without rows."""
+    table = Table.of(label, items, cells, **options)
+    columns = zip(*table.rows, strict=True)
+    kept = [i for i, column in enumerate(columns) if not {UNKNOWN, ""}.issuperset(map(str, column))]
+    rows = [[row[i] for i in kept] for row in table.rows]
+    return Table(label, [table.columns[i] for i in kept], rows, **options) if rows else None
+
+
+def estimate(one: Interval, show: Show) -> Value:
+    """Write an estimate with its interval, or its lower end alone; sorted by the estimate."""
+    reach = band(show, one.low, one.high)
+    if one.high is None and is_known(one.low):
+        reach = f"{at_least(max(one.low, 0.0), show)} or more"
+    return Value(show(one.value, "nearest"), reach, one.value)
+
+
+def whole_number(value: float | None) -> Value:
+    """Write a count, sorted by it."""
+    return Value(whole(None if value is None else round(value)), order=value)
+
+
+def share(value: float | None) -> Value:
+    """Write a share, sorted by it."""
+    return Value(percent(value), order=value)
+
+
+# --- groups: everyone, and whatever made a group
+
+
+def groups(label: str, found: Sequence[Finding], rows: AuditRows, **options: str) -> Table | None:
+    """Return the table of findings: the exact rule of each group, its numbers and its result."""
+    kind = Kind.of(rows)
+
+    def bias(one: Finding) -> Value:
+        if not kind.has_rates:
+            return Value(signed(one.bias, plain_number), order=one.bias)
+        if one.bias is None:
+            return estimate(one.size, points)
+        reach = reach_of(one.bias_low, one.bias_high)
+        if reach == UNKNOWN and one.least:
+            reach = f"{at_least(one.least)} or more"
+        return Value(signed(one.bias), reach, one.bias)
+
+    def times(one: Finding) -> Value:
+        value = one.rate / one.predicted if one.rate is not None and one.predicted else None
+        return Value(ratio(value), order=value)
+
+    def error(one: Finding) -> Value:
+        # the error of a few rows is mostly chance: it is not shown, and rows are not sorted by it
+        return Value(UNKNOWN) if one.too_small or kind.has_rates else estimate(one.size, points)
+
+    cells: Cells[Finding] = {
+        Column("Group"): lambda one: rule_of(one, rows),
+        numeric("Rows"): lambda one: whole_number(one.n),
+        numeric("Predicted"): lambda one: share(one.predicted),
+        numeric("Observed"): lambda one: share(one.rate),
+        numeric("Times"): times,
+        numeric("80% interval covers"): lambda one: share(one.coverage_80),
+        numeric(kind.residual): bias,
+        numeric(kind.error): error,
+        numeric("Without an assumption"): lambda one: Value(
+            band(points, one.least_error, one.most_error), order=one.least_error
+        ),
+        Column("Result"): lambda one: result(one, rows),
+    }
+    return of(label, found, cells, **options)
+
+
+def rule_of(one: Finding, rows: AuditRows) -> Value:
+    """Write the exact rule of a group, and how it was found."""
+    if one.mass is not None:
+        features = f"{in_full(one.mass)} of people, by {', '.join(one.features)}"
+        return Value(one.group or features, "found by search")
+    if one.part is not None:
+        name = name_of(one, rows)
+        return Value(f"{name[:1].upper()}{name[1:]}")
+    if one is rows.everyone or one is rows.given:
+        return Value("Everyone" if one is rows.everyone else "Everyone, by their own forecasts")
+    if one.group == BY_FORECAST:
+        return Value(one.group, "mean distance over groups by the forecast")
+    return Value(one.group, "members known by probability" if one.probable else UNKNOWN)
+
+
+def result(one: Finding, rows: AuditRows) -> Value:
+    """Write what was found of a group."""
+    if one.problem and one.same_as is None:
+        # the difference beside it does not show a slope
+        is_slope = one.slope is not None and not one.is_mean_off
+        return Value(
+            result_of(one, rows), f"slope {ratio(one.slope)}" if is_slope else UNKNOWN, tone="bad"
+        )
+    is_within = one.is_judged and one.is_proven(rows.tolerance)
+    return Value(result_of(one, rows), tone="good" if is_within else "soft")
+
+
+def everyone(rows: AuditRows) -> list[Finding]:
+    """Return all people; of 0/1 outcomes on average and by score, where errors do not cancel."""
+    if not rows.groups:
+        return []
+    one = rows.groups[0]
+    if one.rate is None:
+        # given the own forecast, if the problem is there
+        return [found for found in rows.overall if found.same_as is None]
+    size = abs(one.bias or 0.0)
+    is_average = one.problem and one.is_mean_off and size > rows.tolerance
+    name = "Everyone, on average"
+    ends = [abs(end) for end in (one.bias_low, one.bias_high) if end is not None]
+    most = max(ends, default=None)
+    average = replace(
+        one, group=name, error=size, error_high=most, off=is_average, problem=is_average
+    )
+    # of both rows one has the problem
+    same = name if is_average else None
+    return [
+        average,
+        replace(one, group=BY_FORECAST, predicted=None, rate=None, bias=None, same_as=same),
+    ]
+
+
+def first_groups(rows: AuditRows) -> tuple[list[Finding], list[Finding]]:
+    """Return the groups of the first table, the worst first, and the others."""
+    own = [one for one in rows.by_forecast if one.problem and one.same_as is None]
+    found = [*own, *rows.named, *rows.scanned, *rows.learned]
+    found.sort(key=lambda one: one.rank)
+    others = [one for one in found[FIRST:] if one not in own]
+    return found[:FIRST], others[: LISTED - FIRST]
+
+
+def by_forecast(rows: AuditRows) -> Table | None:
+    """Return the groups by the forecast's own level and spread."""
+    given, one = rows.given_forecast, rows.given
+    note = ""
+    if given is not None and one is not None:
+        reach = estimate(one.size, points)
+        note = f"People with the same forecast: mean error {reach}; right forecasts would show"
+        note += f" {points(given.chance)}."
+    return groups("Groups by the forecast", rows.by_forecast, rows, note=note)
+
+
+def positive_part(rows: AuditRows) -> Table | None:
+    """Return the groups of the people whose outcome is not the atom, the worst first."""
+    first, others = rows.positive_part[:1], sorted(rows.positive_part[1:], key=lambda one: one.rank)
+    return groups("Groups without the atom", [*first, *others][:LISTED], rows)
+
+
+def membership(rows: AuditRows) -> Table | None:
+    """Return bounds for groups known by probability."""
+
+    def ends(name: str, show: Show) -> Callable[[Membership], str]:
+        return lambda one: band(show, getattr(one, f"{name}_least"), getattr(one, f"{name}_most"))
+
+    cells: Cells[Membership] = {
+        Column("Group"): lambda one: one.group,
+        numeric("Members expected"): lambda one: whole_number(one.members),
+        numeric("80% interval covers"): ends("coverage_80", percent),
+        numeric("90% interval covers"): ends("coverage_90", percent),
+        numeric("Outcome minus forecast"): ends("bias", number),
+    }
+    note = (
+        "Ranges that contain the value of a group whatever the relation of membership and outcome,"
+        " if the probabilities are right on average."
+    )
+    return of("Groups known by probability", rows.membership, cells, note=note)
+
+
+def miscoverage(rows: AuditRows) -> Table | None:
+    """Return how far the coverage differs from its level for people with the same features."""
+    cells: Cells[Miscoverage] = {
+        Column("Interval"): lambda one: in_full(one.level),
+        numeric("Mean difference, points"): lambda one: estimate(
+            Interval(one.excess, one.low, one.high), points
+        ),
+        numeric("Lowest fifth of people"): lambda one: percent(one.lowest_fifth),
+        numeric("Highest fifth"): lambda one: percent(one.highest_fifth),
+        numeric("Rows"): lambda one: whole_number(one.n),
+    }
+    note = (
+        "How far the coverage of people with the same features differs from the level of an"
+        " interval, on average. A model predicts it, so that the true difference may be larger."
+    )
+    return of("Coverage by features", rows.miscoverage, cells, note=note)
+
+
+def worst_groups(rows: AuditRows) -> Table | None:
+    """Return the worst group of each size, chosen with the outcomes known."""
+    cells: Cells[WorstGroup] = {
+        Column("Size of the group"): lambda one: f"{in_full(one.mass)} of people",
+        numeric("Error in points"): lambda one: points(one.error),
+        numeric("Right forecasts would show"): lambda one: band(
+            points, one.null_low, one.null_high
+        ),
+        numeric("Proven, at most"): lambda one: at_most(one.certified),
+    }
+    note = "The groups of the largest error, chosen with the outcomes known: no group is worse."
+    return of("Worst groups of each size", rows.worst_groups, cells, note=note)
+
+
+# --- calibration, rates and scores
+
+
+def calibration(rows: AuditRows) -> Table | None:
+    """Return the calibration curve of everyone."""
+    cells: Cells[CurvePoint] = {
+        Column("Predicted"): lambda one: in_full(one.level),
+        numeric("Observed"): lambda one: percent(one.observed),
+        numeric("95% band"): lambda one: band(percent, one.low, one.high),
+    }
+    return of("Numbers of the calibration curve", rows.calibration, cells)
+
+
+def pit(rows: AuditRows) -> Table | None:
+    """Return the distribution of PITs of everyone."""
+    cells: Cells[Bin] = {
+        Column("PIT"): lambda one: f"{in_full(one.start)} to {in_full(one.end)}",
+        numeric("Share of outcomes"): lambda one: percent(one.share),
+        numeric("Band under calibration"): lambda one: band(percent, one.low, one.high),
+    }
+    return of("Numbers of the distribution of PITs", rows.pit, cells)
+
+
+def reliability(rows: AuditRows) -> Table | None:
+    """Return predicted probabilities and event rates by group."""
+    cells: Cells[Reliability] = {
+        Column("Group"): lambda one: one.group,
+        numeric("Predicted"): lambda one: share(one.probability),
+        numeric("Observed"): lambda one: estimate(Interval(one.rate, one.low, one.high), percent),
+        numeric("Rows"): lambda one: whole_number(one.n),
+    }
+    note = (
+        "People are divided by predicted probability. The intervals of all bins of a group hold"
+        f" together with {confidence_in_full(rows.confidence)} confidence."
+    )
+    return of("Rates by predicted probability", rows.reliability, cells, note=note)
+
+
+def survival(rows: AuditRows) -> Table | None:
+    """Return everyone, then groups by falling distance of predicted and observed rate."""
+    cells: Cells[Survival] = {
+        Column("Group"): lambda one: one.group,
+        numeric("Predicted"): lambda one: share(one.predicted),
+        numeric("Observed"): lambda one: estimate(
+            Interval(one.observed, one.low, one.high), percent
+        ),
+        numeric("Without an assumption"): lambda one: Value(
+            band(percent, one.least, one.most), order=one.least
+        ),
+        numeric("Events"): lambda one: whole_number(one.n_events),
+        numeric("Lost"): lambda one: whole_number(one.n_lost),
+        numeric("Rows"): lambda one: whole_number(one.n),
+    }
+    note = (
+        f"Observed rates are Kaplan-Meier estimates, which assume that {IN_TIME}. Their intervals"
+        f" hold together with {confidence_in_full(rows.confidence)} confidence. At the lower end of"
+        " the range without an assumption nobody who was lost had the event, at its upper end"
+        " everybody."
+    )
+    return of("Rates by the horizon", survival_rows(rows), cells, note=note)
+
+
+def survival_rows(rows: AuditRows) -> list[Survival]:
+    """Return everyone, then groups by falling distance of predicted and observed rate."""
+    shown = [one for one in rows.survival if None not in (one.predicted, one.observed)]
+
+    def gap(one: Survival) -> float:
+        return -abs((one.observed or 0.0) - (one.predicted or 0.0))
+
+    return shown[:1] + sorted(shown[1:], key=gap)
+
+
+def scores(rows: AuditRows) -> Table | None:
+    """Return the scores of everyone."""
+    unit = Kind.of(rows).unit
+    words = {"share": "of outcomes", "probability": "points", units_of(rows.target): unit}
+    one = rows.everyone
+
+    def reach(score: Score) -> str:
+        # the error has one interval: that of everyone among the groups
+        is_error = one is not None and score.unit == "probability" and score.value == one.error
+        low, high = (one.error_low, one.error_high) if is_error and one else (score.low, score.high)
+        return band(formatter_of(score.unit), low, high)
+
+    cells: Cells[Score] = {
+        Column("Score"): lambda one: f"{one.measure[:1].upper()}{one.measure[1:]}",
+        numeric("Mean"): lambda one: formatter_of(one.unit)(one.value),
+        numeric("95% interval"): reach,
+        Column("Unit"): lambda one: words.get(str(one.unit), str(one.unit or "of outcomes")),
+    }
+    return of("Scores", rows.scores, cells)
+
+
+def probability_scores(rows: AuditRows) -> Table | None:
+    """Return the scores of probabilities that the field reports, of everyone and of groups."""
+    cells: Cells[ProbabilityScores] = {
+        Column("Group"): lambda one: one.group,
+        numeric("Slope"): lambda one: estimate(one.interval("slope"), ratio),
+        numeric("Intercept"): lambda one: estimate(one.interval("intercept"), ratio),
+        numeric("O:E"): lambda one: estimate(one.interval("observed_expected"), ratio),
+        numeric("ICI, points"): lambda one: points(one.ici),
+        numeric("Emax, points"): lambda one: points(one.e_max),
+        numeric("AUC"): lambda one: number(one.auc),
+        numeric("Brier"): lambda one: number(one.brier),
+        numeric("Scaled"): lambda one: percent(one.scaled_brier),
+        numeric("Log loss"): lambda one: number(one.log_loss),
+        numeric("Events"): lambda one: whole_number(one.n_events),
+        numeric("Rows"): lambda one: whole_number(one.n),
+    }
+    note = (
+        "The slope is below 1 if probabilities are too extreme, above 1 if they are not extreme"
+        " enough; the intercept is 0 if the rate is right. O:E is the number of events divided by"
+        " the expected number. ICI is the mean, Emax the largest distance of the smoothed rate from"
+        " the probability. Each interval holds for itself, with"
+        f" {confidence_in_full(rows.confidence)} confidence."
+    )
+    return of("Scores of probabilities", rows.probability_scores, cells, note=note)
+
+
+# --- what is proven
+
+
+def every_group(rows: AuditRows) -> Table | None:
+    """Return the bounds for every group of a size, named or not."""
+    found = () if rows.certificate is None else rows.certificate.every_group
+
+    def chain(one: Bound) -> str:
+        # a chain of theorems that ends at the largest error gives no bound
+        return UNKNOWN if one.chain is None or is_largest(one.chain) else at_most(one.chain)
+
+    cells: Cells[Bound] = {
+        Column("Every group of at least"): lambda one: f"{in_full(one.mass)} of people",
+        numeric("Error at most, points"): lambda one: at_most(one.group_error),
+        numeric("By the paper's chain"): chain,
+        numeric("80% interval covers at least"): lambda one: at_least(one.coverage_80_low, percent),
+        numeric("At most"): lambda one: at_most(one.coverage_80_high, percent),
+        numeric("The same without a draw"): lambda one: _plain_level(rows, one),
+    }
+    return of("Bounds for every group", found, cells)
+
+
+def _plain_level(rows: AuditRows, bound: Bound) -> str:
+    """Return the least interval without a draw that has the floor of a randomized one."""
+    least = bound.coverage_80_low or 0.0
+    levels = [one for one in rows.plain_intervals if one.mass == bound.mass]
+    if least < LEAST_FLOOR or not levels:
+        return UNKNOWN  # any interval has a lower bound of 0
+    level = next((one.level for one in levels if (one.floor or 0.0) >= least), None)
+    return "none" if level is None else f"{in_full(level)} interval"
+
+
+def plain_intervals(rows: AuditRows) -> Table | None:
+    """Return the floors of intervals without a draw by level and group size."""
+    masses = sorted({one.mass for one in rows.plain_intervals if one.mass < 1})
+    floors = {(one.level, one.mass): one.floor for one in rows.plain_intervals}
+    levels = [one for one in rows.plain_intervals if masses and one.mass == masses[0]]
+    if max((floor or 0.0 for floor in floors.values()), default=0.0) < LEAST_FLOOR:
+        return None
+
+    def floor_at(mass: float) -> Callable[[PlainInterval], str]:
+        return lambda one: at_least(floors.get((one.level, mass)), percent)
+
+    cells: Cells[PlainInterval] = {
+        Column("Interval"): lambda one: in_full(one.level),
+        # of people who are lost it is not known, so that they count as missed
+        numeric(f"Covers{', at least' if rows.censoring else ''}"): lambda one: percent(
+            one.covered
+        ),
+        **{numeric(f"In every {in_full(mass)}, at least"): floor_at(mass) for mass in masses},
+        numeric("Width, of today's 80%"): lambda one: percent(one.width, decimals=0),
+    }
+    return of("Coverage of intervals without a draw in every group", levels, cells)
+
+
+def named_bounds(rows: AuditRows) -> Table | None:
+    """Return the certified bounds for named groups, by falling lower bound."""
+    found = () if rows.certificate is None else rows.certificate.groups
+    small = {one.group for one in rows.named if one.too_small}
+
+    def place(one: NamedBound) -> tuple[bool, float, float]:
+        return one.group in small, -(one.low or 0.0), -(one.error or 0.0)
+
+    cells: Cells[NamedBound] = {
+        Column("Group"): lambda one: one.group,
+        numeric("Rows"): lambda one: whole_number(one.n),
+        numeric("Error at least, points"): lambda one: Value(at_least(one.low), order=one.low),
+        numeric("At most"): lambda one: Value(at_most(one.high), order=one.high),
+    }
+    return of("Bounds for named groups", sorted(found, key=place)[:LISTED], cells)
+
+
+def event_bounds(rows: AuditRows) -> Table | None:
+    """Return the certified event rates and biases of every group, by size."""
+    found = () if rows.certificate is None else rows.certificate.events or ()
+    cells: Cells[EventBound] = {
+        Column("Every group of at least"): lambda one: f"{in_full(one.mass)} of people",
+        numeric("Rate minus probability, at least, points"): lambda one: points(
+            one.bias_low, "down"
+        ),
+        numeric("At most"): lambda one: points(one.bias_high, "up"),
+        Column("Predicted at most"): lambda one: in_full(one.below),
+        numeric("have the event, at most"): lambda one: at_most(one.event_rate_below, percent),
+        Column("Predicted at least"): lambda one: in_full(one.above),
+        numeric("have the event, at least"): lambda one: at_least(one.event_rate_above, percent),
+    }
+    return of("Bounds for events", sorted(found, key=lambda one: one.mass), cells)
+
+
+def unions(rows: AuditRows) -> Table | None:
+    """Return the bounds for cells of named columns, the worst first."""
+    proof = rows.certificate
+    found = [] if proof is None or proof.unions is None else proof.unions["cells"]
+
+    def worst(one: UnionCell) -> float:
+        ends = one.get("error"), one.get("bias_high"), -(one.get("bias_low") or 0.0)
+        return -max(end or 0.0 for end in ends)
+
+    cells: Cells[UnionCell] = {
+        Column("Group"): lambda one: one["cell"],
+        numeric("Rows"): lambda one: whole_number(one["n"]),
+        numeric("Error at most, points"): lambda one: at_most(one.get("error")),
+        numeric("80% interval covers"): lambda one: band(
+            percent, one.get("coverage_80_low"), one.get("coverage_80_high")
+        ),
+        numeric("Rate minus probability, points"): lambda one: band(
+            points, one.get("bias_low"), one.get("bias_high")
+        ),
+    }
+    return of("Bounds for unions of groups", sorted(found, key=worst), cells)
+
+
+def questions(rows: AuditRows) -> Table | None:
+    """Return the questions that these rows can answer or not."""
+    cells: Cells[Question] = {
+        Column("Question"): lambda one: f"{one.question[:1].upper()}{one.question[1:]}?",
+        Column("Can be answered"): lambda one: "yes" if one.answered else "no",
+        Column("Why"): lambda one: one.why or UNKNOWN,
+    }
+    return of("Questions", () if rows.certificate is None else rows.certificate.questions, cells)
