@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from evenhand import Audit, Forecast, audit
+from evenhand import Audit, Forecast, audit, audit_pit
 from evenhand._validate import Floats
 from evenhand.audits.group_tests import shares_of
 from evenhand.calibration import mid_ranks
@@ -266,3 +266,22 @@ def test_outcomes_of_one_class_are_audited(n: int) -> None:
     assert found.groups["rate"].iloc[0] == 0
     law = stats.poisson.pmf(0, 0.105 * n)
     assert (found.groups["p_value"].iloc[0] < 0.01) == (law < 1e-3)
+
+
+def test_groups_without_a_search_have_the_direction_of_their_error() -> None:
+    """By quantiles of the laws, so that no group has an error by chance."""
+    z = stats.norm.ppf((np.arange(400) + 0.5) / 400)
+    laws = {
+        "outcomes lower than forecast": z - 0.8,
+        "outcomes higher than forecast": z + 0.8,
+        "intervals too narrow": 2 * z,
+        "intervals too wide": z / 2,
+        # errors that cancel in the mean and in the spread
+        "mixed": z + 0.27 * np.cos(4 * np.pi * stats.norm.cdf(z)),
+    }
+    groups = {name: np.repeat(list(laws), 400) == name for name in laws}
+    pit = stats.norm.cdf(np.concatenate(list(laws.values())))
+    found = audit_pit(pit, groups=groups, random_state=0, **QUICK)
+    named = found.groups.set_index("group").drop("everyone")
+    assert named["direction"].to_dict() == {name: name for name in laws}
+    assert found.scan.empty

@@ -57,7 +57,8 @@ def audit_of(forecaster):
 
 
 audits = {"Cox model": audit_of(model), "Repaired by number of nodes": audit_of(repair)}
-columns = ["group", "n", "off", "km_error", "km_low", "km_high", "least_error", "most_error"]
+columns = ["group", "n", "off", "km_error"]
+columns += ["km_error_low", "km_error_high", "least_error", "most_error"]
 audits["Cox model"].groups[columns].round(3)
 
 # %%
