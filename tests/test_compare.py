@@ -328,7 +328,7 @@ SLIGHT = " the error changed by less than 2 points."
         ([BETTER, BETTER, WORSE], "WORSE in 1 group, better in 2."),
         ([BETTER, SMALLER], f"BETTER in 1 group, worse in none. In 1 group{SLIGHT}"),
         ([SMALLER, SMALLER], f"NO CHANGE beyond 2 points in 6 groups. In 2 groups{SLIGHT}"),
-        ([("unknown", False)], "NO CHANGE FOUND in 6 groups. 1 group has too few rows."),
+        ([("unknown", False)], "NO CHANGE FOUND in 6 groups. 1 group has no interval."),
     ],
 )
 def test_the_first_sentence_counts_the_changes(

@@ -111,7 +111,7 @@ UNPAIRED = (
 
 NO_PROOF = "A problem in one audit alone does not prove that the group changed."
 
-IN_WORDS = {"not significant": "", "unknown": "too few rows", "no problem": ""}
+IN_WORDS = {"not significant": "", "unknown": "no interval", "no problem": ""}
 """Words of a table for outcomes; of others, the outcome itself."""
 
 ORDER = ("worse", "better", "problem after", "problem before", "problem in both")
@@ -203,7 +203,7 @@ class Changes:
             changed = count(slight, "group")
             text += f" In {changed} the error changed by less than {self.tolerance}."
         if few := n["unknown"]:
-            text += f" {count(few, 'group has', 'groups have')} too few rows."
+            text += f" {count(few, 'group has', 'groups have')} no interval."
         return text
 
     @property
@@ -311,7 +311,8 @@ def _printed(found: Changes, rows: Sequence[Values], width: int) -> Iterator[lis
             cells += map(show, [row[measure]] if measure in row else _pair(row, measure))
         if not found.values["is_paired"]:
             own = _own(row, "error", points)
-            cells = [f"{cell} ({one})" for cell, one in zip(cells[1:], own, strict=True)]
+            pairs = zip(cells[1:], own, strict=True)
+            cells = [f"{cell} ({one})" if one != UNKNOWN else cell for cell, one in pairs]
         line = "".join(f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
         yield [f"{name:{first}}{line}  {verdict}".rstrip(), *more]
 
