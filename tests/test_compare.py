@@ -278,6 +278,7 @@ def test_audits_of_other_rows_are_compared_in_the_groups_of_both() -> None:
     row = by_group(found).loc["sex = f"]
     assert (row["n"], row["n_after"]) == (women.sum(), women[:400].sum())
     assert "600 and 400 rows" in found.summary()
+    assert f"{women.sum()} → {women[:400].sum()}" in found.to_html()
     assert any(note.startswith("Groups only in wrong are not compared") for note in found.notes)
 
 

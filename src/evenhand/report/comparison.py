@@ -222,7 +222,7 @@ class Changes:
             if all(map(is_known, slope)):
                 parts.append(f"slope {_to(slope, ratio)} (right is 1)")
         elif width := known.get("80% interval width"):
-            unit = self.values["about"].get("unit", "")
+            unit = short(self.values["about"].get("unit", ""), NAME)
             parts.append(" ".join(f"80% interval {_to(width, plain_number)} {unit} wide".split()))
         for name, shown in (("CRPS", "CRPS"), ("log loss", "log score")):
             if name in known:
@@ -400,7 +400,7 @@ def _groups(found: Changes) -> Section:
     shown = found.groups[: SHOWN + 1]
     cells: Cells[Values] = {
         Column("group"): lambda row: row["group"],
-        numeric("rows"): lambda row: Value(whole(row["n"]), order=row["n"]),
+        numeric("rows"): _rows,
     }
     for measure, (column, show) in found.words.listed.items():
         cells[column] = _writer(measure, show)
@@ -413,6 +413,12 @@ def _groups(found: Changes) -> Section:
         text += f" {count(rest, 'group')} with the smallest changes are in the JSON alone."
     table = Table.of("Groups", shown, cells, dim=dim, search="Find a group", printed=SHOWN)
     return Section("Groups", [Paragraph(text), table, Bullets.of(found.sentences)], "groups")
+
+
+def _rows(row: Values) -> Value:
+    """Write the number of rows of a group, and that of the second audit if it is another."""
+    n, after = row["n"], row.get("n_after", row["n"])
+    return Value(whole(n) + (f" → {whole(after)}" if after != n else ""), order=n)
 
 
 def _writer(measure: str, show: Show) -> Callable[[Values], Value]:
