@@ -279,6 +279,7 @@ def test_audits_of_other_rows_are_compared_in_the_groups_of_both() -> None:
     row = by_group(found).loc["sex = f"]
     assert (row["n"], row["n_after"]) == (women.sum(), women[:400].sum())
     assert "600 and 400 rows" in found.summary()
+    assert f"{women.sum()} → {women[:400].sum()}" in found.to_html()
     assert any(note.startswith("Groups only in wrong are not compared") for note in found.notes)
 
 
@@ -329,7 +330,7 @@ SLIGHT = " the error changed by less than 2 points."
         ([BETTER, BETTER, WORSE], "WORSE in 1 group, better in 2."),
         ([BETTER, SMALLER], f"BETTER in 1 group, worse in none. In 1 group{SLIGHT}"),
         ([SMALLER, SMALLER], f"NO CHANGE beyond 2 points in 6 groups. In 2 groups{SLIGHT}"),
-        ([("unknown", False)], "NO CHANGE FOUND in 6 groups. 1 group has too few rows."),
+        ([("unknown", False)], "NO CHANGE FOUND in 6 groups. 1 group has no interval."),
     ],
 )
 def test_the_first_sentence_counts_the_changes(

@@ -720,6 +720,12 @@ FAULTS = (
     ),
     # report
     Fault(
+        "changes within the tolerance counted in the verdict of a comparison",
+        'n = Counter(row["outcome"] for row in self.groups if not is_slight(row))',
+        'n = Counter(row["outcome"] for row in self.groups)',
+        ("test_compare.py",),
+    ),
+    Fault(
         "a floor of a smaller interval given as the same",
         "(one for one in found if (one.floor or 0.0) >= least)",
         "(one for one in found if (one.covered or 0.0) >= least)",

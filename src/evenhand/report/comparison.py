@@ -111,7 +111,7 @@ UNPAIRED = (
 
 NO_PROOF = "A problem in one audit alone does not prove that the group changed."
 
-IN_WORDS = {"not significant": "", "unknown": "too few rows", "no problem": ""}
+IN_WORDS = {"not significant": "", "unknown": "no interval", "no problem": ""}
 """Words of a table for outcomes; of others, the outcome itself."""
 
 ORDER = ("worse", "better", "problem after", "problem before", "problem in both")
@@ -203,7 +203,7 @@ class Changes:
             changed = count(slight, "group")
             text += f" In {changed} the error changed by less than {self.tolerance}."
         if few := n["unknown"]:
-            text += f" {count(few, 'group has', 'groups have')} too few rows."
+            text += f" {count(few, 'group has', 'groups have')} no interval."
         return text
 
     @property
@@ -222,7 +222,7 @@ class Changes:
             if all(map(is_known, slope)):
                 parts.append(f"slope {_to(slope, ratio)} (right is 1)")
         elif width := known.get("80% interval width"):
-            unit = self.values["about"].get("unit", "")
+            unit = short(self.values["about"].get("unit", ""), NAME)
             parts.append(" ".join(f"80% interval {_to(width, plain_number)} {unit} wide".split()))
         for name, shown in (("CRPS", "CRPS"), ("log loss", "log score")):
             if name in known:
@@ -311,7 +311,8 @@ def _printed(found: Changes, rows: Sequence[Values], width: int) -> Iterator[lis
             cells += map(show, [row[measure]] if measure in row else _pair(row, measure))
         if not found.values["is_paired"]:
             own = _own(row, "error", points)
-            cells = [f"{cell} ({one})" for cell, one in zip(cells[1:], own, strict=True)]
+            pairs = zip(cells[1:], own, strict=True)
+            cells = [f"{cell} ({one})" if one != UNKNOWN else cell for cell, one in pairs]
         line = "".join(f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
         yield [f"{name:{first}}{line}  {verdict}".rstrip(), *more]
 
@@ -399,7 +400,7 @@ def _groups(found: Changes) -> Section:
     shown = found.groups[: SHOWN + 1]
     cells: Cells[Values] = {
         Column("group"): lambda row: row["group"],
-        numeric("rows"): lambda row: Value(whole(row["n"]), order=row["n"]),
+        numeric("rows"): _rows,
     }
     for measure, (column, show) in found.words.listed.items():
         cells[column] = _writer(measure, show)
@@ -412,6 +413,12 @@ def _groups(found: Changes) -> Section:
         text += f" {count(rest, 'group')} with the smallest changes are in the JSON alone."
     table = Table.of("Groups", shown, cells, dim=dim, search="Find a group", printed=SHOWN)
     return Section("Groups", [Paragraph(text), table, Bullets.of(found.sentences)], "groups")
+
+
+def _rows(row: Values) -> Value:
+    """Write the number of rows of a group, and that of the second audit if it is another."""
+    n, after = row["n"], row.get("n_after", row["n"])
+    return Value(whole(n) + (f" → {whole(after)}" if after != n else ""), order=n)
 
 
 def _writer(measure: str, show: Show) -> Callable[[Values], Value]:
