@@ -32,10 +32,11 @@ from evenhand.tables import (
     Tally,
     UnseenValues,
     UnseenValuesWarning,
+    cells_of_text,
     read_typed,
 )
 from evenhand.tables.files import read_table
-from evenhand.tables.schema import cells_of_text, kind_of_cells
+from evenhand.tables.schema import kind_of_cells
 from evenhand.tables.values import FEW
 from repeats import most_failures, repeats, statistical
 
