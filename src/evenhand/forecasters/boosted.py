@@ -265,7 +265,8 @@ class FoldEnsembles:
         out = np.zeros(target.size)
         for booster, held_out in zip(kept, parts, strict=True):
             threads = self.settings["num_threads"]
-            out[held_out] += raw_output(booster, self.features[held_out], threads)
+            rows = self.features[held_out]
+            out[held_out] += booster.predict(rows, raw_score=True, num_threads=threads)
         return kept, out / len(self.folds)
 
 
@@ -300,19 +301,23 @@ def averaged(boosters: list[Any]) -> Any:
     return lightgbm().Booster(model_str=re.sub(r"(?m)^leaf_value=(.*)$", rounded, text))
 
 
-def raw_output(
-    booster: Any, features: Floats, n_threads: int, at_once: int | None = None
-) -> Floats:
-    """Return means or log scales, shape (n,); `at_once` is the number of trees evaluated at once.
+def raw_output(booster: Any, features: Floats, n_threads: int) -> Floats:
+    """Return means or log scales of an averaged booster, shape (n,); 0 without one.
 
-    Of a booster with exact sums, this number does not change the output. Without a booster it is 0.
+    The output of a row does not depend on other rows, as the sums are exact.
     """
     output = np.zeros(len(features))
-    n_trees = booster.num_trees() if booster else 0
-    step = at_once or max(n_trees, 1)
-    for start in range(0, n_trees, step):
-        output += booster.predict(
-            features,
+    if booster is None:
+        return output
+    step, order = booster.num_trees(), np.arange(len(features))
+    if len(features) > FEW_ROWS:
+        # rows that take the same branches follow each other, so that processors predict these
+        step, often = TREES_AT_ONCE, np.argsort(booster.feature_importance())[-2:]
+        order = np.lexsort(features.T[often])
+    rows = features[order]
+    for start in range(0, booster.num_trees(), step):
+        output[order] += booster.predict(
+            rows,
             raw_score=True,
             start_iteration=start,
             num_iteration=step,
@@ -604,9 +609,8 @@ class BoostedDistributionRegressor(Forecaster):
 
     def _distribution(self, rows: Any) -> Distribution:
         features = tree_features(self.encoder_, rows)
-        at_once = TREES_AT_ONCE if len(features) > FEW_ROWS else None
         position, log_scale = (
-            raw_output(one, features, n_threads(self.n_jobs), at_once)
+            raw_output(one, features, n_threads(self.n_jobs))
             for one in (self.mean_booster_, self.scale_booster_)
         )
         # the trees predict log scales, so the average over ensembles is geometric and positive
