@@ -263,9 +263,16 @@ OUTER = 0.005
 outside of that range has never been compared with residuals."""
 
 
-@dataclass(frozen=True, eq=False)
-class CrossFitted:
-    """Held-out predictions and residuals of a plain regressor.
+def learn_spread(
+    rows: Training, loc: Floats, residuals: Floats, folds: Sequence[Ints]
+) -> tuple[SpreadTrees | None, Floats]:
+    """Choose a model of the spread of held-out residuals, and fit it to all rows.
+
+    `SpreadTrees` replace a constant spread if their CRPS on held-out rows is clearly better.
+
+    A row's held-out spread comes from a model that has not seen the row's residual. Residuals of
+    other folds come from mean models that have seen the row's outcome, as nested fits would cost
+    the square of the number of folds.
 
     Parameters
     ----------
@@ -275,43 +282,6 @@ class CrossFitted:
         Predictions of models that were fitted without the row, and outcomes minus predictions.
     folds : list of ndarray
         Row numbers of each fold.
-    """
-
-    rows: Training
-    loc: Floats
-    residuals: Floats
-    folds: Sequence[Ints]
-
-    def size(self) -> Floats:
-        """Return the sizes of the residuals, bounded in units of their mean."""
-        size = np.abs(self.residuals)
-        unit = np.average(size, weights=self.rows.weights)
-        return np.asarray(np.clip(size, LEAST_SIZE * unit, MOST_SIZE * unit))
-
-    def is_clearly_better(self, scale: Floats, than: Floats) -> bool:
-        """Whether the CRPS with one spread is better by `CLEAR` paired standard errors."""
-        # all rows, or a sample of a large table
-        rows = np.random.default_rng(0).permutation(self.residuals.size)[:MOST_COMPARED]
-        weight = self.rows.weights[rows]
-        gain = self._crps(than[rows], rows) - self._crps(scale[rows], rows)
-        mean = np.average(gain, weights=weight)
-        error = np.sqrt(np.sum((weight * (gain - mean)) ** 2)) / weight.sum()
-        return bool(mean > CLEAR * error)
-
-    def _crps(self, scale: Floats, rows: Ints) -> Floats:
-        residuals = self.residuals[rows]
-        shape = residual_distribution(residuals / scale, self.rows.weights[rows])
-        return LocationScale(shape, np.zeros(rows.size), scale).crps(residuals)
-
-
-def learn_spread(held: CrossFitted) -> tuple[SpreadTrees | None, Floats]:
-    """Choose a model of the spread, and fit it to all rows.
-
-    `SpreadTrees` replace a constant spread if their CRPS on held-out rows is clearly better.
-
-    A row's held-out spread comes from a model that has not seen the row's residual. Residuals of
-    other folds come from mean models that have seen the row's outcome, as nested fits would cost
-    the square of the number of folds.
 
     Returns
     -------
@@ -320,20 +290,37 @@ def learn_spread(held: CrossFitted) -> tuple[SpreadTrees | None, Floats]:
     scale : ndarray of shape (n,)
         Held-out spread of each row; 1 for constant spread.
     """
-    rows = held.rows
-    constant = np.ones(held.residuals.size)
-    if constant.size < LEAST_ROWS or not held.residuals.any():
+    constant = np.ones(residuals.size)
+    if constant.size < LEAST_ROWS or not residuals.any():
         return None, constant
-    size = held.size()
-    n_trees, slope, log_scale = cross_fitted_sizes(rows.X, held.loc, size, rows.weight, held.folds)
+    # sizes are bounded in units of their mean
+    size = np.abs(residuals)
+    unit = np.average(size, weights=rows.weights)
+    size = np.clip(size, LEAST_SIZE * unit, MOST_SIZE * unit)
+    n_trees, slope, log_scale = cross_fitted_sizes(rows.X, loc, size, rows.weight, folds)
     if not np.isfinite(log_scale).all():
         raise InputError("predicted spreads are not finite")
     low, high = (float(end) for end in np.quantile(log_scale, [OUTER, 1 - OUTER]))
     scale = np.exp(np.clip(log_scale, low, high))
-    if n_trees == 0 or not held.is_clearly_better(scale, constant):
+    if n_trees == 0 or not is_clearly_better(scale, residuals, rows.weights):
         return None, constant
-    trees = SpreadTrees(n_trees, slope, low, high)
-    return trees.fit(rows.X, held.loc, size, rows.weight), scale
+    return SpreadTrees(n_trees, slope, low, high).fit(rows.X, loc, size, rows.weight), scale
+
+
+def is_clearly_better(scale: Floats, residuals: Floats, weight: Floats) -> bool:
+    """Whether the CRPS with a spread is better than without by `CLEAR` paired standard errors."""
+    # all rows, or a sample of a large table
+    rows = np.random.default_rng(0).permutation(residuals.size)[:MOST_COMPARED]
+    residuals, weight = residuals[rows], weight[rows]
+
+    def crps(scale: Floats) -> Floats:
+        shape = residual_distribution(residuals / scale, weight)
+        return LocationScale(shape, np.zeros(rows.size), scale).crps(residuals)
+
+    gain = crps(np.ones(rows.size)) - crps(scale[rows])
+    mean = np.average(gain, weights=weight)
+    error = np.sqrt(np.sum((weight * (gain - mean)) ** 2)) / weight.sum()
+    return bool(mean > CLEAR * error)
 
 
 # --- predictions of any regressor plus the distribution of its residuals
@@ -374,11 +361,12 @@ def learn_residuals(model: Any, estimator: Any, rows: Training) -> dict[str, Any
         fields = [support.low, support.high, support.bend, support.edge]
         learned["predicted_support"] = np.array(fields)
         loc = _on_line(loc, support)
-    held = CrossFitted(rows, loc, rows.y - loc, folds)
-    spread, scale = learn_spread(held) if rows.spread == "learned" else (None, np.ones(n))
+    spread, scale = None, np.ones(n)
+    if rows.spread == "learned":
+        spread, scale = learn_spread(rows, loc, rows.y - loc, folds)
     if spread is not None:
         learned["spread"] = spread
-    normalized = held.residuals / scale
+    normalized = (rows.y - loc) / scale
     residuals = residual_distribution(normalized, rows.weight)
     if not is_fitted(estimator):
         learned["unseen_pit"] = LocationScale(residuals, np.zeros(n)).cdf(normalized)
