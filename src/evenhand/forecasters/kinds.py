@@ -794,8 +794,8 @@ class WrappingForecaster(Forecaster):
         is_frozen = is_own or is_plain
         setattr(self, self.inner[0], frozen(base.estimator) if is_frozen else base.estimator)
 
-    def _learn_support_of(self, estimator: Any, outcomes: Floats, rows: Any) -> Floats:
-        """Learn the support; return the outcomes on which a model is fitted.
+    def _fit_on_support(self, estimator: Any, rows: Training) -> Training:
+        """Learn the support, and fit a model; return the rows with the outcomes on the line.
 
         Distributions that are predicted by models that are not refitted are those of outcomes in
         their own units, and are truncated.
@@ -805,12 +805,11 @@ class WrappingForecaster(Forecaster):
                 f"support is given both for {type(self).__name__} and for its estimator"
                 f" {type(thawed(estimator)).__name__}; leave one of the two out"
             )
-        is_map = is_refitted(estimator) or is_fitted_plain(estimator)
-        return self._learn_support(outcomes, rows, is_map=is_map)
-
-    def _predicted_support(self, estimator: Any) -> Support | None:
-        """Return the map of predictions to the line for a fitted plain regressor, or None."""
-        return self.support_ if is_fitted_plain(estimator) else None
+        is_plain = is_fitted_plain(estimator)
+        line = self._learn_support(rows.y, rows.X, is_map=is_refitted(estimator) or is_plain)
+        rows = replace(rows, y=line, predicted_support=self.support_ if is_plain else None)
+        self._fit_base(estimator, rows)
+        return rows
 
     def _fit_base(self, estimator: Any, rows: Training, kind: str | None = None) -> None:
         """Fit a model to outcomes that are checked already."""

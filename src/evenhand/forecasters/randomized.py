@@ -184,12 +184,12 @@ class RandomizedRegressor(WrappingForecaster):
         cv = check_count("cv", self.cv, least=2)
         check_choice("spread", self.spread, SPREADS)
         rows = self._check_training(X, y, sample_weight)
-        outcomes, random = rows.y, rows.random
+        rows, random = replace(rows, cv=cv, spread=self.spread), rows.random
         estimator = self.estimator
         if estimator is None:
             seed = int(random.integers(2**31)) if self.random_state is not None else None
             estimator = MixtureMLPRegressor(random_state=seed)
-        kind = check_before_fit(estimator, outcomes, self.support)
+        kind = check_before_fit(estimator, rows.y, self.support)
         refuse_binary(kind)
         # the link is applied to recalibrated forecasts, as randomization is the outermost step
         if self.recalibrate:
@@ -202,13 +202,10 @@ class RandomizedRegressor(WrappingForecaster):
                 random_state=seed,
             )
             self.support_ = None
-            line = outcomes
+            self._fit_base(estimator, rows)
         else:
-            line = self._learn_support_of(estimator, outcomes, rows.X)
-        support = self._predicted_support(estimator)
-        rows = replace(rows, y=line, cv=cv, spread=self.spread, predicted_support=support)
-        self._fit_base(estimator, rows)
-        refuse_binary(check_after_fit(self._base, rows.X, outcomes, self.support, kind))
+            self._fit_on_support(estimator, rows)
+        refuse_binary(check_after_fit(self._base, rows.X, rows.y, self.support, kind))
         return self
 
     def _check_rows(self, X: Any, *, reset: bool) -> Any:

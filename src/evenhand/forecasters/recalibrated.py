@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, field, replace
@@ -264,69 +264,6 @@ def warn_of_small_groups(members: Members) -> None:
         )
 
 
-# --- held-out forecasts of the rows of a fit, with their outcomes
-
-
-def held_out_forecasts(
-    base: Base,
-    estimator: Any,
-    rows: Training,
-    outcomes: Outcomes,
-    on_support: Callable[[Distribution], Distribution],
-    own_values: Sequence[str],
-) -> tuple[HeldOut, pd.DataFrame]:
-    """Return held-out forecasts of the rows with their outcomes, and values of these forecasts.
-
-    Parameters
-    ----------
-    base : Base
-        The fitted estimator.
-    estimator : estimator
-        The estimator as it was given.
-    rows : Training
-        Rows of the fit, with outcomes on the line.
-    outcomes : Outcomes of n rows
-        Outcomes in their own units.
-    on_support : callable
-        Map from the line to the support.
-    own_values : sequence of str
-        Columns of the table of `forecast_values`. Forecasts of a model that has seen the outcomes
-        would sort the rows by these.
-
-    Raises
-    ------
-    InputError
-        If a forecast is not finite, or is not one of times if outcomes are.
-    """
-
-    def judged(distribution: Distribution, known: Outcomes) -> tuple[HeldOut, pd.DataFrame]:
-        forecast = Forecast(on_support(distribution))
-        # checks of the forecast come before its values
-        return HeldOut.of(forecast, known), forecast_values(forecast, own_values)
-
-    # a fitted model has not seen these rows, so all forecasts are held out
-    if is_held_out(estimator, rows.y):
-        return judged(base.distribution(rows.X), outcomes)
-    if base.unseen_pit is not None and not own_values:
-        # its residuals are already cross-fitted
-        return HeldOut(OutcomeKind.CONTINUOUS, Cells(base.unseen_pit)), pd.DataFrame()
-    # a frozen plain regressor is not refitted, but its residual distribution is
-    parts, own = [], []
-    for learn, test in rows.folds():
-        # inside a caller that has checked all outcomes, all of them may be equal
-        if (learn.y == learn.y[0]).all() and not (outcomes.value == outcomes.value[0]).all():
-            raise InputError(
-                f"y is {learn.y[0]:g} in all rows outside one of the folds; give more rows with"
-                " other outcomes, or pass a fitted model in a FrozenEstimator"
-            )
-        part = Base.fit(estimator, learn, base.kind).distribution(take_rows(rows.X, test))
-        found, values = judged(part, outcomes.take(test))
-        parts.append((test, found))
-        own.append(values)
-    order = np.argsort(np.concatenate([test for test, _ in parts]), kind="stable")
-    return HeldOut.joined(parts), pd.concat(own).iloc[order]
-
-
 # --- the forecaster
 
 
@@ -527,29 +464,19 @@ class RecalibratedRegressor(WrappingForecaster):
         checked = nullcontext if times is None else outcomes_checked
         with checked():
             form = check_before_fit(estimator, outcomes, self.support)
-        line = self._learn_support_of(estimator, outcomes, table)
         self._groups = learn_groups(self.by, table)
         members = self._disjoint_members(table, outcomes)
-        support = self._predicted_support(estimator)
-        rows = replace(rows, y=line, cv=cv, spread=self.spread, predicted_support=support)
-        self._fit_base(estimator, rows)
+        rows = self._fit_on_support(estimator, replace(rows, cv=cv, spread=self.spread))
         with checked():
             check_after_fit(self._base, table, outcomes, self.support, form)
         with outcomes_checked():
-            held_out, own = held_out_forecasts(
-                self._base,
-                estimator,
-                rows,
-                seen,
-                self._on_support,
-                self._groups.own_values,
-            )
+            held_out, own = self._held_out(rows, seen)
         if members is None:
             masks = training_masks(self._groups, self.by, sample_weight)
             members = self._groups.members(table, masks, own)
         self.outcome_kind_, self.curve_times_ = held_out.kind, held_out.curve_times
-        self.horizon_ = None if times is None else times.horizon
-        self.n_lost_ = None if times is None else int(times.is_lost.sum())
+        self.horizon_ = seen.horizon
+        self.n_lost_ = int(seen.is_lost.sum()) if seen.are_times else None
         # only ratios of weights count; squares of tiny weights would underflow
         weight = rows.weights / rows.weights.max()
         held_out = replace(held_out, has_curve=self._has_curve)
@@ -571,6 +498,42 @@ class RecalibratedRegressor(WrappingForecaster):
         if not is_event(outcomes):
             warn_of_small_groups(members)
         return members
+
+    def _held_out(self, rows: Training, outcomes: Outcomes) -> tuple[HeldOut, pd.DataFrame]:
+        """Return held-out forecasts of the rows, on the line, with their outcomes in own units.
+
+        The table contains the values of these forecasts that rules depend on: by those of a model
+        that has seen the outcomes, rules would sort the rows.
+        """
+        own_values, estimator = self._groups.own_values, self.estimator
+
+        def judged(distribution: Distribution, known: Outcomes) -> tuple[HeldOut, pd.DataFrame]:
+            forecast = Forecast(self._on_support(distribution))
+            # checks of the forecast come before its values
+            return HeldOut.of(forecast, known), forecast_values(forecast, own_values)
+
+        # a fitted model has not seen these rows, so all forecasts are held out
+        if is_held_out(estimator, rows.y):
+            return judged(self._base.distribution(rows.X), outcomes)
+        if self._base.unseen_pit is not None and not own_values:
+            # its residuals are already cross-fitted
+            unseen = Cells(self._base.unseen_pit)
+            return HeldOut(OutcomeKind.CONTINUOUS, unseen), pd.DataFrame()
+        # a frozen plain regressor is not refitted, but its residual distribution is
+        parts, own = [], []
+        for learn, test in rows.folds():
+            # inside a caller that has checked all outcomes, all of them may be equal
+            if (learn.y == learn.y[0]).all() and not (outcomes.value == outcomes.value[0]).all():
+                raise InputError(
+                    f"y is {learn.y[0]:g} in all rows outside one of the folds; give more rows with"
+                    " other outcomes, or pass a fitted model in a FrozenEstimator"
+                )
+            part = Base.fit(estimator, learn, self._base.kind)
+            found, values = judged(part.distribution(take_rows(rows.X, test)), outcomes.take(test))
+            parts.append((test, found))
+            own.append(values)
+        order = np.argsort(np.concatenate([test for test, _ in parts]), kind="stable")
+        return HeldOut.joined(parts), pd.concat(own).iloc[order]
 
     _has_curve = True
     """Whether probabilities of events get a curve, beside an intercept and a slope."""
