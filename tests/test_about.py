@@ -94,7 +94,7 @@ def test_the_command_takes_the_description(tmp_path: Path, evenhand: Command) ->
     [
         (["unit"], "--about must have the form KEY=VALUE, got 'unit'; write --about 'unit=mg"),
         (["unit= "], "--about must have the form KEY=VALUE, got 'unit= '; write --about 'unit=mg"),
-        (["a=1", "a=2"], "--about must have different keys, and 'a' is repeated, got 'a=2'; give"),
+        (["a=1", "a=2"], "--about repeats the key 'a'; give each key once"),
     ],
 )
 def test_the_command_refuses_a_description_before_it_reads_the_table(

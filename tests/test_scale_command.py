@@ -122,7 +122,7 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(
     refused = evenhand(
         "audit", place / "whole.parquet", "--target", "y", *NORMAL, "--skip-bad-parts"
     )
-    assert "--skip-bad-parts applies only to a folder of parts" in refused.complaint()
+    assert "--skip-bad-parts has no effect on one file" in refused.complaint()
 
 
 # Forecasts.

@@ -149,7 +149,7 @@ def test_wrong_options_are_refused_in_one_line(evenhand: Command, table: Path) -
         ((*columns, "survival=s", "--event", "x"), "column 'x', row 1 must be 0 or 1"),
         ((*TIMES, "--groups", "died"), "--groups contains 'died', the --event column"),
         ((*columns, "probability=s2,event=died"), "forecasts are of the kind 'binary'"),
-        ((*TIMES, "--workers", "1"), "--event needs a table in memory"),
+        ((*TIMES, "--workers", "1"), "--workers has no effect on one file"),
     ):
         assert fact in evenhand("audit", table, *options).complaint()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from evenhand._validate import InputError
+from evenhand._validate import InputError, check_fraction
 from evenhand.cli import options
 from evenhand.cli.checks import check_apart, described, refuse_without_effect
 from evenhand.cli.options import (
@@ -26,6 +26,7 @@ from evenhand.cli.options import (
     with_options,
 )
 from evenhand.cli.output import Verdict, command_line, inform, show, show_text
+from evenhand.cli.rooms import audits, tables
 from evenhand.cli.rows import (
     Given,
     Request,
@@ -61,11 +62,9 @@ def check_tables(folder: Path | None, inputs: Mapping[str, Path | None]) -> None
 
 def check_out(out: Path | None, inputs: Mapping[str, Path | None]) -> None:
     """Refuse a page or JSON that cannot be written, or that would replace an input."""
-    from evenhand.tables import check_writable
-
     if out is not None:
         check_apart(out, inputs)
-        check_writable(out, (".html", ".json"))
+        tables.check_writable(out, (".html", ".json"))
 
 
 def write(found: Audit | Comparison, out: Path | None, noun: str) -> None:
@@ -96,9 +95,7 @@ def report(
     Raises Verdict, with exit code 1 if a condition is true, or InputError if a condition cannot be
     evaluated. The report is written in either case.
     """
-    from evenhand.audits import with_conditions
-
-    found = with_conditions(found, conditions)
+    found = audits.with_conditions(found, conditions)
     # file and text come first, so that a failed gate leaves its report
     write(found, out, "audit")
     # the result is printed even if the folder of tables turns out to contain other files
@@ -126,6 +123,7 @@ def judge(found: Audit) -> NoReturn:
 
 @with_options
 def audit(
+    context: typer.Context,
     table: options.Table,
     rows: Rows,
     forecast: options.Forecast,
@@ -167,9 +165,6 @@ def audit(
     seed: options.FixedSeed = 0,
 ) -> None:
     """For whom are forecasts wrong? Rows must be new to the model."""
-    from evenhand import audits
-    from evenhand._validate import check_fraction
-
     options.check_seed(seed)
     check_fraction("--confidence", confidence)
     if tolerance is not None:
@@ -191,16 +186,12 @@ def audit(
     given, times = Given.of(forecast).with_times(times)
     asked["name"] = given.name(table)
     request = Request(given, table, rows, times, search, largest_weight)
-    if table.is_dir() or large.workers is not None:
+    if not table.is_dir():
+        refuse_without_effect(context, ("workers", "skip_bad_parts"), "on one file, only on parts")
+        found = audit_in_memory(request, asked)
+    else:
         levels = sorted({c.arguments[0] for c in conditions if c.quantity == "coverage"})
         found = audit_in_parts(request, asked, levels, large)
-    elif large.skip_bad_parts:
-        raise InputError(
-            f"--skip-bad-parts applies only to a folder of parts, but {table} is a file; leave it"
-            " out"
-        )
-    else:
-        found = audit_in_memory(request, asked)
     found = audits.with_sources(found, command=command_line(), model=given.folder, data=table)
     report(found, conditions, out, as_json, tables, full=full)
 
@@ -245,9 +236,6 @@ def compare(
 
     Two forecasts in a table have paired intervals. Two audits are compared by their estimates.
     """
-    from evenhand import audits
-    from evenhand._validate import check_fraction
-
     check_fraction("--confidence", confidence)
     forecasts = forecast or []
     counts = (len(paths), len(forecasts), rows.target != "")

@@ -17,22 +17,24 @@ from evenhand._files import link_target
 from evenhand._format import and_more
 from evenhand._validate import InputError, about, bad_input, short
 from evenhand.cli.output import inform
+from evenhand.cli.rooms import draws, service, store
 
 if TYPE_CHECKING:
     from evenhand.draws import KeyedDraws
 
 
-def refuse_blank(args: Sequence[str], flags: set[str]) -> None:
+def refuse_blank(args: Sequence[str], params: Sequence[Any]) -> None:
     """Refuse an empty value of an option or argument, usually an unset shell variable.
 
     Parameters
     ----------
     args : sequence of str
         Arguments of the command.
-    flags : set of str
-        Options that take no value.
+    params : sequence of click.Parameter
+        Parameters of the command.
     """
     # before typer parses the arguments, which accepts empty values
+    flags = {option for one in params if getattr(one, "is_flag", False) for option in one.opts}
     for before, value in pairwise(["", *args]):
         name, equals, attached = value.partition("=")
         if value.startswith("--") and equals and not attached.strip():
@@ -86,10 +88,7 @@ def described(option: str, pairs: Sequence[str] | None) -> dict[str, str]:
         if not key or not value:
             raise bad_input(option, "have the form KEY=VALUE", short(pair), example)
         if key in found:
-            remedy = "give each key once"
-            raise bad_input(
-                option, f"have different keys, and {key!r} is repeated", short(pair), remedy
-            )
+            raise InputError(f"{option} repeats the key {key!r}; give each key once")
         found[key] = value
     return found
 
@@ -138,8 +137,6 @@ def _is_model(folder: Path) -> bool:
     if not (folder / "model.json").exists():
         return False
     # imported here, as models need scikit-learn and audits of forecasts do not
-    from evenhand import store
-
     return store.is_model_folder(folder)
 
 
@@ -153,8 +150,6 @@ def own_folder(out: Path, table: Path, model: Path | None = None) -> Path:
     table, model : Path
         The table and the model folder that are read.
     """
-    from evenhand import store
-
     _check_not_read(out, {"the table": table, "the model": model}, "--out")
     folder = store.check_folder(folder_to_write(out))
     # hidden files, such as those of file browsers, are ignored
@@ -208,8 +203,6 @@ OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 
 def read_key(path: Path) -> bytes:
     """Return the key in a file of one line of printable ASCII, without the newline."""
-    from evenhand.draws import check_key
-
     try:
         content = path.read_bytes()
         mode = path.stat().st_mode
@@ -225,7 +218,7 @@ def read_key(path: Path) -> bytes:
             f" blanks at its ends and without a byte order mark; create one with: {MAKE_KEY_FILE}"
         )
     with about(str(path)):
-        check_key(key)
+        draws.check_key(key)
     # anyone who knows the key can compute the draws in advance, so only the owner should read it;
     # pipes have no permanent content
     if os.name == "posix" and stat.S_ISREG(mode) and mode & OTHERS:
@@ -236,19 +229,15 @@ def read_key(path: Path) -> bytes:
 
 def draws_of(key_file: Path | None, context: str) -> KeyedDraws | None:
     """Return the draws of a context; None without a key."""
-    from evenhand.draws import KeyedDraws
-
-    return None if key_file is None else KeyedDraws(read_key(key_file), context)
+    return None if key_file is None else draws.KeyedDraws(read_key(key_file), context)
 
 
 def anchor_of(text: str | None) -> Any:
     """Return the last entry that an option NUMBER:SHA256 names; None without one."""
-    from evenhand.service import Head
-
     if text is None:
         return None
     number, _, sha256 = text.partition(":")
     if not number.isdecimal() or len(sha256) != 64:
         rule = "be the number and hash of an entry, NUMBER:SHA256"
         raise bad_input("--anchor", rule, short(text), "copy it from an earlier replay")
-    return Head(int(number), sha256)
+    return service.Head(int(number), sha256)

@@ -158,9 +158,7 @@ class Commands(TyperGroup):
                 rest = [*rest[: rest.index(ALL)], "--help"]
                 for param in command.params:
                     vars(param)["hidden"] = False
-            # flags take no value: the next argument is not theirs
-            flags = [one for one in command.params if getattr(one, "is_flag", False)]
-            refuse_blank(rest, {option for one in flags for option in one.opts})
+            refuse_blank(rest, command.params)
         return name, command, rest
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from evenhand._kinds import OutcomeKind
 from evenhand._validate import (
     MIN_DISTINCT,
     Floats,
@@ -33,12 +34,12 @@ from evenhand.cli.checks import (
 )
 from evenhand.cli.options import MODEL, Rows, option, with_options
 from evenhand.cli.output import inform, show_result
+from evenhand.cli.rooms import forecasters, store, tables
 from evenhand.cli.rows import people_of, weights_of, with_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from evenhand.distributions import OutcomeKind
     from evenhand.forecasters import Bounds
 
 SCHEMA = "evenhand.fit/1"
@@ -60,12 +61,6 @@ UNUSED = {
 }
 """Parameters without effect by kind of target."""
 
-PREDICTED = {
-    "count": ", to predict the probability of each count or score",
-    "hurdle": ", to predict the probability of 0 and amounts above 0",
-    "binary": ", to predict the probability of 1",
-}
-
 
 def kind_of_target(y: Floats, outcome: str | None, place: str) -> OutcomeKind:
     """Return the kind of a target, and refuse values that it cannot have.
@@ -85,9 +80,6 @@ def kind_of_target(y: Floats, outcome: str | None, place: str) -> OutcomeKind:
         If the outcomes are discrete and `outcome` is None, with the option for them; or if they are
         not of the kind that `outcome` names.
     """
-    from evenhand.distributions import OutcomeKind
-    from evenhand.tables import refuse_row
-
     if outcome is None:
         reason = None if y.size < MIN_DISTINCT or (y == y[0]).all() else discrete_target(y)
         if reason is not None:
@@ -96,9 +88,9 @@ def kind_of_target(y: Floats, outcome: str | None, place: str) -> OutcomeKind:
     kind = OutcomeKind(outcome)
     match kind:
         case OutcomeKind.BINARY:
-            refuse_row(~np.isin(y, (0.0, 1.0)), y, place, "be 0 or 1", "code the event as 1")
+            tables.refuse_row(~np.isin(y, (0.0, 1.0)), y, place, "be 0 or 1", "code the event as 1")
         case OutcomeKind.HURDLE:
-            refuse_row(
+            tables.refuse_row(
                 y < 0, y, place, "be 0 or above", "--outcome hurdle is for amounts with zeros"
             )
             if not (y == 0).any() or (y == 0).all():
@@ -110,7 +102,7 @@ def kind_of_target(y: Floats, outcome: str | None, place: str) -> OutcomeKind:
         case OutcomeKind.COUNT if not has_classes(y):
             is_count = (y >= 0) & (y == np.round(y))
             remedy = f"scores with other values need at least {CLASS_ROWS} rows with each value"
-            refuse_row(~is_count, y, place, "be a whole number of at least 0", remedy)
+            tables.refuse_row(~is_count, y, place, "be a whole number of at least 0", remedy)
     return kind
 
 
@@ -173,9 +165,6 @@ def base_model(
     seed : int
         Seed of the model.
     """
-    from evenhand import forecasters
-    from evenhand.distributions import OutcomeKind
-
     match kind:
         case OutcomeKind.CONTINUOUS:
             return continuous_model(X, y, model, device, seed)
@@ -190,8 +179,6 @@ def base_model(
 
 def continuous_model(X: pd.DataFrame, y: Floats, name: str | None, device: str, seed: int) -> Any:
     """Return the unfitted model of a name, and report it where it was not named."""
-    from evenhand import forecasters
-
     network = forecasters.MixtureMLPRegressor(device=device, random_state=seed, verbose=True)
     boosted = forecasters.BoostedDistributionRegressor(random_state=seed)
     if name == "auto":
@@ -276,8 +263,6 @@ def fit(
     Columns of ids are not used as features. Forecasts depend on no draw: randomize certifies and
     randomizes them, with other rows.
     """
-    from evenhand import store
-
     if outcome is not None:
         check_choice("--outcome", outcome, KINDS)
         refuse_without_effect(context, UNUSED.get(outcome, ()), f"with --outcome {outcome}")
@@ -298,8 +283,7 @@ def fit(
             base.set_params(support=bounds)
         base.fit(X, y, sample_weight=weight)
     store.save(base, folder)
-    predicted = PREDICTED.get(str(kind), "")
-    columns = f"{X.shape[1]} columns with seed {seed}{predicted}"
+    columns = f"{X.shape[1]} columns with seed {seed}, for a {kind} outcome"
     inform(f"trained on {len(X):,} rows and {columns}; no draw; model written to {out}")
     if as_json:
         result = {
@@ -321,9 +305,6 @@ def _training_rows(
     table: Path, rows: Rows, drop: str | None, bounds: Bounds, outcome: str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame, Floats, str, OutcomeKind]:
     """Return rows, features and checked outcomes, the name of the rows, and the kind of target."""
-    from evenhand import tables
-    from evenhand.forecasters import check_support
-
     named = [name for name in (rows.id, rows.person) if name is not None]
     data, remarks = tables.read_typed(table, text=named)
     data, y, source, _ = with_outcomes(data, rows.target, rows.drop_missing, table.name)
@@ -333,7 +314,7 @@ def _training_rows(
     for remark in [*remarks, *features_like_names(X)]:
         inform(f"warning: {table.name}: {remark}")
     place = f"{source}: column {rows.target!r}"
-    check_support(y, bounds, name=place)
+    forecasters.check_support(y, bounds, name=place)
     kind = kind_of_target(y, outcome, place)
     check_outcomes(y, name=place, kind=kind)
     return data, X, y, source, kind
@@ -368,12 +349,10 @@ def _features(data: pd.DataFrame, unused: list[str], source: str) -> pd.DataFram
 
 def features_like_names(X: pd.DataFrame) -> list[str]:
     """Return warnings about text features with a different value in every row, probably ids."""
-    from evenhand.tables import is_text
-
     # distinct numbers are ordinary features, and so is text in tables of a few rows
     return [
         f"column {name!r} is used as a feature but has a different text in every row; if it"
         " identifies people, pass it as --id, otherwise exclude it with --drop"
         for name, values in X.items()
-        if len(X) >= MIN_DISTINCT and is_text(values) and values.nunique() == len(X)
+        if len(X) >= MIN_DISTINCT and tables.is_text(values) and values.nunique() == len(X)
     ]

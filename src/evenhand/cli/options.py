@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from evenhand._validate import bad_input
+from evenhand.cli.rooms import scale
 
 FORECAST = "Forecasts"
 ROWS = "Rows"
@@ -194,8 +195,6 @@ class Large:
 
     def client(self) -> AbstractContextManager[Any]:
         """Return a context with the client of Dask that --workers asks for, if any."""
-        from evenhand import scale
-
         is_number = self.workers is not None and self.workers.isdecimal()
         return scale.dask_client(int(self.workers or 0) if is_number else self.workers)
 

@@ -18,12 +18,12 @@ from evenhand._validate import (
     InputError,
     Ints,
     about,
-    bad_input,
     check_choice,
     check_count,
     check_fraction,
     short,
 )
+from evenhand._version import __version__
 from evenhand.cli import options
 from evenhand.cli.checks import (
     given_options,
@@ -33,6 +33,7 @@ from evenhand.cli.checks import (
 )
 from evenhand.cli.options import GROUPS, Goal, Rows, Times, option, with_options
 from evenhand.cli.output import NOT_WORTH_IT, command_line, fail, inform, show_result
+from evenhand.cli.rooms import audits, links, scale, selection, store, tables
 from evenhand.cli.rows import Given, Read, Request, read_rows
 
 if TYPE_CHECKING:
@@ -51,9 +52,6 @@ def checked_goal(goal: Goal) -> dict[str, Any]:
 
     Raises InputError if two goals are given, or a number is outside of its range.
     """
-    from evenhand import selection
-    from evenhand.links import LINKS
-
     given = {name: value for name, value in asdict(goal).items() if value is not None}
     named = [option_name(name) for name in GOALS if name in given]
     if len(named) > 1:
@@ -64,7 +62,7 @@ def checked_goal(goal: Goal) -> dict[str, Any]:
         check_fraction("--group-mass", goal.group_mass, high_open=False)
     if goal.confidence is not None:
         check_fraction("--confidence", goal.confidence)
-    check_choice("--link", goal.link, tuple(LINKS))
+    check_choice("--link", goal.link, tuple(links.LINKS))
     return given
 
 
@@ -95,7 +93,6 @@ def randomize(
     of the event is randomized, not whether it happens by the horizon. Probabilities of 0/1 outcomes
     are certified as they are: a draw cannot improve them.
     """
-    from evenhand import selection
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 
     asked = checked_goal(goal)
@@ -148,8 +145,6 @@ class Proven:
 
 def _chosen(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Proven:
     """Choose the least randomization; `asked` are options of `evenhand.randomize`."""
-    from evenhand import selection
-
     X = read.data[given.subject.columns(map(str, read.data.columns), read.source)]
     if read.searched is not None and given.folder is None:
         X = X.join(read.searched[[name for name in read.searched if name not in X]])
@@ -162,13 +157,11 @@ def _chosen(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Prove
 
 def _certified_events(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Proven:
     """Certify probabilities of an event as they are."""
-    from evenhand.audits import certify
-
     subject, X = given.subject.of(read.data, read.source)
     # defaults as in `evenhand.randomize`
     mass, confidence = asked.get("group_mass", 0.2), asked.get("confidence", 0.95)
     with about(read.source):
-        proof = certify(subject, X, read.outcomes, confidence=confidence, random_state=seed)
+        proof = audits.certify(subject, X, read.outcomes, confidence=confidence, random_state=seed)
     held = np.arange(len(read.data))
     record = certificate_of(proof, held, read.people, event_values(proof, mass))
     return Proven(given.forecaster, held, record, proof.summary())
@@ -178,8 +171,6 @@ def _save(
     proven: Proven, request: Request, read: Read, folder: Path, as_json: bool, seed: int
 ) -> None:
     """Write a certified model with its certificate and the report of the certifying rows."""
-    from evenhand import store
-
     # packed once, so that certificate and report contain the hash of the written files
     packed = store.pack(proven.model)
     table = request.table
@@ -213,19 +204,15 @@ def _report(
     proven: Proven, request: Request, read: Read, sha256: str, seed: int
 ) -> tuple[bytes | None, str]:
     """Return the report of an audit, None if the rows cannot be audited, and a message."""
-    from evenhand.audits import audit, with_sources
-    from evenhand.scale import as_subject
-    from evenhand.tables import take_rows
-
     held = proven.held
-    rows = take_rows(read.data, held)
-    subject, X = as_subject(proven.model).of(rows, read.source)
-    searched = None if read.searched is None else take_rows(read.searched, held)
+    rows = tables.take_rows(read.data, held)
+    subject, X = scale.as_subject(proven.model).of(rows, read.source)
+    searched = None if read.searched is None else tables.take_rows(read.searched, held)
     try:
         with warnings.catch_warnings():
             # `read_rows` has warned about the whole table
             warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-            found = audit(
+            found = audits.audit(
                 subject,
                 X,
                 read.outcomes.take(held),
@@ -238,7 +225,7 @@ def _report(
     except InputError as refusal:
         # the certifying rows may be unfit for an audit, for example with many equal outcomes
         return None, f"no report was written: {refusal}"
-    found = with_sources(
+    found = audits.with_sources(
         found,
         command=command_line(),
         model_sha256=sha256,
@@ -260,9 +247,6 @@ def certificate_of(
     proof: Certificate, held: Ints, people: list[str] | None, values: dict[str, Any]
 ) -> dict[str, Any]:
     """Return a certificate as JSON values; people are recorded by a salted hash only."""
-    from evenhand import store
-    from evenhand._version import __version__
-
     # rows are counted from 1 in all output
     rows = store.people_record((held + 1).tolist(), "rows")
     ids = None if people is None else store.people_record([people[row] for row in held], "ids")
@@ -363,20 +347,12 @@ def plan(
     For each number of certifying rows, and for the rows of a group with which a test detects its
     error. The numbers are those of a model that is calibrated before the randomization.
     """
-    from evenhand import selection
-
     found = selection.plan(
         **checked_goal(goal),
-        rows=[_count(number) for number in listed_names("--rows", rows)],
+        rows=[
+            check_count("--rows", int(one) if one.isdecimal() else short(one))
+            for one in listed_names("--rows", rows)
+        ],
         n_groups=check_count("--groups", groups),
     )
     show_result(found.to_dict(), found.summary(), as_json)
-
-
-def _count(number: str) -> int:
-    try:
-        rows = int(number)
-    except ValueError:
-        remedy = "separate the numbers by commas, such as 500,1000"
-        raise bad_input("--rows", "be a list of whole numbers", short(number), remedy) from None
-    return check_count("--rows", rows)

@@ -19,6 +19,7 @@ from evenhand.cli.checks import (
 )
 from evenhand.cli.options import GROUPS, Rows, Search, Times, option, with_options
 from evenhand.cli.output import inform, show_result
+from evenhand.cli.rooms import forecasters, store, tables
 from evenhand.cli.rows import Given, Request, chosen_columns, read_rows
 
 if TYPE_CHECKING:
@@ -54,9 +55,6 @@ def recalibrate(
     A check on held-out rows reports for each group whether the repair helps. What is written is a
     model, with which predict writes repaired forecasts of other rows.
     """
-    from evenhand import store
-    from evenhand.forecasters import RecalibratedRegressor
-
     refuse_without_effect(context, ("entered", "person"), "on a repair, which certifies nothing")
     options.check_seed(seed)
     given, times = Given.of(forecast).with_times(times)
@@ -72,7 +70,9 @@ def recalibrate(
         *groups,
         *(column for column in of_rules if column in present),
     ]
-    model = RecalibratedRegressor(given.model, by=rules or groups or None, random_state=seed)
+    model = forecasters.RecalibratedRegressor(
+        given.model, by=rules or groups or None, random_state=seed
+    )
     warn_of_replacement(folder)
     with about(read.source):
         model.fit(read.data[list(dict.fromkeys(used))], read.outcomes)
@@ -115,11 +115,9 @@ def _rule(
     text: str, present: Sequence[str], outcome: Mapping[str, str], source: str
 ) -> tuple[str, GroupRule]:
     """Return the name and the rule of a group."""
-    from evenhand.tables import OWN_VALUES, GroupRule
-
-    columns = list(dict.fromkeys([*present, *OWN_VALUES]))
+    columns = list(dict.fromkeys([*present, *tables.OWN_VALUES]))
     try:
-        rule = GroupRule.parse(text, columns, source=source)
+        rule = tables.GroupRule.parse(text, columns, source=source)
         name = text.strip()
     except InputError as error:
         name, _, rest = (part.strip() for part in text.partition("="))
@@ -128,7 +126,7 @@ def _rule(
         if not name or not is_named or name in columns:
             raise InputError(f"--by: {error}") from error
         try:
-            rule = GroupRule.parse(rest, columns, source=source)
+            rule = tables.GroupRule.parse(rest, columns, source=source)
         except InputError as wrong:
             raise InputError(f"--by {name!r}: {wrong}") from wrong
     for column, role in outcome.items():

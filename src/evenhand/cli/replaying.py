@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError
+from evenhand._validate import InputError, check_column
 from evenhand.cli import options
 from evenhand.cli.checks import anchor_of, draws_of
 from evenhand.cli.options import LOG, ROWS, flag, option, with_options
 from evenhand.cli.output import Verdict, fail, inform, show_result
+from evenhand.cli.rooms import service, tables
 
 if TYPE_CHECKING:
     from evenhand.service import RowPlaces
@@ -61,8 +62,6 @@ def replay(
     Exit codes: 0 equal, 1 something differs, 2 bad input, or nothing differs but the forecast could
     not be computed again without its features. Other versions of libraries alone do not count.
     """
-    from evenhand import service
-
     if id_column is not None and features is None:
         raise InputError("--id has no effect without --features; leave it out, or name the table")
     if context is not None and key_file is None:
@@ -74,16 +73,25 @@ def replay(
     decisions = service.open_log(log, create=False)
     entry = service.logged_forecast(decisions, id)
     draws = draws_of(key_file, entry.values["context"] if context is None else context)
-    given = _given(decisions, entry, made.forecaster, features, id_column, draws)
-    if given is not None and person is None:
-        person = given.person
+    row = None
+    who: str | int | None = person
+    if features is not None:
+        given = service.row_of(
+            entry,
+            tables.open_parts(features),
+            made.forecaster,
+            ids=id_column,
+            mode=service.context_of(decisions, entry)["person"],
+            draws=draws,
+        )
+        row, who = given.values, given.person if person is None else person
     found = service.replay_forecast(
         decisions,
         id,
         made,
         draws=draws,
-        row=None if given is None else given.values,
-        person=person,
+        row=row,
+        person=who,
         anchor=noted,
     )
     show_result(found.to_dict(), found.summary(), as_json)
@@ -94,25 +102,6 @@ def replay(
             f" {why} (--features TABLE)"
         )
     raise Verdict(0 if found.is_equal else 1)
-
-
-def _given(
-    log: Any, entry: Any, model: Any, features: Path | None, id_column: str | None, draws: Any
-) -> Any:
-    """Return the row of a forecast in the table of features, if there is one."""
-    from evenhand import service, tables
-
-    if features is None:
-        return None
-    opened = service.context_of(log, entry)
-    return service.row_of(
-        entry,
-        tables.open_parts(features),
-        model,
-        ids=id_column,
-        mode=opened["person"],
-        draws=draws,
-    )
 
 
 SCHEMA = "evenhand.outcomes/1"
@@ -146,8 +135,6 @@ def outcomes(
     before any outcome is recorded. An outcome that is in the log already is not recorded again;
     another value is a correction, and both remain in the log.
     """
-    from evenhand import service, tables
-
     parts = tables.open_parts(table)
     ids, y, times, places = _columns(parts, id, target, observed)
     decisions = service.open_log(log, create=False)
@@ -185,9 +172,6 @@ def _columns(
 ) -> tuple[list[Any], Any, list[Any] | None, RowPlaces]:
     """Return ids, outcomes and times of all rows, and where the rows are."""
     import numpy as np
-
-    from evenhand import service, tables
-    from evenhand._validate import check_column
 
     wanted = [id_column, target, *([] if observed is None else [observed])]
     for name in wanted:

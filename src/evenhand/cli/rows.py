@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand._format import and_more
+from evenhand._ids import id_text
+from evenhand._kinds import OutcomeKind
 from evenhand._validate import (
     DiscreteOutcomeWarning,
     Floats,
@@ -22,6 +25,16 @@ from evenhand._validate import (
 from evenhand.cli.checks import listed_names
 from evenhand.cli.options import Large, Rows, Search, Times
 from evenhand.cli.output import inform
+from evenhand.cli.rooms import (
+    audits,
+    calibration,
+    draws,
+    forecast_columns,
+    scale,
+    selection,
+    store,
+    tables,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,8 +43,6 @@ if TYPE_CHECKING:
 
     from evenhand.audits import Audit, AuditedRows, Note
     from evenhand.calibration import Outcomes
-    from evenhand.distributions import OutcomeKind
-    from evenhand.forecast_columns import ForecastColumns
     from evenhand.scale import Subject
     from evenhand.tables import Group, Groups, Parts
 
@@ -43,9 +54,6 @@ def people_of(
     data: pd.DataFrame, id_column: str | None, person: str | None, target: str, source: str
 ) -> list[str] | None:
     """Return labels of people, from --person or else from --id, whose values must be unique."""
-    from evenhand import tables
-    from evenhand._ids import id_text
-
     column = id_column if person is None else person
     if column is None:
         return None
@@ -70,8 +78,6 @@ def with_outcomes(
 
     Messages then count the rows that are returned; their index has the numbers of the table.
     """
-    from evenhand import audits, tables
-
     notes = []
     missing = tables.column_of(data, target, source).isna().to_numpy()
     if drop_missing and missing.any() and not missing.all():
@@ -128,20 +134,15 @@ class Given:
     @classmethod
     def of(cls, text: str) -> Given:
         """Read the option `--forecast`."""
-        from evenhand import scale
-        from evenhand.forecast_columns import EXAMPLE, ForecastColumns
-
         folder = Path(text)
         if "=" in text and not folder.exists():
-            return cls(ForecastColumns.parse(text))
+            return cls(forecast_columns.ForecastColumns.parse(text))
         if not folder.exists():
             raise InputError(
                 f"--forecast {text}: there is no such model folder; write columns of the table as"
-                f" {EXAMPLE}"
+                f" {forecast_columns.EXAMPLE}"
             )
         # imported here, as models need scikit-learn and columns of a table do not
-        from evenhand import store
-
         return cls(scale.as_subject(store.load(folder)), folder)
 
     @property
@@ -165,13 +166,11 @@ class Given:
         return table.name if self.folder is None else self.folder.name
 
     @property
-    def _columns(self) -> ForecastColumns:
+    def _columns(self) -> forecast_columns.ForecastColumns:
         """The columns of the forecasts, also inside of a model folder."""
-        from evenhand.forecast_columns import ForecastColumns
-
-        if isinstance(self.subject, ForecastColumns):
+        if isinstance(self.subject, forecast_columns.ForecastColumns):
             return self.subject
-        return self.subject.inner or ForecastColumns()
+        return self.subject.inner or forecast_columns.ForecastColumns()
 
     def with_times(self, times: Times, *, is_certified: bool = False) -> tuple[Given, Times]:
         """Return forecasts and outcomes that are times with the same event and horizon.
@@ -234,9 +233,6 @@ def read_times(
     times: Times, data: pd.DataFrame, y: Floats, target: str, source: str
 ) -> dict[str, Any]:
     """Return arguments of `Outcomes` for these times; none without events."""
-    from evenhand import tables
-    from evenhand.calibration import Outcomes
-
     if times.event is None:
         return {}
     if times.event == target:
@@ -257,15 +253,13 @@ def read_times(
     if times.entered is not None:
         found["entered"] = _entries(times.entered, data, source)
     with about(source):
-        Outcomes(y, **found)
+        calibration.Outcomes(y, **found)
     return found
 
 
 def _entries(column: str, data: pd.DataFrame, source: str) -> Any:
     """Return dates, or numbers in units of the target."""
     import pandas as pd
-
-    from evenhand import tables
 
     values = tables.column_of(data, column, source)
     place = f"{source}: column {column!r}"
@@ -283,8 +277,6 @@ def _entries(column: str, data: pd.DataFrame, source: str) -> Any:
 
 def refuse_missing_times(data: pd.DataFrame, target: str, source: str) -> None:
     """Refuse missing times, with the reason why their rows must not be dropped."""
-    from evenhand import tables
-
     values = tables.column_of(data, target, source)
     remedy = (
         "where no event was observed, give the time at which the person was last seen: without"
@@ -296,13 +288,10 @@ def refuse_missing_times(data: pd.DataFrame, target: str, source: str) -> None:
 
 def check_kind_of_times(kind: OutcomeKind, source: str) -> None:
     """Refuse forecasts that are not of times."""
-    from evenhand.distributions import OutcomeKind
-    from evenhand.forecast_columns import TIMES
-
     if kind in (OutcomeKind.BINARY, OutcomeKind.COUNT):
         raise InputError(
             f"{source}: --event is for times until an event, but the forecasts are of the kind"
-            f" {str(kind)!r}; name {TIMES}, or leave --event out"
+            f" {str(kind)!r}; name {forecast_columns.TIMES}, or leave --event out"
         )
 
 
@@ -348,15 +337,13 @@ class Request:
 
     def columns(self, present: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the columns that define groups, and those in which groups are searched."""
-        from evenhand.scale import searched_columns
-
         source, rows = self.table.name, self.rows
         # any column except the outcome may define groups
         named = chosen_columns("--groups", self.search.groups, self.outcome, present, source)
         listed = {rows.person: "person", rows.id: "id", rows.weight: "weight"}
         parts = {name: part for name, part in listed.items() if name is not None} | self.outcome
         apart = {*parts, *([] if self.times.entered is None else [self.times.entered])}
-        searched = searched_columns(self.given.subject, present, rows.target, apart, source)
+        searched = scale.searched_columns(self.given.subject, present, rows.target, apart, source)
         if self.search.features is not None:
             searched = chosen_columns("--features", self.search.features, parts, present, source)
         return named, searched
@@ -401,9 +388,6 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
 
     Outcomes 0 and 1 are refused where other forecasts than probabilities are to be randomized.
     """
-    from evenhand import tables
-    from evenhand.calibration import Outcomes
-
     source, subject, rows = request.table.name, request.given.subject, request.rows
     data, remarks = tables.read_typed(request.table, schema=subject.schema, text=request.texts)
     for remark in remarks:
@@ -419,15 +403,13 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
         subject.check_outcomes(y, data, target=rows.target, source=source)
         place = f"{source}: column {rows.target!r}"
         if is_randomized and kind != "binary":
-            from evenhand import selection
-
             selection.refuse_events(y, place)
         check_outcomes(y, name=place, kind=kind, remedy=subject.remedy_for(y))
     people = people_of(data, rows.id, rows.person, rows.target, source)
     named, searched = request.columns(list(data.columns))
     known = tables.group_columns(data, named, source=source)
     groups = tables.Groups(known.pairs(), _memberships(request, data, source))
-    outcomes = Outcomes(
+    outcomes = calibration.Outcomes(
         y,
         weight=weights_of(data, rows.weight, source),
         largest_weight=request.largest_weight,
@@ -440,8 +422,6 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
 
 def weights_of(data: pd.DataFrame, column: str | None, source: str) -> Floats | None:
     """Return the sampling weights of rows, if there are any."""
-    from evenhand import tables
-
     if column is None:
         return None
     weights = tables.number_column(data, column, source=source)
@@ -453,8 +433,6 @@ def weights_of(data: pd.DataFrame, column: str | None, source: str) -> Floats | 
 def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tuple[Group, Floats]]:
     """Return each group whose members are known by probability, with its column."""
     import pandas as pd
-
-    from evenhand import tables
 
     option = "--group-probabilities"
     listed = request.search.group_probabilities
@@ -479,8 +457,6 @@ def audit_in_memory(request: Request, options: Mapping[str, Any]) -> Audit:
 
 def audited_rows(request: Request, read: Read, options: Mapping[str, Any]) -> AuditedRows:
     """Audit rows that were read; `options` are those of `evenhand.audit`."""
-    from evenhand import audits
-
     subject, X = request.given.subject.of(read.data, read.source)
     asked = (audits.audit.__kwdefaults__ or {}) | {
         "groups": read.groups,
@@ -507,8 +483,6 @@ def audit_in_parts(
 
     Blocks are counted one by one, so the levels must be known before the first.
     """
-    from evenhand import audits, scale, tables
-
     in_memory = {
         "--event": request.times.event,
         "--group-probabilities": request.search.group_probabilities,
@@ -548,11 +522,7 @@ def _with_keys(
     found: Audit, request: Request, present: Iterable[str], tables: Iterable[pd.DataFrame]
 ) -> Audit:
     """Record contexts and keys in the provenance, for forecasts written by evenhand."""
-    from evenhand.draws import FINGERPRINT
-    from evenhand.forecast_columns import ForecastColumns
-    from evenhand.scale import has_sources
-
-    if not isinstance(request.given.subject, ForecastColumns) or not has_sources(present):
+    if request.given.folder is not None or not scale.has_sources(present):
         return found
     pairs = {
         pair
@@ -560,7 +530,7 @@ def _with_keys(
         for pair in zip(*table[["context", "key"]].fillna("").to_numpy().T, strict=True)
     }
     # columns of the same names with other content were not written by evenhand
-    if not all(FINGERPRINT.fullmatch(str(key)) for _, key in pairs):
+    if not all(draws.FINGERPRINT.fullmatch(str(key)) for _, key in pairs):
         return found
     listed = [f"context {str(context)!r} with key {key}" for context, key in sorted(pairs, key=str)]
     draws = f"keyed hashes of ids, one per row: {and_more(listed, MOST_KEYS)}"
@@ -568,8 +538,6 @@ def _with_keys(
 
 
 def _readable_blocks(parts: Parts, i: int) -> Iterator[pd.DataFrame]:
-    try:
+    with suppress(InputError):  # a skipped part, which was already reported
         for _, block in parts.blocks(i, ["context", "key"]):
             yield block
-    except InputError:  # a skipped part, which was already reported
-        return

@@ -10,11 +10,13 @@ import numpy as np
 import typer
 
 from evenhand._format import count
+from evenhand._kinds import OutcomeKind
 from evenhand._validate import InputError, bad_input, check_choice, short
 from evenhand.cli import options
 from evenhand.cli.checks import check_apart, listed_names, read_key, refuse_without_effect
 from evenhand.cli.options import DRAWS, LOG, OUTPUT, ROWS, Large, flag, option, with_options
 from evenhand.cli.output import inform, show
+from evenhand.cli.rooms import draws, scale, service, store, tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,9 +100,6 @@ def logged_forecasts(
     levels: Sequence[float],
 ) -> LoggedForecasts:
     """Open the log and the context for the forecasts of a model."""
-    from evenhand.draws import KeyedDraws
-    from evenhand.service import Service, open_log
-
     if key is None:
         raise InputError(
             "--log needs --key-file: the key belongs to the context, and names people in the log;"
@@ -113,16 +112,16 @@ def logged_forecasts(
             " 2026-11"
         )
     naming: Naming = "id" if person == "id" else "hash"
-    service = Service(
+    made = service.Service(
         model,
-        KeyedDraws(key, context),
-        open_log(where),
+        draws.KeyedDraws(key, context),
+        service.open_log(where),
         person=naming,
         keep_features=keep_features,
         groups=listed_names("--groups", groups),
         levels=levels,
     )
-    return LoggedForecasts(service, where)
+    return LoggedForecasts(made, where)
 
 
 # --- subcommand `predict`
@@ -196,9 +195,6 @@ def predict(
     With --log, each forecast is in a decision log before it is written, and its id in the column
     forecast_id. A person who is in the log with the same features gets the logged answer.
     """
-    from evenhand import scale, store, tables
-    from evenhand.distributions import OutcomeKind
-
     check_apart(out, {"the model": forecast, "the table": table, "the key file": key_file})
     # checked before the table is read; the context is in each row, and draws are hashed from it
     if not context.isprintable():

@@ -8,18 +8,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from evenhand._files import write_text
 from evenhand._format import and_more, count
 from evenhand._validate import (
-    InputError,
-    bad_input,
+    about,
     check_choice,
     check_fraction,
-    short,
 )
 from evenhand.cli import options
+from evenhand.cli.auditing import check_out
 from evenhand.cli.checks import check_apart, listed_names
 from evenhand.cli.options import GATE, GROUPS, LOG, flag, option, with_options
 from evenhand.cli.output import Verdict, command_line, inform, show_result
+from evenhand.cli.rooms import monitoring, report, service, store
 
 if TYPE_CHECKING:
     from evenhand.service import LogWatch
@@ -78,10 +79,6 @@ def watch(
     of a group or the uniformity of the draws is broken; it names what, since about when, and how
     strong the evidence is. The log may be watched as often as you like.
     """
-    from evenhand import service, store
-    from evenhand.monitoring import Watch
-    from evenhand.report import late_sentence, watch_text
-
     settings = _checked(matures_after, tolerance, false_alarm, period)
     _check_files(out, state, log, certificate)
     listed = None if groups is None else listed_names("--groups", groups)
@@ -97,7 +94,7 @@ def watch(
     if listed is None and before is not None:
         listed = before.groups
     settings["groups"] = chosen.group_columns(listed, decisions.source)
-    found = service.LogWatch(decisions, chosen, Watch(certificate, **settings), before)
+    found = service.LogWatch(decisions, chosen, monitoring.Watch(certificate, **settings), before)
     alarms = found.update(until)
     values = found.to_dict(
         certificate=None if certificate is None else str(certificate),
@@ -106,8 +103,8 @@ def watch(
     )
     if out is not None:
         _write(out, values)
-    show_result(values, watch_text(values), as_json)
-    _inform(found, len(alarms), late_sentence(values))
+    show_result(values, report.watch_text(values), as_json)
+    _inform(found, len(alarms), report.late_sentence(values))
     # last, so that a run that failed is repeated by the next one
     if state is not None:
         found.state().write(state)
@@ -122,40 +119,28 @@ def _checked(
     matures_after: str, tolerance: float, false_alarm: float, period: str
 ) -> dict[str, Any]:
     """Return the settings of a watch by the names of its parameters."""
-    from evenhand.monitoring import PERIODS, as_duration
-
-    try:
-        as_duration(matures_after)
-    except InputError as error:
-        rule = "be a number of days or a time such as 365d, 12h or 6w"
-        raise bad_input("--matures-after", rule, short(matures_after)) from error
+    with about("--matures-after"):
+        monitoring.as_duration(matures_after)
     return {
         "matures_after": matures_after,
         "tolerance": check_fraction("--tolerance", tolerance),
         "false_alarm": check_fraction("--false-alarm", false_alarm),
-        "period": check_choice("--period", period, PERIODS),
+        "period": check_choice("--period", period, monitoring.PERIODS),
     }
 
 
 def _check_files(out: Path | None, state: Path | None, log: str, certificate: Path | None) -> None:
     """Refuse outputs that are inputs or cannot be written, before the log is read."""
-    from evenhand.tables import check_writable
-
     inputs = {"the log": Path(log.removeprefix("sqlite:///")), "the certificate": certificate}
-    if out is not None:
-        check_apart(out, {**inputs, "the state": state})
-        check_writable(out, (".html", ".json"))
+    check_out(out, {**inputs, "the state": state})
     if state is not None:
         check_apart(state, inputs, option="--state")
 
 
 def _write(out: Path, values: Mapping[str, Any]) -> None:
     """Write the values of a watch as a page or as JSON."""
-    from evenhand._files import write_text
-    from evenhand.report import watch_html
-
     is_page = out.suffix.lower() == ".html"
-    write_text(out, watch_html(values) if is_page else json.dumps(values, indent=2) + "\n")
+    write_text(out, report.watch_html(values) if is_page else json.dumps(values, indent=2) + "\n")
     inform(f"watch written to {out}")
 
 
