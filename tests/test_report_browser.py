@@ -223,7 +223,7 @@ def test_data_of_a_watch_are_saved_as_json(opened):
     page = opened("watch-hostile")
     with page.expect_download() as saving:
         page.get_by_role("button", name="Download the data").click()
-    assert saving.value.suggested_filename == "Watch of script alert 1 script.json"
+    assert saving.value.suggested_filename == "Watch of script img src x onerror alert 1.json"
     saved = json.loads(Path(saving.value.path()).read_text(encoding="utf-8"))
     assert saved["schema"] == "evenhand.watch/1"
     assert saved["sources"]["contexts"] == [EVIL]

@@ -243,7 +243,7 @@ def test_a_draw_that_is_repeated_is_counted_once() -> None:
     draws = watch.to_dict()["draws"]
     assert (draws["n"], draws["n_repeated"]) == (3, 1497)
     shown = " ".join(watch.summary().split())
-    assert "1,497 of 1,500 draws were the same as an earlier one and not counted." in shown
+    assert "1,497 of 1,500 draws were the same as an earlier one and not counted;" in shown
     assert "no sign of repeated" not in shown
     # the same in pieces, through the memory of the state
     again = Watch()
@@ -285,7 +285,9 @@ def test_the_promise_of_amounts_is_about_those_beside_the_atom() -> None:
         assert [alarm.direction for alarm in watch.update(rows)] == expected
         text = " ".join(watch.summary().split())
         assert "every group of at least 20% of the people whose outcome is not 0" in text
-        assert "worst group of 20% of the people whose outcome is not 0" in text
+        assert (
+            "in every group of at least 20% of the people whose outcome is not 0: at most" in text
+        )
 
 
 def test_amounts_without_what_is_beside_the_atom_are_refused() -> None:

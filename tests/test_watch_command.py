@@ -86,9 +86,9 @@ def test_an_alarm_names_the_group_the_direction_and_the_date(
     done = watch(evenhand, place / "broken.sqlite")
     text = " ".join(done.out.split())
     assert done.code == 0
-    assert "ALARM. In the group sex = f, the error has been above the tolerance of 2 points" in text
+    assert re.search(r"ALARM sex = f above 2 points since about [^:]*: outcomes higher than", text)
     # served from 25 January on, counted a week later; the estimate of the start is near
-    since = re.search(r"forecasts served since about (\d+) (\w+) 2026\): outcomes are higher", text)
+    since = re.search(r"audit the rows served since about (\d+) (\w+) 2026, then repair", text)
     assert since is not None
     day = {"January": 0, "February": 31}[since[2]] + int(since[1])
     assert 20 <= day <= 30
@@ -161,7 +161,7 @@ def test_all_contexts_of_the_model_are_watched_as_one(
     assert "watching 2 contexts as one: '2026', 'refreshed'\n" in done.err
     # 15 and 3 days of 20 people, who are others
     assert (found["n_rows"], found["n_repeated"]) == (360, 0)
-    assert "<h1>Watch of 2 contexts</h1>" in watch_html(found)
+    assert "<dd>2026, refreshed</dd>" in watch_html(found)
     done = watch(evenhand, two, "--json", "--certificate", place / "other")
     assert json.loads(done.out)["sources"]["contexts"] == ["other model"]
     # without a certificate, those of the newest context's model
@@ -319,7 +319,7 @@ def test_page_and_json_are_written(place: Path, tmp_path: Path, evenhand: Comman
         assert done.code == 0
         assert f"watch written to {out}" in done.err
     text = page.read_text(encoding="utf-8")
-    assert "<h1>Watch of 2026</h1>" in text
+    assert "Watch of broken.sqlite<" in text
     assert "Entries of the log, verified" in text
     assert "evenhand watch" in text
     jsonschema.validate(json.loads(data.read_text()), watch_schema())

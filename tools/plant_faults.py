@@ -769,8 +769,8 @@ FAULTS = (
     ),
     Fault(
         "the range of a broken promise rounded inwards",
-        'ends = [shown(best, "down"), shown(worst, "up")]',
-        'ends = [shown(best, "up"), shown(worst, "down")]',
+        'ends = [show(low, "down"), show(high, "up")]',
+        'ends = [show(low, "up"), show(high, "down")]',
         ("test_watch_page.py",),
     ),
     Fault(

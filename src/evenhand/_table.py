@@ -256,6 +256,39 @@ def wrapped(paragraph: str, width: int | None = None) -> str:
     return _printed(Text(visible(paragraph)), width or line_width())
 
 
+def labelled(rows: Sequence[tuple[str, str]], width: int, most: int) -> str:
+    """Return texts beside their labels.
+
+    Parameters
+    ----------
+    rows : sequence of (str, str)
+        Labels and texts.
+    width : int
+        Most characters of a line.
+    most : int
+        Most characters of the column of labels; longer labels have a line of their own.
+
+    Examples
+    --------
+    >>> print(labelled([("women", "late"), ("men over 60", "much too early")], 18, 8))
+    women   late
+    men over 60
+            much too
+            early
+    """
+    margin = min(max(len(label) for label, _ in rows) + 2, most, width // 2)
+    lines = []
+    for label, text in rows:
+        shown = wrapped(label, width)
+        if len(shown) > margin - 2:
+            lines.append(shown)
+            shown = ""
+        for line in wrapped(text, width - margin).split("\n"):
+            lines.append(f"{shown:{margin}}{line}")
+            shown = ""
+    return "\n".join(lines)
+
+
 WORD = r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^\s'"])+"""
 OPTION = re.compile(rf"{WORD}(?: (?!--){WORD})*")
 """A word as shells read it, and an option with its values, or what comes before the options."""

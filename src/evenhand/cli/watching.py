@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,8 +103,14 @@ def watch(
     )
     if out is not None:
         _write(out, values)
+<<<<<<< HEAD
     show_result(values, report.watch_text(values), as_json)
     _inform(found, len(alarms), report.late_sentence(values))
+=======
+    show_result(values, watch_text(values), as_json)
+    # the text of a watch has its notes
+    _inform(found, len(alarms), [*found.notes, late_sentence(values)] if as_json else [])
+>>>>>>> be6f0a53 (A watch prints one alarm a line, the promise first, and its page has the same lines)
     # last, so that a run that failed is repeated by the next one
     if state is not None:
         found.state().write(state)
@@ -144,7 +150,7 @@ def _write(out: Path, values: Mapping[str, Any]) -> None:
     inform(f"watch written to {out}")
 
 
-def _inform(found: LogWatch, n_new: int, late: str) -> None:
+def _inform(found: LogWatch, n_new: int, notes: Sequence[str]) -> None:
     """Print what the text of a watch does not have: what was verified, and what is new."""
     verified = found.verified
     last = "" if verified.head is None else f"; last: {verified.head}"
@@ -152,8 +158,7 @@ def _inform(found: LogWatch, n_new: int, late: str) -> None:
     names = found.contexts.names
     if len(names) > 1:
         inform(f"watching {len(names):,} contexts as one: {and_more(list(map(repr, names)))}")
-    for note in [*found.notes, late]:
-        if note:
-            inform(f"warning: {note}")
+    for note in filter(None, notes):
+        inform(f"warning: {note}")
     if n_new:
         inform(f"{count(n_new, 'new alarm')}")

@@ -31,6 +31,6 @@ from evenhand.report.selection import selection_sentences as selection_sentences
 from evenhand.report.selection import worth_sentences as worth_sentences
 from evenhand.report.text import audit_markdown as audit_markdown
 from evenhand.report.text import audit_text as audit_text
-from evenhand.report.watch_page import watch_html as watch_html
-from evenhand.report.watch_page import watch_text as watch_text
-from evenhand.report.watched import late_sentence as late_sentence
+from evenhand.report.watch import late_sentence as late_sentence
+from evenhand.report.watch import watch_html as watch_html
+from evenhand.report.watch import watch_text as watch_text
