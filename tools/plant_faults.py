@@ -1243,8 +1243,8 @@ FAULTS = (
     # tables, columns and scale
     Fault(
         "numbers of mixed columns in the order of their types",
-        "numbers[~text], wrong[~text] = parse_numbers(values[~text].infer_objects())",
-        "numbers[~text], wrong[~text] = parse_numbers(values[~text].infer_objects().sort_values())",
+        "numbers[~text], wrong[~text] = parse_numbers(plain[~text].infer_objects())",
+        "numbers[~text], wrong[~text] = parse_numbers(plain[~text].infer_objects().sort_values())",
         ("test_tables.py",),
     ),
     Fault(

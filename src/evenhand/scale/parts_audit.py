@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import numbers
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import add
@@ -108,28 +108,23 @@ class AuditColumns:
         person: str | None = None,
     ) -> Self:
         """Check that the requested columns exist, and collect them."""
-        source = parts.source
-        groups = check_names(groups)
-        persons = [name for name in (person, id_column) if name is not None]
-        for name in (target, *groups, *(features or ()), *persons):
-            check_column(name, parts.columns, source)
-        used = subject.columns(parts.columns, source)
-        for option, names in (("groups", groups), ("features", features or ())):
-            if target in names:
-                # in groups defined by y even the true distribution is miscalibrated
-                # (method: errata)
-                raise InputError(
-                    f"{option} contains {target!r}, the target: groups defined by the outcome are"
-                    " miscalibrated under any model; leave it out"
-                )
-        apart = {target, *persons}
-        # called even if features are given: it refuses a target that is one of the forecasts
-        own = searched_columns(subject, parts.columns, target, apart, source)
-        searched = own if features is None else features
-        named = tuple(dict.fromkeys(groups))
+        source, named = parts.source, tuple(dict.fromkeys(check_names(groups)))
+        asked = {"groups": named, "features": tuple(features or ())}
         # a person may have several ids: one row per person is audited
-        who = next(iter(persons), None)
-        return cls(subject, source, target, tuple(used), named, tuple(searched), who)
+        persons = [name for name in (person, id_column) if name is not None]
+        for name in (target, *named, *asked["features"], *persons):
+            check_column(name, parts.columns, source)
+        used = tuple(subject.columns(parts.columns, source))
+        for option in (option for option, names in asked.items() if target in names):
+            # in groups defined by y even the true distribution is miscalibrated (method: errata)
+            raise InputError(
+                f"{option} contains {target!r}, the target: groups defined by the outcome are"
+                " miscalibrated under any model; leave it out"
+            )
+        # called even if features are given: it refuses a target that is one of the forecasts
+        own = searched_columns(subject, parts.columns, target, {target, *persons}, source)
+        searched = tuple(own if features is None else features)
+        return cls(subject, source, target, used, named, searched, next(iter(persons), None))
 
     @property
     def grouping(self) -> tuple[str, ...]:
@@ -362,15 +357,16 @@ def count_part(
 
 def added(counts: Iterable[tuple[int, RowCounts | None]]) -> tuple[RowCounts, list[int]]:
     """Sum the counts as they arrive; return the sum and the part numbers."""
+    done: list[int] = []
+
+    def some() -> Iterator[RowCounts]:
+        for i, one in counts:
+            done.append(i)
+            if one is not None:
+                yield one
+
     # counts take 0.2 MB per group and part: a list for all parts might not fit in memory
-    done = []
-    total = None
-    for i, one in counts:
-        done.append(i)
-        if one is not None:
-            total = one if total is None else total + one
-    assert total is not None
-    return total, sorted(done)
+    return reduce(add, some()), sorted(done)
 
 
 # --- audits of tables in parts

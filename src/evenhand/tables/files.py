@@ -70,14 +70,6 @@ def readable(path: Path) -> Iterator[None]:
         ) from error
 
 
-def check_part(path: Path) -> bool:
-    """Return whether a part is parquet (otherwise csv); refuse unknown endings and empty files."""
-    ending = ending_of(path, TABLE_ENDINGS)
-    if path.stat().st_size == 0:
-        raise InputError(f"{path} is an empty file; write a table with at least one row")
-    return ending == ".parquet"
-
-
 def open_parquet(path: Path, **options: Any) -> parquet.ParquetFile:
     """Open a parquet file; reading verifies the checksums of its pages, if it has any."""
     # not read_table, which adds columns for folder names such as `year=2020`
@@ -571,7 +563,9 @@ def _head(path: Path) -> tuple[list[str], Any, int | None, bool]:
     Types and number of rows are None for csv.
     """
     with readable(path):
-        is_parquet = check_part(path)
+        is_parquet = ending_of(path, TABLE_ENDINGS) == ".parquet"
+        if path.stat().st_size == 0:
+            raise InputError(f"{path} is an empty file; write a table with at least one row")
         if is_parquet:
             with open_parquet(path) as file:
                 n_rows, schema = file.metadata.num_rows, plain_schema(file.schema_arrow)

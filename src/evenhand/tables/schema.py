@@ -91,6 +91,10 @@ class Column:
     dtype: str = "object"
     categories: tuple[str | int | float | bool, ...] | None = None
 
+    def __post_init__(self) -> None:
+        if self.least is not None and self.greatest is not None and self.least > self.greatest:
+            raise InputError(f"column {self.name!r} has the range {self.least, self.greatest}")
+
     @cached_property
     def known_levels(self) -> frozenset[str]:
         """The levels as a set; empty if they are not stored."""
@@ -168,19 +172,6 @@ class Column:
         new = [value for value in dict.fromkeys(read.dropna()) if value not in old]
         categories = pd.Categorical(read, [*known.values(), *new])
         return pd.Series(categories, index=values.index, name=values.name)
-
-    def to_state(self) -> dict[str, Any]:
-        """Return the column as JSON values."""
-        return as_json(self)
-
-    @classmethod
-    def from_state(cls, entry: Mapping[str, Any]) -> Self:
-        """Rebuild a column from the output of `to_state`; InputError if it is anything else."""
-        column = cls(**typed_fields(cls, entry))
-        ends = [end for end in (column.least, column.greatest) if end is not None]
-        if ends != sorted(ends):
-            raise InputError(f"column {column.name!r} has the range {ends}")
-        return column
 
 
 @dataclass(frozen=True)
@@ -287,13 +278,13 @@ class Schema:
 
     def to_state(self) -> list[dict[str, Any]]:
         """Return the schema as JSON values."""
-        return [column.to_state() for column in self.columns]
+        return [as_json(column) for column in self.columns]
 
     @classmethod
     def from_state(cls, state: Iterable[Mapping[str, Any]]) -> Self:
         """Rebuild a schema from the output of `to_state`; InputError if it is anything else."""
         try:
-            return cls(tuple(Column.from_state(entry) for entry in state))
+            return cls(tuple(Column(**typed_fields(Column, entry)) for entry in state))
         except (TypeError, AttributeError) as error:
             reason = f"{type(error).__name__}: {error}"
             raise InputError(f"schema is not the output of Schema.to_state ({reason})") from error

@@ -151,24 +151,15 @@ def parse_numbers(values: pd.Series[Any]) -> tuple[Floats, Mask]:
     missing = plain.isna().to_numpy(dtype=bool)
     if plain.dtype.kind in "mMc":  # pandas would convert dates to nanoseconds
         return np.full(len(plain), np.nan), ~missing
-    if plain.dtype == object and any(isinstance(value, str) for value in plain):
-        return _parse_mixed(plain)
-    numbers: Floats = pd.to_numeric(plain, errors="coerce").to_numpy(
-        dtype=np.float64, na_value=np.nan
-    )
+    # text among other values is read by its own rule: it may have surrounding blanks
+    text = np.array([isinstance(value, str) for value in plain] if plain.dtype == object else False)
+    if text.any():
+        numbers, wrong = np.empty(len(plain)), np.empty(len(plain), dtype=np.bool_)
+        numbers[text], wrong[text] = parse_text_numbers(text_array(plain[text]))
+        numbers[~text], wrong[~text] = parse_numbers(plain[~text].infer_objects())
+        return numbers, wrong
+    numbers = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers, np.isnan(numbers) & ~missing
-
-
-def _parse_mixed(values: pd.Series[Any]) -> tuple[Floats, Mask]:
-    """Parse a column in which text is mixed with other values."""
-    # each type by its own rule: text with surrounding blanks can be a number too
-    text = np.array([isinstance(value, str) for value in values], dtype=np.bool_)
-    numbers = np.empty(len(values))
-    wrong = np.empty(len(values), dtype=np.bool_)
-    numbers[text], wrong[text] = parse_text_numbers(text_array(values[text]))
-    if not text.all():
-        numbers[~text], wrong[~text] = parse_numbers(values[~text].infer_objects())
-    return numbers, wrong
 
 
 def parse_dates(values: pd.Series[Any]) -> tuple[NDArray[np.datetime64], Mask] | None:
