@@ -18,6 +18,7 @@ from evenhand.certificates import (
     certify_rows,
 )
 from evenhand.distributions import OutcomeKind
+from evenhand.search import group_test_rows, shift_of
 from evenhand.selection.target import largest_alpha
 
 OF_OUTCOMES = {
@@ -98,3 +99,23 @@ def plain_intervals(u: Any, mass: float) -> tuple[Any, ...]:
 
 def plain_interval(u: Any, floor: float, mass: float) -> Any:
     return next((one for one in plain_intervals(u, mass) if one.floor >= floor), None)
+
+
+def plan_values(planned: Any) -> dict[str, Any]:
+    """Return a plan of a guarantee, beside the rows with which a test finds an error."""
+    values = planned.to_dict()
+    sizes = (1, values.pop("n_groups"))
+    assert (values.pop("rate"), values.pop("detectable")) == (None, [])
+    tests = [
+        {
+            "error": error,
+            "shift": shift_of(error),
+            "power": power,
+            "n_groups": n,
+            "n_samples": group_test_rows(error, power=power, n_groups=n, min_size=150, level=0.02),
+        }
+        for error in (0.02, 0.03, 0.05, 0.1)
+        for n in sizes
+        for power in (0.8, 0.9)
+    ]
+    return values | {"group_tests": tests}

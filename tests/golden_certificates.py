@@ -21,7 +21,7 @@ from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
 from evenhand.report import event_lines
 from golden_calls import around as LinkBase
-from golden_calls import audit, certify, least_randomized, randomize
+from golden_calls import audit, certify, least_randomized, plan_values, randomize
 from golden_calls import event_counts as certify_event_counts
 from golden_calls import events as certify_events
 from golden_calls import hurdle_counts as certify_hurdle_counts
@@ -307,7 +307,7 @@ def plans(folder: Path) -> Any:
     rows = (200, 10000)
     found = [plan(**target, rows=rows, n_groups=10) for target in targets]
     return {
-        "plans": [one.to_dict() for one in found],
+        "plans": [plan_values(one) for one in found],
         "texts": [counted(shown_numbers(one.summary())) for one in found],
         "rows_needed": [
             plan(0.3, 0.2).rows_needed,

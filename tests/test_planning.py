@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 
 from command_outcome import Command
 from complaints import refused
-from evenhand import plan
+from evenhand import Forecast, audit, plan
 from evenhand.calibration import CDFBands
 from evenhand.certificates import LinkBounds, certify_link
 from evenhand.cli.randomizing import plan as plan_command
@@ -210,7 +210,49 @@ def test_the_command_prints_a_plan(evenhand: Command) -> None:
         None,
     )
     assert [one["n_samples"] for one in values["certificates"]] == [200, 400, None]
-    assert {one["n_groups"] for one in values["group_tests"]} == {1, 5}
+    assert values["n_groups"] == 5
+
+
+@pytest.mark.parametrize("rate", [None, 0.1])
+def test_by_default_the_command_prints_the_errors_that_an_audit_finds(
+    evenhand: Command, rate: float | None
+) -> None:
+    asked = ("--rows", "400,2000", *(() if rate is None else ("--rate", rate)))
+    planned = plan(rows=[400, 2000], rate=rate)
+    shown = evenhand("plan", *asked).done()
+    assert shown.out == planned.summary() + "\n"
+    lines = shown.out.splitlines()
+    assert len(lines) <= 15
+    (cells,) = [line.split()[1:] for line in lines if line.split()[:1] == ["400"]]
+    errors = [one.error for one in planned.detectable if one.n_samples == 400]
+    # rounded up, and unknown for a group of fewer than 150 rows
+    assert cells == ["-" if one is None else f"{np.ceil(1000 * one) / 10:.1f}" for one in errors]
+    assert cells[2:] == ["-", "-"]
+
+
+@pytest.mark.parametrize("is_event", [False, True])
+def test_what_is_planned_is_what_an_audit_of_so_many_rows_would_have_shown(is_event: bool) -> None:
+    rng = np.random.default_rng(0)
+    n = 1500
+    X = pd.DataFrame({"fifth": np.array([*"abcde"])[np.arange(n) % 5]})
+    if is_event:
+        p = rng.permutation((np.arange(n) + 0.5) / n)
+        forecast, y = Forecast.from_probability(p), (rng.uniform(size=n) < p).astype(float)
+    else:
+        mean, std = rng.normal(size=n), rng.uniform(0.5, 2, n)
+        forecast, y = Forecast.from_normal(mean, std), rng.normal(mean, std)
+    found = audit(forecast, X, y, groups=["fifth"], learned_masses=(0.5,), random_state=0)
+    everyone, *fifths = found.status.detectable
+    rate = 0.5 if is_event else None
+    planned = {
+        one.share: one.error
+        for one in plan(rows=n, n_groups=found.family.n_groups, rate=rate).detectable
+    }
+    # the probabilities of the audited event vary
+    smaller = np.sqrt(2 / 3) if is_event else 1
+    assert everyone.error == pytest.approx(smaller * planned[1.0], rel=0.01)
+    assert {one.n for one in fifths} == {n / 5}
+    assert [one.error for one in fifths] == pytest.approx([planned[0.2]] * len(fifths), rel=0.01)
 
 
 def test_the_command_has_the_defaults_of_the_function() -> None:
@@ -230,6 +272,9 @@ def test_the_command_has_the_defaults_of_the_function() -> None:
         ("--rows 1,x", "--rows"),
         ("--rows 20000000", "10,000,000"),
         ("--max-wider 10", "--max-wider"),
+        ("--group-mass 0.3", "--group-mass has no effect without a goal"),
+        ("--rate 0.1 --max-wider 0.1", "--rate has no effect on a guarantee"),
+        ("--rate 1.5", "--rate"),
         ("--max-group-error 0.001", "cannot be certified with"),
     ],
 )

@@ -108,7 +108,7 @@ def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_
         )
     ]
     assert found.wider == pytest.approx(widths[0] / widths[1] - 1, abs=0.1)
-    assert f"{100 * found.wider:.0f}% wider" in found.summary()
+    assert re.search(rf"with a draw, 80% interval .* {100 * found.wider:.0f}%\n", found.summary())
     # the truth is the base: the population price is the link's, and on the entropic link the limit
     link = found.certificate.link
     assert found.price == pytest.approx(link.price, abs=0.12)
@@ -133,8 +133,6 @@ def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cell
         price = cell_log_score(served, y, 1.0, everywhere).mean() - expected
         assert price == pytest.approx(0.5, abs=0.02)
         found[model] = scores
-    assert "log score, cells of" in chosen.summary()
-    assert "of log score per rounding cell;" in chosen.summary()
     # densities prefer the spikes by 3.4 nats (test_scoring.py)
     loss = found[spiky] - found[honest]
     assert loss["as it is"] == pytest.approx(CELL_LOSS, abs=5 * 0.53 / np.sqrt(len(y)))
@@ -177,9 +175,8 @@ def test_what_learns_nothing_is_certified_on_all_rows(name: str) -> None:
     X, y = data(300)
     found = randomize(HELD_OUT[name], X, y, max_group_error=0.4, random_state=0)
     assert (found.n_learning, found.n_certifying) == (0, 300)
-    text = found.summary()
-    assert "(300 people, whom the model must not have seen)" in text
-    assert "trained on 0" not in text
+    assert "(300 people, whom the model must not have seen)" in found.statement
+    assert "trained on 0" not in found.statement
     with pytest.raises(InputError, match=r"by='sex' .*not fitted here.*recalibrate=True"):
         randomize(HELD_OUT[name], X, y, max_group_error=0.4, by="sex", random_state=0)
     mended = randomize(
@@ -523,8 +520,8 @@ def test_no_row_is_forecast_from_itself_without_features() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"max_group_error": 0.2}, "At this promise the forecast is worse than one that ignores"),
-        ({"max_price": 1.0}, "At this price the forecast is worse than one that ignores every"),
+        ({"max_group_error": 0.2}, "at 20 points, the forecast is worse than one that ignores"),
+        ({"max_price": 1.0}, "at a price of 1 nats, the forecast is worse than one that ignores"),
         ({"max_price": 0.1}, None),
     ],
 )
@@ -536,13 +533,17 @@ def test_a_promise_that_costs_more_than_the_features_are_worth_is_reported_first
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = randomize(law, X, y, **options, random_state=0)
-    gap = row_of(found, "randomized")["log_score"] - row_of(found, "without features")["log_score"]
+    scores = [row_of(found, name)["log_score"] for name in ("randomized", "without features")]
+    gap = scores[0] - scores[1]
     assert found.is_worth_it == (gap <= 0) == (sentence is None)
     warned = [str(one.message) for one in caught if one.category is NotWorthItWarning]
-    assert warned == found.sentences[: len(warned)]
     assert len(warned) == (sentence is not None)
-    assert all(one.startswith(sentence or "") for one in warned)
-    assert ("ignores every feature" in found.summary()) == (sentence is not None)
+    text = " ".join(found.summary().split())
+    for one in warned:
+        assert text.startswith(one)
+        assert one.startswith(f"NOT WORTH IT: {sentence}")
+        assert f"(log score {scores[0]:.3f}; {scores[1]:.3f} without features)" in one
+    assert ("every feature" in text) == (sentence is not None)
 
 
 def test_the_smallest_promise_worth_its_price_is_named() -> None:
@@ -552,7 +553,7 @@ def test_the_smallest_promise_worth_its_price_is_named() -> None:
     assert costly.worthy_error is not None
     # the estimate is that of these people; the printed one has a margin of half a point
     worthy = np.ceil(100 * costly.worthy_error + 0.5) / 100
-    assert f"about {worthy:g}." in costly.sentences[0]
+    assert f"about {worthy:g}." in costly.summary()
     again = randomize(law, X, y, max_group_error=worthy, link=link, random_state=0)
     assert again.is_worth_it
     assert again.worthy_error is None
@@ -586,7 +587,7 @@ def test_a_limit_of_the_cost_is_used_up(name: str, most: float, spread: float) -
     other = randomize(law, X, y, max_group_error=found.group_error, random_state=0, link="gaussian")
     assert other.alpha == pytest.approx(found.alpha, rel=0.005)
     assert f"{name}={most:g}" in repr(found)
-    assert "This is the most that can be guaranteed" in found.summary()
+    assert ("the most at this cost" in found.summary()) == found.is_worth_it
 
 
 def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price() -> None:
@@ -599,13 +600,15 @@ def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price()
     true = float(stats.norm.cdf(1.5 / np.sqrt(2))) - 0.5
     assert group.low < true
     assert group.error == pytest.approx(true, abs=0.05)
-    assert f"an estimated {100 * group.error:.1f} points, at least" in found.summary()
-    assert "outcomes higher than forecast" in found.summary()
+    text = " ".join(found.summary().split())
+    assert f"an estimated {100 * group.error:.1f} points, at least" in text
+    assert "outcomes higher than forecast" in text
     # an error in level is none in spread
     assert found.spread_group is None
     right = randomize(law, *data(1500), max_group_error=0.35, random_state=0)
     assert right.learned_group is not None
-    assert "no significant error was found in a group of 20% of people" in right.summary()
+    text = " ".join(right.summary().split())
+    assert "no significant error was found in a group of 20% of people" in text
     few = randomize(law, *data(120), max_group_error=0.45, random_state=0)
     assert few.learned_group is None
     assert "defined by features" not in few.summary()
@@ -620,10 +623,8 @@ def test_a_spread_that_depends_on_features_is_reported_first() -> None:
     assert group is not None
     # the intervals are 2.5 times too narrow for a fifth of people: they cover 39% there
     assert group.coverage_80 < 0.6 < group.overall_80
-    lines = [line for line in found.summary().splitlines() if "every feature" not in line]
-    assert "does not vary enough with the features" in lines[0]
-    assert "b > 0." in lines[0]
-    assert lines[1] == found.statement
+    text = " ".join(found.summary().split())
+    assert re.search(r"Learn the spread first: .* does not vary enough .* \(b > 0\.", text)
     # the same spread for everybody, right or not, and a wrong level: none of them is a reason
     for outcomes in (X["a"] + 2 * noise, y + 0.8 * (X["b"] > 0)):
         even = randomize(law, X, np.asarray(outcomes), max_price=0.3, random_state=0)
@@ -639,10 +640,14 @@ def test_intervals_without_a_width_are_refused() -> None:
 
 def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval() -> None:
     X, y = data(2000)
+    # features that are worth their price
+    X, y = X.assign(a=3 * X["a"]), y + 2 * X["a"].to_numpy()
     found = randomize(law, X, y, max_group_error=0.25, random_state=0)
     low, high = found.certificate.coverage(0.8, 0.2)
     text = found.summary()
-    assert f"{np.floor(1000 * low) / 10:.1f}% and {np.ceil(1000 * high) / 10:.1f}%" in text
+    ceiling = f"{np.ceil(1000 * high) / 10:.1f}%"
+    ends = f"{np.floor(1000 * low) / 10:.1f}% to {ceiling}"
+    assert re.search(rf"with a draw, 80% interval +{ends} +{100 * found.wider:.0f}%", text)
     assert found.plain is not None
     plain, wider = found.plain
     every = certify_pit(law_pit(X, y)).plain_intervals(0.2)
@@ -651,10 +656,19 @@ def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval() -> 
     assert all(floor < low for level, floor in levels.items() if level < plain.level)
     z = stats.norm.ppf((1 + plain.level) / 2)
     assert wider == pytest.approx(2 * z / row_of(found, "randomized")["width"] - 1)
-    assert f"A {100 * plain.level:g}% interval without a draw covers at least" in text
-    assert "there (separately, with 95% confidence) and" in text
+    # wider than the 80% interval without a draw, of a normal forecast
+    floor = f"{np.floor(1000 * plain.floor) / 10:.1f}%"
+    wider_by = f"{100 * (z / stats.norm.ppf(0.9) - 1):.0f}%"
+    assert re.search(
+        rf"no draw, {100 * plain.level:g}% interval +{floor} or more +{wider_by}\n", text
+    )
+    text = " ".join(text.split())
+    assert text.startswith(
+        f"A floor needs no draw: without one, a {100 * plain.level:g}% interval covers at least"
+        f" {floor} in every group of 20% of people. A draw adds a ceiling ({ceiling})."
+    )
+    assert "has 95% confidence of its own" in text
     assert "the draw buys nothing" not in text
-    assert "overall, with no upper limit; it is" in text
 
 
 def test_weights_are_for_learning_alone() -> None:

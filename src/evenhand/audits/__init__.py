@@ -24,6 +24,8 @@ from evenhand.audits.run import LEARNED_MASSES, MASSES, MIN_SIZE, audit, audit_p
 from evenhand.audits.run import AuditedRows as AuditedRows
 from evenhand.audits.run import audited as audited
 from evenhand.audits.scores import censored_log_score as censored_log_score
+from evenhand.audits.verdict import POWER as POWER
+from evenhand.audits.verdict import detectable_error as detectable_error
 from evenhand.report import Measure, NoteKind, note, notes_of
 from evenhand.results import Family, Note
 from evenhand.results import schema as audit_schema

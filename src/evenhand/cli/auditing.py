@@ -281,7 +281,6 @@ def compared_rows(
     requests: Sequence[Request], names: Sequence[str], confidence: float
 ) -> Comparison:
     """Compare two forecasts of a table, in groups of columns that neither of them uses."""
-
     before, after = (read_rows(request) for request in requests)
     shared = before.searched
     if shared is not None:

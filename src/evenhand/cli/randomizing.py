@@ -29,6 +29,7 @@ from evenhand.cli.checks import (
     given_options,
     listed_names,
     own_folder,
+    refuse_without_effect,
     warn_of_replacement,
 )
 from evenhand.cli.options import GROUPS, Goal, Rows, Times, option, with_options
@@ -110,11 +111,12 @@ def randomize(
             raise InputError(f"{name}: {NO_BINARY_RANDOMIZATION}")
     warn_of_replacement(folder)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", selection.NotWorthItWarning)
-        try:
-            proof = (_certified_events if is_binary else _chosen)(given, read, asked, seed)
-        except selection.NotWorthItWarning as reason:
-            fail(f"{read.source}: nothing was written. {reason}", NOT_WORTH_IT)
+        # the text begins with it
+        warnings.simplefilter("ignore", selection.NotWorthItWarning)
+        proof = (_certified_events if is_binary else _chosen)(given, read, asked, seed)
+    if not proof.is_worth_it:
+        show_result(proof.record, proof.text, as_json)
+        fail(f"{read.source}: not worth its price; nothing was written", NOT_WORTH_IT)
     _save(proof, request, read, folder, as_json, seed)
 
 
@@ -132,6 +134,8 @@ class Proven:
         The certificate as JSON values.
     text : str
         The result in words.
+    is_worth_it : bool
+        Whether it is better than a forecast that ignores every feature.
     audited : callable
         Adds to an audit of the certifying rows what the certificate allowed for.
     """
@@ -140,6 +144,7 @@ class Proven:
     held: Ints
     record: dict[str, Any]
     text: str
+    is_worth_it: bool = True
     audited: Callable[[Audit], Audit] = lambda found: found
 
 
@@ -152,7 +157,7 @@ def _chosen(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Prove
         chosen = selection.randomize(given.model, X, read.outcomes, random_state=seed, **asked)
     held = chosen.certifying
     record = certificate_of(chosen.certificate, held, read.people, values_of(chosen))
-    return Proven(chosen.model, held, record, chosen.summary(), chosen.audited)
+    return Proven(chosen.model, held, record, chosen.summary(), chosen.is_worth_it, chosen.audited)
 
 
 def _certified_events(given: Given, read: Read, asked: dict[str, Any], seed: int) -> Proven:
@@ -335,20 +340,35 @@ def table_records(table: pd.DataFrame) -> list[dict[str, Any]]:
 
 @with_options
 def plan(
+    context: typer.Context,
     goal: Goal,
     rows: Annotated[
-        str, option("numbers of certifying rows, comma-separated", GROUPS, "NUMBERS")
-    ] = "200,500,1000,2000,5000,10000,100000",
+        str, option("numbers of rows, comma-separated", GROUPS, "NUMBERS")
+    ] = "200,500,1000,2000,5000,20000",
     groups: Annotated[int, option("groups that are tested together", GROUPS, "N")] = 20,
+    rate: Annotated[
+        float | None, option("rate of the event, for yes/no outcomes", GROUPS, "SHARE")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Plan a guarantee before there are any rows: its price, or what can be proven for a price.
+    """Plan how many rows show which error, before there are any.
 
-    For each number of certifying rows, and for the rows of a group with which a test detects its
-    error. The numbers are those of a model that is calibrated before the randomization.
+    By default, the error that an audit finds. With --max-group-error, --max-wider or --max-price,
+    what is proven for every group, named or not, and how much wider intervals become; for a model
+    that is calibrated before the randomization.
     """
+    asked = checked_goal(goal)
+    if rate is not None:
+        check_fraction("--rate", rate)
+    if not set(GOALS) & set(asked):
+        reason = f"without a goal, one of {', '.join(map(option_name, GOALS))}"
+        refuse_without_effect(context, ("group_mass", "confidence", "link"), reason)
+        asked = {}
+    else:
+        refuse_without_effect(context, ("rate",), "on a guarantee")
     found = selection.plan(
-        **checked_goal(goal),
+        **asked,
+        rate=rate,
         rows=[
             check_count("--rows", int(one) if one.isdecimal() else short(one))
             for one in listed_names("--rows", rows)

@@ -24,11 +24,10 @@ from evenhand.report.notes import notes_of as notes_of
 from evenhand.report.page import audit_html as audit_html
 from evenhand.report.records import without_nan as without_nan
 from evenhand.report.selection import caveat as caveat
-from evenhand.report.selection import forecasters_table as forecasters_table
 from evenhand.report.selection import guarantee as guarantee
 from evenhand.report.selection import plan_text as plan_text
-from evenhand.report.selection import selection_sentences as selection_sentences
-from evenhand.report.selection import worth_sentences as worth_sentences
+from evenhand.report.selection import selection_text as selection_text
+from evenhand.report.selection import worth_sentence as worth_sentence
 from evenhand.report.text import audit_markdown as audit_markdown
 from evenhand.report.text import audit_text as audit_text
 from evenhand.report.watch import late_sentence as late_sentence

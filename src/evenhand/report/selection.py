@@ -1,9 +1,9 @@
-"""Texts of selections and plans: guarantee, choice, price, and the tables beside them."""
+"""Texts of selections and plans: what decides, the table of intervals, and the guarantee."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -18,8 +18,6 @@ from evenhand._format import (
     is_known,
     is_trivial,
     log_score,
-    nats,
-    number,
     number_in_full,
     p_value,
     percent,
@@ -27,20 +25,149 @@ from evenhand._format import (
     points,
     points_in_full,
     whole,
-    with_error,
 )
-from evenhand._table import Cells, Column, Table, numeric, wrapped
+from evenhand._table import Cells, Column, Table, line_width, numeric, wrapped
 from evenhand.report.certificates import ONE_ROW_EACH, follow_up_sentences
-from evenhand.report.measures import log_score_name
 
 Facts = Mapping[str, Any]
 
-# --- a selection
+WIDEST = 80
+"""Most characters of a line of text."""
 
 NO_CEILING = 0.99
 NO_WIDER = 0.01
 """Upper limit of a coverage that limits nothing, and relative difference of widths
 up to which an interval without a draw is as wide as a randomized one."""
+
+whole_percent = partial(percent, decimals=0)
+
+
+def _text(*blocks: str | Table) -> str:
+    """Return paragraphs and tables, one blank line apart."""
+    width = min(line_width(), WIDEST)
+    shown = (one.text(width) if isinstance(one, Table) else wrapped(one, width) for one in blocks)
+    return "\n\n".join(filter(None, shown))
+
+
+def _covers(low: float, high: float) -> str:
+    """Write both ends of a certified coverage; an upper end of 100% is none."""
+    if low <= 0:
+        return "not proven"
+    return f"{at_least(low, percent)} or more" if is_trivial(high) else band(percent, low, high)
+
+
+# --- a selection
+
+
+def selection_text(facts: Facts, learned: Any, spread: Any) -> str:
+    """Return what decides, the intervals with and without a draw, and the guarantee.
+
+    `learned` and `spread` are the groups in which the model is off without a draw, or None.
+    """
+    if not_worth := worth_sentence(facts):
+        remedy = "Take the interval without a draw, improve the model, or plan more rows:"
+        goal = facts["max_group_error"]
+        command = "evenhand plan" + ("" if goal is None else f" --max-group-error {goal:g}")
+        reasons = " ".join([*_spread(spread), *_learned_group(learned)])
+        return f"{_text(not_worth, _intervals(facts), reasons, remedy)}\n  {command}"
+    return _text(
+        " ".join([*_spread(spread), *_decision(facts)]),
+        _intervals(facts),
+        " ".join(_statements(facts)),
+        " ".join([*_unions(facts), *_learned_group(learned), *_recalibration(facts)]),
+    )
+
+
+def worth_sentence(facts: Facts) -> str:
+    """Return a sentence if a forecast that ignores every feature is better; otherwise nothing."""
+    # a NaN, of a price or of a score that is not known, compares as False
+    if not facts["lost_without_features"] > 0:
+        return ""
+    scores = {row["forecaster"]: log_score(row["log_score"]) for row in facts["comparison"]}
+    ignorant = scores["without features"]
+    if facts["lost_without_features"] - facts["price"] > 0:
+        base = scores["recalibrated" if facts["is_recalibrated"] else "as it is"]
+        return (
+            "NOT WORTH IT: even without a draw, the forecast is worse than one that ignores every"
+            f" feature (log score {base}; {ignorant} without features). Improve the model first."
+        )
+    remedy = "Allow a larger error or use more rows."
+    if facts["worthy_error"] is not None:
+        # rounded up, with half a point for the noise of prices
+        error = math.ceil(100 * facts["worthy_error"] + 0.5) / 100
+        remedy = "No group error below 0.5 would be worth its price: improve the model first."
+        if error < 0.5:
+            remedy = f"The smallest group error that is worth its price is about {error:g}."
+    return (
+        f"NOT WORTH IT: {_goal(facts)}, the forecast is worse than one that ignores every feature"
+        f" (log score {scores['randomized']}; {ignorant} without features). {remedy}"
+    )
+
+
+def _goal(facts: Facts) -> str:
+    if facts["max_group_error"] is not None:
+        return f"at {points_in_full(facts['max_group_error'])} points"
+    if facts["max_wider"] is not None:
+        return f"at intervals {in_full(facts['max_wider'])} wider"
+    return f"at a price of {facts['max_price']:g} nats"
+
+
+def _spread(found: Any) -> list[str]:
+    if found is None:
+        return []
+    where = f" ({found.description})" if found.description else ""
+    return [
+        "Learn the spread first: the width of this model's intervals does not vary enough with the"
+        f" features. Its 80% intervals cover an estimated {whole_percent(found.coverage_80)} of"
+        f" outcomes in a group{where}, {whole_percent(found.overall_80)} overall. That would help"
+        " more than a draw."
+    ]
+
+
+def _decision(facts: Facts) -> list[str]:
+    """Return what a draw is needed for, beside what can be had without one."""
+    plain, (low, high) = facts["plain"], facts["coverage_80"]
+    if facts["alpha"] == 1:
+        is_needed = facts["max_group_error"] is None
+        return ["A draw is not possible at this cost." if is_needed else "No draw is needed."]
+    if plain is None:
+        return []
+    group = f"every group of {in_full(facts['group_mass'])} of {_people(facts)}"
+    interval = f"a {in_full(plain['level'])} interval covers at least"
+    text = f"Without a draw, {interval} {at_least(plain['floor'], percent)} in {group}."
+    if plain["floor"] >= low > 0:
+        floor = f"{at_least(plain['floor'], percent)} in {group}"
+        text = f"A floor needs no draw: without one, {interval} {floor}."
+        if high >= NO_CEILING and plain["wider"] <= NO_WIDER:
+            return [
+                text,
+                "For intervals the draw buys nothing here: a smaller group error, such as 0.25,"
+                " buys a ceiling.",
+            ]
+    if not is_trivial(high):
+        return [text, f"A draw adds a ceiling ({at_most(high, percent)})."]
+    return [text, "The draw adds no ceiling."]
+
+
+def _intervals(facts: Facts) -> Table:
+    """Return the intervals with and without a draw, those without one first."""
+    rows = []
+    plain, wider = facts["plain"], facts["wider"]
+    if plain is not None and facts["alpha"] < 1:
+        label = f"no draw, {in_full(plain['level'])} interval"
+        # its width is given beside the randomized interval, off an atom for other people
+        beside = (1 + plain["wider"]) * (1 + wider) - 1 if facts["atom"] is None else math.nan
+        rows.append((label, _covers(plain["floor"], 1.0), beside))
+    label = "with a draw, 80% interval" if facts["alpha"] < 1 else "80% interval"
+    rows.append((label, _covers(*facts["coverage_80"]), wider))
+    whose = ", named or not" if facts["atom"] is None else f" of {_people(facts)}"
+    group = f"every group of {in_full(facts['group_mass'])}{whose}"
+    cells: Cells[tuple[str, str, float]] = {
+        Column(group): lambda row: row[0],
+        Column("covers"): lambda row: row[1],
+        numeric("wider than today's 80%"): lambda row: whole_percent(row[2]),
+    }
+    return Table.of("Intervals in every group", rows, cells)
 
 
 def guarantee(facts: Facts) -> str:
@@ -59,58 +186,6 @@ def guarantee(facts: Facts) -> str:
     )
 
 
-def selection_sentences(facts: Facts, learned: Any, spread: Any) -> list[str]:
-    """Return guarantee, choice and price, and what they are worth; one sentence or two each.
-
-    `learned` and `spread` are the groups in which the model is off without a draw, or None.
-    """
-    is_randomized = facts["alpha"] < 1
-    return [
-        *worth_sentences(facts),
-        *_spread(facts, spread),
-        guarantee(facts),
-        *([ONE_ROW_EACH] if facts["one_row_each"] else []),
-        *_atom(facts),
-        *_coverage(facts),
-        *(_choice(facts) if is_randomized else _without_randomization(facts)),
-        *(_price(facts) if is_randomized and is_known(facts["price"]) else []),
-        *_learned_group(learned),
-        *_recalibration(facts),
-    ]
-
-
-def forecasters_table(facts: Facts) -> str:
-    """Return the comparison of forecasters on the certifying rows as text."""
-    scored = facts["crps_people"]
-    crps = "CRPS" if scored == facts["n_certifying"] else f"CRPS ({scored} people)"
-    cells: Cells[Facts] = {
-        Column("forecaster"): lambda row: row["forecaster"],
-        numeric(log_score_name(facts["rounding_step"])): lambda row: log_score(row["log_score"]),
-        numeric(crps): lambda row: with_error(row["crps"], row["crps_error"]),
-        numeric("width (80%)"): lambda row: number(row["width"]),
-        numeric("average error (points)"): lambda row: points(row["average_error"]),
-        numeric("certified group error (points)"): lambda row: at_most(
-            row["certified_group_error"]
-        ),
-    }
-    return Table.of("Forecasters on the certifying rows", facts["comparison"], cells).text()
-
-
-def caveat(facts: Facts) -> str:
-    """Return the caveat for an audit of the rows on which the randomization was chosen.
-
-    It reports first if the randomized forecast is worse than one that ignores every feature.
-    """
-    chosen = (
-        "Alpha was chosen on these same people. Accounting for that: at most"
-        f" {at_most(facts['group_error'])} points in every group of at least"
-        f" {in_full(facts['group_mass'])} of {_people(facts)}, with"
-        f" {confidence_in_full(facts['confidence'])} confidence. Bounds for named groups, 95%"
-        " intervals and p-values do not account for it."
-    )
-    return " ".join([*worth_sentences(facts), chosen])
-
-
 def _people(facts: Facts) -> str:
     """Return the people of whom group sizes are shares."""
     if facts["follow_up"] is not None:
@@ -127,119 +202,43 @@ def _of_part(facts: Facts) -> str:
     return "" if facts["atom"] is None else f" of outcomes other than {facts['atom']:g}"
 
 
-def _spread(facts: Facts, found: Any) -> list[str]:
-    if found is None:
-        return []
-    where = f" (approximately: {found.description})" if found.description else ""
-    return [
-        "The width of this model's prediction intervals does not vary enough with the features."
-        f" Its 80% intervals cover an estimated {percent(found.coverage_80, decimals=0)} of"
-        f" outcomes in a group of {in_full(facts['group_mass'])} of people{where},"
-        f" {percent(found.overall_80, decimals=0)} overall. A model that learns the spread would"
-        " help more than a draw."
-    ]
-
-
-def _atom(facts: Facts) -> list[str]:
-    """Return what is not randomized (outcomes: 4.2)."""
-    if facts["atom"] is None:
-        return []
-    found = facts["follow_up"]
-    what = f"{facts['atom']:g}" if found is None else "an event by the horizon"
-    return [
-        f"The probability of {what} is not randomized, because a draw cannot improve the forecast"
-        " of an event.",
-        *([] if found is None else follow_up_sentences(found)),
-    ]
-
-
-def _coverage(facts: Facts) -> list[str]:
-    """Return both ends of the coverage, and what can be had without a draw."""
-    low, high = facts["coverage_80"]
-    lines = []
-    if low > 0:
-        ends = f"between {at_least(low, percent)} and {at_most(high, percent)} of outcomes."
-        if is_trivial(high):
-            ends = f"at least {at_least(low, percent)} of outcomes, with no upper limit."
-        lines = [f"In every such group, 80% intervals{_of_part(facts)} cover {ends}"]
+def _statements(facts: Facts) -> Iterator[str]:
+    """Yield the guarantee with its conditions, and the choice of the randomization."""
+    yield guarantee(facts)
+    if facts["one_row_each"]:
+        yield ONE_ROW_EACH
+    if facts["atom"] is not None:
+        followed = facts["follow_up"]
+        what = f"{facts['atom']:g}" if followed is None else "an event by the horizon"
+        yield f"The probability of {what} is not randomized: a draw cannot improve it."
+        yield from [] if followed is None else follow_up_sentences(followed)
     plain = facts["plain"]
-    if plain is not None and facts["alpha"] < 1:
-        compared = "wider" if plain["wider"] >= 0 else "narrower"
-        lines.append(
-            f"A {in_full(plain['level'])} interval without a draw covers at least"
-            f" {at_least(plain['floor'], percent)} there (separately, with"
-            f" {confidence_in_full(plain['confidence'])} confidence) and"
-            f" {percent(plain['covered'], decimals=0)} overall, with no upper limit; it is"
-            f" {percent(abs(plain['wider']), decimals=0)} {compared} than the randomized 80%"
-            " interval."
-        )
-        if plain["floor"] >= low > 0 and high >= NO_CEILING and plain["wider"] <= NO_WIDER:
-            lines.append(
-                "For prediction intervals the draw buys nothing here: a smaller group error, such"
-                " as 0.25, buys an upper limit."
-            )
-    k, error = facts["planned_unions"]
-    if k:
-        lines.append(
-            "Groups that are named need no draw: if the model is right,"
-            f" {facts['n_certifying']:,} rows prove, in nine of ten samples, an error of at most"
-            f" {at_most(error)} points in any group made of {count(k, 'equal cell')} of named"
-            " columns; audit them with `groups` for the bound of your columns."
-        )
-    return lines
-
-
-def _without_randomization(facts: Facts) -> list[str]:
-    why = "No randomization was needed"
+    if facts["alpha"] == 1:
+        return
+    if plain is not None:
+        compared = ""
+        if facts["atom"] is not None:
+            than = "wider" if plain["wider"] >= 0 else "narrower"
+            wider = whole_percent(abs(plain["wider"]))
+            compared = f"; its interval is {wider} {than} than the randomized one"
+        confidence = confidence_in_full(plain["confidence"])
+        yield f"The floor without a draw has {confidence} confidence of its own{compared}."
+    least = "the smallest that is tried" if facts["alpha"] == facts["least_alpha"] else "the least"
     if facts["max_group_error"] is None:
-        why = "No randomization is possible within the price limit"
-    error = _average_error(facts, "randomized")
+        least = "the most at this cost"
+    yield f"With a draw (alpha {facts['alpha']:.3g}, {least}), people who are alike get different"
+    yield "forecasts. A second try with other rows needs its own error probability."
+
+
+def _unions(facts: Facts) -> list[str]:
+    k, error = facts["planned_unions"]
+    if not k:
+        return []
     return [
-        f"{why}: alpha = 1. Overall, predicted probabilities are off by an estimated"
-        f" {points(error)} points."
+        f"Named groups need no draw: if the model is right, {facts['n_certifying']:,} rows prove"
+        f" at most {at_most(error)} points in any group made of {count(k, 'equal cell')} of named"
+        " columns, in nine of ten samples."
     ]
-
-
-def _average_error(facts: Facts, forecaster: str) -> float:
-    """Return the estimated overall error of a forecaster of the comparison."""
-    errors = {row["forecaster"]: row["average_error"] for row in facts["comparison"]}
-    return float(errors[forecaster])
-
-
-def _choice(facts: Facts) -> list[str]:
-    what = "This is the least randomization with this guarantee"
-    if facts["max_wider"] is not None:
-        what = (
-            "This is the most that can be guaranteed with 80% intervals at most"
-            f" {in_full(facts['max_wider'])} wider"
-        )
-    elif facts["max_price"] is not None:
-        what = f"This is the most that can be guaranteed for {facts['max_price']:g} nats"
-    least = ", the smallest that is tried" if facts["alpha"] == facts["least_alpha"] else ""
-    return [f"{what}: alpha = {facts['alpha']:.3g}{least}."]
-
-
-def _price(facts: Facts) -> list[str]:
-    # a link around a model whose intervals are too wide can narrow them
-    compared = "wider" if facts["wider"] >= 0 else "narrower"
-    is_rounded = facts["rounding_step"] is not None
-    score = "log score per rounding cell" if is_rounded else "log score"
-    widths = "80% intervals have no width without a draw"
-    if is_known(facts["wider"]):
-        change = percent(abs(facts["wider"]), decimals=0)
-        widths = f"80% intervals are {change} {compared} on average"
-    lines = [f"Price: {nats(facts['price'])} of {score}; {widths}."]
-    # as printed, the limit rounded down: a difference in the third decimal is noise
-    limit = facts["limit"]
-    if is_known(limit) and round(facts["price"], 2) < math.floor(100 * limit) / 100:
-        base = "recalibrated" if facts["is_recalibrated"] else "as it is"
-        rounded = "outcomes are rounded and " if is_rounded else ""
-        lines.append(
-            "Around the true distribution, the price of this mean error is at least"
-            f" {at_least(limit, nats)}. It is lower here because {rounded}the model itself"
-            f" is off by an estimated {points(_average_error(facts, base))} points overall."
-        )
-    return lines
 
 
 def _learned_group(found: Any) -> list[str]:
@@ -264,160 +263,109 @@ def _learned_group(found: Any) -> list[str]:
     ]
 
 
-def worth_sentences(facts: Facts) -> list[str]:
-    """Return a sentence if a forecast that ignores every feature is better; otherwise nothing."""
-    # a NaN, of a price or of a score that is not known, compares as False
-    if not facts["lost_without_features"] > 0:
-        return []
-    if facts["lost_without_features"] - facts["price"] > 0:
-        return [
-            "Even without a draw, the model has a worse log score than a forecast that ignores"
-            " every feature: improve the model first."
-        ]
-    what = "price" if facts["max_group_error"] is None else "promise"
-    lost = nats(facts["lost_without_features"], "up")
-    remedy = "Allow a larger error or use more rows."
-    if facts["worthy_error"] is not None:
-        # rounded up, with half a point for the noise of prices
-        error = math.ceil(100 * facts["worthy_error"] + 0.5) / 100
-        remedy = "No group error below 0.5 would be worth its price here: improve the model first."
-        if error < 0.5:
-            remedy = f"The smallest group error that would be worth its price is about {error:g}."
-    return [
-        f"At this {what} the forecast is worse than one that ignores every feature, by {lost} of"
-        f" log score. {remedy}"
-    ]
-
-
 def _recalibration(facts: Facts) -> list[str]:
     # recalibration is no advice for a recalibrated base or a model that is randomized already
     if not is_known(facts["price"]) or facts["is_recalibrated"]:
         return []
-    error = _average_error(facts, "as it is")
-    if error <= 0.05:
+    errors = {row["forecaster"]: float(row["average_error"]) for row in facts["comparison"]}
+    if errors["as it is"] <= 0.05:
         return []
     return [
-        f"Overall, the model itself is off by an estimated {points(error)} points; recalibrate it"
-        " first (in Python: recalibrate=True)."
+        f"Overall, the model itself is off by an estimated {points(errors['as it is'])} points;"
+        " recalibrate it first."
     ]
+
+
+def caveat(facts: Facts) -> str:
+    """Return the caveat for an audit of the rows on which the randomization was chosen.
+
+    It reports first if the randomized forecast is worse than one that ignores every feature.
+    """
+    chosen = (
+        "Alpha was chosen on these same people. Accounting for that: at most"
+        f" {at_most(facts['group_error'])} points in every group of at least"
+        f" {in_full(facts['group_mass'])} of {_people(facts)}, with"
+        f" {confidence_in_full(facts['confidence'])} confidence. Bounds for named groups, 95%"
+        " intervals and p-values do not account for it."
+    )
+    return " ".join(filter(None, [worth_sentence(facts), chosen]))
 
 
 # --- a plan
 
 
 def plan_text(facts: Facts) -> str:
-    """Return both tables of a plan with their sentences."""
-    tested = (
-        "Rows of a group with which the test of an audit detects an error of that group, at a"
-        " significance level of 5%. The outcomes of the group have the right spread and are"
-        " shifted, by the given multiple of their standard deviation. All tested groups count,"
-        f" including scanned groups. Groups of fewer than {facts['min_size']} rows are not tested"
-        " by default."
-    )
-    return "\n\n".join(
-        [
-            wrapped(_heading(facts)),
-            _certificates(facts).text(),
-            wrapped(_remarks(facts)),
-            wrapped(tested),
-            _tests(facts).text(),
-        ]
-    )
+    """Return the table of a plan: what an audit finds, or what is proven for every group."""
+    return _audit_plan(facts) if facts["detectable"] else _promise_plan(facts)
 
 
-def _heading(facts: Facts) -> str:
-    groups = (
-        f"in every group of at least {in_full(facts['group_mass'])} of people, with"
-        f" {confidence_in_full(facts['confidence'])} confidence ({facts['link']} link)"
-    )
-    if facts["max_group_error"] is not None:
-        return (
-            "Price of certifying that predicted probabilities are off by at most"
-            f" {points_in_full(facts['max_group_error'])} points {groups}:"
-        )
-    cost = f"80% prediction intervals are at most {in_full(facts['max_wider'])} wider"
-    if facts["max_price"] is not None:
-        cost = f"the price is at most {plain_number(facts['max_price'])} nats"
-    limit = facts["certificates"][-1]
-    return (
-        f"Error that can be certified for predicted probabilities {groups}, if {cost} (alpha"
-        f" {plain_number(limit['alpha'])}: {nats(limit['price'])},"
-        f" {percent(limit['wider'], decimals=0)} wider):"
-    )
+SHARES = {1.0: "all people", 0.5: "half of people", 0.2: "one fifth", 0.1: "one tenth"}
+"""Names of the groups of a plan by their share of the rows."""
 
 
-def _remarks(facts: Facts) -> str:
-    share = in_full(facts["probability"])
-    remarks = [
-        "Rows are people held out for the certificate. The numbers are for a model that is"
-        f" calibrated before the randomization: at least {share} of random samples certify this"
-        " error, these floors without a draw and these unions; the coverage in every group is that"
-        " of evenly spread PITs. For a miscalibrated model less can be certified, or at a higher"
-        " price."
+def _audit_plan(facts: Facts) -> str:
+    found = {(one["n_samples"], one["share"]): one["error"] for one in facts["detectable"]}
+    errors = [
+        [whole(n), *(points(found[n, share], "up") for share in SHARES)]
+        for n in dict.fromkeys(n for n, _ in found)
     ]
-    if facts["rows_needed"] is not None:
-        rows = count(facts["rows_needed"], "row is", "rows are")
-        remarks.append(
-            f"At least {rows} needed, at any price (the smallest alpha is"
-            f" {facts['least_alpha']:g})."
-        )
-    return " ".join(remarks)
+    table = Table("Errors that audits find", [*map(numeric, ("rows", *SHARES.values()))], errors)
+    rate = facts["rate"]
+    what = "Error" if rate is None else f"Error of an event rate of {in_full(rate)}"
+    groups = count(facts["n_groups"], "group")
+    least = f"Groups of fewer than {facts['min_size']} rows are not examined (-)."
+    others = "Yes/no outcomes: --rate 0.1. " if rate is None else ""
+    return _text(
+        f"{what} that an audit finds with {in_full(facts['power'])} probability, in points"
+        f" ({groups})",
+        table,
+        f"{least} More groups: --groups N. {others}Every group, named or not:"
+        " --max-group-error 0.25.",
+    )
+
+
+def _promise_plan(facts: Facts) -> str:
+    goal = f"at most {points_in_full(facts['max_group_error'] or 0)} points off"
+    if facts["max_wider"] is not None:
+        goal = f"80% intervals at most {in_full(facts['max_wider'])} wider"
+    elif facts["max_price"] is not None:
+        wider = whole_percent(facts["certificates"][-1]["wider"])
+        goal = f"at most {plain_number(facts['max_price'])} nats, 80% intervals {wider} wider"
+    needed = facts["rows_needed"]
+    least = "" if needed is None else f"; at least {count(needed, 'row')}"
+    remark = (
+        f"What intervals cover for a calibrated model, in {in_full(facts['probability'])} of"
+        f" samples{least}. Union: points of error of any group made of (so many) named cells, no"
+        " draw."
+    )
+    return _text(
+        f"Every group of {in_full(facts['group_mass'])}, named or not: {goal}"
+        f" ({confidence_in_full(facts['confidence'])} confidence)",
+        _certificates(facts),
+        remark,
+    )
 
 
 def _certificates(facts: Facts) -> Table:
+    """Return what rows certify, first without a draw and then with one."""
     cells: Cells[Facts] = {
-        numeric("rows"): lambda one: (
-            "unlimited" if one["n_samples"] is None else whole(one["n_samples"])
-        )
-    }
-    if facts["max_group_error"] is not None:
-        cells |= {
-            numeric("alpha"): _known(lambda one: plain_number(one["alpha"])),
-            numeric("price"): _known(lambda one: nats(one["price"])),
-            numeric("80% intervals are wider by"): _known(
-                lambda one: percent(one["wider"], decimals=0)
-            ),
-        }
-    else:
-        cells[numeric("error in every group (points)")] = _known(
-            lambda one: at_most(one["group_error"])
-        )
-    whole_percent = partial(percent, decimals=0)
-    cells |= {
-        numeric("80% intervals cover in every group"): _known(
-            lambda one: band(whole_percent, one["coverage_low"], one["coverage_high"])
-        ),
-        numeric("without a draw: this interval covers at least"): lambda one: (
+        numeric("rows"): lambda one: whole(one["n_samples"]) if one["n_samples"] else "unlimited",
+        numeric("no draw, at least"): lambda one: (
             f"{in_full(one['plain_level'])}: {at_least(one['plain_floor'], percent)}"
         ),
         numeric("wider by"): lambda one: whole_percent(one["plain_wider"]),
-        numeric("unions of named cells: error (points)"): lambda one: (
-            f"{count(one['union_cells'], 'cell')}: {at_most(one['union_error'])}"
+        numeric("union"): lambda one: (
+            f"{at_most(one['union_error'])} ({one['union_cells']})"
             if one["union_cells"]
             else UNKNOWN
         ),
+        numeric("draw, 80%: from"): lambda one: at_least(one["coverage_low"], percent),
+        numeric("to"): lambda one: (
+            UNKNOWN if is_trivial(one["coverage_high"]) else at_most(one["coverage_high"], percent)
+        ),
     }
-    return Table.of("Certificates by the number of rows", facts["certificates"], cells)
-
-
-def _known(write: Callable[[Facts], str]) -> Callable[[Facts], str]:
-    """Write the cell of a certificate that exists."""
-    return lambda one: UNKNOWN if one["alpha"] is None else write(one)
-
-
-def _tests(facts: Facts) -> Table:
-    tests = facts["group_tests"]
-    needed = {(one["error"], one["n_groups"], one["power"]): one["n_samples"] for one in tests}
-    shifts = {one["error"]: one["shift"] for one in tests}
-
-    def rows(size: int, power: float) -> Callable[[float], str]:
-        return lambda error: whole(needed[error, size, power])
-
-    cells: Cells[float] = {
-        numeric("error (points)"): points_in_full,
-        numeric("shift"): lambda error: f"{shifts[error]:.2f}",
-    }
-    for size, power in dict.fromkeys((one["n_groups"], one["power"]) for one in tests):
-        title = f"{in_full(power)} power, {count(size, 'group')}"
-        cells[numeric(title)] = rows(size, power)
-    return Table.of("Rows of a group by its error", shifts, cells)
+    if facts["max_group_error"] is not None:
+        cells[numeric("wider by ")] = lambda one: whole_percent(one["wider"])
+    else:
+        cells[numeric("error, points")] = lambda one: at_most(one["group_error"])
+    return Table.of("Promises by the number of rows", facts["certificates"], cells)

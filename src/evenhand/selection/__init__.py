@@ -7,16 +7,16 @@ from evenhand.selection.choice import CERTIFY_SHARE as CERTIFY_SHARE
 from evenhand.selection.choice import randomize
 from evenhand.selection.choice import refuse_events as refuse_events
 from evenhand.selection.choice import split_rows as split_rows
-from evenhand.selection.plans import GroupTest, Plan, PlannedCertificate, plan
+from evenhand.selection.plans import Plan, PlannedCertificate, PlannedError, plan
 from evenhand.selection.result import NotWorthItWarning, Selection, SpreadGroup
 from evenhand.selection.target import Target
 from evenhand.selection.target import checked_goal as checked_goal
 
 __all__ = [
-    "GroupTest",
     "NotWorthItWarning",
     "Plan",
     "PlannedCertificate",
+    "PlannedError",
     "Selection",
     "SpreadGroup",
     "Target",

@@ -56,7 +56,7 @@ from evenhand.forecasters import (
     thawed,
 )
 from evenhand.links import Link, make_link
-from evenhand.report import worth_sentences
+from evenhand.report import worth_sentence
 from evenhand.selection.chosen_link import Wrapped, affordable, choose_link, least_price
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores, mean_with_error
 from evenhand.selection.result import GroupSearches, NotWorthItWarning, Selection
@@ -755,6 +755,6 @@ def randomize(
     is_one = outcomes.person is not None
     proof = replace(selection.certificate, one_row_each=is_one, thinned=rows.thinned)
     selection = replace(selection, certificate=proof)
-    for reason in worth_sentences(selection.facts()):
+    if reason := worth_sentence(selection.facts()):
         warnings.warn(reason, NotWorthItWarning, stacklevel=3)
     return selection

@@ -1,4 +1,4 @@
-"""Plan of a guarantee: what it costs, or what can be proven, with each number of rows."""
+"""Plans: what an audit finds, or what is proven for every group, with each number of rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from bisect import bisect_left
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from scipy.optimize import brentq
 from scipy.special import bdtrik, ndtri
 
 from evenhand._format import Summarized, in_full, number, one_line, points_in_full
-from evenhand._validate import Floats, InputError, bad_input, check_count
+from evenhand._validate import Floats, InputError, bad_input, check_count, check_fraction
+from evenhand.audits import POWER, detectable_error
 from evenhand.calibration import CDFBands, error_interval, local_levels
 from evenhand.certificates import (
     WIDER_LEVELS,
@@ -25,7 +25,7 @@ from evenhand.certificates import (
 )
 from evenhand.links import Link, make_link
 from evenhand.report import plan_text
-from evenhand.search import MIN_SIZE, group_test_rows, shift_of
+from evenhand.search import MIN_SIZE
 from evenhand.selection.target import (
     LEAST_ALPHA,
     LEVEL,
@@ -200,15 +200,18 @@ def planned_unions(n: int, n_cells: int, confidence: float) -> tuple[int, float]
 
 # --- the plan
 
-ROWS = (200, 500, 1000, 2000, 5000, 10_000, 100_000)
-"""Numbers of certifying rows of a plan."""
+ROWS = (200, 500, 1000, 2000, 5000, 20_000)
+"""Numbers of rows of a plan."""
 
-ERRORS = (0.02, 0.03, 0.05, 0.1)
-POWERS = (0.8, 0.9)
-"""Errors of a group and probabilities of detecting them."""
+GROUP_SHARES = (1.0, 0.5, 0.2, 0.1)
+"""Groups whose detectable errors are planned, as shares of the rows; 1 is everyone."""
 
-AUDIT_LEVEL = 0.02
-"""Error probability that an audit gives its named and scanned groups."""
+EVERYONE_LEVEL, GROUPS_LEVEL = 0.01, 0.02
+"""Error probability that an audit gives everyone, and all of its named and scanned groups."""
+
+EVERYONE_TESTS, EVENT_TESTS = 6, 3
+"""Tests of everyone: of level, of spread, and of trends along the mean and the width of forecasts;
+for 0/1 outcomes of the level and of two trends along the probability."""
 
 N_GROUPS = 20
 """Number of groups that are tested together."""
@@ -258,77 +261,84 @@ class PlannedCertificate:
 
 
 @dataclass(frozen=True)
-class GroupTest:
-    """Number of rows of a group with which its error is detected.
+class PlannedError:
+    """Error of a group that an audit finds with a probability of 80%.
 
     Parameters
     ----------
-    error : float
-        W1 error of the group.
-    shift : float
-        Shift of its outcomes, in standard deviations of a normal forecast, that has this error.
-    power : float
-        Probability that the error is detected.
-    n_groups : int
-        Number of groups that are tested together.
     n_samples : int
-        Number of rows of the group; groups of fewer than 150 rows are not tested by default.
+        Number of audited rows.
+    share : float
+        Share of them in the group; 1 for everyone.
+    error : float or None
+        W1 error of the group, or of an event the difference of its rate; None for a group of fewer
+        than 150 rows, which is not examined by default.
     """
 
-    error: float
-    shift: float
-    power: float
-    n_groups: int
     n_samples: int
+    share: float
+    error: float | None
 
 
 @dataclass(frozen=True, repr=False)
 class Plan(Summarized):
-    """What a guarantee costs, or what can be proven, before there are any rows.
+    """What an audit finds or, with a target, what a guarantee costs, before there are any rows.
 
     Parameters
     ----------
-    target : Target
-        The guarantee, or what may be paid for it.
-    link : str
-        Family of the links.
+    n_groups : int
+        Number of groups that are tested together, or largest number of named cells.
+    target : Target or None
+        The guarantee, or what may be paid for it; None for a plan of an audit.
+    link : str or None
+        Family of the links of a guarantee.
     certificates : tuple of PlannedCertificate
         One for each number of rows, by increasing number; the last one is for unlimited rows.
+        Empty without a target.
     rows_needed : int or None
         Fewest certifying rows for the guarantee at any price, in nine of ten samples; None if the
-        cost is limited.
-    group_tests : tuple of GroupTest
-        Rows of a group for several errors, probabilities and numbers of groups.
+        cost is limited, and without a target.
+    rate : float or None
+        Rate of the event of an audit of 0/1 outcomes.
+    detectable : tuple of PlannedError
+        Without a target: errors that an audit finds, by the number of rows and the group.
     """
 
-    target: Target
-    link: str
-    certificates: tuple[PlannedCertificate, ...]
-    rows_needed: int | None
-    group_tests: tuple[GroupTest, ...]
+    n_groups: int
+    target: Target | None = None
+    link: str | None = None
+    certificates: tuple[PlannedCertificate, ...] = ()
+    rows_needed: int | None = None
+    rate: float | None = None
+    detectable: tuple[PlannedError, ...] = ()
 
     def summary(self) -> str:
-        """Return both tables as text."""
-        return plan_text(self.to_dict() | {"least_alpha": LEAST_ALPHA, "min_size": MIN_SIZE})
+        """Return the table of the plan as text."""
+        return plan_text(self.to_dict() | {"min_size": MIN_SIZE, "power": POWER})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as values of JSON."""
         return {
             "schema": "evenhand.plan/1",
-            **asdict(self.target),
+            **({} if self.target is None else asdict(self.target)),
+            "n_groups": self.n_groups,
             "link": self.link,
             "probability": PROBABILITY,
             "rows_needed": self.rows_needed,
             "certificates": [asdict(one) for one in self.certificates],
-            "group_tests": [asdict(one) for one in self.group_tests],
+            "rate": self.rate,
+            "detectable": [asdict(one) for one in self.detectable],
         }
 
     def __repr__(self) -> str:
+        target = self.target
+        if target is None:
+            return one_line(self, n_groups=self.n_groups, rate=self.rate)
         return one_line(
             self,
-            **{self.target.goal: self.target.most},
-            group_mass=self.target.group_mass,
-            confidence=self.target.confidence,
+            **{target.goal: target.most},
+            group_mass=target.group_mass,
+            confidence=target.confidence,
             link=self.link,
             rows_needed=self.rows_needed,
         )
@@ -344,17 +354,18 @@ def plan(
     link: str = "entropic",
     rows: ArrayLike = ROWS,
     n_groups: int = N_GROUPS,
+    rate: float | None = None,
 ) -> Plan:
-    """Return the price of a guarantee by number of rows, or the certified error for a price.
+    """Return the errors that an audit finds or, with a target, what is proven for every group.
 
-    The model is calibrated before the randomization. Nine of ten random samples or more certify
-    what is planned; a miscalibrated model needs more rows or a higher price.
+    The target is one of `max_group_error`, `max_wider` and `max_price`. Its plan is that of a model
+    that is calibrated before the randomization: nine of ten random samples or more certify it; a
+    miscalibrated model needs more rows or a higher price.
 
     Parameters
     ----------
     max_group_error : float, optional
-        Largest W1 error that a group may have, between 0 and 1/2; 0.25 if neither of the other two
-        is given.
+        Largest W1 error that a group may have, between 0 and 1/2.
     group_mass : float, default 0.2
         Smallest group size, as a share of the people.
     max_wider : float, optional
@@ -367,12 +378,12 @@ def plan(
     link : {"entropic", "laplace", "gaussian"}, default "entropic"
         Family of links.
     rows : int or sequence of int
-        Numbers of certifying rows, one per person, up to 10 million. Rows for training are not
-        included.
+        Numbers of rows, one per person, up to 10 million. Rows for training are not included.
     n_groups : int, default 20
-        Number of groups that are tested together, for the power of the test of a named group;
-        scanned groups are counted, too. Also the largest number of named cells, of whose unions the
-        error without a draw is given.
+        Number of groups that an audit tests together, named and scanned. With a target the largest
+        number of named cells, of whose unions the error without a draw is given.
+    rate : float, optional
+        Rate of the event, for an audit of 0/1 outcomes.
 
     Returns
     -------
@@ -390,30 +401,45 @@ def plan(
     [(500, 0.6), (2000, 0.4), (None, 0.3)]
     >>> planned.rows_needed
     85
+    >>> everyone, half, *_ = plan(rows=2000).detectable
+    >>> round(everyone.error, 3), round(half.error, 3)
+    (0.026, 0.039)
     """
-    target = Target(max_group_error, max_wider, max_price, group_mass, confidence)
-    family = make_link(link, 1.0)
     numbers = sorted({check_count("rows", one) for one in np.atleast_1d(rows).tolist()})
     if numbers[-1:] > [MOST_ROWS]:
         raise bad_input("rows", f"be at most {MOST_ROWS:,}", f"{numbers[-1]:,}")
-    sizes = dict.fromkeys((1, check_count("n_groups", n_groups)))
+    check_count("n_groups", n_groups)
+    if max_group_error is max_wider is max_price is None:
+        variance = None if rate is None else check_fraction("rate", rate) * (1 - rate)
+        detectable = (
+            _planned_error(n, share, n_groups, variance) for n in numbers for share in GROUP_SHARES
+        )
+        return Plan(n_groups, rate=rate, detectable=tuple(detectable))
+    if rate is not None:
+        raise bad_input("rate", "be None for a guarantee", rate, "it is of an audit")
+    target = Target(max_group_error, max_wider, max_price, group_mass, confidence)
+    family = make_link(link, 1.0)
     needed = None if target.max_group_error is None else _rows_needed(target, family)
     limit = unlimited_link(target, family)
     return Plan(
-        target=target,
-        link=family.name,
-        certificates=tuple(_certificate(n, limit, target, n_groups) for n in (*numbers, None)),
-        rows_needed=needed,
-        group_tests=tuple(_group_test(*one) for one in product(ERRORS, sizes, POWERS)),
+        n_groups,
+        target,
+        family.name,
+        tuple(_certificate(n, limit, target, n_groups) for n in (*numbers, None)),
+        needed,
     )
 
 
-def _group_test(error: float, n_groups: int, power: float) -> GroupTest:
-    """Return the rows of a group with which its error is detected."""
-    n_samples = group_test_rows(
-        error, power=power, n_groups=n_groups, min_size=MIN_SIZE, level=AUDIT_LEVEL
-    )
-    return GroupTest(error, shift_of(error), power, n_groups, n_samples)
+def _planned_error(n: int, share: float, n_groups: int, variance: float | None) -> PlannedError:
+    """Return the error of a group that an audit of `n` rows finds; of an event by its variance."""
+    size = n * share
+    if share == 1:
+        level = EVERYONE_LEVEL / (EVERYONE_TESTS if variance is None else EVENT_TESTS)
+    else:
+        # continuous outcomes have two tests of each group
+        level = GROUPS_LEVEL / n_groups / (2 if variance is None else 1)
+    is_examined = share == 1 or size >= MIN_SIZE
+    return PlannedError(n, share, detectable_error(size, level, variance) if is_examined else None)
 
 
 def _certificate(n: int | None, limit: Link, target: Target, n_cells: int) -> PlannedCertificate:

@@ -17,9 +17,9 @@ from evenhand.calibration import Cells, as_cells, covered
 from evenhand.certificates import Certificate, PlainInterval, Promise
 from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import RecalibratedRegressor
-from evenhand.report import caveat, forecasters_table, guarantee, selection_sentences
+from evenhand.report import caveat, guarantee, selection_text
 from evenhand.search import FoundGroup, GroupSearch
-from evenhand.selection.comparison import COMPARED, WITHOUT_FEATURES
+from evenhand.selection.comparison import WITHOUT_FEATURES
 from evenhand.selection.plans import planned_unions
 from evenhand.selection.target import LEAST_ALPHA, LEVEL, Target
 
@@ -377,12 +377,9 @@ class Selection(Summarized):
             "plain": plain,
             "planned_unions": planned_unions(self.n_certifying, UNION_CELLS, self.confidence),
             "price": self.price,
-            "limit": self.limit,
             "wider": self.wider,
             "is_recalibrated": getattr(self.model, "recalibrate", False),
-            "rounding_step": self.rounding_step,
             "comparison": self.comparison.to_dict("records"),
-            "crps_people": min(self.n_certifying, COMPARED),
             "lost_without_features": self.lost_without_features,
             "worthy_error": self.worthy_error,
         }
@@ -392,14 +389,9 @@ class Selection(Summarized):
         """Guarantee in one sentence: the bound, the groups and the number of people."""
         return guarantee(self.facts())
 
-    @property
-    def sentences(self) -> list[str]:
-        """Guarantee, choice of the randomization and price, one sentence each."""
-        return selection_sentences(self.facts(), self.learned_group, self.spread_group)
-
     def summary(self) -> str:
-        """Return `sentences` and the comparison of forecasters as text."""
-        return "\n".join([*self.sentences, "", forecasters_table(self.facts())])
+        """Return what decides, intervals with and without a draw, and the guarantee as text."""
+        return selection_text(self.facts(), self.learned_group, self.spread_group)
 
     def __repr__(self) -> str:
         return one_line(
