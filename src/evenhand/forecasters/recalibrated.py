@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from evenhand._format import band, count, number, points
 from evenhand._table import Cells as TextCells
-from evenhand._table import Column, Table, numeric, wrapped
+from evenhand._table import Column, Table, line_width, numeric, wrapped
 from evenhand._validate import (
     MIN_DISTINCT,
     Floats,
@@ -72,13 +72,15 @@ CONFIDENCE = 0.95
 FEWEST_EVENTS = 10
 """Fewest observed events of a group for an interval, where times may be cut off."""
 
-VERDICTS: dict[Verdict, str] = {
-    "helps": "helps",
-    "harms": "makes forecasts worse",
-    "no evidence": "no evidence that it helps",
-    "may not help": "a repair that may not help: {}",
+OF_EVERYONE: dict[Verdict, str] = {
+    "helps": "HELPS",
+    "harms": "HARMS",
+    "no evidence": "NO EVIDENCE that the repair helps",
 }
-"""Verdicts in words, with the number of people."""
+"""Verdict of everyone as the first line."""
+
+PRINTED = 10
+"""Most groups that text lists, those that get worse and those with the largest errors before."""
 
 CHECK_COLUMNS = {
     "group": object,
@@ -94,12 +96,11 @@ CHECK_COLUMNS = {
 """Columns of the table of a check, and their types."""
 
 NOTE = (
-    "Rows that were not used for the maps (cross-fitted). Errors are in percentage points."
-    " Gain: mean log score after recalibration minus before. The intervals hold for all groups"
-    " simultaneously. They do not account for groups that were chosen by their outcomes in"
+    "Errors in points, of rows that were not used for the maps (cross-fitted). The verdicts hold"
+    " for all groups at once with 95% confidence, unless groups were chosen by their outcomes in"
     " these same rows."
 )
-"""How the numbers of a check are computed, and what its intervals leave out."""
+"""How the numbers of a check are computed, and what its verdicts leave out."""
 
 NOTE_OF_TIMES = (
     " Times that are cut off (censored): errors are Kaplan-Meier estimates, and gains are those in"
@@ -169,23 +170,38 @@ def check_maps(
 
 
 def check_text(table: pd.DataFrame, *, n_lost: int | None = None) -> str:
-    """Return a check as text, with the verdicts in words.
+    """Return a check as text: the verdict, and errors before and after.
 
     With `n_lost` rows whose times are cut off, the text names what is assumed about them.
     """
+    rows: list[Any] = list(table.itertuples(index=False))
+    everyone, *groups = rows
+    opening = f"{OF_EVERYONE[everyone.verdict]}."
+    if groups:
+        better, worse = (
+            sum(row.verdict == verdict for row in groups) for verdict in ("helps", "harms")
+        )
+        opening += f" {better:,} of {count(len(groups), 'group')} got better"
+        opening += f", {worse:,} got worse." if worse else ", none got worse."
+    if np.isfinite(everyone.low):
+        sign, word = (1, "better") if everyone.gain >= 0 else (-1, "worse")
+        ends = band(number, *sorted((sign * everyone.low, sign * everyone.high)))
+        opening += f" The mean log score is {word} by {number(sign * everyone.gain)} ({ends})."
+    # sorting keeps the order of groups that are alike, and puts unknown errors last
+    groups.sort(key=lambda row: (row.verdict != "harms", -np.nan_to_num(row.error_before, nan=-1)))
     cells: TextCells[Any] = {
         Column("group"): lambda row: row.group,
         numeric("rows"): lambda row: f"{row.n:,}",
         numeric("error before"): lambda row: points(row.error_before),
         numeric("after"): lambda row: points(row.error_after),
-        numeric("gain (nats)"): lambda row: number(row.gain),
-        Column("95% interval"): lambda row: band(number, row.low, row.high),
-        Column("verdict"): lambda row: VERDICTS[row.verdict].format(
-            count(row.n, "person", "people")
-        ),
+        Column("verdict"): lambda row: row.verdict,
     }
-    listed = Table.of("Check of the repair", table.itertuples(index=False), cells).text()
-    return f"{listed}\n\n{wrapped(NOTE + (NOTE_OF_TIMES if n_lost else ''))}"
+    width = min(line_width(), 80)
+    listed = Table.of("Check of the repair", [everyone, *groups[:PRINTED]], cells).text(width)
+    rest = len(groups) - PRINTED
+    more = f"\n{count(rest, 'more group')}: check_, or --json" if rest > 0 else ""
+    note = wrapped(NOTE + (NOTE_OF_TIMES if n_lost else ""), width)
+    return f"{wrapped(opening, width)}\n\n{listed}{more}\n\n{note}"
 
 
 def _error(held_out: HeldOut, weight: Floats, *, is_everyone: bool) -> float:
