@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import evenhand
-from evenhand import InputError
+from evenhand import InputError, report
 from evenhand.calibration import Cells, Outcomes
 from evenhand.certificates import (
     Certificate,
@@ -119,3 +119,9 @@ def plan_values(planned: Any) -> dict[str, Any]:
         for power in (0.8, 0.9)
     ]
     return values | {"group_tests": tests}
+
+
+def event_lines(row: Any) -> list[str]:
+    """Return the bounds of an event as lines, of which each names its group size."""
+    group, bounds = report.event_row(row)
+    return [f"{group} {one}" for one in bounds.split("; ")]

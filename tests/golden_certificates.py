@@ -19,9 +19,8 @@ from evenhand.calibration import Cells, count_pits
 from evenhand.certificates import Certificate, Promise, Unions, certify_counts, count_events
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
-from evenhand.report import event_lines
 from golden_calls import around as LinkBase
-from golden_calls import audit, certify, least_randomized, plan_values, randomize
+from golden_calls import audit, certify, event_lines, least_randomized, plan_values, randomize
 from golden_calls import event_counts as certify_event_counts
 from golden_calls import events as certify_events
 from golden_calls import hurdle_counts as certify_hurdle_counts

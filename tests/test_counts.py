@@ -364,7 +364,7 @@ def test_levels_that_were_not_counted_are_named_and_left_out_of_tables() -> None
     refused(r"level must be .* \(0.5, 0.9\), got 0.8; .*levels", counts.coverage, 0.8, 0.2)
     assert counts.table()[["coverage_80_low", "coverage_80_high"]].isna().all(axis=None)
     assert counts.table()["group_error"].notna().all()
-    assert "interval" not in counts.summary().partition("Errors are")[0]
+    assert "interval" not in counts.summary().partition("Points are")[0]
 
 
 # --- many people

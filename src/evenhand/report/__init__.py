@@ -1,14 +1,12 @@
 """Reports: results in words, as a page of HTML and as text."""
 
 from evenhand.report.certificates import ASSUMED as ASSUMED
-from evenhand.report.certificates import LOST as LOST
 from evenhand.report.certificates import NOT_COVERED as NOT_COVERED
 from evenhand.report.certificates import ONE_ROW_EACH as ONE_ROW_EACH
 from evenhand.report.certificates import QUESTIONS as QUESTIONS
 from evenhand.report.certificates import WHY as WHY
 from evenhand.report.certificates import certificate_text as certificate_text
-from evenhand.report.certificates import event_lines as event_lines
-from evenhand.report.certificates import follow_up_sentences as follow_up_sentences
+from evenhand.report.certificates import event_row as event_row
 from evenhand.report.charts import OUTCOMES_TITLE as OUTCOMES_TITLE
 from evenhand.report.charts import PIT_BAND as PIT_BAND
 from evenhand.report.charts import PIT_TITLE as PIT_TITLE

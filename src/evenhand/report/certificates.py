@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evenhand._format import (
@@ -21,6 +21,7 @@ from evenhand._format import (
     points,
 )
 from evenhand._kinds import OutcomeKind
+from evenhand._table import labelled, line_width, wrapped
 
 if TYPE_CHECKING:
     from evenhand.certificates import Certificate, FollowUp, PlainInterval
@@ -28,21 +29,21 @@ if TYPE_CHECKING:
 ONE_ROW_EACH = "One row per person was used: group sizes are shares of people, not of rows."
 """Remark of results where people have several rows."""
 
+FIXED = {
+    "fixed": "the forecaster, its recalibration and its randomization were",
+    "fixed base": "the deterministic forecaster was",
+    "fixed models": "the models and their order were",
+    "fixed links": "the deterministic forecaster and the links compared were",
+    "fixed event": "the forecaster and its recalibration were",
+}
+"""What has to be fixed beforehand."""
+
 ASSUMED = {
     "sample": (
         "the rows are a random sample of the population to which the certificate applies,"
         " exchangeable and independent of each other"
     ),
-    "fixed": (
-        "the forecaster, its recalibration and its randomization were fixed without using these"
-        " rows"
-    ),
-    "fixed base": "the deterministic forecaster was fixed without using these rows",
-    "fixed models": "the models and their order were fixed without using these rows",
-    "fixed links": (
-        "the deterministic forecaster and the links compared were fixed without using these rows"
-    ),
-    "fixed event": "the forecaster and its recalibration were fixed without using these rows",
+    **{key: f"{what} fixed without using these rows" for key, what in FIXED.items()},
     "fixed link": (
         "the link was fixed without using these rows, for the bounds of named groups and of mPAIC"
     ),
@@ -50,6 +51,7 @@ ASSUMED = {
         "the link was fixed without using these rows, for the bounds of all people and of named"
         " groups under the whole forecast, and for that of mPAIC"
     ),
+    "horizon": "the horizon was chosen without using these rows",
     "draws": (
         "each draw is uniform on [0, 1] and independent of the person and of other people's draws"
     ),
@@ -69,7 +71,6 @@ ASSUMED = {
         "pathwise errors and gaps |PIT - r| were rounded up to bins of width 1/16384 and 1/8192,"
         " which only widens the bounds"
     ),
-    "horizon": "the horizon was chosen without using these rows",
     "entry": (
         "the time at which a person enters is independent of everything else about the person, so"
         " that those who entered at least a horizon before the end of follow-up represent all"
@@ -216,10 +217,6 @@ MEANINGS = {
         " an outcome. Prediction intervals contain whole outcomes, so they may cover more than"
         " their nominal level."
     ),
-    "binary": (
-        "For 0/1 outcomes, the error of people with the same forecast is half of the difference"
-        " between the forecast and their event rate."
-    ),
 }
 """Remarks on the meaning of errors, by kind of outcome."""
 
@@ -238,35 +235,36 @@ WHOLE_CELLS = (
 SIZES, SHOWN_SIZE = (0.1, 0.2, 0.5), 0.2
 """Group sizes of summaries, and the one of intervals without a draw."""
 
+WIDEST, MARGIN = 80, 30
+"""Most characters of a line of text and of its label."""
+
 Facts = Mapping[Any, Any]
+
+Row = tuple[str, str]
+"""For whom a bound is, and the bound."""
 
 
 def certificate_text(proof: Certificate) -> str:
     """Return the bounds of a certificate as text, with their assumptions and limits."""
-    has_errors = proof.kind is not OutcomeKind.BINARY
-    unions = None if proof.unions is None else proof.unions.facts()
-    lines = [
-        f"With {confidence_in_full(proof.confidence)} confidence, from"
-        f" {count(proof.n_samples, 'person', 'people')}, {_forecasts(proof)}:",
-        *(_overall(proof) if has_errors else []),
-        *([] if unions is None else [f"- {union_sentence(unions, True)}"]),
-        *_groups(proof),
-        *([ONE_ROW_EACH] if proof.one_row_each else []),
+    width = min(line_width(), WIDEST)
+    opening = (
+        f"Proven with {confidence_in_full(proof.confidence)} confidence, from"
+        f" {count(proof.n_samples, 'person', 'people')}, {_forecasts(proof)}:"
+    )
+    questions = proof.questions[~proof.questions["answered"]]["question"]
+    conditions = [
+        ("Assumes", "; ".join(proof.assumptions)),
+        ("Not covered", "; ".join(proof.not_covered)),
     ]
-    if proof.thinned is not None:
-        kept, given, seed = proof.thinned
-        lines.append(
-            f"Of {given:,} weighted rows {kept:,} were kept at random (seed {seed}), so"
-            " that they need no weights."
-        )
-    if has_errors:
-        lines.append(
-            "Errors are means over all probability levels: 0 points is perfect, 50 the worst."
-        )
-    lines += _remarks(proof)
-    lines.append("Assumes: " + "; ".join(proof.assumptions) + ".")
-    lines.append("Does not cover: " + "; ".join(proof.not_covered) + ".")
-    return "\n".join(lines)
+    if len(questions):
+        conditions.append(("Not answered", f"{'; '.join(questions)} (why: `questions`)"))
+    return "\n\n".join(
+        [
+            f"{wrapped(opening, width)}\n{labelled(_bounds(proof), width, MARGIN)}",
+            wrapped(" ".join(_remarks(proof)), width),
+            labelled(conditions, width, MARGIN),
+        ]
+    )
 
 
 def _forecasts(proof: Certificate) -> str:
@@ -288,28 +286,55 @@ def _forecasts(proof: Certificate) -> str:
     return f"of whom {count(proof.n_positive, 'has', 'have')} {outcome}, {drawn}"
 
 
-def _overall(proof: Certificate) -> list[str]:
-    error = proof.average_error()
-    bound = f"predicted probabilities are off by at most {at_most(error)} points"
-    return [
-        f"- overall, {'nothing is proven' if is_largest(error) else bound}",
-        *(
-            f"- in group {row['group']!r} ({count(row['n'], 'row')}), by"
-            f" {band(points, row['low'], row['high'])} points"
-            for row in proof.named_table().to_dict("records")
-        ),
-    ]
+def _at_most(error: float) -> str:
+    return "nothing is proven" if is_largest(error) else f"at most {at_most(error)} points"
 
 
-def union_sentence(found: Facts, is_line: bool = False) -> str:
-    """Return the bounds for every union of named cells, as a sentence or as a line of a list."""
+def _bounds(proof: Certificate) -> list[Row]:
+    """Return all bounds: of everyone and named groups, of events, and of every group of a size."""
+    rows = []
+    if proof.kind is not OutcomeKind.BINARY:
+        rows.append(("everyone", _at_most(proof.average_error())))
+        for one in proof.named_table().to_dict("records"):
+            ends = f"{band(points, one['low'], one['high'])} points"
+            rows.append((f"{one['group']} ({count(one['n'], 'row')})", ends))
+    if proof.unions is not None:
+        rows.append(("named groups", union_sentence(proof.unions.facts())))
+    people, event = "", "have the event"
+    own: list[Row] = []
+    if proof.at is not None and proof.n_positive is not None:
+        people, at = " of these", number_in_full(proof.at)
+        event = f"have an outcome other than {at}"
+        who, given = f"people whose outcome is not {at}", "given that it is not"
+        if proof.follow_up is not None:
+            event, who = f"have the event by {at}", f"people with the event by {at}"
+            given = "given that it happens by then"
+        own = [(who, f"{_at_most(proof.own_error())} {given}")]
+    events = proof.event_table(SIZES).to_dict("records")
+    rows += [event_row(row, event) for row in events]
+    rows += own
+    for one in proof.table(SIZES).to_dict("records") if proof.bounds_every_group else []:
+        bound = _at_most(one["group_error"])
+        low, high = one["coverage_80_low"], one["coverage_80_high"]
+        if is_known(low) and band(percent, low, high) != band(percent, 0.0, 1.0):
+            bound += f"; 80% intervals cover {band(percent, low, high)} of outcomes"
+        rows.append((f"every group of {in_full(one['mass'])}{people}", bound))
+    size = SHOWN_SIZE if proof.mass is None else proof.mass * proof.ratio
+    # an interval of a yes or no has no meaning
+    if not events or proof.at is not None:
+        rows += _floors(proof.plain_intervals(size), people)
+    return rows
+
+
+def union_sentence(found: Facts) -> str:
+    """Return the bounds for every union of named cells."""
     is_merged = 0 < found["n_cells"] < found["n_before"]
     group = "union of these merged cells of" if is_merged else "group made of"
-    opening = f"{'in' if is_line else 'In'} any {group} {joined(found['columns'])}"
+    opening = f"In any {group} {joined(found['columns'])}"
     if not found["n_cells"]:
         return (
             f"{opening} nothing is proven: these make {found['n_before']:,} cells, and at most"
-            f" 1,000 are bounded; name fewer columns, or coarser bands{'' if is_line else '.'}"
+            " 1,000 are bounded; name fewer columns, or coarser bands."
         )
     bounds = []
     if found["bias"] is not None:
@@ -333,110 +358,70 @@ def union_sentence(found: Facts, is_line: bool = False) -> str:
         remarks.append("the groups overlap, and cells are their combinations")
     return (
         f"{opening} ({count(found['n_cells'], 'cell')}, {found['n']:,} rows), {joined(bounds)}"
-        f" ({confidence} confidence{each}, {draw}); {'; '.join(remarks)}{'' if is_line else '.'}"
+        f" ({confidence} confidence{each}, {draw}); {'; '.join(remarks)}."
     )
 
 
-def _groups(proof: Certificate) -> list[str]:
-    """Return the lines about every group of a size."""
-    people, event = "people", "have the event"
-    opening = []
-    if proof.at is not None and proof.n_positive is not None:
-        people, at = "these people", number_in_full(proof.at)
-        event = f"have an outcome other than {at}"
-        who = f"the {count(proof.n_positive, 'person', 'people')} whose outcome is not {at}"
-        given = "given that it is not"
-        if proof.follow_up is not None:
-            event, who = f"have the event by {at}", f"the people who have the event by {at}"
-            given = "given that it happens by then"
-        opening = [
-            f"- for {who}, probabilities {given} are off by at most"
-            f" {at_most(proof.own_error())} points"
-        ]
-    events = proof.event_table(SIZES).to_dict("records")
-    lines = [line for row in events for line in event_lines(row, event)] + opening
-    for row in proof.table(SIZES).to_dict("records") if proof.bounds_every_group else []:
-        error = row["group_error"]
-        line = f"- in every group of at least {in_full(row['mass'])} of {people}"
-        bound = f", by at most {at_most(error)} points"
-        line += ": nothing is proven" if is_largest(error) else bound
-        if is_known(row["coverage_80_low"]):
-            shown = band(percent, row["coverage_80_low"], row["coverage_80_high"])
-            if shown != band(percent, 0.0, 1.0):
-                line += f"; the 80% prediction interval covers {shown} of outcomes"
-        lines.append(line)
-    size = SHOWN_SIZE if proof.mass is None else proof.mass * proof.ratio
-    # an interval of a yes or no has no meaning
-    if not events or proof.at is not None:
-        lines += _floors(proof.plain_intervals(size), people)
-    if proof.bound is not None:
-        lines.append(
-            f"The bounds for all {people} and for every group are computed from the PITs of the"
-            " deterministic forecaster inside the link, and hold jointly."
-        )
-    if proof.choice.rule == "simultaneous":
-        lines.append(
-            "These bounds hold simultaneously for every link and alpha, so both may be chosen on"
-            " the same people."
-        )
-    elif proof.choice.rule == "tested":
-        lines.append(
-            "Bounds for every group account for the choice of the randomization on these people."
-        )
-    return lines
-
-
-def event_lines(row: Facts, event: str = "have the event") -> list[str]:
+def event_row(row: Facts, event: str = "have the event") -> Row:
     """Return the bounds of an event for one group size; `event` is the verb of the event."""
-    every = f"- in every group of at least {in_full(row['mass'])} of all people"
-    lines = [
-        f"{every}, the share who {event} is at most {at_most(row['bias_high'])} points above and at"
-        f" most {at_most(-row['bias_low'])} points below the mean forecast"
-    ]
+    above, below = at_most(row["bias_high"]), at_most(-row["bias_low"])
+    bounds = [f"at most {above} points above and at most {below} points below the mean forecast"]
     low, high = row["event_rate_below"], row["event_rate_above"]
     if is_known(low) and low < 1:
-        lines.append(
-            f"{every}, all with a forecast of at most {in_full(row['below'])}, at most"
-            f" {at_most(low, percent)} {event}"
-        )
+        most = at_most(low, percent)
+        bounds.append(f"at most {most} if all forecasts are at most {in_full(row['below'])}")
     if is_known(high) and high > 0:
-        lines.append(
-            f"{every}, all with a forecast of at least {in_full(row['above'])}, at least"
-            f" {at_least(high, percent)} {event}"
-        )
-    return lines
+        least = at_least(high, percent)
+        bounds.append(f"at least {least} if all forecasts are at least {in_full(row['above'])}")
+    return (
+        f"every group of {in_full(row['mass'])} of all",
+        f"share who {event}: {'; '.join(bounds)}",
+    )
 
 
-def _floors(intervals: Sequence[PlainInterval], people: str) -> list[str]:
-    """Return the line about intervals without a draw; nothing if it is uninformative."""
+def _floors(intervals: Sequence[PlainInterval], people: str) -> list[Row]:
+    """Return the row of intervals without a draw; nothing if it is uninformative."""
     useful = [
-        (f"the {in_full(one.level)} interval", at_least(one.floor, percent))
+        f"{in_full(one.level)} intervals cover at least {at_least(one.floor, percent)}"
         for one in intervals
         if one.floor >= LEAST_FLOOR
     ]
     if not useful:
         return []
-    (first, least), *others = useful
-    listed = [f"{first} covers at least {least} of outcomes", *map(" ".join, others)]
-    text = f"{', '.join(listed[:-1])} and {listed[-1]}" if others else listed[0]
     size = in_full(intervals[0].mass)
-    return [
-        f"- without a draw, in every group of at least {size} of {people}, {text}; there is no"
-        " upper bound"
-    ]
+    first, *others = useful
+    listed = ", ".join([first, *(one.replace("intervals cover at least ", "") for one in others)])
+    return [(f"every group of {size}{people}", f"without a draw, {listed}; no upper bound")]
 
 
-def _remarks(proof: Certificate) -> list[str]:
-    found = proof.follow_up
-    return [
-        *([] if found is None else follow_up_sentences(found, in_cells=proof.at is None)),
-        *([MEANINGS[proof.kind]] if proof.kind in MEANINGS else []),
-        *(
-            f"Cannot be answered: {row['question']}? {row['why'][:1].upper()}{row['why'][1:]}."
-            for row in proof.questions.to_dict("records")
-            if not row["answered"]
-        ),
-    ]
+def _remarks(proof: Certificate) -> Iterator[str]:
+    """Yield what the bounds mean, whom they count and how they hold together."""
+    if proof.kind is not OutcomeKind.BINARY:
+        yield (
+            "Points are errors of predicted probabilities, means over all levels: 0 is perfect, 50"
+            " the worst. Every group is one of at least this share of people, named or not."
+        )
+    if proof.bound is not None:
+        yield (
+            "The bounds of everyone and of every group are computed from the PITs of the"
+            " deterministic forecaster inside the link, and hold jointly."
+        )
+    if proof.choice.rule == "simultaneous":
+        yield "They hold for every link and alpha, so both may be chosen on the same people."
+    elif proof.choice.rule == "tested":
+        yield "Bounds of every group account for the choice of the randomization on these people."
+    if proof.one_row_each:
+        yield ONE_ROW_EACH
+    if proof.thinned is not None:
+        kept, given, seed = proof.thinned
+        yield (
+            f"Of {given:,} weighted rows {kept:,} were kept at random (seed {seed}), so that they"
+            " need no weights."
+        )
+    if proof.follow_up is not None:
+        yield from follow_up_sentences(proof.follow_up, in_cells=proof.at is None)
+    if proof.kind in MEANINGS:
+        yield MEANINGS[proof.kind]
 
 
 def follow_up_sentences(found: FollowUp, *, in_cells: bool = False) -> list[str]:
