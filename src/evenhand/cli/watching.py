@@ -103,14 +103,9 @@ def watch(
     )
     if out is not None:
         _write(out, values)
-<<<<<<< HEAD
     show_result(values, report.watch_text(values), as_json)
-    _inform(found, len(alarms), report.late_sentence(values))
-=======
-    show_result(values, watch_text(values), as_json)
     # the text of a watch has its notes
-    _inform(found, len(alarms), [*found.notes, late_sentence(values)] if as_json else [])
->>>>>>> be6f0a53 (A watch prints one alarm a line, the promise first, and its page has the same lines)
+    _inform(found, len(alarms), [*found.notes, report.late_sentence(values)] if as_json else [])
     # last, so that a run that failed is repeated by the next one
     if state is not None:
         found.state().write(state)
