@@ -24,7 +24,6 @@ from evenhand.forecasters.samples import (
     ends_of,
     expected_counts,
     mapped,
-    moved,
     n_cells,
 )
 
@@ -438,7 +437,7 @@ def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, 
         return Tilt(edges, tilts, found.size), found
 
     def gain(found: tuple[Tilt, Floats]) -> float:
-        return float(weight @ moved(pit, members.which, edges, found[0].values(patterns))[2])
+        return float(weight @ found[0].apply(pit, members)[1])
 
     return converged(step, gain, None, 1 if pit.are_points else 1 + MOST_EM_OF_TILTS)[0]
 

@@ -218,13 +218,13 @@ def ends_of(pit: Cells) -> tuple[Floats, Floats, Mask]:
     return low, high, high - low > LEAST_WIDTH
 
 
-def moved(
+def mapped(
     pit: Cells,
     which: Ints,
     edges: Floats,
     values: Floats,
     side: Literal["left", "right"] = "right",
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Cells, Floats]:
     """Apply one of several increasing, piecewise linear maps to the ends of each row's cell.
 
     Parameters
@@ -241,7 +241,8 @@ def moved(
 
     Returns
     -------
-    low, high : ndarray of shape (n,)
+    cells : Cells of n rows
+        Mapped cells, with each row at its position.
     log_slope : ndarray of shape (n,)
         Logarithm of the map's slope at each point, and of its mean slope over each cell: the gain
         in log score.
@@ -258,23 +259,11 @@ def moved(
         log_slope[rows] = np.log(slopes[np.clip(at, 0, slopes.size - 1)])
     is_wide &= high > low
     log_slope[is_wide] = np.log((high - low)[is_wide] / (stop - start)[is_wide])
-    return low, high, log_slope
-
-
-def mapped(
-    pit: Cells,
-    which: Ints,
-    edges: Floats,
-    values: Floats,
-    side: Literal["left", "right"] = "right",
-) -> tuple[Cells, Floats]:
-    """Return the cells that `moved` describes, with each row at its position, and log slopes."""
-    low, high, log_slope = moved(pit, which, edges, values, side)
     if pit.are_points:
         return Cells(low), log_slope
     width = (pit.high - pit.low).ravel()
-    at = np.divide((pit.drawn - pit.low).ravel(), width, out=np.zeros(low.size), where=width > 0)
-    ties = np.clip(at, 0.0, 1.0)
+    place = np.divide((pit.drawn - pit.low).ravel(), width, out=np.zeros(low.size), where=width > 0)
+    ties = np.clip(place, 0.0, 1.0)
     return Cells.between(low, np.maximum(low, high), ties, reading=pit.reading), log_slope
 
 
@@ -547,7 +536,7 @@ def _learn_map_of_cells(
         return np.concatenate(([0.0], np.cumsum(found)[:-1], [1.0]))
 
     def gain(values: Floats) -> float:
-        return float(scaled @ moved(pit, which, levels, values[None])[2])
+        return float(scaled @ mapped(pit, which, levels, values[None])[1])
 
     return levels, converged(step, gain, values, MOST_EM)
 

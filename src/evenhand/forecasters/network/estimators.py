@@ -99,12 +99,12 @@ class NeuralForecaster(Forecaster):
 
     def _learn(
         self,
+        n_networks: int,
         X: Any,
         y: ArrayLike,
         sample_weight: ArrayLike | None,
         X_val: Any,
         y_val: Any,
-        n_networks: int,
     ) -> Any:
         """Encode, split and train; set what all networks share, and return the training."""
         require_extra("torch", "neural")
@@ -160,7 +160,7 @@ class NeuralForecaster(Forecaster):
         """Check the counts and the layers."""
         for name, value in self.get_params(deep=False).items():
             # where None is the default, the value depends on the training rows
-            if name in COUNTS and not value is getattr(type(self), name) is None:
+            if name in COUNTS and not (value is None and getattr(type(self), name) is None):
                 check_count(name, value)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
             # the draw is an input of the second hidden layer, so fewer layers would ignore it
@@ -388,7 +388,7 @@ class MixtureMLPRegressor(NeuralForecaster):
         ConvergenceWarning
             If the held-out losses still fell when training could not be made longer.
         """
-        best = self._learn(X, y, sample_weight, X_val, y_val, self.n_members)
+        best = self._learn(self.n_members, X, y, sample_weight, X_val, y_val)
         self.strength_ = (best.shape.dropout, best.settings.weight_decay)
         self.spread_factor_ = 1.0
         # rows that the members learned from would show too small a spread
@@ -490,9 +490,6 @@ class MixtureMLPRegressor(NeuralForecaster):
 
 
 # --- PAIC: a network that takes the draw as an input (Zhao, Ma & Ermon, ICML 2020)
-
-Data = tuple[Any, Any, Any, Any, Any]
-"""Rows, outcomes and weights of a fit, and rows and outcomes for early stopping."""
 
 PAIC_MIN_STD = 0.01
 PAIC_STD_RANGE = 5.0
@@ -649,10 +646,10 @@ class PAICRegressor(NeuralForecaster):
         models[0]._fit_path(models, (X, y, sample_weight, X_val, y_val))
         return models
 
-    def _fit_path(self, models: list[PAICRegressor], data: Data) -> None:
+    def _fit_path(self, models: list[PAICRegressor], data: Any) -> None:
         """Train `models`, which differ only in alpha, as one stack with the settings of `self`."""
         self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
-        self._learn(*data, len(models))
+        self._learn(len(models), *data)
         del self._alphas
         shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
         own = "n_steps_", "validation_loss_"
