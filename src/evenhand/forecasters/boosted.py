@@ -385,9 +385,9 @@ class Candidate:
         residuals = self.residuals[rows]
         scale = self.scale[rows]
         half = np.maximum(width / scale, 0.02) / 2
-        mass = distribution.cdf(residuals + half) - distribution.cdf(residuals - half)
-        # an outlier far in a tail costs at most 27 nats
-        log_score = np.log(2 * half * scale) - np.log(np.maximum(mass, 1e-12))
+        log_mass = distribution.log_between(residuals - half, residuals + half)
+        # an outlier far in a tail costs at most 28 nats
+        log_score = np.log(2 * half * scale) - np.maximum(log_mass, np.log(1e-12))
         crps = np.average(scale * distribution.crps(residuals), weights=weight[rows])
         return float(np.average(log_score, weights=weight[rows]) + np.log(crps))
 

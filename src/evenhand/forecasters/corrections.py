@@ -14,10 +14,9 @@ from numpy.polynomial import legendre
 from scipy import linalg, optimize, sparse, special, stats
 from sklearn.isotonic import IsotonicRegression
 
-from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, Mask
 from evenhand.calibration import Cells, n_effective
-from evenhand.distributions import Distribution, Recalibrated
+from evenhand.distributions import Distribution, Normal, Recalibrated
 from evenhand.forecasters.groups import Members
 from evenhand.forecasters.samples import (
     converged,
@@ -320,11 +319,7 @@ def losses_of_cells(errors: Floats, spread: Floats, is_cell: Mask) -> tuple[Floa
     if not is_cell.any():
         return spread + error**2 / 2, error, 1 - error**2
     low, high = errors[:, is_cell]
-    # from the nearer tail, in which the difference of two probabilities keeps its digits
-    is_above = np.isfinite(low) & (np.isinf(high) | (low + np.where(np.isinf(high), 0, high) > 0))
-    near = special.log_ndtr(np.where(is_above, -low, high))
-    far = special.log_ndtr(np.where(is_above, -high, low))
-    log_mass = near + log1mexp(np.minimum(far - near, -1e-16))
+    log_mass = Normal(0.0, 1.0).log_between(low, high)
     density = np.exp(-(errors[:, is_cell] ** 2) / 2 - np.log(2 * np.pi) / 2 - log_mass)
     moment = np.where(density > 0, errors[:, is_cell], 0.0) * density
     error = np.where(is_cell, 0.0, error)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import optimize, special
 
 from evenhand._validate import Floats, InputError, Ints, Mask, check_indices
+from evenhand.distributions import NormalMixture
 from evenhand.forecasters.samples import smallest_gap, weighted_quantiles
 
 if TYPE_CHECKING:
@@ -365,13 +366,11 @@ def spread_factor(
         held = held[:1]
     member, row = np.nonzero(held)
     parts = (weights[member, row], loc[member, row], std[member, row])
-    outcome = y[row, None]
     share = row_weight[row] / row_weight[row].sum()
 
     def loss(log_factor: float) -> float:
-        scaled = parts[2] * np.exp(log_factor)
-        logs = -0.5 * ((outcome - parts[1]) / scaled) ** 2 - np.log(scaled)
-        return -float(share @ special.logsumexp(logs, b=parts[0], axis=-1))
+        mixture = NormalMixture(*parts[:2], parts[2] * np.exp(log_factor))
+        return -float(share @ mixture.logpdf(y[row]))
 
     bounds = tuple(np.log(FACTOR_RANGE))
     found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
