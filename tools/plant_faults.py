@@ -1211,9 +1211,9 @@ FAULTS = (
     ),
     Fault(
         "draws of requests that are computed together in another order",
-        "found = iter(self._forecasting.values(rows, np.concatenate([one.r for one in waiting])))",
+        "found = iter(self._forecasting.values(rows, np.concatenate([one.r for one in asked])))",
         "found = iter(self._forecasting.values(rows, np.concatenate([one.r for one in "
-        "reversed(waiting)])))",
+        "reversed(asked)])))",
         ("test_service.py",),
     ),
     Fault(

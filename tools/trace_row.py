@@ -1,7 +1,7 @@
 """Files of the package that one row crosses through `Service.forecast`, in order of first entry.
 
 Of two small stored models, a row of a new person is served and logged in SQLite, after another one
-has loaded what is loaded once. The listed files are those of the second model, of amounts. The last
+has loaded what is loaded once. The time is the median of 300 new people, most of it of the disk. The listed files are those of the second model, of amounts. The last
 lines count the files of `model.forecast(row).ppf` of a recalibrated and a randomized regression::
 
     python tools/trace_row.py
@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from types import FrameType
@@ -25,6 +26,9 @@ import evenhand
 from evenhand import HurdleRegressor, RandomizedRegressor, RecalibratedRegressor, Service, save
 from evenhand.draws import KeyedDraws
 from evenhand.service import open_log
+
+N_TIMED = 300
+"""People whose forecasts are timed."""
 
 PACKAGE = Path(evenhand.__file__).resolve().parent
 
@@ -48,6 +52,13 @@ def entered(work: Any) -> Counter[str]:
     return Counter({str(path.relative_to(PACKAGE)): n for path, n in inside.items()})
 
 
+def seconds_of(service: Service, person: str) -> float:
+    """Return how long the forecast of a new person takes."""
+    start = time.perf_counter()
+    service.forecast(person, {"age": 41.0, "sex": 1})
+    return time.perf_counter() - start
+
+
 def main() -> None:
     """Serve two rows of each model and print the files that the second one crosses."""
     random = np.random.default_rng(0)
@@ -62,8 +73,12 @@ def main() -> None:
             service = Service(folder, KeyedDraws(b"sixteen bytes or more"), log, groups=["sex"])
             service.forecast("first", {"age": 30.0, "sex": 1})
             found = entered(lambda one=service: one.forecast("second", {"age": 40.0, "sex": 2}))
+            times = [seconds_of(service, f"person {i}") for i in range(N_TIMED)]
             service.close()
-        print(f"{name}: one row crosses {len(found)} files in {sum(found.values())} calls")
+        print(
+            f"{name}: one row crosses {len(found)} files in {sum(found.values())} calls, and takes"
+            f" {1e6 * np.median(times):.0f} microseconds"
+        )
     for number, (path, n) in enumerate(found.items(), start=1):
         print(f"{number:3}  {path:45} {n:5} calls")
     for kind in (RecalibratedRegressor, RandomizedRegressor):
