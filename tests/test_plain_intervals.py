@@ -125,6 +125,6 @@ def test_the_report_compares_the_lower_bound_with_that_of_a_plain_interval() -> 
     enough = table.loc[np.isclose(table["mass"], 0.2) & (table["floor"] >= low)]
     text = " ".join(found.summary(full=True).split())
     assert 0 < low < 0.8 < high < 1
-    assert f"cover {both_ends(low, high)} of outcomes (95% joint confidence)" in text
+    assert f"cover {both_ends(low, high)} of outcomes (95% joint confidence, with a draw)" in text
     level = in_full(enough["level"].min())
-    assert f"Without a draw, the {level} interval of the deterministic model" in text
+    assert f"Without a draw, the {level} interval covers at least" in text

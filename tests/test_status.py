@@ -7,6 +7,7 @@ import re
 import shlex
 from copy import deepcopy
 from functools import cache
+from pathlib import Path
 from statistics import NormalDist
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 import typer.main
 
 from browser.report_examples import AUDITS, FAMILY, full_deterministic, group, made, rates
+from command_outcome import Command
 from evenhand import Forecast, audit, audit_pit
 from evenhand.audits import parse_condition, with_conditions
 from evenhand.audits.verdict import decided, detectable_error, status_of
@@ -412,6 +414,18 @@ def test_markdown_has_the_sentences_and_the_worst_groups() -> None:
     assert "problem found" in line
     assert "<b>" not in text
     assert "```\nevenhand recalibrate OTHER.csv" in text
+
+
+def test_the_command_writes_markdown(tmp_path: Path, evenhand: Command) -> None:
+    random = np.random.default_rng(0)
+    table = pd.DataFrame({"y": random.normal(size=200), "mu": 0.0, "sd": 1.0})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ("--target", "y", "--forecast", "mean=mu,std=sd", "--out", tmp_path / "report.md")
+    printed = evenhand("audit", tmp_path / "t.csv", *words).done().out
+    text = (tmp_path / "report.md").read_text()
+    assert text.startswith("## Audit of t.csv: 200 rows")
+    assert "NO PROBLEM FOUND" in printed
+    assert "**NO PROBLEM FOUND**" in text
 
 
 def test_next_steps_repair_the_groups_by_their_rules() -> None:

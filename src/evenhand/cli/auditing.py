@@ -60,17 +60,20 @@ def check_tables(folder: Path | None, inputs: Mapping[str, Path | None]) -> None
         raise InputError(f"--tables {folder}: {parent} is not a writable folder; name another")
 
 
-def check_out(out: Path | None, inputs: Mapping[str, Path | None]) -> None:
-    """Refuse a page or JSON that cannot be written, or that would replace an input."""
+def check_out(
+    out: Path | None, inputs: Mapping[str, Path | None], endings: Sequence[str] = ()
+) -> None:
+    """Refuse a file that cannot be written, or that would replace an input."""
     if out is not None:
         check_apart(out, inputs)
-        tables.check_writable(out, (".html", ".json"))
+        tables.check_writable(out, (".html", ".json", *endings))
 
 
 def write(found: Audit | Comparison, out: Path | None, noun: str) -> None:
-    """Write a result as a page or as JSON."""
+    """Write a result as a page, as Markdown or as JSON."""
     if out is not None:
-        (found.to_html if out.suffix.lower() == ".html" else found.to_json)(out)
+        writers = {".html": "to_html", ".md": "to_markdown"}
+        getattr(found, writers.get(out.suffix.lower(), "to_json"))(out)
         inform(f"{noun} written to {out}")
 
 
@@ -149,7 +152,7 @@ def audit(
         ),
     ] = None,
     confidence: Annotated[float, option("confidence of bounds", GATE, "SHARE", rare=True)] = 0.95,
-    out: options.Out = None,
+    out: options.AuditOut = None,
     full: Annotated[bool, flag("--full", "print all findings and tables", OUTPUT)] = False,
     about: Annotated[
         list[str] | None,
@@ -181,7 +184,7 @@ def audit(
     }
     folder = Path(forecast) if Path(forecast).exists() else None
     inputs = {"the table": table, "the model": folder}
-    check_out(out, inputs)
+    check_out(out, inputs, (".md",))
     check_tables(tables, inputs)
     given, times = Given.of(forecast).with_times(times)
     asked["name"] = given.name(table)

@@ -100,6 +100,9 @@ KeyFile = Annotated[
 ]
 AsJson = Annotated[bool, flag("--json", "print JSON instead of text", OUTPUT)]
 Out = Annotated[Path | None, option("file to write: an .html page, or .json", OUTPUT, "FILE")]
+AuditOut = Annotated[
+    Path | None, option("file to write: an .html page, .md, or .json", OUTPUT, "FILE")
+]
 Folder = Annotated[Path, option("model folder to write", OUTPUT, "FOLDER")]
 Tables = Annotated[
     Path | None, option("folder for the tables, as csv files", OUTPUT, "FOLDER", rare=True)
