@@ -30,6 +30,7 @@ from evenhand.report.document import (
     Facts,
     PageData,
     Paragraph,
+    Part,
     Section,
     about_facts,
     short,
@@ -74,7 +75,6 @@ class Words:
 COVERED = Words(
     {
         "coverage_80": (numeric("80% interval covers"), percent),
-        "coverage_90": (numeric("90% interval covers", in_text=False), percent),
         "error": (numeric("error (points)"), points),
     },
     ("coverage_80", "error"),
@@ -326,7 +326,10 @@ def _own(row: Values, measure: str, show: Show) -> list[str]:
 # --- page and full text
 
 SHOWN = 400
-"""Most groups in the table of a page."""
+"""Most groups in a table of a page."""
+
+FIRST = 11
+"""Everyone and ten groups, in the first table."""
 
 HOW = (
     "A change is the value after minus the value before, on the same rows. A group got better or"
@@ -362,24 +365,34 @@ def comparison_document(values: Values) -> Document:
     if found.values["is_paired"]:
         how = HOW.format(confidence=in_full(values["confidence"]))
         how += HOW_OF_EVENTS if found.words is EVENTS else ""
-    opening = [
-        Paragraph(found.verdict, "lead"),
-        Paragraph(f"Tolerance: {found.tolerance}.", "facts"),
-        Paragraph(how, "facts", summary="How changes are judged"),
-    ]
-    notes = [Section("Notes", [Bullets.of(values["notes"])], "notes")] if values["notes"] else []
+    notes = [Bullets.of(values["notes"])] if values["notes"] else []
+    folds: dict[str, tuple[str, str, Sequence[Part]]] = {
+        "The other groups": ("others", "smaller changes", _groups(found, found.groups[FIRST:])),
+        "Scores": ("scores", "of all rows", _scores(values)),
+        "How changes are judged": ("how", "intervals of changes", [Paragraph(how)]),
+        "Notes": ("notes", "what was left out or done otherwise", notes),
+        "Where this comes from": ("provenance", "both audits", _provenance(values, data)),
+    }
     return Document(
         title=f"Comparison of {before} and {after}",
         facts=[*found.facts, f"before: {before}", f"after: {after}"],
-        opening=Section("Main findings", opening),
-        about=about_facts({**values, "provenance": values["provenance"]["after"]}),
-        sections=[_groups(found), _scores(values), *notes, _provenance(values, data)],
-        footer="Made by evenhand. The JSON of this comparison contains all digits.",
+        opening=Section(
+            "Main findings", [Paragraph(found.verdict, "lead"), Bullets.of(found.sentences)]
+        ),
+        sections=[
+            Section("Groups", _groups(found, found.groups[:FIRST]), "groups"),
+            *(
+                Section(title, parts, key, key != "provenance", hint)
+                for title, (key, hint, parts) in folds.items()
+                if parts
+            ),
+        ],
+        footer="Works offline, without ids of people. The JSON of this comparison has all digits.",
         data=data,
     )
 
 
-def _provenance(values: Values, data: PageData) -> Section:
+def _provenance(values: Values, data: PageData) -> list[Part]:
     """Show which audits were compared, and the hash of the page."""
     facts: dict[str, str | None] = {}
     for key, audit in values["provenance"].items():
@@ -392,12 +405,11 @@ def _provenance(values: Values, data: PageData) -> Section:
         }
     facts["Schema"] = values["schema"]
     facts["Hash of the page"] = f"sha256 of the embedded data: {data.sha256}"
-    return Section("Provenance", [Facts(facts)], "provenance", in_text=False)
+    return [about_facts({**values, "provenance": values["provenance"]["after"]}), Facts(facts)]
 
 
-def _groups(found: Changes) -> Section:
-    """Show the groups, then what has no verdict and what is true of everyone."""
-    shown = found.groups[: SHOWN + 1]
+def _groups(found: Changes, rows: Sequence[Values]) -> list[Part]:
+    """Show groups with their values before and after; nothing without any."""
     cells: Cells[Values] = {
         Column("group"): lambda row: row["group"],
         numeric("rows"): _rows,
@@ -405,14 +417,17 @@ def _groups(found: Changes) -> Section:
     for measure, (column, show) in found.words.listed.items():
         cells[column] = _writer(measure, show)
     cells[Column("verdict")] = verdict_of
+    shown = rows[:SHOWN]
     dim = [i for i, row in enumerate(shown) if not verdict_of(row)]
-    text = "Values before and after, and below them " + (
+    note = "Values before and after, and in brackets " + (
         "the change with its paired interval." if found.values["is_paired"] else "their intervals."
     )
-    if rest := len(found.groups) - len(shown):
-        text += f" {count(rest, 'group')} with the smallest changes are in the JSON alone."
-    table = Table.of("Groups", shown, cells, dim=dim, search="Find a group", printed=SHOWN)
-    return Section("Groups", [Paragraph(text), table, Bullets.of(found.sentences)], "groups")
+    note += f" Tolerance: {found.tolerance}."
+    if rest := len(rows) - len(shown):
+        note += f" {count(rest, 'group')} with the smallest changes are in the JSON alone."
+    label = "Groups" if rows[:1] == found.groups[:1] else "Other groups"
+    table = Table.of(label, shown, cells, dim=dim, search="Find a group", printed=SHOWN, note=note)
+    return [table] if rows else []
 
 
 def _rows(row: Values) -> Value:
@@ -439,7 +454,7 @@ def _writer(measure: str, show: Show) -> Callable[[Values], Value]:
     return written
 
 
-def _scores(values: Values) -> Section:
+def _scores(values: Values) -> list[Part]:
     """Show scores and certified bounds of all rows, with paired intervals where there are any."""
     paired = {row["measure"]: row for row in values["scores"]}
 
@@ -464,4 +479,4 @@ def _scores(values: Values) -> Section:
         cells[numeric("change")] = change
         text += f" Changes have paired {in_full(values['confidence'])} intervals, each by itself."
     table = Table.of("Scores", values["measures"], cells)
-    return Section("Scores", [Paragraph(text), table], "scores")
+    return [Paragraph(text), table]
