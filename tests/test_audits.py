@@ -631,7 +631,7 @@ def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
     assert folder == {"name": tmp_path.name, "sha256": None, "n_rows": N}
 
 
-# --- comparison
+# --- everything together
 
 
 def texts(notes: tuple[Note, ...]) -> list[str]:
