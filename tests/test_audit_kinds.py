@@ -16,18 +16,16 @@ from complaints import refused
 from evenhand import Forecast, audit, audit_pit, certify, compare
 from evenhand._validate import DiscreteOutcomeWarning, Floats
 from evenhand.audits import (
-    MIN_SIZE,
     Audit,
     CountedRows,
     CountPlan,
     NoteKind,
-    audit_sample,
     audit_schema,
-    check_search,
     count_rows,
     notes_of,
     parse_condition,
 )
+from evenhand.audits import audited as audited_rows
 from evenhand.audits.forecasts import read_subject
 from evenhand.calibration import (
     Cells,
@@ -378,11 +376,9 @@ def in_parts(forecast: Forecast, y: Floats, n_parts: int = 3) -> Audit:
         part = count_rows(forecast[rows], None, y[rows], people().iloc[rows], plan, i, random)
         total = part if total is None else total + part
     assert total is not None
-    sizes = QUICK["masses"], QUICK["learned_masses"], MIN_SIZE
-    options = check_search(*sizes, 0.95, QUICK["n_simulations"], None)
-    unnamed = dict.fromkeys(("groups", "features", "name", "target_name", "about"))
-    rows = forecast[:400], people()[:400], y[:400]
-    return audit_sample(CountedRows(total, plan), *rows, options, random_state=0, **unnamed)
+    asked = (audit.__kwdefaults__ or {}) | QUICK
+    counted = CountedRows(total, plan)
+    return audited_rows(forecast[:400], people()[:400], y[:400], counted=counted, **asked).audit
 
 
 @pytest.mark.parametrize("kind", ["binary", "count", "hurdle", "randomized hurdle"])

@@ -187,8 +187,8 @@ def test_two_audits_are_compared_by_their_sizes(tmp_path: Path) -> None:
     b = row(changes.groups, "site = b")
     assert b["error_before"] == row(found.groups, "site = b")["km_error"]
     assert b["error_after"] == row(other.groups, "site = b")["km_error"]
-    assert b["error_before_low"] == row(found.groups, "site = b")["km_low"]
-    assert b["error_after_high"] == row(other.groups, "site = b")["km_high"]
+    assert b["error_before_low"] == row(found.groups, "site = b")["km_error_low"]
+    assert b["error_after_high"] == row(other.groups, "site = b")["km_error_high"]
     assert "average error, Kaplan-Meier" in list(changes.measures["measure"])
     assert "average error" not in list(changes.measures["measure"])
     # changes of Kaplan-Meier estimates are not those of means over rows
