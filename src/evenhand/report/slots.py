@@ -31,6 +31,7 @@ from evenhand._format import (
 )
 from evenhand._kinds import HIGHER, LOWER
 from evenhand.report.certificates import union_sentence
+from evenhand.report.document import short
 from evenhand.report.kinds import IN_FEATURES, IN_GROUP, NO_HORIZON, WITHOUT, Key, Kind
 from evenhand.report.measures import reach_of, signed
 from evenhand.report.next_steps import Step, next_steps
@@ -181,6 +182,9 @@ WORD = re.compile(r"(?!(?:true|false|yes|no|none|nan|other|unknown)\b)[^\W\d_]{3
 
 AGE = {">": "over {}", ">=": "{} or older", "<": "under {}", "<=": "{} or younger"}
 NUMBER = {">": "over {}", ">=": "{} or more", "<": "under {}", "<=": "{} or less"}
+NAME = 90
+"""Most characters of a name in a sentence."""
+
 PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 """Names of the parts that 2 to 10 groups divide people into."""
 
@@ -206,7 +210,7 @@ def name_of(one: Finding, rows: AuditRows) -> str:
         columns = {c for other in _listed(rows) for c in (*other.features, other.column) if c}
         found = _comparisons(one.group, columns)
         name = one.group if found is None else _in_words(found, columns, rows)
-    return f"{name}{kind.part}" if is_part else name
+    return short(f"{name}{kind.part}" if is_part else name, NAME)
 
 
 def _listed(rows: AuditRows) -> tuple[Finding, ...]:
@@ -296,7 +300,7 @@ def result_of(one: Finding, rows: AuditRows) -> str:
 
 def _heading(rows: AuditRows) -> str:
     data = rows.provenance.get("data", {}).get("name")
-    of = rows.name if data in (None, rows.name) else f"{rows.name} on {data}"
+    of = short(rows.name, NAME) + ("" if data in (None, rows.name) else f" on {short(data, NAME)}")
     size = f"{count(rows.n_samples, 'row')}, {count(len(rows.examined), 'group')}"
     drawn = f", {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else ""
     return f"Audit of {of}: {size}{drawn}"
@@ -731,11 +735,9 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
 
 def _condition(one: JudgedCondition) -> str:
     """Return whether a condition of a gate is met."""
-    opening = f"`--fail-if {one.text}`:"
-    if one.value is None:
-        return f"{opening} not known."
-    met = "met" if one.is_true else "not met"
-    return f"{opening} {met}." if one.text == one.quantity else f"{opening} {met} ({_value(one)})."
+    met = "not known" if one.is_true is None else "met" if one.is_true else "not met"
+    shown = "" if one.value is None or one.text == one.quantity else f" ({_value(one)})"
+    return f"`--fail-if {one.text}`: {met}{shown}."
 
 
 def _value(condition: JudgedCondition) -> str:

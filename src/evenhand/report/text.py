@@ -21,7 +21,6 @@ from evenhand.report.document import (
     Part,
     Section,
     StatusBox,
-    short,
 )
 from evenhand.report.measures import reach_of, signed
 from evenhand.report.next_steps import Step
@@ -108,9 +107,6 @@ LABEL = 20
 NARROW = 16
 """Widest margin beside which commands are folded."""
 
-NAME = 90
-"""Most characters of the name of a group or of the audited model."""
-
 
 class Block(NamedTuple):
     """A label with the text beside it; of several, those of high `rank` are left out first."""
@@ -154,12 +150,10 @@ def _blocks(slots: Slots, rows: AuditRows) -> Iterator[Block]:
     """Yield what the short text has, from top to bottom."""
     if slots.name:
         fact = slots.title.removeprefix(f"{slots.name}: ")
-        yield Block(short(slots.name, NAME), f"{capitalized(fact)} {slots.lead}".strip())
+        yield Block(slots.name, f"{capitalized(fact)} {slots.lead}".strip())
     label = "Also"
     for i, (name, text) in enumerate(slots.others):
-        yield Block(
-            label, f"{short(name, NAME)}: {text.split('; ')[0].removesuffix('.')}", 1 + 4 * i
-        )
+        yield Block(label, f"{name}: {text.split('; ')[0].removesuffix('.')}", 1 + 4 * i)
         label = ""
     if not slots.name or (rows.is_event and rows.leading is not rows.everyone):
         yield Block("Everyone", " ".join(slots.everyone[:3]), 2 if slots.name else 0)
