@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from evenhand._escape import printable
@@ -63,14 +63,10 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Paragraph; `kind` is its style on a page, which may hide it behind a summary.
-
-    Text omits hints on the use of a page.
-    """
+    """Paragraph; `kind` is its style on a page. Text omits hints on the use of a page."""
 
     text: str
     kind: Literal["", "code", "facts", "hint", "lead", "warn"] = ""
-    summary: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,8 +161,6 @@ class Document:
         Closing sentence of a page.
     facts : sequence of str
         Facts beside the title.
-    about : Facts
-        Description below the line of facts; text omits it.
     opening : Section, optional
         Main findings: the status and the first paragraph of kind "lead", which is the heading of a
         page, then other parts.
@@ -184,7 +178,6 @@ class Document:
     sections: Sequence[Section]
     footer: str
     facts: Sequence[str] = ()
-    about: Facts = field(default_factory=lambda: Facts({}))
     opening: Section | None = None
     picture: Section | None = None
     next_step: Sequence[Part] = ()
