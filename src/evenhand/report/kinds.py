@@ -135,8 +135,8 @@ class Kind:
         if name == "hurdle":
             atom = None if rows.certificate is None else rows.certificate.atom
             value = "the repeated value" if atom is None else number_in_full(atom)
-            whose = f"whose outcome is not {value}"
-            kind = replace(kind, atom=value, people=f"people {whose}", part=f" {whose}")
+            people, part = f"people whose outcome is not {value}", f", outcome not {value}"
+            kind = replace(kind, atom=value, people=people, part=part)
         return kind if kind.has_rates else replace(kind, residual=title)
 
     def _until(self, horizon: float | None, unit: str | None, is_part: bool) -> Kind:
