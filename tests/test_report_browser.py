@@ -221,6 +221,7 @@ def test_script_that_is_not_of_the_page_does_not_run(chromium, reports, tmp_path
 
 def test_data_of_a_watch_are_saved_as_json(opened):
     page = opened("watch-hostile")
+    page.locator("#method > summary").click()
     with page.expect_download() as saving:
         page.get_by_role("button", name="Download the data").click()
     assert saving.value.suggested_filename == "Watch of script img src x onerror alert 1.json"

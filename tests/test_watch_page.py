@@ -64,7 +64,7 @@ def test_an_alarm_comes_first_with_what_since_when_how_strong_and_what_to_do() -
             f"age > 60{colon} above 2 points since about {written(since[1])}: forecasts too narrow"
             f" ({error:.1f} points over all forecasts)"
         ) in text
-        assert f"audit the rows served since about {served}, then repair or refit" in text
+        assert f"udit the rows served since about {served}, then repair or refit" in text
         assert "do not rely on the certificate" in text
         assert f"Notice, no alarm{colon} left the range of the certificate" in text
     assert printed(values).split(" forecasts ", 1)[1].startswith("ALARM Promise")

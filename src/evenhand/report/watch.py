@@ -727,15 +727,16 @@ def watch_document(values: Values) -> Document:
     means = [text.format(false_alarm=in_full(watched.false_alarm)) for text in MEANS]
     sections = [
         _groups(watched),
-        Section("What an alarm means", [Bullets.of(means)], "meaning"),
+        Section("What an alarm means", [Bullets.of(means)], "meaning", hint="and what it does not"),
         _method(watched, data),
     ]
-    forecasts = count(watched.n_rows, "forecast")
+    forecasts, step = count(watched.n_rows, "forecast"), next_step(watched)
     return Document(
         title=title(watched),
         facts=[watched.span, watched.periods, forecasts] if watched.n_rows else ["no rows yet"],
         opening=Section("Main findings", list(_opening(watched))),
         picture=None if chart is None else Section("Evidence over time", [chart]),
+        next_step=[Paragraph(f"{step[:1].upper()}{step[1:]}.")] if step else [],
         sections=[section for section in sections if section is not None],
         footer="Made by evenhand. The JSON of this watch contains all digits.",
         data=data,
@@ -749,8 +750,6 @@ def _opening(watched: Watched) -> Iterator[Part]:
     yield StatusBox(f"{word}.", kinds[word], list(filter(None, [strength(watched)])))
     yield Paragraph(f"{first.label}: {first.text}.", "lead")
     items = [Sentence("", "", f"{first.more}.")] if first.more else []
-    if watched.alarms:
-        items.append(Sentence("", "Next: ", f"{next_step(watched)}."))
     items += [
         Sentence("", f"{one.label}: ", f"{str(one).removesuffix('.')}.", one.is_warning)
         for one in others
@@ -806,7 +805,7 @@ def _method(watched: Watched, data: PageData) -> Section:
     if command := sources.get("command"):
         parts += [Heading("Command"), Paragraph(str(command), "code")]
     parts.append(Download("Download the data of this page (json)"))
-    return Section("How it was computed", parts, "method")
+    return Section("How it was computed", parts, "method", hint="settings, log, command, hashes")
 
 
 def _source(value: Any) -> str | None:
