@@ -28,8 +28,7 @@ from evenhand.distributions import (
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.scale.engine import Advance, over_parts, typed_parts
-from evenhand.scale.people import People, Repeated
-from evenhand.scale.subjects import Subject, as_subject, first_forecast, refusals
+from evenhand.scale.rows import People, Repeated, Subject, as_subject, first_forecast, refusals
 from evenhand.tables import (
     TABLE_ENDINGS,
     Parts,

@@ -51,8 +51,7 @@ from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.scale.engine import Advance, over_parts, typed_parts
-from evenhand.scale.people import People
-from evenhand.scale.subjects import Subject, as_subject, refusals, searched_columns
+from evenhand.scale.rows import People, Subject, as_subject, refusals, searched_columns
 from evenhand.tables import (
     Groups,
     Partition,
