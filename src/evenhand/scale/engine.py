@@ -153,7 +153,7 @@ def _attempts(
         # the warning advises to send large data once, as it is done here
         warnings.filterwarnings("ignore", "Sending large graph")
         # a task instead of scattered data: the scheduler recomputes it if its worker dies
-        held = client.submit(_same, (shared, seen), pure=False)
+        held = client.submit(tuple, (shared, seen), pure=False)
     suspects: list[int] = []
     futures: dict[Any, int] = {}
     try:
@@ -182,10 +182,6 @@ def _attempts(
                 yield i, result
     finally:
         client.cancel([*futures, held])
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _remotely(work: Work[Any], held: tuple[Any, Parts], i: int) -> Any:

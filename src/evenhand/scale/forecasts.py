@@ -108,7 +108,10 @@ def served_columns(
         values = _support(forecast) or range(counts)
         columns |= {f"p{v:.15g}": np.exp(forecast.log_mass(v * rows)) for v in values}
     # with all digits: 1 less a probability that is next to 1 would lose them
-    columns |= {f"{SURVIVAL}{t:.15g}": _survival(forecast, t) for t in times}
+    survival = {f"{SURVIVAL}{t:.15g}": forecast.distribution.sf(t) for t in times}
+    if survival and kind is OutcomeKind.HURDLE:  # beyond the horizon is its atom
+        survival |= {[*survival][-1]: 1 - forecast.event_probability()}
+    columns |= survival
     if r is None and has_zeros:
         above = forecast.positive_part().ppf(levels)
         columns |= {f"positive_q{level}": above[:, i] for i, level in enumerate(levels)}
@@ -125,16 +128,12 @@ def survival_times(forecast: Forecast) -> list[float]:
     >>> survival_times(Forecast.from_survival([1, 2, 5], [[0.9, 0.7, 0.4]], horizon=3))
     [1.0, 2.0, 3.0]
     """
-    horizon = None
-    if forecast.outcome_kind is OutcomeKind.HURDLE:
-        hurdle = as_hurdle(forecast.distribution)
-        if hurdle.end == "low":
-            return []
-        horizon = hurdle.at
     times = curve_times(forecast.distribution)
-    if horizon is None:
+    if forecast.outcome_kind is not OutcomeKind.HURDLE:
         return times
-    return [*(time for time in times if time < horizon), horizon]
+    hurdle = as_hurdle(forecast.distribution)
+    horizon = [] if hurdle.end == "low" else [hurdle.at]
+    return [*(time for time in times if horizon and time < hurdle.at), *horizon]
 
 
 def text_of_written(forecast: Forecast, counts: int) -> str | None:
@@ -158,13 +157,6 @@ def text_of_written(forecast: Forecast, counts: int) -> str | None:
         OutcomeKind.HURDLE: "chance_of_zero=chance_of_zero,quantiles=positive_q",
         OutcomeKind.CONTINUOUS: "quantiles=q",
     }[kind]
-
-
-def _survival(forecast: Forecast, time: float) -> Floats:
-    """Return the probability that each time is beyond one; at the horizon that of its atom."""
-    if forecast.outcome_kind is OutcomeKind.HURDLE and as_hurdle(forecast.distribution).at == time:
-        return 1 - forecast.event_probability()
-    return forecast.distribution.sf(time)
 
 
 def _support(forecast: Forecast) -> list[float] | None:

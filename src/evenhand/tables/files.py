@@ -123,18 +123,14 @@ def _read_csv(path: Path) -> pa.Table:
     for i, name in enumerate(table.column_names):
         place = f"{path}: column {name!r}"
         values = _decode(table.column(i), place)
-        has_nul = compute.match_substring(values, "\0")
-        _refuse_cell(has_nul, values, place, "contain no NUL characters", "write the file again")
+        nul = compute.index(compute.match_substring(values, "\0"), value=True).as_py()
+        if nul >= 0:
+            rule, got = "contain no NUL characters", short(values[nul].as_py())
+            raise bad_input(f"{place}, row {nul + 1}", rule, got, "write the file again")
         _refuse_swallowed_rows(values, place, column=i, n_columns=table.num_columns)
         empty = compute.equal(values, "")
         columns.append(compute.if_else(empty, pa.scalar(None, pa.string()), values))
     return pa.table(columns, names=table.column_names)
-
-
-def _refuse_cell(wrong: Any, values: pa.ChunkedArray, place: str, rule: str, remedy: str) -> None:
-    row = compute.index(wrong, value=True).as_py()
-    if row >= 0:
-        raise bad_input(f"{place}, row {row + 1}", rule, short(values[row].as_py()), remedy)
 
 
 def _refuse_swallowed_rows(
