@@ -1,8 +1,8 @@
 """Files of the package that one row crosses through `Service.forecast`, in order of first entry.
 
 Of two small stored models, a row of a new person is served and logged in SQLite, after another one
-has loaded what is loaded once. The time is the median of 300 new people, most of it of the disk. The listed files are those of the second model, of amounts. The last
-lines count the files of `model.forecast(row).ppf` of a recalibrated and a randomized regression::
+has loaded what is loaded once. The time is the median of 300 new people, most of it of the disk.
+The listed files are those of the second model, of amounts. The last lines count the files of `model.forecast(row).ppf` of a recalibrated and a randomized regression::
 
     python tools/trace_row.py
 """

@@ -17,6 +17,9 @@ import pandas as pd
 
 R = TypeVar("R", bound="Row")
 
+Values = Mapping[str, Any]
+"""A result as plain values, or a row of one of its tables."""
+
 Number = float | None
 """A number; None if it is unknown."""
 

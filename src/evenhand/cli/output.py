@@ -263,9 +263,9 @@ def show_result(values: Mapping[str, Any], text: str, as_json: bool) -> None:
     if not as_json:
         show_text(text)
         return
-    from evenhand.report import without_nan
+    from evenhand.results import plain
 
-    show(json.dumps(without_nan(values), indent=2, allow_nan=False))
+    show(json.dumps(plain(values), indent=2, allow_nan=False))
 
 
 def code_of(end: SystemExit, out: Safe) -> int:

@@ -20,7 +20,6 @@ from evenhand.report.notes import NoteKind as NoteKind
 from evenhand.report.notes import note as note
 from evenhand.report.notes import notes_of as notes_of
 from evenhand.report.page import audit_html as audit_html
-from evenhand.report.records import without_nan as without_nan
 from evenhand.report.selection import caveat as caveat
 from evenhand.report.selection import guarantee as guarantee
 from evenhand.report.selection import plan_text as plan_text

@@ -37,8 +37,8 @@ from evenhand.report.document import (
 )
 from evenhand.report.measures import formatter_of, reach_of, signed
 from evenhand.report.page import document_html
-from evenhand.report.records import Values
 from evenhand.report.text import document_text
+from evenhand.results import Values
 
 NAME = 60
 """Most characters of the name of an audit, or of a group in a sentence."""

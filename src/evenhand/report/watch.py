@@ -52,7 +52,7 @@ from evenhand.report.document import (
     tip_name,
 )
 from evenhand.report.page import document_html
-from evenhand.report.records import Values, known, records, without_nan
+from evenhand.results import Row, Values, plain
 
 NEVER = -math.inf
 """Log evidence before a test has started."""
@@ -214,19 +214,18 @@ def _two_digits(value: float) -> float:
 # --- the values of a watch in types
 
 
-@dataclass(frozen=True)
-class Signal:
+class Signal(Row, frozen=True):
     """Alarm or notice, as the values of a watch have it."""
 
     part: str
-    group: str | None
-    direction: str | None
     date: str
     since: str
     n_rows: int
     log_evidence: float
-    max_log_evidence: float | None
     threshold: float
+    group: str | None = None
+    direction: str | None = None
+    max_log_evidence: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -288,7 +287,7 @@ class Watched:
         # those of the promise first, then by date
         self.alarms, self.notices = (
             sorted(
-                records(Signal, values.get(key)),
+                map(Signal.of, values.get(key) or ()),
                 key=lambda one: (one.part != "promise", _day(one.date)),
             )
             for key in ("alarms", "notices")
@@ -348,17 +347,17 @@ def _promised(watched: Watched) -> str:
 def _estimated(promise: Values, settings: Values) -> str:
     """Return the estimate for the worst group, with missing outcomes at best and at worst."""
     estimate, best, worst = (promise[key] for key in ("estimate", "best_case", "worst_case"))
-    if not known(estimate):
+    if not is_known(estimate):
         return "Not estimated yet"
     show = points if settings.get("targets") is None else _signed
     sign = _sign(promise, settings)
     text = f"Worst group: an estimated {show(sign * estimate, 'nearest')} points"
-    if known(best, worst) and (best, worst) != (estimate, estimate):
+    if is_known(best) and is_known(worst) and (best, worst) != (estimate, estimate):
         low, high = sorted((sign * best, sign * worst))
         ends = [show(low, "down"), show(high, "up")]
         text += f", {' to '.join(ends)} whatever the missing outcomes are"
     recent = promise.get("recent")
-    if recent is not None and known(recent["estimate"]):
+    if recent is not None and is_known(recent["estimate"]):
         now = show(_sign(recent, settings) * recent["estimate"], "nearest")
         text += f"; {now} from {date_words(recent['since'])} on"
     return text
@@ -527,7 +526,7 @@ def title(watched: Watched) -> str:
 
 def watch_text(values: Values) -> str:
     """Return a watch, given as `Watch.to_dict()`, as short text."""
-    watched = Watched(without_nan(values))
+    watched = Watched(plain(values))
     width = min(line_width(), WIDEST)
     rows = list(rows_of(watched))
     facts = f", {watched.span}: {count(watched.n_rows, 'forecast')}" if watched.n_rows else ""
@@ -720,7 +719,7 @@ def watch_document(values: Values) -> Document:
     values : dict
         `Watch.to_dict()`; see docs/watch-schema.rst.
     """
-    values = without_nan(values)
+    values = plain(values)
     watched = Watched(values)
     data = PageData.of(_embedded(values))
     chart = evidence_chart(watched)
