@@ -2,7 +2,8 @@
 
 Of two small stored models, a row of a new person is served and logged in SQLite, after another one
 has loaded what is loaded once. The time is the median of 300 new people, most of it of the disk.
-The listed files are those of the second model, of amounts. The last lines count the files of `model.forecast(row).ppf` of a recalibrated and a randomized regression::
+The listed files are those of the second model, of amounts. The last lines count the files of
+`model.forecast(row).ppf` of a recalibrated and a randomized regression::
 
     python tools/trace_row.py
 """

@@ -246,7 +246,7 @@ class Signal(Row, frozen=True):
 
 
 @dataclass(frozen=True)
-class Row:
+class Entry:
     """Line of a watch: its label, what comes first, and what explains it."""
 
     label: str
@@ -372,40 +372,40 @@ def _sign(found: Values, settings: Values) -> int:
 # --- lines of a watch: what is broken, what is not, what is missing, and what to do
 
 
-def rows_of(watched: Watched) -> Iterator[Row]:
+def rows_of(watched: Watched) -> Iterator[Entry]:
     """Yield the lines of a watch, the most important first."""
     is_promised = watched.settings.get("target") is not None
     if not watched.n_rows:
-        yield Row("Waiting", _waiting(watched))
+        yield Entry("Waiting", _waiting(watched))
     for one in watched.alarms[:LISTED]:
         yield _alarm_row(one, watched)
     if len(watched.alarms) > LISTED:
-        yield Row("More alarms", f"{len(watched.alarms) - LISTED:,}, in other groups or parts")
+        yield Entry("More alarms", f"{len(watched.alarms) - LISTED:,}, in other groups or parts")
     parts = {one.part for one in watched.alarms}
     if is_promised and "promise" not in parts:
         quiet = (
             f"no evidence against it in {watched.periods}" if watched.n_rows else "not tested yet"
         )
-        yield Row(watched.name("promise"), quiet, _promised(watched))
+        yield Entry(watched.name("promise"), quiet, _promised(watched))
     quiet_groups = [short(one["name"], 30) for one in watched.groups if not one["is_alarm"]]
     draws = watched.values.get("draws")
     if draws is not None and watched.n_rows and "draws" not in parts:
         quiet_groups.append(f"draws ({points(draws.get('error'))} points from uniform)")
     if quiet_groups:
-        yield Row("No alarm", and_more(quiet_groups, LISTED))
+        yield Entry("No alarm", and_more(quiet_groups, LISTED))
     if not is_promised:
-        yield Row("Promise", "none is watched, as no certificate was given")
+        yield Entry("Promise", "none is watched, as no certificate was given")
     for one in watched.notices[-1:]:
         when = f"left the range of the certificate on {date_words(one.date)}: {one.what}"
-        yield Row("Notice, no alarm", when, "The promise may still be kept")
+        yield Entry("Notice, no alarm", when, "The promise may still be kept")
     if watched.n_rows:
-        yield Row("Missing outcomes", _missing(watched))
+        yield Entry("Missing outcomes", _missing(watched))
     notes = [_repeated(draws or {}), late_sentence(watched.values)]
     for note in filter(None, [*notes, *(watched.values.get("notes") or ())]):
-        yield Row("Caution", note, is_warning=True)
+        yield Entry("Caution", note, is_warning=True)
 
 
-def _alarm_row(one: Signal, watched: Watched) -> Row:
+def _alarm_row(one: Signal, watched: Watched) -> Entry:
     words = {"since": date_words(one.since), "what": one.what, "tolerance": watched.tolerance}
     text = BROKEN[one.part].format(**words)
     more = _promised(watched) if one.part == "promise" else ""
@@ -414,7 +414,7 @@ def _alarm_row(one: Signal, watched: Watched) -> Row:
     if one.part == "draws" and one.group is None:
         error = (watched.values.get("draws") or {}).get("error")
     over_all = f" ({points(error)} points over all forecasts)" if is_known(error) else ""
-    return Row(watched.name(one.part, one.group), text + over_all, more, is_warning=True)
+    return Entry(watched.name(one.part, one.group), text + over_all, more, is_warning=True)
 
 
 def _waiting(watched: Watched) -> str:
