@@ -283,7 +283,7 @@ def fit(
             base.set_params(support=bounds)
         base.fit(X, y, sample_weight=weight)
     store.save(base, folder)
-    columns = f"{X.shape[1]} columns with seed {seed}, for a {kind} outcome"
+    columns = f"{X.shape[1]} columns with seed {seed}"
     inform(f"trained on {len(X):,} rows and {columns}; no draw; model written to {out}")
     if as_json:
         result = {

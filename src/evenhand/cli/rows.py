@@ -533,8 +533,8 @@ def _with_keys(
     if not all(draws.FINGERPRINT.fullmatch(str(key)) for _, key in pairs):
         return found
     listed = [f"context {str(context)!r} with key {key}" for context, key in sorted(pairs, key=str)]
-    draws = f"keyed hashes of ids, one per row: {and_more(listed, MOST_KEYS)}"
-    return found.with_rows(provenance=found.provenance | {"draws": draws})
+    hashes = f"keyed hashes of ids, one per row: {and_more(listed, MOST_KEYS)}"
+    return found.with_rows(provenance=found.provenance | {"draws": hashes})
 
 
 def _readable_blocks(parts: Parts, i: int) -> Iterator[pd.DataFrame]:
