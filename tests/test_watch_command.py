@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import numpy as np
+import pandas as pd
 import pytest
+from scipy import stats
+from sklearn.linear_model import LinearRegression
 
 from command_outcome import Command, Outcome
-from evenhand import InputError
-from evenhand.monitoring import Watch, watch_schema
+from evenhand import InputError, RecalibratedRegressor, save
+from evenhand.monitoring import Rows, Watch, watch_schema
 from evenhand.report import watch_html
 from evenhand.service import LogWatch, WatchedContexts, WatchState, matured_rows, open_log
 from evenhand.service.chain import digest_of
@@ -70,7 +74,8 @@ def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(
     log = open_log(place / "broken.sqlite")
     horizon = Watch(matures_after="7d")
     rows = matured_rows(log, matures_after=timedelta(days=7), until=UNTIL)
-    other = Watch(groups=["sex"], matures_after="7d")
+    # without a certificate, everyone and two halves by the forecast are groups, too
+    other = Watch(groups=["everyone", "sex", "predicted mean"], matures_after="7d")
     assert rows.columns is not None
     other.learn(rows.columns[:100])
     other.update(rows, until=UNTIL)
@@ -102,7 +107,15 @@ def test_the_groups_of_the_log_are_watched_unless_others_are_named(
     place: Path, evenhand: Command
 ) -> None:
     found = values(evenhand, place / "right.sqlite")
-    assert sorted(row["name"] for row in found["groups"]) == ["sex = f", "sex = m"]
+    names = [row["name"] for row in found["groups"]]
+    assert names[:3] == ["everyone", "sex = f", "sex = m"]
+    assert [name.partition(">")[0].partition("<")[0] for name in names[3:]] == [
+        "predicted mean ",
+        "predicted mean ",
+    ]
+    options = ("--certificate", place / "model", "--groups", "sex")
+    promised = values(evenhand, place / "right.sqlite", *options)
+    assert [row["name"] for row in promised["groups"]] == ["sex = f", "sex = m"]
     refused = watch(evenhand, place / "right.sqlite", "--groups", "sx").complaint()
     assert "'sx'" in refused
     assert "did you mean 'sex'?" in refused
@@ -220,8 +233,10 @@ def test_groups_are_defined_by_the_first_people_served_before_their_outcomes(
     assert kept["groups"] is not None
     later = values(evenhand, log, "--state", state)
     assert later["n_rows"] == 300
-    # the people who defined the groups do not count in them
-    assert sum(row["n"] for row in later["groups"]) == 200
+    # the people who defined the groups do not count in them, and everyone needs no definition
+    n = {row["name"]: row["n"] for row in later["groups"]}
+    assert n["everyone"] == 300
+    assert n["sex = f"] + n["sex = m"] == 200
     assert later["draws"]["n"] == 300
 
 
@@ -380,3 +395,112 @@ def test_a_log_in_postgresql_is_watched_and_its_password_not_shown(
     for text in (done.out, done.err, (tmp_path / "watch.html").read_text()):
         assert PASSWORD not in text
         assert QUOTED not in text
+
+
+# Tables of forecasts with outcomes, of any model.
+
+
+def table_of(folder: Path, n: int = 3000, shift: float = 0.0) -> Path:
+    """Write normal forecasts of 20 people a day; outcomes of women shift after half of the days."""
+    random = np.random.default_rng(7)
+    day = np.arange(n) // 20
+    sex = random.choice(["f", "m"], n)
+    mean = random.normal(size=n)
+    moved = shift * ((sex == "f") & (day >= n // 40))
+    y = mean + random.normal(size=n) + moved
+    late = random.uniform(size=n) < 0.1
+    served = np.datetime64("2026-01-01") + day
+    table = pd.DataFrame(
+        {
+            "day": served,
+            "mu": mean,
+            "sd": 1.0,
+            "chance": stats.norm.cdf(mean),
+            "sex": sex,
+            "y": np.where(random.uniform(size=n) < 0.05, np.nan, y),
+            "event": (random.uniform(size=n) < stats.norm.cdf(mean + moved)).astype(int),
+            "seen": served + np.where(late, 9, 3).astype("timedelta64[D]"),
+        }
+    )
+    table.to_csv(folder / "table.csv", index=False)
+    return folder / "table.csv"
+
+
+NORMAL = ("--target", "y", "--forecast", "mean=mu,std=sd", "--time", "day")
+EVENTS = ("--target", "event", "--forecast", "probability=chance", "--time", "day")
+
+
+def test_a_table_of_forecasts_is_watched_as_the_pits_of_its_rows(
+    tmp_path: Path, evenhand: Command
+) -> None:
+    path = table_of(tmp_path, shift=1.0)
+    more = ("--groups", "sex", "--recorded", "seen", "--matures-after", "7d")
+    found = json.loads(evenhand("watch", path, *NORMAL, *more, "--json").done().out)
+    jsonschema.validate(found, watch_schema())
+    table = pd.read_csv(path, parse_dates=["day", "seen"])
+    rows = Rows.of(
+        table["day"],
+        stats.norm.cdf(table["y"], table["mu"], table["sd"]),
+        groups=table[["sex"]].assign(**{"predicted mean": table["mu"]}),
+        recorded=table["seen"],
+        matures_after="7d",
+    )
+    other = Watch(groups=["everyone", "sex", "predicted mean"], matures_after="7d")
+    alarms = other.update(rows)
+    assert [one["group"] for one in found["alarms"]] == [one.group for one in alarms]
+    assert found["alarms"][0]["group"] == "sex = f"
+    assert found["alarms"][0]["direction"] == "higher"
+    assert found["n_missing"] == other.to_dict()["n_missing"] > found["n_late"] > 0
+    assert len(found["groups"]) == 5
+
+
+def test_a_right_table_raises_no_alarm_and_a_wrong_level_is_named(
+    tmp_path: Path, evenhand: Command
+) -> None:
+    path = table_of(tmp_path)
+    for options in (NORMAL, EVENTS):
+        evenhand("watch", path, *options, "--groups", "sex", "--fail-if-alarm").done()
+    table = pd.read_csv(path)
+    # too extreme: right on average over everyone, and wrong at both ends
+    table["chance"] = stats.norm.cdf(2.5 * stats.norm.ppf(table["chance"]))
+    table.to_csv(path, index=False)
+    done = evenhand("watch", path, *EVENTS, "--json", "--fail-if-alarm")
+    assert done.code == 1
+    found = json.loads(done.out)["alarms"]
+    directions = {one["group"].split()[2]: one["direction"] for one in found}
+    assert directions == {"<=": "higher", ">": "lower"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (NORMAL[:4], "add --time"),
+        ((*NORMAL, "--state", "state.json"), "--state is for decision logs"),
+        ((*NORMAL[:-1], "dya"), "has no column 'dya'.*did you mean 'day'"),
+        ((*NORMAL, "--groups", "sax"), "has no column 'sax'.*did you mean 'sex'"),
+        ((), "a log is watched with --matures-after"),
+    ],
+)
+def test_options_that_a_table_or_a_log_lacks_are_named(
+    options: tuple[str, ...], message: str, tmp_path: Path, evenhand: Command
+) -> None:
+    assert re.search(message, evenhand("watch", table_of(tmp_path, 40), *options).complaint())
+
+
+def test_a_model_of_any_kind_is_watched_and_a_randomized_one_in_its_log(
+    place: Path, tmp_path: Path, evenhand: Command
+) -> None:
+    path = table_of(tmp_path)
+    table = pd.read_csv(path)
+    model = RecalibratedRegressor(LinearRegression(), random_state=0)
+    save(
+        model.fit(table[["mu"]][:1500], table["mu"][:1500] + np.sin(np.arange(1500)) / 2),
+        tmp_path / "m",
+    )
+    options = ("--target", "y", "--time", "day")
+    done = evenhand("watch", path, *options, "--forecast", tmp_path / "m", "--fail-if-alarm")
+    # outcomes have a standard deviation of 1, and those it has learned of 0.35
+    assert done.code == 1
+    assert "forecasts are too narrow" in " ".join(done.out.split())
+    randomized = evenhand("watch", path, *options, "--forecast", place / "model").complaint()
+    assert "is randomized: its forecasts are watched in a decision log" in randomized

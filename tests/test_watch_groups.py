@@ -62,6 +62,23 @@ def test_people_who_define_the_groups_do_not_count_in_them_whatever_the_updates_
         assert sum(group["n"] for group in watch.to_dict()["groups"]) == 100
 
 
+def test_everyone_is_a_group_beside_others_and_shares_the_risk() -> None:
+    watch = Watch(groups=["everyone", "sex"], false_alarm=0.1)
+    watch.update(rows_of(40, sex=["f", "m"] * 20))
+    watch.update(rows_of(10, first=40, sex=["x"] * 10))
+    found = {group["name"]: (group["n"], group["threshold"]) for group in watch.to_dict()["groups"]}
+    # three groups and one part for later ones
+    share = math.log(4 / 0.1)
+    later = share + math.log(2)
+    assert found == {
+        "everyone": (50, pytest.approx(share)),
+        "sex = f": (20, pytest.approx(share)),
+        "sex = m": (20, pytest.approx(share)),
+        "sex = x": (10, pytest.approx(later)),
+    }
+    assert Watch.from_state(watch.state()).to_dict() == watch.to_dict()
+
+
 def test_values_that_are_missing_for_the_first_time_are_in_no_half() -> None:
     watch = Watch(groups=["age"])
     watch.update(rows_of(50, age=np.arange(50.0)))

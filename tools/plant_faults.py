@@ -1107,9 +1107,15 @@ FAULTS = (
         ("test_watch.py",),
     ),
     Fault(
+        "everyone counted without the people who define the other groups",
+        "self.groups.has_everyone :] = False",
+        "0:] = False",
+        ("test_watch_command.py",),
+    ),
+    Fault(
         "people who define the groups counted in them",
-        "members[: max(0, self.n_learned - self.n_rows)] = False",
-        "members[: max(0, self.n_learned - len(rows))] = False",
+        "members[: max(0, self.n_learned - self.n_rows), self",
+        "members[: max(0, self.n_learned - len(rows)), self",
         ("test_watch_groups.py",),
     ),
     Fault(

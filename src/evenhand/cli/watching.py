@@ -5,44 +5,69 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from evenhand._files import write_text
 from evenhand._format import and_more, count
 from evenhand._validate import (
-    about,
+    InputError,
+    bad_input,
     check_choice,
     check_fraction,
+    short,
 )
 from evenhand.cli import options
-from evenhand.cli.auditing import check_out
 from evenhand.cli.checks import check_apart, listed_names
 from evenhand.cli.options import GATE, GROUPS, LOG, flag, option, with_options
 from evenhand.cli.output import Verdict, command_line, inform, show_result
-from evenhand.cli.rooms import monitoring, report, service, store
+from evenhand.cli.rooms import report, service, store, tables
 
 if TYPE_CHECKING:
+    from evenhand.monitoring import Watch
     from evenhand.service import LogWatch
 
+TABLE = "Table of forecasts with outcomes, instead of a log"
 WATCHED = "What is watched"
-"""Panel of options in the help page."""
+"""Panels of options in the help page."""
 
 
 @with_options
 def watch(
-    log: options.Log,
-    matures_after: Annotated[
+    log: Annotated[
         str,
-        option("time from a forecast to the reading of its outcome, such as 365d", WATCHED, "TIME"),
+        typer.Argument(
+            metavar="LOG|TABLE",
+            help="decision log (a .sqlite file or a URL), or a table of forecasts with --target",
+        ),
     ],
+    matures_after: Annotated[
+        str | None,
+        option("time from a forecast to the reading of its outcome, such as 365d", WATCHED, "TIME"),
+    ] = None,
+    target: Annotated[
+        str | None, option("of a table: column with the outcome, empty if missing", TABLE, "COLUMN")
+    ] = None,
+    forecast: Annotated[str | None, option(options.FORECAST_HELP, TABLE, "FORECAST")] = None,
+    time: Annotated[
+        str | None, option("column with the time of each forecast", TABLE, "COLUMN")
+    ] = None,
+    id: Annotated[
+        str | None, option("column with ids, which order forecasts of one time", TABLE, "COLUMN")
+    ] = None,
+    recorded: Annotated[
+        str | None, option("column with the times at which outcomes were recorded", TABLE, "COLUMN")
+    ] = None,
     certificate: Annotated[
         Path | None,
         option("folder of the served model, whose certificate is the promise", WATCHED, "FOLDER"),
     ] = None,
     groups: Annotated[
         str | None,
-        option("columns that define groups; by default all of the log", GROUPS, "COLUMNS"),
+        option("columns that define groups; by default all of a log", GROUPS, "COLUMNS"),
     ] = None,
     tolerance: Annotated[
         float, option("error of a group that raises no alarm", GROUPS, "SHARE")
@@ -72,16 +97,61 @@ def watch(
     out: options.Out = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Watch a decision log: whether the promise of a certificate still holds, by group and draw.
+    """Watch forecasts as they are served: whether a promise, groups and draws keep within bounds.
 
-    First, the hash chain of the whole log is verified. All contexts of the model are watched as one
-    stream, in which each person counts once. An alarm means that a promise, the tolerance
-    of a group or the uniformity of the draws is broken; it names what, since about when, and how
-    strong the evidence is. The log may be watched as often as you like.
+    A decision log is verified first, and all contexts of the model are watched as one stream, in
+    which each person counts once. A table with --target, --forecast and --time has the forecasts
+    and outcomes of any model, one row per person. Without a certificate, the errors of everyone, of
+    the named groups, and of low and high forecasts are watched.
+
+    An alarm means that a promise, a tolerance or the uniformity of the draws is broken; it names
+    what, since about when, and how strong the evidence is. You may watch as often as you like.
     """
     settings = _checked(matures_after, tolerance, false_alarm, period)
     _check_files(out, state, log, certificate)
     listed = None if groups is None else listed_names("--groups", groups)
+    names = {"target": target, "forecast": forecast, "time": time}
+    if any(names.values()):
+        _check_of_table(names, {"certificate": certificate, "state": state, "context": context})
+        columns = {"target": target, "time": time, "id": id, "recorded": recorded}
+        found = _watched_table(Path(log), str(forecast), columns, listed or [], settings, until)
+        _show(found.to_dict(), out, as_json)
+        alarms = found.alarms
+    else:
+        if matures_after is None:
+            raise InputError("a log is watched with --matures-after, such as --matures-after 90d")
+        watched, n_new = _watched_log(log, certificate, settings, listed, context, until, state)
+        values = watched.to_dict(
+            certificate=None if certificate is None else str(certificate),
+            # the URL of a database may contain a password
+            command=command_line().replace(shlex.quote(log), shlex.quote(watched.log.source)),
+        )
+        _show(values, out, as_json)
+        # the text of a watch has its notes
+        notes = [*watched.notes, report.late_sentence(values)] if as_json else []
+        _inform(watched, n_new, notes)
+        # last, so that a run that failed is repeated by the next one
+        if state is not None:
+            watched.state().write(state)
+        alarms = watched.watch.alarms
+    if fail_if_alarm:
+        if alarms:
+            inform(f"failed: {count(len(alarms), 'alarm')}")
+        raise Verdict(1 if alarms else 0)
+
+
+def _watched_log(
+    log: str,
+    certificate: Path | None,
+    settings: dict[str, Any],
+    listed: list[str] | None,
+    context: str | None,
+    until: str | None,
+    state: Path | None,
+) -> tuple[LogWatch, int]:
+    """Return the watch over a log, and the number of its new alarms."""
+    from evenhand.monitoring import Watch
+
     before = None if state is None else service.WatchState.read(state)
     decisions = service.open_log(log, create=False)
     about = {} if certificate is None else store.read_certificate(certificate)
@@ -93,47 +163,107 @@ def watch(
     )
     if listed is None and before is not None:
         listed = before.groups
-    settings["groups"] = chosen.group_columns(listed, decisions.source)
-    found = service.LogWatch(decisions, chosen, monitoring.Watch(certificate, **settings), before)
-    alarms = found.update(until)
-    values = found.to_dict(
-        certificate=None if certificate is None else str(certificate),
-        # the URL of a database may contain a password
-        command=command_line().replace(shlex.quote(log), shlex.quote(decisions.source)),
-    )
+    columns = chosen.group_columns(listed, decisions.source)
+    settings["groups"] = columns if certificate else chosen.with_everyone(columns)
+    found = service.LogWatch(decisions, chosen, Watch(certificate, **settings), before)
+    return found, len(found.update(until))
+
+
+def _check_of_table(
+    names: Mapping[str, str | None], others: Mapping[str, str | Path | None]
+) -> None:
+    """Refuse incomplete options of a table, and those of a log."""
+    for name, value in names.items():
+        if value is None:
+            raise InputError(
+                f"a table is watched with --target, --forecast and --time; add --{name}"
+            )
+    for name, one in others.items():
+        if one is not None:
+            raise InputError(f"--{name} is for decision logs, but a table is watched; leave it out")
+
+
+def _watched_table(
+    path: Path,
+    forecast: str,
+    columns: Mapping[str, str | None],
+    groups: list[str],
+    settings: dict[str, Any],
+    until: str | None,
+) -> Watch:
+    """Return the watch over the forecasts and outcomes of a table."""
+    import numpy as np
+
+    from evenhand._validate import about, check_column
+    from evenhand.cli.rows import Given
+    from evenhand.monitoring import Watch, rows_of_forecast
+    from evenhand.tables import EVERYONE
+
+    given = Given.of(forecast)
+    subject, source = given.subject, path.name
+    if getattr(given.forecaster, "alpha", None) is not None:
+        raise InputError(f"{forecast} is randomized: its forecasts are watched in a decision log")
+    text = [name for name in [columns["id"]] if name is not None]
+    data, remarks = tables.read_typed(path, schema=subject.schema, text=text)
+    for remark in remarks:
+        inform(f"warning: {source}: {remark}")
+    # what matures later may still have its outcome
+    end = datetime.now(UTC) if until is None and settings["matures_after"] else until
+    wanted = {name: column for name, column in columns.items() if column is not None}
+    found = {name: tables.column_of(data, column, source) for name, column in wanted.items()}
+    for name in groups:
+        check_column(name, list(data.columns), source)
+    missing = found.pop("target").isna().to_numpy()
+    y = np.full(len(data), np.nan)
+    y[~missing] = tables.number_column(data[~missing], wanted["target"], source=source)
+    X = data if given.folder is None else data[subject.columns(data.columns, source)]
+    with about(source):
+        made = rows_of_forecast(
+            given.forecaster.forecast(X),
+            y,
+            groups=data[groups],
+            matures_after=settings["matures_after"],
+            until=end,
+            **found,
+        )
+    level = made.columns.columns[-1]
+    watch = Watch(groups=[EVERYONE, *groups, level], **settings)
+    watch.update(made, until=end)
+    return watch
+
+
+def _show(values: dict[str, Any], out: Path | None, as_json: bool) -> None:
+    """Write the values of a watch to a file, if one is named, and print them."""
     if out is not None:
         _write(out, values)
     show_result(values, report.watch_text(values), as_json)
-    # the text of a watch has its notes
-    _inform(found, len(alarms), [*found.notes, report.late_sentence(values)] if as_json else [])
-    # last, so that a run that failed is repeated by the next one
-    if state is not None:
-        found.state().write(state)
-    if fail_if_alarm:
-        n = len(found.watch.alarms)
-        if n:
-            inform(f"failed: {count(n, 'alarm')}")
-        raise Verdict(1 if n else 0)
 
 
 def _checked(
-    matures_after: str, tolerance: float, false_alarm: float, period: str
+    matures_after: str | None, tolerance: float, false_alarm: float, period: str
 ) -> dict[str, Any]:
     """Return the settings of a watch by the names of its parameters."""
-    with about("--matures-after"):
-        monitoring.as_duration(matures_after)
+    from evenhand.monitoring import PERIODS, as_duration
+
+    try:
+        as_duration(matures_after)
+    except InputError as error:
+        rule = "be a number of days or a time such as 365d, 12h or 6w"
+        raise bad_input("--matures-after", rule, short(matures_after)) from error
     return {
         "matures_after": matures_after,
         "tolerance": check_fraction("--tolerance", tolerance),
         "false_alarm": check_fraction("--false-alarm", false_alarm),
-        "period": check_choice("--period", period, monitoring.PERIODS),
+        "period": check_choice("--period", period, PERIODS),
     }
 
 
 def _check_files(out: Path | None, state: Path | None, log: str, certificate: Path | None) -> None:
     """Refuse outputs that are inputs or cannot be written, before the log is read."""
     inputs = {"the log": Path(log.removeprefix("sqlite:///")), "the certificate": certificate}
-    check_out(out, {**inputs, "the state": state})
+    if out is not None:
+        check_apart(out, {**inputs, "the state": state})
+        tables.check_writable(out, (".html", ".json"))
     if state is not None:
         check_apart(state, inputs, option="--state")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,9 @@ class NamedGroups:
     Parameters
     ----------
     partitions : sequence of Partition
-        Groups of each column, learned from the first rows. Without any, "everyone" is the only
-        group.
+        Groups of each column, learned from the first rows.
+    has_everyone : bool, default False
+        Whether all rows are a group, too, the first one; the only one without any columns.
 
     Attributes
     ----------
@@ -45,21 +46,21 @@ class NamedGroups:
     ['sex = f', 'sex = m', 'sex missing']
     """
 
-    def __init__(self, partitions: Sequence[Partition]) -> None:
+    def __init__(self, partitions: Sequence[Partition], *, has_everyone: bool = False) -> None:
         self.partitions = tuple(partitions)
-        self.names = [name for one in self.partitions for name in one.names] or [EVERYONE]
+        self.has_everyone = has_everyone or not partitions
+        self.names = [EVERYONE] * self.has_everyone
+        self.names += [name for one in self.partitions for name in one.names]
         self.n_first = len(self.names)
         self._later: dict[str, int] = dict.fromkeys((one.column for one in self.partitions), 0)
 
     @classmethod
-    def learn(cls, table: pd.DataFrame, columns: Iterable[str]) -> NamedGroups:
+    def learn(cls, table: pd.DataFrame, columns: Sequence[str]) -> NamedGroups:
         """Learn the groups of some columns; InputError if a column is missing or has only ids."""
-        return cls(
-            [
-                Partition.learn(_column(table, name), name, source="rows of the first update")
-                for name in columns
-            ]
-        )
+        named = [name for name in columns if name != EVERYONE]
+        source = "rows of the first update"
+        learned = [Partition.learn(_column(table, name), name, source=source) for name in named]
+        return cls(learned, has_everyone=EVERYONE in columns)
 
     def check(self, table: pd.DataFrame) -> None:
         """Refuse a table without the columns of the groups."""
@@ -80,6 +81,7 @@ class NamedGroups:
         ]
         of_row = np.array(places, dtype=np.intp)[codes].reshape(labels.shape)
         members = np.zeros((len(table), len(self.names)), dtype=np.bool_)
+        members[:, : self.has_everyone] = True
         rows, _ = np.nonzero(of_row >= 0)
         members[rows, of_row[of_row >= 0]] = True
         return members
@@ -110,6 +112,7 @@ class NamedGroups:
         """Return the groups as JSON values."""
         return {
             "partitions": [_as_lists(partition.to_state()) for partition in self.partitions],
+            "everyone": self.has_everyone,
             "later": self.names[self.n_first :],
             "n_later": dict(self._later),
         }
@@ -117,7 +120,10 @@ class NamedGroups:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> NamedGroups:
         """Rebuild the groups from the output of `to_state`."""
-        groups = cls([Partition.from_state(one) for one in state["partitions"]])
+        groups = cls(
+            [Partition.from_state(one) for one in state["partitions"]],
+            has_everyone=state["everyone"],
+        )
         groups.names += state["later"]
         groups._later = dict(state["n_later"])
         return groups

@@ -13,8 +13,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._validate import Floats, InputError, Mask, as_floats, bad_input, refuse_entry
+from evenhand.distributions import OutcomeKind
+from evenhand.forecast import Forecast
 from evenhand.links import Link
-from evenhand.tables import as_pandas, as_table
+from evenhand.tables import as_pandas, as_table, forecast_values
 
 # --- checks of the columns of served rows. Every message names the first wrong row
 
@@ -374,6 +376,56 @@ class Rows:
             return rows
         ended = rows.time + as_duration(matures_after) <= as_time("until", until)
         return rows.take(ended)  # type: ignore[return-value]
+
+
+def rows_of_forecast(
+    forecast: Forecast, y: ArrayLike, time: ArrayLike, *, groups: Any = None, **others: Any
+) -> Rows:
+    """Make rows from forecasts and outcomes, with the level of each forecast as a column.
+
+    Parameters
+    ----------
+    forecast : Forecast
+        Deterministic forecasts of n people.
+    y : array-like of shape (n,)
+        Their outcomes; NaN where missing.
+    time : array-like of shape (n,)
+        Times of serving.
+    groups : DataFrame, optional
+        Columns that define groups.
+    **others
+        `recorded`, `matures_after`, `until` and `id` of `Rows.of`.
+
+    Examples
+    --------
+    >>> from evenhand import Forecast
+    >>> days = ["2026-03-01", "2026-03-02"]
+    >>> rows = rows_of_forecast(Forecast.from_normal([3.0, 4.0], 1.0), [3.0, np.nan], days)
+    >>> rows.known, rows.columns["predicted mean"].tolist()
+    (array([ True, False]), [3.0, 4.0])
+    """
+    outcome = as_floats("y", y)
+    is_event = forecast.outcome_kind is OutcomeKind.BINARY
+    level = forecast_values(forecast, [level_name(is_event=is_event)])
+    table = level if groups is None else pd.concat([groups.reset_index(drop=True), level], axis=1)
+    if is_event:
+        event = forecast.event_probability()
+        return Rows.of(time, outcome=outcome, probability=event, groups=table, **others)
+    return Rows.of(time, pit_cells(forecast, outcome), groups=table, **others)
+
+
+def level_name(*, is_event: bool) -> str:
+    """Return the name of the column with the level of a forecast."""
+    return "predicted probability" if is_event else "predicted mean"
+
+
+def pit_cells(forecast: Forecast, y: Floats) -> Cells:
+    """Return PIT cells, NaN where the outcome is missing."""
+    is_known = ~np.isnan(y)
+    low, high = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
+    if is_known.any():
+        low[is_known], high[is_known] = forecast[is_known].pit_interval(y[is_known])
+    return low, high
 
 
 def _taken(value: Any, rows: Any) -> Any:

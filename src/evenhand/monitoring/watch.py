@@ -37,7 +37,7 @@ from evenhand.monitoring.tallies import BiasSums, Delays, PITSums, SeenDraws, Va
 from evenhand.report import watch_html, watch_text
 from evenhand.selection import Selection
 from evenhand.store import CERTIFICATE, read_certificate
-from evenhand.tables import EVERYONE, check_names
+from evenhand.tables import check_names
 
 # --- calendar periods of a watch, in UTC
 
@@ -104,8 +104,6 @@ class Settings:
         for name in names:
             if names.count(name) > 1:
                 raise bad_input("groups", "name each column once", f"{name!r} twice")
-            if name == EVERYONE:
-                raise bad_input("groups", "not name 'everyone'", repr(name), "rename the column")
         object.__setattr__(self, "groups", names)  # once, before anything reads it
         check_fraction("tolerance", self.tolerance)
         check_fraction("false_alarm", self.false_alarm)
@@ -415,7 +413,7 @@ class Ledger(Stored):
             return np.zeros((len(rows), 0), dtype=np.bool_)
         members = self.groups.members(_table_of(rows) if self.groups.partitions else rows.time)
         # cuts by people served later would not be known when these were served
-        members[: max(0, self.n_learned - self.n_rows)] = False
+        members[: max(0, self.n_learned - self.n_rows), self.groups.has_everyone :] = False
         return members
 
     def _add_errors(self, rows: Rows, members: Mask) -> None:
@@ -701,8 +699,9 @@ class Watch(Summarized):
         groups and draws only.
     groups : list of str, default ()
         Columns that define named groups, as in an audit. The groups and the cuts of numbers are
-        learned from the rows of the first update, so give it enough rows, at least 20. With neither
-        groups nor a certificate, everyone is watched as one group.
+        learned from the rows of the first update, so give it enough rows, at least 20. "everyone"
+        among them is the group of all rows. With neither groups nor a certificate, everyone is
+        watched as one group.
     tolerance : float, default 0.02
         Error of a named group up to which there is no alarm: W1 distance of its served PITs from
         uniform, or bias of 0/1 forecasts.

@@ -12,7 +12,7 @@ import numpy as np
 from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
-from evenhand.monitoring import Rows, as_duration, as_time
+from evenhand.monitoring import Rows, as_duration, as_time, level_name, pit_cells
 from evenhand.service.chain import EntryTimes
 from evenhand.service.contexts import base_of, in_blocks, link_of, served_of
 from evenhand.service.decision_log import DecisionLog, Logged
@@ -92,7 +92,7 @@ class FirstForecasts:
         self._ids.append(entry.id)
         self._numbers.append(entry.number)
         if len(self.features) < LEARNING:
-            self.features.append(values.get("groups") or {})
+            self.features.append(features_of(entry))
 
     def set_times(self, entries: EntryTimes) -> None:
         """Set the times of the forecasts and outcomes by those of all entries that were added."""
@@ -122,6 +122,15 @@ class FirstForecasts:
         never = [(np.datetime64("NaT"), 0.0)]
         first = [self.outcomes.get(id, never)[0][0] for id in self._ids]
         return days_between(self.times, np.array(first, dtype=self.times.dtype))
+
+
+def features_of(entry: Logged) -> dict[str, Any]:
+    """Return the columns of a forecast that may define groups: those logged, and its level."""
+    values = entry.values
+    level = values.get("probability")
+    is_event = level is not None
+    name = level_name(is_event=is_event)
+    return {**(values.get("groups") or {}), name: level if is_event else values.get("mean")}
 
 
 def days_between(served: Any, recorded: Any) -> Any:
@@ -247,13 +256,13 @@ def _columns(
     return {
         "time": time,
         "known": ~np.isnan(y),
-        "pit": _cells(served_of(entries, base), y),
+        "pit": pit_cells(served_of(entries, base), y),
         # None becomes NaN
         "r": np.array([entry.values["r"] for entry in entries], dtype=np.float64),
         "base": None if link is None else _base_cells(base, y),
         "excess": y - np.exp(base.logsf(0.0)) if kind is OutcomeKind.BINARY else None,
         "promised": np.isnan(y) | (y != as_hurdle(base).at) if is_hurdle else None,
-        "columns": [entry.values.get("groups") or {} for entry in entries],
+        "columns": [features_of(entry) for entry in entries],
         "delay": delay,
         "link": link,
     }
@@ -270,22 +279,13 @@ def _distribution(entries: Sequence[Logged]) -> Distribution:
         ) from error
 
 
-def _cells(forecast: Forecast, y: Floats) -> tuple[Floats, Floats]:
-    """Return PIT cells, NaN where the outcome is missing."""
-    is_known = ~np.isnan(y)
-    low, high = np.full(y.shape, np.nan), np.full(y.shape, np.nan)
-    if is_known.any():
-        low[is_known], high[is_known] = forecast[is_known].pit_interval(y[is_known])
-    return low, high
-
-
 def _base_cells(base: Distribution, y: Floats) -> tuple[Floats, Floats]:
     """Return PIT cells of the deterministic forecasts; for amounts, those off the atom."""
     if base.outcome_kind is not OutcomeKind.HURDLE:
-        return _cells(Forecast(base), y)
+        return pit_cells(Forecast(base), y)
     hurdle = as_hurdle(base)
     is_atom = y == hurdle.at
-    low, high = _cells(Forecast(hurdle.positive), np.where(is_atom, np.nan, y))
+    low, high = pit_cells(Forecast(hurdle.positive), np.where(is_atom, np.nan, y))
     return np.where(is_atom, 0.0, low), np.where(is_atom, 1.0, high)
 
 

@@ -9,8 +9,10 @@ from typing import Any, Self
 from evenhand._format import and_more, count
 from evenhand._ids import id_text
 from evenhand._validate import InputError, check_column
+from evenhand.monitoring import level_name
 from evenhand.service.contexts import unknown_context
 from evenhand.service.decision_log import DecisionLog
+from evenhand.tables import EVERYONE
 
 Kind = tuple[str | None, float | None]
 """Name and alpha of a link; None without one."""
@@ -147,19 +149,33 @@ class WatchedContexts:
             first, *others = self.logged_groups
             return [one for one in first if all(one in other for other in others)]
         some = dict.fromkeys(one for v in self.values.values() for one in v.get("groups") or ())
-        if names and not some:
+        if set(names) - {EVERYONE, self.level} and not some:
             raise InputError(
                 f"{source}: the contexts log no columns for groups; leave --groups out, and log"
                 " columns in the next context, by --groups of evenhand predict or groups of Service"
             )
         for name in names:
-            check_column(name, list(some), f"{source}, which logs groups")
+            if name not in (EVERYONE, self.level):
+                check_column(name, list(some), f"{source}, which logs groups")
         return names
+
+    @property
+    def level(self) -> str:
+        """Name of the column with the level of each forecast."""
+        return level_name(is_event=next(iter(self.values.values())).get("outcome") == "binary")
+
+    def with_everyone(self, columns: list[str]) -> list[str]:
+        """Return groups that are watched without a certificate: everyone, and by level, too."""
+        return [
+            EVERYONE,
+            *(one for one in columns if one not in (EVERYONE, self.level)),
+            self.level,
+        ]
 
     def without_column(self, columns: Sequence[str]) -> dict[str, list[str]]:
         """Return the columns that contexts have not logged in all of their time, by context."""
         lacking = {
-            name: [one for one in columns if one not in logged]
+            name: [one for one in columns if one not in (EVERYONE, self.level, *logged)]
             for name, logged in zip(self.values, self.logged_groups, strict=True)
         }
         return {name: missing for name, missing in lacking.items() if missing}
