@@ -25,8 +25,7 @@ from evenhand.forecasters import (
     PAICRegressor,
 )
 from evenhand.service import DecisionLog, Entry, Head, Logged
-from evenhand.service.contexts import person_subject
-from evenhand.service.decision_log import EntryKind, Key
+from evenhand.service.chain import EntryKind, Key, person_subject
 
 
 @dataclass(frozen=True)

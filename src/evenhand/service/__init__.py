@@ -1,12 +1,22 @@
 """Serving of forecasts: decision log, replay and outcomes."""
 
 # for the commands and for tests; `__all__` is the documented reference
-from evenhand.service.chain import EntryTimes, Verification, verify
+from evenhand.service.chain import (
+    DecisionLog,
+    Entry,
+    EntryTimes,
+    Head,
+    LogError,
+    Logged,
+    Transaction,
+    Verification,
+    verify,
+)
 from evenhand.service.contexts import Naming as Naming
+from evenhand.service.contexts import WatchedContexts as WatchedContexts
 from evenhand.service.contexts import context_of as context_of
 from evenhand.service.contexts import logged_forecast as logged_forecast
-from evenhand.service.decision_log import DecisionLog, Entry, Head, LogError, Logged, Transaction
-from evenhand.service.forecasts import loaded as loaded
+from evenhand.service.features import loaded as loaded
 from evenhand.service.log_watch import LogWatch as LogWatch
 from evenhand.service.log_watch import WatchState as WatchState
 from evenhand.service.matured import matured_rows
@@ -16,7 +26,6 @@ from evenhand.service.replay import Check, Difference, Replay, replay_forecast
 from evenhand.service.replay import row_of as row_of
 from evenhand.service.service import Served, Service
 from evenhand.service.sql_log import export, open_log
-from evenhand.service.watched_contexts import WatchedContexts as WatchedContexts
 
 __all__ = [
     "Check",

@@ -6,20 +6,22 @@ import importlib.metadata
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 
 from evenhand._format import and_more, count
 from evenhand._ids import INVISIBLE, id_text
-from evenhand._validate import InputError, bad_input, did_you_mean
+from evenhand._validate import InputError, bad_input, check_column, did_you_mean
 from evenhand.distributions import Distribution, from_records
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.links import Link, make_link
-from evenhand.service.chain import digest_of
-from evenhand.service.decision_log import DecisionLog, Entry, Logged, Transaction
+from evenhand.monitoring import level_name
+from evenhand.service.chain import DecisionLog, Entry, Logged, Transaction, digest_of
+from evenhand.tables import EVERYONE
 
 Naming = Literal["hash", "id"]
 """How the log names people: by a keyed hash of the id, or by the id."""
@@ -108,16 +110,6 @@ def _check_bound(first: Logged, values: dict[str, Any], source: str) -> None:
                 f" ({before}, now {now}); give the {noun} of"
                 " the context, or use a new context"
             )
-
-
-def person_request(context: str, person: str, features_sha256: str) -> str:
-    """Return the hash that all requests for the same forecast have in common."""
-    return digest_of("forecast", context, person, features_sha256)
-
-
-def person_subject(context: str, person: str) -> str:
-    """Return the hash that the forecasts of a person in a context have in common."""
-    return digest_of("person", context, person)
 
 
 # --- forecasts as a decision log has them, and their distributions
@@ -222,3 +214,256 @@ def served_of(entries: Sequence[Logged], base: Distribution | None = None) -> Fo
         return forecast
     r = np.array([entry.values["r"] for entry in entries], dtype=np.float64)
     return forecast.randomized(link.alpha, link, r)
+
+
+Kind = tuple[str | None, float | None]
+"""Name and alpha of a link; None without one."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a watch is over: named contexts, or all of a model, also later ones.
+
+    Parameters
+    ----------
+    contexts : tuple of str or None
+        Names of the contexts; None for all of them.
+    model_sha256 : str or None
+        Hash of their model; None if they may have several.
+    """
+
+    contexts: tuple[str, ...] | None = None
+    model_sha256: str | None = None
+
+    def __str__(self) -> str:
+        if self.contexts is not None:
+            noun = "context" if len(self.contexts) == 1 else "contexts"
+            return f"the {noun} {', '.join(map(repr, self.contexts))}"
+        return f"all contexts of the model {str(self.model_sha256)[:16]}"
+
+
+@dataclass(frozen=True)
+class WatchedContexts:
+    """Contexts of a log that are watched as one stream, in the order in which they were opened.
+
+    Parameters
+    ----------
+    values : dict
+        Names of the contexts, with what the log has about each.
+    scope : Scope
+        Which contexts these are, for later looks at a log with more of them.
+    logged_groups : tuple of tuple of str
+        Group columns by context, those that were logged in all of its time.
+    """
+
+    values: Mapping[str, Mapping[str, Any]]
+    scope: Scope
+    logged_groups: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        log: DecisionLog,
+        names: Sequence[str] | None = None,
+        *,
+        model_sha256: str | None = None,
+        before: Scope | None = None,
+    ) -> Self:
+        """Return contexts of a log: the named ones, or all of a model.
+
+        Parameters
+        ----------
+        log : DecisionLog
+            The log.
+        names : sequence of str, optional
+            Names of contexts.
+        model_sha256 : str, optional
+            Hash of the model that they must have; by default that of the newest context, or of the
+            earlier watch.
+        before : Scope, optional
+            What an earlier watch was over, which this one continues.
+
+        Raises
+        ------
+        InputError
+            If the log has no such contexts, they cannot be watched together, or the earlier watch
+            was over others.
+        """
+        known: dict[str, dict[str, Any]] = {}
+        groups: dict[str, list[str]] = {}
+        for entry in log.entries(kind="context"):
+            name = str(entry.values["context"])
+            # a later entry of a context has its present library versions and options
+            known[name] = entry.values
+            logged = list(entry.values.get("groups") or ())
+            groups[name] = [one for one in groups.get(name, logged) if one in logged]
+        if not known:
+            raise InputError(f"{log.source} has no forecasts yet; serve some, then watch them")
+        if before is not None:
+            names = before.contexts if names is None else names
+            model_sha256 = model_sha256 or before.model_sha256
+        if names is None:
+            chosen, scope = _matching(log, known, model_sha256)
+        else:
+            # as the draws write them, whatever their accents
+            chosen, scope = _named(log, known, list(map(id_text, names)), model_sha256)
+        if before is not None and before != scope:
+            raise InputError(
+                f"the state is of {before}, not of {scope}; watch the same, or keep the state of"
+                " each watch in a file of its own"
+            )
+        return cls({n: known[n] for n in chosen}, scope, tuple(tuple(groups[n]) for n in chosen))
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the contexts."""
+        return list(self.values)
+
+    @property
+    def keys(self) -> list[str]:
+        """Fingerprints of the keys of the contexts, each once."""
+        return list(dict.fromkeys(str(one.get("key")) for one in self.values.values()))
+
+    @property
+    def n_namings(self) -> int:
+        """Number of ways in which people are named: keys of hashes, and ids."""
+        return len({naming_of(one) for one in self.values.values()})
+
+    def group_columns(self, names: list[str] | None, source: str) -> list[str]:
+        """Return columns that define groups; by default those that all contexts have logged."""
+        if names is None:
+            first, *others = self.logged_groups
+            return [one for one in first if all(one in other for other in others)]
+        some = dict.fromkeys(one for v in self.values.values() for one in v.get("groups") or ())
+        if set(names) - {EVERYONE, self.level} and not some:
+            raise InputError(
+                f"{source}: the contexts log no columns for groups; leave --groups out, and log"
+                " columns in the next context, by --groups of evenhand predict or groups of Service"
+            )
+        for name in names:
+            if name not in (EVERYONE, self.level):
+                check_column(name, list(some), f"{source}, which logs groups")
+        return names
+
+    @property
+    def level(self) -> str:
+        """Name of the column with the level of each forecast."""
+        return level_name(is_event=next(iter(self.values.values())).get("outcome") == "binary")
+
+    def with_everyone(self, columns: list[str]) -> list[str]:
+        """Return groups that are watched without a certificate: everyone, and by level, too."""
+        return [
+            EVERYONE,
+            *(one for one in columns if one not in (EVERYONE, self.level)),
+            self.level,
+        ]
+
+    def without_column(self, columns: Sequence[str]) -> dict[str, list[str]]:
+        """Return the columns that contexts have not logged in all of their time, by context."""
+        lacking = {
+            name: [one for one in columns if one not in (EVERYONE, self.level, *logged)]
+            for name, logged in zip(self.values, self.logged_groups, strict=True)
+        }
+        return {name: missing for name, missing in lacking.items() if missing}
+
+    def check_link(self, settings: Mapping[str, Any], source: str) -> None:
+        """Refuse a promise about another link than that of the served forecasts."""
+        if settings["statistic"] != "mean_pit":
+            return
+        promised = (settings["link"], settings["alpha"])
+        for name, values in self.values.items():
+            if _link(values) != promised:
+                raise _another_link(source, name, values, promised)
+
+
+def _matching(
+    log: DecisionLog,
+    known: Mapping[str, Mapping[str, Any]],
+    model_sha256: str | None,
+) -> tuple[list[str], Scope]:
+    """Return all contexts of a model, by default of the newest."""
+    newest = list(known)[-1]
+    wanted = known[newest].get("model_sha256") if model_sha256 is None else model_sha256
+    chosen = [name for name, one in known.items() if one.get("model_sha256") == wanted]
+    if not chosen:
+        raise _another_model(log, list(known), known, wanted)
+    return chosen, Scope(model_sha256=wanted)
+
+
+def _named(
+    log: DecisionLog,
+    known: Mapping[str, Mapping[str, Any]],
+    names: Sequence[str],
+    model_sha256: str | None,
+) -> tuple[list[str], Scope]:
+    """Return named contexts, which must be alike."""
+    for name in names:
+        if name not in known:
+            raise unknown_context(log.source, name, list(known))
+    chosen = [name for name in known if name in names]
+    models = {known[name].get("model_sha256") for name in chosen}
+    if model_sha256 is not None and models != {model_sha256}:
+        others = [one for one in chosen if known[one].get("model_sha256") != model_sha256]
+        raise _another_model(log, others, known, model_sha256)
+    if len({(*_link(known[name]), known[name].get("outcome")) for name in chosen}) > 1:
+        raise InputError(
+            f"{log.source}: the contexts {', '.join(map(repr, chosen))} have different links or"
+            " kinds of outcomes; watch each in a run of its own"
+        )
+    return chosen, Scope(tuple(chosen), models.pop() if len(models) == 1 else None)
+
+
+def _link(values: Mapping[str, Any]) -> Kind:
+    return values.get("link"), values.get("alpha")
+
+
+def _another_model(
+    log: DecisionLog,
+    names: Sequence[str],
+    known: Mapping[str, Mapping[str, Any]],
+    wanted: str | None,
+) -> InputError:
+    listed = and_more([repr(one) for one in names])
+    which = f"its contexts ({listed}) have" if len(names) > 1 else f"its context {listed} has"
+    found = str(known[names[-1]].get("model_sha256"))
+    return InputError(
+        f"{log.source}: {which} another model ({found[:16]}) than the certificate"
+        f" ({str(wanted)[:16]}); give the certificate of the served model, or another context"
+    )
+
+
+def _another_link(source: str, name: str, values: Mapping[str, Any], promised: Kind) -> InputError:
+    return InputError(
+        f"{source}: the context {name!r} serves forecasts with {link_in_words(*_link(values))}, but"
+        f" the certificate is about {link_in_words(*promised)}; give the certificate of the served"
+        " model"
+    )
+
+
+def link_in_words(name: str | None, alpha: float | None) -> str:
+    """Return a link in words.
+
+    Examples
+    --------
+    >>> link_in_words("entropic", 0.1), link_in_words(None, None)
+    ('the entropic link, alpha 0.1', 'no link')
+    """
+    return "no link" if name is None or alpha is None else f"the {name} link, alpha {alpha:.6g}"
+
+
+def other_names(contexts: WatchedContexts) -> str:
+    """Return a sentence on contexts whose names of people cannot be compared; empty if all can."""
+    n = contexts.n_namings
+    if n == 1:
+        return ""
+    return (
+        f"the contexts name people in {count(n, 'way')} (another key, or ids), which cannot be"
+        " compared; people who appear under several of them are counted as several people"
+    )
+
+
+def naming_of(values: Mapping[str, Any]) -> str:
+    """Return what contexts must have in common for their names of people to be comparable."""
+    mode = values.get("person")
+    # ids are the same under every key
+    return str(mode) if mode == "id" else f"{mode} {values.get('key')}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -13,13 +12,12 @@ import numpy as np
 
 from evenhand._files import write_text
 from evenhand._format import and_more, count
-from evenhand._validate import InputError, about
+from evenhand._validate import InputError, about, typed_fields
 from evenhand._version import __version__
 from evenhand.monitoring import Alarm, Watch, as_duration, as_time
-from evenhand.service.chain import Verification, digest_of, verify
-from evenhand.service.decision_log import DecisionLog, Head
+from evenhand.service.chain import DecisionLog, Head, Verification, digest_of, verify
+from evenhand.service.contexts import Scope, WatchedContexts, other_names
 from evenhand.service.matured import LEARNING, FirstForecasts, rows_of
-from evenhand.service.watched_contexts import Scope, WatchedContexts, other_names
 
 # --- state of a watch over a decision log, as it is in a file
 
@@ -49,22 +47,11 @@ class WatchState:
     head: Head | None
     until: str
     after: int = 0
-    watch: Mapping[str, Any] | None = None
-
-    def _values(self) -> dict[str, Any]:
-        """Return the state as JSON values."""
-        return {
-            "schema": SCHEMA,
-            "scope": self.scope.to_dict(),
-            "head": None if self.head is None else [self.head.number, self.head.sha256],
-            "until": self.until,
-            "after": self.after,
-            "watch": self.watch,
-        }
+    watch: dict[str, Any] | None = None
 
     def write(self, path: Path) -> None:
         """Write the state atomically."""
-        values = self._values()
+        values = {"schema": SCHEMA, **asdict(self)}
         write_text(path, json.dumps(values | {"sha256": digest_of(values)}) + "\n")
 
     @property
@@ -89,15 +76,14 @@ class WatchState:
             # a changed number would be evidence that nobody saw
             if values.pop("sha256") != digest_of(values):
                 raise InputError(f"{path} has been changed since a watch wrote it; {remedy}")
-            head = values["head"]
-            found = cls(
-                Scope.from_dict(values["scope"]),
-                None if head is None else Head(int(head[0]), str(head[1])),
-                str(as_time("until", values["until"])),
-                int(values["after"]),
-                values["watch"],
-            )
-            if found._values() != values or found.scope.contexts == ():
+            parts = {"scope": Scope, "head": Head}
+            for name, kind in parts.items():
+                if values[name] is not None:
+                    values[name] = kind(**typed_fields(kind, values[name]))
+            values["until"] = str(as_time("until", values["until"]))
+            del values["schema"]
+            found = cls(**typed_fields(cls, values))
+            if found.scope.contexts == ():
                 raise ValueError
             if found.watch is not None:
                 with about(str(path)):
@@ -107,9 +93,11 @@ class WatchState:
             return None
         except OSError as error:
             raise InputError(f"{path} cannot be read: {error.strerror}; {remedy}") from error
-        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
+        except InputError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, RecursionError) as error:
+            raise InputError(f"{path} is no state of a watch over a log; {remedy}") from error
+        except (TypeError, ValueError) as error:
             raise InputError(f"{path} is no state of a watch over a log; {remedy}") from error
 
 

@@ -13,10 +13,15 @@ from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.monitoring import Rows, as_duration, as_time, level_name, pit_cells
-from evenhand.service.chain import EntryTimes
-from evenhand.service.contexts import base_of, in_blocks, link_of, served_of
-from evenhand.service.decision_log import DecisionLog, Logged
-from evenhand.service.watched_contexts import WatchedContexts, naming_of
+from evenhand.service.chain import DecisionLog, EntryTimes, Logged
+from evenhand.service.contexts import (
+    WatchedContexts,
+    base_of,
+    in_blocks,
+    link_of,
+    naming_of,
+    served_of,
+)
 
 # --- first forecasts of the people of some contexts, collected in one pass over a log
 

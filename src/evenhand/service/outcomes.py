@@ -19,9 +19,15 @@ from evenhand._ids import check_id
 from evenhand._validate import InputError, as_floats, bad_input
 from evenhand.draws import KeyedDraws
 from evenhand.monitoring import as_time
-from evenhand.service.chain import digest_of
-from evenhand.service.contexts import context_values, in_blocks, logged_name, person_subject
-from evenhand.service.decision_log import DecisionLog, Entry, Logged, Transaction
+from evenhand.service.chain import (
+    DecisionLog,
+    Entry,
+    Logged,
+    Transaction,
+    digest_of,
+    person_subject,
+)
+from evenhand.service.contexts import context_values, in_blocks, logged_name
 
 # --- outcomes that a logged forecast can have
 

@@ -16,10 +16,24 @@ from evenhand._ids import id_text
 from evenhand._validate import Floats, InputError, bad_input, check_choice
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
-from evenhand.service.contexts import Naming, open_context, person_request, person_subject, versions
-from evenhand.service.decision_log import DecisionLog, Entry, Logged, Transaction
-from evenhand.service.features import Features, RowReader, UnseenFeatures
-from evenhand.service.forecasts import Decide, Forecasting, check_levels, loaded
+from evenhand.service.chain import (
+    DecisionLog,
+    Entry,
+    Logged,
+    Transaction,
+    person_request,
+    person_subject,
+)
+from evenhand.service.contexts import Naming, open_context, versions
+from evenhand.service.features import (
+    Decide,
+    Features,
+    Forecasting,
+    RowReader,
+    UnseenFeatures,
+    check_levels,
+    loaded,
+)
 from evenhand.service.outcomes import record_outcome
 from evenhand.service.replay import Replay, replay_forecast
 from evenhand.service.sql_log import Batches, Ticket

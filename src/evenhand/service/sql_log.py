@@ -27,18 +27,8 @@ from pyarrow import parquet
 from evenhand._files import Partial, link_target
 from evenhand._validate import InputError, bad_input, require_extra
 from evenhand.service.chain import (
-    FORMAT,
-    Row,
-    Verification,
-    is_storable,
-    logged,
-    next_row,
-    stored_row,
-    verified,
-)
-from evenhand.service.contexts import in_blocks
-from evenhand.service.decision_log import (
     CLOSED,
+    FORMAT,
     FULL,
     READ_ONLY,
     DecisionLog,
@@ -48,8 +38,16 @@ from evenhand.service.decision_log import (
     Key,
     LogError,
     Logged,
+    Row,
     Transaction,
+    Verification,
+    is_storable,
+    logged,
+    next_row,
+    stored_row,
+    verified,
 )
+from evenhand.service.contexts import in_blocks
 
 # --- what differs between the databases of decision logs: connections, locks, triggers, errors
 
