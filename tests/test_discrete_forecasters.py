@@ -276,7 +276,7 @@ def test_what_cannot_be_fitted_is_one_clear_line(case: str) -> None:
 
 
 def test_probabilities_are_those_of_the_classifier() -> None:
-    plain = LogisticRegression().fit(X, as_events(Y).astype(int))
+    plain = LogisticRegression().fit(X, np.where(as_events(Y) == 1, "yes", "no"))
     model = ClassifierForecaster(LogisticRegression()).fit(X, as_events(Y))
     np.testing.assert_allclose(
         model.forecast(X).event_probability(), plain.predict_proba(X)[:, 1], rtol=1e-9
