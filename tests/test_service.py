@@ -419,7 +419,7 @@ def test_a_refused_id_is_in_no_message_and_no_cause(service: Service) -> None:
     [
         ({"age": "old"}, r"column 'age', row 1 must be a number, got 'old'"),
         ({"age": [1]}, r"column 'age', row 1 must be a single value, got a list"),
-        ({"age": math.inf}, r"column 'age', row 1 must be finite, got inf"),
+        ({"age": math.inf}, r"column 'age', row 1 must lie between -1e\+150 and .*, got inf"),
         ({"age": 1e200}, r"column 'age', row 1 must lie between -1e\+150 and 1e\+150, got 1e\+200"),
         ({"age": 10**400}, r"column 'age'"),
         ({"age": object()}, r"column 'age'"),

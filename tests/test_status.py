@@ -20,8 +20,8 @@ import typer.main
 from browser.report_examples import AUDITS, FAMILY, full_deterministic, group, made, rates
 from command_outcome import Command
 from evenhand import audit_pit
-from evenhand.audits import parse_condition, with_conditions
-from evenhand.audits.verdict import decided, detectable_error, status_of
+from evenhand.audits import detectable_error, parse_condition, with_conditions
+from evenhand.audits.verdict import decided, status_of
 from evenhand.cli.commands import app
 from evenhand.report import audit_markdown, audit_text
 from evenhand.report.slots import Slots, name_of, result_of

@@ -61,4 +61,4 @@ found.scan[["group", "n", "error", "direction", "bias", "p_adjusted"]].head(4).r
 # rows, and it is measured on the others. ``low`` is a lower bound of its true error, with 95%
 # confidence.
 
-found.learned[["mass", "n", "error", "low", "bias", "description"]].round(3)
+found.learned[["mass", "n", "error", "error_low", "bias", "group"]].round(3)

@@ -575,7 +575,9 @@ class Audit(Summarized):
             remedy = "pass the model, or a function from X to its forecasts"
             raise bad_input("model", "be a fitted model or a function", "a Forecast", remedy)
         outcomes = as_outcomes(y)
-        by = _rules([one for one in self.off if one.problem], dict(groups or {}))
+        # of many groups by features the first ones have rules
+        listed = (one for one in self.off if one.rule or one.mass or not one.features)
+        by = _rules([one for one in listed if one.problem], dict(groups or {}))
         unfitted = _unfitted(model, _distinct(by, X, outcomes.value), random_state)
         with missing_columns_named(model, X):
             repaired = unfitted.fit(X, outcomes)

@@ -24,6 +24,25 @@ if TYPE_CHECKING:
     from evenhand import tables as tables
 
 
+ROOMS = frozenset(
+    {
+        "audits",
+        "calibration",
+        "draws",
+        "forecast_columns",
+        "forecasters",
+        "links",
+        "monitoring",
+        "report",
+        "scale",
+        "selection",
+        "service",
+        "store",
+        "tables",
+    }
+)
+
+
 class Room:
     """A module of the package that is imported with the first of its names."""
 
@@ -31,8 +50,13 @@ class Room:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
         return getattr(import_module(f"evenhand.{self._name}"), name)
 
 
 def __getattr__(name: str) -> Room:
+    # tools ask modules for names of their own, such as `__wrapped__`
+    if name not in ROOMS:
+        raise AttributeError(name)
     return Room(name)
