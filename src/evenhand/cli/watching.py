@@ -56,7 +56,7 @@ def watch(
         str | None, option("column with the time of each forecast", TABLE, "COLUMN")
     ] = None,
     id: Annotated[
-        str | None, option("column with ids, which order forecasts of one time", TABLE, "COLUMN")
+        str | None, option("column with ids of people, each of whom has one row", TABLE, "COLUMN")
     ] = None,
     recorded: Annotated[
         str | None, option("column with the times at which outcomes were recorded", TABLE, "COLUMN")
@@ -213,6 +213,10 @@ def _watched_table(
     found = {name: tables.column_of(data, column, source) for name, column in wanted.items()}
     for name in groups:
         check_column(name, list(data.columns), source)
+    # outcomes of one person are dependent, and repeats of them look like evidence
+    for name in text:
+        ids = tables.id_column(data, name, source=source)
+        tables.refuse_repeated(ids, name, source=source)
     missing = found.pop("target").isna().to_numpy()
     y = np.full(len(data), np.nan)
     y[~missing] = tables.number_column(data[~missing], wanted["target"], source=source)
