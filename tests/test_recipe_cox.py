@@ -68,7 +68,7 @@ def test_commands_audit_repair_prove_and_serve(
         assert one.code == 0, (call, one.err)
     found, _, _, repaired, _, _ = done
     assert "\nPROBLEM FOUND" in found.out
-    assert "Group decade = 80" in found.out
+    assert "Decade 80 " in found.out
     assert "\nNO PROBLEM FOUND" in repaired.out
     for name in ("audit", "repaired"):
         assert "cut off" in (place / f"{name}.html").read_text(encoding="utf-8")

@@ -279,7 +279,8 @@ def _in_words(found: list[tuple[str, str, str]], columns: set[str], rows: AuditR
 
 def _grouped(number: str) -> str:
     """Return a number of a rule with commas between thousands; other texts as they are."""
-    return f"{int(number):,}" if re.fullmatch(r"\d{5,}", number) else number
+    is_long = re.fullmatch(r"\d{5,}|\d\.\d+e\+0\d", number)
+    return f"{float(number):,.0f}" if is_long else number
 
 
 def result_of(one: Finding, rows: AuditRows) -> str:
