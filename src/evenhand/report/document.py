@@ -22,7 +22,7 @@ class PageData:
 
     Examples
     --------
-    >>> PageData.of({"name": "a <b>", "rows": [1]}).text
+    >>> PageData.of({"name": "a <b>"}).text
     '{"name":"a \\u003cb>"}'
     """
 
