@@ -32,7 +32,7 @@ assert found.score("average error") < 0.1, found.summary()
 assert "<strong>Audit of forecast</strong>" in found.to_html()
 from evenhand.audits import audit_schema
 from evenhand.monitoring import Watch, watch_schema
-assert set(audit_schema()["required"]) <= set(found.to_dict())
+assert set(audit_schema()["$defs"]["AuditRows"]["required"]) <= set(found.to_dict())
 assert set(watch_schema()["required"]) <= set(Watch().to_dict())
 from sklearn.linear_model import Ridge
 X = rng.normal(size=(300, 2))
