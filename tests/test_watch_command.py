@@ -353,7 +353,7 @@ def test_wrong_options_are_refused_in_one_line(place: Path, evenhand: Command) -
         (
             "--matures-after",
             "one year",
-            "--matures-after: matures_after must be days or text such as '365d'",
+            "--matures-after must be a number of days or a time such as 365d",
         ),
         ("--tolerance", "2", "--tolerance must satisfy 0 < tolerance < 1"),
         ("--period", "days", "did you mean 'day'?"),
@@ -502,6 +502,6 @@ def test_a_model_of_any_kind_is_watched_and_a_randomized_one_in_its_log(
     done = evenhand("watch", path, *options, "--forecast", tmp_path / "m", "--fail-if-alarm")
     # outcomes have a standard deviation of 1, and those it has learned of 0.35
     assert done.code == 1
-    assert "forecasts are too narrow" in " ".join(done.out.split())
+    assert "forecasts too narrow" in " ".join(done.out.split())
     randomized = evenhand("watch", path, *options, "--forecast", place / "model").complaint()
     assert "is randomized: its forecasts are watched in a decision log" in randomized
