@@ -576,7 +576,11 @@ class Audit(Summarized):
             raise bad_input("model", "be a fitted model or a function", "a Forecast", remedy)
         outcomes = as_outcomes(y)
         # of many groups by features the first ones have rules
-        listed = (one for one in self.off if one.rule or one.mass or not one.features)
+        listed = (
+            one
+            for one in self.off
+            if one.rule or one.mass or one.group in self.places or not one.features
+        )
         by = _rules([one for one in listed if one.problem], dict(groups or {}))
         unfitted = _unfitted(model, _distinct(by, X, outcomes.value), random_state)
         with missing_columns_named(model, X):
