@@ -17,7 +17,7 @@ from complaints import refused
 from evenhand import Forecast, audit, plan
 from evenhand.calibration import CDFBands
 from evenhand.certificates import LinkBounds, certify_link
-from evenhand.cli.randomizing import plan as plan_command
+from evenhand.cli.repairing import plan as plan_command
 from evenhand.draws import nodes
 from evenhand.links import Entropic, make_link
 from evenhand.search import group_test_rows, scan_groups, shift_of

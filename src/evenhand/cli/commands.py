@@ -34,12 +34,11 @@ from evenhand.cli.output import (
     show,
     show_result,
     stopped_by_signals,
+    terminal_width,
     usage_message,
     warn,
-    width_of,
 )
-from evenhand.cli.randomizing import plan, randomize
-from evenhand.cli.recalibrating import recalibrate
+from evenhand.cli.repairing import plan, randomize, recalibrate
 from evenhand.cli.replaying import outcomes, replay
 from evenhand.cli.serving import predict
 from evenhand.cli.watching import watch
@@ -211,7 +210,7 @@ for function, (panel, examples) in COMMANDS.items():
 def main() -> None:
     """Run the command; errors are printed as one line and have their own exit codes."""
     warnings.showwarning = warn
-    with safe_streams() as out, lines_within(width_of(sys.stdout)):
+    with safe_streams() as out, lines_within(terminal_width()):
         try:
             _run(sys.argv[1:])
         except SystemExit as end:

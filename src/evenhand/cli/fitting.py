@@ -52,8 +52,6 @@ CLASS_ROWS = 10
 """Fewest rows with each value for which `fit` predicts the probability of each value of a score.
 Half of the rows may be held out, and a value that no training row has would be impossible."""
 
-DEVICES = ("auto", "cpu", "cuda")
-
 UNUSED = {
     "count": ("support", "device", "model"),
     "hurdle": ("support",),
@@ -137,9 +135,6 @@ def has_classes(y: Floats) -> bool:
     values, counts = np.unique(y, return_counts=True)
     return bool(values.size < MIN_DISTINCT and counts.min() >= CLASS_ROWS)
 
-
-MODELS = ("network", "boosted", "auto")
-"""Values of `--model`."""
 
 CHOICE_ROWS = 8000
 """Largest number of rows on which models are compared, a quarter of them held out."""
@@ -266,9 +261,9 @@ def fit(
     if outcome is not None:
         check_choice("--outcome", outcome, KINDS)
         refuse_without_effect(context, UNUSED.get(outcome, ()), f"with --outcome {outcome}")
-    check_choice("--device", device, DEVICES)
+    check_choice("--device", device, ("auto", "cpu", "cuda"))
     if model is not None:
-        check_choice("--model", model, MODELS)
+        check_choice("--model", model, ("network", "boosted", "auto"))
     seed = options.seed_of(seed)
     bounds = None if support is None else _bounds(support)
     # training takes minutes: the output folder is checked before

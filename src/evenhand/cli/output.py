@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shlex
+import shutil
 import signal
 import sys
 import textwrap
@@ -125,19 +126,13 @@ def _nowhere() -> TextIO:
 # --- width of the terminal
 
 
-def width_of(stream: TextIO) -> int | None:
-    """Return the width of the terminal that shows a stream; None for files and pipes.
+def terminal_width() -> int | None:
+    """Return the width of the terminal that shows standard output; None for files and pipes.
 
     The environment variable COLUMNS has precedence, also for files and pipes.
     """
-    asked = os.environ.get("COLUMNS", "")
-    if asked.isdigit() and int(asked) > 0:
-        return int(asked)
-    try:
-        # a terminal without a size, as in some containers, reports 0
-        return os.get_terminal_size(stream.fileno()).columns or None
-    except (OSError, ValueError):
-        return None
+    # a terminal without a size, as in some containers, reports 0
+    return shutil.get_terminal_size(fallback=(0, 0)).columns or None
 
 
 # --- messages and exit codes of the command
@@ -229,7 +224,7 @@ def show(text: str) -> None:
 
 def show_text(text: str) -> None:
     """Write results for readers to standard output; on a terminal, lines are broken to fit it."""
-    width = width_of(sys.stdout)
+    width = terminal_width()
     if width is not None:
         text = "\n".join(_folded(line, min(width, line_width())) for line in text.split("\n"))
     show(text)
