@@ -136,17 +136,6 @@ def points_with_digits(share: float) -> str:
     return f"{100 * share:.6g}"
 
 
-def points_exactly(share: float) -> str:
-    """Write a share as percentage points with all of its digits.
-
-    Examples
-    --------
-    >>> points_exactly(0.349884)
-    '34.9884'
-    """
-    return f"{100 * share:.15g}"
-
-
 def percent(share: float | None, toward: Toward = "nearest", decimals: int = 1) -> str:
     """Write an estimated share, or an end of its interval.
 
@@ -220,17 +209,6 @@ def plain_number(value: float | None, toward: Toward = "nearest") -> str:
     ('7,950', '0.31')
     """
     return f"{_digits(value, 3, toward):,.10g}" if is_known(value) else UNKNOWN
-
-
-def with_error(value: float | None, error: float | None) -> str:
-    """Write an estimate with its standard error, if it is known.
-
-    Examples
-    --------
-    >>> with_error(4784.2, 212.4), with_error(4784.2, None)
-    ('4,784 ± 212', '4,784')
-    """
-    return f"{number(value)} ± {number(error)}" if is_known(error) else number(value)
 
 
 def number_in_full(value: float | None) -> str:
@@ -327,17 +305,6 @@ def and_more(names: Sequence[str], most: int = 20, join: str = ", ") -> str:
     """
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return join.join(names[:most]) + more
-
-
-def finite(value: Any) -> Any:
-    """Return a value for JSON, with None for a float that is not finite.
-
-    Examples
-    --------
-    >>> finite(math.nan), finite(0.5), finite("a")
-    (None, 0.5, 'a')
-    """
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _fixed(value: float | None, decimals: int, toward: Toward, unit: float = 1) -> str:

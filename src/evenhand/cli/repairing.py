@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from evenhand._format import at_most, confidence_in_full, count, finite, in_full, option_name
+from evenhand._format import at_most, confidence_in_full, count, in_full, option_name
 from evenhand._validate import (
     DiscreteOutcomeWarning,
     InputError,
@@ -38,8 +38,6 @@ from evenhand.cli.rooms import audits, forecasters, links, scale, selection, sto
 from evenhand.cli.rows import Given, Read, Request, chosen_columns, read_rows
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from evenhand.audits import Audit
     from evenhand.certificates import Certificate
     from evenhand.selection import Selection
@@ -103,13 +101,12 @@ def recalibrate(
         )
     store.save(model, folder)
     n_rows = len(read.data)
-    checked = model.check_.astype(object).where(model.check_.notna(), None).to_dict("records")
     values = {
         "schema": SCHEMA,
         "out": str(out),
         "outcome": str(model.outcome_kind_),
         "n_rows": n_rows,
-        "check": checked,
+        "check": model.check_.to_dict("records"),
     }
     show_result(values, model.summary(), as_json)
     inform(f"repaired with {count(n_rows, 'row')}; written to {out}")
@@ -364,15 +361,20 @@ def certificate_of(
     proof: Certificate, held: Ints, people: list[str] | None, values: dict[str, Any]
 ) -> dict[str, Any]:
     """Return a certificate as JSON values; people are recorded by a salted hash only."""
+    from evenhand.results import plain
+
     # rows are counted from 1 in all output
     rows = store.people_record((held + 1).tolist(), "rows")
     ids = None if people is None else store.people_record([people[row] for row in held], "ids")
-    return values | {
+    made = values | {
         "assumes": list(proof.assumptions),
         "does_not_cover": list(proof.not_covered),
         "certified_on": ids or rows,
         "written_by": f"evenhand {__version__}",
     }
+    # unknown numbers, such as the widths of counts that are nearly always equal, are null
+    found: dict[str, Any] = plain(made)
+    return found
 
 
 def values_of(chosen: Selection) -> dict[str, Any]:
@@ -402,12 +404,11 @@ def values_of(chosen: Selection) -> dict[str, Any]:
         "promise": promise,
         "coverage_80": list(proof.coverage(0.8, chosen.group_mass)),
         "price": chosen.price,
-        # counts that are nearly always equal have intervals without a width
-        "wider": finite(chosen.wider),
+        "wider": chosen.wider,
         "plain_interval": interval and asdict(interval) | {"wider": wider},
         "learned_group": found and {name: getattr(found, name) for name in LEARNED},
         "rounding_step": chosen.rounding_step,
-        "comparison": table_records(chosen.comparison),
+        "comparison": chosen.comparison.to_dict("records"),
     }
 
 
@@ -435,16 +436,8 @@ def event_bounds(proof: Certificate, mass: float) -> dict[str, Any]:
     return {
         "n_events": proof.events.n_events,
         "bias": list(proof.bias(mass)),
-        "event_rates": table_records(proof.event_table([mass])),
+        "event_rates": proof.event_table([mass]).to_dict("records"),
     }
-
-
-def table_records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table as JSON values; JSON has no NaN."""
-    return [
-        {str(name): finite(value) for name, value in row.items()}
-        for row in table.to_dict("records")
-    ]
 
 
 # --- plans

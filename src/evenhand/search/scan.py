@@ -92,11 +92,6 @@ class Masks:
             "same_rows": {given.name: same.name for given, same in self.same_rows.items()},
         }
 
-    @property
-    def by_name(self) -> dict[str, Mask]:
-        """Rows of the masks by their names."""
-        return {name: self.rows(mask) for mask, name in enumerate(self.names)}
-
     def rows(self, mask: int) -> Mask:
         """Return the rows of a mask, shape (n,)."""
         found: Mask = self.columns[:, self.column[mask]] ^ self.complement[mask]
