@@ -23,10 +23,10 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "accessible",
     "explore",
+    "json_keys",
     "mathml",
     "page_notebook",
     "rooms",
-    "row_types",
     "summaries",
 ]
 # names in docstrings link to their descriptions; options keep their two hyphens

@@ -17,8 +17,8 @@ def built_page(folder: Path, page: str, extension: str, files: Iterable[str] = (
     Links to other pages lead nowhere there.
     """
     sphinx = pytest.importorskip("sphinx.application")
-    (folder / "_static").mkdir()
     for name in (f"{page}.rst", "_static/evenhand.css", *files):
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes((PAGES / name).read_bytes())
     (folder / "conf.py").write_text(
         f"extensions = ['sphinx.ext.autodoc', '{extension}']\nroot_doc = '{page}'\n"

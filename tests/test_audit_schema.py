@@ -34,7 +34,6 @@ from evenhand.monitoring import watch_schema
 from evenhand.scale import audit_parts
 from parts_examples import QUICK_AUDIT, people
 
-DOCS = Path(__file__).parents[1] / "docs"
 QUICK = QUICK_AUDIT | {"learned_masses": (0.2,)}
 CHECK = jsonschema.Draft202012Validator(audit_schema())
 
@@ -270,15 +269,12 @@ def missing(text: str, schema: dict[str, Any]) -> list[str]:
     return [key for one in objects(schema) for key in one["properties"] if key not in words]
 
 
-def test_the_page_of_watches_names_every_key() -> None:
-    text = (DOCS / "watch-schema.rst").read_text(encoding="utf-8")
-    schema = watch_schema()
-    assert f'"{schema["properties"]["schema"]["const"]}"' in text
-    assert missing(" ".join(re.findall(r"``(.*?)``", text, re.DOTALL)), schema) == []
-
-
-def test_the_page_of_audits_is_made_of_the_types_and_names_every_key(tmp_path: Path) -> None:
-    page = built_page(tmp_path, "audit-schema", "row_types").read_text(encoding="utf-8")
+def test_the_page_of_both_layouts_is_made_of_them_and_names_every_key(tmp_path: Path) -> None:
+    page = built_page(tmp_path, "reference/json", "json_keys").read_text(encoding="utf-8")
     code = " ".join(re.findall(r"<(?:code|strong)[^>]*>(.*?)</(?:code|strong)>", page, re.DOTALL))
-    assert missing(code, audit_schema()) == []
-    assert "W1 distance of the PITs to the uniform distribution" in " ".join(page.split())
+    audits, watches = code.split("Watch.to_json")
+    assert missing(audits, audit_schema()) == []
+    assert missing(watches, watch_schema()) == []
+    text = " ".join(page.split())
+    assert "W1 distance of the PITs to the uniform distribution" in text
+    assert watch_schema()["properties"]["n_late"]["description"] in text

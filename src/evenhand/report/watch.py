@@ -717,7 +717,7 @@ def watch_document(values: Values) -> Document:
     Parameters
     ----------
     values : dict
-        `Watch.to_dict()`; see docs/watch-schema.rst.
+        `Watch.to_dict()`; see `evenhand.monitoring.watch_schema`.
     """
     values = plain(values)
     watched = Watched(values)

@@ -168,7 +168,7 @@ class Replay(Summarized):
         return "equal" if self.is_identical else "equal up to rounding"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as JSON values; the layout is described in docs/replay.rst."""
+        """Return the comparison as JSON values."""
         named = ("id", "number", "time", "context", "person", "revision")
         return {
             "schema": SCHEMA,
