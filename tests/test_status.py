@@ -159,7 +159,7 @@ def test_all_people_count_once_whichever_number_shows_their_problem() -> None:
     assert rows.problems == (rows.given,)
     assert rows.status.n_problems == 1
     slots = Slots.of(rows)
-    assert slots.verdict == "in 1 group: all people together."
+    assert slots.verdict.startswith("in 1 group: all people together. The error (gap of predicted")
     assert slots.title == (
         "All people, by their own forecasts: errors differ between low and high forecasts."
     )
@@ -249,13 +249,15 @@ def test_without_a_problem_the_text_says_what_the_rows_would_have_shown() -> Non
     text = short(values)
     # verdict.md: 9.9 points for 500 and 18.2 for 150 rows of one of 50 groups
     assert (
-        "These rows would have shown an error of 18.2 points or more in a group of 150 rows, 9.9"
-        " in a group of 500 rows, "
+        "These rows would have shown a difference of predicted and observed rate of 18.2 points or"
+        " more in a group of 150 rows, 9.9 in 500, "
     ) in text
-    assert "Rate within 2 points in 10 groups, not proven for the others." in text
-    assert "Proven within 2 points." in short(calm_scores())
+    assert "Rate within 2 points in 10 groups, not proven for the others (95% con" in text
+    assert "Proven within 2 points (95% confidence)." in short(calm_scores())
     few = short(doses(n=75))
-    assert few.startswith("Audit of risk model on table.csv: 75 rows, 0 groups TOO FEW ROWS. Only")
+    assert few.startswith(
+        "Audit of risk model on table.csv: 75 rows, 0 groups (all: --full) TOO FEW ROWS. Only"
+    )
     assert Slots.of(judged(doses(n=75))).title == "75 rows are too few for an audit."
 
 
@@ -269,18 +271,19 @@ def test_the_short_text_fits_a_screen(name: str) -> None:
     assert len(lines) <= 12 + 2 * ("Caution" in text) + 6 * ("Proven" in text)
     assert max(map(len, f"{text}\n{table}".splitlines())) <= 80
     rows = audit_of(name)
-    order = ["Also", "Everyone", "Caution", "Proven", "Not tested", "Gate", "Next", "All groups"]
+    order = ["Also", "Everyone", "Caution", "Proven", "Not tested", "Gate", "Next"]
     labels = [word for line in lines for word in order if re.match(rf"{word}(\s|$)", line)]
     assert labels == [word for word in order if word in labels]
-    assert labels[-1] == "All groups"
+    assert labels[-1] == "Next"
+    assert re.search(r"\(all: (--full|summary\(full=True\))\) [A-Z]", " ".join(lines))
     assert rows.leading is None or f"\n\n{Slots.of(rows).name[:8]}" in text
 
 
 NAMES = {
-    "age > 60.5 and sex = women": "women over 60",
+    "age > 60.5 and sex = women": "women over 60.5",
     "job = self-employed and region = south": "self-employed, south",
     "sex = women and kidney <= 79": "women, kidney 79 or less",
-    "age <= 58 and smoker = False": "smoker False 58 or younger",
+    "age <= 58 and smoker = False": "smoker False, 58 or younger",
     "region is not south and age >= 18 and age < 65": "not south 18 or older and under 65",
     "income <= 32600": "income 32,600 or less",
     "weight is missing": "weight missing",
@@ -379,7 +382,7 @@ def test_probable_groups_leaks_and_caveats_are_named_before_the_next_step() -> N
 def test_markdown_has_the_sentences_and_the_worst_groups() -> None:
     evil = group("<b> | x", 900, 0.2, 0.15, 0.25)
     text = audit_markdown(judged(doses(evil)))
-    assert "**PROBLEM FOUND** in 1 group." in text
+    assert "**PROBLEM FOUND** in 1 of 1 group." in text
     (line,) = [line for line in text.splitlines() if line.startswith("| &lt;b> \\| x |")]
     assert "problem found" in line
     assert "<b>" not in text
@@ -415,7 +418,7 @@ def test_next_steps_repair_the_groups_by_their_rules() -> None:
     assert repair.python.split("\n")[-1] == "repaired = found.repair(model, X_other, y_other)"
     text = audit_text(rows)
     # broken between options, as a shell reads it
-    shown = text[text.index("evenhand recalibrate") : text.index("All groups ")]
+    shown = text[text.index("evenhand recalibrate") :]
     assert shlex.split(shown.replace("\\\n", " ")) == shlex.split(repair.command)
     # readers who audited with the command get no Python, and those who did not get it alone
     assert "found.repair" not in audit_text(rows, full=True)

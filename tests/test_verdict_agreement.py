@@ -35,7 +35,7 @@ from repeats import repeats, statistical
 
 PROBLEM = "problem found"
 KINDS = ("0/1", "continuous", "counts", "amounts", "times", "weights", "PITs")
-FOUND = re.compile(r"(?<!NO )PROBLEM FOUND in ([\d,]+) groups?[.;:]")
+FOUND = re.compile(r"(?<!NO )PROBLEM FOUND in ([\d,]+)(?: of [\d,]+)? groups?[.:]")
 INSIDE = re.compile(r"(-?[\d.]+)%? to (-?[\d.]+)%?[;)]")
 
 BANNED = (
@@ -216,9 +216,16 @@ def check(rows: AuditRows) -> None:
     assert slots.badge in flat
     assert slots.badge in document
     assert (status.verdict == PROBLEM) == (status.n_problems > 0) == bool(slots.name)
-    assert ("all people together are one" in flat or "group: all people together" in flat) == (
-        rows.is_everyone_problem
+    assert bool(re.search("groups?: all people together", flat)) == rows.is_everyone_problem
+    others = re.search(r"(?:together and|FOUND in) ([\d,]+) of ([\d,]+)", flat)
+    if others is not None:
+        n = status.n_problems - rows.is_everyone_problem
+        assert others.groups() == (f"{n:,}", f"{status.n_examined:,}")
+    beyond = re.search(r"In ([\d,]+) the (?:error|difference)", flat)
+    assert (0 if beyond is None else int(beyond[1].replace(",", ""))) == (
+        status.n_beyond if status.n_problems else 0
     )
+    assert ("but may be under" in flat) == (status.n_problems > 0 == status.n_beyond)
     # an audit read from its JSON has the same sentences
     again = AuditRows.read(rows.to_json())
     assert (audit_text(again), audit_markdown(again)) == (text, document)
@@ -339,7 +346,9 @@ def test_text_page_tables_and_json_have_one_count(kind: str) -> None:
         check_groups(found)
         n = found.status.n_problems
         page = re.sub(r"<[^>]+>|\s+", " ", found.to_html())
-        assert (f"in {n:,} group" in page) == (n > 0)
+        assert bool(re.search(rf"in {n:,}(?: of {found.status.n_examined})? group", page)) == (
+            n > 0
+        )
         assert found.summary(full=True).upper().count("NO PROBLEM FOUND IN") == (
             found.status.verdict == "no problem found"
         )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from textwrap import wrap
 from typing import Literal
 
 from evenhand._format import in_full, is_known, points_in_full
@@ -21,7 +22,7 @@ Place = tuple[float, float]
 
 Color = Literal["blue", "red", "orange", "grey"]
 Shape = Literal["circle", "square", "diamond", "hollow", "triangle"]
-Side = Literal["left", "right", "above"]
+Side = Literal["left", "right", "above", "below"]
 
 
 def plain(value: float) -> str:
@@ -98,7 +99,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Label:
-    """Text beside a place: left of it, right of it, or above it."""
+    """Text beside a place: left of it, right of it, above or below it."""
 
     x: float
     y: float
@@ -178,6 +179,11 @@ class Row:
     is_strong: bool = False
     summary: str = ""
 
+    @property
+    def lines(self) -> list[str]:
+        """The name in at most two lines."""
+        return wrap(self.name, LINE, max_lines=2, placeholder="…") or [""]
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -243,6 +249,9 @@ Width = Literal["wide", "middle", "narrow"]
 
 WIDTHS: dict[Width, float] = {"wide": 760, "middle": 480, "narrow": 358}
 
+LINE = 32
+"""Most characters of a line of the name of a row."""
+
 NAMES, VALUES = 240.0, 190.0
 """Width of the names and of the values of rows in a wide picture."""
 
@@ -291,7 +300,8 @@ def frame_of(chart: Chart, width: Width) -> Frame:
     if is_wide:
         right = VALUES if chart.heads else 20
         return Frame(chart.x, axis, 34 * n + 70, units, NAMES, right, 26, 44, is_wide)
-    return Frame(chart.x, axis, 46 * n + 70, units, 14, 20, 26, 44)
+    height = 46 if all(len(row.lines) == 1 for row in chart.rows) else 60
+    return Frame(chart.x, axis, height * n + 70, units, 14, 20, 26, 44)
 
 
 def _part(value: float, axis: Axis) -> float:

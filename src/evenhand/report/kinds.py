@@ -40,10 +40,10 @@ NO_HORIZON = (
 # --- kinds of outcomes
 
 SCALE = (
-    "One percentage point between the predicted and the observed share of people, averaged over all"
-    " levels. 0 is perfect, 50 the worst."
+    "The gap between the predicted and the observed share of people, averaged over all levels, in"
+    " points: 0 is perfect, 50 the worst."
 )
-"""What a point is."""
+"""What an error is."""
 
 PLURAL = re.compile("[a-z]{3,}[^s]s")
 """A target such as "visits"; other names, such as "n_visit" or "loss", are names of columns."""
@@ -89,8 +89,10 @@ class Kind:
         Time up to which outcomes are followed, with its unit if it is known; "" without one.
     directions : Directions
         Directions of errors, as parts of sentences.
+    gap : str
+        The error and what it is, in a sentence.
     point : str
-        What a point is: the definition of the error.
+        Definition of the error.
     error, residual : str
         Titles of the columns of errors, and of outcome minus forecast.
     has_coverage : bool, default True
@@ -111,6 +113,7 @@ class Kind:
     atom: str = ""
     horizon: str = ""
     directions: Directions = FORECAST
+    gap: str = "error (gap of predicted and observed shares)"
     point: str = SCALE
     error: str = "Error in points"
     residual: str = "Outcome minus forecast"
@@ -185,10 +188,11 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                     "probabilities are too extreme",
                     "probabilities are not extreme enough",
                 ),
+                gap="difference of predicted and observed rate",
                 point=(
-                    "One percentage point between the share of people who had the event and the"
-                    " mean prediction. Of all people it is the mean distance within tenths of the"
-                    " probability."
+                    "The difference of the share of people who had the event and the mean"
+                    " prediction, in points. Of all people it is the mean distance within tenths of"
+                    " the probability."
                 ),
                 error="Distance in points",
                 residual="Difference in points",

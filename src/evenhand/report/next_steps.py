@@ -44,7 +44,7 @@ GOAL = "0.25"
 MAPS = "RecalibratedRegressor(FrozenEstimator(model))"
 """A model with a correction of all its forecasts."""
 
-APART = "with rows that neither the model nor this audit has seen"
+APART = "with other rows, seen by neither model nor audit"
 
 
 def next_steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
@@ -71,25 +71,28 @@ def _repair(rows: AuditRows, options: str) -> Step:
     )
     # groups of people before those by the forecast, which a repair of others changes, too
     listed = sorted(rows.listed, key=lambda one: one.key is not None) if not is_of_all else []
-    one = next((one for one in listed if one.rule), None)
+    by = [_rule_of(one) for one in listed if one.rule]
     # groups found by search have no column
     named = None if is_of_all else next((one for one in others if one.mass is None), None)
-    what, by, line = "Recalibrate all forecasts", "", "repaired.fit({})"
+    what, line = "Recalibrate all forecasts", "repaired.fit({})"
     first = f"repaired = {MAPS}"
-    if one is not None:
-        what = "Repair this group" if one is rows.leading else "Repair the group of this rule"
-        by, line = _rule_of(one), "repaired = found.repair(model, {})"
+    if by:
+        what = "Repair this group" if len(by) == 1 else f"Repair {len(by)} groups"
+        # in Python all groups with a problem are repaired
+        what = what if rows.has_command else "Repair the groups"
+        line = "repaired = found.repair(model, {})"
         first = "found = evenhand.audit(model, X, y)" if rows.has_command else ""
         if rows.is_randomized:
             # the draw is the outermost part of a forecaster: what it is put around is repaired
             what, options = "Before you randomize it again, repair the model inside", ""
             line = "repaired = found.repair(model.estimator_, {})"
     elif named is not None:
-        what, by = "Recalibrate the groups with a problem", _column_of(rows, named)
+        column = _column_of(rows, named)
+        what, by = "Recalibrate by group", [column] * bool(column)
         # a mask has no rule that a command could name
-        groups = json.dumps(by, ensure_ascii=False) if by else "groups"
+        groups = json.dumps(column, ensure_ascii=False) if column else "groups"
         first = f"repaired = {MAPS[:-1]}, by={groups})"
-    option = f" --by {_quoted(by)}" if by else ""
+    option = "".join(f" --by {_quoted(one)}" for one in by)
     command = _of_table(options, f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired")
     return Step(f"{what} {APART}.", command, _of_model(rows, line, first))
 

@@ -93,10 +93,10 @@ def audit_document(rows: AuditRows) -> Document:
 
 
 def _picture(chart: Chart | None, kind: Kind) -> Section | None:
-    """Return the picture with its unit."""
+    """Return the picture with the definition of the error."""
     if chart is None:
         return None
-    unit = Paragraph(f"A point: {kind.point[:1].lower()}{kind.point[1:]}", "hint")
+    unit = Paragraph(f"Error: {kind.point[:1].lower()}{kind.point[1:]}", "hint")
     return Section(chart.title, [replace(chart, title=""), unit])
 
 
@@ -114,8 +114,8 @@ def _listed(rows: AuditRows, found: Sequence[Finding]) -> dict[str, Any]:
 def _opening(slots: Slots) -> Iterator[Part]:
     yield StatusBox(slots.badge.capitalize(), slots.tone, [slots.verdict])
     yield Paragraph(slots.title, "lead")
-    if slots.lead:
-        yield Paragraph(slots.lead)
+    if lead := f"{slots.lead} {slots.found_on}".strip():
+        yield Paragraph(lead)
     yield Bullets([Sentence("", f"{name}: ", text) for name, text in slots.others])
     yield from (Paragraph(text, "warn") for text in slots.cautions)
 
@@ -152,7 +152,10 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     groups = [f"{len(found):,} {name}" for name, found in kinds.items() if found]
     draws = f"randomized, {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else None
     unit = rows.about.get("unit")
-    outcome = ", ".join(short(one, 60) for one in (rows.target, unit) if one) or kind.outcome
+    outcome = (
+        ", ".join(short(one, 60) for one in dict.fromkeys((rows.target, unit)) if one)
+        or kind.outcome
+    )
     yield Section(
         "What was examined",
         [
@@ -194,12 +197,11 @@ def _section(key: str, title: str, hint: str, *parts: Part | None) -> Section:
 
 
 def _groups(rows: AuditRows, first: Sequence[Finding]) -> Section:
-    n, confidence = len(rows.examined) + 1, confidence_in_full(rows.confidence)
+    confidence = confidence_in_full(rows.confidence)
     slope = ", or a slope outside 0.8 to 1.25" if Kind.of(rows).has_rates else ""
     note = (
-        f"The worst first. In brackets: intervals, which hold together for all {n:,} groups with"
-        f" {confidence} confidence. A problem is a significant error of more than"
-        f" {points_in_full(rows.tolerance)} points{slope}."
+        f"Sorted by the lower end of the error. In brackets: joint {confidence} intervals. Problem:"
+        f" a significant error over {points_in_full(rows.tolerance)} points{slope}."
     )
     shown = [*tables.everyone(rows), *first]
     table = tables.groups("Groups", shown, rows, search=tables.FIND, note=note)

@@ -37,8 +37,8 @@ from evenhand.results import AuditRows, Bin, CurvePoint, Finding
 DRAWN = 8
 """Most rows of a chart."""
 
-NAME = 30
-"""Most characters of the name of a row, so that it fits beside its mark."""
+NAME = 60
+"""Most characters of the name of a row, so that its two lines fit beside its mark."""
 
 LEVEL = 0.8
 """The interval whose coverage is drawn."""
@@ -92,8 +92,6 @@ def _row(one: Finding, rows: AuditRows, values: Sequence[str], summary: str = ""
     name = "everyone" if one is rows.everyone else name_of(one, rows)
     # the range of a group by the forecast is in the table
     name = name.partition(" (")[0] if one.key is not None else name
-    # of a group without a rule its size is the name
-    name = tables.rule_of(one, rows).text if one.mass is not None and not one.group else name
     return Row(short(capitalized(name), NAME), whole(one.n), values, one is rows.leading, summary)
 
 
@@ -117,8 +115,9 @@ def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Lay
 
 
 def _note(drawn: Sequence[Finding], rows: AuditRows) -> str:
-    n = len(rows.examined) + 1
-    return f"{len(drawn)} of {count(n, 'group')}. Small number: rows."
+    n = sum(one is not rows.everyone and one is not rows.given for one in drawn)
+    of = f"Everyone and {n} of {count(len(rows.examined), 'group')}. Small number: rows."
+    return of + " Bold: largest lower end of the error." * (rows.leading in drawn)
 
 
 def coverage(drawn: Sequence[Finding], rows: AuditRows) -> Chart:
@@ -191,14 +190,16 @@ def by_forecast(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
         layers.append(Line([(i - 0.36, predicted), (i + 0.36, predicted)], label, "level"))
     worst = min((one for one in tenths if one.problem), key=lambda one: one.rank, default=None)
     if worst is not None:
-        # the label is on the side that has room
-        x, is_left = tenths.index(worst) + 1, 2 * tenths.index(worst) > n - 2
-        side: Side = "left" if is_left else "right"
-        edge = x - 0.36 if is_left else x + 0.36
-        predicted, rate = worst.predicted or 0.0, worst.rate or 0.0
+        i, predicted = tenths.index(worst), worst.predicted or 0.0
+        # above and below all marks of this tenth, so that no mark is covered
+        low, high = marks[i].upright or (marks[i].y, marks[i].y)
+        sides: tuple[Side, Side] = (
+            ("above", "below") if marks[i].y > predicted else ("below", "above")
+        )
+        place = {"above": max(high, predicted), "below": min(low, predicted)}
         layers += [
-            Label(edge, predicted, f"predicted {percent(predicted)}", side, is_reference=True),
-            Label(x, rate, f"observed {percent(rate)}", side),
+            Label(i + 1, place[sides[0]], percent(marks[i].y), sides[0]),
+            Label(i + 1, place[sides[1]], percent(predicted), sides[1], is_reference=True),
         ]
     most = max(end for point in marks for end in (point.y, *(point.upright or ())))
     title = f"{part} of the forecast, lowest to highest"

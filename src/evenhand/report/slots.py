@@ -70,6 +70,8 @@ class Slots:
         The worst case about people; without a problem everyone's number.
     lead : str
         One line of numbers below it.
+    found_on : str
+        On which rows a group was found by search and checked; "" for others.
     others : tuple of (str, str)
         Other cases: names and sentences.
     everyone : tuple of str
@@ -97,6 +99,7 @@ class Slots:
     name: str
     title: str
     lead: str
+    found_on: str
     others: tuple[tuple[str, str], ...]
     everyone: tuple[str, ...]
     proven: tuple[str, ...]
@@ -112,21 +115,22 @@ class Slots:
         """Write the slots of an audit."""
         kind, leading, verdict = Kind.of(rows), rows.leading, rows.status.verdict
         everyone = _of_all(rows, kind)
-        name, title, lead = "", "No errors are known.", _shown(rows)
+        name, title, lead, found_on = "", "No errors are known.", _shown(rows, kind), ""
         if leading is not None:
             name = capitalized(name_of(leading, rows))
-            fact, *facts = [*_case(leading, rows, kind), *_found_on(leading, rows)]
+            fact, *facts = _case(leading, rows, kind)
             title, lead = f"{name}: {fact}.", " ".join(_sentences(facts))
+            found_on = _found_on(leading, rows)
         elif verdict is Verdict.TOO_FEW:
             n = rows.n_samples
             title = f"{count(n, 'row')} {'is' if n == 1 else 'are'} too few for an audit."
         elif everyone:
-            title = everyone[-1 if kind.has_rates else 0]
+            title = everyone[0]
             named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
             if named and rows.everyone and rows.everyone.coverage_80 is not None:
                 one = min(named, key=lambda one: one.rank)
-                whose = f"{percent(one.coverage_80)} of those of {name_of(one, rows)}"
-                title = f"{title.removesuffix('.')}, and {whose}."
+                whose = f"{name_of(one, rows)}: {percent(one.coverage_80)}"
+                title = f"{title.removesuffix('.')} ({whose})."
         return cls(
             heading=_heading(rows),
             badge=str(verdict).upper(),
@@ -135,6 +139,7 @@ class Slots:
             name=name,
             title=title,
             lead=lead,
+            found_on=found_on,
             others=tuple(_others(rows, kind)),
             everyone=everyone,
             proven=tuple(_proven(rows, kind)),
@@ -150,7 +155,7 @@ class Slots:
 TONES = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW: "few"}
 """Styles of the verdicts on a page."""
 
-MORE = {True: "--full, or --out report.html", False: 'summary(full=True), to_html("report.html")'}
+MORE = {True: "--full", False: "summary(full=True)"}
 """Where all groups are, after an audit by the command and after one in Python."""
 
 
@@ -205,7 +210,8 @@ def name_of(one: Finding, rows: AuditRows) -> str:
         name = _own_name(one, kind)
     elif one.mass is not None and not one.group:
         by = f", by {joined(one.features)}" if one.features else ""
-        name = f"a group of {in_full(one.mass)} of people{by}"
+        people = "people" if one.n_judged is None else f"{one.n_judged:,} rows"
+        name = f"{in_full(one.mass)} of {people}{by}"
     else:
         columns = {c for other in _listed(rows) for c in (*other.features, other.column) if c}
         found = _comparisons(one.group, columns)
@@ -253,16 +259,14 @@ def _comparisons(text: str, columns: set[str]) -> list[tuple[str, str, str]] | N
 
 def _in_words(found: list[tuple[str, str, str]], columns: set[str], rows: AuditRows) -> str:
     """Return comparisons as a name: "women over 60", "self-employed, south, kidney 79 or less"."""
-    words, ages, others = list[str](), list[str](), list[str]()
+    words, ages, others, is_alone = list[str](), list[str](), list[str](), False
     for column, operator, value in found:
         if operator in NUMBER:
             is_age = column.lower() == "age"
-            # ages are whole years
-            number = _grouped(value.removesuffix(".5") if is_age else value)
-            text = (AGE if is_age else NUMBER)[operator].format(number)
+            text = (AGE if is_age else NUMBER)[operator].format(_grouped(value))
             (ages if is_age else others).append(text if is_age else f"{column} {text}")
         elif operator in ("=", "is", "!=", "is not"):
-            is_alone = WORD.fullmatch(value) and not any(
+            is_alone = bool(WORD.fullmatch(value)) and not any(
                 f"{other} {sign} {value}" in one.group
                 for other in columns - {column}
                 for sign in ("=", "is")
@@ -273,14 +277,14 @@ def _in_words(found: list[tuple[str, str, str]], columns: set[str], rows: AuditR
         else:
             is_known = operator in ("is not missing", "present")
             others.append(f"{column} {'known' if is_known else 'missing'}")
-    first = [" ".join([", ".join(words), " and ".join(ages)]).strip()] if words or ages else []
-    return ", ".join([*first, *others])
+    # "women over 60", but "drugs 1, over 60"
+    first = [(" " if is_alone else ", ").join(filter(None, [", ".join(words), " and ".join(ages)]))]
+    return ", ".join([*filter(None, first), *others])
 
 
 def _grouped(number: str) -> str:
     """Return a number of a rule with commas between thousands; other texts as they are."""
-    is_long = re.fullmatch(r"\d{5,}|\d\.\d+e\+0\d", number)
-    return f"{float(number):,.0f}" if is_long else number
+    return f"{int(number):,}" if re.fullmatch(r"\d{5,}", number) else number
 
 
 def result_of(one: Finding, rows: AuditRows) -> str:
@@ -310,40 +314,46 @@ def _heading(rows: AuditRows) -> str:
 def _verdict(rows: AuditRows, kind: Kind) -> str:
     """Return the line that continues the verdict."""
     status, everyone, limit = rows.status, rows.everyone, points_in_full(rows.tolerance)
+    confidence = confidence_in_full(rows.confidence)
     if status.verdict is Verdict.TOO_FEW:
         return ""
     if status.verdict is Verdict.NO_PROBLEM:
         n = sum(one.is_proven(rows.tolerance) for one in rows.examined)
-        proven = f"Not proven within {limit} points for any."
+        proven = f"Not proven within {limit} points for any"
         if n:
             within = "Rate within" if kind.has_rates else "On average within"
-            proven = f"{within} {limit} points in {count(n, 'group')}, not proven for the others."
+            proven = f"{within} {limit} points in {count(n, 'group')}, not proven for the others"
         if status.is_proven:
-            proven = f"Proven within {limit} points."
-        return f"in {count(status.n_examined, 'group')}. {proven}"
-    where = f"in {count(status.n_problems, 'group')}"
+            proven = f"Proven within {limit} points"
+        return f"in {count(status.n_examined, 'group')}. {proven} ({confidence} confidence)."
+    where, n = f"in {status.n_problems:,} of {count(status.n_examined, 'group')}.", status.n_beyond
     if rows.is_everyone_problem:
-        is_only = status.n_problems == 1
-        return where + (": all people together." if is_only else f"; {ALL} are one of them.")
-    if everyone is None or everyone.rate is None or everyone.is_mean_off:
-        return f"{where}."
-    rates = f"{percent(everyone.rate)}, {percent(everyone.predicted)} predicted"
-    return f"{where}. The average is right ({rates})."
+        others = f" and {status.n_problems - 1:,} of {status.n_examined:,} others"
+        where = f"in {count(status.n_problems, 'group')}: {ALL}{others * (status.n_problems > 1)}."
+    elif everyone is not None and everyone.rate is not None and not everyone.is_mean_off:
+        rates = f"{percent(everyone.rate)}, {percent(everyone.predicted)} predicted"
+        where += f" The average is right ({rates})."
+    beyond = f"In {n:,} the {kind.gap} is over {limit} points"
+    if not n:
+        beyond = f"The {kind.gap} is not 0, but may be under {limit} points"
+    return f"{where} {beyond} ({confidence} confidence)."
 
 
 ALL = "all people together"
 SMALLER = "Smaller errors may be there."
 
 
-def _shown(rows: AuditRows) -> str:
+def _shown(rows: AuditRows, kind: Kind) -> str:
     """Return the errors that the rows would have shown, with 80% probability."""
     everyone, *groups = rows.status.detectable
     if rows.status.verdict is not Verdict.TOO_FEW:
-        sizes = [f"{points(one.error)} in a group of {count(one.n, 'row')}" for one in groups[::-1]]
-        first, *others = [*sizes, f"{points(everyone.error)} in all {everyone.n:,}"]
-        size, _, where = first.partition(" ")
-        shown = ", ".join([f"{size} points or more {where}", *others])
-        return f"These rows would have shown an error of {shown} (with 80% probability). {SMALLER}"
+        first, *others = [*groups[::-1], everyone]
+        where = f"a group of {count(first.n, 'row')}" if others else f"all {first.n:,}"
+        shown = f"of {points(first.error)} points or more in {where}"
+        for one in others:
+            shown += f", {points(one.error)} in {'all ' * (one is everyone)}{one.n:,}"
+        gap = f"{'an' if kind.gap[0] == 'e' else 'a'} {kind.gap}"
+        return f"These rows would have shown {gap} {shown} (with 80% probability). {SMALLER}"
     text = (
         f"Only an error of {points(everyone.error)} points or more of {ALL} would have been found"
     )
@@ -381,8 +391,8 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     if one is rows.given:
         chance = rows.given_forecast.chance if rows.given_forecast else None
         where = [one.direction or "errors differ between forecasts"] if one.off else []
-        error = f"mean error at equal forecasts {points(one.error)} points{least}"
-        return [*where, f"{error}; right ones would show {points(chance)}"]
+        error = f"among people of equal forecast {points(one.error)} points{least}"
+        return [*where, f"{error}; {points(chance)} by chance alone"]
     rate = _rates(one, n, kind) or _rate_by_horizon(one, n, rows, kind)
     if one.rate is not None and rate:
         return rate
@@ -394,35 +404,43 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
         return (
             found if direction else [f"forecasts are off by {points(one.size.value)} points", error]
         )
-    coverage = f"the 80% interval covers {percent(covered)} of outcomes"
-    of_all = rows.everyone.coverage_80 if rows.everyone and one is rows.leading else None
-    if of_all is not None and not is_everyone:
-        coverage += f" (everyone: {percent(of_all)})"
+    # of outcomes: where it stands first
+    of = " of outcomes" if rows.leading is None or one is rows.leading else ""
+    coverage = f"the 80% interval covers {percent(covered)}{of}"
+    if is_everyone and one is not rows.leading:
+        return [*(rate or []), coverage, error, *found[:-1]]
     # a coverage near 80% is not what is wrong
     is_first = is_everyone or abs(covered - 0.8) > 0.05 or not direction
     found.insert(0 if is_first else 1, coverage)
     return [*(rate or []), *found] if not rate or is_everyone else [*rate, error]
 
 
-def _found_on(one: Finding, rows: AuditRows) -> Iterator[str]:
-    """Yield on which rows the worst case was found and checked."""
-    if one.mass is not None:
-        # of weighted rows and of samples of parts, it is not known how many were searched
-        is_known = rows.family is None or rows.family.effective_share == 1
-        is_known = is_known and "n_searched" not in rows.provenance.get("data", {})
-        n = rows.n_samples - (one.n_judged or 0)
-        where = f"{n:,} rows" if is_known and one.n_judged else "other rows"
-        yield f"found on {where}, checked on {one.n:,} others"
+def _found_on(one: Finding, rows: AuditRows) -> str:
+    """Return on which rows the worst case was found and checked."""
+    if one.mass is None:
+        return ""
+    # of weighted rows and of samples of parts, it is not known how many were searched
+    is_known = rows.family is None or rows.family.effective_share == 1
+    is_known = is_known and "n_searched" not in rows.provenance.get("data", {})
+    n = rows.n_samples - (one.n_judged or 0)
+    others = f" of {one.n_judged:,}" if one.n_judged else ""
+    where = f"{n:,} rows" if is_known and one.n_judged else "other rows"
+    return f"Found on {where}, checked on {one.n:,}{others} others."
 
 
 def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
     """Return size, slope and level of the error of the probabilities of all people."""
     given = rows.given_forecast
     reach = band(points, everyone.error_low, everyone.error_high)
-    chance = "" if given is None else f"right ones would show {points(given.chance)}"
+    chance = "" if given is None else f"{points(given.chance)} by chance alone"
     inside = "; ".join(text for text in (reach, chance) if text not in ("", UNKNOWN))
     size = f"probabilities are off by {points(everyone.error)} points on average"
     found = [f"{size} ({inside})" if inside else size]
+    if everyone.rate is not None:
+        reach = reach_of(everyone.bias_low, everyone.bias_high)
+        difference = signed(everyone.bias) + (f" ({reach})" if reach != UNKNOWN else "")
+        rates = f"{percent(everyone.rate)} had the event, {percent(everyone.predicted)} predicted"
+        found.insert(0, f"{rates}: {difference}")
     for one in rows.probability_scores[:1]:
         ends = band(ratio, one.slope_low, one.slope_high)
         if one.slope is not None and ends != UNKNOWN:
@@ -430,9 +448,6 @@ def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
             way = ": not extreme enough" if (one.slope or 0) > 1 else ": too extreme"
             way *= everyone.off and not (one.slope_low or 0) <= 1 <= (one.slope_high or 0)
             found.append(f"slope {ratio(one.slope)} ({ends}; 1 is right){way}")
-    if everyone.rate is not None:
-        rates = percent(everyone.rate), percent(everyone.predicted)
-        found.append(f"{rates[0]} had the event, {rates[1]} were predicted")
     return found
 
 
@@ -658,9 +673,12 @@ UNNAMED = "Groups that nobody named: {}."
 def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what the audit does not cover; the first ones fit a line."""
     least = rows.family.min_size if rows.family is not None and rows.scanned else None
-    of_few = f"of fewer than {least:,} rows" if least is not None else "that were not examined"
+    of_few = f"under {least:,} rows" if least is not None else "that were not examined"
+    searched = min((one.n for one in rows.learned), default=least)
+    if least is not None and searched is not None and searched < least:
+        of_few += f" (by search: {searched:,})"
     yield f"Groups {of_few}."
-    yield "Changes since these rows."
+    yield "Later changes."
     if kind.horizon:
         yield f"Times after {kind.horizon.removeprefix('time ')}."
     if kind.has_range and not kind.horizon:
@@ -668,7 +686,7 @@ def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     elif kind.has_rates:
         # outcomes, section 3: only the mean over draws counts, and nothing below the share of the
         # event divided by the group size can be proven for the bias of every group
-        why = "no data can prove that a yes/no forecast is right in each, with or without a draw"
+        why = "no data can prove that the probabilities of each are right"
         yield UNNAMED.format(why)
     elif rows.bound is None and rows.is_randomized:
         few = ", as only one draw per row is known: audit several draws per row"
@@ -676,8 +694,8 @@ def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     elif rows.bound is None:
         # (1 - mass) / 2 at a mass of one fifth (method.md, 11: nothing smaller can be proven);
         # the floor of others depends on the sizes of the atoms (outcomes: 2)
-        size = "an error below 40 points" if kind.name in ("continuous", "") else "a small error"
-        why = f"with one forecast per person, no data can prove {size} in every fifth of people"
+        size = "an error of 40 points" if kind.name in ("continuous", "") else "a large error"
+        why = f"unless forecasts are randomized, no data can exclude {size} in some fifth of people"
         yield UNNAMED.format(why)
 
 
@@ -731,7 +749,7 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
     if rows.problems:
         n = count(rows.status.n_beyond, "group")
         yield f"In {n} the whole interval is beyond {limit} points."
-        yield _shown(rows)
+        yield _shown(rows, kind)
 
 
 def _condition(one: JudgedCondition) -> str:

@@ -138,8 +138,7 @@ def groups(label: str, found: Sequence[Finding], rows: AuditRows, **options: str
 def rule_of(one: Finding, rows: AuditRows) -> Value:
     """Write the exact rule of a group, and how it was found."""
     if one.mass is not None:
-        features = f"{in_full(one.mass)} of people, by {', '.join(one.features)}"
-        return Value(one.group or features, "found by search")
+        return Value(one.group or name_of(one, rows), "found by search")
     if one.part is not None:
         name = name_of(one, rows)
         return Value(f"{name[:1].upper()}{name[1:]}")

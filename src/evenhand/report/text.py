@@ -101,11 +101,11 @@ LONGEST = 80
 LINES = 12
 """Most lines, beside the table by tenth and what a reader must not miss."""
 
-LABEL = 20
+LABEL = 16
 """Most characters of a line of a label."""
 
-NARROW = 16
-"""Widest margin beside which commands are folded."""
+INDENT = 2
+"""Blanks before code."""
 
 
 class Block(NamedTuple):
@@ -114,7 +114,7 @@ class Block(NamedTuple):
     label: str
     text: str
     rank: int = 0
-    is_code: bool = False
+    code: str = ""
 
 
 def audit_text(rows: AuditRows, *, full: bool = False) -> str:
@@ -125,7 +125,8 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
         sections = [step, *document.cards, *document.sections]
         return document_text(replace(document, sections=sections))
     slots, width = Slots.of(rows), min(line_width(), LONGEST)
-    head = [wrapped(slots.heading, width), wrapped(_verdict(slots), width), ""]
+    heading = f"{slots.heading} (all: {slots.more})"
+    head = [wrapped(heading, width), wrapped(_verdict(slots), width), ""]
     blocks = list(_blocks(slots, rows))
     margin = 2 + min(max(len(line) for one in blocks for line in _label(one)), LABEL)
     while True:
@@ -153,10 +154,12 @@ def _blocks(slots: Slots, rows: AuditRows) -> Iterator[Block]:
         yield Block(slots.name, f"{capitalized(fact)} {slots.lead}".strip())
     label = "Also"
     for i, (name, text) in enumerate(slots.others):
-        yield Block(label, f"{name}: {text.split('; ')[0].removesuffix('.')}", 1 + 4 * i)
+        yield Block(label, f"{name}: {text.split('; ')[0].removesuffix('.')}", 2 + 4 * i)
         label = ""
-    if not slots.name or (rows.is_event and rows.leading is not rows.everyone):
-        yield Block("Everyone", " ".join(slots.everyone[:3]), 2 if slots.name else 0)
+    if rows.leading is None or rows.leading not in rows.overall:
+        n = 1 if rows.is_event or rows.survival else 2
+        yield Block("Everyone", " ".join(slots.everyone[:n]))
+        yield from (Block("", text, 1) for text in filter(None, [" ".join(slots.everyone[n:4])]))
     yield from (Block("Caution", text) for text in slots.cautions)
     if slots.proven:
         yield Block("Proven", slots.proven[0], 0 if rows.bound else 3)
@@ -165,8 +168,7 @@ def _blocks(slots: Slots, rows: AuditRows) -> Iterator[Block]:
     yield from (Block("Gate", text) for text in slots.gate)
     for step in slots.next[:1]:
         code = step.code(rows.has_command)[1]
-        yield Block("Next", code or step.what, is_code=bool(code))
-    yield Block("All groups", slots.more)
+        yield Block("Next", f"{step.what[:-1]}:" if code else step.what, code=code)
 
 
 def _label(one: Block) -> list[str]:
@@ -174,16 +176,15 @@ def _label(one: Block) -> list[str]:
 
 
 def _beside(one: Block, margin: int, width: int) -> Iterator[str]:
-    """Yield the lines of a text beside its label."""
-    text = "\n".join(map(visible, one.text.split("\n")))
-    if not one.is_code:
-        text = wrapped(one.text, width - margin)
-    # beside a wide label, code begins further to the left
-    elif max(map(len, text.split("\n"))) > width - margin:
-        margin = margin if margin <= NARROW and text.startswith("evenhand ") else len(one.label) + 3
-        text = folded_command(text, width - margin) if text.startswith("evenhand ") else text
-    for label, line in zip_longest(_label(one), text.split("\n"), fillvalue=""):
+    """Yield the lines of a text beside its label, and its code below."""
+    margin = len(one.label) + 2 if one.code else margin
+    lines = wrapped(one.text, width - margin).split("\n")
+    for label, line in zip_longest(_label(one), lines, fillvalue=""):
         yield f"{label:{margin}}{line}".rstrip()
+    code = "\n".join(map(visible, one.code.split("\n")))
+    is_shell = code.startswith("evenhand ")
+    lines = (folded_command(code, width - INDENT) if is_shell else code).split("\n")
+    yield from (f"{'':{INDENT}}{line}" for line in lines if code)
 
 
 def _by_tenth(rows: AuditRows) -> Table:

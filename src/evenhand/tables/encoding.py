@@ -165,7 +165,8 @@ class EncodedColumn:
         """Return an end of a range in the units of the column."""
         value = self.mean + end * self.scale
         if self.kind == "number":
-            return f"{value:.4g}"
+            shown = f"{value:.4g}"
+            return f"{float(shown):.0f}" if "e+" in shown else shown
         return str(np.datetime64(0, "D") + np.timedelta64(math.floor(value), "D"))
 
 
