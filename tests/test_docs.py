@@ -135,7 +135,7 @@ def test_pages_with_examples_are_not_lost() -> None:
     with_blocks = {page.stem for page in TEXTS if list(examples_of(page))}
     guides = {"tutorial", "faq", "audit", "repair", "randomize", "decide", "scale", "counts"}
     guides |= {"events", "times", "service", "watch"}
-    theory = {"price-of-proof", "sharp-certificate", "costs", "method"}
+    theory = {"proofs", "costs", "method"}
     assert with_blocks >= guides | theory
 
 

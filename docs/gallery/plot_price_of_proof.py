@@ -5,7 +5,7 @@ The least price of a proof
 A small error for every group has a price in log score, and no forecaster can pay less than the
 curve below. The figure shows it with forecasters of outcomes whose true distribution is known.
 
-The theorem and its proof: :doc:`/price-of-proof`.
+The theorem and its proof: :doc:`/proofs`.
 """
 
 import matplotlib.pyplot as plt
