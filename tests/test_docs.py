@@ -200,7 +200,7 @@ def test_errata_named_in_the_method_are_tests() -> None:
 
 
 def test_numbers_beside_other_packages_are_those_measured() -> None:
-    page = (PAGES / "peers.rst").read_text(encoding="utf-8")
+    page = (PAGES / "benchmarks.rst").read_text(encoding="utf-8")
     table = page.partition("Measured side by side")[2].partition("Planted groups:")[0]
     measured = (ROOT / "benchmarks" / "results" / "peers.md").read_text(encoding="utf-8")
     # errors of coverage and widths are points here, and fractions there

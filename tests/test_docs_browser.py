@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 # the front page; formulas and code; tables; the gallery and a figure
-PAGES = ("index", "method", "peers", "auto_examples/index", "auto_examples/plot_audit")
+PAGES = ("index", "method", "which", "auto_examples/index", "auto_examples/plot_audit")
 
 
 @pytest.mark.parametrize("name", PAGES)
