@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from evenhand._format import in_full, is_largest
+from evenhand._format import count, in_full, is_largest
 from evenhand.report.kinds import Kind
 from evenhand.results import MASS, AuditRows, Finding
 
@@ -71,13 +71,14 @@ def _repair(rows: AuditRows, options: str) -> Step:
     )
     # groups of people before those by the forecast, which a repair of others changes, too
     listed = sorted(rows.listed, key=lambda one: one.key is not None) if not is_of_all else []
-    by = [_rule_of(one) for one in listed if one.rule]
+    ruled = [one for one in listed if one.rule] or [one for one in others if one.rule][:1]
+    by = [_rule_of(one) for one in ruled if not is_of_all]
     # groups found by search have no column
     named = None if is_of_all else next((one for one in others if one.mass is None), None)
     what, line = "Recalibrate all forecasts", "repaired.fit({})"
     first = f"repaired = {MAPS}"
     if by:
-        what = "Repair this group" if len(by) == 1 else f"Repair {len(by)} groups"
+        what = f"Repair {'this group' if ruled == [rows.leading] else count(len(by), 'group')}"
         # in Python all groups with a problem are repaired
         what = what if rows.has_command else "Repair the groups"
         line = "repaired = found.repair(model, {})"
