@@ -62,3 +62,16 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\
 def printable(text: Any) -> str:
     """Return a text from data with format characters escaped and without those XML forbids."""
     return visible(_UNPRINTABLE.sub("\ufffd", str(text)), "\t\n\r")
+
+
+LONGEST = 300
+"""Most characters of a name in a table, which bounds the size of a page."""
+
+
+def short(text: Any, length: int = LONGEST) -> str:
+    """Shorten a long text in the middle, since names of groups often differ at their ends."""
+    line = printable(text)
+    if len(line) <= length:
+        return line
+    end = length // 3
+    return f"{line[: length - end - 1]}…{line[-end:]}"

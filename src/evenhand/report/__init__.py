@@ -13,9 +13,9 @@ from evenhand.report.charts import PIT_TITLE as PIT_TITLE
 from evenhand.report.charts import SIZE_TITLE as SIZE_TITLE
 from evenhand.report.comparison import comparison_html as comparison_html
 from evenhand.report.comparison import comparison_text as comparison_text
-from evenhand.report.measures import Measure as Measure
-from evenhand.report.measures import log_score_name as log_score_name
-from evenhand.report.measures import units_of as units_of
+from evenhand.report.kinds import Measure as Measure
+from evenhand.report.kinds import log_score_name as log_score_name
+from evenhand.report.kinds import units_of as units_of
 from evenhand.report.notes import NoteKind as NoteKind
 from evenhand.report.notes import note as note
 from evenhand.report.notes import notes_of as notes_of

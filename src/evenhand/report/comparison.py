@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from evenhand._escape import short
 from evenhand._format import (
     UNKNOWN,
     band,
@@ -33,11 +34,10 @@ from evenhand.report.document import (
     Part,
     Section,
     about_facts,
-    short,
+    document_html,
+    document_text,
 )
-from evenhand.report.measures import formatter_of, reach_of, signed
-from evenhand.report.page import document_html
-from evenhand.report.text import document_text
+from evenhand.report.kinds import formatter_of, reach_of, signed
 from evenhand.results import Values
 
 NAME = 60

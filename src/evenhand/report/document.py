@@ -1,19 +1,30 @@
-"""Documents for pages and text: sections with paragraphs, lists, tables and charts."""
+"""Documents of sections with paragraphs, lists, tables and charts, as pages and as text."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal
 
-from evenhand._escape import printable
-from evenhand._table import Table
-from evenhand.report.charts import Chart
+from evenhand._escape import printable, short, visible
+from evenhand._table import Table, Value, line_width, wrapped
+from evenhand.report.charts import Chart, digits, frame_of
 from evenhand.results import plain
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 # --- data embedded in a page: the values that it shows, and their hash
+
+
+CODE = re.compile("`([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -185,30 +196,6 @@ class Document:
     data: PageData | None = None
 
 
-# --- shortening of names from data
-
-TIP_NAME = 60
-"""Most characters of a name in the label of a mark."""
-
-
-LONGEST = 300
-"""Most characters of a name in a table, which bounds the size of a page."""
-
-
-def short(text: Any, length: int = LONGEST) -> str:
-    """Shorten a long text in the middle, since names of groups often differ at their ends."""
-    line = printable(text)
-    if len(line) <= length:
-        return line
-    end = length // 3
-    return f"{line[: length - end - 1]}…{line[-end:]}"
-
-
-def tip_name(name: object) -> str:
-    """Shorten a name for the label of a mark."""
-    return short(" ".join(str(name).split()), TIP_NAME)
-
-
 # --- description of an audit for its readers: date, population, period, author and purpose
 
 NAME = 60
@@ -234,3 +221,146 @@ def about_facts(audit: Mapping[str, Any]) -> Facts:
             title += " (given)"
         described[title] = about[key]
     return Facts(described)
+
+
+# --- rendering as a page
+
+
+def document_html(document: Document) -> str:
+    """Return a document as a page; its script sorts and searches tables."""
+    script = _own_file("page.js")
+    # the policy contains the hash of our script, so that no other inline script runs
+    seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    style = _own_file("page.css")
+    template = _environment().get_template("page.html.j2")
+    icon = base64.b64encode(_own_file("icon.svg").encode()).decode()
+    return template.render(document=document, script=script, seal=seal, style=style, icon=icon)
+
+
+@cache
+def _own_file(name: str) -> str:
+    """Return the text of a file that goes into every page."""
+    loader = _environment().loader
+    assert loader is not None
+    return loader.get_source(_environment(), name)[0]
+
+
+@cache
+def _environment() -> Environment:
+    # imported here: `import evenhand` and text summaries do not wait for jinja2
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    # autoescape covers all text; only our own files and drawings are marked as safe, in templates
+    environment = Environment(
+        loader=PackageLoader("evenhand.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_printed,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    filters: dict[str, Callable[..., Any]] = {
+        "kind": lambda part: type(part).__name__,
+        "short": short,
+        "code": _with_code,
+        "order": _order,
+        "frame": frame_of,
+        "is_bad": lambda row: any(isinstance(one, Value) and one.tone == "bad" for one in row),
+        "zip": zip,
+    }
+    environment.filters.update(filters)
+    environment.tests["is_status"] = lambda part: isinstance(part, StatusBox)
+    environment.tests["is_lead"] = lambda part: isinstance(part, Paragraph) and part.kind == "lead"
+    return environment
+
+
+def _printed(value: Any) -> Any:
+    """Format coordinates, and escape control characters of texts except our own markup."""
+    if isinstance(value, float):
+        return digits(value)
+    return value if hasattr(value, "__html__") else printable(value)
+
+
+def _with_code(text: object) -> Any:
+    """Escape a text, and mark what stands between backticks as code."""
+    from markupsafe import Markup, escape
+
+    parts = CODE.split(printable(text))
+    marked = (
+        Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts)
+    )
+    return Markup("").join(marked)
+
+
+def _order(order: float | None) -> str:
+    """Format the value by which a column is sorted."""
+    # six digits nearly always sort as the full value, in half the bytes
+    return "" if order is None or not math.isfinite(order) else f"{order:.6g}"
+
+
+# --- rendering as text
+
+
+def document_text(document: Document) -> str:
+    """Return a document as text, without cards and sections that only pages show."""
+    parts = [wrapped(f"{document.title}: {', '.join(document.facts)}")]
+    if document.opening is not None:
+        parts += _texts(document.opening.parts)
+    for section in document.sections:
+        if section.in_text:
+            parts += _titled(section.title, _texts(section.parts))
+    return "\n\n".join(parts)
+
+
+def _titled(title: str, texts: Iterable[str]) -> Iterator[str]:
+    """Yield texts with a title in capitals above the first."""
+    for i, text in enumerate(texts):
+        yield text if i else f"{wrapped(title.upper())}\n{text}"
+
+
+def _texts(parts: Iterable[Part]) -> list[str]:
+    texts: list[str] = []
+    heading = ""
+    flat = ([*one.left, *one.right] if isinstance(one, Pair) else [one] for one in parts)
+    for part in chain.from_iterable(flat):
+        text = heading + _text(part)
+        # a heading is printed above the part that follows it
+        heading = f"{text}\n" if isinstance(part, Heading) else ""
+        texts += [text] if text and not heading else []
+    return texts
+
+
+def _text(part: Part) -> str:
+    """Return a part as text; figures and facts are omitted."""
+    match part:
+        case Paragraph() if part.kind == "code":
+            # lines of a command end with a backslash, and must not be broken elsewhere
+            return "\n".join(map(visible, part.text.split("\n")))
+        case Paragraph() | Heading() | StatusBox():
+            return wrapped(_in_words(part))
+        case Bullets():
+            width = line_width() - 2
+            items = (wrapped(str(item), width).replace("\n", "\n  ") for item in part.items)
+            return "\n".join(f"- {item}" for item in items)
+        case Facts():
+            known = (f"{name}: {value}" for name, value in part.values.items() if value)
+            return "\n".join(map(wrapped, known))
+        # tables of thousands of groups stay readable; the page and JSON contain more
+        case Table():
+            n, most = len(part.rows), part.printed
+            rest = f"\n{most} of {n:,} rows are printed." if n > most else ""
+            return part.text(most=most) + rest
+        case _:
+            return ""
+
+
+def _in_words(part: Paragraph | Heading | StatusBox) -> str:
+    match part:
+        case StatusBox():
+            return " ".join([part.title.upper(), *part.sentences])
+        case Heading():
+            return f"{part.text}:"
+        case _:
+            # hints are about what only a page has
+            return "" if part.kind == "hint" else part.text

@@ -1,19 +1,14 @@
-"""Page of an audit, and rendering of documents as one file of HTML that opens offline."""
+"""Page of an audit: its slots, a picture, the worst groups, and folded details."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from evenhand._escape import printable
+from evenhand._escape import short
 from evenhand._format import (
     at_most,
     confidence_in_full,
@@ -22,9 +17,9 @@ from evenhand._format import (
     points_in_full,
     whole,
 )
-from evenhand._table import Table, Value, folded_command
+from evenhand._table import Table, folded_command
 from evenhand.report import pictures, tables
-from evenhand.report.charts import Chart, digits, frame_of
+from evenhand.report.charts import Chart
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -38,17 +33,12 @@ from evenhand.report.document import (
     Sentence,
     StatusBox,
     about_facts,
-    short,
+    document_html,
 )
 from evenhand.report.kinds import IN_FEATURES, Kind
 from evenhand.report.next_steps import Step
 from evenhand.report.slots import Slots
 from evenhand.results import AuditRows, Finding
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
-CODE = re.compile("`([^`]+)`")
 
 # --- the document of an audit: its slots, a picture, the worst groups, and folded details
 
@@ -341,79 +331,3 @@ def _provenance(rows: AuditRows, data: PageData) -> Section:
     }
     shown = [described, Facts(facts)] if known else []
     return _section("provenance", "Where this comes from", "data, model, command", *shown)
-
-
-# --- rendering of documents
-
-
-def document_html(document: Document) -> str:
-    """Return a document as a page; its script sorts and searches tables."""
-    script = _own_file("page.js")
-    # the policy contains the hash of our script, so that no other inline script runs
-    seal = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    style = _own_file("page.css")
-    template = _environment().get_template("page.html.j2")
-    icon = base64.b64encode(_own_file("icon.svg").encode()).decode()
-    return template.render(document=document, script=script, seal=seal, style=style, icon=icon)
-
-
-@cache
-def _own_file(name: str) -> str:
-    """Return the text of a file that goes into every page."""
-    loader = _environment().loader
-    assert loader is not None
-    return loader.get_source(_environment(), name)[0]
-
-
-@cache
-def _environment() -> Environment:
-    # imported here: `import evenhand` and text summaries do not wait for jinja2
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    # autoescape covers all text; only our own files and drawings are marked as safe, in templates
-    environment = Environment(
-        loader=PackageLoader("evenhand.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_printed,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    filters: dict[str, Callable[..., Any]] = {
-        "kind": lambda part: type(part).__name__,
-        "short": short,
-        "code": _with_code,
-        "order": _order,
-        "frame": frame_of,
-        "is_bad": lambda row: any(isinstance(one, Value) and one.tone == "bad" for one in row),
-        "zip": zip,
-    }
-    environment.filters.update(filters)
-    environment.tests["is_status"] = lambda part: isinstance(part, StatusBox)
-    environment.tests["is_lead"] = lambda part: isinstance(part, Paragraph) and part.kind == "lead"
-    return environment
-
-
-def _printed(value: Any) -> Any:
-    """Format coordinates, and escape control characters of texts except our own markup."""
-    if isinstance(value, float):
-        return digits(value)
-    return value if hasattr(value, "__html__") else printable(value)
-
-
-def _with_code(text: object) -> Any:
-    """Escape a text, and mark what stands between backticks as code."""
-    from markupsafe import Markup, escape
-
-    parts = CODE.split(printable(text))
-    marked = (
-        Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts)
-    )
-    return Markup("").join(marked)
-
-
-def _order(order: float | None) -> str:
-    """Format the value by which a column is sorted."""
-    # six digits nearly always sort as the full value, in half the bytes
-    return "" if order is None or not math.isfinite(order) else f"{order:.6g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from evenhand._escape import short
 from evenhand._format import UNKNOWN, band, count, in_full, percent, points, points_in_full, whole
 from evenhand.report import tables
 from evenhand.report.charts import (
@@ -28,8 +29,8 @@ from evenhand.report.charts import (
     plain,
     rate_axis,
     share_axis,
+    tip_name,
 )
-from evenhand.report.document import short, tip_name
 from evenhand.report.kinds import Kind
 from evenhand.report.slots import capitalized, name_of
 from evenhand.results import AuditRows, Bin, CurvePoint, Finding

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from evenhand._escape import short
 from evenhand._format import (
     LEAST_FLOOR,
     UNKNOWN,
@@ -31,9 +32,16 @@ from evenhand._format import (
 )
 from evenhand._kinds import HIGHER, LOWER
 from evenhand.report.certificates import union_sentence
-from evenhand.report.document import short
-from evenhand.report.kinds import IN_FEATURES, IN_GROUP, NO_HORIZON, WITHOUT, Key, Kind
-from evenhand.report.measures import reach_of, signed
+from evenhand.report.kinds import (
+    IN_FEATURES,
+    IN_GROUP,
+    NO_HORIZON,
+    WITHOUT,
+    Key,
+    Kind,
+    reach_of,
+    signed,
+)
 from evenhand.report.next_steps import Step, next_steps
 from evenhand.results import (
     GROUPS_LISTED,

@@ -26,8 +26,7 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import Cells, Column, Item, Table, Value, numeric
-from evenhand.report.kinds import IN_TIME, Kind
-from evenhand.report.measures import formatter_of, reach_of, signed, units_of
+from evenhand.report.kinds import IN_TIME, Kind, formatter_of, reach_of, signed, units_of
 from evenhand.report.slots import name_of, result_of
 from evenhand.results import (
     AuditRows,

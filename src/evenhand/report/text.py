@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from typing import NamedTuple
 
 from evenhand._escape import visible
@@ -12,86 +12,14 @@ from evenhand._format import percent, whole
 from evenhand._table import Cells, Column, Table, folded_command, line_width, numeric, wrapped
 from evenhand.report import tables
 from evenhand.report.document import (
-    Bullets,
-    Document,
-    Facts,
-    Heading,
-    Pair,
-    Paragraph,
-    Part,
     Section,
-    StatusBox,
+    document_text,
 )
-from evenhand.report.measures import reach_of, signed
+from evenhand.report.kinds import reach_of, signed
 from evenhand.report.next_steps import Step
 from evenhand.report.page import audit_document
 from evenhand.report.slots import SMALLER, Slots, capitalized, name_of
 from evenhand.results import AuditRows, Finding
-
-
-def document_text(document: Document) -> str:
-    """Return a document as text, without cards and sections that only pages show."""
-    parts = [wrapped(f"{document.title}: {', '.join(document.facts)}")]
-    if document.opening is not None:
-        parts += _texts(document.opening.parts)
-    for section in document.sections:
-        if section.in_text:
-            parts += _titled(section.title, _texts(section.parts))
-    return "\n\n".join(parts)
-
-
-def _titled(title: str, texts: Iterable[str]) -> Iterator[str]:
-    """Yield texts with a title in capitals above the first."""
-    for i, text in enumerate(texts):
-        yield text if i else f"{wrapped(title.upper())}\n{text}"
-
-
-def _texts(parts: Iterable[Part]) -> list[str]:
-    texts: list[str] = []
-    heading = ""
-    flat = ([*one.left, *one.right] if isinstance(one, Pair) else [one] for one in parts)
-    for part in chain.from_iterable(flat):
-        text = heading + _text(part)
-        # a heading is printed above the part that follows it
-        heading = f"{text}\n" if isinstance(part, Heading) else ""
-        texts += [text] if text and not heading else []
-    return texts
-
-
-def _text(part: Part) -> str:
-    """Return a part as text; figures and facts are omitted."""
-    match part:
-        case Paragraph() if part.kind == "code":
-            # lines of a command end with a backslash, and must not be broken elsewhere
-            return "\n".join(map(visible, part.text.split("\n")))
-        case Paragraph() | Heading() | StatusBox():
-            return wrapped(_in_words(part))
-        case Bullets():
-            width = line_width() - 2
-            items = (wrapped(str(item), width).replace("\n", "\n  ") for item in part.items)
-            return "\n".join(f"- {item}" for item in items)
-        case Facts():
-            known = (f"{name}: {value}" for name, value in part.values.items() if value)
-            return "\n".join(map(wrapped, known))
-        # tables of thousands of groups stay readable; the page and JSON contain more
-        case Table():
-            n, most = len(part.rows), part.printed
-            rest = f"\n{most} of {n:,} rows are printed." if n > most else ""
-            return part.text(most=most) + rest
-        case _:
-            return ""
-
-
-def _in_words(part: Paragraph | Heading | StatusBox) -> str:
-    match part:
-        case StatusBox():
-            return " ".join([part.title.upper(), *part.sentences])
-        case Heading():
-            return f"{part.text}:"
-        case _:
-            # hints are about what only a page has
-            return "" if part.kind == "hint" else part.text
-
 
 # --- short text of an audit: verdict, worst case, other cases, what was not tested, next step
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from evenhand._escape import short
 from evenhand._format import (
     UNKNOWN,
     Toward,
@@ -35,6 +36,7 @@ from evenhand.report.charts import (
     Points,
     Shape,
     time_axis,
+    tip_name,
 )
 from evenhand.report.document import (
     Bullets,
@@ -48,10 +50,8 @@ from evenhand.report.document import (
     Section,
     Sentence,
     StatusBox,
-    short,
-    tip_name,
+    document_html,
 )
-from evenhand.report.page import document_html
 from evenhand.results import Row, Values, plain
 
 NEVER = -math.inf
