@@ -6,7 +6,6 @@ Pictures go to the folder that EVENHAND_SCREENSHOTS names.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
@@ -16,7 +15,7 @@ import pandas as pd
 import pytest
 
 import evenhand
-from browser.report_examples import AUDITS, EVIL, made
+from browser.report_examples import AUDITS, made
 from browser.watch_examples import WATCHES
 from evenhand.report import audit_html, watch_html
 from evenhand.results import AuditRows
@@ -217,14 +216,3 @@ def test_script_that_is_not_of_the_page_does_not_run(chromium, reports, tmp_path
     assert page.title() == "Audit of risk model, randomized"
     assert page.locator("input[type=search]").count() == 1  # its own does
     page.close()
-
-
-def test_data_of_a_watch_are_saved_as_json(opened):
-    page = opened("watch-hostile")
-    page.locator("#method > summary").click()
-    with page.expect_download() as saving:
-        page.get_by_role("button", name="Download the data").click()
-    assert saving.value.suggested_filename == "Watch of script img src x onerror alert 1.json"
-    saved = json.loads(Path(saving.value.path()).read_text(encoding="utf-8"))
-    assert saved["schema"] == "evenhand.watch/1"
-    assert saved["sources"]["contexts"] == [EVIL]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from evenhand._escape import visible
@@ -266,26 +267,22 @@ def labelled(rows: Sequence[tuple[str, str]], width: int, most: int) -> str:
     width : int
         Most characters of a line.
     most : int
-        Most characters of the column of labels; longer labels have a line of their own.
+        Most characters of the column of labels; longer labels take several lines.
 
     Examples
     --------
     >>> print(labelled([("women", "late"), ("men over 60", "much too early")], 18, 8))
     women   late
-    men over 60
-            much too
-            early
+    men     much too
+    over    early
+    60
     """
     margin = min(max(len(label) for label, _ in rows) + 2, most, width // 2)
     lines = []
     for label, text in rows:
-        shown = wrapped(label, width)
-        if len(shown) > margin - 2:
-            lines.append(shown)
-            shown = ""
-        for line in wrapped(text, width - margin).split("\n"):
-            lines.append(f"{shown:{margin}}{line}")
-            shown = ""
+        sides = wrapped(label, margin - 2), wrapped(text, width - margin)
+        both = zip_longest(*(side.split("\n") for side in sides), fillvalue="")
+        lines += [f"{shown:{margin}}{line}".rstrip() for shown, line in both]
     return "\n".join(lines)
 
 

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from evenhand._escape import printable, short, visible
@@ -61,15 +60,14 @@ class PageData:
 
 @dataclass(frozen=True)
 class Sentence:
-    """Sentence in three parts; pages show the name of a group in bold."""
+    """Sentence that may begin with a name, which pages show in bold."""
 
-    before: str
+    text: str
     name: str = ""
-    rest: str = ""
     is_warning: bool = False
 
     def __str__(self) -> str:
-        return self.before + self.name + self.rest
+        return self.name + self.text
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ class Paragraph:
     """Paragraph; `kind` is its style on a page. Text omits hints on the use of a page."""
 
     text: str
-    kind: Literal["", "code", "facts", "hint", "lead", "warn"] = ""
+    kind: Literal["", "code", "hint", "lead", "warn"] = ""
 
 
 @dataclass(frozen=True)
@@ -115,22 +113,7 @@ class Facts:
     values: Mapping[str, str | None]
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Parts side by side."""
-
-    left: Sequence[Part]
-    right: Sequence[Part]
-
-
-@dataclass(frozen=True)
-class Download:
-    """Button that saves the data of the page as JSON."""
-
-    text: str
-
-
-Part = Paragraph | Heading | Bullets | StatusBox | Facts | Pair | Download | Table | Chart
+Part = Paragraph | Heading | Bullets | StatusBox | Facts | Table | Chart
 
 
 @dataclass(frozen=True)
@@ -322,8 +305,7 @@ def _titled(title: str, texts: Iterable[str]) -> Iterator[str]:
 def _texts(parts: Iterable[Part]) -> list[str]:
     texts: list[str] = []
     heading = ""
-    flat = ([*one.left, *one.right] if isinstance(one, Pair) else [one] for one in parts)
-    for part in chain.from_iterable(flat):
+    for part in parts:
         text = heading + _text(part)
         # a heading is printed above the part that follows it
         heading = f"{text}\n" if isinstance(part, Heading) else ""

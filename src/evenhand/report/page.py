@@ -26,7 +26,6 @@ from evenhand.report.document import (
     Facts,
     Heading,
     PageData,
-    Pair,
     Paragraph,
     Part,
     Section,
@@ -106,7 +105,7 @@ def _opening(slots: Slots) -> Iterator[Part]:
     yield Paragraph(slots.title, "lead")
     if lead := f"{slots.lead} {slots.found_on}".strip():
         yield Paragraph(lead)
-    yield Bullets([Sentence("", f"{name}: ", text) for name, text in slots.others])
+    yield Bullets([Sentence(text, f"{name}: ") for name, text in slots.others])
     yield from (Paragraph(text, "warn") for text in slots.cautions)
 
 
@@ -235,7 +234,7 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     drawn = [one for one in (pictures.calibration(rows), pictures.pit(rows)) if one is not None]
     if drawn and not kind.has_rates:
         assumed = f" This assumes that {IN_FEATURES}." if kind.has_range else ""
-        parts = Pair(drawn[:1], drawn[1:]), Paragraph(f"{PITS}{assumed}")
+        parts = *drawn, Paragraph(f"{PITS}{assumed}")
         yield _section("calibration", "Calibration of everyone", "distribution of PITs", *parts)
     chart = None if pictures.overview_is_survival(rows) else pictures.survival(rows)
     title, hint = f"Rates of the event by {kind.horizon}", "predicted and observed"

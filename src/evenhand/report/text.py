@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import zip_longest
-from typing import NamedTuple
 
 from evenhand._escape import visible
 from evenhand._format import percent, whole
-from evenhand._table import Cells, Column, Table, folded_command, line_width, numeric, wrapped
+from evenhand._table import (
+    Cells,
+    Column,
+    Table,
+    folded_command,
+    labelled,
+    line_width,
+    numeric,
+    wrapped,
+)
 from evenhand.report import tables
 from evenhand.report.document import (
     Section,
@@ -29,20 +36,8 @@ LONGEST = 80
 LINES = 12
 """Most lines, beside the table by tenth and what a reader must not miss."""
 
-LABEL = 16
-"""Most characters of a line of a label."""
-
-INDENT = 2
-"""Blanks before code."""
-
-
-class Block(NamedTuple):
-    """A label with the text beside it; of several, those of high `rank` are left out first."""
-
-    label: str
-    text: str
-    rank: int = 0
-    code: str = ""
+LABEL = 18
+"""Most characters of the column of labels."""
 
 
 def audit_text(rows: AuditRows, *, full: bool = False) -> str:
@@ -53,66 +48,45 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
         sections = [step, *document.cards, *document.sections]
         return document_text(replace(document, sections=sections))
     slots, width = Slots.of(rows), min(line_width(), LONGEST)
-    heading = f"{slots.heading} (all: {slots.more})"
-    head = [wrapped(heading, width), wrapped(_verdict(slots), width), ""]
-    blocks = list(_blocks(slots, rows))
-    margin = 2 + min(max(len(line) for one in blocks for line in _label(one)), LABEL)
-    while True:
-        lines = [line for one in blocks for line in _beside(one, margin, width)]
-        n = sum(len(text.split("\n")) for text in head) + len(lines)
-        last = max(blocks, key=lambda one: one.rank)
-        if n <= LINES or not last.rank:
-            break
-        blocks.remove(last)
-    table = ["", _by_tenth(rows).text(width)] if rows.is_event and rows.by_forecast else []
-    return "\n".join([*head, *lines, *table])
-
-
-def _verdict(slots: Slots) -> str:
-    """Return the verdict with its line, and without a problem what the rows would have shown."""
+    # without a problem, the verdict is followed by what the rows would have shown
     shown = "" if slots.name else slots.lead.removesuffix(SMALLER)
-    opening = f"{slots.badge} {slots.verdict}" if slots.verdict else f"{slots.badge}."
-    return f"{opening} {shown}".strip()
+    verdict = f"{slots.badge} {slots.verdict}" if slots.verdict else f"{slots.badge}."
+    heading = f"{slots.heading} (all: {slots.more})"
+    head = [wrapped(heading, width), wrapped(f"{verdict} {shown}".strip(), width), ""]
+    step = slots.next[0]
+    code = "\n".join(map(visible, step.code(rows.has_command)[1].split("\n")))
+    code = folded_command(code, width - 2) if code.startswith("evenhand ") else code
+    last = wrapped(f"Next  {step.what[:-1]}:" if code else f"Next  {step.what}", width)
+    last += "\n  " + code.replace("\n", "\n  ") if code else ""
+    blocks = list(_blocks(slots, rows))
+    while True:
+        beside = labelled([one[1:] for one in blocks], width, LABEL)
+        text = "\n".join([*head, beside, last])
+        least = max(blocks, key=lambda one: one[0])
+        if text.count("\n") < LINES or not least[0]:
+            break
+        blocks.remove(least)
+    table = f"\n\n{_by_tenth(rows).text(width)}" if rows.is_event and rows.by_forecast else ""
+    return text + table
 
 
-def _blocks(slots: Slots, rows: AuditRows) -> Iterator[Block]:
-    """Yield what the short text has, from top to bottom."""
+def _blocks(slots: Slots, rows: AuditRows) -> Iterator[tuple[int, str, str]]:
+    """Yield rank, label and text; of several, those of high rank are left out first."""
     if slots.name:
         fact = slots.title.removeprefix(f"{slots.name}: ")
-        yield Block(slots.name, f"{capitalized(fact)} {slots.lead}".strip())
-    label = "Also"
+        yield 0, slots.name, f"{capitalized(fact)} {slots.lead}".strip()
     for i, (name, text) in enumerate(slots.others):
-        yield Block(label, f"{name}: {text.split('; ')[0].removesuffix('.')}", 2 + 4 * i)
-        label = ""
+        yield 2 + 4 * i, "" if i else "Also", f"{name}: {text.split('; ')[0].removesuffix('.')}"
     if rows.leading is None or rows.leading not in rows.overall:
         n = 1 if rows.is_event or rows.survival else 2
-        yield Block("Everyone", " ".join(slots.everyone[:n]))
-        yield from (Block("", text, 1) for text in filter(None, [" ".join(slots.everyone[n:4])]))
-    yield from (Block("Caution", text) for text in slots.cautions)
+        yield 0, "Everyone", " ".join(slots.everyone[:n])
+        yield from ((1, "", text) for text in filter(None, [" ".join(slots.everyone[n:4])]))
+    yield from ((0, "Caution", text) for text in slots.cautions)
     if slots.proven:
-        yield Block("Proven", slots.proven[0], 0 if rows.bound else 3)
+        yield 0 if rows.bound else 3, "Proven", slots.proven[0]
     tested = (one.rstrip(".") for one in slots.not_tested[: 3 if rows.censoring else 2])
-    yield Block("Not tested", "; ".join(f"{one[:1].lower()}{one[1:]}" for one in tested))
-    yield from (Block("Gate", text) for text in slots.gate)
-    for step in slots.next[:1]:
-        code = step.code(rows.has_command)[1]
-        yield Block("Next", f"{step.what[:-1]}:" if code else step.what, code=code)
-
-
-def _label(one: Block) -> list[str]:
-    return wrapped(one.label, LABEL).split("\n")
-
-
-def _beside(one: Block, margin: int, width: int) -> Iterator[str]:
-    """Yield the lines of a text beside its label, and its code below."""
-    margin = len(one.label) + 2 if one.code else margin
-    lines = wrapped(one.text, width - margin).split("\n")
-    for label, line in zip_longest(_label(one), lines, fillvalue=""):
-        yield f"{label:{margin}}{line}".rstrip()
-    code = "\n".join(map(visible, one.code.split("\n")))
-    is_shell = code.startswith("evenhand ")
-    lines = (folded_command(code, width - INDENT) if is_shell else code).split("\n")
-    yield from (f"{'':{INDENT}}{line}" for line in lines if code)
+    yield 0, "Not tested", "; ".join(f"{one[:1].lower()}{one[1:]}" for one in tested)
+    yield from ((0, "Gate", text) for text in slots.gate)
 
 
 def _by_tenth(rows: AuditRows) -> Table:

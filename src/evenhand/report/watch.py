@@ -41,7 +41,6 @@ from evenhand.report.charts import (
 from evenhand.report.document import (
     Bullets,
     Document,
-    Download,
     Facts,
     Heading,
     PageData,
@@ -748,9 +747,9 @@ def _opening(watched: Watched) -> Iterator[Part]:
     first, *others = rows_of(watched)
     yield StatusBox(f"{word}.", kinds[word], list(filter(None, [strength(watched)])))
     yield Paragraph(f"{first.label}: {first.text}.", "lead")
-    items = [Sentence("", "", f"{first.more}.")] if first.more else []
+    items = [Sentence(f"{first.more}.")] if first.more else []
     items += [
-        Sentence("", f"{one.label}: ", f"{str(one).removesuffix('.')}.", one.is_warning)
+        Sentence(f"{str(one).removesuffix('.')}.", f"{one.label}: ", one.is_warning)
         for one in others
     ]
     yield Bullets(items)
@@ -803,7 +802,6 @@ def _method(watched: Watched, data: PageData) -> Section:
     parts: list[Part] = [Facts(facts)]
     if command := sources.get("command"):
         parts += [Heading("Command"), Paragraph(str(command), "code")]
-    parts.append(Download("Download the data of this page (json)"))
     return Section("How it was computed", parts, "method", hint="settings, log, command, hashes")
 
 

@@ -1,4 +1,4 @@
-// Tables of a report that sort and search, and data that are saved. The report is complete without.
+// Tables of a report that sort and search. The report is complete without.
 // Text is inserted as text, never as markup, so that names from data cannot inject any.
 (() => {
   "use strict";
@@ -71,16 +71,5 @@
   const searched = [...document.querySelectorAll("table[data-find]")];
   for (const title of new Set(searched.map((table) => table.dataset.find))) {
     prepare(searched.filter((table) => table.dataset.find === title), title);
-  }
-
-  for (const line of document.querySelectorAll(".download")) {
-    line.hidden = false;
-    line.querySelector("button").addEventListener("click", () => {
-      const text = document.getElementById("data").textContent;
-      const href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
-      const name = document.title.replace(/[^\p{L}\p{N}]+/gu, " ").trim().slice(0, 64);
-      element("a", { href, download: `${name}.json` }).click();
-      setTimeout(() => URL.revokeObjectURL(href), 10_000);
-    });
   }
 })();
