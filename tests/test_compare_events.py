@@ -112,7 +112,8 @@ def test_a_text_has_rates_slope_and_log_score() -> None:
     before, after = (probability(0.62, shift) for shift in (0.8, 0.0))
     values = [y[women].mean(), before[women].mean(), after[women].mean()]
     gaps = [100 * (values[0] - one) for one in values[1:]]
-    row = " ".join([*(f"{one:.1%}" for one in values), *(f"{gap:+.1f}" for gap in gaps)])
+    observed, *predicted = (f"{one:.1%}" for one in values)
+    row = f"{observed} {' → '.join(predicted)} {' → '.join(f'{gap:+.1f}' for gap in gaps)}"
     assert f"sex = f {women.sum():,} {row} better" in text
     losses = [f"{loss_of(p, y):.3f}" for p in (before, after)]
     assert f"log score {' to '.join(losses)} (smaller is better)" in text

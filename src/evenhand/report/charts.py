@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Literal
+from typing import Any, Literal
 
 from evenhand._escape import short
 from evenhand._format import in_full, is_known, points_in_full
@@ -339,13 +339,14 @@ def time_axis(low: float, high: float, title: str = "") -> Axis:
     ['2026', 'Mar', 'May', 'Jul', 'Sep', 'Nov']
     """
     # imported here: other charts do not wait for matplotlib, whose dates are days since 1970
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, num2date
+    from matplotlib import dates
 
+    made: Any = dates  # its functions have no types
     if high <= low:
         low, high = low - 0.5, high + 0.5
-    locator = AutoDateLocator(minticks=3, maxticks=8)
+    locator = made.AutoDateLocator(minticks=3, maxticks=8)
     ticks = [
-        tick for tick in locator.tick_values(num2date(low), num2date(high)) if low <= tick <= high
+        tick for tick in locator.tick_values(*made.num2date([low, high])) if low <= tick <= high
     ]
-    words = dict(zip(ticks, ConciseDateFormatter(locator).format_ticks(ticks), strict=True))
+    words = dict(zip(ticks, made.ConciseDateFormatter(locator).format_ticks(ticks), strict=True))
     return Axis(low, high, title, ticks, words.__getitem__)

@@ -59,8 +59,6 @@ class Words:
         Measures on a page, and how their values are written.
     printed : tuple of str
         Those in a short text.
-    titles : tuple of str
-        Two lines of titles of a short text, to the right of the groups.
     undecided : tuple of str
         Measures whose changes are mentioned if those of the error have no verdict: the one that is
         printed, the one whose interval counts, a name, and the value that is right.
@@ -68,7 +66,6 @@ class Words:
 
     listed: Mapping[str, tuple[Column, Show]]
     printed: tuple[str, ...]
-    titles: tuple[str, str]
     undecided: tuple[str, str, str, str]
 
 
@@ -78,10 +75,6 @@ COVERED = Words(
         "error": (numeric("error (points)"), points),
     },
     ("coverage_80", "error"),
-    (
-        "        80% interval covers   error, points",
-        "    rows    before     after  before  after",
-    ),
     ("coverage_80", "coverage_80", "coverage", "80%"),
 )
 EVENTS = Words(
@@ -94,17 +87,8 @@ EVENTS = Words(
         "error": (numeric("error (points)"), points),
     },
     ("rate", "predicted", "bias"),
-    (
-        "                    predicted     difference",
-        "    rows  observed  before  after  before  after",
-    ),
     ("predicted", "bias", "the prediction", "the rate"),
 )
-UNPAIRED = (
-    "               error, points (interval)",
-    "              before               after",
-)
-"""Titles of two audits that are not paired, whose estimates have intervals of their own."""
 
 
 # --- groups and their verdicts
@@ -268,9 +252,6 @@ WIDTH = 80
 ROWS = 5
 """Most groups in a short text."""
 
-LEAST_NAME = 16
-"""Fewest characters of the column of names."""
-
 
 def comparison_text(values: Values, *, full: bool = False) -> str:
     """Return a comparison, given as `Comparison.to_dict()`, as text; `full` has all groups."""
@@ -283,38 +264,11 @@ def comparison_text(values: Values, *, full: bool = False) -> str:
     first = [f"Before: {before}. After: {after}. {', '.join(found.facts)}", found.verdict]
     last = [*found.sentences, f"All groups: {more}"]
     head, tail = ("\n".join(wrapped(one, width) for one in texts) for texts in (first, last))
-    lines = [*head.split("\n"), ""]
-    # the table ends before a blank line and the rest
-    room = LINES - 1 - len(tail.split("\n"))
-    for group in _printed(found, found.groups[:ROWS], width):
-        if len(lines) + len(group) > room:
+    for n in range(ROWS, 0, -1):
+        table = Table.of("Groups", found.groups[:n], _cells(found, is_short=True)).text(width)
+        if head.count("\n") + table.count("\n") + tail.count("\n") + 5 <= LINES:
             break
-        lines += group
-    return "\n".join([*lines, "", tail])
-
-
-def _printed(found: Changes, rows: Sequence[Values], width: int) -> Iterator[list[str]]:
-    """Yield two lines of titles, then the lines of each group, whose name may take several."""
-    (above, titles), measures = found.words.titles, found.words.printed
-    if not found.values["is_paired"]:
-        (above, titles), measures = UNPAIRED, ("error",)
-    widths = [len(title) for title in re.findall(" +[^ ]+", titles)]
-    verdicts = [verdict_of(row) for row in rows]
-    room = max(width - len(titles) - max(map(len, verdicts)) - 2, LEAST_NAME)
-    names = [wrapped(short(row["group"], NAME), room).split("\n") for row in rows]
-    first = max(len(line) for name in names for line in name)
-    yield [f"{'':{first}}{above}", f"{'group':{first}}{titles}"]
-    for row, (name, *more), verdict in zip(rows, names, verdicts, strict=True):
-        cells = [whole(row["n"])]
-        for measure in measures:
-            show = found.words.listed[measure][1]
-            cells += map(show, [row[measure]] if measure in row else _pair(row, measure))
-        if not found.values["is_paired"]:
-            own = _own(row, "error", points)
-            pairs = zip(cells[1:], own, strict=True)
-            cells = [f"{cell} ({one})" if one != UNKNOWN else cell for cell, one in pairs]
-        line = "".join(f"{cell:>{wide}}" for cell, wide in zip(cells, widths, strict=True))
-        yield [f"{name:{first}}{line}  {verdict}".rstrip(), *more]
+    return f"{head}\n\n{table}\n\n{tail}"
 
 
 def _own(row: Values, measure: str, show: Show) -> list[str]:
@@ -410,13 +364,6 @@ def _provenance(values: Values, data: PageData) -> list[Part]:
 
 def _groups(found: Changes, rows: Sequence[Values]) -> list[Part]:
     """Show groups with their values before and after; nothing without any."""
-    cells: Cells[Values] = {
-        Column("group"): lambda row: row["group"],
-        numeric("rows"): _rows,
-    }
-    for measure, (column, show) in found.words.listed.items():
-        cells[column] = _writer(measure, show)
-    cells[Column("verdict")] = verdict_of
     shown = rows[:SHOWN]
     dim = [i for i, row in enumerate(shown) if not verdict_of(row)]
     note = "Values before and after, and in brackets " + (
@@ -426,8 +373,25 @@ def _groups(found: Changes, rows: Sequence[Values]) -> list[Part]:
     if rest := len(rows) - len(shown):
         note += f" {count(rest, 'group')} with the smallest changes are in the JSON alone."
     label = "Groups" if rows[:1] == found.groups[:1] else "Other groups"
-    table = Table.of(label, shown, cells, dim=dim, search="Find a group", printed=SHOWN, note=note)
+    table = Table.of(
+        label, shown, _cells(found), dim=dim, search="Find a group", printed=SHOWN, note=note
+    )
     return [table] if rows else []
+
+
+def _cells(found: Changes, *, is_short: bool = False) -> Cells[Values]:
+    """Return the columns of groups; in a short text those of few measures, and no changes."""
+    words, is_paired = found.words, found.values["is_paired"]
+    printed = words.printed if is_paired else ("error",)
+    cells: Cells[Values] = {
+        Column("group"): lambda row: short(row["group"], NAME) if is_short else row["group"],
+        numeric("rows"): _rows,
+    }
+    for measure in printed if is_short else words.listed:
+        column, show = words.listed[measure]
+        cells[column] = _writer(measure, show, has_change=not (is_short and is_paired))
+    cells[Column("verdict")] = verdict_of
+    return cells
 
 
 def _rows(row: Values) -> Value:
@@ -436,7 +400,7 @@ def _rows(row: Values) -> Value:
     return Value(whole(n) + (f" → {whole(after)}" if after != n else ""), order=n)
 
 
-def _writer(measure: str, show: Show) -> Callable[[Values], Value]:
+def _writer(measure: str, show: Show, *, has_change: bool) -> Callable[[Values], Value]:
     """Return a function that writes a measure before and after, and its interval."""
 
     def written(row: Values) -> Value:
@@ -446,8 +410,8 @@ def _writer(measure: str, show: Show) -> Callable[[Values], Value]:
         shown = _to(pair, show, " → ") if any(map(is_known, pair)) else UNKNOWN
         if f"{measure}_before_low" in row:
             return Value(shown, " → ".join(_own(row, measure, show)), change)
-        if not is_known(change):
-            return Value(shown)
+        if not has_change or not is_known(change):
+            return Value(shown, order=change)
         reach = reach_of(row[f"{measure}_change_low"], row[f"{measure}_change_high"])
         return Value(shown, signed(change) + (f", {reach}" if reach != UNKNOWN else ""), change)
 

@@ -234,7 +234,7 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     drawn = [one for one in (pictures.calibration(rows), pictures.pit(rows)) if one is not None]
     if drawn and not kind.has_rates:
         assumed = f" This assumes that {IN_FEATURES}." if kind.has_range else ""
-        parts = *drawn, Paragraph(f"{PITS}{assumed}")
+        parts: list[Part] = [*drawn, Paragraph(f"{PITS}{assumed}")]
         yield _section("calibration", "Calibration of everyone", "distribution of PITs", *parts)
     chart = None if pictures.overview_is_survival(rows) else pictures.survival(rows)
     title, hint = f"Rates of the event by {kind.horizon}", "predicted and observed"

@@ -44,8 +44,8 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
     """Return an audit as text of about 12 lines, or in full with all tables."""
     if full:
         document = audit_document(rows)
-        step = Section("Next step", document.next_step)
-        sections = [step, *document.cards, *document.sections]
+        next_step = Section("Next step", document.next_step)
+        sections = [next_step, *document.cards, *document.sections]
         return document_text(replace(document, sections=sections))
     slots, width = Slots.of(rows), min(line_width(), LONGEST)
     # without a problem, the verdict is followed by what the rows would have shown
