@@ -42,11 +42,10 @@ def home_of(module: str, name: str) -> str:
 
 
 class GalleryOrder:
-    """Order of the gallery: the idea, then audit, repair and proof."""
+    """Order of the gallery: audit, repair and proof."""
 
     ORDER = (
         *(
-            "blind_spot",
             "audit",
             "foreign_forecasts",
             "worst_group",
