@@ -774,12 +774,6 @@ FAULTS = (
         ("test_watch_page.py",),
     ),
     Fault(
-        "in a table, a floor of a smaller interval given as the same",
-        "for one in levels if (one.floor or 0.0) >= least)",
-        "for one in levels if (one.covered or 0.0) >= least)",
-        ("test_html.py",),
-    ),
-    Fault(
         "a mark drawn as a problem wherever an error is significant",
         "layers[one.problem].append(",
         "layers[one.off].append(",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from evenhand._format import (
     UNKNOWN,
@@ -258,47 +258,23 @@ KEYS: Mapping[str, Key] = MappingProxyType(
 
 # --- measures
 
-Quantity = Literal[
-    "log score",
-    "cell log score",
-    "CRPS",
-    "log loss",
-    "Brier score",
-    "mean std",
-    "interval width",
-    "coverage",
-    "whole coverage",
-    "error",
-    "Kaplan-Meier error",
-    "certified error",
-]
-
-NAMES: dict[Quantity, Callable[[float], str]] = {
-    "log score": lambda level: "log score",
-    "cell log score": lambda level: f"log score, cells of {level:g}",
-    "CRPS": lambda level: "CRPS",
-    "log loss": lambda level: "log loss",
-    "Brier score": lambda level: "Brier score",
-    "mean std": lambda level: "mean std",
-    "interval width": lambda level: f"{in_full(level)} interval width",
-    "coverage": lambda level: f"{in_full(level)} coverage",
-    "whole coverage": lambda level: f"{in_full(level)} coverage, whole values",
-    "error": lambda level: "average error",
-    "Kaplan-Meier error": lambda level: "average error, Kaplan-Meier",
-    "certified error": lambda level: f"certified, any {in_full(level)}",
-}
-UNITS: dict[Quantity, str] = {
-    "log score": "nats",
-    "cell log score": "nats",
-    "log loss": "nats",
-    "Brier score": "squared probability",
-    "coverage": "share",
-    "whole coverage": "share",
-    "error": "probability",
-    "Kaplan-Meier error": "probability",
-    "certified error": "probability",
-}
-"""Units of measures; the others have the unit of the outcome."""
+MEASURES: Mapping[str, tuple[str, str | None]] = MappingProxyType(
+    {
+        "log score": ("log score", "nats"),
+        "cell log score": ("log score, cells of {level:g}", "nats"),
+        "CRPS": ("CRPS", None),
+        "log loss": ("log loss", "nats"),
+        "Brier score": ("Brier score", "squared probability"),
+        "mean std": ("mean std", None),
+        "interval width": ("{share} interval width", None),
+        "coverage": ("{share} coverage", "share"),
+        "whole coverage": ("{share} coverage, whole values", "share"),
+        "error": ("average error", "probability"),
+        "Kaplan-Meier error": ("average error, Kaplan-Meier", "probability"),
+        "certified error": ("certified, any {share}", "probability"),
+    }
+)
+"""Name of each quantity and its unit; without one it has the unit of the outcome."""
 
 
 def formatter_of(unit: str | None) -> Callable[..., str]:
@@ -345,7 +321,7 @@ class Measure:
     Parameters
     ----------
     what : str
-        The quantity.
+        The quantity, one of `MEASURES`.
     level : float
         Probability of the interval, width of the rounding cell or size of the group; NaN for
         quantities without a level.
@@ -358,20 +334,20 @@ class Measure:
     90% coverage
     """
 
-    what: Quantity
+    what: str
     level: float = float("nan")
     group: str | None = None
 
     def __str__(self) -> str:
         if self.group is None:
-            return NAMES[self.what](self.level)
+            return MEASURES[self.what][0].format(level=self.level, share=in_full(self.level))
         # the error of a group is its own, not the average error
         name = "error" if self.what == "error" else str(Measure(self.what, self.level))
         return f"{name}, {self.group}"
 
     def unit(self, outcome: str) -> str:
         """Return the unit; `outcome` is the unit of the outcome."""
-        return UNITS.get(self.what, outcome)
+        return MEASURES[self.what][1] or outcome
 
 
 def log_score_name(step: float | None) -> str:

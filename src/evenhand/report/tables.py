@@ -27,7 +27,7 @@ from evenhand._format import (
 )
 from evenhand._table import Cells, Column, Item, Table, Value, numeric
 from evenhand.report.kinds import IN_TIME, Kind, formatter_of, reach_of, signed, units_of
-from evenhand.report.slots import name_of, result_of
+from evenhand.report.slots import name_of, result_of, same_floor
 from evenhand.results import (
     AuditRows,
     Bin,
@@ -405,12 +405,11 @@ def every_group(rows: AuditRows) -> Table | None:
 
 def _plain_level(rows: AuditRows, bound: Bound) -> str:
     """Return the least interval without a draw that has the floor of a randomized one."""
-    least = bound.coverage_80_low or 0.0
-    levels = [one for one in rows.plain_intervals if one.mass == bound.mass]
-    if least < LEAST_FLOOR or not levels:
+    masses = {one.mass for one in rows.plain_intervals}
+    if (bound.coverage_80_low or 0.0) < LEAST_FLOOR or bound.mass not in masses:
         return UNKNOWN  # any interval has a lower bound of 0
-    level = next((one.level for one in levels if (one.floor or 0.0) >= least), None)
-    return "none" if level is None else f"{in_full(level)} interval"
+    one = same_floor(rows, bound)
+    return "none" if one is None else f"{in_full(one.level)} interval"
 
 
 def plain_intervals(rows: AuditRows) -> Table | None:
