@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import evenhand
-from evenhand import InputError, report
+from evenhand import InputError
 from evenhand.calibration import Cells, Outcomes
 from evenhand.certificates import (
     Certificate,
@@ -18,6 +18,7 @@ from evenhand.certificates import (
     certify_rows,
 )
 from evenhand.distributions import OutcomeKind
+from evenhand.report.certificates import event_row
 from evenhand.search import group_test_rows, shift_of
 from evenhand.selection.target import largest_alpha
 
@@ -123,5 +124,5 @@ def plan_values(planned: Any) -> dict[str, Any]:
 
 def event_lines(row: Any) -> list[str]:
     """Return the bounds of an event as lines, of which each names its group size."""
-    group, bounds = report.event_row(row)
+    group, bounds = event_row(row)
     return [f"{group} {one}" for one in bounds.split("; ")]

@@ -18,7 +18,7 @@ from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, bad_input
 from evenhand.calibration import pit_histogram
 from evenhand.links import FREE, Laplace, price_of_proof
-from evenhand.report import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE, SIZE_TITLE
+from evenhand.report import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -191,7 +191,7 @@ def plot_worst_group(
     # `len`, as the truth of a DataFrame is not defined
     if learned is not None and len(learned):
         _draw_learned(axes, as_rows("learned", learned))
-    axes.set(xlabel=SIZE_TITLE, xlim=(0, 1.02), ylabel=ERROR_TITLE)
+    axes.set(xlabel="Group size (share of people)", xlim=(0, 1.02), ylabel=ERROR_TITLE)
     # an error is at most 1/2: above it there is room for the legend
     axes.set_ylim(min(axes.get_ylim()[0], 0.0), 0.66)
     axes.set_yticks(np.arange(0.0, 0.51, 0.1))

@@ -6,15 +6,12 @@ from evenhand.report.certificates import ONE_ROW_EACH as ONE_ROW_EACH
 from evenhand.report.certificates import QUESTIONS as QUESTIONS
 from evenhand.report.certificates import WHY as WHY
 from evenhand.report.certificates import certificate_text as certificate_text
-from evenhand.report.certificates import event_row as event_row
 from evenhand.report.charts import OUTCOMES_TITLE as OUTCOMES_TITLE
 from evenhand.report.charts import PIT_BAND as PIT_BAND
 from evenhand.report.charts import PIT_TITLE as PIT_TITLE
-from evenhand.report.charts import SIZE_TITLE as SIZE_TITLE
 from evenhand.report.comparison import comparison_html as comparison_html
 from evenhand.report.comparison import comparison_text as comparison_text
 from evenhand.report.kinds import Measure as Measure
-from evenhand.report.kinds import log_score_name as log_score_name
 from evenhand.report.kinds import units_of as units_of
 from evenhand.report.notes import NoteKind as NoteKind
 from evenhand.report.notes import note as note

@@ -15,7 +15,6 @@ from evenhand._table import Table
 PIT_TITLE = "Predicted probability of an outcome this low (PIT)"
 OUTCOMES_TITLE = "Share of outcomes"
 PIT_BAND = "simultaneous 95% band under calibration"
-SIZE_TITLE = "Group size (share of people)"
 
 Place = tuple[float, float]
 """A point in units of the data."""

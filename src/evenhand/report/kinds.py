@@ -348,14 +348,3 @@ class Measure:
     def unit(self, outcome: str) -> str:
         """Return the unit; `outcome` is the unit of the outcome."""
         return MEASURES[self.what][1] or outcome
-
-
-def log_score_name(step: float | None) -> str:
-    """Return the name of the log score of outcomes with a rounding step, or without one.
-
-    Examples
-    --------
-    >>> log_score_name(None), log_score_name(0.5)
-    ('log score', 'log score, cells of 0.5')
-    """
-    return str(Measure("log score") if step is None else Measure("cell log score", step))

@@ -44,9 +44,6 @@ NAME = 60
 LEVEL = 0.8
 """The interval whose coverage is drawn."""
 
-ERRORS = ("error in points", "interval")
-"""What stands beside the marks of groups."""
-
 # --- the picture of a page
 
 
@@ -62,9 +59,7 @@ def overview(rows: AuditRows) -> Chart | None:
     is_covered = kind.has_coverage and all(one.coverage_80 is not None for one in drawn)
     # a mark at 80% must not stand for a problem of another kind
     is_plain = leading is None or abs((leading.coverage_80 or LEVEL) - LEVEL) > rows.tolerance
-    if drawn and is_covered and is_plain:
-        return coverage(drawn, rows)
-    return errors(drawn, rows) if drawn else None
+    return groups(drawn, rows, is_covered=is_covered and is_plain) if drawn else None
 
 
 def overview_is_survival(rows: AuditRows) -> bool:
@@ -96,12 +91,6 @@ def _row(one: Finding, rows: AuditRows, values: Sequence[str], summary: str = ""
     return Row(short(capitalized(name), NAME), whole(one.n), values, one is rows.leading, summary)
 
 
-def _with_error(one: Finding, rows: AuditRows, *, is_drawn: bool) -> Row:
-    error = tables.estimate(one.size, points)
-    values = (error.text, "" if error.below == UNKNOWN else error.below)
-    return _row(one, rows, values, str(error) if is_drawn else "")
-
-
 def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Layer]:
     """Return marks with their results: red squares where a problem was found, else circles."""
     layers: dict[bool, list[Point]] = {False: [], True: []}
@@ -115,14 +104,33 @@ def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Lay
     ]
 
 
-def _note(drawn: Sequence[Finding], rows: AuditRows) -> str:
+def groups(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool) -> Chart:
+    """Draw what the 80% interval covers by group, or errors; errors and intervals stand beside."""
+    named = []
+    for one in drawn:
+        error = tables.estimate(one.size, points)
+        values = (error.text, "" if error.below == UNKNOWN else error.below)
+        named.append(_row(one, rows, values, "" if is_covered else str(error)))
     n = sum(one is not rows.everyone and one is not rows.given for one in drawn)
-    of = f"Everyone and {n} of {count(len(rows.examined), 'group')}. Small number: rows."
-    return of + " Bold: largest lower end of the error." * (rows.leading in drawn)
+    note = f"Everyone and {n} of {count(len(rows.examined), 'group')}. Small number: rows."
+    note += " Bold: largest lower end of the error." * (rows.leading in drawn)
+    title, axis, marks, layers = (_coverage if is_covered else _errors)(drawn, rows)
+    return Chart(
+        f"{title} The table has the numbers.",
+        axis,
+        [*layers[:2], *_marks(zip(drawn, marks, strict=True), rows), *layers[2:]],
+        title=title.rstrip("."),
+        note=note,
+        rows=named,
+        heads=("error in points", "interval"),
+    )
 
 
-def coverage(drawn: Sequence[Finding], rows: AuditRows) -> Chart:
-    """Draw how many outcomes the 80% interval covers, with errors and intervals beside."""
+Drawn = tuple[str, Axis, list[Point], list[Layer]]
+"""Title, axis, marks of the groups, and other layers, of which two are below the marks."""
+
+
+def _coverage(drawn: Sequence[Finding], rows: AuditRows) -> Drawn:
     values = [one.coverage_80 or 0.0 for one in drawn]
     # room for the label left of the least mark
     low = max(0.0, int(10 * min(0.5, *(value - 0.1 for value in values))) / 10)
@@ -131,25 +139,16 @@ def coverage(drawn: Sequence[Finding], rows: AuditRows) -> Chart:
     marks = [
         Point(x, y, f"the 80% interval covers {percent(x)}", stem=(LEVEL, x)) for x, y in places
     ]
-    labels = [Label(x, y, percent(x), "left" if x < LEVEL else "right") for x, y in places]
-    return Chart(
-        "Share of outcomes that the 80% interval covers, by group; the table has the numbers.",
-        Axis(low, 1.0, "", ticks, in_full),
-        [
-            Line([(LEVEL, -len(drawn)), (LEVEL, 0)]),
-            Label(LEVEL, 0, "should be 80%", "above", is_reference=True),
-            *_marks(zip(drawn, marks, strict=True), rows),
-            *labels,
-        ],
-        title="How many outcomes does the 80% interval cover?",
-        note=_note(drawn, rows),
-        rows=[_with_error(one, rows, is_drawn=False) for one in drawn],
-        heads=ERRORS,
-    )
+    layers: list[Layer] = [
+        Line([(LEVEL, -len(drawn)), (LEVEL, 0)]),
+        Label(LEVEL, 0, "should be 80%", "above", is_reference=True),
+        *(Label(x, y, percent(x), "left" if x < LEVEL else "right") for x, y in places),
+    ]
+    title = "How many outcomes does the 80% interval cover?"
+    return title, Axis(low, 1.0, "", ticks, in_full), marks, layers
 
 
-def errors(drawn: Sequence[Finding], rows: AuditRows) -> Chart:
-    """Draw errors of groups with their intervals and the tolerance."""
+def _errors(drawn: Sequence[Finding], rows: AuditRows) -> Drawn:
     marks = []
     for i, one in enumerate(drawn):
         low, value = one.size.low, max(one.size.value or 0.0, 0.0)
@@ -158,22 +157,13 @@ def errors(drawn: Sequence[Finding], rows: AuditRows) -> Chart:
         across = None if low is None else (max(low, 0.0), high)
         tip = f"off by {tables.estimate(one.size, points)} points"
         marks.append(Point(value, -i - 0.5, tip, across=across))
-    most = max(end for point in marks for end in (point.x, *(point.across or ())))
-    axis, n = error_axis(most, "0 is perfect"), len(drawn)
-    edge = min(rows.tolerance, axis.high)
-    zone = f"tolerance: up to {points_in_full(rows.tolerance)} points"
-    return Chart(
-        "Errors of groups with intervals; the table has the numbers.",
-        axis,
-        [
-            Area([(0, -n), (0, 0)], [(edge, -n), (edge, 0)], zone),
-            *_marks(zip(drawn, marks, strict=True), rows),
-        ],
-        title="Error of the forecasts in points, by group",
-        note=_note(drawn, rows),
-        rows=[_with_error(one, rows, is_drawn=True) for one in drawn],
-        heads=ERRORS,
+    axis = error_axis(
+        max(end for one in marks for end in (one.x, *(one.across or ()))), "0 is perfect"
     )
+    n, edge = len(drawn), min(rows.tolerance, axis.high)
+    zone = f"tolerance: up to {points_in_full(rows.tolerance)} points"
+    area = Area([(0, -n), (0, 0)], [(edge, -n), (edge, 0)], zone)
+    return "Error of the forecasts in points, by group.", axis, marks, [area]
 
 
 def by_forecast(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
