@@ -54,7 +54,7 @@ def draw(shown: dict[str, dict[str, list[float]]]) -> None:
             white = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
             ax.text(covered, row - 0.35, f"{covered:.1f}%", color=color, ha="center", bbox=white)
         ax.set_title(PANELS[panel], weight="bold")
-        ax.set(xlim=(38, 100), ylim=(4.4, -0.75), xticks=(40, 60, 80, 100))
+        ax.set(xlim=(38, 100), ylim=(4.4, -0.75), xticks=(40, 60, 80))
         ax.set_yticks(range(len(groups)), [LABELS.get(name, "Women over 60") for name in groups])
         ax.xaxis.set_major_formatter("{x:.0f}%")
         ax.spines[["top", "right"]].set_visible(False)
