@@ -301,7 +301,7 @@ def test_bars_outside_the_band_are_told_apart():
 
 @each_page
 def test_every_slot_is_on_the_page(pages, name):
-    slots, page = Slots.of(made(AUDITS[name]())), text_of(pages[name])
+    slots, page = Slots(made(AUDITS[name]())), text_of(pages[name])
     cases = [f"{case}: {text}" for case, text in slots.others]
     said = [slots.verdict, slots.title, slots.lead, *cases, *slots.everyone, *slots.cautions]
     steps = [step.what for step in slots.next]

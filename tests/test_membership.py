@@ -187,7 +187,7 @@ def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_mem
     row = proxy_row(found)
     assert row["off"]
     assert row["problem"]
-    slots = Slots.of(found.rows)
+    slots = Slots(found.rows)
     (case,) = [text for name, text in slots.others if name == "Proxy"]
     assert "outcomes are lower than forecast" in case
     assert f"({row['n']:,} expected members)" in case

@@ -158,7 +158,7 @@ def test_all_people_count_once_whichever_number_shows_their_problem() -> None:
     rows = decided(made(doses(groups=[pooled], given_forecast=given)))
     assert rows.problems == (rows.given,)
     assert rows.status.n_problems == 1
-    slots = Slots.of(rows)
+    slots = Slots(rows)
     assert slots.verdict.startswith("in 1 group: all people together. The error (gap of predicted")
     assert slots.title == (
         "All people, by their own forecasts: errors differ between low and high forecasts."
@@ -258,7 +258,7 @@ def test_without_a_problem_the_text_says_what_the_rows_would_have_shown() -> Non
     assert few.startswith(
         "Audit of risk model on table.csv: 75 rows, 0 groups (all: --full) TOO FEW ROWS. Only"
     )
-    assert Slots.of(judged(doses(n=75))).title == "75 rows are too few for an audit."
+    assert Slots(judged(doses(n=75))).title == "75 rows are too few for an audit."
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -276,7 +276,7 @@ def test_the_short_text_fits_a_screen(name: str) -> None:
     assert labels == [word for word in order if word in labels]
     assert labels[-1] == "Next"
     assert re.search(r"\(all: (--full|summary\(full=True\))\) [A-Z]", " ".join(lines))
-    assert rows.leading is None or f"\n\n{Slots.of(rows).name[:8]}" in text
+    assert rows.leading is None or f"\n\n{Slots(rows).name[:8]}" in text
 
 
 NAMES = {
@@ -343,7 +343,7 @@ def test_results_of_groups_are_six_words() -> None:
 
 def test_what_is_proven_is_rounded_to_the_side_on_which_it_stays_valid() -> None:
     rows = audit_of("full_randomized")
-    first, without, *_ = Slots.of(rows).proven
+    first, without, *_ = Slots(rows).proven
     # 31.38, 51.4 and 94.45 in the example, 64.5 of the interval without a draw
     assert first.startswith("In every group of at least 20% of people, named or not, ")
     assert "off by at most 31.4 points" in first
@@ -355,10 +355,10 @@ def test_what_is_proven_is_rounded_to_the_side_on_which_it_stays_valid() -> None
     # one draw per row is no guarantee for groups that nobody named
     proof = msgspec.structs.replace(rows.certificate, link_bound=None)
     one = msgspec.structs.replace(rows, n_draws=1, certificate=proof)
-    assert not any(text.startswith("In every group") for text in Slots.of(one).proven)
-    assert any("audit several draws" in text for text in Slots.of(one).not_tested)
+    assert not any(text.startswith("In every group") for text in Slots(one).proven)
+    assert any("audit several draws" in text for text in Slots(one).not_tested)
     # without a draw only coverage has a bound
-    (floor,) = Slots.of(judged(full_deterministic())).proven
+    (floor,) = Slots(judged(full_deterministic())).proven
     assert floor == (
         "In every group of at least 20% of people, named or not, the 95% interval covers at least"
         " 64.5% of outcomes (95% confidence, no draw)."
@@ -370,8 +370,8 @@ def test_probable_groups_leaks_and_caveats_are_named_before_the_next_step() -> N
     leak = {"kind": "feature", "name": "paid > 0", "column": "paid", "apart": 0.004}
     both = [leak, leak | {"apart": None, "rank_correlation": 0.999}]
     rows = judged(doses(row, caveat="A caveat.", possible_leaks=both))
-    assert "(900 expected members)" in Slots.of(rows).lead
-    caveat, reason, weighted = Slots.of(rows).cautions
+    assert "(900 expected members)" in Slots(rows).lead
+    caveat, reason, weighted = Slots(rows).cautions
     assert "weighted by the probability of membership" in weighted
     assert caveat == "A caveat."
     assert "feature paid may be made from the outcome: it differs" in reason
@@ -410,7 +410,7 @@ def test_next_steps_repair_the_groups_by_their_rules() -> None:
     given["provenance"] = {"command": command}
     rows = judged(given)
     assert rows.leading is rows.learned[1]
-    repair, *_ = Slots.of(rows).next
+    repair, *_ = Slots(rows).next
     assert shlex.split(repair.command) == [
         *("evenhand", "recalibrate", "OTHER.csv", "--target", "pay $", "--forecast", forecast),
         *("--by", 'age > 44 and sex = "f and \\"m\\" = 1"', "--out", "repaired"),
@@ -429,7 +429,7 @@ def test_next_steps_repair_the_groups_by_their_rules() -> None:
 
 @pytest.mark.parametrize("name", EVERY)
 def test_next_steps_are_commands_that_exist(name: str) -> None:
-    for step in Slots.of(audit_of(name)).next:
+    for step in Slots(audit_of(name)).next:
         assert step.what.endswith(".")
         if not step.command:
             continue
@@ -440,7 +440,7 @@ def test_next_steps_are_commands_that_exist(name: str) -> None:
 
 def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule() -> None:
     # the trend of the example is the smallest p-value of everyone
-    step, *_ = Slots.of(judged(yes_no())).next
+    step, *_ = Slots(judged(yes_no())).next
     assert step.what.startswith("Recalibrate all forecasts")
     command = "evenhand audit t.csv --target y --forecast probability=p"
     values = yes_no(provenance={"command": command})
@@ -450,7 +450,7 @@ def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule() -> None:
     ends = ((">", "0.81"), ("<=", "0.87"))
     sides = [{"column": "predicted probability", "operator": o, "value": v} for o, v in ends]
     values["by_forecast"][-1]["rule"] = [{"comparisons": sides, "or_missing": False}]
-    step, *_ = Slots.of(judged(values)).next
+    step, *_ = Slots(judged(values)).next
     words = shlex.split(step.command)
     expected = "predicted probability > 0.81 and predicted probability <= 0.87"
     assert words[words.index("--by") + 1] == expected

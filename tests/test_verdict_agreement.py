@@ -206,7 +206,7 @@ def test_text_tables_and_json_of_random_rows_agree(kind: str) -> None:
 
 def check(rows: AuditRows) -> None:
     """Compare text, Markdown, tables and JSON of an audit with its rows."""
-    slots, text, document = Slots.of(rows), audit_text(rows), audit_markdown(rows)
+    slots, text, document = Slots(rows), audit_text(rows), audit_markdown(rows)
     status, flat = rows.status, " ".join(text.split())
     # one count of problems, one verdict
     said = [FOUND.search(one) for one in (flat, document.replace("**", ""))]
@@ -462,10 +462,10 @@ def test_a_group_that_is_off_by_one_point_is_no_problem(audits: dict[str, Audit]
     found = audits["small_shift"]
     assert "region = 2" in {one.group for one in found.rows.seen}
     assert not found.rows.problems
-    (sentence,) = [text for name, text in Slots.of(found.rows).others if name == "Within 2 points"]
+    (sentence,) = [text for name, text in Slots(found.rows).others if name == "Within 2 points"]
     assert "region 2" in sentence
     # with a smaller tolerance the same finding leads
-    strict = Slots.of(found.decided_with(tolerance=0.005).rows)
+    strict = Slots(found.decided_with(tolerance=0.005).rows)
     assert strict.title.lower().startswith("region 2")
 
 

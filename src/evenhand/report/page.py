@@ -62,7 +62,7 @@ def audit_html(rows: AuditRows) -> str:
 
 def audit_document(rows: AuditRows) -> Document:
     """Return the document of an audit."""
-    slots, kind = Slots.of(rows), Kind.of(rows)
+    slots, kind = Slots(rows), Kind.of(rows)
     first, others = tables.first_groups(rows)
     data = PageData.of(_listed(rows, [*first, *others]))
     about = [rows.about.get(key) for key in ("population", "period", "purpose")]

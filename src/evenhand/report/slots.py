@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+from typing import TypeVar
 
 from evenhand._escape import short
 from evenhand._format import (
@@ -42,7 +43,7 @@ from evenhand.report.kinds import (
     reach_of,
     signed,
 )
-from evenhand.report.next_steps import Step, next_steps
+from evenhand.report.next_steps import next_steps
 from evenhand.results import (
     GROUPS_LISTED,
     MASS,
@@ -55,117 +56,6 @@ from evenhand.results import (
     Verdict,
 )
 
-# --- the slots
-
-
-@dataclass(frozen=True)
-class Slots:
-    """Sentences of a report on an audit.
-
-    Parameters
-    ----------
-    heading : str
-        What was audited, with the numbers of rows and groups.
-    badge : str
-        The verdict in capitals.
-    tone : {"problem", "none", "few"}
-        Style of the verdict.
-    verdict : str
-        The line beside the badge, which continues it; "" without one.
-    name : str
-        Name of the worst case; "" if there is no problem.
-    title : str
-        The worst case about people; without a problem everyone's number.
-    lead : str
-        One line of numbers below it.
-    found_on : str
-        On which rows a group was found by search and checked; "" for others.
-    others : tuple of (str, str)
-        Other cases: names and sentences.
-    everyone : tuple of str
-        Sentences on all people.
-    proven : tuple of str
-        What is proven of groups that nobody named.
-    cautions : tuple of str
-        What a reader must know before the findings: a caveat, possible leaks, assumptions.
-    not_tested : tuple of str
-        What the audit does not cover.
-    next : tuple of Step
-        What to do next, the most urgent first.
-    more : str
-        Where all groups are.
-    gate : tuple of str
-        Conditions of a gate.
-    decided : tuple of str
-        How the verdict was decided.
-    """
-
-    heading: str
-    badge: str
-    tone: str
-    verdict: str
-    name: str
-    title: str
-    lead: str
-    found_on: str
-    others: tuple[tuple[str, str], ...]
-    everyone: tuple[str, ...]
-    proven: tuple[str, ...]
-    cautions: tuple[str, ...]
-    not_tested: tuple[str, ...]
-    next: tuple[Step, ...]
-    more: str
-    gate: tuple[str, ...]
-    decided: tuple[str, ...]
-
-    @classmethod
-    def of(cls, rows: AuditRows) -> Slots:
-        """Write the slots of an audit."""
-        kind, leading, verdict = Kind.of(rows), rows.leading, rows.status.verdict
-        everyone = _of_all(rows, kind)
-        name, title, lead, found_on = "", "No errors are known.", _shown(rows, kind), ""
-        if leading is not None:
-            name = capitalized(name_of(leading, rows))
-            fact, *facts = _case(leading, rows, kind)
-            title, lead = f"{name}: {fact}.", " ".join(_sentences(facts))
-            found_on = _found_on(leading, rows)
-        elif verdict is Verdict.TOO_FEW:
-            n = rows.n_samples
-            title = f"{count(n, 'row')} {'is' if n == 1 else 'are'} too few for an audit."
-        elif everyone:
-            title = everyone[0]
-            named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
-            if named and rows.everyone and rows.everyone.coverage_80 is not None:
-                one = min(named, key=lambda one: one.rank)
-                whose = f"{name_of(one, rows)}: {percent(one.coverage_80)}"
-                title = f"{title.removesuffix('.')} ({whose})."
-        return cls(
-            heading=_heading(rows),
-            badge=str(verdict).upper(),
-            tone=TONES[verdict],
-            verdict=_verdict(rows, kind),
-            name=name,
-            title=title,
-            lead=lead,
-            found_on=found_on,
-            others=tuple(_others(rows, kind)),
-            everyone=everyone,
-            proven=tuple(_proven(rows, kind)),
-            cautions=tuple(_cautions(rows, kind)),
-            not_tested=tuple(_not_tested(rows, kind)),
-            next=tuple(next_steps(rows, kind)),
-            more=MORE[rows.has_command],
-            gate=tuple(map(_condition, rows.conditions)),
-            decided=tuple(_decided(rows, kind)),
-        )
-
-
-TONES = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW: "few"}
-"""Styles of the verdicts on a page."""
-
-MORE = {True: "--full", False: "summary(full=True)"}
-"""Where all groups are, after an audit by the command and after one in Python."""
-
 
 def capitalized(text: str) -> str:
     """Return a text with a capital first letter."""
@@ -175,12 +65,6 @@ def capitalized(text: str) -> str:
 
 def _sentences(clauses: Iterable[str]) -> list[str]:
     return [f"{capitalized(one)}." for one in clauses]
-
-
-def _of_all(rows: AuditRows, kind: Kind) -> tuple[str, ...]:
-    """Return the sentences on all people; nothing if their error is not known."""
-    known = [one for one in rows.overall if one.size.value is not None]
-    return tuple(_sentences(clause for one in known for clause in _case(one, rows, kind)))
 
 
 # --- names of groups in sentences
@@ -221,14 +105,12 @@ def name_of(one: Finding, rows: AuditRows) -> str:
         people = "people" if one.n_judged is None else f"{one.n_judged:,} rows"
         name = f"{in_full(one.mass)} of {people}{by}"
     else:
-        columns = {c for other in _listed(rows) for c in (*other.features, other.column) if c}
+        listed = (*rows.named, *rows.scan, *rows.learned)
+        columns = {c for other in listed for c in (*other.features, other.column) if c}
         found = _comparisons(one.group, columns)
-        name = one.group if found is None else _in_words(found, columns, rows)
+        rules = [other.group for other in listed]
+        name = one.group if found is None else _in_words(found, columns, rules)
     return short(f"{name}{kind.part}" if is_part else name, NAME)
-
-
-def _listed(rows: AuditRows) -> tuple[Finding, ...]:
-    return (*rows.named, *rows.scan, *rows.learned)
 
 
 def _own_name(one: Finding, kind: Kind) -> str:
@@ -265,20 +147,22 @@ def _comparisons(text: str, columns: set[str]) -> list[tuple[str, str, str]] | N
     return found
 
 
-def _in_words(found: list[tuple[str, str, str]], columns: set[str], rows: AuditRows) -> str:
+def _in_words(found: list[tuple[str, str, str]], columns: set[str], rules: list[str]) -> str:
     """Return comparisons as a name: "women over 60", "self-employed, south, kidney 79 or less"."""
     words, ages, others, is_alone = list[str](), list[str](), list[str](), False
     for column, operator, value in found:
         if operator in NUMBER:
             is_age = column.lower() == "age"
-            text = (AGE if is_age else NUMBER)[operator].format(_grouped(value))
+            # long numbers have commas between thousands
+            number = f"{int(value):,}" if re.fullmatch(r"\d{5,}", value) else value
+            text = (AGE if is_age else NUMBER)[operator].format(number)
             (ages if is_age else others).append(text if is_age else f"{column} {text}")
         elif operator in ("=", "is", "!=", "is not"):
             is_alone = bool(WORD.fullmatch(value)) and not any(
-                f"{other} {sign} {value}" in one.group
+                f"{other} {sign} {value}" in rule
                 for other in columns - {column}
                 for sign in ("=", "is")
-                for one in _listed(rows)
+                for rule in rules
             )
             text = value if is_alone else f"{column} {value}"
             words.append(text if operator in ("=", "is") else f"not {text}")
@@ -288,11 +172,6 @@ def _in_words(found: list[tuple[str, str, str]], columns: set[str], rows: AuditR
     # "women over 60", but "drugs 1, over 60"
     first = [(" " if is_alone else ", ").join(filter(None, [", ".join(words), " and ".join(ages)]))]
     return ", ".join([*filter(None, first), *others])
-
-
-def _grouped(number: str) -> str:
-    """Return a number of a rule with commas between thousands; other texts as they are."""
-    return f"{int(number):,}" if re.fullmatch(r"\d{5,}", number) else number
 
 
 def result_of(one: Finding, rows: AuditRows) -> str:
@@ -780,3 +659,104 @@ def _value(condition: JudgedCondition) -> str:
     if shown.removesuffix(".0") == points_in_full(condition.limit):
         shown = points_with_digits(value)  # those by which it differs from the limit
     return f"at most {shown} points"
+
+
+# --- the slots
+
+T = TypeVar("T")
+
+TONES = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW: "few"}
+"""Styles of the verdicts on a page."""
+
+MORE = {True: "--full", False: "summary(full=True)"}
+"""Where all groups are, after an audit by the command and after one in Python."""
+
+
+def _slot(write: Callable[[AuditRows, Kind], Iterable[T]]) -> cached_property[tuple[T, ...]]:
+    return cached_property(lambda slots: tuple(write(slots.rows, slots.kind)))
+
+
+class Slots:
+    """Sentences of a report on an audit; lists are written when they are read.
+
+    Attributes
+    ----------
+    heading : str
+        What was audited, with the numbers of rows and groups.
+    badge : str
+        The verdict in capitals.
+    tone : {"problem", "none", "few"}
+        Style of the verdict.
+    verdict : str
+        The line beside the badge, which continues it; "" without one.
+    name, fact : str
+        The worst case, and what is wrong there; "" if there is no problem.
+    title : str
+        The worst case about people; without a problem everyone's number.
+    lead : str
+        One line of numbers below it.
+    found_on : str
+        On which rows a group was found by search and checked; "" for others.
+    more : str
+        Where all groups are.
+    gate : list of str
+        Conditions of a gate.
+    others : tuple of (str, str)
+        Other cases: names and sentences.
+    everyone : tuple of str
+        Sentences on all people; none if their error is not known.
+    proven : tuple of str
+        What is proven of groups that nobody named.
+    cautions : tuple of str
+        What a reader must know before the findings: a caveat, possible leaks, assumptions.
+    not_tested : tuple of str
+        What the audit does not cover.
+    next : tuple of Step
+        What to do next, the most urgent first.
+    decided : tuple of str
+        How the verdict was decided.
+    """
+
+    def __init__(self, rows: AuditRows) -> None:
+        kind, leading, verdict = Kind.of(rows), rows.leading, rows.status.verdict
+        self.rows, self.kind = rows, kind
+        self.heading, self.verdict = _heading(rows), _verdict(rows, kind)
+        self.badge, self.tone = str(verdict).upper(), TONES[verdict]
+        self.more, self.gate = MORE[rows.has_command], [_condition(one) for one in rows.conditions]
+        self.name = self.fact = self.found_on = ""
+        if leading is None:
+            self.title, self.lead = self._without_problem(), _shown(rows, kind)
+        else:
+            self.name = capitalized(name_of(leading, rows))
+            self.fact, *facts = _case(leading, rows, kind)
+            self.title, self.lead = f"{self.name}: {self.fact}.", " ".join(_sentences(facts))
+            self.found_on = _found_on(leading, rows)
+
+    others = _slot(_others)
+    everyone = _slot(
+        lambda rows, kind: _sentences(
+            clause
+            for one in rows.overall
+            if one.size.value is not None
+            for clause in _case(one, rows, kind)
+        )
+    )
+    proven = _slot(_proven)
+    cautions = _slot(_cautions)
+    not_tested = _slot(_not_tested)
+    next = _slot(next_steps)
+    decided = _slot(_decided)
+
+    def _without_problem(self) -> str:
+        """Return everyone's number, and that of the worst named group."""
+        rows, n = self.rows, self.rows.n_samples
+        if rows.status.verdict is Verdict.TOO_FEW:
+            return f"{count(n, 'row')} {'is' if n == 1 else 'are'} too few for an audit."
+        if not self.everyone:
+            return "No errors are known."
+        named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
+        if not named or rows.everyone is None or rows.everyone.coverage_80 is None:
+            return self.everyone[0]
+        one = min(named, key=lambda one: one.rank)
+        whose = f"{name_of(one, rows)}: {percent(one.coverage_80)}"
+        return f"{self.everyone[0].removesuffix('.')} ({whose})."

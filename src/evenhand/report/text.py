@@ -47,7 +47,7 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
         next_step = Section("Next step", document.next_step)
         sections = [next_step, *document.cards, *document.sections]
         return document_text(replace(document, sections=sections))
-    slots, width = Slots.of(rows), min(line_width(), LONGEST)
+    slots, width = Slots(rows), min(line_width(), LONGEST)
     # without a problem, the verdict is followed by what the rows would have shown
     shown = "" if slots.name else slots.lead.removesuffix(SMALLER)
     verdict = f"{slots.badge} {slots.verdict}" if slots.verdict else f"{slots.badge}."
@@ -73,8 +73,7 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
 def _blocks(slots: Slots, rows: AuditRows) -> Iterator[tuple[int, str, str]]:
     """Yield rank, label and text; of several, those of high rank are left out first."""
     if slots.name:
-        fact = slots.title.removeprefix(f"{slots.name}: ")
-        yield 0, slots.name, f"{capitalized(fact)} {slots.lead}".strip()
+        yield 0, slots.name, f"{capitalized(slots.fact)}. {slots.lead}".strip()
     for i, (name, text) in enumerate(slots.others):
         yield 2 + 4 * i, "" if i else "Also", f"{name}: {text.split('; ')[0].removesuffix('.')}"
     if rows.leading is None or rows.leading not in rows.overall:
@@ -107,7 +106,7 @@ def _by_tenth(rows: AuditRows) -> Table:
 
 def audit_markdown(rows: AuditRows) -> str:
     """Return an audit as Markdown: its sentences, and the table of groups, the worst first."""
-    slots = Slots.of(rows)
+    slots = Slots(rows)
     first, others = tables.first_groups(rows)
     table = tables.groups("Groups", [*tables.everyone(rows), *first], rows)
     parts = [
