@@ -25,9 +25,9 @@ from evenhand._table import Table
 from evenhand.draws import jittered
 from evenhand.figures import plot_groups
 from evenhand.report import audit_html, audit_text
+from evenhand.report.audit import audit_document
 from evenhand.report.document import Section
 from evenhand.report.kinds import Kind
-from evenhand.report.page import audit_document
 from evenhand.report.slots import Slots
 from evenhand.results import AuditRows
 from test_html import Page, rows_of

@@ -1,5 +1,8 @@
 """Reports: results in words, as a page of HTML and as text."""
 
+from evenhand.report.audit import audit_html as audit_html
+from evenhand.report.audit import audit_markdown as audit_markdown
+from evenhand.report.audit import audit_text as audit_text
 from evenhand.report.certificates import ASSUMED as ASSUMED
 from evenhand.report.certificates import NOT_COVERED as NOT_COVERED
 from evenhand.report.certificates import ONE_ROW_EACH as ONE_ROW_EACH
@@ -16,14 +19,11 @@ from evenhand.report.kinds import units_of as units_of
 from evenhand.report.notes import NoteKind as NoteKind
 from evenhand.report.notes import note as note
 from evenhand.report.notes import notes_of as notes_of
-from evenhand.report.page import audit_html as audit_html
 from evenhand.report.selection import caveat as caveat
 from evenhand.report.selection import guarantee as guarantee
 from evenhand.report.selection import plan_text as plan_text
 from evenhand.report.selection import selection_text as selection_text
 from evenhand.report.selection import worth_sentence as worth_sentence
-from evenhand.report.text import audit_markdown as audit_markdown
-from evenhand.report.text import audit_text as audit_text
 from evenhand.report.watch import late_sentence as late_sentence
 from evenhand.report.watch import watch_html as watch_html
 from evenhand.report.watch import watch_text as watch_text
