@@ -977,7 +977,7 @@ FAULTS = (
         "the mean of a survival curve without its tail",
         "self._knots.mean() - p * low + q * high",
         "self._knots.mean() - p * low",
-        ("test_survival_curves.py",),
+        ("test_survival_models.py",),
     ),
     Fault(
         "the slope of a support with two bounds at its lower one alone",
