@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -44,7 +43,7 @@ GOAL = "0.25"
 MAPS = "RecalibratedRegressor(FrozenEstimator(model))"
 """A model with a correction of all its forecasts."""
 
-APART = "with other rows, seen by neither model nor audit"
+APART = "with rows that neither model nor audit saw"
 
 
 def next_steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
@@ -73,8 +72,6 @@ def _repair(rows: AuditRows, options: str) -> Step:
     listed = sorted(rows.listed, key=lambda one: one.key is not None) if not is_of_all else []
     ruled = [one for one in listed if one.rule] or [one for one in others if one.rule][:1]
     by = [_rule_of(one) for one in ruled if not is_of_all]
-    # groups found by search have no column
-    named = None if is_of_all else next((one for one in others if one.mass is None), None)
     what, line = "Recalibrate all forecasts", "repaired.fit({})"
     first = f"repaired = {MAPS}"
     if by:
@@ -87,12 +84,10 @@ def _repair(rows: AuditRows, options: str) -> Step:
             # the draw is the outermost part of a forecaster: what it is put around is repaired
             what, options = "Before you randomize it again, repair the model inside", ""
             line = "repaired = found.repair(model.estimator_, {})"
-    elif named is not None:
-        column = _column_of(rows, named)
-        what, by = "Recalibrate by group", [column] * bool(column)
-        # a mask has no rule that a command could name
-        groups = json.dumps(column, ensure_ascii=False) if column else "groups"
-        first = f"repaired = {MAPS[:-1]}, by={groups})"
+    elif not (is_of_all or rows.has_command):
+        # masks have no rule that a command could name
+        what, line = "Repair the groups", "repaired = found.repair(model, {}, groups=masks)"
+        first = ""
     option = "".join(f" --by {_quoted(one)}" for one in by)
     command = _of_table(options, f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired")
     return Step(f"{what} {APART}.", command, _of_model(rows, line, first))
@@ -121,19 +116,6 @@ def _in_rule(value: str) -> str:
         return value
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _column_of(rows: AuditRows, one: Finding) -> str:
-    """Return the column that alone defines a group; "" if there is none."""
-    # recalibration by group takes one column; an intersection of two has none
-    if one.features or not one.column:
-        return one.features[0] if len(one.features) == 1 else ""
-    names = {other.group for other in rows.named}
-    columns = {
-        name for other in rows.scanned if other.group not in names for name in other.features
-    }
-    # a named group may come from outside the features, where the model cannot see its column
-    return one.column if one.column in columns else ""
 
 
 def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[Step]:
