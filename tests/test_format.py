@@ -155,7 +155,7 @@ def test_a_certificate_in_one_line_shows_valid_bounds():
 
 # Tables.
 
-COLUMNS = [Column("group"), Column("error", is_number=True), Column("drawn", in_text=False)]
+COLUMNS = [Column("group"), Column("error", is_number=True)]
 
 
 def test_text_from_data_is_neither_markup_nor_control() -> None:
@@ -167,7 +167,7 @@ def test_text_from_data_is_neither_markup_nor_control() -> None:
 
 
 def test_lines_have_at_most_their_width() -> None:
-    rows = [["word " * 40, Value("x" * 300, "5 to 9"), ""]]
+    rows = [["word " * 40, Value("x" * 300, "5 to 9")]]
     table = Table("Groups", COLUMNS, rows)
     assert max(map(len, table.text().splitlines())) <= WIDTH
     assert max(map(len, table.text(50).splitlines())) <= 50

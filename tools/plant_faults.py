@@ -769,8 +769,8 @@ FAULTS = (
     ),
     Fault(
         "the range of a broken promise rounded inwards",
-        'ends = [show(low, "down"), show(high, "up")]',
-        'ends = [show(low, "up"), show(high, "down")]',
+        'ends = [show(low, toward="down"), show(high, toward="up")]',
+        'ends = [show(low, toward="up"), show(high, toward="down")]',
         ("test_watch_page.py",),
     ),
     Fault(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -46,18 +46,15 @@ class Column:
         Its heading.
     is_number : bool, default False
         Whether its values are numbers, which are aligned to the right.
-    in_text : bool, default True
-        Whether text shows the column; pages show all columns.
     """
 
     title: str
     is_number: bool = False
-    in_text: bool = True
 
 
-def numeric(title: str, *, in_text: bool = True) -> Column:
+def numeric(title: str) -> Column:
     """Return a column of numbers."""
-    return Column(title, is_number=True, in_text=in_text)
+    return Column(title, is_number=True)
 
 
 @dataclass(frozen=True)
@@ -107,8 +104,6 @@ class Table:
         Columns from left to right.
     rows : sequence of sequence of str or Value
         One cell per column. Control characters are escaped where a table is rendered.
-    dim : collection of int
-        Rows that a page shows less prominently, counted from 0.
     search : str
         Label of the field that searches the table on a page; "" for a table without one.
     printed : int
@@ -129,7 +124,6 @@ class Table:
     label: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
-    dim: Collection[int] = ()
     search: str = ""
     printed: int = PRINTED
     note: str = ""
@@ -141,7 +135,6 @@ class Table:
         items: Iterable[Item],
         cells: Cells[Item],
         *,
-        dim: Collection[int] = (),
         search: str = "",
         printed: int = PRINTED,
         note: str = "",
@@ -156,7 +149,7 @@ class Table:
             What the rows are made of.
         cells : dict of Column to callable
             Columns from left to right; each function writes the cell of an item.
-        dim, search, printed, note
+        search, printed, note
             As for a table.
 
         Examples
@@ -166,7 +159,7 @@ class Table:
         [['0', '0'], ['1', '1'], ['2', '4']]
         """
         rows = [[write(item) for write in cells.values()] for item in items]
-        return cls(label, list(cells), rows, dim, search, printed, note)
+        return cls(label, list(cells), rows, search, printed, note)
 
     def text(self, width: int | None = None, *, most: int | None = None) -> str:
         """Return the table as text.
@@ -179,19 +172,14 @@ class Table:
             Most rows that are shown; all by default.
         """
         most_wide = width or line_width()
-        cells = [[visible(column.title) for column in self._shown()]]
-        rows = self.rows[:most]
-        places = [i for i, column in enumerate(self.columns) if column.in_text]
-        cells += [[visible(str(row[i])) for i in places] for row in rows]
+        cells = [[visible(column.title) for column in self.columns]]
+        cells += [[visible(str(cell)) for cell in row] for row in self.rows[:most]]
         for padding in PADDINGS:
             # a blank of rich's own between columns, and one after each
-            widths = _column_widths(cells, most_wide - (len(places) - 1) * (padding + 2))
+            widths = _column_widths(cells, most_wide - (len(self.columns) - 1) * (padding + 2))
             if widths is not None:
                 return _printed(self._grid(cells, widths, padding), most_wide)
         return self._stacked(cells, most_wide)
-
-    def _shown(self) -> list[Column]:
-        return [column for column in self.columns if column.in_text]
 
     def _grid(self, cells: list[list[str]], widths: list[int], padding: int) -> Grid:
         """Return rows side by side; the first are the titles."""
@@ -203,7 +191,7 @@ class Table:
         blanks = (0, 1, 0, padding)
         grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=blanks)
         titles, *rows = cells
-        for column, title, width in zip(self._shown(), titles, widths, strict=True):
+        for column, title, width in zip(self.columns, titles, widths, strict=True):
             justify: Literal["left", "right"] = "right" if column.is_number else "left"
             grid.add_column(Text(title), justify=justify, overflow="fold", width=width)
         for row in rows:

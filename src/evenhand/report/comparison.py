@@ -336,7 +336,7 @@ def comparison_document(values: Values) -> Document:
         sections=[
             Section("Groups", _groups(found, found.groups[:FIRST]), "groups"),
             *(
-                Section(title, parts, key, key != "provenance", hint)
+                Section(title, parts, key, hint)
                 for title, (key, hint, parts) in folds.items()
                 if parts
             ),
@@ -365,7 +365,6 @@ def _provenance(values: Values, data: PageData) -> list[Part]:
 def _groups(found: Changes, rows: Sequence[Values]) -> list[Part]:
     """Show groups with their values before and after; nothing without any."""
     shown = rows[:SHOWN]
-    dim = [i for i, row in enumerate(shown) if not verdict_of(row)]
     note = "Values before and after, and in brackets " + (
         "the change with its paired interval." if found.values["is_paired"] else "their intervals."
     )
@@ -373,9 +372,7 @@ def _groups(found: Changes, rows: Sequence[Values]) -> list[Part]:
     if rest := len(rows) - len(shown):
         note += f" {count(rest, 'group')} with the smallest changes are in the JSON alone."
     label = "Groups" if rows[:1] == found.groups[:1] else "Other groups"
-    table = Table.of(
-        label, shown, _cells(found), dim=dim, search="Find a group", printed=SHOWN, note=note
-    )
+    table = Table.of(label, shown, _cells(found), search="Find a group", printed=SHOWN, note=note)
     return [table] if rows else []
 
 

@@ -128,8 +128,6 @@ class Section:
         From top to bottom.
     key : str
         Target of links.
-    in_text : bool, default True
-        Whether text includes it; pages include all sections.
     hint : str
         What a reader finds in it. A page folds a section with a hint.
     """
@@ -137,7 +135,6 @@ class Section:
     title: str
     parts: Sequence[Part]
     key: str = ""
-    in_text: bool = True
     hint: str = ""
 
 
@@ -286,13 +283,12 @@ def _order(order: float | None) -> str:
 
 
 def document_text(document: Document) -> str:
-    """Return a document as text, without cards and sections that only pages show."""
+    """Return a document as text, without the cards that only pages show."""
     parts = [wrapped(f"{document.title}: {', '.join(document.facts)}")]
     if document.opening is not None:
         parts += _texts(document.opening.parts)
     for section in document.sections:
-        if section.in_text:
-            parts += _titled(section.title, _texts(section.parts))
+        parts += _titled(section.title, _texts(section.parts))
     return "\n\n".join(parts)
 
 

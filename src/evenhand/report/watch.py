@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from evenhand._escape import short
 from evenhand._format import (
     UNKNOWN,
-    Toward,
     and_more,
     at_most,
     confidence_in_full,
@@ -51,6 +50,7 @@ from evenhand.report.document import (
     StatusBox,
     document_html,
 )
+from evenhand.report.kinds import signed
 from evenhand.results import Row, Values, plain
 
 NEVER = -math.inf
@@ -322,11 +322,7 @@ def bound_words(settings: Values) -> str:
     if targets is None:
         return f"at most {at_most(settings.get('target'))} points"
     above, below = targets
-    return f"{_signed(-below, 'down')} to {_signed(above, 'up')} points"
-
-
-def _signed(value: float | None, toward: Toward) -> str:
-    return f"{'+' if is_known(value) and value > 0 else ''}{points(value, toward)}"
+    return f"{signed(-below, toward='down')} to {signed(above, toward='up')} points"
 
 
 def _promised(watched: Watched) -> str:
@@ -348,16 +344,16 @@ def _estimated(promise: Values, settings: Values) -> str:
     estimate, best, worst = (promise[key] for key in ("estimate", "best_case", "worst_case"))
     if not is_known(estimate):
         return "Not estimated yet"
-    show = points if settings.get("targets") is None else _signed
+    show: Callable[..., str] = points if settings.get("targets") is None else signed
     sign = _sign(promise, settings)
-    text = f"Worst group: an estimated {show(sign * estimate, 'nearest')} points"
+    text = f"Worst group: an estimated {show(sign * estimate)} points"
     if is_known(best) and is_known(worst) and (best, worst) != (estimate, estimate):
         low, high = sorted((sign * best, sign * worst))
-        ends = [show(low, "down"), show(high, "up")]
+        ends = [show(low, toward="down"), show(high, toward="up")]
         text += f", {' to '.join(ends)} whatever the missing outcomes are"
     recent = promise.get("recent")
     if recent is not None and is_known(recent["estimate"]):
-        now = show(_sign(recent, settings) * recent["estimate"], "nearest")
+        now = show(_sign(recent, settings) * recent["estimate"])
         text += f"; {now} from {date_words(recent['since'])} on"
     return text
 
@@ -781,9 +777,7 @@ def _groups(watched: Watched) -> Section | None:
         " is its direction: outcomes higher or lower than forecast, or forecasts too narrow or too"
         " wide."
     )
-    quiet = [i for i, one in enumerate(groups) if not one["is_alarm"]]
-    dim = quiet if len(quiet) < len(groups) else ()
-    table = Table.of("Groups", groups, cells, dim=dim, search="Find a group")
+    table = Table.of("Groups", groups, cells, search="Find a group")
     return Section("Groups", [Paragraph(text), table], "groups") if groups else None
 
 
