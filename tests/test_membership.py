@@ -200,3 +200,15 @@ def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_mem
         given: dict[str, Any] = {"groups": groups, "tolerance": 0.3, "random_state": 0} | QUICK
         calm = audit(Forecast.from_probability(chance), y=y, **given)
         assert calm.status.is_proven is is_proven
+
+
+def test_named_groups_of_events_are_as_without_a_group_known_by_probability() -> None:
+    random = np.random.default_rng(2)
+    chance = random.random(2000)
+    y = (random.random(2000) < chance).astype(float)
+    masks: dict[str, Any] = {"low": chance < 0.4, "even": np.arange(2000) % 2 == 0}
+    both = audit(Forecast.from_probability(chance), y=y, groups=masks | {"proxy": chance**2})
+    found = both.groups.set_index("group")
+    assert found.loc["proxy", "bias"] == pytest.approx(np.average(y - chance, weights=chance**2))
+    for name, mask in masks.items():
+        assert found.loc[name, "rate"] == pytest.approx(y[mask].mean())

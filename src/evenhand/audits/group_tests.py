@@ -409,7 +409,7 @@ def tested_groups(
         held,
         (n_groups, share),
         (p_named, adjusted),
-        _slopes(named.sums, adjusted, whole),
+        _slopes(named.sums, adjusted[: len(named.sums)], whole),
         scan_names(scanned, leaks),
     )
     slopes = {} if scanned is None else _slopes(scanned.sums, of_scan, whole)
