@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from evenhand._files import written
 from evenhand._format import Summarized, and_more, number_in_full, one_line
 from evenhand._validate import Floats, InputError, Mask, bad_input, check_fraction
 from evenhand.audits.csv_tables import write_tables
-from evenhand.audits.forecasts import Subject
+from evenhand.audits.outcomes import RowCells
 from evenhand.audits.result import Audit
 from evenhand.audits.run import AuditedRows, audit, audited
 from evenhand.calibration import Cells, Outcomes, n_effective, own_parts, ramps_at
@@ -272,10 +272,11 @@ Profiles = Mapping[str, Profile]
 """Profiles by measure."""
 
 
-def profiles_of(rows: Subject) -> Profiles:
+def profiles_of(rows: RowCells) -> Profiles:
     """Return the values of each row whose means each measure compares."""
     if rows.binary is not None:
         return event_profiles(*rows.binary, rows.cells.weights)
+    assert rows.residual is not None
     return pit_profiles(rows.cells, rows.residual)
 
 
@@ -348,7 +349,7 @@ def members_of(side: AuditedRows, names: set[str]) -> Iterator[tuple[str, Mask]]
 
 
 def score_changes(
-    first: Subject, second: Subject, known: Collection[str], confidence: float
+    first: RowCells, second: RowCells, known: Collection[str], confidence: float
 ) -> pd.DataFrame:
     """Return the changes of known mean scores of all rows with pointwise paired intervals."""
     weights = first.cells.weights
@@ -654,7 +655,7 @@ def paired(first: AuditedRows, second: AuditedRows, *, confidence: float) -> Com
     names = set(found.groups["group"])
     # of groups known by probability no rows are members
     listed = names - {group.name for group, _ in first.held.groups.probable()}
-    before, after = (cast(Subject, side.rows) for side in (first, second))
+    before, after = first.rows, second.rows
     changes = changes_of(
         profiles_of(before),
         profiles_of(after),

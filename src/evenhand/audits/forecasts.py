@@ -200,14 +200,6 @@ class Imputation(NamedTuple):
 # --- cells of all rows, read in blocks
 
 
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """Cells of a block of rows, and outcomes minus the means of their forecasts."""
-
-    rows: RowCells
-    residual: Floats
-
-
 class RowReader:
     """Reader of the cells of all rows of an audit, block by block.
 
@@ -228,7 +220,7 @@ class RowReader:
 
     def read(
         self, rows: slice, forecast: Forecast, random: np.random.Generator, *, is_own: bool
-    ) -> _Read:
+    ) -> RowCells:
         """Read the forecasts of a block of rows; the first block begins with row 0."""
         if rows.start == 0:
             self._start(forecast)
@@ -242,9 +234,10 @@ class RowReader:
                 time_base = guess.base
                 cells = guess.moved(forecast, cells, np.arange(len(forecast)), guess.rows)
         at_horizon, by_horizon = _at_horizon(forecast, outcomes.horizon)
-        found = RowCells(
+        return RowCells(
             cells,
             self.kind,
+            residual=outcomes.value - mean,
             base=base,
             events=Events.of(forecast, outcomes.value),
             positive=self._positive(rows.start, forecast, outcomes, guess, random, is_own),
@@ -252,7 +245,6 @@ class RowReader:
             by_horizon=by_horizon,
             time_base=time_base,
         )
-        return _Read(found, outcomes.value - mean)
 
     def _positive(
         self,
@@ -280,7 +272,10 @@ class RowReader:
             cells = guess.moved(part, cells, off, (guess.rows & is_before)[off])
         at = as_hurdle(forecast.distribution).at
         keys = {"predicted mean": mean}
-        return PositivePart(off + start, cells, base, some.value - mean, at, keys)
+        residual = some.value - mean
+        return PositivePart(
+            rows=off + start, cells=cells, base=base, residual=residual, at=at, keys=keys
+        )
 
     def _start(self, forecast: Forecast) -> None:
         """Read the kind of outcome off the first forecasts, and check all outcomes."""
@@ -327,43 +322,6 @@ BLOCK_ROWS = 20_000
 scores are computed on."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Subject(RowCells):
-    """Cells of held-out rows, and what an audit stores of their forecasts beside them.
-
-    Parameters
-    ----------
-    outcomes : Outcomes
-        The outcomes.
-    residual : ndarray of shape (n,)
-        Outcome minus the mean of the forecasts, units of y; NaN for times that may be cut off.
-    step : float or None
-        Grid that outcomes of a continuous forecast lie on, if they are rounded.
-    rounding : Rounding
-        Rounding cells of outcomes that have atoms although the forecast is continuous.
-    scored : ndarray of int, shape (k,)
-        Numbers of the rows that scores are computed on: all rows, or a random sample of
-        `BLOCK_ROWS`.
-    scores : dict of Measure to ndarray of shape (k,)
-        Scores of these rows.
-    medians : ndarray of shape (k,)
-        Medians of the forecasts of these rows, averaged over draws, units of y; probabilities of
-        the event for 0/1 outcomes.
-    plain : ndarray of shape (k, 4)
-        Widths of the intervals of the deterministic forecaster, for the scored rows; NaN if
-        there is none.
-    """
-
-    outcomes: Outcomes
-    residual: Floats
-    step: float | None
-    rounding: Rounding
-    scored: NDArray[np.intp]
-    scores: dict[Measure, Floats]
-    medians: Floats
-    plain: Floats
-
-
 def read_subject(
     model: Any,
     X: Any,
@@ -371,7 +329,7 @@ def read_subject(
     random: np.random.Generator,
     *,
     weights: Floats | None = None,
-) -> Subject:
+) -> RowCells:
     """Forecast each row once, and store cells and scores.
 
     A forecaster is evaluated with jittered draws; given forecasts keep their own draws. `X` must
@@ -387,7 +345,7 @@ def read_subject(
     if n > BLOCK_ROWS:
         scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
     reader = RowReader(outcomes, ties)
-    read: list[_Read] = []
+    read: list[RowCells] = []
     kept: list[_Kept] = []
     for block in row_blocks(n, BLOCK_ROWS):
         with rows_from(block.start):
@@ -404,8 +362,8 @@ def read_subject(
             wide = part if few is forecast else forecast[rows]
             here = slice(block.start + rows.start, block.start + rows.stop)
             kept.append(_Kept.of(wide, part, reader, here, scored))
-    merged, of_all = joined(kept), joined(read)
-    found: RowCells = of_all.rows
+    merged: _Kept = joined(kept)
+    found: RowCells = joined(read)
     cells, positive = Cells.joined([found.cells], weights), found.positive
     if positive is not None:
         off = positive.rows
@@ -416,23 +374,17 @@ def read_subject(
     simulate = None
     if not cells.are_points:
         simulate = _simulation(model, X, cells.n_draws, reader, random)
-    known = {
-        "cells": cells,
-        "positive": positive,
-        "time_base": None if base is None else Cells.joined([base], weights),
-        "simulate": simulate,
-        "keys": merged.keys,
-        "outcomes": outcomes,
-    }
-    return Subject(
-        **vars(found) | known,
-        residual=of_all.residual,
+    return replace(
+        found,
+        cells=cells,
+        positive=positive,
+        time_base=None if base is None else Cells.joined([base], weights),
+        simulate=simulate,
+        outcomes=outcomes,
         step=None if reader.grid is None else reader.grid.step,
         rounding=reader.rounding,
         scored=scored,
-        scores=merged.scores,
-        medians=merged.medians,
-        plain=merged.plain,
+        **vars(merged),
     )
 
 
@@ -498,12 +450,13 @@ def check_rows(model: Any, X: Any, n: int) -> Any:
     return X if hasattr(X, "columns") else np.asarray(X)
 
 
-def copies_among(X: Any, subject: Subject) -> str | None:
+def copies_among(X: Any, subject: RowCells) -> str | None:
     """Return a warning if scored rows are copies, by their columns and deterministic forecasts."""
     is_table = hasattr(X, "columns") or np.ndim(X) == 2
     table = as_table(take_rows(X, subject.scored)) if is_table else pd.DataFrame()
     if not subject.cells.is_randomized:
         table = table.assign(**{"": subject.medians})
+    assert subject.outcomes is not None
     return copies_in_words(table, subject.outcomes.value[subject.scored])
 
 
@@ -596,28 +549,24 @@ def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forec
 # --- notes on outcomes
 
 
-def grid_findings(subject: Subject) -> tuple[float | None, tuple[Note, ...]]:
+def grid_findings(rows: RowCells) -> tuple[float | None, tuple[Note, ...]]:
     """Return the share of the average error that rounding may explain, and notes on atoms.
 
     The least error `I` of any positions in the rounding cells remains whatever the exact outcomes
     were; the rest of the error `d`, a share `(d - I) / d` of it, may be due to rounding
     (outcomes: 2). The share is None where PITs are not spread over rounding cells.
-
-    Parameters
-    ----------
-    subject : Subject
-        Forecasts of the audited rows.
     """
-    cells, rounding = subject.cells, subject.rounding
+    cells, rounding, outcomes = rows.cells, rows.rounding, rows.outcomes
     # cells of times that are cut off are no rounding, and atoms at a horizon or at the end of
     # follow-up neither
-    if subject.kind is not OutcomeKind.CONTINUOUS or subject.times is not None:
+    is_plain = rows.kind is OutcomeKind.CONTINUOUS and rows.times is None
+    if outcomes is None or not is_plain:
         return None, ()
-    value, atom = largest_atom(subject.outcomes.value)
-    if atom <= MILD_ATOM or atom * subject.outcomes.n_samples < 1.5:
+    value, atom = largest_atom(outcomes.value)
+    if atom <= MILD_ATOM or atom * outcomes.n_samples < 1.5:
         return None, ()
     notes: tuple[Note, ...] = ()
-    if np.isin(subject.outcomes.value, (0.0, 1.0)).all():
+    if np.isin(outcomes.value, (0.0, 1.0)).all():
         notes = (note(NoteKind.EVENT_AS_CONTINUOUS),)
     if cells.are_points:
         return None, (*notes, note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
@@ -628,9 +577,9 @@ def grid_findings(subject: Subject) -> tuple[float | None, tuple[Note, ...]]:
     return share, (*notes, note(NoteKind.ROUNDING_CELLS, numbers=numbers))
 
 
-def time_notes(outcomes: Outcomes) -> tuple[Note, ...]:
+def time_notes(outcomes: Outcomes | None) -> tuple[Note, ...]:
     """Return a note on the times that are cut off, and on what their analysis assumes."""
-    if not outcomes.are_times:
+    if outcomes is None:
         return ()
     if outcomes.happened.all():
         return (note(NoteKind.NO_TIME_CUT_OFF),)
@@ -638,8 +587,8 @@ def time_notes(outcomes: Outcomes) -> tuple[Note, ...]:
     return (note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, outcomes.n_samples)),) if n_lost else ()
 
 
-def excluded_outcomes(subject: Subject) -> tuple[Note, ...]:
+def excluded_outcomes(rows: RowCells) -> tuple[Note, ...]:
     """Return a note on the outcomes to which their forecasts give no probability, if any."""
-    infinite = [int(np.isinf(values).sum()) for values in subject.scores.values()]
+    infinite = [int(np.isinf(values).sum()) for values in rows.scores.values()]
     most = max(infinite, default=0)
     return (note(NoteKind.EXCLUDED_OUTCOMES, numbers=(most,)),) if most else ()

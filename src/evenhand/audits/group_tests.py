@@ -14,6 +14,7 @@ from evenhand._format import plain_number
 from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.options import SearchOptions
+from evenhand.audits.outcomes import RowCells
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS
 from evenhand.calibration import (
@@ -332,10 +333,7 @@ def _scan_name(scanned: search.Scanned, place: int) -> str:
 
 
 def tested_groups(
-    cells: Cells,
-    residual: Floats | None,
-    events: Events | None,
-    keys: Mapping[str, Floats],
+    found: RowCells,
     held: HeldOut,
     options: SearchOptions,
     random: np.random.Generator,
@@ -351,10 +349,8 @@ def tested_groups(
 
     Parameters
     ----------
-    cells, residual, events
-        PITs, outcomes minus means of the forecasts, and 0/1 outcomes with their probabilities.
-    keys : dict of str to ndarray of shape (n,)
-        Values of the forecasts that define groups.
+    found : RowCells
+        PITs, residuals, events and the values of the forecasts that define groups.
     held, options, random
         Held-out rows, options and the source of random numbers.
     n_learned : int
@@ -367,9 +363,10 @@ def tested_groups(
         forecasts.
     """
     whole = 1 - options.confidence
-    rows = GroupRows.of(cells, residual, random, events)
+    cells, events = found.tested, found.binary
+    rows = GroupRows.of(cells, found.residual, random, events)
     scanned, leaks, notes = _scans(rows, held, options)
-    keys = own_keys(keys)
+    keys = own_keys(found.keys)
     own = own_groups(keys, cells.weights)
     named = Summed.of(rows, held.groups.known().pairs(), rows.sums(held.groups.values()))
     named = named if counted is None else counted.named

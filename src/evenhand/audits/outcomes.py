@@ -15,6 +15,7 @@ from evenhand.calibration import Cells, Outcomes, Rounding
 from evenhand.distributions import OutcomeKind, Randomized
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast, cells_of
+from evenhand.report import Measure
 
 # --- cells of a block of rows
 
@@ -148,16 +149,12 @@ def taken(value: Any, rows: Ints) -> Any:
         return value.take(rows)
     if isinstance(value, np.ndarray):
         return value[rows]
-    if isinstance(value, Mapping):
-        return {key: taken(one, rows) for key, one in value.items()}
     if isinstance(value, PositivePart):
         return value.of_rows(rows)
-    return _taken_fields(value, rows) if is_dataclass(value) else value
-
-
-def _taken_fields(value: Any, rows: Ints) -> Any:
-    changed = {one.name: taken(getattr(value, one.name), rows) for one in fields(value)}
-    return replace(value, **changed)
+    if is_dataclass(value):
+        some = {one.name: taken(getattr(value, one.name), rows) for one in fields(value)}
+        return replace(value, **some)  # type: ignore[type-var]
+    return value
 
 
 # --- events, and the part off an atom
@@ -196,46 +193,8 @@ class Events:
 
 
 @dataclass(frozen=True, eq=False)
-class PositivePart:
-    """Cells of the continuous part of a hurdle, of the people whose outcome is not the atom.
-
-    Parameters
-    ----------
-    rows : ndarray of int, shape (k,)
-        Numbers of their rows.
-    cells : Cells
-        Cells of their outcomes under the continuous part.
-    base : Cells or None
-        Those under the deterministic forecaster inside its link, before the draw.
-    residual : ndarray of shape (k,)
-        Outcome minus the mean of the continuous part, units of y.
-    at : float
-        The atom.
-    keys : dict of str to ndarray of shape (k,)
-        Values of the continuous part that define groups.
-    """
-
-    rows: Ints
-    cells: Cells
-    base: Cells | None
-    residual: Floats
-    at: float
-    keys: Mapping[str, Floats] = field(default_factory=dict)
-
-    def of_rows(self, chosen: Ints) -> PositivePart | None:
-        """Return the people among some rows, numbered by their place among these, no weights."""
-        place = np.searchsorted(chosen, self.rows)
-        is_in = (place < chosen.size) & (chosen[np.minimum(place, chosen.size - 1)] == self.rows)
-        some = np.flatnonzero(is_in)
-        if not some.size:
-            return None
-        part: PositivePart = _taken_fields(self, some)
-        return replace(part, rows=place[some])
-
-
-@dataclass(frozen=True, eq=False)
 class RowCells:
-    """Cells of the audited rows, and what is known of the forecasts behind them.
+    """Cells of the audited rows, and what an audit stores of the forecasts behind them.
 
     Parameters
     ----------
@@ -245,6 +204,8 @@ class RowCells:
         Kind of outcome; None if only PITs are known.
     outcomes : Outcomes or None
         The outcomes; None if only PITs are known.
+    residual : ndarray of shape (n,) or None
+        Outcome minus the mean of the forecasts, units of y; NaN for times that may be cut off.
     base : Cells or None
         Cells under the deterministic forecaster inside a link, before the draw.
     events : Events or None
@@ -252,7 +213,7 @@ class RowCells:
     positive : PositivePart or None
         Cells of the people whose outcome is not the atom of a hurdle.
     simulate : callable or None
-        See `Subject`.
+        Draws outcomes of a sample of the rows, and returns their PITs.
     at_horizon : ndarray of shape (n,) or None
         CDF at the horizon of the deterministic forecaster inside the link, or of a deterministic
         forecast; None without a horizon, and for other randomized forecasts.
@@ -265,11 +226,26 @@ class RowCells:
     keys : dict of str to ndarray of shape (n,)
         Values of the forecasts that define groups, by the column that rules name them by; empty if
         only PITs are known.
+    step : float or None
+        Grid that outcomes of a continuous forecast lie on, if they are rounded.
+    rounding : Rounding
+        Rounding cells of outcomes that have atoms although the forecast is continuous.
+    scored : ndarray of int, shape (k,)
+        Numbers of the rows that scores are computed on: all rows, or a random sample.
+    scores : dict of Measure to ndarray of shape (k,)
+        Scores of these rows.
+    medians : ndarray of shape (k,)
+        Medians of the forecasts of these rows, averaged over draws, units of y; probabilities of
+        the event for 0/1 outcomes.
+    plain : ndarray of shape (k, 4)
+        Widths of the intervals of the deterministic forecaster, for the scored rows; NaN if
+        there is none.
     """
 
     cells: Cells
     kind: OutcomeKind | None = None
     outcomes: Outcomes | None = None
+    residual: Floats | None = None
     base: Cells | None = None
     events: Events | None = None
     positive: PositivePart | None = None
@@ -278,21 +254,27 @@ class RowCells:
     by_horizon: Floats | None = None
     time_base: Cells | None = None
     keys: Mapping[str, Floats] = field(default_factory=dict)
+    step: float | None = None
+    rounding: Rounding = field(default_factory=Rounding)
+    scored: Ints = field(default_factory=lambda: np.empty(0, np.intp))
+    scores: Mapping[Measure, Floats] = field(default_factory=dict)
+    medians: Floats = field(default_factory=lambda: np.empty(0))
+    plain: Floats = field(default_factory=lambda: np.empty((0, 0)))
 
     @classmethod
-    def of_pits(cls, cells: Cells) -> RowCells:
+    def of_pits(cls, cells: Cells, residual: Floats | None) -> RowCells:
         """Return rows of which only PITs are known; cells of 0/1 outcomes have probabilities."""
         found = cells.events()
         if found is None:
-            return cls(cells)
+            return cls(cells, residual=residual)
         events = Events(found[1], found[0])
         keys = {"predicted probability": events.probability}
-        return cls(cells, OutcomeKind.BINARY, events=events, keys=keys)
+        return cls(cells, OutcomeKind.BINARY, residual=residual, events=events, keys=keys)
 
     def take(self, rows: Ints) -> RowCells:
-        """Return some rows without their weights, such as a sample of them that needs none."""
-        known = {one.name: taken(getattr(self, one.name), rows) for one in fields(RowCells)}
-        return RowCells(**known | {"simulate": None, "keys": {}})
+        """Return some rows without weights and scores, such as a sample of them."""
+        known = {name: taken(getattr(self, name), rows) for name in OF_ROWS}
+        return RowCells(kind=self.kind, **known)
 
     @property
     def times(self) -> Outcomes | None:
@@ -326,6 +308,38 @@ class RowCells:
         if self.kind is not OutcomeKind.BINARY or self.events is None:
             return None
         return self.events.happened, self.events.probability
+
+
+OF_ROWS = (
+    *("cells", "outcomes", "residual", "base", "events", "positive"),
+    *("at_horizon", "by_horizon", "time_base"),
+)
+"""Fields with a value of each row, and the part off an atom."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PositivePart(RowCells):
+    """Cells of the continuous part of a hurdle, of the people whose outcome is not the atom.
+
+    Parameters
+    ----------
+    rows : ndarray of int, shape (k,)
+        Numbers of their rows.
+    at : float
+        The atom.
+    """
+
+    rows: Ints
+    at: float
+
+    def of_rows(self, chosen: Ints) -> PositivePart | None:
+        """Return the people among some rows, numbered by their place among these, no weights."""
+        place = np.searchsorted(chosen, self.rows)
+        is_in = (place < chosen.size) & (chosen[np.minimum(place, chosen.size - 1)] == self.rows)
+        some = np.flatnonzero(is_in)
+        if not some.size:
+            return None
+        return PositivePart(**vars(self.take(some)), rows=place[some], at=self.at)
 
 
 def event_probability(forecast: Forecast) -> Floats:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, check_weights
-from evenhand.audits.forecasts import Subject
+from evenhand.audits.outcomes import RowCells
 from evenhand.calibration import Outcomes, needs_no_weights
 from evenhand.draws import one_row_each
 from evenhand.report import NoteKind, note
@@ -134,9 +134,10 @@ def hold_out(
     )
 
 
-def without_leaks(held: HeldOut, subject: Subject) -> HeldOut:
+def without_leaks(held: HeldOut, subject: RowCells) -> HeldOut:
     """Search the scored rows for groups and features that the outcome may define."""
     rows = subject.scored
+    assert subject.outcomes is not None
     # a rank correlation near 1 is equally visible in a random sample of the rows
     features = None if held.features is None else take_rows(held.features, rows)
     groups = held.groups.take(rows)

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand import search
-from evenhand._validate import Floats, InputError, Ints, bad_input, check_finite
+from evenhand._validate import InputError, Ints, bad_input, check_finite
 from evenhand.audits import tables
 from evenhand.audits.certified import Notes, certify_held, conditional_coverage, learn_groups
 from evenhand.audits.counted import CountedRows
 from evenhand.audits.forecasts import (
-    Subject,
     check_model,
     check_rows,
     copies_among,
@@ -32,11 +31,9 @@ from evenhand.audits.result import Audit
 from evenhand.audits.rows import HeldOut, hold_out, without_leaks
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
-    Band,
     calibration_curve,
-    coverage_scores,
-    mean_scores,
     score_rows,
+    scores_of,
 )
 from evenhand.audits.survival import (
     censored_scores,
@@ -63,10 +60,9 @@ from evenhand.calibration import (
     probability_scores,
     thinned_rows,
 )
-from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
-from evenhand.report import Measure, NoteKind, note, units_of
+from evenhand.report import NoteKind, note, units_of
 from evenhand.results import (
     AuditRows,
     Bin,
@@ -101,22 +97,22 @@ MOST_SKEWED = 3.0
 
 def audit_rows(
     rows: RowCells,
-    residual: Floats | None,
-    scores: dict[Measure, Band],
     held: HeldOut,
     options: SearchOptions,
     random: np.random.Generator,
     target: str | None,
-    widths: Mapping[float, float] | None = None,
     counted: CountedRows | None = None,
     **described: Any,
 ) -> AuditedRows:
-    """Run the parts of an audit that need only PITs.
+    """Run all parts of an audit.
 
-    `widths` are those of intervals without a draw, `counted` are counts of all rows of which these
-    are a sample, and `described` are fields of the audit that describe it.
+    `counted` are counts of all rows of which these are a sample, and `described` are fields of the
+    audit that describe it.
     """
-    cells = rows.tested
+    if rows.is_censored:
+        # the mean of times that are cut off is not that of times until the event
+        rows = replace(rows, residual=None)
+    cells, residual = rows.tested, rows.residual
     # learned and worst groups and guarantees are those of a sample that needs no weights
     thin = _thinned(held, random)
     plain = rows if thin.rows is None else rows.take(thin.rows)
@@ -128,9 +124,6 @@ def audit_rows(
     # whatever prevents a certificate of a sample prevents one of all rows
     if proof is not None and counted is not None:
         proof = counted.certified(proof, options.confidence)
-    if rows.is_censored:
-        # the mean of times that are cut off is not that of times until the event
-        residual = None
     n_learned = 0
     if thin.held is not None and thin.held.searched is not None:
         n_learned = search.n_learnable(plain.cells.n_samples, options.learned_masses)
@@ -139,41 +132,27 @@ def audit_rows(
     has_part = part is not None and rows.times is None and part.rows.size >= FEW_ROWS
     level = (1 - options.confidence) / (2 if has_part else 1)
     tested = tested_groups(
-        cells,
-        residual,
-        rows.binary,
-        rows.keys,
-        held,
-        options,
-        random,
-        n_learned=n_learned,
-        level=level,
-        counted=counted,
+        rows, held, options, random, n_learned=n_learned, level=level, counted=counted
     )
     learned: list[search.FoundGroup] = []
     unlearned: Notes = ()
     if thin.held is not None:
-        of_plain = residual if residual is None or thin.rows is None else residual[thin.rows]
         confidence = 1 - tested.family.shares["learned"]
         learned, unlearned = learn_groups(
-            plain.tested, of_plain, thin.held, options, confidence, random
+            plain.tested, plain.residual, thin.held, options, confidence, random
         )
     is_event = rows.binary is not None
     factor = (1 - options.confidence) / (tested.family.shares["learned"] or 1.0)
     of_learned = tables.learned_findings(learned, factor, is_event=is_event)
+    scores = scores_of(rows)
     if rows.is_censored:
         confidence = 1 - tested.family.shares["everyone"]
         sized = censored_error(rows.sized, confidence, base=rows.time_base, random_state=random)
-        scores = censored_scores(scores, sized)
+        scores |= censored_scores(sized)
         tested = with_sizes(tested, rows, sized, held, options, random)
         of_learned = with_learned_sizes(of_learned, learned, plain, options, random)
     # the error of everyone is that of the table of groups
-    error = tested.groups[0].interval("error")
-    scores |= {
-        AVERAGE_ERROR: {
-            end: np.nan if value is None else value for end, value in error._asdict().items()
-        }
-    }
+    scores[AVERAGE_ERROR] = tested.groups[0].interval("error")
     worst: tuple[WorstGroup, ...] = ()
     if thin.held is not None and not is_event:
         simulate = rows.simulate if thin.rows is None else None
@@ -182,6 +161,7 @@ def audit_rows(
         )
     kept = held.kept if thin.held is None else thin.held.kept
     miscoverage, unmeasured = conditional_coverage(rows.cells, held, options, is_event=is_event)
+    grid_share, on_grid = grid_findings(rows)
     members = tested.members | {group.mass: kept[group.rows] for group in learned}
     found = AuditRows(
         status=UNDECIDED,
@@ -190,6 +170,8 @@ def audit_rows(
         is_randomized=cells.is_randomized,
         outcome_kind=None if rows.kind is None else rows.kind.value,
         target=target,
+        rounding_step=rows.step,
+        grid_share=grid_share,
         tolerance=resolved_tolerance(
             options.tolerance, tested.groups[0].predicted if is_event else None
         ),
@@ -214,12 +196,15 @@ def audit_rows(
         censoring=None if rows.times is None else counts_of(rows.times),
         survival=survival_rates(rows, held.groups, options.confidence),
         worst_groups=worst,
-        plain_intervals=plain_intervals(proof, widths),
+        plain_intervals=plain_intervals(proof, relative_widths(rows)),
         possible_leaks=rows_from(Leak, held.leaks),
         notes=(
             *held.notes,
+            *on_grid,
+            *time_notes(rows.times),
+            *excluded_outcomes(rows),
             *_own_notes(rows, held),
-            *_skewed(rows, residual),
+            *_skewed(rows),
             *unproven,
             *tested.notes,
             *unlearned,
@@ -298,8 +283,9 @@ def _own_notes(rows: RowCells, held: HeldOut) -> Notes:
     return (note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers),)
 
 
-def _skewed(rows: RowCells, residual: Floats | None) -> Notes:
+def _skewed(rows: RowCells) -> Notes:
     """Return a note if intervals of mean residuals are too short; those of 0/1 outcomes hold."""
+    residual = rows.residual
     if residual is None or rows.binary is not None:
         return ()
     with np.errstate(all="ignore"):  # of constant or of huge residuals it is unknown
@@ -358,27 +344,15 @@ def _positive_groups(
 
     Everyone comes first, then the groups by the forecast, then named groups.
     """
-    rows, cells = part.rows, part.cells
     some = replace(
         held,
-        kept=held.kept[rows],
+        kept=held.kept[part.rows],
         X=None,
         features=None,
-        weights=cells.weights,
-        groups=held.groups.take(rows),
+        weights=part.cells.weights,
+        groups=held.groups.take(part.rows),
     )
-    found = tested_groups(
-        cells,
-        part.residual,
-        None,
-        part.keys,
-        some,
-        options,
-        random,
-        n_learned=0,
-        level=level,
-        counted=None,
-    )
+    found = tested_groups(part, some, options, random, n_learned=0, level=level, counted=None)
     return [found.groups[0], *found.by_forecast, *found.groups[1:]]
 
 
@@ -599,7 +573,7 @@ def audited(
     if subject.scored.size < held.kept.size:
         scored = note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
         held = replace(held, notes=(*held.notes, scored))
-    found = _of_subject(
+    found = audit_rows(
         subject,
         held,
         options,
@@ -619,46 +593,6 @@ def audited(
     )
     made = found.audit.with_unseen(_unseen(model, held.X))
     return found._replace(audit=made if people is None else replace(made, ids=people))
-
-
-def _of_subject(
-    subject: Subject,
-    held: HeldOut,
-    options: SearchOptions,
-    random: np.random.Generator,
-    target: str | None,
-    **described: Any,
-) -> AuditedRows:
-    """Audit the forecasts of held-out rows, whose PITs `read_subject` validated.
-
-    `described` are fields of the audit that describe it.
-    """
-    cells = subject.cells
-    weights = None if cells.weights is None else cells.weights[subject.scored]
-    is_of_times = subject.times is not None
-    has_whole = not is_of_times and subject.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE)
-    scores = mean_scores(subject.scores, weights) | coverage_scores(
-        subject.tested,
-        has_whole=has_whole,
-        is_event=subject.kind is OutcomeKind.BINARY,
-    )
-    share, notes = grid_findings(subject)
-    notes = (*notes, *time_notes(subject.outcomes), *excluded_outcomes(subject))
-    held = replace(held, notes=(*held.notes, *notes))
-    served = subject.scores.get(Measure("interval width", 0.8))
-    return audit_rows(
-        subject,
-        subject.residual,
-        scores,
-        held,
-        options,
-        random,
-        target,
-        relative_widths(subject.plain, served),
-        rounding_step=subject.step,
-        grid_share=share,
-        **described,
-    )
 
 
 def _unseen(model: Any, X: Any) -> UnseenValues | None:
@@ -758,17 +692,13 @@ def audit_pit(
     held = hold_out(known, X, features, groups, random, residual)
     # rows of validated PITs need no second validation, and all rows need no copy
     some = cells if held.kept.size == n else cells.take(held.kept)
-    rows = RowCells.of_pits(some)
     words = draws_in_words(cells, is_given=True)
     found = audit_rows(
-        rows,
-        None if bias is None else bias[held.kept],
-        coverage_scores(some, is_event=rows.kind is OutcomeKind.BINARY),
+        RowCells.of_pits(some, None if bias is None else bias[held.kept]),
         held,
         options,
         random,
         name_of(residual) if target_name is None else target_name,
-        rounding_step=None,
         name=name,
         about=described,
         provenance=provenance_of(name, None, cells.drawn, random_state, words),

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from evenhand._validate import Floats
+from evenhand.audits.outcomes import RowCells
 from evenhand.calibration import (
     HISTOGRAM_CONFIDENCE,
     Cells,
@@ -26,16 +27,13 @@ from evenhand.calibration import (
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.report import Measure
-from evenhand.results import CurvePoint, Score, rows_from
+from evenhand.results import CurvePoint, Interval, Score, rows_from
 
 LEVELS = (0.8, 0.9)
 """Nominal levels of the central prediction intervals in every audit."""
 
 Z95 = 1.959964
 """Normal quantile of 95% confidence intervals."""
-
-Band = dict[str, float]
-"""An estimate with its 95% confidence interval: `value`, `low`, `high`."""
 
 AVERAGE_ERROR = Measure("error")
 
@@ -111,61 +109,46 @@ def _log_loss(forecast: Forecast, y: Floats) -> Floats:
     return np.asarray(scores.mean(axis=-1) if scores.ndim == 2 else scores)
 
 
-def coverage_scores(
-    cells: Cells, *, has_whole: bool = False, is_event: bool = False
-) -> dict[Measure, Band]:
-    """Return the coverage of prediction intervals, with its confidence intervals.
+def scores_of(rows: RowCells) -> dict[Measure, Interval]:
+    """Return the mean scores and the coverage of prediction intervals, with their intervals.
 
-    Those of 0/1 outcomes have none.
-
-    Where the ends of a prediction interval are atoms, a part of each counts as covered, so that the
-    coverage of calibrated forecasts is the level. With `has_whole`, the coverage of sets of whole
-    values, which is at least the level, is a further measure.
+    Intervals of 0/1 outcomes have no coverage. Where the ends of a prediction interval are atoms, a
+    part of each counts as covered, so that the coverage of calibrated forecasts is the level; the
+    coverage of sets of whole values, which is at least the level, is a further measure.
     """
-    if is_event:
-        return {}
-    bands = {
-        Measure("coverage", level): weighted_share_band(covered(cells, level), cells.weights)
+    cells, weights = rows.tested, rows.cells.weights
+    of_scored = None if weights is None else weights[rows.scored]
+    found = {key: weighted_mean_band(values, of_scored) for key, values in rows.scores.items()}
+    if rows.kind is OutcomeKind.BINARY:
+        return found
+    kinds = {"coverage": covered}
+    if rows.times is None and rows.kind in (OutcomeKind.COUNT, OutcomeKind.HURDLE):
+        kinds["whole coverage"] = covered_whole
+    return found | {
+        Measure(name, level): weighted_share_band(share(cells, level), cells.weights)
+        for name, share in kinds.items()
         for level in LEVELS
     }
-    if has_whole:
-        bands |= {
-            Measure("whole coverage", level): weighted_share_band(
-                covered_whole(cells, level), cells.weights
-            )
-            for level in LEVELS
-        }
-    return bands
 
 
-def mean_scores(scores: Mapping[Measure, Floats], weight: Floats | None) -> dict[Measure, Band]:
-    """Return the mean of each score over rows, with its confidence interval."""
-    return {key: weighted_mean_band(values, weight) for key, values in scores.items()}
-
-
-def score_rows(bands: Mapping[Measure, Band], unit: str) -> tuple[Score, ...]:
+def score_rows(bands: Mapping[Measure, Interval], unit: str) -> tuple[Score, ...]:
     """Return the scores; `unit` is the unit of the outcome."""
-    return tuple(
-        Score(
-            measure=str(measure),
-            unit=measure.unit(unit),
-            **{end: None if np.isnan(value) else value for end, value in band.items()},
-        )
-        for measure, band in bands.items()
-    )
+    columns = dict(zip(Interval._fields, zip(*bands.values(), strict=True), strict=True))
+    units = [measure.unit(unit) for measure in bands]
+    return rows_from(Score, {"measure": map(str, bands), "unit": units, **columns})
 
 
-def weighted_mean_band(values: Floats, weight: Floats | None) -> Band:
+def weighted_mean_band(values: Floats, weight: Floats | None) -> Interval:
     """Return a weighted mean with a normal 95% interval from the variance between people."""
     if np.isinf(values).any():
-        return {"value": float(np.average(values, weights=weight)), "low": np.nan, "high": np.nan}
+        return Interval(float(np.average(values, weights=weight)))
     mean, variance, n = _weighted_mean(values, weight)
     # one row has no variance estimate: the interval is unknown, not of width 0
     half = Z95 * float(np.sqrt(variance)) if n >= 2 else np.nan
-    return {"value": mean, "low": mean - half, "high": mean + half}
+    return Interval(mean, mean - half, mean + half)
 
 
-def weighted_share_band(values: Floats, weight: Floats | None) -> Band:
+def weighted_share_band(values: Floats, weight: Floats | None) -> Interval:
     """Return a weighted mean of shares with Wilson's 95% confidence interval."""
     mean, variance, n = _weighted_mean(values, weight)
     variance = variance if n >= 2 else 0.0
@@ -176,11 +159,7 @@ def weighted_share_band(values: Floats, weight: Floats | None) -> Band:
     n = mean * (1 - mean) / variance if variance > 0 else n
     centre = (mean + Z95**2 / (2 * n)) / (1 + Z95**2 / n)
     half = Z95 / (1 + Z95**2 / n) * np.sqrt(mean * (1 - mean) / n + (Z95 / (2 * n)) ** 2)
-    return {
-        "value": mean,
-        "low": max(float(centre - half), 0.0),
-        "high": min(float(centre + half), 1.0),
-    }
+    return Interval(mean, max(float(centre - half), 0.0), min(float(centre + half), 1.0))
 
 
 def _weighted_mean(values: Floats, weight: Floats | None) -> tuple[float, float, float]:

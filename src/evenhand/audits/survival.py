@@ -14,10 +14,9 @@ from evenhand.audits.group_tests import TestedGroups
 from evenhand.audits.options import SearchOptions
 from evenhand.audits.outcomes import Events, RowCells
 from evenhand.audits.rows import HeldOut
-from evenhand.audits.scores import LEVELS, Band
+from evenhand.audits.scores import LEVELS
 from evenhand.calibration import (
     CensoredError,
-    Estimate,
     KaplanMeier,
     Outcomes,
     censored_error,
@@ -27,7 +26,7 @@ from evenhand.calibration import (
     share_interval,
 )
 from evenhand.report import Measure
-from evenhand.results import Censoring, Finding, Reliability, Survival, plain, rows_from
+from evenhand.results import Censoring, Finding, Interval, Reliability, Survival, plain, rows_from
 from evenhand.tables import EVERYONE, Groups
 
 changed = msgspec.structs.replace
@@ -207,12 +206,11 @@ Columns = dict[str, float | None]
 Members = Mask | Ints
 
 
-def censored_scores(scores: Mapping[Measure, Band], everyone: CensoredError) -> dict[Measure, Band]:
-    """Return the scores with the coverage and the error of the Kaplan-Meier estimate."""
-    found = {key: dict(band) for key, band in scores.items()}
-    found |= {Measure("coverage", level): one._asdict() for level, one in everyone.coverage.items()}
-    size = Estimate(everyone.error, everyone.low, everyone.high)
-    return found | {Measure("Kaplan-Meier error"): size._asdict()}
+def censored_scores(everyone: CensoredError) -> dict[Measure, Interval]:
+    """Return the coverage and the error of the Kaplan-Meier estimate."""
+    found = {Measure("coverage", level): Interval(*one) for level, one in everyone.coverage.items()}
+    size = Interval(everyone.error, everyone.low, everyone.high)
+    return found | {Measure("Kaplan-Meier error"): size}
 
 
 def with_sizes(

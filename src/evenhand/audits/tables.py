@@ -10,11 +10,12 @@ from scipy import special
 
 from evenhand import search
 from evenhand._validate import Floats
-from evenhand.audits.outcomes import Simulate
+from evenhand.audits.outcomes import RowCells, Simulate
 from evenhand.audits.scores import LEVELS
 from evenhand.calibration import Cells, coverage_name, covered, holm
 from evenhand.certificates import MASSES, WIDER_LEVELS, Certificate
 from evenhand.distributions import OutcomeKind
+from evenhand.report import Measure
 from evenhand.results import Finding, Membership, PlainInterval, WorstGroup, rows_from
 from evenhand.tables import GroupRule, Groups
 
@@ -97,22 +98,19 @@ def learned_findings(
 # --- intervals without a draw
 
 
-def relative_widths(plain: Floats, served_80: Floats | None) -> dict[float, float]:
+def relative_widths(rows: RowCells) -> dict[float, float]:
     """Return mean widths without a draw by level, divided by that of the served 80% intervals.
 
-    The widths have shapes (n, 4) and (n,). Empty if the served intervals have no width, or if
-    widths are not scored.
+    Empty if the served intervals have no width, or if widths are not scored.
     """
-    if served_80 is None:
+    widths = rows.scores.get(Measure("interval width", 0.8))
+    if widths is None or not 0 < (served := float(widths.mean())) < np.inf:
         return {}
-    served = float(served_80.mean())
-    if not 0 < served < np.inf:
-        return {}
-    return dict(zip(WIDER_LEVELS, (plain.mean(axis=0) / served).tolist(), strict=True))
+    return dict(zip(WIDER_LEVELS, (rows.plain.mean(axis=0) / served).tolist(), strict=True))
 
 
 def plain_intervals(
-    proof: Certificate | None, widths: Mapping[float, float] | None = None
+    proof: Certificate | None, widths: Mapping[float, float]
 ) -> tuple[PlainInterval, ...]:
     """Return the floors of intervals without a draw, by level and group size.
 
@@ -120,7 +118,7 @@ def plain_intervals(
     certificate and for other forecasters. `widths` are the relative widths by level.
     """
     return tuple(
-        PlainInterval.of(vars(one) | {"width": (widths or {}).get(one.level)})
+        PlainInterval.of(vars(one) | {"width": widths.get(one.level)})
         for mass in MASSES
         for one in ([] if proof is None else proof.plain_intervals(mass))
     )
