@@ -56,7 +56,7 @@ class GalleryOrder:
             "randomize",
             "price_of_proof",
         ),
-        *("paic_network", "keyed_draws", "watch", "decide"),
+        *("paic_network", "watch", "decide"),
     )
 
     def __init__(self, src_dir: str) -> None:
