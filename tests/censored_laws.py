@@ -1,4 +1,4 @@
-"""Distributions of censored times with exact values: the simulation of outcomes: 5.
+"""Times that are cut off, with the distribution that forecasts know: the simulation of outcomes: 5.
 
 `log T = LOCATION + SLOPE x + SCALE (z + shift)` with normal `x` and `z`, of which the forecasts
 know the distribution without the shift. People enter over the years 0 to 6 of a study, evenly, and
@@ -66,73 +66,3 @@ class Sample:
 
 def forecast_cdf(time: Floats, x: Floats) -> Floats:
     return np.asarray(special.ndtr((np.log(time) - LOCATION - SLOPE * x) / SCALE))
-
-
-def censoring_survival(time: Floats) -> Floats:
-    """Probability that a person is still followed at a time."""
-    return np.clip(1 - time / STUDY, 0, None) * np.exp(-time / LEAVING)
-
-
-class Readings:
-    """Errors of the readings of outcomes: 5 in a population, by quadrature.
-
-    `followed` is the probability of being followed beyond the time with CDF `u`, on average over
-    people, from which the distribution of every reading follows: Cells have the distribution of
-    `Phi(z + shift)` and are independent of `x`.
-    """
-
-    def __init__(self, shift: float = 0.0, n_cells: int = 4000) -> None:
-        ends = np.linspace(0, 1, n_cells + 1)
-        self.u = (ends[1:] + ends[:-1]) / 2
-        self.followed = _followed(self.u)
-        # PITs are those of `Phi(z + shift)`
-        scores = special.ndtri(self.u)
-        density = np.exp(shift * scores - shift**2 / 2)
-        self.cdf = special.ndtr(scores - shift)
-        known = self.followed * density / n_cells
-        self.event_rate = float(known.sum())
-        self.events = np.cumsum(known) - known / 2
-        lost = -np.diff(_followed(ends)) * (1 - self.cdf) / (1 - self.u)
-        self.spread = np.cumsum(lost) - lost / 2
-
-    @property
-    def dropped(self) -> float:
-        """Error if rows that are censored are dropped."""
-        return self._distance(self.events / self.event_rate)
-
-    @property
-    def as_events(self) -> float:
-        """Error if censoring is read as an event."""
-        return self._distance(self._ended)
-
-    @property
-    def randomized(self) -> float:
-        """Error of randomized PITs of the censored distribution."""
-        return self._distance(self._ended - (1 - self.u) * self.spread)
-
-    @property
-    def truth(self) -> float:
-        """Error of the forecasts."""
-        return self._distance(self.cdf)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Least and most error with which the observations agree."""
-        low, high = self.events - self.u, self._ended - self.u
-        inside = np.maximum(np.maximum(low, -high), 0)
-        return float(inside.mean()), float(np.maximum(np.abs(low), np.abs(high)).mean())
-
-    @property
-    def _ended(self) -> Floats:
-        return 1 - self.followed * (1 - self.cdf)
-
-    def _distance(self, cdf: Floats) -> float:
-        return float(np.abs(cdf - self.u).mean())
-
-
-def _followed(u: Floats) -> Floats:
-    x, weight = np.polynomial.hermite_e.hermegauss(151)
-    # no time at CDF 0, and an infinite one at CDF 1
-    with np.errstate(invalid="ignore", over="ignore"):
-        time = np.exp(LOCATION + SLOPE * x + SCALE * special.ndtri(u)[:, None])
-    return np.asarray(censoring_survival(time) @ (weight / weight.sum()))

@@ -1,4 +1,4 @@
-"""Times that are cut off: what is known of them, Kaplan-Meier, and the readings of outcomes: 5."""
+"""Times that are cut off: what is known, Kaplan-Meier estimates, errors and their bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lifelines import KaplanMeierFitter
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
-from censored_laws import STUDY, Readings, Sample, forecast_cdf
+from censored_laws import STUDY, Sample, forecast_cdf
 from complaints import refused
 from evenhand import Forecast, InputError, Outcomes, audit
 from evenhand.calibration import (
@@ -172,59 +172,28 @@ def test_the_error_is_the_integral_of_the_distance_from_uniform(seed: int) -> No
     np.testing.assert_allclose(estimate.error(), sum(pieces), atol=1e-7)
 
 
-# --- the readings of outcomes: 5 ----------------------------------------------------------------
-
-# of the population, by quadrature; in brackets, as in the table of 20,000 people (4,000 shifted)
-TRUE = Readings()
-SHIFTED = Readings(shift=1.0)
+# --- errors of a population, of which all or none are shifted
 
 
-def test_the_table_of_readings_is_that_of_the_population() -> None:
-    # the table is a simulation: standard errors of 0.003 for all and up to 0.009 in the group
-    assert 1 - TRUE.event_rate == pytest.approx(0.51, abs=0.01)
-    overall = 0.8 * (1 - TRUE.event_rate) + 0.2 * (1 - SHIFTED.event_rate)
-    assert overall == pytest.approx(0.54, abs=0.005)
-    assert TRUE.dropped == pytest.approx(0.111, abs=0.003)
-    assert TRUE.as_events == pytest.approx(0.197, abs=0.003)
-    assert TRUE.randomized < 1e-4
-    assert TRUE.truth < 1e-12
-    assert TRUE.bounds == pytest.approx((0.0, 0.286), abs=0.003)
-    assert SHIFTED.dropped == pytest.approx(0.119, abs=0.003)
-    assert SHIFTED.as_events == pytest.approx(0.082, abs=0.005)
-    assert SHIFTED.randomized == pytest.approx(0.151, abs=0.003)
-    assert SHIFTED.truth == pytest.approx(0.260, abs=0.0005)
-    assert SHIFTED.truth == pytest.approx(stats.norm.cdf(np.sqrt(0.5)) - 0.5, abs=1e-4)
-    assert SHIFTED.bounds == pytest.approx((0.0, 0.401), abs=0.005)
-
-
-def readings_of(sample: Sample, random: np.random.Generator) -> dict[str, float]:
-    pits = sample.pits(random)
-    return {
-        "dropped": calibration_error(sample.known[sample.event]),
-        "as_events": calibration_error(sample.known),
-        "randomized": calibration_error(pits.drawn[:, 0]),
-        "kaplan_meier": KaplanMeier.of(pits.low[:, 0], sample.event).error(),
-    }
-
-
-@pytest.mark.parametrize(("shift", "theory"), [(0.0, TRUE), (1.0, SHIFTED)])
-def test_readings_of_pits_are_those_of_the_theory(shift: float, theory: Readings) -> None:
-    # 400,000 people, all of them shifted or none: standard errors below 0.0008, and an error of
-    # zero is estimated as about 0.3 / sqrt(n) = 0.0005; five standard errors, false alarms 1e-5
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_the_estimated_error_is_that_of_the_population(shift: float) -> None:
+    # 400,000 people: standard errors below 0.0008, and an error of zero is estimated as about
+    # 0.3 / sqrt(n) = 0.0005; five standard errors, false alarms 1e-5
     random = np.random.default_rng(11)
-    sample = Sample.of(500_000, random, 0.0)
+    sample = Sample.of(2_000_000 if shift else 400_000, random, shift)
+    pits = sample.pits(random)
     if shift:
-        shifted = Sample.of(2_000_000, random, shift)
-        sample = select(shifted, shifted.is_shifted)
-    found = readings_of(sample, random)
-    assert found["dropped"] == pytest.approx(theory.dropped, abs=0.004)
-    assert found["as_events"] == pytest.approx(theory.as_events, abs=0.004)
-    assert found["randomized"] == pytest.approx(theory.randomized, abs=0.004)
-    assert found["kaplan_meier"] == pytest.approx(theory.truth, abs=0.004)
+        pits = pits.take(sample.is_shifted)
+    found = KaplanMeier.of(pits.low[:, 0], ~pits.unknown).error()
+    assert found == pytest.approx(true_error(shift), abs=0.004)
+    # positions drawn beyond the time that is known are uniform if the forecasts are right
+    drawn = calibration_error(pits.drawn[:, 0])
+    assert drawn < (0.004 if shift == 0 else 0.8 * found)
 
 
-def select(sample: Sample, rows: Any) -> Sample:
-    return Sample(**{name: values[rows] for name, values in vars(sample).items()})
+def true_error(shift: float) -> float:
+    """Return the error of PITs `Phi(z + shift)`."""
+    return float(stats.norm.cdf(shift / np.sqrt(2)) - 0.5)
 
 
 def survival_forecast(x: np.ndarray, horizon: float | None = None) -> Forecast:
@@ -388,7 +357,7 @@ def test_intervals_of_sizes_contain_the_error(shift: float) -> None:
 
     Intervals are at 95%; the number of failures that 1 of 10^6 runs exceeds is the limit.
     """
-    truth = Readings(shift).truth
+    truth = true_error(shift)
     n_sets = repeats(1000)
     outside = bounds = uncovered = 0
     coverage = stats.norm.cdf(stats.norm.ppf([0.9, 0.1]) - shift)

@@ -119,18 +119,6 @@ def test_individual_calibration_is_enough_where_losses_fall(
     assert_bound_for_each(decision, forecast, y)
 
 
-@pytest.mark.parametrize("k", KS)
-def test_the_bound_of_one_in_k_is_nearly_reached_by_someone(k: float) -> None:
-    n, noise, cut, rng = 200_000, 0.02, 0.05, np.random.default_rng(21)
-    y, r = noise * rng.normal(size=n), fresh(n, rng)
-    buyer = BayesDecision(["buy"], {"buy": StepLoss([cut], [1.0, 0.0])})
-    hits = int(exceeds(buyer, individually_calibrated(np.zeros(n), r, noise), y, k).sum())
-    # the outcome is below the cut, to which the draw gave less than 1/k
-    exact = float(ndtr(cut / noise) * ndtr((np.hypot(noise, SHIFT) * ndtri(1 / k) - cut) / SHIFT))
-    assert 0.9 / k < exact < 1 / k
-    assert least_hits(n, exact) <= hits <= most_hits(n, exact)
-
-
 def test_directions_may_differ_between_people_if_not_between_draws(people: Any) -> None:
     mean, person, y, r = people
     forecast = individually_calibrated(mean[person], r)
@@ -151,29 +139,6 @@ def test_two_in_k_is_attained_where_the_draw_decides_the_direction(k: float) -> 
     assert hits <= most_hits(n, 2 / k)
     assert hits >= least_hits(n, 2 / k)
     assert hits > most_hits(n, 1 / k)
-
-
-# --- the theorem, on average
-
-
-@pytest.mark.parametrize("k", KS)
-def test_average_calibration_bounds_the_average_but_not_a_group(k: float) -> None:
-    # one forecast for all, which is calibrated on average only
-    n, rng = 200_000, np.random.default_rng(30)
-    mean = rng.normal(0.0, SHIFT, n)
-    y = mean + NOISE * rng.normal(size=n)
-    forecast = Forecast.from_normal(np.zeros(n), np.full(n, FORECAST_STD))
-    cut = FORECAST_STD * float(ndtri(1 / k)) - 1e-9
-    bad = BayesDecision(["buy"], {"buy": StepLoss([cut], [1.0, 0.0])})
-    hits = exceeds(bad, forecast, y, k)
-    assert hits.sum() <= most_hits(n, 1 / k)
-    assert hits.sum() >= least_hits(
-        n, 1 / k - 1e-6
-    )  # this cut loses just where the PIT is below 1/k
-    planted = (
-        mean < cut - NOISE
-    )  # nearly all of them are hit: more than 2/k allows, where that is below 1
-    assert hits[planted].sum() > most_hits(int(planted.sum()), min(2 / k, 0.8))
 
 
 # --- which bound applies

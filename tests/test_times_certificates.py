@@ -308,29 +308,6 @@ def cell_errors_at(u: Floats) -> Floats:
 MASSES = (0.1, 0.2, 0.5)
 
 
-def test_bounds_of_outcomes_5() -> None:
-    """CVaR at the sizes 0.1, 0.2 and 0.5 in the population of outcomes: 5."""
-    sample = Sample.of(200_000, np.random.default_rng(20))
-    horizon = forecast_cdf(np.full(200_000, 2.0), sample.x)
-    true = np.where(sample.truth < horizon, errors_at(sample.truth), cell_errors_at(horizon))
-    everybody = Outcomes(sample.time, sample.event, horizon=2.0)
-    followed = sample.times(2.0).is_followed
-    worst = completed(sample, everybody)
-    none = np.where(sample.event, errors_at(sample.truth), 0.5)
-
-    def cvars(values: Floats) -> list[float]:
-        return [cvar(values, mass) for mass in MASSES]
-
-    assert cvars(none) == pytest.approx([0.5, 0.5, 0.5], abs=1e-9)
-    # outcomes: 5 simulated 20,000 people, with a standard error of about 0.003 in each number, and
-    # does not give all parameters of its population
-    assert cvars(true) == pytest.approx([0.269, 0.210, 0.125], abs=0.009)
-    assert cvars(worst) == pytest.approx([0.486, 0.428, 0.280], abs=0.006)
-    assert cvars(worst[followed]) == pytest.approx([0.422, 0.331, 0.198], abs=0.006)
-    assert everybody.is_lost.mean() == pytest.approx(0.37, abs=0.02)
-    assert everybody.is_lost[followed].mean() == pytest.approx(0.17, abs=0.02)
-
-
 def cut(sample: Sample, is_informative: bool, random: np.random.Generator) -> Outcomes:
     """Return times; with informative censoring people leave shortly before an early event."""
     if not is_informative:
