@@ -316,23 +316,14 @@ def _fixed(value: float | None, decimals: int, toward: Toward, unit: float = 1) 
 
 def _rounded(value: float, decimals: int, unit: float, toward: Toward) -> Decimal:
     """Return `unit * value` to so many decimals, without rounding errors of floats."""
-    exact = _times(value, unit)
-    nearest = _nearest(exact, decimals)
-    if nearest is None:
-        nearest = exact.quantize(Decimal(1).scaleb(-decimals), RULES[toward], EXACT)
+    # repr gives the shortest decimal that is this float: 0.1075, where the float itself is less
+    exact = EXACT.multiply(Decimal(repr(float(value))), Decimal(unit))
+    place = Decimal(1).scaleb(-decimals)
+    nearest = exact.quantize(place, ROUND_HALF_EVEN, EXACT)
+    if abs(nearest - exact) > abs(exact) * Decimal(FUZZ):
+        nearest = exact.quantize(place, RULES[toward], EXACT)
     # a negative zero would be printed with a minus
     return nearest if nearest else Decimal(0).scaleb(-decimals)
-
-
-def _times(value: float, unit: float) -> Decimal:
-    # repr gives the shortest decimal that is this float: 0.1075, where the float itself is less
-    return EXACT.multiply(Decimal(repr(float(value))), Decimal(unit))
-
-
-def _nearest(exact: Decimal, decimals: int) -> Decimal | None:
-    """Return the decimal that equals a value up to rounding errors, if there is one."""
-    nearest = exact.quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_EVEN, EXACT)
-    return nearest if abs(nearest - exact) <= abs(exact) * Decimal(FUZZ) else None
 
 
 def _digits(value: float, digits: int, toward: Toward) -> float:
@@ -343,13 +334,13 @@ def _digits(value: float, digits: int, toward: Toward) -> float:
 
 def _percent_in_full(share: float, toward: Toward) -> str:
     """Return a percentage with all its decimals if there are at most 12, else with two."""
-    exact = _times(share, 100)
-    found = (_nearest(exact, decimals) for decimals in range(13))
-    full = next((one for one in found if one is not None), None)
+    full = _rounded(share, 12, 100, toward)
     # a confidence just below 1 must not be printed as 100%
-    if full is None or (full == 100 and share != 1):
-        full = exact.quantize(Decimal("0.01"), RULES[toward], EXACT)
-    return f"{full:f}%"
+    is_other = full != _rounded(share, 12, 100, "up" if toward == "down" else "down")
+    if is_other or (full == 100 and share != 1):
+        full = EXACT.multiply(Decimal(repr(float(share))), Decimal(100))
+        return f"{full.quantize(Decimal('0.01'), RULES[toward], EXACT):f}%"
+    return f"{full.normalize():f}%"
 
 
 def option_name(parameter: str) -> str:

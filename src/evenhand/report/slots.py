@@ -51,7 +51,6 @@ from evenhand.results import (
     Bound,
     Finding,
     JudgedCondition,
-    Number,
     PlainInterval,
     Verdict,
 )
@@ -280,7 +279,7 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
         where = [one.direction or "errors differ between forecasts"] if one.off else []
         error = f"among people of equal forecast {points(one.error)} points{least}"
         return [*where, f"{error}; {points(chance)} by chance alone"]
-    rate = _rates(one, n, kind) or _rate_by_horizon(one, n, rows, kind)
+    rate = _rates(one, n, rows, kind)
     if one.rate is not None and rate:
         return rate
     direction = _direction(one, kind) if one.off or one.is_mean_off else ""
@@ -338,44 +337,36 @@ def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
     return found
 
 
-def _rates(one: Finding, n: str, kind: Kind) -> list[str]:
-    """Return event rate, prediction and their difference; nothing if they are not known."""
-    if one.rate is None or one.predicted is None:
-        return []
-    change = f"difference {signed(one.bias)} points{_reach(one.bias_low, one.bias_high)}{n}"
-    factor = one.rate / one.predicted if one.predicted else 1.0
-    if abs(factor - 1) >= 0.05:
-        change = f"{factor:,.1f} times as many; {change}"
-    found = [f"{percent(one.rate)} had the event, {percent(one.predicted)} were predicted", change]
-    words = kind.directions.of(one.direction)
-    if one.off and words and one.direction not in (LOWER, HIGHER):
-        ends = band(ratio, one.slope_low, one.slope_high)
-        found.insert(0, words + f" (slope {ratio(one.slope)}, {ends})" * (ends != UNKNOWN))
-    return found
+def _rates(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[str]:
+    """Return event rate, prediction and their difference; nothing if they are not known.
 
-
-def _reach(low: Number, high: Number) -> str:
-    reach = reach_of(low, high)
-    return "" if reach == UNKNOWN else f", {reach}"
-
-
-def _rate_by_horizon(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[str]:
-    """Return rate and prediction by the horizon, if the rate shows the direction of the error."""
+    Of times, the rate by the horizon, if it shows the direction of the error.
+    """
+    predicted, rate, bias, by = one.predicted, one.rate, one.bias, ""
+    ends = [one.bias_low, one.bias_high]
     is_part = any(one is other for other in rows.positive_part)
     found = next((row for row in rows.survival if row.group == one.group and not is_part), None)
-    if found is None or found.observed is None or found.predicted is None:
+    if found is not None and found.observed is not None and found.predicted is not None:
+        predicted, rate, bias = found.predicted, found.observed, found.observed - found.predicted
+        ends = [None if end is None else end - predicted for end in (found.low, found.high)]
+        by = f" by {kind.horizon}"
+        # of an event that happens earlier than forecast, more people have it by then
+        direction = LOWER if (ends[0] or 0) > 0 else HIGHER if (ends[1] or 0) < 0 else None
+        if direction != one.direction and one is not rows.everyone:
+            return []
+    if rate is None or predicted is None:
         return []
-    low, high = (None if end is None else end - found.predicted for end in (found.low, found.high))
-    # of an event that happens earlier than forecast, more people have it by then
-    direction = LOWER if (low or 0) > 0 else HIGHER if (high or 0) < 0 else None
-    if direction != one.direction and one is not rows.everyone:
-        return []
-    change = f"difference {signed(found.observed - found.predicted)} points"
-    rates = f"{percent(found.observed)} had the event by {kind.horizon}"
-    return [
-        f"{rates}, {percent(found.predicted)} were predicted",
-        f"{change}{_reach(low, high)}{n}",
-    ]
+    reach = reach_of(ends[0], ends[1])
+    change = f"difference {signed(bias)} points{f', {reach}' * (reach != UNKNOWN)}{n}"
+    factor = rate / predicted if predicted else 1.0
+    if abs(factor - 1) >= 0.05:
+        change = f"{factor:,.1f} times as many; {change}"
+    clauses = [f"{percent(rate)} had the event{by}, {percent(predicted)} were predicted", change]
+    words = kind.directions.of(one.direction)
+    if kind.has_rates and one.off and words and one.direction not in (LOWER, HIGHER):
+        slope = band(ratio, one.slope_low, one.slope_high)
+        clauses.insert(0, words + f" (slope {ratio(one.slope)}, {slope})" * (slope != UNKNOWN))
+    return clauses
 
 
 def _direction(one: Finding, kind: Kind) -> str:
