@@ -7,6 +7,7 @@ import re
 import shlex
 from copy import deepcopy
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -24,6 +25,8 @@ from evenhand.audits import detectable_error, parse_condition, with_conditions
 from evenhand.audits.verdict import decided, status_of
 from evenhand.cli.commands import app
 from evenhand.report import audit_markdown, audit_text
+from evenhand.report.charts import Label, Row
+from evenhand.report.pictures import overview
 from evenhand.report.slots import Slots, name_of, result_of
 from evenhand.results import (
     AuditRows,
@@ -454,3 +457,46 @@ def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule() -> None:
     words = shlex.split(step.command)
     expected = "predicted probability > 0.81 and predicted probability <= 0.87"
     assert words[words.index("--by") + 1] == expected
+
+
+def test_a_command_repairs_the_worst_groups_that_share_no_column() -> None:
+    rules = {"age > 60": "age", "age > 50": "age", "sex = f": "sex", "kidney <= 79": "kidney"}
+    rules |= {"weight <= 70": "weight"}
+    rows = [
+        group(name, 900, 0.3 - k / 50, 0.2 - k / 50, 0.4)
+        | {"p_adjusted": 1e-9, "off": True, "problem": True, "column": column}
+        | {"rule": [{"comparisons": [dict(zip(("column", "operator", "value"), name.split(" "),
+                                               strict=True))]}]}
+        for k, (name, column) in enumerate(rules.items())
+    ]  # fmt: skip
+    command = "evenhand audit t.csv --target y --forecast mean=mu,std=sd"
+    text = audit_text(judged(doses(*rows, provenance={"command": command})))
+    code = shlex.split(text[text.index("evenhand recalibrate") :].replace("\\\n", " "))
+    by = [word for option, word in pairwise(code) if option == "--by"]
+    assert by == ["age > 60", "sex = f", "kidney <= 79"]
+    assert "Repair 3 groups with rows that neither model nor audit saw:" in text
+    assert "FOUND in 5 of 5 groups. In 5 the error" in text
+
+
+def test_labels_of_the_worst_tenth_cover_none_of_its_marks() -> None:
+    rows = judged(yes_no())
+    worst = min((one for one in rows.by_forecast if one.problem), key=lambda one: one.rank)
+    chart = overview(rows)
+    assert chart is not None
+    labels = {one.side: one for one in chart.layers if isinstance(one, Label)}
+    assert set(labels) == {"above", "below"}
+    assert worst.predicted is not None
+    ends = [worst.predicted + (end or 0.0) for end in (worst.bias_low, worst.bias_high)]
+    drawn = [max(ends[0], 0.0), min(ends[1], 1.0), worst.predicted]
+    assert labels["above"].y == max(drawn)
+    assert labels["below"].y == min(drawn)
+    # the observed rate is on the side of its mark
+    observed = labels["above" if worst.rate > worst.predicted else "below"]
+    assert observed.text == f"{100 * worst.rate:.1f}%"
+
+
+def test_long_names_in_a_chart_take_two_lines() -> None:
+    assert Row("weight 77.9 or less, kidney 79 or less").lines == [
+        *("weight 77.9 or less, kidney 79", "or less"),
+    ]
+    assert len(Row("word " * 30).lines) == 2
