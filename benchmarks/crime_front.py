@@ -33,10 +33,11 @@ from evenhand import (
     PAICRegressor,
     RandomizedRegressor,
 )
-from evenhand.calibration import Rounding, cell_log_score, crps, log_score, spread
 from evenhand.datasets import load_crime
 from evenhand.draws import jittered
 from evenhand.links import make_link
+from evenhand.outcomes import Rounding
+from evenhand.scoring import cell_log_score, crps, log_score, spread
 from evenhand.search import worst_group_curve
 
 LEVELS = (0.12, 0.20, 0.31)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from evenhand.calibration import Cells, Outcomes, Reading
+from evenhand.calibration import Cells, Reading
+from evenhand.outcomes import Outcomes
 
 Floats = NDArray[np.float64]
 

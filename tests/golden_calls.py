@@ -8,7 +8,7 @@ import numpy as np
 
 import evenhand
 from evenhand import InputError
-from evenhand.calibration import Cells, Outcomes
+from evenhand.calibration import Cells
 from evenhand.certificates import (
     Certificate,
     certify_counts,
@@ -18,6 +18,7 @@ from evenhand.certificates import (
     certify_rows,
 )
 from evenhand.distributions import OutcomeKind
+from evenhand.outcomes import Outcomes
 from evenhand.report.certificates import event_row
 from evenhand.search import group_test_rows, shift_of
 from evenhand.selection.target import largest_alpha

@@ -10,7 +10,6 @@ import numpy as np
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand import Forecast, InputError
-from evenhand.calibration import Rounding
 from evenhand.distributions import (
     Bernoulli,
     Categorical,
@@ -34,6 +33,7 @@ from evenhand.distributions import (
     to_records,
 )
 from evenhand.links import Entropic, Gaussian, Laplace
+from evenhand.outcomes import Rounding
 from golden_files import case
 
 Make = Callable[[Any], Any]

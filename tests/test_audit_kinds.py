@@ -27,17 +27,11 @@ from evenhand.audits import (
 )
 from evenhand.audits import audited as audited_rows
 from evenhand.audits.forecasts import read_subject
-from evenhand.calibration import (
-    Cells,
-    Rounding,
-    as_outcomes,
-    calibration_error,
-    cell_error,
-    covered,
-)
+from evenhand.calibration import Cells, calibration_error, cell_error, covered
 from evenhand.certificates import WIDER_LEVELS, certify_events
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
+from evenhand.outcomes import Rounding, as_outcomes
 from evenhand.tables import EVERYONE
 from parts_examples import QUICK_AUDIT as QUICK
 from repeats import most_failures, repeats, statistical

@@ -43,7 +43,7 @@ from evenhand.audits import audit as full_audit
 from evenhand.audits.forecasts import read_subject
 from evenhand.audits.outcomes import read_forecast
 from evenhand.audits.scores import calibration_curve
-from evenhand.calibration import Cells, Outcomes, Rounding, as_outcomes, pathwise_errors
+from evenhand.calibration import Cells, pathwise_errors
 from evenhand.certificates import certify_link
 from evenhand.certificates.parts import part_of_rows
 from evenhand.distributions import Distribution, Normal, NormalMixture, Randomized
@@ -51,6 +51,7 @@ from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import ForecastColumns, RandomizedRegressor
 from evenhand.links import Entropic, Gaussian, make_link
+from evenhand.outcomes import Outcomes, Rounding, as_outcomes
 from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]

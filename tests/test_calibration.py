@@ -21,24 +21,19 @@ from scipy import integrate, special, stats
 from complaints import refused
 from evenhand.calibration import (
     Cells,
-    Rounding,
     as_cells,
     calibration_error,
-    cell_log_score,
     check_own_draws,
     count_pits,
     covered,
-    crps,
-    interval_width,
-    log_score,
     pathwise_errors,
-    rounding_step,
-    spread,
 )
 from evenhand.certificates import certify_pit
 from evenhand.distributions import Normal
 from evenhand.draws import jittered, nodes
 from evenhand.forecast import Forecast
+from evenhand.outcomes import Rounding, rounding_step
+from evenhand.scoring import cell_log_score, crps, interval_width, log_score, spread
 from evenhand.search import worst_group_curve
 
 Floats = NDArray[np.float64]

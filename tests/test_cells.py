@@ -26,7 +26,6 @@ from evenhand.calibration import (
     Cells,
     GroupRows,
     GroupSums,
-    Rounding,
     as_cells,
     binned_error,
     calibration_error,
@@ -34,11 +33,8 @@ from evenhand.calibration import (
     count_pits,
     covered,
     covered_whole,
-    crps,
     draws_in_bins,
     histogram_table,
-    log_score,
-    log_score_on,
     pathwise_errors,
     pit_histogram,
 )
@@ -46,6 +42,8 @@ from evenhand.calibration.group_sums import coverage_intervals, error_intervals
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast
 from evenhand.links import make_link
+from evenhand.outcomes import Rounding
+from evenhand.scoring import crps, log_score, log_score_on
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]

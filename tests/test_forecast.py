@@ -15,7 +15,7 @@ from scipy import stats
 
 from complaints import refused
 from evenhand._validate import InputError
-from evenhand.calibration import Cells, Rounding
+from evenhand.calibration import Cells
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import (
     NO_BINARY_RANDOMIZATION,
@@ -30,6 +30,7 @@ from evenhand.distributions import (
 from evenhand.draws import KeyedDraws, fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic
+from evenhand.outcomes import Rounding
 from evenhand.tables import forecast_values
 
 MEAN = np.array([0.0, 10.0, -3.0])

@@ -28,7 +28,7 @@ from evenhand import (
     load,
     save,
 )
-from evenhand.calibration import Cells, Outcomes, calibration_error
+from evenhand.calibration import Cells, calibration_error
 from evenhand.forecasters.corrections import (
     Rescaling,
     Step,
@@ -40,6 +40,7 @@ from evenhand.forecasters.corrections import (
 from evenhand.forecasters.groups import Members
 from evenhand.forecasters.held_out import HeldOut
 from evenhand.forecasters.recalibrated import check_maps
+from evenhand.outcomes import Outcomes
 from evenhand.tables import OWN_VALUES, Condition, Group, GroupRule
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical

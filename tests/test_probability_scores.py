@@ -19,13 +19,9 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from evenhand import InputError
 from evenhand._validate import Floats
-from evenhand.calibration import (
-    ProbabilityScores,
-    calibration_slope,
-    isotonic_curve,
-    probability_scores,
-    reliability,
-)
+from evenhand.calibration import reliability
+from evenhand.results import ProbabilityScores
+from evenhand.scoring import calibration_slope, isotonic_curve, probability_scores
 from repeats import most_failures, repeats, statistical
 
 Z = float(stats.norm.isf(0.025))
@@ -156,7 +152,8 @@ def test_weights_are_numbers_of_equal_rows() -> None:
     w = np.random.default_rng(2).integers(0, 4, y.size)
     whole = probability_scores(np.repeat(p, w), np.repeat(y, w))
     found = probability_scores(p, y, w)
-    points = [name for name in whole._fields if not name.endswith(("_low", "_high"))][2:]
+    names = whole.__struct_fields__[3:]
+    points = [name for name in names if not name.endswith(("_low", "_high"))]
     for name in points:
         assert getattr(found, name) == pytest.approx(getattr(whole, name), abs=1e-9), name
     assert (found.n, found.n_events) == ((w > 0).sum(), y[w > 0].sum())
@@ -184,7 +181,7 @@ def test_bad_input_is_refused(p: list[float], y: list[float], message: str) -> N
 
 def unknown(found: ProbabilityScores) -> set[str]:
     """Return the names of the scores that do not exist, without the ends of intervals."""
-    names = {name for name, value in found._asdict().items() if math.isnan(value)}
+    names = {name for name in found.__struct_fields__[1:] if math.isnan(getattr(found, name))}
     for name in INTERVALS:
         if name in names:
             assert {f"{name}_low", f"{name}_high"} <= names

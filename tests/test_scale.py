@@ -28,9 +28,10 @@ from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, forecast_of, notes_of
 from evenhand.audits.outcomes import read_forecast
 from evenhand.calibration import PIT_BINS as BINS
-from evenhand.calibration import Cells, Outcomes, Rounding, calibration_error
+from evenhand.calibration import Cells, calibration_error
 from evenhand.certificates import certify_pit
 from evenhand.draws import fresh
+from evenhand.outcomes import Outcomes, Rounding
 from evenhand.scale import ModelSubject, Repeated, audit_parts, forecast_parts, parts_audit
 from evenhand.scale.parts_audit import (
     SCORES,

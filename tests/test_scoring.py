@@ -13,9 +13,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from evenhand import InputError, RandomizedRegressor, scoring
-from evenhand.calibration import cell_log_score
 from evenhand.forecast import Forecast
 from evenhand.links import Gaussian
+from evenhand.scoring import cell_log_score
 from forecaster_examples import linear_task
 from grid_examples import CELL_LOSS, RAW_GAIN, honest, rounded_task, spiky
 

@@ -28,11 +28,13 @@ from evenhand import (
     audit,
     randomize,
 )
-from evenhand.calibration import Rounding, calibration_error, cell_log_score
+from evenhand.calibration import calibration_error
 from evenhand.certificates import certify_link, certify_pit
 from evenhand.draws import jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Laplace, make_link
+from evenhand.outcomes import Rounding
+from evenhand.scoring import cell_log_score
 from evenhand.selection import NotWorthItWarning
 from evenhand.selection.chosen_link import Costs, Wrapped
 from evenhand.selection.comparison import without_features

@@ -20,7 +20,6 @@ from sklearn.linear_model import BayesianRidge, LinearRegression
 from command_outcome import Command
 from complaints import refused
 from evenhand._validate import InputError
-from evenhand.calibration import log_score
 from evenhand.distributions import (
     LocationScale,
     Normal,
@@ -31,6 +30,7 @@ from evenhand.distributions import (
 )
 from evenhand.forecast import Forecast
 from evenhand.forecasters import PAICRegressor, RandomizedRegressor, RecalibratedRegressor
+from evenhand.scoring import log_score
 from evenhand.selection import randomize
 from evenhand.store import load, save
 from forecaster_examples import Floats, incomes, small_boosted, small_mixture, small_paic

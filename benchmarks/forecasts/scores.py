@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand import Forecast
-from evenhand.calibration import Rounding, cell_log_score, crps, log_score, rounding_step
 from evenhand.distributions import LocationScale, NormalMixture
 from evenhand.forecasters.samples import residual_distribution
+from evenhand.outcomes import Rounding, rounding_step
+from evenhand.scoring import cell_log_score, crps, log_score
 from evenhand.tables import row_blocks
 
 BLOCK_ROWS = 2000

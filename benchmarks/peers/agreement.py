@@ -10,7 +10,8 @@ from measures import Contest, Section, table_lines, timed
 from scipy import stats
 
 from evenhand import Forecast
-from evenhand.calibration import calibration_error, covered, crps, log_score
+from evenhand.calibration import calibration_error, covered
+from evenhand.scoring import crps, log_score
 
 N_ROWS = 2000
 

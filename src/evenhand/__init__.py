@@ -13,7 +13,6 @@ from evenhand._version import __version__ as __version__
 if TYPE_CHECKING:
     from evenhand._validate import DiscreteOutcomeWarning, InputError, MissingExtraError
     from evenhand.audits import Audit, audit, audit_pit, certify, compare
-    from evenhand.calibration import Outcomes
     from evenhand.certificates import Certificate, certify_pit
     from evenhand.forecast import Forecast
     from evenhand.forecasters import (
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         RecalibratedRegressor,
     )
     from evenhand.monitoring import Watch
+    from evenhand.outcomes import Outcomes
     from evenhand.selection import Selection, plan, randomize
     from evenhand.service import Service
     from evenhand.store import load, save
@@ -38,7 +38,6 @@ _HOMES = {
     for room, names in {
         "_validate": "DiscreteOutcomeWarning InputError MissingExtraError",
         "audits": "Audit audit audit_pit certify compare",
-        "calibration": "Outcomes",
         "certificates": "Certificate certify_pit",
         "forecast": "Forecast",
         "forecast_columns": "ForecastColumns",
@@ -48,6 +47,7 @@ _HOMES = {
             " RecalibratedRegressor"
         ),
         "monitoring": "Watch",
+        "outcomes": "Outcomes",
         "selection": "Selection plan randomize",
         "service": "Service",
         "store": "load save",
@@ -67,6 +67,7 @@ _ROOMS = (
     "links",
     "losses",
     "monitoring",
+    "outcomes",
     "scale",
     "scoring",
     "search",

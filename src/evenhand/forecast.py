@@ -22,7 +22,7 @@ from evenhand._validate import (
     check_rows,
     refuse_entry,
 )
-from evenhand.calibration import OPEN, Cells, Outcomes, Reading, Rounding, as_outcomes
+from evenhand.calibration import Cells, Reading
 from evenhand.distributions import (
     NO_BINARY_RANDOMIZATION,
     Bernoulli,
@@ -45,6 +45,7 @@ from evenhand.distributions import (
 )
 from evenhand.draws import RandomState, as_draws, fresh, generator
 from evenhand.links import Link, make_link
+from evenhand.outcomes import OPEN, Outcomes, Rounding, as_outcomes
 from evenhand.tables import row_blocks
 
 BLOCK_ROWS = 1000

@@ -18,7 +18,7 @@ from evenhand.audits.options import SearchOptions
 from evenhand.audits.outcomes import RowCells
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS
-from evenhand.calibration import Cells, Outcomes, as_outcomes, needs_no_weights
+from evenhand.calibration import Cells
 from evenhand.certificates import (
     WEIGHTED,
     Certificate,
@@ -31,6 +31,7 @@ from evenhand.certificates import (
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
+from evenhand.outcomes import Outcomes, as_outcomes, needs_no_weights
 from evenhand.report import NoteKind, note
 from evenhand.results import Note
 from evenhand.tables import check_groups, take_rows

@@ -26,8 +26,9 @@ from evenhand.audits.csv_tables import write_tables
 from evenhand.audits.outcomes import RowCells
 from evenhand.audits.result import Audit
 from evenhand.audits.run import AuditedRows, audit, audited
-from evenhand.calibration import Cells, Outcomes, n_effective, own_parts, ramps_at
+from evenhand.calibration import Cells, n_effective, own_parts, ramps_at
 from evenhand.draws import RandomState, generator
+from evenhand.outcomes import Outcomes
 from evenhand.report import Measure, NoteKind, comparison_html, comparison_text, notes_of
 from evenhand.results import AuditRows, plain
 from evenhand.tables import EVERYONE

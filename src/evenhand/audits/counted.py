@@ -19,13 +19,10 @@ from evenhand.audits.outcomes import Block, Events, forecast_of, read_forecast
 from evenhand.audits.scores import CURVE_LEVELS, LEVELS, curve
 from evenhand.calibration import (
     EVENT_NAMES,
-    OPEN,
     PIT_BINS,
     Cells,
     GroupSums,
     PITCounts,
-    Rounding,
-    as_outcomes,
     binned_error,
     count_pits,
     coverage_name,
@@ -39,6 +36,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast
 from evenhand.links import Link
+from evenhand.outcomes import OPEN, Rounding, as_outcomes
 from evenhand.report import Measure, NoteKind, note, notes_of
 from evenhand.results import AuditRows, Bin, CurvePoint, Note, rows_from
 from evenhand.tables import EVERYONE, Group, Partition

@@ -33,18 +33,12 @@ from evenhand.audits.outcomes import (
     read_forecast,
 )
 from evenhand.audits.scores import forecast_scores
-from evenhand.calibration import (
-    Cells,
-    KaplanMeier,
-    Outcomes,
-    Rounding,
-    calibration_error,
-    cell_error,
-)
+from evenhand.calibration import Cells, KaplanMeier, calibration_error, cell_error
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast, cells_of, check_forecast_of_times
+from evenhand.outcomes import Outcomes, Rounding
 from evenhand.report import Measure, NoteKind, note
 from evenhand.results import Note
 from evenhand.tables import as_table, copies_in_words, forecast_values, row_blocks, take_rows

@@ -23,7 +23,6 @@ from evenhand.calibration import (
     GivenForecast,
     GroupRows,
     GroupSums,
-    calibration_slope,
     coverage_name,
     given_forecast,
     holm,
@@ -34,6 +33,7 @@ from evenhand.calibration import (
 )
 from evenhand.report import NoteKind, note
 from evenhand.results import Family, Finding, Note, rows_from
+from evenhand.scoring import calibration_slope
 from evenhand.tables import EVERYONE, Condition, Group, GroupRule, Groups, as_table
 
 replace = msgspec.structs.replace

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from evenhand._validate import Floats, InputError, Ints, bad_input
-from evenhand.calibration import Cells, Outcomes, Rounding
+from evenhand.calibration import Cells
 from evenhand.distributions import OutcomeKind, Randomized
 from evenhand.draws import jittered
 from evenhand.forecast import Forecast, cells_of
+from evenhand.outcomes import Outcomes, Rounding
 from evenhand.report import Measure
 
 # --- cells of a block of rows

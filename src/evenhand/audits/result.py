@@ -22,11 +22,11 @@ from evenhand.audits.outcomes import missing_columns_named
 from evenhand.audits.provenance import values_hash
 from evenhand.audits.tables import certified_errors
 from evenhand.audits.verdict import decided
-from evenhand.calibration import Outcomes, as_outcomes
 from evenhand.certificates import Certificate
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
+from evenhand.outcomes import Outcomes, as_outcomes
 from evenhand.report import Measure, audit_html, audit_markdown, audit_text
 from evenhand.results import (
     AuditRows,

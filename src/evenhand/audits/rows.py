@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Ints, check_weights
 from evenhand.audits.outcomes import RowCells
-from evenhand.calibration import Outcomes, needs_no_weights
 from evenhand.draws import one_row_each
+from evenhand.outcomes import Outcomes, needs_no_weights
 from evenhand.report import NoteKind, note
 from evenhand.results import Note
 from evenhand.search import LEAK_COLUMNS, find_leaks

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -48,20 +49,10 @@ from evenhand.audits.survival import (
 )
 from evenhand.audits.tables import membership, plain_intervals, relative_widths
 from evenhand.audits.verdict import UNDECIDED, decided
-from evenhand.calibration import (
-    LEAST_EFFECTIVE,
-    Outcomes,
-    Pit,
-    as_cells,
-    as_outcomes,
-    censored_error,
-    isotonic_curve,
-    pit_histogram,
-    probability_scores,
-    thinned_rows,
-)
+from evenhand.calibration import LEAST_EFFECTIVE, Pit, as_cells, censored_error, pit_histogram
 from evenhand.draws import RandomState, generator
 from evenhand.forecast import Forecast
+from evenhand.outcomes import Outcomes, as_outcomes, thinned_rows
 from evenhand.report import NoteKind, note, units_of
 from evenhand.results import (
     AuditRows,
@@ -76,6 +67,7 @@ from evenhand.results import (
     WorstGroup,
     rows_from,
 )
+from evenhand.scoring import isotonic_curve, probability_scores
 from evenhand.search import FEW_ROWS
 from evenhand.tables import EVERYONE, Schema, UnseenValues, as_pandas, take_rows, unreported
 
@@ -311,7 +303,7 @@ def _probability_scores(
     for name, mask in masks.items():
         some = None if weights is None else weights[mask]
         scores = probability_scores(probability[mask], happened[mask], some, confidence)
-        yield ProbabilityScores.of(scores._asdict() | {"group": name})
+        yield ProbabilityScores.of(msgspec.structs.asdict(scores) | {"group": name})
 
 
 def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurvePoint, ...]:

@@ -11,23 +11,17 @@ from evenhand.audits.outcomes import RowCells
 from evenhand.calibration import (
     HISTOGRAM_CONFIDENCE,
     Cells,
-    Outcomes,
-    Rounding,
     covered,
     covered_whole,
-    crps,
-    crps_and_spread,
-    interval_width,
-    log_score,
-    log_score_on,
     n_effective,
     ramps_at,
-    spread,
 )
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
+from evenhand.outcomes import Outcomes, Rounding
 from evenhand.report import Measure
 from evenhand.results import CurvePoint, Interval, Score, rows_from
+from evenhand.scoring import crps, crps_and_spread, interval_width, log_score, log_score_on, spread
 
 LEVELS = (0.8, 0.9)
 """Nominal levels of the central prediction intervals in every audit."""

@@ -18,13 +18,13 @@ from evenhand.audits.scores import LEVELS
 from evenhand.calibration import (
     CensoredError,
     KaplanMeier,
-    Outcomes,
     censored_error,
     coverage_name,
     n_effective,
     probability_bins,
     share_interval,
 )
+from evenhand.outcomes import Outcomes
 from evenhand.report import Measure
 from evenhand.results import Censoring, Finding, Interval, Reliability, Survival, plain, rows_from
 from evenhand.tables import EVERYONE, Groups

@@ -1,4 +1,4 @@
-"""Calibration of PITs: errors with confidence intervals, scores, histograms and counts."""
+"""Calibration of PITs: errors with confidence intervals, bands, histograms and counts."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from evenhand.calibration.errors import binned_distance as binned_distance
 from evenhand.calibration.errors import (
     calibration_error,
     cell_error,
+    covered,
+    covered_whole,
     pathwise_errors,
     pit_histogram,
 )
@@ -38,17 +40,11 @@ from evenhand.calibration.errors import ramps_at as ramps_at
 from evenhand.calibration.errors import row_distances as row_distances
 from evenhand.calibration.errors import row_excess as row_excess
 from evenhand.calibration.events import EVENT_NAMES as EVENT_NAMES
-from evenhand.calibration.events import (
-    ProbabilityScores,
-    isotonic_curve,
-    probability_scores,
-    reliability,
-)
-from evenhand.calibration.events import calibration_slope as calibration_slope
 from evenhand.calibration.events import check_events as check_events
 from evenhand.calibration.events import event_values as event_values
 from evenhand.calibration.events import mid_ranks as mid_ranks
 from evenhand.calibration.events import probability_bins as probability_bins
+from evenhand.calibration.events import reliability
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
 from evenhand.calibration.group_sums import Events as Events
 from evenhand.calibration.group_sums import GroupRows as GroupRows
@@ -65,27 +61,10 @@ from evenhand.calibration.kaplan_meier import (
     censored_error,
 )
 from evenhand.calibration.kaplan_meier import estimated_error as estimated_error
-from evenhand.calibration.outcomes import OPEN as OPEN
-from evenhand.calibration.outcomes import Outcomes as Outcomes
-from evenhand.calibration.outcomes import Rounding, rounding_step
-from evenhand.calibration.outcomes import as_outcomes as as_outcomes
-from evenhand.calibration.outcomes import needs_no_weights as needs_no_weights
-from evenhand.calibration.outcomes import thinned_rows as thinned_rows
 from evenhand.calibration.own_forecast import GivenForecast as GivenForecast
 from evenhand.calibration.own_forecast import given_forecast as given_forecast
 from evenhand.calibration.own_forecast import own_parts as own_parts
 from evenhand.calibration.own_forecast import rate_error as rate_error
-from evenhand.calibration.scores import (
-    cell_log_score,
-    covered,
-    covered_whole,
-    crps,
-    interval_width,
-    log_score,
-    spread,
-)
-from evenhand.calibration.scores import crps_and_spread as crps_and_spread
-from evenhand.calibration.scores import log_score_on as log_score_on
 
 __all__ = [
     "ERROR_BINS",
@@ -95,32 +74,22 @@ __all__ = [
     "CensoredError",
     "KaplanMeier",
     "PITCounts",
-    "ProbabilityScores",
     "Reading",
-    "Rounding",
     "SurvivalBand",
     "betting_cvar",
     "binned_error",
     "calibration_error",
     "cell_error",
-    "cell_log_score",
     "censored_error",
     "count_pits",
     "covered",
     "covered_whole",
-    "crps",
     "cvar",
     "error_interval",
-    "interval_width",
-    "isotonic_curve",
     "local_levels_band",
-    "log_score",
     "pathwise_errors",
     "pit_histogram",
-    "probability_scores",
     "reliability",
-    "rounding_step",
     "share_bound",
     "share_interval",
-    "spread",
 ]

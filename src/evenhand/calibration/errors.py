@@ -1,4 +1,4 @@
-"""Calibration errors of PITs, overall and per person, and their histogram (method: objects)."""
+"""Calibration errors of PITs, overall and per person, histogram and coverage (method: objects)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, bdtrik
 
-from evenhand._validate import Floats, Ints
+from evenhand._validate import Floats, Ints, check_fraction
 from evenhand.calibration.cells import BLOCK_ROWS, Cells, Pit, as_cells
 from evenhand.tables import row_blocks
 
@@ -547,3 +547,83 @@ def draws_in_bins(matrix: Floats, n_bins: int) -> NDArray[np.intp]:
     cell = np.minimum((matrix * n_bins).astype(np.intp), n_bins - 1)
     cell += np.arange(n)[:, None] * n_bins
     return np.bincount(cell.ravel(), minlength=n * n_bins).reshape(n, n_bins)
+
+
+# --- coverage of central intervals
+
+
+def covered(pit: Pit, level: float = 0.9) -> Floats:
+    """Return the share of each person's draws whose central interval covers the outcome, (n,).
+
+    For an outcome with an atom a draw counts by the share of its PIT's cell that lies in
+    `[(1 - level) / 2, (1 + level) / 2]`, so that the mean is `level` under calibrated forecasts of
+    any kind. Intervals that consist of whole outcomes cover more (`covered_whole`).
+
+    Parameters
+    ----------
+    pit : Cells, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
+        PITs between 0 and 1, or the ends of their cells: rows are people, columns are draws.
+    level : float, default 0.9
+        Nominal level of the central interval.
+
+    Examples
+    --------
+    >>> covered([[0.5, 0.97], [0.2, 0.3]], level=0.9)
+    array([0.5, 1. ])
+    >>> covered(([0.0, 0.8], [0.8, 1.0]), level=0.5)  # of [0.25, 0.75], cells of 0.8 and 0.2
+    array([0.625, 0.   ])
+    """
+    check_fraction("level", level)
+    cells = as_cells(pit)
+    return np.asarray(share_inside(cells.low, cells.high, level).mean(axis=-1))
+
+
+def covered_whole(pit: Pit, level: float = 0.9) -> Floats:
+    """Return the share of each person's draws whose interval contains the outcome, (n,).
+
+    The interval is the central one between two quantiles, with its ends: it contains an outcome
+    with an atom if the cell of the PIT reaches into `[(1 - level) / 2, (1 + level) / 2]`
+    (outcomes: 4.1). Under calibrated forecasts the mean is at least `level`.
+
+    Parameters
+    ----------
+    pit, level
+        As for `covered`.
+
+    Examples
+    --------
+    >>> covered_whole(([0.0, 0.8], [0.8, 1.0]), level=0.5)
+    array([1., 0.])
+    """
+    check_fraction("level", level)
+    cells = as_cells(pit)
+    return np.asarray(touches(cells.low, cells.high, level).mean(axis=-1))
+
+
+def share_inside(low: Floats, high: Floats, level: float) -> Floats:
+    """Return the share of each cell inside the central interval of a level; a point is 0 or 1."""
+    share = is_inside(low, level).astype(np.float64)
+    # one array twice: there are no cells
+    if low is not high:
+        width = high - low
+        overlap = np.minimum(high, (1 + level) / 2) - np.maximum(low, (1 - level) / 2)
+        np.divide(np.maximum(overlap, 0.0), width, out=share, where=width > 0)
+        np.minimum(share, 1.0, out=share)
+    return share
+
+
+def touches(low: Floats, high: Floats, level: float) -> NDArray[np.bool_]:
+    """Whether the interval between quantiles contains the outcome of each cell."""
+    if low is high:
+        return is_inside(low, level)
+    # the upper quantile is the first outcome whose CDF reaches the upper level: the outcomes up to
+    # it are those whose CDF just below them is less
+    is_low_enough = (low < (1 + level) / 2) | (is_inside(low, level) & (low == high))
+    return np.asarray((high >= (1 - level) / 2) & is_low_enough)
+
+
+def is_inside(matrix: Floats, level: float) -> NDArray[np.bool_]:
+    """Whether the central interval of a level covers the outcome, for each PIT."""
+    inside = matrix >= (1 - level) / 2
+    inside &= matrix <= (1 + level) / 2
+    return inside

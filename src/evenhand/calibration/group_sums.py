@@ -19,7 +19,7 @@ from scipy import special
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration.bands import last_within
 from evenhand.calibration.cells import BLOCK_ROWS, Cells
-from evenhand.calibration.errors import calibration_error
+from evenhand.calibration.errors import calibration_error, share_inside
 from evenhand.calibration.events import (
     CERTAIN,
     EVENT_NAMES,
@@ -33,7 +33,6 @@ from evenhand.calibration.events import (
     two_point_entropy,
 )
 from evenhand.calibration.intervals import Interval, binomial_intervals
-from evenhand.calibration.scores import share_inside
 from evenhand.draws import RandomState, generator
 
 COVERED = (0.8, 0.9)

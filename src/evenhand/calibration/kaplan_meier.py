@@ -19,10 +19,10 @@ from evenhand.calibration.errors import (
     n_effective,
     quantile_distance,
     ramps_at,
+    share_inside,
 )
 from evenhand.calibration.group_sums import COVERED
 from evenhand.calibration.intervals import Estimate, binomial_intervals
-from evenhand.calibration.scores import share_inside
 from evenhand.draws import RandomState, generator
 from evenhand.tables import row_blocks
 

@@ -22,13 +22,7 @@ from evenhand._validate import (
     check_masses,
     check_number,
 )
-from evenhand.calibration import (
-    LEAST_EFFECTIVE,
-    CDFBand,
-    SurvivalBand,
-    share_bound,
-    thinned_rows,
-)
+from evenhand.calibration import LEAST_EFFECTIVE, CDFBand, SurvivalBand, share_bound
 from evenhand.certificates.assumptions import assumption_keys, limit_keys, question_keys
 from evenhand.certificates.bounds import LatticeBounds, LinkBounds
 from evenhand.certificates.functionals import WORST, Values
@@ -44,6 +38,7 @@ from evenhand.certificates.promise import Envelope, Promise
 from evenhand.certificates.unions import Unions
 from evenhand.distributions import OutcomeKind
 from evenhand.links import Link
+from evenhand.outcomes import thinned_rows
 from evenhand.report import ASSUMED, NOT_COVERED, QUESTIONS, WHY, certificate_text
 
 Method = Literal["local-levels", "betting"]

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from evenhand import audits as audits
-    from evenhand import calibration as calibration
     from evenhand import draws as draws
     from evenhand import forecast_columns as forecast_columns
     from evenhand import forecasters as forecasters
     from evenhand import links as links
     from evenhand import monitoring as monitoring
+    from evenhand import outcomes as outcomes
     from evenhand import report as report
     from evenhand import scale as scale
     from evenhand import selection as selection
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 ROOMS = frozenset(
     {
         "audits",
-        "calibration",
         "draws",
         "forecast_columns",
         "forecasters",
         "links",
         "monitoring",
+        "outcomes",
         "report",
         "scale",
         "selection",

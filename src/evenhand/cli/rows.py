@@ -27,9 +27,9 @@ from evenhand.cli.options import Large, Rows, Search, Times
 from evenhand.cli.output import inform
 from evenhand.cli.rooms import (
     audits,
-    calibration,
     draws,
     forecast_columns,
+    outcomes,
     scale,
     selection,
     store,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from evenhand.audits import Audit, AuditedRows, Note
-    from evenhand.calibration import Outcomes
+    from evenhand.outcomes import Outcomes
     from evenhand.scale import Subject
     from evenhand.tables import Group, Groups, Parts
 
@@ -253,7 +253,7 @@ def read_times(
     if times.entered is not None:
         found["entered"] = _entries(times.entered, data, source)
     with about(source):
-        calibration.Outcomes(y, **found)
+        outcomes.Outcomes(y, **found)
     return found
 
 
@@ -409,7 +409,7 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
     named, searched = request.columns(list(data.columns))
     known = tables.group_columns(data, named, source=source)
     groups = tables.Groups(known.pairs(), _memberships(request, data, source))
-    outcomes = calibration.Outcomes(
+    given = outcomes.Outcomes(
         y,
         weight=weights_of(data, rows.weight, source),
         largest_weight=request.largest_weight,
@@ -417,7 +417,7 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
         **times,
     )
     features = data[searched] if searched else None
-    return Read(data, source, notes, kind, outcomes, people, groups, features)
+    return Read(data, source, notes, kind, given, people, groups, features)
 
 
 def weights_of(data: pd.DataFrame, column: str | None, source: str) -> Floats | None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
-from evenhand.calibration import Cells, Outcomes, as_outcomes, n_effective
+from evenhand.calibration import Cells, n_effective
 from evenhand.distributions import (
     Bernoulli,
     Distribution,
@@ -41,6 +41,7 @@ from evenhand.forecasters.samples import (
     shrunk,
     stacked,
 )
+from evenhand.outcomes import Outcomes, as_outcomes
 
 # --- held-out forecasts with their outcomes
 

@@ -32,7 +32,7 @@ from evenhand._validate import (
     check_count,
     outcomes_checked,
 )
-from evenhand.calibration import Cells, Outcomes, as_outcomes, n_effective, rate_error
+from evenhand.calibration import Cells, n_effective, rate_error
 from evenhand.distributions import Distribution, OutcomeKind
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast, check_atom_at_horizon
@@ -55,6 +55,7 @@ from evenhand.forecasters.kinds import (
     is_held_out,
 )
 from evenhand.forecasters.samples import FEWEST_ROWS
+from evenhand.outcomes import Outcomes, as_outcomes
 from evenhand.tables import EVERYONE, forecast_values, take_rows
 
 # --- held-out check of recalibration: whether maps helped, by group, on rows not used for them

@@ -46,10 +46,10 @@ from evenhand.audits import (
     note,
     renumbered,
 )
-from evenhand.calibration import Rounding
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
+from evenhand.outcomes import Rounding
 from evenhand.scale.engine import Advance, over_parts, typed_parts
 from evenhand.scale.rows import People, Subject, as_subject, refusals, searched_columns
 from evenhand.tables import (

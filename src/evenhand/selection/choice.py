@@ -28,14 +28,7 @@ from evenhand._validate import (
     outcomes_checked,
 )
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, event_probability
-from evenhand.calibration import (
-    Cells,
-    Outcomes,
-    Rounding,
-    as_outcomes,
-    estimated_error,
-    pathwise_errors,
-)
+from evenhand.calibration import Cells, estimated_error, pathwise_errors
 from evenhand.certificates import Certificate, Choice, EventPart, OffAtom, Thinned, certify_rows
 from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind, as_hurdle
 from evenhand.draws import RandomState, fresh, generator, jittered, one_row_each
@@ -56,6 +49,7 @@ from evenhand.forecasters import (
     thawed,
 )
 from evenhand.links import Link, make_link
+from evenhand.outcomes import Outcomes, Rounding, as_outcomes
 from evenhand.report import worth_sentence
 from evenhand.selection.chosen_link import Wrapped, affordable, choose_link, least_price
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores, mean_with_error

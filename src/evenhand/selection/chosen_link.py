@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evenhand._format import count, in_full, number_in_full, points_in_full
 from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, InputError, Ints, about
-from evenhand.calibration import Cells, Outcomes, Rounding, cvar
+from evenhand.calibration import Cells, cvar
 from evenhand.certificates import (
     Certificate,
     Choice,
@@ -31,6 +31,7 @@ from evenhand.distributions import OutcomeKind, as_hurdle
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Link, price_of_proof
+from evenhand.outcomes import Outcomes, Rounding
 from evenhand.selection.target import (
     LEAST_ALPHA,
     LEVEL,

@@ -9,18 +9,12 @@ import numpy as np
 
 from evenhand._validate import Floats, Ints
 from evenhand.audits import censored_log_score
-from evenhand.calibration import (
-    Cells,
-    Outcomes,
-    Rounding,
-    crps,
-    estimated_error,
-    interval_width,
-    log_score_on,
-)
+from evenhand.calibration import Cells, estimated_error
 from evenhand.distributions import LocationScale, OutcomeKind, Quantiles, Samples, as_hurdle
 from evenhand.draws import RandomState, fresh
 from evenhand.forecast import Forecast
+from evenhand.outcomes import Outcomes, Rounding
+from evenhand.scoring import crps, interval_width, log_score_on
 from evenhand.selection.target import LEVEL
 
 # --- forecast that ignores every feature

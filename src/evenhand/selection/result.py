@@ -163,7 +163,7 @@ class Selection(Summarized):
         One row per forecaster, from the certifying rows: `forecaster`, `log_score`, `crps` (on at
         most 250 people) with its standard error `crps_error`, `width` (mean width of 80% prediction
         intervals, in units of y),
-        `average_error`, `certified_group_error`. The log score is `calibration.cell_log_score` if
+        `average_error`, `certified_group_error`. The log score is `scoring.cell_log_score` if
         there is a `rounding_step`. The log score of the randomized forecasts is that
         of the model inside the link plus the price, and their width is its width times one plus
         `wider`. "without features" is the smoothed distribution of the training outcomes for

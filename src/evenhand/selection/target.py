@@ -14,10 +14,11 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from evenhand._validate import InputError, as_number, bad_input, check_fraction
-from evenhand.calibration import cvar, interval_width
+from evenhand.calibration import cvar
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Link
+from evenhand.scoring import interval_width
 
 DEFAULT_ERROR = 0.25
 """Largest group error if neither an error nor a limit of the cost is given."""

@@ -32,6 +32,8 @@ from evenhand.tables import ISO_DATES, parse_dates, parse_numbers
 
 DAY = np.timedelta64(1, "D")
 
+__all__ = ["Rounding", "rounding_step"]
+
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class Outcomes:
