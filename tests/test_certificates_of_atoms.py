@@ -130,13 +130,6 @@ def test_bounds_for_counts_have_their_confidence(name: str) -> None:
     assert max(failures.values()) <= most_failures(n_sets), failures
 
 
-def test_the_right_lattice_law_is_calibrated_as_the_specification_says() -> None:
-    """Errors of the right base under the link on the cdf, alpha 0.12 (outcomes: Theorem 2b)."""
-    for mean, largest, error, digits in ((2, 14, 0.011, 6e-4), (20, 60, 0.0001, 2e-4)):
-        world = poisson_world(Entropic(0.12), mean, largest)
-        assert world.worst(1.0) == pytest.approx(error, abs=digits)
-
-
 def test_bounds_average_over_the_position_in_the_cell() -> None:
     """Pathwise errors do not depend on the drawn positions; gaps and the overall bound do."""
     world, rng = WORLDS["ordinal of 5"], np.random.default_rng(5)

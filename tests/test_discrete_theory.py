@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.distributions import Bernoulli, Randomized
+from evenhand.calibration import calibration_error
+from evenhand.distributions import Randomized
 from evenhand.draws import fresh, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import LINKS, Entropic
@@ -92,20 +93,6 @@ def test_an_exact_link_over_the_cdf_is_calibrated_in_the_cell_reading(
     assert distance.mean() < 1e-4
 
 
-def distance_from_uniform(low: Floats, high: Floats, weight: Floats) -> float:
-    """W1 distance from uniform of points uniform in weighted cells."""
-    n = 2000
-    edges = np.linspace(0, 1, n + 1)
-    cdf = np.zeros(n + 1)
-    for a, b, w in zip(low.ravel(), high.ravel(), weight.ravel(), strict=True):
-        # overlap of the cell with [0, c], in units of the cell
-        first, last = np.searchsorted(edges, (a, b))
-        cdf[last:] += w
-        if b > a:
-            cdf[first:last] += w * (edges[first:last] - a) / (b - a)
-    return float(np.abs(cdf - edges).mean())
-
-
 @pytest.mark.parametrize(
     ("name", "error", "tolerance"),
     [
@@ -120,13 +107,10 @@ def test_average_error_of_an_exact_link_over_the_cdf(
     name: str, error: float, tolerance: float
 ) -> None:
     # Theorem 2b, alpha 0.12
-    n_draws = 800
-    low, high, mass = cells(name, "entropic", 0.12, nodes(n_draws))
-    weight = np.repeat(mass[:, None] / n_draws, n_draws, axis=1)
-    found = distance_from_uniform(low, high, weight)
+    low, high, mass = cells(name, "entropic", 0.12, nodes(800))
+    found = calibration_error((low, high), sample_weight=mass)
     assert found == pytest.approx(error, abs=tolerance)
-    width = float((weight * (high - low)).sum())
-    assert found <= width / 2 + 1e-3
+    assert found <= mass @ (high - low).mean(axis=-1) / 2 + 1e-3
 
 
 @pytest.mark.parametrize(("alpha", "mean"), [(0.05, 0.55), (0.12, 0.61), (0.3, 0.74)])
@@ -213,21 +197,6 @@ def test_price_of_hurdles_and_of_links_over_all(
     # the price of the link is paid by the people whose outcome is not zero
     assert found[0][0] == pytest.approx((1 - chance) * Entropic(0.12).price, abs=2e-4)
     low, high = over_all(hurdle(chance), "entropic", 0.12, y.size, r).pit_interval(y)
-    assert distance_from_uniform(low, high, mass[:, None] * weight) == pytest.approx(
-        error_over_all, abs=2e-3
-    )
-
-
-@pytest.mark.parametrize("probability", [0.02, 0.2, 0.5, 0.9])
-@pytest.mark.parametrize("link", LINKS)
-def test_randomization_of_events_changes_errors_by_the_mean_probability_only(
-    probability: float, link: str
-) -> None:
-    # Theorem 4.3: e(x, y) = |y - E P| / 2; here over draws of a link, by quadrature over cells
-    base = Bernoulli([[probability], [probability]])
-    served = Forecast(Randomized(base, LINKS[link](0.12), nodes(800)), nodes(800))
-    low, high = served.pit_interval([0.0, 1.0])
-    mean = served.distribution.sf(0.0).mean(axis=-1)
-    for y in (0, 1):
-        found = distance_from_uniform(low[y], high[y], np.full(800, 1 / 800))
-        assert found == pytest.approx(abs(y - mean[y]) / 2, abs=1e-3)
+    shares = (mass[:, None] * weight).ravel()
+    found = calibration_error((low.ravel(), high.ravel()), sample_weight=shares)
+    assert found == pytest.approx(error_over_all, abs=2e-3)

@@ -6,13 +6,11 @@ and from derivatives; nothing here is compared with a figure that the package on
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
-from scipy import integrate, special
+from scipy import special
 
-from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link, make_link
+from evenhand.links import LINKS, Entropic, Gaussian, Link, make_link
 from quadrature import Floats, panels
 
 PAIRS = [
@@ -40,28 +38,6 @@ def over_draws(link: Link, u: Floats) -> Floats:
 def test_mean_pit_is_the_mean_over_draws(name: str, alpha: float) -> None:
     link = make_link(name, alpha)
     np.testing.assert_allclose(link.mean_pit(UNIT), over_draws(link, UNIT), rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("alpha", [0.02, 0.1, 0.5])
-def test_mean_pit_agrees_with_adaptive_quadrature_of_the_printed_formula(alpha: float) -> None:
-    kappa = (1 - alpha) / alpha
-    link = Laplace(alpha)
-
-    def ppf(r: float, u: float) -> float:
-        d = 2 - np.exp(-kappa * r) - np.exp(-kappa * (1 - r))
-        if u <= (1 - np.exp(-kappa * r)) / d:
-            return r + float(np.logaddexp(-kappa * r, np.log(d * u))) / kappa
-        return r - float(np.logaddexp(-kappa * (1 - r), np.log(d * (1 - u)))) / kappa
-
-    for u in (1e-14, 1e-3, 0.2, 0.5, 0.8, 1 - 1e-12):
-        bends = np.clip(np.array([-3, 0, 3]) / kappa - np.log(u) / kappa, 0, 1)
-        ends = np.clip(np.array([0.3, 1, 3, 10]) / kappa, 0, 0.5)
-        edges = np.unique(np.concatenate(([0, 1], ends, 1 - ends, bends)))
-        mean = sum(
-            integrate.quad(ppf, a, b, args=(u,), epsabs=1e-11, limit=500)[0]
-            for a, b in itertools.pairwise(edges)
-        )
-        assert float(link.mean_pit(u)) == pytest.approx(mean, abs=1e-9)
 
 
 @pytest.mark.parametrize(("name", "alpha"), PAIRS)
