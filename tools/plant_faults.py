@@ -1114,8 +1114,8 @@ FAULTS = (
     ),
     Fault(
         "an outcome recorded at its horizon is late",
-        "is_in_time | (waited <= limit)",
-        "is_in_time | (waited < limit)",
+        "waited <= as_duration(matures_after)",
+        "waited < as_duration(matures_after)",
         ("test_watch.py",),
     ),
     Fault(

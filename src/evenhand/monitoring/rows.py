@@ -483,13 +483,9 @@ def _delays(times: Times, recorded: Any, matures_after: Any, known: Mask) -> tup
         row = int(early[0])
         got = f"{at[row]} for a forecast of {times[row]}"
         raise bad_input(f"recorded[{row}]", "not be before its forecast", got)
-    is_in_time = np.isnat(at) if matures_after is None else np.zeros(times.size, dtype=np.bool_)
-    limit = (
-        np.timedelta64(np.iinfo(np.int64).max, "us")
-        if matures_after is None
-        else as_duration(matures_after)
-    )
-    return delay, is_in_time | (waited <= limit)
+    if matures_after is None:
+        return delay, np.full(times.size, True)
+    return delay, waited <= as_duration(matures_after)
 
 
 def _order(times: Times, id: Any) -> NDArray[np.intp]:

@@ -107,12 +107,8 @@ def _event_witnesses(rows: Rows) -> Floats:
 
 def excess_of(rows: Rows) -> Floats:
     """Return outcome minus probability; InputError for rows without it."""
-    if rows.excess is None:
-        raise InputError(
-            "rows have no excess, but this watch began with 0/1 outcomes; give outcome and"
-            " probability, or begin another watch"
-        )
-    return rows.excess
+    what = "excess, but this watch began with 0/1 outcomes"
+    return needed(rows.excess, what, "give outcome and probability, or begin another watch")
 
 
 def _filled(rows: Rows, values: Floats, low: Floats) -> Floats:
@@ -197,10 +193,12 @@ def promise_values(promise: Promise, rows: Rows) -> tuple[Floats, Mask]:
                 " which outcomes these are; read them from a log, or make Rows with promised, and"
                 " with base of the part beside this atom"
             )
-        base = _needed(rows.base, "base PITs", "log the link of the forecasts")
+        what = "base PITs, which the promise is about"
+        base = needed(rows.base, what, "log the link of the forecasts")
         value = mean_served_pit(promise.link, base, rows.known) - 0.5
     elif promise.statistic == "gap":
-        draws = _needed(rows.r, "draws", "log the draws of the forecasts")
+        what = "draws, which the promise is about"
+        draws = needed(rows.r, what, "log the draws of the forecasts")
         lacks = np.flatnonzero(rows.known & np.isnan(draws))
         if lacks.size:
             raise InputError(
@@ -209,9 +207,8 @@ def promise_values(promise: Promise, rows: Rows) -> tuple[Floats, Mask]:
             )
         value = mean_gap(rows.pit, draws)
     else:
-        value = _needed(
-            rows.excess, "outcomes minus probabilities", "watch forecasts of 0/1 outcomes"
-        )
+        what = "outcomes minus probabilities, which the promise is about"
+        value = needed(rows.excess, what, "watch forecasts of 0/1 outcomes")
     return np.where(rows.known, value, np.nan), _covered(rows)
 
 
@@ -236,9 +233,10 @@ def mean_gap(pit: Cells, r: Floats) -> Floats:
     return np.asarray(np.abs(r - inside) + spread)
 
 
-def _needed(found: Found | None, what: str, remedy: str) -> Found:
+def needed(found: Found | None, what: str, remedy: str) -> Found:
+    """Return a column of rows; InputError if there is none."""
     if found is None:
-        raise InputError(f"rows have no {what}, which the promise is about; {remedy}")
+        raise InputError(f"rows have no {what}; {remedy}")
     return found
 
 

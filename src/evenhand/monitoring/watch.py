@@ -31,6 +31,7 @@ from evenhand.monitoring.statements import (
     excess_of,
     kept_envelope,
     kept_promise,
+    needed,
     promise_values,
 )
 from evenhand.monitoring.tallies import BiasSums, Delays, PITSums, SeenDraws, ValueCounts
@@ -97,9 +98,6 @@ class Settings:
     matures_after_days: float | None
 
     def __post_init__(self) -> None:
-        if isinstance(self.groups, str):
-            rule = "be a list of column names"
-            raise bad_input("groups", rule, repr(self.groups), f"write [{self.groups!r}]")
         names = tuple(str(name) for name in check_names(self.groups))
         for name in names:
             if names.count(name) > 1:
@@ -474,9 +472,7 @@ class Ledger(Stored):
 
 
 def _table_of(rows: Rows) -> Any:
-    if rows.columns is None:
-        raise InputError("rows have no columns, but the watch has groups; give them as columns")
-    return rows.columns
+    return needed(rows.columns, "columns, but the watch has groups", "give them as columns")
 
 
 def _in_words(promise: Promise | None) -> str:

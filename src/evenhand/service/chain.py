@@ -5,18 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
+from itertools import islice
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand._format import and_more, count
-from evenhand._validate import InputError, bad_input
+from evenhand._validate import InputError
 
 # --- entries of a decision log
 
@@ -91,70 +91,7 @@ class Head:
         return f"{self.number}:{self.sha256}"
 
 
-# --- append-only decision logs with a hash chain: the interface of all of them
-
-T = TypeVar("T")
-
-
-class Transaction(Protocol):
-    """Exclusive access to a log, among all threads and processes, until the work is done."""
-
-    def find(self, request: str) -> Logged | None:
-        """Return the entry with this `request`."""
-
-    def n_of(self, subject: str) -> int:
-        """Return the number of entries with this `subject`."""
-
-    def add(self, entry: Entry) -> Logged:
-        """Append an entry; it is durable once `run` has returned."""
-
-
-class DecisionLog(ABC):
-    """Append-only log of contexts, served forecasts and outcomes, with a hash chain.
-
-    Safe for threads and for several processes on one log.
-    """
-
-    source: str
-    """Path or URL of the log without a password, for messages."""
-
-    @abstractmethod
-    def run(self, work: Callable[[Transaction], T]) -> T:
-        """Call `work` with exclusive access, and return its result once all it added is durable.
-
-        If `work` raises an error, nothing that it added is kept.
-        """
-
-    @abstractmethod
-    def find(self, request: str) -> Logged | None:
-        """Return the entry with this `request`, without waiting for writers."""
-
-    @abstractmethod
-    def get(self, id: str) -> Logged | None:
-        """Return the forecast with this id."""
-
-    @abstractmethod
-    def entries(self, *, after: int = 0, kind: EntryKind | None = None) -> Iterator[Logged]:
-        """Yield the entries after a number, in order, in one consistent view of the log."""
-
-    @abstractmethod
-    def forecasts(self, by: Key, values: Iterable[Any]) -> Iterator[Logged]:
-        """Yield the forecasts with these numbers, ids or subjects, in order if these are."""
-
-    @abstractmethod
-    def head(self) -> Head | None:
-        """Return the number and hash of the last entry; None for an empty log."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close files and connections."""
-
-
 # --- errors of decision logs that could not be read or written
-
-FULL = "the disk is full; free space and repeat the request"
-CLOSED = "the log is closed; open it anew"
-READ_ONLY = "the log can only be read; make it writable to add entries"
 
 
 class LogError(InputError):
@@ -404,93 +341,6 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
-# --- verification of the hash chain of a decision log
-
-
-@dataclass(frozen=True)
-class Verification:
-    """Result of a verification in which every entry was as it was written.
-
-    Parameters
-    ----------
-    n_entries : int
-        Number of entries.
-    head : Head or None
-        The last entry, to be noted outside of the log as the anchor of later verifications; None
-        for an empty log.
-    times : EntryTimes
-        Times of the entries, with those at which a clock was wrong.
-    """
-
-    n_entries: int
-    head: Head | None
-    times: EntryTimes = field(default_factory=lambda: EntryTimes.of([]), compare=False, repr=False)
-
-
-def verify(
-    log: DecisionLog,
-    anchor: Head | None = None,
-    *,
-    each: Callable[[Logged], object] | None = None,
-) -> Verification:
-    """Verify that no entry of a log has been changed, removed, added later or moved.
-
-    The chain alone cannot show that the last entries were cut off, or that someone computed all
-    hashes anew. An anchor, a head that was noted elsewhere, shows both for all entries up to it.
-
-    Parameters
-    ----------
-    log : DecisionLog
-        The log; entries that are added during the verification are not part of it.
-    anchor : Head, optional
-        Head of the log at an earlier time.
-    each : function, optional
-        Called with every entry once its place in the chain is verified, so that the log is read
-        only once.
-
-    Returns
-    -------
-    Verification
-        Number of entries and the head.
-
-    Raises
-    ------
-    InputError
-        If the log is not as it was written; names the first entry where this shows.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from evenhand.service import Entry, open_log
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     log = open_log(f"{folder}/log.sqlite")
-    ...     logged = log.run(lambda transaction: transaction.add(Entry("context", "2026-11")))
-    ...     verify(log, anchor=log.head()).n_entries
-    ...     log.close()
-    1
-    """
-    if anchor is not None and anchor.number < 1:
-        raise bad_input("the anchor", "be an entry, from 1", anchor.number)
-    last = None
-    readings = []
-    for last in verified(log.entries(), log.source):
-        if anchor is not None and last.number == anchor.number and last.sha256 != anchor.sha256:
-            raise changed(
-                log.source, last.number, "is not the one of the anchor: the log has been rewritten"
-            )
-        readings.append(last.time)
-        if each is not None:
-            each(last)
-    n_entries = 0 if last is None else last.number
-    if anchor is not None and n_entries < anchor.number:
-        raise InputError(
-            f"{log.source}: the log ends with entry {n_entries}, and the anchor is entry"
-            f" {anchor.number}: entries after {n_entries} are missing; restore them from a backup"
-        )
-    head = None if last is None else Head(last.number, last.sha256)
-    return Verification(n_entries, head, EntryTimes.of(readings))
-
-
 def verified(entries: Iterable[Logged], source: str) -> Iterator[Logged]:
     """Yield all entries of a log, from the first; InputError where the chain is broken."""
     number, previous = 0, BEFORE_FIRST
@@ -502,3 +352,19 @@ def verified(entries: Iterable[Logged], source: str) -> Iterator[Logged]:
             raise changed(source, entry.number, f"breaks the chain: entry {which} was rewritten")
         number, previous = entry.number, entry.sha256
         yield entry
+
+
+T = TypeVar("T")
+
+
+def in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield lists of at most `size` items.
+
+    Examples
+    --------
+    >>> list(in_blocks("abc", 2))
+    [['a', 'b'], ['c']]
+    """
+    rest = iter(items)
+    while block := list(islice(rest, size)):
+        yield block

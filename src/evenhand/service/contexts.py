@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -20,7 +19,8 @@ from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.links import Link, make_link
 from evenhand.monitoring import level_name
-from evenhand.service.chain import DecisionLog, Entry, Logged, Transaction, digest_of
+from evenhand.service.chain import Entry, Logged, digest_of
+from evenhand.service.sql_log import DecisionLog, Transaction
 from evenhand.tables import EVERYONE
 
 Naming = Literal["hash", "id"]
@@ -113,21 +113,6 @@ def _check_bound(first: Logged, values: dict[str, Any], source: str) -> None:
 
 
 # --- forecasts as a decision log has them, and their distributions
-
-T = TypeVar("T")
-
-
-def in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yield lists of at most `size` items.
-
-    Examples
-    --------
-    >>> list(in_blocks("abc", 2))
-    [['a', 'b'], ['c']]
-    """
-    rest = iter(items)
-    while block := list(islice(rest, size)):
-        yield block
 
 
 def logged_forecast(log: DecisionLog, id: str) -> Logged:
@@ -325,9 +310,15 @@ class WatchedContexts:
         return list(dict.fromkeys(str(one.get("key")) for one in self.values.values()))
 
     @property
-    def n_namings(self) -> int:
-        """Number of ways in which people are named: keys of hashes, and ids."""
-        return len({naming_of(one) for one in self.values.values()})
+    def note(self) -> str:
+        """Sentence on names of people that cannot be compared; empty if all can."""
+        n = len({naming_of(one) for one in self.values.values()})
+        if n == 1:
+            return ""
+        return (
+            f"the contexts name people in {count(n, 'way')} (another key, or ids), which cannot be"
+            " compared; people who appear under several of them are counted as several people"
+        )
 
     def group_columns(self, names: list[str] | None, source: str) -> list[str]:
         """Return columns that define groups; by default those that all contexts have logged."""
@@ -370,10 +361,17 @@ class WatchedContexts:
         """Refuse a promise about another link than that of the served forecasts."""
         if settings["statistic"] != "mean_pit":
             return
-        promised = (settings["link"], settings["alpha"])
+        promised: Kind = (settings["link"], settings["alpha"])
         for name, values in self.values.items():
             if _link(values) != promised:
-                raise _another_link(source, name, values, promised)
+                served, wanted = (
+                    "no link" if kind is None else f"the {kind} link, alpha {alpha:.6g}"
+                    for kind, alpha in (_link(values), promised)
+                )
+                raise InputError(
+                    f"{source}: the context {name!r} serves forecasts with {served}, but the"
+                    f" certificate is about {wanted}; give the certificate of the served model"
+                )
 
 
 def _matching(
@@ -429,36 +427,6 @@ def _another_model(
     return InputError(
         f"{log.source}: {which} another model ({found[:16]}) than the certificate"
         f" ({str(wanted)[:16]}); give the certificate of the served model, or another context"
-    )
-
-
-def _another_link(source: str, name: str, values: Mapping[str, Any], promised: Kind) -> InputError:
-    return InputError(
-        f"{source}: the context {name!r} serves forecasts with {link_in_words(*_link(values))}, but"
-        f" the certificate is about {link_in_words(*promised)}; give the certificate of the served"
-        " model"
-    )
-
-
-def link_in_words(name: str | None, alpha: float | None) -> str:
-    """Return a link in words.
-
-    Examples
-    --------
-    >>> link_in_words("entropic", 0.1), link_in_words(None, None)
-    ('the entropic link, alpha 0.1', 'no link')
-    """
-    return "no link" if name is None or alpha is None else f"the {name} link, alpha {alpha:.6g}"
-
-
-def other_names(contexts: WatchedContexts) -> str:
-    """Return a sentence on contexts whose names of people cannot be compared; empty if all can."""
-    n = contexts.n_namings
-    if n == 1:
-        return ""
-    return (
-        f"the contexts name people in {count(n, 'way')} (another key, or ids), which cannot be"
-        " compared; people who appear under several of them are counted as several people"
     )
 
 

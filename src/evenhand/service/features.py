@@ -298,7 +298,7 @@ class RowReader:
         """Names of the columns of the model."""
         return [column.name for column in self._columns]
 
-    def read(self, row: Any) -> Features:
+    def read(self, row: Any, *, drop_others: bool = False) -> Features:
         """Read the row of one person.
 
         Parameters
@@ -306,6 +306,8 @@ class RowReader:
         row : mapping, Series, or table with one row
             Value of each column. For a model that was trained on an array, a sequence of numbers
             too.
+        drop_others : bool, default False
+            Whether to ignore columns that the model does not have.
 
         Raises
         ------
@@ -313,6 +315,8 @@ class RowReader:
             If a column is missing, unknown, or has a value of another kind; the message names it.
         """
         given = self._given(row)
+        if drop_others:
+            given = {name: given[name] for name in self._cells if name in given}
         self._check_names(given)
         return self._features(
             {name: self._cells[name].value(value) for name, value in given.items()}

@@ -15,9 +15,10 @@ from evenhand._format import and_more, count
 from evenhand._validate import InputError, about, typed_fields
 from evenhand._version import __version__
 from evenhand.monitoring import Alarm, Watch, as_duration, as_time
-from evenhand.service.chain import DecisionLog, Head, Verification, digest_of, verify
-from evenhand.service.contexts import Scope, WatchedContexts, other_names
+from evenhand.service.chain import Head, digest_of
+from evenhand.service.contexts import Scope, WatchedContexts
 from evenhand.service.matured import LEARNING, FirstForecasts, rows_of
+from evenhand.service.sql_log import DecisionLog, Verification, verify
 
 # --- state of a watch over a decision log, as it is in a file
 
@@ -281,7 +282,7 @@ class LogWatch:
         )
 
     def _of_people(self) -> list[str]:
-        found = [other_names(self.contexts)]
+        found = [self.contexts.note]
         if self.n_repeated:
             n = count(self.n_repeated, "forecast was", "forecasts were")
             found.append(

@@ -13,15 +13,15 @@ from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.monitoring import Rows, as_duration, as_time, level_name, pit_cells
-from evenhand.service.chain import DecisionLog, EntryTimes, Logged
+from evenhand.service.chain import EntryTimes, Logged, in_blocks
 from evenhand.service.contexts import (
     WatchedContexts,
     base_of,
-    in_blocks,
     link_of,
     naming_of,
     served_of,
 )
+from evenhand.service.sql_log import DecisionLog
 
 # --- first forecasts of the people of some contexts, collected in one pass over a log
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -14,10 +14,11 @@ from evenhand._table import Column, Table
 from evenhand._validate import InputError, about, check_column
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
-from evenhand.service.chain import DecisionLog, Head, Logged, verify
+from evenhand.service.chain import Head, Logged
 from evenhand.service.contexts import context_of, logged_forecast, logged_name, served_of, versions
 from evenhand.service.features import Decide, Features, Forecasting, Loaded, RowReader, loaded
-from evenhand.tables import Parts, as_pandas, id_column
+from evenhand.service.sql_log import DecisionLog, verify
+from evenhand.tables import Parts, id_column
 
 # --- result of a replay: what of a logged forecast is equal today, and what differs
 
@@ -389,7 +390,7 @@ def _features(
         return None, Check("features", "not checked", why)
     reader = RowReader(model)
     try:
-        found = reader.read(_own_columns(given, reader.names))
+        found = reader.read(given, drop_others=True)
     except InputError as error:
         if is_same_model and row is not None:
             raise
@@ -405,18 +406,6 @@ def _features(
     differs = [Difference(name, before, now) for name, before, now in pairs if before != now]
     differs = differs or [Difference("sha256", logged, found.sha256)]
     return found, Check.of("features", differs, "other features")
-
-
-def _own_columns(row: Any, names: Sequence[str]) -> Any:
-    """Return a row without the columns that the model does not use."""
-    found = as_pandas(row, "row")
-    if hasattr(found, "columns"):
-        return found[[name for name in found.columns if str(name) in names]]
-    # a Series of pandas
-    values = found.to_dict() if hasattr(found, "to_dict") else found
-    if isinstance(values, Mapping):
-        return {name: value for name, value in values.items() if str(name) in names}
-    return values
 
 
 def _values_check(

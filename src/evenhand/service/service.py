@@ -16,14 +16,7 @@ from evenhand._ids import id_text
 from evenhand._validate import Floats, InputError, bad_input, check_choice
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
-from evenhand.service.chain import (
-    DecisionLog,
-    Entry,
-    Logged,
-    Transaction,
-    person_request,
-    person_subject,
-)
+from evenhand.service.chain import Entry, Logged, person_request, person_subject
 from evenhand.service.contexts import Naming, open_context, versions
 from evenhand.service.features import (
     Decide,
@@ -36,7 +29,7 @@ from evenhand.service.features import (
 )
 from evenhand.service.outcomes import record_outcome
 from evenhand.service.replay import Replay, replay_forecast
-from evenhand.service.sql_log import Batches, Ticket
+from evenhand.service.sql_log import Batches, DecisionLog, Ticket, Transaction
 from evenhand.tables import Schema
 
 # --- forecasts as they are served

@@ -14,45 +14,48 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 from weakref import WeakSet
 
 import pyarrow as pa
-import sqlalchemy as sa
 from pyarrow import parquet
 
 from evenhand._files import Partial, link_target
 from evenhand._validate import InputError, bad_input, require_extra
 from evenhand.service.chain import (
-    CLOSED,
     FORMAT,
-    FULL,
-    READ_ONLY,
-    DecisionLog,
     Entry,
     EntryKind,
+    EntryTimes,
     Head,
     Key,
     LogError,
     Logged,
     Row,
-    Transaction,
-    Verification,
+    changed,
+    in_blocks,
     is_storable,
     logged,
     next_row,
     stored_row,
     verified,
 )
-from evenhand.service.contexts import in_blocks
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+else:
+    sa = require_extra("sqlalchemy", "service")
 
 # --- what differs between the databases of decision logs: connections, locks, triggers, errors
 
 PATIENCE_SECONDS = 60.0
 """Time to wait for writers of other processes."""
+
+FULL = "the disk is full; free space and repeat the request"
+CLOSED = "the log is closed; open it anew"
+READ_ONLY = "the log can only be read; make it writable to add entries"
 
 BUSY = (
     f"another process has been writing for {PATIENCE_SECONDS:.0f} seconds; end it, or repeat the"
@@ -95,21 +98,23 @@ class Database(ABC):
         return
 
     @abstractmethod
-    def reason(self, error: sa.exc.SQLAlchemyError) -> str:
-        """Return what an error means, with a remedy, in one line."""
+    def reason(self, error: BaseException) -> str:
+        """Return what an error of the driver means, with a remedy, in one line."""
 
     @contextmanager
     def translated(self) -> Iterator[None]:
         """Raise errors of the database as LogError, without statements and their parameters."""
         try:
             yield
-        except sa.exc.SQLAlchemyError as error:
-            raise LogError(f"{self.source}: {self.reason(error)}") from error
+        except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
+            # that of the driver, without the statement that SQLAlchemy adds
+            cause = getattr(error, "orig", None) or error
+            raise LogError(f"{self.source}: {self.reason(cause)}") from error
 
 
-def first_line(error: sa.exc.SQLAlchemyError) -> str:
-    """Return the message of a driver, without the statement that SQLAlchemy adds."""
-    message = str(getattr(error, "orig", None) or error).strip()
+def first_line(error: BaseException) -> str:
+    """Return the first line of a message."""
+    message = str(error).strip()
     return message.splitlines()[0] if message else type(error).__name__
 
 
@@ -195,7 +200,8 @@ class SQLite(Database):
         )
         try:
             if not self.is_read_only:
-                _use_wal(connection)
+                # the file keeps this mode
+                _when_free(connection, "PRAGMA journal_mode=WAL")
             # a committed entry survives a loss of power
             connection.execute("PRAGMA synchronous=FULL")
             connection.execute("PRAGMA wal_autocheckpoint=0")
@@ -206,15 +212,7 @@ class SQLite(Database):
 
     def lock(self, connection: sa.Connection) -> None:
         self.check_in_place()
-        driver = _driver(connection)
-        end = time.monotonic() + PATIENCE_SECONDS
-        # SQLite itself waits in steps of up to 0.1 seconds, much longer than a transaction takes:
-        # of several busy processes, one would get the lock again and again
-        with _patience(driver, 0.0):
-            while not _begins(driver) and time.monotonic() < end:
-                time.sleep(POLL_SECONDS)
-        if not driver.in_transaction:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        _when_free(_driver(connection), "BEGIN IMMEDIATE")
         self._check_wal(connection)
 
     def after_commit(self, connection: sa.Connection) -> None:
@@ -234,8 +232,8 @@ class SQLite(Database):
                 if not is_busy:
                     self._wal_limit = WAL_BYTES
 
-    def reason(self, error: sa.exc.SQLAlchemyError) -> str:
-        code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+    def reason(self, error: BaseException) -> str:
+        code = getattr(error, "sqlite_errorcode", None)
         # extended codes have the kind of error in their lowest byte
         known = None if code is None else SQLITE_REASONS.get(code & 0xFF)
         return known or f"the log cannot be read or written ({first_line(error)}); check the disk"
@@ -291,13 +289,24 @@ def _patience(driver: sqlite3.Connection, seconds: float) -> Iterator[None]:
         driver.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE_SECONDS:.0f}")
 
 
-def _begins(driver: sqlite3.Connection) -> bool:
-    """Begin a transaction; return False if another process writes."""
-    try:
-        driver.execute("BEGIN IMMEDIATE")
-    except sqlite3.OperationalError as error:
-        return error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
-    return True
+def _when_free(driver: sqlite3.Connection, statement: str) -> None:
+    """Execute a statement once no other process writes.
+
+    SQLite itself waits in steps of up to 0.1 seconds, much longer than a transaction takes: of
+    several busy processes, one would get the lock again and again. And it does not wait for another
+    process that switches the same new file to WAL mode.
+    """
+    end = time.monotonic() + PATIENCE_SECONDS
+    with _patience(driver, 0.0):
+        while True:
+            try:
+                driver.execute(statement).fetchone()
+                return
+            except sqlite3.OperationalError as error:
+                is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+                if not is_busy or time.monotonic() > end:
+                    raise
+            time.sleep(POLL_SECONDS)
 
 
 def _make_private(path: Path) -> None:
@@ -311,21 +320,6 @@ def _make_private(path: Path) -> None:
             f"{path} cannot be made: {error.strerror}; name a file in an existing folder that can"
             " be written"
         ) from error
-
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL mode, which the file keeps."""
-    start = time.monotonic()
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL").fetchone()
-            return
-        except sqlite3.OperationalError as error:
-            # SQLite does not wait here for another process that switches the same new file
-            is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-            if not is_busy or time.monotonic() - start > PATIENCE_SECONDS:
-                raise
-            time.sleep(0.005)
 
 
 # --- decision logs in PostgreSQL
@@ -394,10 +388,8 @@ class PostgreSQL(Database):
             execution_options={"no_parameters": True},  # several statements at once
         )
 
-    def reason(self, error: sa.exc.SQLAlchemyError) -> str:
-        known = POSTGRESQL_REASONS.get(
-            getattr(getattr(error, "orig", None), "sqlstate", None) or ""
-        )
+    def reason(self, error: BaseException) -> str:
+        known = POSTGRESQL_REASONS.get(getattr(error, "sqlstate", None) or "")
         return known or (
             f"the database cannot be used ({self._without_secrets(first_line(error))}); check the"
             " server and the URL, and repeat the request"
@@ -494,8 +486,6 @@ def _fail(tickets: Sequence[Ticket[Any]], error: Exception) -> None:
             ticket.set_exception(error)
 
 
-# --- decision logs in databases
-
 # --- tables of a decision log in a database
 
 METADATA = sa.MetaData()
@@ -523,83 +513,6 @@ sa.Index("ix_entries_id", ENTRIES.c.kind, ENTRIES.c.id)
 LOG_FORMAT = sa.Table("log_format", METADATA, sa.Column("version", sa.Integer, nullable=False))
 
 
-# --- pool of connections of a decision log, which does not share them with forks of its process
-
-POOL_SIZE = 8
-"""Connections kept open for the next request; others are closed after use."""
-
-
-class Connections:
-    """Connections to the database of a log.
-
-    A connection that two processes share destroys files of SQLite and confuses servers. So idle
-    connections are closed before a fork, and a fork made while connections are in use must open
-    the log anew.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._lock = threading.Lock()
-        self._n_open = 0
-        self._refusal: str | None = None
-        self._engine = self._new_engine()
-
-    @contextmanager
-    def open(self) -> Iterator[sa.Connection]:
-        """Yield a connection; what is not committed in the block is undone."""
-        if self._refusal is not None:
-            raise LogError(f"{self._database.source}: {self._refusal}")
-        with self._database.translated(), self._engine.connect() as connection:
-            yield connection
-
-    def close(self) -> None:
-        self._refusal = CLOSED
-        self._engine.dispose()
-
-    def before_fork(self) -> None:
-        self._engine.dispose()
-
-    def after_fork(self) -> None:
-        """Forget, in a fork, the connections of the process that it comes from."""
-        self._lock = threading.Lock()
-        if self._n_open:
-            # SQLite counts locks of its files per process, and the count is now wrong: neither
-            # these connections nor new ones are safe
-            self._refusal = (
-                "the process was forked while it used the log; open logs in the forks, or fork"
-                " when no request is running"
-            )
-        else:
-            # another thread may have locked the pool, which is empty
-            self._engine = self._new_engine()
-
-    def _new_engine(self) -> sa.Engine:
-        engine = sa.create_engine(
-            self._database.url,
-            poolclass=sa.QueuePool,
-            pool_size=POOL_SIZE,
-            max_overflow=-1,
-            hide_parameters=True,  # no content of entries in messages
-            **self._database.options,
-        )
-        sa.event.listen(engine, "do_connect", self._connect)
-        sa.event.listen(engine, "close", self._count_closed)
-        return engine
-
-    def _connect(self, dialect: Any, record: Any, arguments: Any, options: Any) -> Any:
-        with self._lock:
-            self._n_open += 1
-        try:
-            return self._database.connect(dialect, arguments, options)
-        except BaseException:
-            self._count_closed()
-            raise
-
-    def _count_closed(self, *_: Any) -> None:
-        with self._lock:
-            self._n_open -= 1
-
-
 # --- reads of the entries of a decision log in a database
 
 PAGE = 1000
@@ -624,8 +537,8 @@ def _rows_of(connection: sa.Connection, wanted: Any, value: str = "") -> list[Ro
 
 
 @dataclass
-class Pending:
-    """The `Transaction` of a log.
+class Transaction:
+    """Exclusive access to a log, among all threads and processes, until the work is done.
 
     Parameters
     ----------
@@ -670,7 +583,10 @@ class Pending:
         return int(n_stored or 0) + self.subjects[subject]
 
     def add(self, entry: Entry) -> Logged:
-        """Append an entry; InputError if its request, or its id among forecasts, is there."""
+        """Append an entry, which is durable once `run` has returned.
+
+        InputError if its request, or its id among forecasts, is in the log.
+        """
         self._refuse_repeated(entry)
         row = next_row(entry, self.last, self.source)
         # read back, so that what is returned now equals what is read later
@@ -684,7 +600,7 @@ class Pending:
             self.forecasts.add(added.id)
         return added
 
-    def tried(self) -> Pending:
+    def tried(self) -> Transaction:
         """Return a transaction that goes on from here, and may be dropped."""
         own = ("rows", "requests", "subjects", "forecasts")
         return replace(self, **{name: copy.copy(getattr(self, name)) for name in own})
@@ -706,11 +622,18 @@ class Pending:
 
 T = TypeVar("T")
 
-# --- decision logs in databases
+# --- append-only decision logs with a hash chain
+
+POOL_SIZE = 8
+"""Connections kept open for the next request; others are closed after use."""
 
 
-class SqlLog(DecisionLog):
-    """Log in a table of a database.
+class DecisionLog:
+    """Append-only log of contexts, served forecasts and outcomes, with a hash chain.
+
+    Safe for threads and for several processes on one log. A connection that two processes share
+    destroys files of SQLite and confuses servers. So idle connections are closed before a fork, and
+    a fork made while connections are in use must open the log anew.
 
     Parameters
     ----------
@@ -718,6 +641,11 @@ class SqlLog(DecisionLog):
         Where the log is.
     create : bool
         Whether to make the tables if there are none.
+
+    Attributes
+    ----------
+    source : str
+        Path or URL of the log without a password, for messages.
 
     Raises
     ------
@@ -730,33 +658,61 @@ class SqlLog(DecisionLog):
     def __init__(self, database: Database, *, create: bool) -> None:
         self.source = database.source
         self._database = database
-        self._connections = Connections(database)
-        self._works = self._new_batches()
+        self._n_open = 0
+        self._refusal: str | None = None
+        self._engine = self._new_engine()
+        self._renew_locks()
         try:
             self._check_format(create)
         except BaseException:
-            self._connections.close()
+            self.close()
             raise
         _logs_of_this_process().add(self)
 
+    def _renew_locks(self) -> None:
+        self._lock = threading.Lock()
+        self._works: Batches[Callable[[Transaction], Any]] = Batches(
+            self._commit, lambda: LogError(f"{self.source}: the write was interrupted; repeat it")
+        )
+
+    def _new_engine(self) -> sa.Engine:
+        engine = sa.create_engine(
+            self._database.url,
+            poolclass=sa.QueuePool,
+            pool_size=POOL_SIZE,
+            max_overflow=-1,
+            hide_parameters=True,  # no content of entries in messages
+            **self._database.options,
+        )
+        sa.event.listen(engine, "do_connect", self._connect)
+        sa.event.listen(engine, "close", self._count_closed)
+        return engine
+
     def run(self, work: Callable[[Transaction], T]) -> T:
+        """Call `work` with exclusive access, and return its result once all it added is durable.
+
+        If `work` raises an error, nothing that it added is kept.
+        """
         if self._works.is_led_here:
             raise RuntimeError("run was called by a work of run; add to the transaction instead")
         result: T = self._works.run(work)
         return result
 
     def find(self, request: str) -> Logged | None:
+        """Return the entry with this `request`, without waiting for writers."""
         # a repeated answer must be in the log that others see
         self._database.check_in_place()
         return self._one(BY_REQUEST, request)
 
     def get(self, id: str) -> Logged | None:
+        """Return the forecast with this id."""
         return self._one(BY_ID, id)
 
     def entries(self, *, after: int = 0, kind: EntryKind | None = None) -> Iterator[Logged]:
+        """Yield the entries after a number, in order, in one consistent view of the log."""
         # entries never change, so those up to today's head are one view, however long it is read
-        with self._connections.open() as connection:
-            until = connection.execute(sa.select(sa.func.max(ENTRIES.c.number))).scalar() or 0
+        last = self._rows(LAST)
+        until = last[0].number if last else 0
         number = ENTRIES.c.number
         wanted = sa.select(ENTRIES).where(number <= until).order_by(number).limit(PAGE)
         if kind == "context":  # few, which the index of kinds finds
@@ -772,49 +728,78 @@ class SqlLog(DecisionLog):
             after = page[-1].number if page else until
 
     def forecasts(self, by: Key, values: Iterable[Any]) -> Iterator[Logged]:
+        """Yield the forecasts with these numbers, ids or subjects, in order if these are."""
         for some in in_blocks(values, PAGE):
             found = sa.select(ENTRIES).where(IS_FORECAST, ENTRIES.c[by].in_(some))
             for row in self._rows(found.order_by(ENTRIES.c.number)):
                 yield logged(row, self.source)
 
     def head(self) -> Head | None:
+        """Return the number and hash of the last entry; None for an empty log."""
         last = self._one(LAST)
         return None if last is None else Head(last.number, last.sha256)
+
+    def close(self) -> None:
+        """Close files and connections."""
+        self._refusal = CLOSED
+        self._engine.dispose()
+
+    def before_fork(self) -> None:
+        """Close connections that a fork would share."""
+        self._engine.dispose()
+
+    def after_fork(self) -> None:
+        """Begin anew, in a fork, without locks of threads that it does not have."""
+        self._renew_locks()
+        if self._n_open:
+            # SQLite counts locks of its files per process, and the count is now wrong: neither
+            # these connections nor new ones are safe
+            self._refusal = (
+                "the process was forked while it used the log; open logs in the forks, or fork"
+                " when no request is running"
+            )
+        else:
+            # another thread may have locked the pool, which is empty
+            self._engine = self._new_engine()
 
     def _one(self, wanted: Any, value: str = "") -> Logged | None:
         found = self._rows(wanted, value) if is_storable(value) else []
         return logged(found[0], self.source) if found else None
 
     def _rows(self, wanted: Any, value: str = "") -> list[Row]:
-        with self._connections.open() as connection:
+        with self._open() as connection:
             return _rows_of(connection, wanted, value)
 
-    def close(self) -> None:
-        self._connections.close()
+    @contextmanager
+    def _open(self) -> Iterator[sa.Connection]:
+        """Yield a connection; what is not committed in the block is undone."""
+        if self._refusal is not None:
+            raise LogError(f"{self.source}: {self._refusal}")
+        with self._database.translated(), self._engine.connect() as connection:
+            yield connection
 
-    def before_fork(self) -> None:
-        """Close connections that a fork would share."""
-        self._connections.before_fork()
+    def _connect(self, dialect: Any, record: Any, arguments: Any, options: Any) -> Any:
+        with self._lock:
+            self._n_open += 1
+        try:
+            return self._database.connect(dialect, arguments, options)
+        except BaseException:
+            self._count_closed()
+            raise
 
-    def after_fork(self) -> None:
-        """Begin anew, in a fork, without locks of threads that it does not have."""
-        self._connections.after_fork()
-        self._works = self._new_batches()
-
-    def _new_batches(self) -> Batches[Callable[[Transaction], Any]]:
-        return Batches(
-            self._commit, lambda: LogError(f"{self.source}: the write was interrupted; repeat it")
-        )
+    def _count_closed(self, *_: Any) -> None:
+        with self._lock:
+            self._n_open -= 1
 
     def _commit(self, works: Sequence[Ticket[Callable[[Transaction], Any]]]) -> None:
         """Call the works of all threads that wait for the disk in one transaction."""
         if self._database.is_read_only:
             raise LogError(f"{self.source}: {READ_ONLY}")
         answers = []
-        with self._connections.open() as connection:
+        with self._open() as connection:
             self._database.lock(connection)
             rows = _rows_of(connection, LAST)
-            pending = Pending(
+            pending = Transaction(
                 self.source, connection, logged(rows[0], self.source) if rows else None
             )
             for work in works:
@@ -835,7 +820,7 @@ class SqlLog(DecisionLog):
             work.set_result(answer)
 
     def _check_format(self, create: bool) -> None:
-        with self._connections.open() as connection:
+        with self._open() as connection:
             tables = _tables(connection)
             if not tables and create:
                 connection.rollback()
@@ -870,9 +855,9 @@ def _tables(connection: sa.Connection) -> list[str]:
 
 
 @cache
-def _logs_of_this_process() -> WeakSet[SqlLog]:
+def _logs_of_this_process() -> WeakSet[DecisionLog]:
     """Return the open logs; the first call registers what prepares them for forks."""
-    logs: WeakSet[SqlLog] = WeakSet()
+    logs: WeakSet[DecisionLog] = WeakSet()
 
     def before_fork() -> None:
         for log in list(logs):
@@ -930,43 +915,29 @@ def open_log(where: str | os.PathLike[str], *, create: bool = True) -> DecisionL
     [(1, '2026-11')]
     """
     text = os.fspath(where)
+    path: str | None = text
     if "://" in text:
-        return _at_url(text, create)
-    if Path(text).suffix.lower() not in SQLITE_ENDINGS:
+        try:
+            url = sa.make_url(text)
+        except (sa.exc.ArgumentError, ValueError):  # of a port, which may be a part of a password
+            url = None
+        # from here on without the text, which may contain a password
+        if url is None:
+            raise _unknown("another URL")
+        backend, path = url.drivername.partition("+")[0], url.database
+        if backend in ("postgresql", "postgres"):
+            require_extra("psycopg", "postgresql")
+            return DecisionLog(PostgreSQL(url), create=create)
+        if backend != "sqlite" or path in (None, "", ":memory:"):
+            raise _unknown(repr(url.render_as_string(hide_password=True)))
+    elif Path(text).suffix.lower() not in SQLITE_ENDINGS:
         raise _unknown(repr(text))
     try:
-        return _in_sqlite(Path(text), create)
+        return DecisionLog(SQLite(Path(str(path)), create=create), create=create)
     except OSError as error:
         raise LogError(
-            f"{text} cannot be opened: {error.strerror}; check the path and its permissions"
+            f"{path} cannot be opened: {error.strerror}; check the path and its permissions"
         ) from error
-
-
-def _at_url(text: str, create: bool) -> DecisionLog:
-    require_extra("sqlalchemy", "service")
-    import sqlalchemy as sa
-
-    try:
-        url = sa.make_url(text)
-    except (sa.exc.ArgumentError, ValueError):  # of a port, which may be a part of a password
-        url = None
-    # from here on without the text, which may contain a password
-    if url is None:
-        raise _unknown("another URL")
-    backend = url.drivername.partition("+")[0]
-    if backend == "sqlite" and url.database not in (None, "", ":memory:"):
-        return _in_sqlite(Path(str(url.database)), create)
-    if backend in ("postgresql", "postgres"):
-        require_extra("psycopg", "postgresql")
-
-        return SqlLog(PostgreSQL(url), create=create)
-    raise _unknown(repr(url.render_as_string(hide_password=True)))
-
-
-def _in_sqlite(path: Path, create: bool) -> DecisionLog:
-    require_extra("sqlalchemy", "service")
-
-    return SqlLog(SQLite(path, create=create), create=create)
 
 
 def _unknown(got: str) -> InputError:
@@ -974,6 +945,93 @@ def _unknown(got: str) -> InputError:
         f"a decision log must be a path that ends in {', '.join(SQLITE_ENDINGS)}, or a URL such as"
         f" postgresql://USER@HOST/DATABASE, got {got}; name one of these"
     )
+
+
+# --- verification of the hash chain of a decision log
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Result of a verification in which every entry was as it was written.
+
+    Parameters
+    ----------
+    n_entries : int
+        Number of entries.
+    head : Head or None
+        The last entry, to be noted outside of the log as the anchor of later verifications; None
+        for an empty log.
+    times : EntryTimes
+        Times of the entries, with those at which a clock was wrong.
+    """
+
+    n_entries: int
+    head: Head | None
+    times: EntryTimes = field(default_factory=lambda: EntryTimes.of([]), compare=False, repr=False)
+
+
+def verify(
+    log: DecisionLog,
+    anchor: Head | None = None,
+    *,
+    each: Callable[[Logged], object] | None = None,
+) -> Verification:
+    """Verify that no entry of a log has been changed, removed, added later or moved.
+
+    The chain alone cannot show that the last entries were cut off, or that someone computed all
+    hashes anew. An anchor, a head that was noted elsewhere, shows both for all entries up to it.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        The log; entries that are added during the verification are not part of it.
+    anchor : Head, optional
+        Head of the log at an earlier time.
+    each : function, optional
+        Called with every entry once its place in the chain is verified, so that the log is read
+        only once.
+
+    Returns
+    -------
+    Verification
+        Number of entries and the head.
+
+    Raises
+    ------
+    InputError
+        If the log is not as it was written; names the first entry where this shows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.service import Entry, open_log
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = open_log(f"{folder}/log.sqlite")
+    ...     logged = log.run(lambda transaction: transaction.add(Entry("context", "2026-11")))
+    ...     verify(log, anchor=log.head()).n_entries
+    ...     log.close()
+    1
+    """
+    if anchor is not None and anchor.number < 1:
+        raise bad_input("the anchor", "be an entry, from 1", anchor.number)
+    last = None
+    readings = []
+    for last in verified(log.entries(), log.source):
+        if anchor is not None and last.number == anchor.number and last.sha256 != anchor.sha256:
+            raise changed(
+                log.source, last.number, "is not the one of the anchor: the log has been rewritten"
+            )
+        readings.append(last.time)
+        if each is not None:
+            each(last)
+    n_entries = 0 if last is None else last.number
+    if anchor is not None and n_entries < anchor.number:
+        raise InputError(
+            f"{log.source}: the log ends with entry {n_entries}, and the anchor is entry"
+            f" {anchor.number}: entries after {n_entries} are missing; restore them from a backup"
+        )
+    head = None if last is None else Head(last.number, last.sha256)
+    return Verification(n_entries, head, EntryTimes.of(readings))
 
 
 # --- export of decision logs as one parquet file
@@ -1023,26 +1081,18 @@ def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
         raise bad_input("path", "be a file that ends in .parquet", repr(str(path)))
     if log.head() is None:
         raise InputError(f"{log.source} has no entries; there is nothing to export")
-    last: list[Logged] = []
     try:
-        _write(target, _exported(log, last))
+        last = _write(target, log)
     except OSError as error:
         raise LogError(
             f"{path} cannot be written: {error.strerror}; name a file in an existing folder with"
             " space"
         ) from error
-    return Verification(last[0].number, Head(last[0].number, last[0].sha256))
+    return Verification(last.number, Head(last.number, last.sha256))
 
 
-def _exported(log: DecisionLog, last: list[Logged]) -> Iterator[Row]:
-    """Yield the rows of a log; `last` has the last entry afterwards."""
-    for entry in verified(log.entries(), log.source):
-        last[:] = [entry]
-        yield stored_row(entry, log.source)
-
-
-def _write(path: Path, rows: Iterator[Row]) -> None:
-    """Write a file atomically and durably, readable by its owner only."""
+def _write(path: Path, log: DecisionLog) -> Logged:
+    """Write a file atomically and durably, readable by its owner only; return the last entry."""
     texts = [(name, pa.string()) for name in Row._fields[1:]]
     version = {"evenhand.decision_log": str(FORMAT)}
     schema = pa.schema([("number", pa.int64()), *texts]).with_metadata(version)
@@ -1053,11 +1103,11 @@ def _write(path: Path, rows: Iterator[Row]) -> None:
             os.fdopen(partial.handle, "wb", closefd=False) as file,
             parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer,
         ):
-            while group := list(islice(rows, GROUP)):
-                columns = zip(zip(*group, strict=True), schema.types, strict=True)
-                arrays = [pa.array(column, type) for column, type in columns]
-                writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            for group in in_blocks(verified(log.entries(), log.source), GROUP):
+                rows = [stored_row(entry, log.source)._asdict() for entry in group]
+                writer.write_table(pa.Table.from_pylist(rows, schema=schema))
         partial.commit()
+        return group[-1]
     except BaseException:
         partial.discard()
         raise
