@@ -678,8 +678,8 @@ FAULTS = (
     ),
     Fault(
         "members of a scanned group by their places among the kept rows",
-        "members.setdefault(name, kept[scanned.rows(i)])",
-        "members.setdefault(name, np.flatnonzero(scanned.rows(i)))",
+        "name: held.kept[mask] for name, _, mask in reversed(found) if mask is not None",
+        "name: np.flatnonzero(mask) for name, _, mask in reversed(found) if mask is not None",
         ("test_members.py",),
     ),
     Fault(

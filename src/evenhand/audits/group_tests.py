@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -36,6 +36,9 @@ from evenhand.results import Family, Finding, Note, rows_from
 from evenhand.scoring import calibration_slope
 from evenhand.tables import EVERYONE, Condition, Group, GroupRule, Groups, as_table
 
+if TYPE_CHECKING:
+    from evenhand.audits.counted import CountedRows
+
 replace = msgspec.structs.replace
 
 # --- rules that select groups among other rows, and their members
@@ -62,16 +65,6 @@ def rule_of(parts: Iterable[Group]) -> list[dict[str, Any]] | None:
 def mean_pits(cells: Cells) -> Floats:
     """Return each person's mean PIT over draws and positions in the cells, shape (n,)."""
     return np.asarray((cells.low.mean(axis=-1) + cells.high.mean(axis=-1)) / 2)
-
-
-def banded(
-    estimates: Mapping[str, Floats], intervals: Mapping[str, tuple[Floats, Floats]]
-) -> dict[str, Floats]:
-    """Return the columns of estimates and of the ends of their intervals."""
-    found: dict[str, Floats] = {}
-    for key, values in estimates.items():
-        found |= {key: values, f"{key}_low": intervals[key][0], f"{key}_high": intervals[key][1]}
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,35 +109,49 @@ class Summed:
 
     def findings(
         self,
-        intervals: Mapping[str, tuple[Floats, Floats]],
-        slopes: Mapping[str, Floats],
+        family: tuple[int, float],
+        tests: tuple[Any, Any],
+        whole: float,
+        *,
+        is_tested: bool = True,
+        proves: Any = True,
+        by_trend: Mask | None = None,
         **more: Any,
     ) -> list[Finding]:
-        """Return the groups with intervals and calibration slopes; `more` are columns."""
-        columns = {
-            "group": self.names,
-            "n": self.n,
-            **banded(self.sums.estimates, intervals),
-            **self.sums.rates,
-            **slopes,
-            "mean_pit": self.mean_pit,
+        """Return the groups as findings.
+
+        Parameters
+        ----------
+        family : (int, float)
+            Number of groups whose intervals hold at once, and their error probability.
+        tests : (array-like, array-like) of shape (g,)
+            P-values, and adjusted p-values.
+        whole : float
+            Error probability of the audit, with which adjusted p-values are compared.
+        is_tested : bool, default True
+            Whether lower ends of errors are positive only where the test is significant.
+        proves : array-like of bool, shape (g,)
+            Groups whose errors have a lower end above 0.
+        by_trend : ndarray of bool, shape (g,), optional
+            Groups with a calibration slope; by default those that the trend decides.
+        **more
+            Further columns.
+        """
+        intervals = simultaneous_intervals(self.sums, *family, is_tested=is_tested)
+        low, high = intervals["error"]
+        intervals["error"] = np.where(proves, low, 0.0), high
+        columns: dict[str, Any] = {"group": self.names, "n": self.n, "mean_pit": self.mean_pit}
+        for key, values in self.sums.estimates.items():
+            low, high = intervals[key]
+            columns |= {key: values, f"{key}_low": low, f"{key}_high": high}
+        columns |= self.sums.rates | _slopes(self.sums, np.asarray(tests[1]), whole, by_trend)
+        columns |= {
             "too_small": self.sums.n_effective < SMALL_GROUP,
             "column": [group.column for group in self.groups],
-            **more,
+            "p_value": tests[0],
+            "p_adjusted": tests[1],
         }
-        return list(rows_from(Finding, columns))
-
-
-class Counted(Protocol):
-    """Named groups and everyone, counted in all rows of a table whose sample is audited."""
-
-    @property
-    def everyone(self) -> Summed:
-        """All rows."""
-
-    @property
-    def named(self) -> Summed:
-        """Named groups that have rows."""
+        return list(rows_from(Finding, columns | more))
 
 
 # --- groups by the forecast's own level and spread
@@ -257,11 +264,6 @@ Notes = tuple[Note, ...]
 Columns = dict[str, Floats]
 
 
-def known(value: float) -> float | None:
-    """Return a number; None for NaN."""
-    return None if np.isnan(value) else float(value)
-
-
 SLOPES = ("slope", "slope_low", "slope_high")
 """Columns of calibration slopes, in tables of groups of 0/1 outcomes."""
 
@@ -340,7 +342,7 @@ def tested_groups(
     *,
     n_learned: int,
     level: float,
-    counted: Counted | None,
+    counted: CountedRows | None,
 ) -> TestedGroups:
     """Test everyone, groups by the forecast, named and scanned groups as one family.
 
@@ -357,7 +359,7 @@ def tested_groups(
         Number of learned groups that share the family.
     level : float
         Error probability of the family.
-    counted : Counted or None
+    counted : CountedRows or None
         Counts of all rows, if these rows are a sample: they replace the sums over everyone and over
         named groups. Everyone keeps the tests of the sample, which compare people with similar
         forecasts.
@@ -394,51 +396,48 @@ def tested_groups(
         Summed.of(rows, [pair], rows.weighted_sums(pair[1])) for pair in held.groups.probable()
     ]
     share = shares["groups"] or level
-    p_named, adjusted, of_scan = _tests(
+    p_value, adjusted, of_scan = _tests(
         named, probable, scanned, held, min(options.min_size, search.FEW_ROWS), whole / share
     )
     everyone = Summed.of(rows, [(Group.given(EVERYONE), all_rows)], pooled)
     everyone = everyone if counted is None else counted.everyone
     of_groups = [_everyone(everyone, given, shares["everyone"], whole)]
-    of_groups += _named(
-        named,
-        probable,
-        held,
-        (n_groups, share),
-        (p_named, adjusted),
-        _slopes(named.sums, adjusted[: len(named.sums)], whole),
-        scan_names(scanned, leaks),
-    )
+    # too few rows for a test: not proven to be off
+    listed = [group for one in (named, *probable) for group in one.groups]
+    is_leak = np.array([held.is_leak(group.name) for group in listed], dtype=np.bool_)
+    proves = is_leak | ~np.isnan(p_value)
+    start, scanned_as = 0, scan_names(scanned, leaks)
+    for one in (named, *probable):
+        these = slice(start, start := start + len(one.groups))
+        is_probable = one is not named
+        of_groups += one.findings(
+            (n_groups, share),
+            (p_value[these], adjusted[these]),
+            whole,
+            is_tested=not is_probable,
+            proves=proves[these],
+            by_trend=np.zeros(1, dtype=np.bool_) if is_probable else None,
+            probable=[is_probable] * len(one.groups),
+            possible_leak=is_leak[these],
+            scanned_as=[scanned_as.get(name) for name in one.names],
+        )
     slopes = {} if scanned is None else _slopes(scanned.sums, of_scan, whole)
     scan = _scan(scanned, leaks, of_scan, (n_groups, share, whole), slopes)
     p_own = of_own.tests.p_value
     by_own = _scaled(holm(p_own), whole / (shares["by_forecast"] or 1))
-    by_forecast = _by_forecast(
-        Summed.of(rows, [(Group.given(group.name), group.mask) for group in own], of_own),
-        own,
-        (len(masks), shares["by_forecast"]),
-        by_own,
-        _slopes(of_own, by_own, whole),
+    by_forecast = []
+    if own:
+        pairs = [(Group.given(group.name), group.mask) for group in own]
+        more: Any = {name: [getattr(group, name) for group in own] for name in KEY_COLUMNS}
+        by_forecast = Summed.of(rows, pairs, of_own).findings(
+            (len(masks), shares["by_forecast"]), (p_own, by_own), whole, **more
+        )
+    rules, members = _rules_and_members(
+        [group for group, p in zip(listed, adjusted, strict=True) if p < whole],
+        (scanned, of_scan, whole),
+        [group for group, p in zip(own, by_own, strict=True) if p < whole],
+        held,
     )
-    # who may be off: the audit keeps the rules of those that it calls off
-    kept = held.kept
-    listed = [*named.groups, *(group for one in probable for group in one.groups)]
-    rules = {
-        group.name: rule_of([group])
-        for group, p_value in zip(listed, adjusted, strict=True)
-        if p_value < whole
-    }
-    members: Members = {name: kept[held.groups[name]] for name in rules if name in held.groups}
-    if scanned is not None:
-        order = np.argsort(of_scan, kind="stable")[:MOST_SCANNED]
-        for i in order[of_scan[order] < whole]:
-            name = _scan_name(scanned, int(i))
-            rules.setdefault(name, rule_of(scanned.parts(i)))
-            members.setdefault(name, kept[scanned.rows(i)])
-    for group, p_value in zip(own, by_own, strict=True):
-        if p_value < whole:
-            rules[group.name] = group.rule.to_state()
-            members[group.name] = kept[group.mask]
 
     def ruled(found: Sequence[Finding]) -> list[Finding]:
         return [replace(one, rule=rules[one.group]) if one.group in rules else one for one in found]
@@ -456,6 +455,33 @@ def tested_groups(
         scanned,
         of_scan,
     )
+
+
+def _rules_and_members(
+    named: Iterable[Group],
+    scan: tuple[search.Scanned | None, Floats, float],
+    own: Iterable[OwnGroup],
+    held: HeldOut,
+) -> tuple[dict[str, Any], Members]:
+    """Return the rules and the row numbers of groups that may be off, by name.
+
+    Of `scan` the groups are those with an adjusted p-value below its last element.
+    """
+    found: list[tuple[str, Any, Mask | None]] = [
+        (one.name, rule_of([one]), held.groups.get(one.name)) for one in named
+    ]
+    scanned, adjusted, whole = scan
+    if scanned is not None:
+        order = np.argsort(adjusted, kind="stable")[:MOST_SCANNED]
+        found += [
+            (_scan_name(scanned, int(i)), rule_of(scanned.parts(i)), scanned.rows(i))
+            for i in order[adjusted[order] < whole]
+        ]
+    found += [(one.name, one.rule.to_state(), one.mask) for one in own]
+    # of two groups of one name the first counts
+    rules = {name: rule for name, rule, _ in reversed(found)}
+    members = {name: held.kept[mask] for name, _, mask in reversed(found) if mask is not None}
+    return rules, members
 
 
 def _scaled(p_value: Any, factor: float) -> Any:
@@ -495,35 +521,22 @@ def _given(
 
 def _everyone(pooled: Summed, given: GivenForecast, share: float, whole: float) -> Finding:
     """Return all people, whose test is that of the error given the forecast."""
-    intervals = simultaneous_intervals(pooled.sums, 1, share, is_tested=False)
-    low, high = intervals["error"]
-    intervals["error"] = (low if given.p_value < share else np.zeros(1)), high
-    slopes: Columns = {}
+    is_trend = None
     if pooled.sums.has_events:
         # of everyone the trend has a p-value of its own
         is_trend = np.array([len(given.tests) * given.tests["trend"] < share])
-        slopes = _slopes(pooled.sums, np.zeros(1), share, is_trend)
-    (everyone,) = pooled.findings(intervals, slopes)
-    if given.high is not None:
-        everyone = replace(everyone, error=given.error, error_low=given.low, error_high=given.high)
     adjusted = float(_scaled(given.p_value, whole / share))
-    return replace(everyone, p_value=given.p_value, p_adjusted=adjusted)
-
-
-def _by_forecast(
-    groups: Summed,
-    own: Sequence[OwnGroup],
-    family: tuple[int, float],
-    adjusted: Floats,
-    slopes: Columns,
-) -> list[Finding]:
-    """Return the groups by the forecast."""
-    if not own:
-        return []
-    intervals = simultaneous_intervals(groups.sums, *family)
-    more = {name: [getattr(group, name) for group in own] for name in KEY_COLUMNS}
-    tests = {"p_value": groups.sums.tests.p_value, "p_adjusted": adjusted}
-    return groups.findings(intervals, slopes, **more, **tests)
+    (everyone,) = pooled.findings(
+        (1, share),
+        ([given.p_value], [adjusted]),
+        whole,
+        is_tested=False,
+        proves=given.p_value < share,
+        by_trend=is_trend,
+    )
+    if given.high is None:
+        return everyone
+    return replace(everyone, error=given.error, error_low=given.low, error_high=given.high)
 
 
 def _tests(
@@ -561,40 +574,6 @@ def _tests(
     for i, place in listed:
         found[i] = adjusted[place]
     return np.append(p_value, weighted), np.append(found, of_weighted), adjusted[: of_scan.size]
-
-
-def _named(
-    named: Summed,
-    probable: Sequence[Summed],
-    held: HeldOut,
-    family: tuple[int, float],
-    tests: tuple[Floats, Floats],
-    slopes: Columns,
-    scanned_as: Mapping[str, str],
-) -> list[Finding]:
-    """Return named groups, those known by probability last; `tests` are their p-values."""
-    intervals = simultaneous_intervals(named.sums, *family)
-    p_value = tests[0]
-    # too few rows for a test: not proven to be off
-    low, high = intervals["error"]
-    is_leak = np.array([held.is_leak(name) for name in named.names], dtype=np.bool_)
-    intervals["error"] = np.where(is_leak | ~np.isnan(p_value[: low.size]), low, 0.0), high
-    found = named.findings(intervals, slopes)
-    for one, p in zip(probable, p_value[low.size :], strict=True):
-        ends = simultaneous_intervals(one.sums, *family, is_tested=False)
-        if np.isnan(p) and not held.is_leak(one.names[0]):
-            ends["error"] = np.zeros(1), ends["error"][1]
-        found += one.findings(ends, {}, probable=[True])
-    return [
-        replace(
-            one,
-            p_value=known(p),
-            p_adjusted=known(adjusted),
-            possible_leak=held.is_leak(one.group),
-            scanned_as=scanned_as.get(one.group),
-        )
-        for one, p, adjusted in zip(found, *tests, strict=True)
-    ]
 
 
 def scan_names(scanned: search.Scanned | None, leaks: search.Scanned | None) -> dict[str, str]:
