@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 WIDTH = 118
 """Characters of a line of text, unless `lines_within` sets another width."""
 
+SCREEN = 80
+"""Characters of a line of a short text."""
+
 LEAST_WIDTH = 40
 """Fewest characters of a line: narrower tables are unreadable."""
 
@@ -211,9 +214,9 @@ class Table:
         return "\n".join(blocks)
 
 
-def line_width() -> int:
-    """Return the characters of a line of text."""
-    return _width.get()
+def line_width(most: int = WIDTH) -> int:
+    """Return the characters of a line of text, at most so many."""
+    return min(_width.get(), most)
 
 
 @contextmanager

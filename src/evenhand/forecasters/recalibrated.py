@@ -21,8 +21,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from evenhand._format import band, count, number, points
+from evenhand._table import SCREEN, Column, Table, line_width, numeric, wrapped
 from evenhand._table import Cells as TextCells
-from evenhand._table import Column, Table, line_width, numeric, wrapped
 from evenhand._validate import (
     MIN_DISTINCT,
     Floats,
@@ -197,7 +197,7 @@ def check_text(table: pd.DataFrame, *, n_lost: int | None = None) -> str:
         numeric("after"): lambda row: points(row.error_after),
         Column("verdict"): lambda row: row.verdict,
     }
-    width = min(line_width(), 80)
+    width = line_width(SCREEN)
     listed = Table.of("Check of the repair", [everyone, *groups[:PRINTED]], cells).text(width)
     rest = len(groups) - PRINTED
     more = f"\n{count(rest, 'more group')}: check_, or --json" if rest > 0 else ""

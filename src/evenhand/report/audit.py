@@ -18,6 +18,7 @@ from evenhand._format import (
     whole,
 )
 from evenhand._table import (
+    SCREEN,
     Cells,
     Column,
     Table,
@@ -344,9 +345,6 @@ def _provenance(rows: AuditRows, data: PageData) -> Section:
 
 # --- short text of an audit: verdict, worst case, other cases, what was not tested, next step
 
-LONGEST = 80
-"""Most characters of a line."""
-
 LINES = 12
 """Most lines, beside the table by tenth and what a reader must not miss."""
 
@@ -361,7 +359,7 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
         next_step = Section("Next step", document.next_step)
         sections = [next_step, *document.cards, *document.sections]
         return document_text(replace(document, sections=sections))
-    slots, width = Slots(rows), min(line_width(), LONGEST)
+    slots, width = Slots(rows), line_width(SCREEN)
     # without a problem, the verdict is followed by what the rows would have shown
     shown = "" if slots.name else slots.lead.removesuffix(SMALLER)
     verdict = f"{slots.badge} {slots.verdict}" if slots.verdict else f"{slots.badge}."

@@ -21,7 +21,7 @@ from evenhand._format import (
     points,
 )
 from evenhand._kinds import OutcomeKind
-from evenhand._table import labelled, line_width, wrapped
+from evenhand._table import SCREEN, labelled, line_width, wrapped
 
 if TYPE_CHECKING:
     from evenhand.certificates import Certificate, FollowUp, PlainInterval
@@ -235,8 +235,8 @@ WHOLE_CELLS = (
 SIZES, SHOWN_SIZE = (0.1, 0.2, 0.5), 0.2
 """Group sizes of summaries, and the one of intervals without a draw."""
 
-WIDEST, MARGIN = 80, 30
-"""Most characters of a line of text and of its label."""
+MARGIN = 30
+"""Most characters of the column of labels."""
 
 Facts = Mapping[Any, Any]
 
@@ -246,7 +246,7 @@ Row = tuple[str, str]
 
 def certificate_text(proof: Certificate) -> str:
     """Return the bounds of a certificate as text, with their assumptions and limits."""
-    width = min(line_width(), WIDEST)
+    width = line_width(SCREEN)
     opening = (
         f"Proven with {confidence_in_full(proof.confidence)} confidence, from"
         f" {count(proof.n_samples, 'person', 'people')}, {_forecasts(proof)}:"

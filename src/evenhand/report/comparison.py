@@ -24,7 +24,7 @@ from evenhand._format import (
     ratio,
     whole,
 )
-from evenhand._table import Cells, Column, Table, Value, line_width, numeric, wrapped
+from evenhand._table import SCREEN, Cells, Column, Table, Value, line_width, numeric, wrapped
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -246,8 +246,7 @@ def _to(pair: Pair, show: Show, join: str = " to ") -> str:
 # --- text of at most 16 lines
 
 LINES = 16
-WIDTH = 80
-"""Most lines of a short text, and most characters of a line."""
+"""Most lines of a short text."""
 
 ROWS = 5
 """Most groups in a short text."""
@@ -257,7 +256,7 @@ def comparison_text(values: Values, *, full: bool = False) -> str:
     """Return a comparison, given as `Comparison.to_dict()`, as text; `full` has all groups."""
     if full:
         return document_text(comparison_document(values))
-    found, width = Changes(values), min(line_width(), WIDTH)
+    found, width = Changes(values), line_width(SCREEN)
     before, after = (short(str(name), 24) for name in values["names"])
     is_command = bool(values["provenance"]["after"].get("command"))
     more = "--full, or --out comparison.html" if is_command else "summary(full=True)"

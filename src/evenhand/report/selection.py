@@ -26,13 +26,10 @@ from evenhand._format import (
     points_in_full,
     whole,
 )
-from evenhand._table import Cells, Column, Table, line_width, numeric, wrapped
+from evenhand._table import SCREEN, Cells, Column, Table, line_width, numeric, wrapped
 from evenhand.report.certificates import ONE_ROW_EACH, follow_up_sentences
 
 Facts = Mapping[str, Any]
-
-WIDEST = 80
-"""Most characters of a line of text."""
 
 NO_CEILING = 0.99
 NO_WIDER = 0.01
@@ -44,7 +41,7 @@ whole_percent = partial(percent, decimals=0)
 
 def _text(*blocks: str | Table) -> str:
     """Return paragraphs and tables, one blank line apart."""
-    width = min(line_width(), WIDEST)
+    width = line_width(SCREEN)
     shown = (one.text(width) if isinstance(one, Table) else wrapped(one, width) for one in blocks)
     return "\n\n".join(filter(None, shown))
 

@@ -554,7 +554,7 @@ def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     of_few = f"under {least:,} rows" if least is not None else "that were not examined"
     searched = min((one.n for one in rows.learned), default=least)
     if least is not None and searched is not None and searched < least:
-        of_few += f" (by search: {searched:,})"
+        of_few += f" (under {searched:,} by search)"
     yield f"Groups {of_few}."
     yield "Later changes."
     if kind.horizon:

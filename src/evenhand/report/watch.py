@@ -24,7 +24,17 @@ from evenhand._format import (
     points_in_full,
     whole,
 )
-from evenhand._table import Cells, Column, Table, Value, labelled, line_width, numeric, wrapped
+from evenhand._table import (
+    SCREEN,
+    Cells,
+    Column,
+    Table,
+    Value,
+    labelled,
+    line_width,
+    numeric,
+    wrapped,
+)
 from evenhand.report.charts import (
     Axis,
     Chart,
@@ -62,8 +72,8 @@ NAME = 60
 LISTED = 8
 """Most alarms, and most names without an alarm, that are listed."""
 
-WIDEST, MARGIN = 80, 30
-"""Most characters of a line of text and of its label."""
+MARGIN = 30
+"""Most characters of the column of labels."""
 
 BROKEN = {
     "promise": "BROKEN since about {since}: {what}",
@@ -522,7 +532,7 @@ def title(watched: Watched) -> str:
 def watch_text(values: Values) -> str:
     """Return a watch, given as `Watch.to_dict()`, as short text."""
     watched = Watched(plain(values))
-    width = min(line_width(), WIDEST)
+    width = line_width(SCREEN)
     rows = list(rows_of(watched))
     facts = f", {watched.span}: {count(watched.n_rows, 'forecast')}" if watched.n_rows else ""
     status = status_word(watched).upper()
