@@ -102,13 +102,6 @@ def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(
         assert high >= cvar(1 - missed_at(link, u, level, 4000), mass)
 
 
-def test_the_probability_of_a_miss_is_not_monotone_in_the_distance() -> None:
-    # the reason for the running maximum: read where the band steps alone, people between would be
-    # bounded too low
-    missed = missed_at(Entropic(0.1), 0.5 + np.linspace(0, 0.5, 101), 0.5, 4000)
-    assert (np.maximum.accumulate(missed) - missed).max() > 0.05
-
-
 def far_at(link: Link, u: np.ndarray, error: float, n_draws: int = 4000) -> np.ndarray:
     """Probability over draws that the randomized PIT is at least `error` from the draw."""
     r = (np.arange(n_draws) + 0.5) / n_draws

@@ -464,24 +464,6 @@ def test_a_partial_that_was_swept_before_it_was_locked_is_made_again(
     assert (tmp_path / "out.csv").read_text() == "id\n"
 
 
-def test_replacements_are_brought_to_disk_with_their_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    synced, fsync = [], os.fsync
-
-    def noted(handle: int) -> None:
-        synced.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name)
-        fsync(handle)
-
-    if not Path("/proc/self/fd").is_dir():
-        pytest.skip("no /proc")
-    monkeypatch.setattr(os, "fsync", noted)
-    with TableWriter(tmp_path / "out.csv") as writer:
-        writer.write(pd.DataFrame({"id": ["a"]}))
-    assert synced[0].startswith(".out.csv.")
-    assert synced[1] == tmp_path.name
-
-
 def test_sigterm_ends_workers_and_removes_their_parts(place: Path, tmp_path: Path) -> None:
     """Forty blocks of 20,000 rows take seconds, so the signal comes while workers are at them."""
     pytest.importorskip("distributed")

@@ -137,16 +137,6 @@ def test_public_names_are_documented_with_an_example(name: str) -> None:
         assert "Examples\n--------\n>>> " in inspect.cleandoc(found.__doc__)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_names_of_rooms_are_documented(room: str) -> None:
-    for name, found in public(room):
-        if inspect.isclass(found) or inspect.isfunction(found):
-            assert found.__doc__, name
-            assert not found.__doc__.startswith(f"{name}("), (
-                f"{name} has the docstring that a dataclass makes"
-            )
-
-
 @pytest.mark.parametrize("name", sorted(set(evenhand.__all__) - NOT_CALLED))
 def test_parameters_are_documented(name: str) -> None:
     found = getattr(evenhand, name)
