@@ -16,8 +16,12 @@ from evenhand.calibration.events import (
     sum_distribution,
     trend_weights,
 )
-from evenhand.calibration.group_sums import least_root, weighted_p_value
-from evenhand.calibration.own_forecast import largest_signed_mean, margin_of_mean
+from evenhand.calibration.group_sums import (
+    largest_signed_mean,
+    least_root,
+    margin_of_mean,
+    weighted_p_value,
+)
 from repeats import most_failures, repeats, statistical
 
 

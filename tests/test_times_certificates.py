@@ -16,9 +16,9 @@ from evenhand.calibration import (
     Cells,
     Reading,
     calibration_error,
+    cell_excess,
     cvar,
     error_interval,
-    row_excess,
 )
 from evenhand.certificates import certify_events, certify_rows
 from evenhand.distributions import OutcomeKind
@@ -55,7 +55,7 @@ def test_the_error_of_an_open_cell_is_the_mean_excess_over_the_draw(link: Link) 
     np.testing.assert_allclose(link.cell_error(u), brute, atol=2e-4)
     # over draws, one in each cell
     served = link.ppf(u[:, None], r)
-    np.testing.assert_allclose(row_excess(served), brute, atol=2e-4)
+    np.testing.assert_allclose(cell_excess(1 - served), brute, atol=2e-4)
 
 
 # --- intervals of the overall error

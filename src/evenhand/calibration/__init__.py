@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from evenhand.calibration.bands import CDFBand as CDFBand
 from evenhand.calibration.bands import CDFBands as CDFBands
+from evenhand.calibration.bands import Estimate as Estimate
+from evenhand.calibration.bands import Interval as Interval
 
 # parts for other rooms are imported under their own names; `__all__` is the documented reference
-from evenhand.calibration.bands import SurvivalBand, betting_cvar, cvar, local_levels_band
+from evenhand.calibration.bands import (
+    SurvivalBand,
+    betting_cvar,
+    cvar,
+    error_interval,
+    local_levels_band,
+    share_bound,
+    share_interval,
+)
 from evenhand.calibration.bands import local_levels as local_levels
 from evenhand.calibration.cells import Cells, Reading
 from evenhand.calibration.cells import Pit as Pit
@@ -31,6 +41,7 @@ from evenhand.calibration.errors import (
     pathwise_errors,
     pit_histogram,
 )
+from evenhand.calibration.errors import cell_excess as cell_excess
 from evenhand.calibration.errors import draws_in_bins as draws_in_bins
 from evenhand.calibration.errors import histogram_table as histogram_table
 from evenhand.calibration.errors import line_distance as line_distance
@@ -38,7 +49,6 @@ from evenhand.calibration.errors import n_effective as n_effective
 from evenhand.calibration.errors import quantile_distance as quantile_distance
 from evenhand.calibration.errors import ramps_at as ramps_at
 from evenhand.calibration.errors import row_distances as row_distances
-from evenhand.calibration.errors import row_excess as row_excess
 from evenhand.calibration.events import EVENT_NAMES as EVENT_NAMES
 from evenhand.calibration.events import check_events as check_events
 from evenhand.calibration.events import event_values as event_values
@@ -47,24 +57,21 @@ from evenhand.calibration.events import probability_bins as probability_bins
 from evenhand.calibration.events import reliability
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
 from evenhand.calibration.group_sums import Events as Events
+from evenhand.calibration.group_sums import GivenForecast as GivenForecast
 from evenhand.calibration.group_sums import GroupRows as GroupRows
 from evenhand.calibration.group_sums import GroupSums as GroupSums
 from evenhand.calibration.group_sums import coverage_name as coverage_name
+from evenhand.calibration.group_sums import given_forecast as given_forecast
 from evenhand.calibration.group_sums import holm as holm
+from evenhand.calibration.group_sums import own_parts as own_parts
+from evenhand.calibration.group_sums import rate_error as rate_error
 from evenhand.calibration.group_sums import simultaneous_intervals as simultaneous_intervals
-from evenhand.calibration.intervals import Estimate as Estimate
-from evenhand.calibration.intervals import Interval as Interval
-from evenhand.calibration.intervals import error_interval, share_bound, share_interval
 from evenhand.calibration.kaplan_meier import (
     CensoredError,
     KaplanMeier,
     censored_error,
 )
 from evenhand.calibration.kaplan_meier import estimated_error as estimated_error
-from evenhand.calibration.own_forecast import GivenForecast as GivenForecast
-from evenhand.calibration.own_forecast import given_forecast as given_forecast
-from evenhand.calibration.own_forecast import own_parts as own_parts
-from evenhand.calibration.own_forecast import rate_error as rate_error
 
 __all__ = [
     "ERROR_BINS",

@@ -175,14 +175,14 @@ class Cells:
         >>> cells.drawn.ravel(), cells.high.ravel()
         (array([0.25, 0.55]), array([0.5, 1. ]))
         """
-        ends = _matrix(low), _matrix(high)
-        if ends[0].shape != ends[1].shape:
-            raise bad_input("high", f"have the shape of low {ends[0].shape}", f"{ends[1].shape}")
-        share = check_rows("ties", ties, ends[0].shape[0])
+        cells = cls(low, high, None, draws, weights, reading)
+        share = check_rows("ties", ties, cells.n_samples)
         if not ((share >= 0) & (share <= 1)).all():
             raise bad_input("ties", "lie between 0 and 1", "a value outside")
-        drawn = np.clip(ends[0] + share[:, None] * (ends[1] - ends[0]), *ends)
-        return cls(*ends, drawn, draws, weights, reading)
+        if cells.are_points:
+            return cells
+        drawn = cells.low + share[:, None] * (cells.high - cells.low)
+        return cells._with(drawn=np.clip(drawn, cells.low, cells.high))
 
     def __repr__(self) -> str:
         return one_line(

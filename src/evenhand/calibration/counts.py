@@ -12,9 +12,7 @@ needed. Pathwise errors are averaged over positions before they are counted.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import reduce
-from operator import add
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -129,21 +127,12 @@ class PITCounts:
                     f"counts with different {what} cannot be added, got {own[what]} and"
                     f" {given[what]}; count all blocks with the same arguments of count_pits"
                 )
-        sums = {
-            name: _sum(getattr(self, name), getattr(other, name))
-            for name in ("pit", "one_draw", "error", "gap", "inside", "inside_whole", "base")
+        each = {
+            one.name: _sum(getattr(self, one.name), getattr(other, one.name))
+            for one in fields(self)
+            if one.name not in ("n_draws", "has_cells")
         }
-        groups = _sum(self.groups, other.groups)
-        has_cells = self.has_cells or other.has_cells
-        return PITCounts(self.n_draws, **sums, has_cells=has_cells, groups=groups)
-
-    @classmethod
-    def merged(cls, parts: Iterable[PITCounts]) -> PITCounts:
-        """Add up the counts of at least one block of people, in any order."""
-        several = list(parts)
-        if not several:
-            raise InputError("there are no counts to merge; give the counts of at least one block")
-        return reduce(add, several)
+        return PITCounts(self.n_draws, **each, has_cells=self.has_cells or other.has_cells)
 
 
 def _sum(mine: Any, others: Any) -> Any:

@@ -57,25 +57,6 @@ def row_distances(block: Floats) -> Floats:
     return quantile_distance(rising, np.linspace(0.0, 1.0, block.shape[1] + 1))
 
 
-def row_excess(block: Floats) -> Floats:
-    """Return the mean of `(q(t) - t)_+` of the quantile function `q` of each row, (n, m) -> (n,).
-
-    If the rows are lower ends of PITs over draws, whose upper ends are 1, it is the error of these
-    cells: only a lower end above the draw is wrong (outcomes: 2).
-
-    Examples
-    --------
-    >>> row_excess(np.array([[0.5], [0.0]]))
-    array([0.125, 0.   ])
-    """
-    ends = np.linspace(0.0, 1.0, block.shape[1] + 1)
-    rising = np.sort(block, axis=-1)
-    # the antiderivative of (q - t)_+ is -(q - t)_+^2 / 2
-    left = np.maximum(rising - ends[:-1], 0.0) ** 2
-    right = np.maximum(rising - ends[1:], 0.0) ** 2
-    return np.asarray((left - right).sum(axis=-1) / 2)
-
-
 def line_distance(deviations: NDArray[Any]) -> Floats:
     """Return the integral over [0, 1] of the absolute value of a piecewise linear function.
 
@@ -378,7 +359,7 @@ def cell_error(pit: Pit, sample_weight: ArrayLike | None = None) -> float:
     weights = None if cells.weights is None else _weights_of_draws(cells)
     above = cell_excess(cells.high.ravel(), weights)
     # the mirror image of B(c) - c below 0: P(1 - low < c') - c' above 0
-    return above + cell_excess(1 - cells.low.ravel(), weights)
+    return float(above + cell_excess(1 - cells.low.ravel(), weights))
 
 
 def _weights_of_draws(cells: Cells) -> Floats:
@@ -386,20 +367,27 @@ def _weights_of_draws(cells: Cells) -> Floats:
     return np.repeat(cells.shares / cells.n_draws, cells.n_draws)
 
 
-def cell_excess(ends: Floats, weights: Floats | None, margin: float = 0.0) -> float:
-    """Return `integral_0^1 (P(ends <= c) - margin - c)_+ dc`; the weights add up to 1."""
-    if weights is None:
-        left = np.sort(ends)
-        share = np.arange(1, ends.size + 1) / ends.size
-    else:
-        order = np.argsort(ends)
-        left = ends[order]
-        share = np.cumsum(weights[order])
+def cell_excess(ends: Floats, weights: Floats | None = None, margin: float = 0.0) -> Floats:
+    """Return `integral_0^1 (P(ends <= c) - margin - c)_+ dc` of each row, (..., k) -> (...).
+
+    Weights, of one row, add up to 1. If the rows are `1 - low` with the lower ends of PITs over
+    draws, whose upper ends are 1, it is the error of these cells: only a lower end above the draw
+    is wrong (outcomes: 2).
+
+    Examples
+    --------
+    >>> cell_excess(1 - np.array([[0.5], [0.0]]))
+    array([0.125, 0.   ])
+    """
+    order = np.argsort(ends, axis=-1)
+    left = np.take_along_axis(ends, order, axis=-1)
+    k = ends.shape[-1]
+    share = np.arange(1, k + 1) / k if weights is None else np.cumsum(weights[order])
     share = share - margin
-    right = np.append(left[1:], 1.0)
+    right = np.append(left[..., 1:], np.ones((*ends.shape[:-1], 1)), axis=-1)
     # the antiderivative of (s - c)_+ is -(s - c)_+^2 / 2
     squares = np.maximum(share - left, 0.0) ** 2 - np.maximum(share - right, 0.0) ** 2
-    return float(squares.sum()) / 2
+    return np.asarray(squares.sum(axis=-1) / 2)
 
 
 def n_effective(weights: Floats) -> float:
@@ -574,8 +562,9 @@ def covered(pit: Pit, level: float = 0.9) -> Floats:
     array([0.625, 0.   ])
     """
     check_fraction("level", level)
-    cells = as_cells(pit)
-    return np.asarray(share_inside(cells.low, cells.high, level).mean(axis=-1))
+    # in blocks of rows, so that temporaries need little memory
+    blocks = as_cells(pit).row_blocks(BLOCK_ROWS)
+    return np.concatenate([share_inside(*block, level).mean(axis=-1) for block in blocks])
 
 
 def covered_whole(pit: Pit, level: float = 0.9) -> Floats:

@@ -25,7 +25,7 @@ from evenhand._validate import (
     check_weights,
     refuse_entry,
 )
-from evenhand.calibration.intervals import Interval, binomial_intervals
+from evenhand.calibration.bands import Interval, binomial_intervals
 
 # --- exact tests, and intervals of rates
 
@@ -187,16 +187,12 @@ def event_p_value(happened: Floats, probability: Floats, weight: Ints | None = N
     if (np.abs(happened - probability) == 1).any():
         return 0.0
     variance = probability * (1 - probability)
+    c = np.ones(happened.size, dtype=np.intp) if weight is None else weight
     if happened.size > EXACT_ROWS and variance.sum() >= RARE_VARIANCE:
-        c = np.ones(1) if weight is None else weight
         return _skewed_p_value(c * (happened - probability), c**2 * variance,
                                c**3 * variance * (1 - 2 * probability))  # fmt: skip
-    if weight is None:
-        least, mass, total = 0, count_distribution(probability), happened.sum()
-    else:
-        least, mass = sum_distribution(probability, weight)
-        total = (weight * happened).sum()
-    at = round(float(total)) - least
+    least, mass = sum_distribution(probability, c)
+    at = round(float((c * happened).sum())) - least
     tails = mass[: at + 1].sum(), mass[at:].sum()
     return float(min(1.0, 2 * min(tails) + 1e-13))
 

@@ -12,6 +12,7 @@ from scipy import special
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, check_count, check_fraction
+from evenhand.calibration.bands import Estimate, binomial_intervals
 from evenhand.calibration.cells import BLOCK_ROWS, Cells, Pit, as_cells
 from evenhand.calibration.errors import (
     calibration_error,
@@ -22,7 +23,6 @@ from evenhand.calibration.errors import (
     share_inside,
 )
 from evenhand.calibration.group_sums import COVERED
-from evenhand.calibration.intervals import Estimate, binomial_intervals
 from evenhand.draws import RandomState, generator
 from evenhand.tables import row_blocks
 
@@ -374,7 +374,7 @@ def _bounds(cells: Cells, tail: float, random: np.random.Generator) -> tuple[flo
     size = 2 * n_effective(_weights(cells))
     margin = math.sqrt(math.log(2 / tail) / size)
     least = cell_excess(high, share, margin) + cell_excess(1 - low, share, margin)
-    return least, min(largest_error(cells) + math.sqrt(math.log(1 / tail) / size), 0.5)
+    return float(least), min(largest_error(cells) + math.sqrt(math.log(1 / tail) / size), 0.5)
 
 
 def _coverage(

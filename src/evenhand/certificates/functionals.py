@@ -13,10 +13,10 @@ from evenhand.calibration import (
     Reading,
     SurvivalBand,
     betting_cvar,
+    cell_excess,
     covered_whole,
     local_levels_band,
     pathwise_errors,
-    row_excess,
 )
 
 WORST = 0.5
@@ -181,7 +181,9 @@ def norm(cells: Cells) -> Values:
         errors[known] = _errors(cells.take(known))
     if beyond.any():
         low = cells.low[beyond]
-        errors[beyond] = row_excess(low) if cells.link is None else cells.link.cell_error(low[:, 0])
+        errors[beyond] = (
+            cell_excess(1 - low) if cells.link is None else cells.link.cell_error(low[:, 0])
+        )
     if unknown.any() and cells.n_draws == 1:
         # the error of one forecast, and that under a link, is largest at an end
         ends = (Cells(end[unknown], link=cells.link) for end in (cells.low, cells.high))
