@@ -23,14 +23,13 @@ from evenhand.calibration import (
     Cells,
     as_cells,
     calibration_error,
-    check_own_draws,
     count_pits,
     covered,
     pathwise_errors,
 )
 from evenhand.certificates import certify_pit
 from evenhand.distributions import Normal
-from evenhand.draws import jittered, nodes
+from evenhand.draws import check_own_draws, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.outcomes import Rounding, rounding_step
 from evenhand.scoring import cell_log_score, crps, interval_width, log_score, spread

@@ -19,9 +19,8 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from evenhand import InputError
 from evenhand._validate import Floats
-from evenhand.calibration import reliability
 from evenhand.results import ProbabilityScores
-from evenhand.scoring import calibration_slope, isotonic_curve, probability_scores
+from evenhand.scoring import calibration_slope, isotonic_curve, probability_scores, reliability
 from repeats import most_failures, repeats, statistical
 
 Z = float(stats.norm.isf(0.025))

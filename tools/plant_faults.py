@@ -605,8 +605,8 @@ FAULTS = (
     ),
     Fault(
         "all PITs in the middle of their cells",
-        "share[:, None] * (ends[1]",
-        "0.5 * (ends[1]",
+        "share[:, None] * (cells.high",
+        "0.5 * (cells.high",
         ("test_cells.py",),
     ),
     Fault(

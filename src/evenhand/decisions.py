@@ -32,15 +32,8 @@ from evenhand._validate import (
     check_fraction,
     check_masses,
 )
-from evenhand.calibration import (
-    betting_cvar,
-    check_own_draws,
-    cvar,
-    local_levels_band,
-    share_bound,
-    share_interval,
-)
-from evenhand.draws import RandomState, generator, one_row_each
+from evenhand.calibration import betting_cvar, cvar, local_levels_band, share_bound, share_interval
+from evenhand.draws import RandomState, check_own_draws, generator, one_row_each
 from evenhand.forecast import Forecast
 from evenhand.report import ONE_ROW_EACH
 from evenhand.tables import check_groups, row_blocks, take_rows

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._ids import check_id, check_person_labels, id_text
-from evenhand._validate import Floats, bad_input, check_count, check_draws
+from evenhand._validate import Floats, InputError, Ints, bad_input, check_count, check_draws
 
 RandomState = int | np.random.Generator | np.random.RandomState | None
 
@@ -39,6 +39,12 @@ FINGERPRINT = re.compile("[0-9a-f]{4}(-[0-9a-f]{4}){3}")
 
 MAKE_KEY = "python -c 'import secrets; print(secrets.token_hex(32))'"
 """Command that makes a secret key, for messages."""
+
+JITTERED = "make the draws with draws.jittered(n, m)"
+"""Remedy in messages about draws."""
+
+BLOCK_ROWS = 10_000
+"""Number of rows checked at once, so that temporaries need little memory."""
 
 __all__ = ["KeyedDraws", "as_draws", "fresh", "generator", "jittered", "nodes", "one_row_each"]
 
@@ -310,3 +316,39 @@ def check_key(key: bytes) -> bytes:
         remedy = f"this key is easy to guess; make one with: {MAKE_KEY}"
         raise bad_input("key", rule, n_pairs, remedy)
     return whole
+
+
+# --- draws that can support a guarantee (method: draws)
+
+
+def check_own_draws(draws: Floats, rows: Ints | None = None) -> None:
+    """Refuse draws that cannot support a guarantee (method: draws).
+
+    Draws must be fresh for each person of `rows` (all by default) and, for m > 1, one in each of m
+    equal cells. Shared draws, or draws that cover [0, 1] unevenly, understate errors.
+    """
+    n, m = draws.shape
+    for start in range(0, n, BLOCK_ROWS):
+        # draws of draws.jittered are in the order of the cells; only others need a sort
+        scaled = draws[start : start + BLOCK_ROWS] * m
+        if (np.floor(scaled) == np.arange(m)).all():
+            continue
+        cells = np.sort(scaled, axis=-1) - np.arange(m)
+        elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
+        if elsewhere.any():
+            place = f"r[{start + int(np.argmax(elsewhere))}]"
+            raise InputError(
+                f"{place} does not have one draw in each of {m} equal cells of [0, 1]; {JITTERED}"
+            )
+    # continuous draws of several people coincide with probability 0
+    rows = np.arange(n) if rows is None else rows
+    order = rows[np.argsort(draws[rows, 0], kind="stable")]
+    twins = np.flatnonzero(np.diff(draws[order, 0]) == 0)
+    same = twins[(draws[order[twins]] == draws[order[twins + 1]]).all(axis=-1)]
+    rule = "contain fresh draws for each person"
+    if same.size == rows.size - 1 > 0:
+        raise bad_input("r", rule, "the same draws for all people", JITTERED)
+    if same.size:
+        got = f"the same draws in rows {order[same[0]]} and {order[same[0] + 1]}"
+        remedy = "if these are rows of the same person, pass their labels as person"
+        raise bad_input("r", rule, got, remedy)

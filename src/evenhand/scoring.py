@@ -16,8 +16,17 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import optimize, special
 
-from evenhand._validate import Floats, bad_input, check_finite, check_fraction, check_weights
-from evenhand.calibration import Estimate, check_events
+from evenhand._validate import (
+    Floats,
+    Ints,
+    Mask,
+    bad_input,
+    check_count,
+    check_finite,
+    check_fraction,
+    check_weights,
+)
+from evenhand.calibration import Estimate, binomial_intervals, check_events, mid_ranks, rank_parts
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
 from evenhand.outcomes import Rounding
@@ -37,6 +46,7 @@ __all__ = [
     "neg_crps",
     "neg_log_score",
     "probability_scores",
+    "reliability",
     "spread",
 ]
 
@@ -667,3 +677,104 @@ def isotonic_curve(
             "high": np.where(is_band, most, np.nan),
         }
     )
+
+
+# --- reliability in bins of equal numbers of people
+
+
+def reliability(
+    probability: ArrayLike,
+    event: ArrayLike,
+    weights: ArrayLike | None = None,
+    n_bins: int = 10,
+    confidence: float = 0.95,
+) -> pd.DataFrame:
+    """Compare probabilities of an event with its rates, in bins of equal numbers of people.
+
+    Parameters
+    ----------
+    probability : array-like of shape (n,) or (n, m)
+        Probabilities of the event; the mean is taken over draws, since only the mean matters
+        (outcomes: 3).
+    event : array-like of shape (n,)
+        1 or True where the event occurred, else 0 or False.
+    weights : array-like of shape (n,), optional
+        Weights of the people.
+    n_bins : int, default 10
+        Largest number of bins. Their edges are quantiles of the probability; people with the same
+        probability are in the same bin, so there may be fewer.
+    confidence : float, default 0.95
+        Probability that the intervals of all bins contain the true rates.
+
+    Returns
+    -------
+    DataFrame
+        One row per bin, by increasing probability: the number `bin` of the bin, `n` people in it,
+        their mean `probability` and the `rate` of those to whom the event occurred, and the ends
+        `low` and `high` of intervals that contain the true rates of all bins at once. These are
+        those of Clopper and Pearson, by Bonferroni. Where people in a bin have different
+        probabilities, the number of events varies less than a binomial one (Hoeffding 1956). With
+        weights the intervals use the effective number of people and are asymptotic.
+
+    Raises
+    ------
+    InputError
+        If a probability is not between 0 and 1, or an event is neither 0 nor 1.
+
+    Examples
+    --------
+    >>> p = np.repeat([0.1, 0.5], 100)
+    >>> event = np.arange(200) % 10 < np.repeat([1, 8], 100)
+    >>> reliability(p, event).round(2)
+       bin    n  probability  rate   low  high
+    0    0  100          0.1   0.1  0.04  0.19
+    1    1  100          0.5   0.8  0.69  0.88
+    """
+    predicted, occurred = check_events(probability, event)
+    w = check_weights(weights, predicted.size)
+    count = check_count("n_bins", n_bins)
+    check_fraction("confidence", confidence)
+    kept = w > 0
+    place = probability_bins(predicted, count, kept)
+    predicted, occurred, w = predicted[kept], occurred[kept], w[kept]
+    number = np.bincount(place)
+    weight = np.bincount(place, w)
+    rate = np.bincount(place, w * occurred) / weight
+    # the effective number of people (Kish): their number, without weights
+    trials = weight**2 / np.bincount(place, w**2)
+    hits = rate * trials
+    if weights is None:
+        hits, trials = np.rint(hits), np.rint(trials)
+    low, high = binomial_intervals(hits, hits, trials, (1 - confidence) / (2 * number.size))
+    return pd.DataFrame(
+        {
+            "bin": np.arange(number.size),
+            "n": number,
+            "probability": np.bincount(place, w * predicted) / weight,
+            "rate": rate,
+            "low": low,
+            "high": high,
+        }
+    )
+
+
+def probability_bins(probability: Floats, n_bins: int = 10, kept: Mask | None = None) -> Ints:
+    """Return the bin of each probability, from 0, in bins of equal numbers of people.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n,)
+        Probabilities. Equal ones are in the same bin, so there may be fewer than `n_bins`.
+    n_bins : int, default 10
+        Largest number of bins.
+    kept : ndarray of bool, shape (n,), optional
+        People whose bins are returned; the bins are those of all.
+
+    Examples
+    --------
+    >>> probability_bins(np.array([0.1, 0.5, 0.1, 0.9]), n_bins=2)
+    array([0, 1, 0, 1])
+    """
+    # bins depend on the probabilities alone: given these, events remain independent
+    parts = rank_parts(mid_ranks(probability), n_bins)
+    return np.unique(parts if kept is None else parts[kept], return_inverse=True)[1]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from evenhand import calibration, search
+from evenhand import scoring, search
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.group_tests import TestedGroups
 from evenhand.audits.options import SearchOptions
@@ -21,12 +21,12 @@ from evenhand.calibration import (
     censored_error,
     coverage_name,
     n_effective,
-    probability_bins,
     share_interval,
 )
 from evenhand.outcomes import Outcomes
 from evenhand.report import Measure
 from evenhand.results import Censoring, Finding, Interval, Reliability, Survival, plain, rows_from
+from evenhand.scoring import probability_bins
 from evenhand.tables import EVERYONE, Groups
 
 changed = msgspec.structs.replace
@@ -55,7 +55,7 @@ def reliability_bins(
     found: list[Reliability] = []
     for name, mask in known_masks(events.happened.size, groups):
         some = None if weights is None else weights[mask]
-        table = calibration.reliability(
+        table = scoring.reliability(
             events.probability[mask], events.happened[mask], some, confidence=confidence
         )
         found += rows_from(Reliability, table.assign(group=name))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from evenhand.calibration.bands import CDFBand as CDFBand
 from evenhand.calibration.bands import CDFBands as CDFBands
 from evenhand.calibration.bands import Estimate as Estimate
-from evenhand.calibration.bands import Interval as Interval
 
 # parts for other rooms are imported under their own names; `__all__` is the documented reference
 from evenhand.calibration.bands import (
@@ -17,11 +16,11 @@ from evenhand.calibration.bands import (
     share_bound,
     share_interval,
 )
+from evenhand.calibration.bands import binomial_intervals as binomial_intervals
 from evenhand.calibration.bands import local_levels as local_levels
 from evenhand.calibration.cells import Cells, Reading
 from evenhand.calibration.cells import Pit as Pit
 from evenhand.calibration.cells import as_cells as as_cells
-from evenhand.calibration.cells import check_own_draws as check_own_draws
 from evenhand.calibration.counts import (
     ERROR_BINS,
     GAP_BINS,
@@ -53,8 +52,7 @@ from evenhand.calibration.events import EVENT_NAMES as EVENT_NAMES
 from evenhand.calibration.events import check_events as check_events
 from evenhand.calibration.events import event_values as event_values
 from evenhand.calibration.events import mid_ranks as mid_ranks
-from evenhand.calibration.events import probability_bins as probability_bins
-from evenhand.calibration.events import reliability
+from evenhand.calibration.events import rank_parts as rank_parts
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
 from evenhand.calibration.group_sums import Events as Events
 from evenhand.calibration.group_sums import GivenForecast as GivenForecast
@@ -96,7 +94,6 @@ __all__ = [
     "local_levels_band",
     "pathwise_errors",
     "pit_histogram",
-    "reliability",
     "share_bound",
     "share_interval",
 ]

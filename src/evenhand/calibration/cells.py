@@ -15,7 +15,6 @@ from evenhand._format import one_line
 from evenhand._validate import (
     Floats,
     InputError,
-    Ints,
     Mask,
     as_floats,
     bad_input,
@@ -24,14 +23,11 @@ from evenhand._validate import (
     check_weights,
     refuse_entry,
 )
-from evenhand.draws import RandomState, generator
+from evenhand.draws import JITTERED, RandomState, generator
 from evenhand.links import Link
 
 BLOCK_ROWS = 10_000
 """Number of rows processed at once, so that temporaries need little memory."""
-
-JITTERED = "make the draws with draws.jittered(n, m)"
-"""Remedy in messages about draws."""
 
 
 class Reading(IntEnum):
@@ -480,39 +476,3 @@ def _weights(sample_weight: ArrayLike | None, n: int) -> Floats | None:
     # PITs without weights need only a plain sort
     weights = check_weights(sample_weight, n)
     return None if (weights == weights[0]).all() else weights
-
-
-# --- draws that can support a guarantee (method: draws)
-
-
-def check_own_draws(draws: Floats, rows: Ints | None = None) -> None:
-    """Refuse draws that cannot support a guarantee (method: draws).
-
-    Draws must be fresh for each person of `rows` (all by default) and, for m > 1, one in each of m
-    equal cells. Shared draws, or draws that cover [0, 1] unevenly, understate errors.
-    """
-    n, m = draws.shape
-    for start in range(0, n, BLOCK_ROWS):
-        # draws of draws.jittered are in the order of the cells; only others need a sort
-        scaled = draws[start : start + BLOCK_ROWS] * m
-        if (np.floor(scaled) == np.arange(m)).all():
-            continue
-        cells = np.sort(scaled, axis=-1) - np.arange(m)
-        elsewhere = ((cells < -1e-9) | (cells > 1 + 1e-9)).any(axis=-1)
-        if elsewhere.any():
-            place = f"r[{start + int(np.argmax(elsewhere))}]"
-            raise InputError(
-                f"{place} does not have one draw in each of {m} equal cells of [0, 1]; {JITTERED}"
-            )
-    # continuous draws of several people coincide with probability 0
-    rows = np.arange(n) if rows is None else rows
-    order = rows[np.argsort(draws[rows, 0], kind="stable")]
-    twins = np.flatnonzero(np.diff(draws[order, 0]) == 0)
-    same = twins[(draws[order[twins]] == draws[order[twins + 1]]).all(axis=-1)]
-    rule = "contain fresh draws for each person"
-    if same.size == rows.size - 1 > 0:
-        raise bad_input("r", rule, "the same draws for all people", JITTERED)
-    if same.size:
-        got = f"the same draws in rows {order[same[0]]} and {order[same[0] + 1]}"
-        remedy = "if these are rows of the same person, pass their labels as person"
-        raise bad_input("r", rule, got, remedy)

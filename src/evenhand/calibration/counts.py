@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
-from evenhand.calibration.cells import Pit, as_cells, check_own_draws
+from evenhand.calibration.cells import Pit, as_cells
 from evenhand.calibration.errors import binned_distance, is_inside, pathwise_errors, touches
-from evenhand.draws import RandomState, generator
+from evenhand.draws import RandomState, check_own_draws, generator
 from evenhand.tables import check_groups, row_blocks
 
 Ints = NDArray[np.int64]

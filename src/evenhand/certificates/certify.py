@@ -19,7 +19,7 @@ from evenhand._validate import (
     check_fraction,
     check_rows,
 )
-from evenhand.calibration import Cells, Pit, PITCounts, as_cells, check_own_draws
+from evenhand.calibration import Cells, Pit, PITCounts, as_cells
 from evenhand.certificates.certificate import Certificate, Choice, FollowUp, Method
 from evenhand.certificates.parts import (
     EventCounts,
@@ -30,7 +30,7 @@ from evenhand.certificates.parts import (
 )
 from evenhand.certificates.unions import Unions, disjoint_cells
 from evenhand.distributions import OutcomeKind
-from evenhand.draws import RandomState, generator, one_row_each
+from evenhand.draws import RandomState, check_own_draws, generator, one_row_each
 from evenhand.links import Link, check_link
 from evenhand.outcomes import Outcomes
 from evenhand.tables import Groups, check_groups
