@@ -24,6 +24,7 @@ from evenhand.audits import (
     count_rows,
     notes_of,
     parse_condition,
+    with_search,
 )
 from evenhand.audits import audited as audited_rows
 from evenhand.audits.forecasts import read_subject
@@ -370,8 +371,7 @@ def in_parts(forecast: Forecast, y: Floats, n_parts: int = 3) -> Audit:
         part = count_rows(forecast[rows], None, y[rows], people().iloc[rows], plan, i, random)
         total = part if total is None else total + part
     assert total is not None
-    asked = (audit.__kwdefaults__ or {}) | QUICK
-    counted = CountedRows(total, plan)
+    asked, counted = with_search(QUICK), CountedRows(total, plan)
     return audited_rows(forecast[:400], people()[:400], y[:400], counted=counted, **asked).audit
 
 

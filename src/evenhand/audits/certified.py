@@ -14,7 +14,7 @@ from evenhand import search
 from evenhand._format import number_in_full
 from evenhand._validate import Floats, InputError, Ints
 from evenhand.audits.forecasts import check_model, check_rows, copies_among, read_subject
-from evenhand.audits.options import SearchOptions
+from evenhand.audits.options import Search
 from evenhand.audits.outcomes import RowCells
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS
@@ -205,7 +205,7 @@ def learn_groups(
     cells: Cells,
     residual: Floats | None,
     held: HeldOut,
-    options: SearchOptions,
+    options: Search,
     confidence: float,
     random: np.random.Generator,
 ) -> tuple[list[search.FoundGroup], Notes]:
@@ -230,7 +230,7 @@ def learn_groups(
 
 
 def conditional_coverage(
-    cells: Cells, held: HeldOut, options: SearchOptions, *, is_event: bool
+    cells: Cells, held: HeldOut, options: Search, *, is_event: bool
 ) -> tuple[pd.DataFrame, Notes]:
     """Estimate how far the coverage of intervals, given the features, differs from their level.
 

@@ -23,9 +23,10 @@ from evenhand._files import written
 from evenhand._format import Summarized, and_more, number_in_full, one_line
 from evenhand._validate import Floats, InputError, Mask, bad_input, check_fraction
 from evenhand.audits.csv_tables import write_tables
+from evenhand.audits.options import with_search
 from evenhand.audits.outcomes import RowCells
 from evenhand.audits.result import Audit
-from evenhand.audits.run import AuditedRows, audit, audited
+from evenhand.audits.run import AuditedRows, audited
 from evenhand.calibration import Cells, n_effective, own_parts, ramps_at
 from evenhand.draws import RandomState, generator
 from evenhand.outcomes import Outcomes
@@ -635,8 +636,8 @@ def compare(
     # one seed, so that both audits keep the same rows and draw the same positions
     is_seed = isinstance(random_state, Integral)
     seed = random_state if is_seed else int(generator(random_state).integers(2**63))
-    asked = (audit.__kwdefaults__ or {}) | options
-    asked |= {"confidence": confidence, "random_state": seed}
+    asked = with_search(options | {"confidence": confidence})
+    asked |= {"random_state": seed}
     first, second = (
         audited(model, X, y, **(asked | {"name": name}))
         for model, name in zip((before, after), names or (None, None), strict=True)

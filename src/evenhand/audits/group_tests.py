@@ -13,7 +13,7 @@ from evenhand import search
 from evenhand._format import plain_number
 from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.audits.options import SearchOptions
+from evenhand.audits.options import Search
 from evenhand.audits.outcomes import RowCells
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS
@@ -337,7 +337,7 @@ def _scan_name(scanned: search.Scanned, place: int) -> str:
 def tested_groups(
     found: RowCells,
     held: HeldOut,
-    options: SearchOptions,
+    options: Search,
     random: np.random.Generator,
     *,
     n_learned: int,
@@ -648,7 +648,7 @@ def _slopes(
 
 
 def _scans(
-    rows: GroupRows, held: HeldOut, options: SearchOptions
+    rows: GroupRows, held: HeldOut, options: Search
 ) -> tuple[search.Scanned | None, search.Scanned | None, Notes]:
     """Return the sums over scanned groups and over possible leaks; None without a scan."""
     least = options.min_size

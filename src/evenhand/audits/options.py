@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -11,42 +11,55 @@ from numpy.typing import ArrayLike
 
 from evenhand._validate import bad_input, check_count, check_finite, check_fraction
 
+MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+LEARNED_MASSES = (0.1, 0.2, 0.5)
+"""Default group sizes of an audit, as shares of the rows."""
+
+MIN_SIZE = 150
+"""Default minimum number of rows in a scanned group."""
+
+N_SIMULATIONS = 20
+"""Default number of simulated calibrated forecasters."""
+
 TOLERANCE = 0.02
 """Default tolerance: an error of 2 points."""
 
 
 @dataclass(frozen=True)
-class SearchOptions:
-    """Options of the group searches; see the parameters of `audit`."""
+class Search:
+    """Options of an audit's tests and searches, checked when it is made: parameters of `audit`."""
 
-    masses: Sequence[float]
-    learned_masses: Sequence[float]
-    min_size: int
-    confidence: float
-    n_simulations: int
-    tolerance: float | None
+    masses: Sequence[float] = MASSES
+    learned_masses: Sequence[float] = LEARNED_MASSES
+    min_size: int = MIN_SIZE
+    tolerance: float | None = None
+    confidence: float = 0.95
+    n_simulations: int = N_SIMULATIONS
+
+    def __post_init__(self) -> None:
+        """Check options before any work, so that a search can later fail only for lack of rows."""
+        learned, tolerance = self.learned_masses, self.tolerance
+        checked = {
+            "masses": _shares("masses", self.masses),
+            "learned_masses": _shares("learned_masses", learned) if np.size(learned) else [],
+            "min_size": check_count("min_size", self.min_size, least=2),
+            "confidence": check_fraction("confidence", self.confidence),
+            "n_simulations": check_count("n_simulations", self.n_simulations, least=2),
+        }
+        if tolerance is not None:
+            checked["tolerance"] = check_fraction(
+                "tolerance", tolerance, low_open=False, high_open=False
+            )
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
 
-def check_search(
-    masses: ArrayLike,
-    learned_masses: ArrayLike,
-    min_size: int,
-    confidence: float,
-    n_simulations: int,
-    tolerance: float | None,
-) -> SearchOptions:
-    """Check options before any work, so that a search can later fail only for lack of rows."""
-    learned = _shares("learned_masses", learned_masses) if np.size(learned_masses) else []
-    if tolerance is not None:
-        tolerance = check_fraction("tolerance", tolerance, low_open=False, high_open=False)
-    return SearchOptions(
-        _shares("masses", masses),
-        learned,
-        check_count("min_size", min_size, least=2),
-        check_fraction("confidence", confidence),
-        check_count("n_simulations", n_simulations, least=2),
-        tolerance,
-    )
+def with_search(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options of `audit` with those of its searches in one object, `search`."""
+    names = {one.name for one in fields(Search)}
+    found = {name: value for name, value in options.items() if name not in names}
+    search = Search(**{name: value for name, value in options.items() if name in names})
+    return {"search": search} | found
 
 
 def resolved_tolerance(given: float | None, probability: float | None) -> float:

@@ -25,7 +25,15 @@ from evenhand.audits.forecasts import (
     time_notes,
 )
 from evenhand.audits.group_tests import TestedGroups, tested_groups
-from evenhand.audits.options import SearchOptions, check_about, check_search, resolved_tolerance
+from evenhand.audits.options import (
+    LEARNED_MASSES,
+    MASSES,
+    MIN_SIZE,
+    N_SIMULATIONS,
+    Search,
+    check_about,
+    resolved_tolerance,
+)
 from evenhand.audits.outcomes import PositivePart, RowCells
 from evenhand.audits.provenance import check_people, draws_in_words, provenance_of
 from evenhand.audits.result import Audit
@@ -90,7 +98,7 @@ MOST_SKEWED = 3.0
 def audit_rows(
     rows: RowCells,
     held: HeldOut,
-    options: SearchOptions,
+    options: Search,
     random: np.random.Generator,
     target: str | None,
     counted: CountedRows | None = None,
@@ -328,7 +336,7 @@ def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurveP
 def _positive_groups(
     part: PositivePart,
     held: HeldOut,
-    options: SearchOptions,
+    options: Search,
     random: np.random.Generator,
     level: float,
 ) -> list[Finding]:
@@ -359,16 +367,6 @@ def name_of(values: Any) -> str | None:
 
 
 # --- entry points
-
-MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-LEARNED_MASSES = (0.1, 0.2, 0.5)
-"""Default group sizes of an audit, as shares of the rows."""
-
-MIN_SIZE = 150
-"""Default minimum number of rows in a scanned group."""
-
-N_SIMULATIONS = 20
-"""Default number of simulated calibrated forecasters."""
 
 
 def audit(
@@ -492,19 +490,15 @@ def audit(
     >>> round(found.score("90% coverage"), 2)
     1.0
     """
+    sizes = masses, learned_masses, min_size
     return audited(
         model,
         X,
         y,
+        search=Search(*sizes, tolerance, confidence, n_simulations),
         groups=groups,
         features=features,
         ids=ids,
-        masses=masses,
-        learned_masses=learned_masses,
-        min_size=min_size,
-        tolerance=tolerance,
-        confidence=confidence,
-        n_simulations=n_simulations,
         random_state=random_state,
         name=name,
         target_name=target_name,
@@ -517,19 +511,14 @@ def audited(
     X: Any,
     y: ArrayLike | Outcomes | None,
     *,
-    groups: Any,
-    features: Any,
-    ids: ArrayLike | Sequence[object] | None,
-    masses: Sequence[float],
-    learned_masses: Sequence[float],
-    min_size: int,
-    tolerance: float | None,
-    confidence: float,
-    n_simulations: int,
-    random_state: RandomState,
-    name: str | None,
-    target_name: str | None,
-    about: Mapping[str, str] | None,
+    search: Search,
+    groups: Any = None,
+    features: Any = None,
+    ids: ArrayLike | Sequence[object] | None = None,
+    random_state: RandomState = None,
+    name: str | None = None,
+    target_name: str | None = None,
+    about: Mapping[str, str] | None = None,
     counted: CountedRows | None = None,
 ) -> AuditedRows:
     """Return what `audit` does, with the rows that it read.
@@ -540,8 +529,6 @@ def audited(
         raise InputError("y is missing: an audit compares forecasts with outcomes; pass y=")
     # options are checked before forecasts are made, which may take minutes
     described = check_about(about)
-    sizes = masses, learned_masses, min_size
-    options = check_search(*sizes, confidence, n_simulations, tolerance)
     random = generator(random_state)
     outcomes = as_outcomes(y)
     target = name_of(outcomes.given) if target_name is None else target_name
@@ -568,7 +555,7 @@ def audited(
     found = audit_rows(
         subject,
         held,
-        options,
+        search,
         random,
         target,
         name=title,
@@ -667,7 +654,7 @@ def audit_pit(
     """
     described = check_about(about)
     sizes = masses, learned_masses, min_size
-    options = check_search(*sizes, confidence, n_simulations, tolerance)
+    options = Search(*sizes, tolerance, confidence, n_simulations)
     random = generator(random_state)
     cells = as_cells(pit, r, sample_weight, random)
     n = cells.n_samples

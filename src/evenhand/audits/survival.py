@@ -11,7 +11,7 @@ import numpy as np
 from evenhand import scoring, search
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.group_tests import TestedGroups
-from evenhand.audits.options import SearchOptions
+from evenhand.audits.options import Search
 from evenhand.audits.outcomes import Events, RowCells
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.scores import LEVELS
@@ -218,7 +218,7 @@ def with_sizes(
     rows: RowCells,
     everyone: CensoredError,
     held: HeldOut,
-    options: SearchOptions,
+    options: Search,
     random: np.random.Generator,
 ) -> TestedGroups:
     """Add the columns of sizes to the tables of named and of scanned groups.
@@ -259,7 +259,7 @@ def with_learned_sizes(
     learned: Sequence[Finding],
     found: Sequence[search.FoundGroup],
     rows: RowCells,
-    options: SearchOptions,
+    options: Search,
     random: np.random.Generator,
 ) -> list[Finding]:
     """Add sizes of errors to groups found by search.

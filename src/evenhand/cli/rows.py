@@ -458,16 +458,19 @@ def audit_in_memory(request: Request, options: Mapping[str, Any]) -> Audit:
 def audited_rows(request: Request, read: Read, options: Mapping[str, Any]) -> AuditedRows:
     """Audit rows that were read; `options` are those of `evenhand.audit`."""
     subject, X = request.given.subject.of(read.data, read.source)
-    asked = (audits.audit.__kwdefaults__ or {}) | {
-        "groups": read.groups,
-        "features": read.searched,
-        "ids": read.people,
-        "target_name": request.rows.target,
-    }
     with about(read.source), warnings.catch_warnings():
         # `read_rows` has warned of discrete outcomes, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-        rows = audits.audited(subject, X, read.outcomes, **(asked | dict(options)))
+        rows = audits.audited(
+            subject,
+            X,
+            read.outcomes,
+            groups=read.groups,
+            features=read.searched,
+            ids=read.people,
+            target_name=request.rows.target,
+            **audits.with_search(options),
+        )
     found = rows.audit.with_rows(notes=(*read.notes, *rows.audit.notes))
     found = audits.renumbered(found, read.data.index.to_numpy())
     return rows._replace(audit=_with_keys(found, request, read.data.columns, [read.data]))

@@ -37,10 +37,9 @@ from evenhand.audits import (
     CountPlan,
     NoteKind,
     RowCounts,
-    audit,
+    Search,
     audited,
     check_about,
-    check_search,
     count_rows,
     forecast_of,
     note,
@@ -490,7 +489,7 @@ def audit_parts(
     check_count("sample_size", sample_size)
     described = check_about(about)
     # options are checked before the table is read, which may take hours
-    check_search(masses, learned_masses, min_size, confidence, 2, tolerance)
+    search = Search(masses, learned_masses, min_size, tolerance, confidence)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
     subject = as_subject(model)
@@ -531,11 +530,7 @@ def audit_parts(
             sample,
             known,
             counted_rows,
-            masses=masses,
-            learned_masses=learned_masses,
-            min_size=min_size,
-            tolerance=tolerance,
-            confidence=confidence,
+            search=search,
             random_state=seed,
             name=name,
             about=described,
@@ -587,17 +582,20 @@ def _audited(
     check_outcomes(y, name=f"{columns.source}: column {columns.target!r}", kind=kind, remedy=remedy)
     model, X = columns.subject.of(table, columns.source)
     masks = [pair for name in columns.named for pair in known[name].masks(table[name]).pairs()]
-    asked = (audit.__kwdefaults__ or {}) | options
-    asked |= {
-        # groups without rows in the sample are counted in all rows
-        "groups": Groups((group, mask) for group, mask in masks if mask.any()),
-        "features": table[list(columns.searched)] if columns.searched else None,
-        "target_name": columns.target,
-    }
     with warnings.catch_warnings():
         # `check_outcomes` has warned above, with the name of the column
         warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-        return audited(model, X, y, counted=counted, **asked).audit
+        return audited(
+            model,
+            X,
+            y,
+            # groups without rows in the sample are counted in all rows
+            groups=Groups((group, mask) for group, mask in masks if mask.any()),
+            features=table[list(columns.searched)] if columns.searched else None,
+            target_name=columns.target,
+            counted=counted,
+            **options,
+        ).audit
 
 
 FIRST_ROWS = 1000
