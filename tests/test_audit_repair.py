@@ -22,6 +22,7 @@ from evenhand.results import Finding
 from evenhand.scale import audit_parts
 from evenhand.tables import GroupRule
 from parts_examples import write_parts
+from test_verdict_agreement import redecided
 
 Floats = NDArray[np.float64]
 
@@ -77,12 +78,12 @@ def test_repairs_follow_the_decisions_of_the_audit() -> None:
     assert {group.mass for group in found.off} > {None}
     # learned groups are off by their p-values, adjusted for their number
     learned = [msgspec.structs.replace(one, p_adjusted=0.1) for one in found.made.learned]
-    unlearned = found.decided_with(learned=tuple(learned))
+    unlearned = redecided(found, learned=tuple(learned))
     assert len(found.learned) >= 2
     assert not unlearned.learned["off"].any()
     assert {group.mass for group in unlearned.off} == {None}
     # groups within the tolerance are off, but not repaired
-    tolerant = found.decided_with(tolerance=0.5)
+    tolerant = redecided(found, tolerance=0.5)
     assert [one.group for one in tolerant.off] == [one.group for one in found.off]
     assert tolerant.repair(standard, *people(2000, 1, 1.0)).by is None
 
@@ -134,7 +135,7 @@ def test_columns_that_the_model_needs_are_named(is_fitted: bool) -> None:
     fresh, z = people(500, 8, 1.0)
     needed = "X must have the columns that the model was fitted on, got none named 'x'"
     refused(needed, audit, model, fresh[["sex"]], z)
-    refused(needed, found.decided_with(tolerance=1.0).repair, model, fresh[["sex"]], z)
+    refused(needed, redecided(found, tolerance=1.0).repair, model, fresh[["sex"]], z)
 
     def broken(X: Any) -> Forecast:
         raise ValueError("of another reason")

@@ -46,28 +46,6 @@ from evenhand.tables import as_table, copies_in_words, forecast_values, row_bloc
 # --- simulated outcomes, for the null distribution of searches
 
 
-def simulation(
-    forecast: Forecast, rounding: Rounding, origin: float, times: Outcomes | None = None
-) -> Simulate:
-    """Return a function that draws outcomes from forecasts, and gives the cells of these outcomes.
-
-    The outcomes of a randomized forecast are drawn from the deterministic forecast inside its link,
-    under which it is calibrated; those of other randomized forecasts from one of their draws,
-    chosen at random. Rounded outcomes are rounded to the grid that contains `origin`.
-
-    Times are cut off anew, see `cut_off`.
-    """
-
-    def simulate(random: np.random.Generator) -> Cells:
-        inside = calibrated(forecast, random)
-        drawn = inside.ppf(fresh(inside.batch_shape, random)).reshape(-1)
-        values = _rounded(forecast, drawn, rounding, origin)
-        seen = values if times is None else cut_off(np.maximum(values, 0.0), times, random)
-        return forecast.cells(seen, rounding=rounding, random_state=random)
-
-    return simulate
-
-
 def cut_off(latent: Floats, times: Outcomes, random: np.random.Generator) -> Outcomes:
     """Return new times of the same people, cut off as they were.
 
@@ -398,18 +376,33 @@ def _own_names(forecast: Forecast, outcomes: Outcomes) -> tuple[str, ...]:
 def _simulation(
     model: Any, X: Any, n_draws: int, read: RowReader, random: np.random.Generator
 ) -> Simulate:
-    """Return a function that draws outcomes of a sample of the rows, and gives their PITs."""
+    """Return a function that draws outcomes of a sample of the rows, and gives their PITs.
+
+    The outcomes of a randomized forecast are drawn from the deterministic forecast inside its link,
+    under which it is calibrated; those of other randomized forecasts from one of their draws,
+    chosen at random. Rounded outcomes are rounded to the grid of the outcomes. Times are cut off
+    anew, see `cut_off`.
+    """
     n = read.outcomes.n_samples
     most = min(n, SIMULATED_ROWS, max(SIMULATED_PITS // n_draws, 1))
     rows = np.arange(n) if most == n else np.sort(random.choice(n, most, replace=False))
     if isinstance(model, Forecast):
-        some = model[rows]
+        forecast = model[rows]
     else:
-        some = forecast_of(model, take_rows(X, rows), random)
+        forecast = forecast_of(model, take_rows(X, rows), random)
     # tests of randomized forecasts complete times, which then are as if nobody was cut off
-    is_cut_off = read.outcomes.are_times and not some.is_randomized
+    is_cut_off = read.outcomes.are_times and not forecast.is_randomized
     times = read.outcomes.take(rows) if is_cut_off else None
-    return simulation(some, read.rounding, float(read.outcomes.value[0]), times)
+    rounding, origin = read.rounding, float(read.outcomes.value[0])
+
+    def simulate(random: np.random.Generator) -> Cells:
+        inside = calibrated(forecast, random)
+        drawn = inside.ppf(fresh(inside.batch_shape, random)).reshape(-1)
+        values = _rounded(forecast, drawn, rounding, origin)
+        seen = values if times is None else cut_off(np.maximum(values, 0.0), times, random)
+        return forecast.cells(seen, rounding=rounding, random_state=random)
+
+    return simulate
 
 
 def check_model(model: Any) -> Any:

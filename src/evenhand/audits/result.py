@@ -21,7 +21,6 @@ from evenhand.audits.csv_tables import write_tables
 from evenhand.audits.outcomes import missing_columns_named
 from evenhand.audits.provenance import values_hash
 from evenhand.audits.tables import certified_errors
-from evenhand.audits.verdict import decided
 from evenhand.certificates import Certificate
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState
@@ -269,10 +268,6 @@ class Audit(Summarized):
     def with_rows(self, **rows: Any) -> Audit:
         """Return the audit with other rows that change no decision."""
         return replace(self, made=msgspec.structs.replace(self.made, **rows))
-
-    def decided_with(self, **rows: Any) -> Audit:
-        """Return the audit with other rows, such as another tolerance, and all decisions anew."""
-        return replace(self, made=decided(msgspec.structs.replace(self.made, **rows)))
 
     def table(self, name: str, kind: type[Row]) -> pd.DataFrame:
         """Return some rows as a table; it is made once."""

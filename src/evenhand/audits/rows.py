@@ -64,6 +64,17 @@ class HeldOut:
     leaks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(LEAK_COLUMNS)))
     largest_weight: float | None = None
 
+    def take(self, rows: Ints) -> HeldOut:
+        """Return some rows, without weights and without the input of the forecaster."""
+        return replace(
+            self,
+            kept=self.kept[rows],
+            X=None,
+            features=None if self.features is None else take_rows(self.features, rows),
+            weights=None,
+            groups=self.groups.take(rows),
+        )
+
     @cached_property
     def searched(self) -> Any:
         """Features that groups are searched in; None if there are none."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand import search
-from evenhand._validate import InputError, Ints, bad_input, check_finite
+from evenhand._validate import InputError, bad_input, check_finite
 from evenhand.audits import tables
 from evenhand.audits.certified import Notes, certify_held, conditional_coverage, learn_groups
 from evenhand.audits.counted import CountedRows
@@ -77,7 +77,7 @@ from evenhand.results import (
 )
 from evenhand.scoring import isotonic_curve, probability_scores
 from evenhand.search import FEW_ROWS
-from evenhand.tables import EVERYONE, Schema, UnseenValues, as_pandas, take_rows, unreported
+from evenhand.tables import EVERYONE, Schema, UnseenValues, as_pandas, unreported
 
 # --- parts that need only PITs, in their order
 
@@ -114,18 +114,17 @@ def audit_rows(
         rows = replace(rows, residual=None)
     cells, residual = rows.tested, rows.residual
     # learned and worst groups and guarantees are those of a sample that needs no weights
-    thin = _thinned(held, random)
-    plain = rows if thin.rows is None else rows.take(thin.rows)
+    plain, thin, unproven = _thinned(rows, held, random)
     # all share one random generator, so the order of these calls affects the numbers
-    proof, unproven = None, thin.notes
-    if thin.held is not None:
-        proof, unproven = certify_held(plain, thin.held, options.confidence, random)
-        unproven = (*thin.notes, *unproven)
+    proof = None
+    if thin is not None:
+        proof, why = certify_held(plain, thin, options.confidence, random)
+        unproven = (*unproven, *why)
     # whatever prevents a certificate of a sample prevents one of all rows
     if proof is not None and counted is not None:
         proof = counted.certified(proof, options.confidence)
     n_learned = 0
-    if thin.held is not None and thin.held.searched is not None:
+    if thin is not None and thin.searched is not None:
         n_learned = search.n_learnable(plain.cells.n_samples, options.learned_masses)
     part = rows.positive
     # who is lost may or may not have the event by the horizon: times have no such part
@@ -136,10 +135,10 @@ def audit_rows(
     )
     learned: list[search.FoundGroup] = []
     unlearned: Notes = ()
-    if thin.held is not None:
+    if thin is not None:
         confidence = 1 - tested.family.shares["learned"]
         learned, unlearned = learn_groups(
-            plain.tested, plain.residual, thin.held, options, confidence, random
+            plain.tested, plain.residual, thin, options, confidence, random
         )
     is_event = rows.binary is not None
     factor = (1 - options.confidence) / (tested.family.shares["learned"] or 1.0)
@@ -154,12 +153,9 @@ def audit_rows(
     # the error of everyone is that of the table of groups
     scores[AVERAGE_ERROR] = tested.groups[0].interval("error")
     worst: tuple[WorstGroup, ...] = ()
-    if thin.held is not None and not is_event:
-        simulate = rows.simulate if thin.rows is None else None
-        worst = tables.worst_groups(
-            plain.tested, options.masses, proof, options.n_simulations, random, simulate
-        )
-    kept = held.kept if thin.held is None else thin.held.kept
+    if thin is not None and not is_event:
+        worst = tables.worst_groups(plain, options.masses, proof, options.n_simulations, random)
+    kept = held.kept if thin is None else thin.kept
     miscoverage, unmeasured = conditional_coverage(rows.cells, held, options, is_event=is_event)
     grid_share, on_grid = grid_findings(rows)
     members = tested.members | {group.mass: kept[group.rows] for group in learned}
@@ -227,34 +223,23 @@ def _reliability(
     return reliability_bins(rows.events, rows.cells.weights, held.groups, confidence)
 
 
-class _Thinned(NamedTuple):
-    """Part of the rows that needs no weights: row numbers, None for all, and held-out rows."""
+def _thinned(
+    rows: RowCells, held: HeldOut, random: np.random.Generator
+) -> tuple[RowCells, HeldOut | None, Notes]:
+    """Keep each row with the probability that makes the kept ones a plain sample (verdict: 4).
 
-    rows: Ints | None
-    held: HeldOut | None
-    notes: Notes = ()
-
-
-def _thinned(held: HeldOut, random: np.random.Generator) -> _Thinned:
-    """Keep each row with the probability that makes the kept ones a plain sample (verdict: 4)."""
+    Return the rows, the held-out rows, None if there is no such sample, and notes.
+    """
     if held.weights is None:
-        return _Thinned(None, held)
+        return rows, held, ()
     if held.largest_weight is None:
-        return _Thinned(None, None, (note(NoteKind.NO_THINNING),))
+        return rows, None, (note(NoteKind.NO_THINNING),)
     n = held.kept.size
     kept, seed = thinned_rows(held.weights, held.largest_weight, random)
     if kept.size < LEAST_EFFECTIVE:
-        return _Thinned(None, None, (note(NoteKind.FEW_AFTER_THINNING, numbers=(n, kept.size)),))
-    features = None if held.features is None else take_rows(held.features, kept)
-    some = replace(
-        held,
-        kept=held.kept[kept],
-        X=None,
-        features=features,
-        weights=None,
-        groups=held.groups.take(kept),
-    )
-    return _Thinned(kept, some, (note(NoteKind.THINNED, numbers=(kept.size, n, seed)),))
+        return rows, None, (note(NoteKind.FEW_AFTER_THINNING, numbers=(n, kept.size)),)
+    thinned = note(NoteKind.THINNED, numbers=(kept.size, n, seed))
+    return rows.take(kept), held.take(kept), (thinned,)
 
 
 def _searched(held: HeldOut, tested: TestedGroups, unlearned: Notes, *, n_found: int) -> Notes:
@@ -344,14 +329,7 @@ def _positive_groups(
 
     Everyone comes first, then the groups by the forecast, then named groups.
     """
-    some = replace(
-        held,
-        kept=held.kept[part.rows],
-        X=None,
-        features=None,
-        weights=part.cells.weights,
-        groups=held.groups.take(part.rows),
-    )
+    some = replace(held, features=None).take(part.rows)
     found = tested_groups(part, some, options, random, n_learned=0, level=level, counted=None)
     return [found.groups[0], *found.by_forecast, *found.groups[1:]]
 

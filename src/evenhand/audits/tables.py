@@ -10,7 +10,7 @@ from scipy import special
 
 from evenhand import search
 from evenhand._validate import Floats
-from evenhand.audits.outcomes import RowCells, Simulate
+from evenhand.audits.outcomes import RowCells
 from evenhand.audits.scores import LEVELS
 from evenhand.calibration import Cells, coverage_name, covered, holm
 from evenhand.certificates import MASSES, WIDER_LEVELS, Certificate
@@ -21,12 +21,11 @@ from evenhand.tables import GroupRule, Groups
 
 
 def worst_groups(
-    cells: Cells,
+    rows: RowCells,
     masses: Sequence[float],
     certificate: Certificate | None,
     n_simulations: int,
     random: np.random.Generator,
-    simulate: Simulate | None = None,
 ) -> tuple[WorstGroup, ...]:
     """Return the oracle worst group of each size, its null distribution and the certified bound.
 
@@ -35,6 +34,7 @@ def worst_groups(
     chooses among more distinct PITs.
     """
     # random starts have a fixed seed, so the group does not depend on the searches before
+    cells, simulate = rows.tested, rows.simulate
     curve = search.worst_group_curve(cells, masses, random_state=0)
     # an oracle finds groups in calibrated forecasts, too (method: worst groups)
     null = search.null_curve(
