@@ -44,7 +44,7 @@ PARTS = {
     "certificate": "certify_held",
     "groups, scan": "tested_groups",
     "learned groups": "learn_groups",
-    "oracle groups": "worst_group_table",
+    "oracle groups": "worst_groups",
     "coverage by features": "conditional_coverage",
 }
 """Functions in `evenhand/audits/` whose time is shown, by what they compute."""
