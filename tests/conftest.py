@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,6 @@ from in_browser import started
 from log_writers import Writers
 from postgresql_server import Server
 from postgresql_server import started as started_server
-from shared_work import made_once
 
 
 def pytest_configure() -> None:
@@ -116,6 +116,18 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder that all workers of this run see."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+def made_once(place: Path, make: Callable[[Path], str]) -> tuple[Path, str]:
+    """Return a folder and the text that `make` returned when it filled it, in whichever worker."""
+    text = place.with_suffix(".txt")
+    with place.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not text.exists():  # otherwise the folder is complete
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            text.write_text(make(place), encoding="utf-8")
+    return place, text.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")

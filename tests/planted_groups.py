@@ -1,4 +1,4 @@
-"""Tables of calibrated forecasts but for one planted group, for tests of both searches.
+"""Tables for tests of both searches: calibrated forecasts but for one planted group.
 
 The forecast is N(0, 1) for all 3,000 rows. Features are uniform numbers x0 to x7 and categories c0
 to c3 of 2 to 5 levels. Outcomes are N(0, 1) except in the planted group.
@@ -55,3 +55,23 @@ def planted_table(kind: str | None, seed: int, n: int = 3000) -> tuple[pd.DataFr
         inside = np.asarray(where(X), dtype=np.bool_)
         y[inside] = outcome(y[inside])
     return X, special.ndtr(y), inside
+
+
+def mixed_table(rng: np.random.Generator, n: int) -> pd.DataFrame:
+    """Return a table with columns of all kinds, some of them with missing values."""
+    income = rng.lognormal(size=n)
+    income[rng.random(n) < 0.2] = np.nan
+    return pd.DataFrame(
+        {
+            "bmi": rng.normal(size=n),
+            "income": income,
+            "children": rng.integers(0, 3, size=n),
+            "city": rng.choice(["Bern", "Oslo", None], size=n),
+            "member": rng.random(n) < 0.4,
+            "grade": pd.Categorical(rng.choice(["a", "b"], size=n)),
+            "debt": np.where(rng.random(n) < 0.7, 0.0, rng.random(n)),
+            "since": (
+                pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, size=n), unit="D")
+            ),
+        }
+    )

@@ -19,30 +19,12 @@ from complaints import refused
 from evenhand.calibration import calibration_error, covered
 from evenhand.search import scan, scan_groups
 from evenhand.tables import group_columns
+from planted_groups import mixed_table
 
 BINS = scan.BINS
 
 Floats = NDArray[np.float64]
 Masks = dict[str, NDArray[np.bool_]]
-
-
-def mixed_table(rng: np.random.Generator, n: int) -> pd.DataFrame:
-    income = rng.lognormal(size=n)
-    income[rng.random(n) < 0.2] = np.nan
-    return pd.DataFrame(
-        {
-            "bmi": rng.normal(size=n),
-            "income": income,
-            "children": rng.integers(0, 3, size=n),
-            "city": rng.choice(["Bern", "Oslo", None], size=n),
-            "member": rng.random(n) < 0.4,
-            "grade": pd.Categorical(rng.choice(["a", "b"], size=n)),
-            "debt": np.where(rng.random(n) < 0.7, 0.0, rng.random(n)),
-            "since": (
-                pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, size=n), unit="D")
-            ),
-        }
-    )
 
 
 def loop(
