@@ -88,7 +88,7 @@ def measure(X: Any, y: np.ndarray, seed: int) -> tuple[float, float, float]:
     forget()
     Timed.at_work = 0.0
     start = time.perf_counter()
-    randomize(Timed(random_state=seed), X, y, max_group_error=0.3, random_state=seed)
+    randomize(Timed(random_state=seed), X, y, goal=0.3, random_state=seed)
     return fit, Timed.at_work, time.perf_counter() - start
 
 

@@ -84,12 +84,10 @@ def around(u: Any, link: Any) -> Cells:
     return Cells(u, link=link)
 
 
-def least_randomized(proof: Certificate, max_group_error: float, mass: float) -> Certificate:
+def least_randomized(proof: Certificate, goal: float, mass: float) -> Certificate:
     """Return the certificate of the largest alpha of the link's family that meets a target."""
     kind = type(proof.link)
-    alpha = largest_alpha(
-        lambda alpha: proof.with_link(kind(alpha)).group_error(mass), max_group_error
-    )
+    alpha = largest_alpha(lambda alpha: proof.with_link(kind(alpha)).group_error(mass), goal)
     if alpha is None:
         raise InputError("no alpha meets the target")
     return proof.with_link(kind(alpha))

@@ -50,7 +50,7 @@ ASKED: dict[str, list[dict[str, Any]]] = {
     "named": [{"group": "member"}],
     "named_table": [{}],
     "table": [{}],
-    "least_randomized": [{"max_group_error": 0.3, "mass": 0.2}],
+    "least_randomized": [{"goal": 0.3, "mass": 0.2}],
     "with_link": [{"link": Gaussian(0.3)}],
     "summary": [{}],
     "lines": [{}],
@@ -257,7 +257,7 @@ def cost(kind: str) -> Any:
 def selections_of_kinds(folder: Path) -> Any:
     """The least certified randomization of each kind of outcome, and what may be paid for it."""
     table, said = people(700, 22), {}
-    goals: dict[str, Any] = {"error": {"max_group_error": 0.4}, "wider": {"max_wider": 0.5}}
+    goals: dict[str, Any] = {"error": {"goal": 0.4}, "wider": {"max_wider": 0.5}}
     for kind in KINDS:
         if kind in ("events", "times"):
             continue
@@ -282,7 +282,7 @@ def selected(*given: Any, **options: Any) -> Any:
         chosen = randomize(*given, **options)
     except InputError as refusal:
         return {"refused": shown_numbers(str(refusal))}
-    names = ("alpha", "price", "limit", "wider", "group_error", "max_group_error")
+    names = ("alpha", "price", "limit", "wider", "group_error", "goal")
     names += ("n_learning", "n_certifying", "n_off_atom", "comparison", "rounding_step")
     said = {name: simple(getattr(chosen, name)) for name in names}
     proof = answers(chosen.certificate)
@@ -298,8 +298,8 @@ def selected(*given: Any, **options: Any) -> Any:
 def plans(folder: Path) -> Any:
     """Plans of guarantees by each target and link, and the rows that they need."""
     targets: tuple[dict[str, Any], ...] = (
-        {"max_group_error": 0.3},
-        {"max_group_error": 0.4, "group_mass": 0.1, "link": "laplace"},
+        {"goal": 0.3},
+        {"goal": 0.4, "group_mass": 0.1, "link": "laplace"},
         {"max_wider": 0.2, "confidence": 0.9},
         {"max_price": 0.05, "link": "gaussian"},
     )

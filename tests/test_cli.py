@@ -169,7 +169,7 @@ def test_a_fitted_model_is_certified_and_audited_on_other_rows(
     fit = fit_args(place, "--model", "boosted", "--seed", 0, "--out")
     assert evenhand(*fit, model).code == 0
     given = (place / "people.csv", "--target", "loss", "--id", "id", "--forecast", model)
-    goal = ("--seed", 3, "--out", out, "--max-group-error", 0.4, "--confidence", 0.9)
+    goal = ("--seed", 3, "--out", out, "--goal", 0.4, "--confidence", 0.9)
     args = ("randomize", *given, *goal)
     assert evenhand(*args).code == 0
     (found,) = written
@@ -187,7 +187,7 @@ def test_a_fitted_model_is_certified_and_audited_on_other_rows(
     data = {"name": "people.csv", "sha256": digest(place / "people.csv"), "n_rows": ROWS}
     assert found.provenance["data"] == data
     assert found.provenance["command"] == shlex.join(["evenhand", *map(str, args)])
-    refused = evenhand(*args[:-4], "--max-group-error", 0.1)
+    refused = evenhand(*args[:-4], "--goal", 0.1)
     assert "cannot be certified for groups of 20% of people on 200 rows" in refused.err
     assert (refused.code, proof) == (2, json.loads((out / "certificate.json").read_text()))
     # a model without a certificate does not keep that of the model which it replaces
@@ -285,8 +285,8 @@ def test_weights_reach_what_is_fitted_repaired_and_certified(
     boosted = BoostedDistributionRegressor(random_state=0)
     # a column of weights is no feature
     features = TABLE[["income", "job", "since"]]
-    chosen = randomize(columns, forecasts, outcomes, max_group_error=0.45, random_state=0)
-    goal = ("--max-group-error", 0.45, "--largest-weight", 3)
+    chosen = randomize(columns, forecasts, outcomes, goal=0.45, random_state=0)
+    goal = ("--goal", 0.45, "--largest-weight", 3)
     for args, expected in (
         (("fit", table, *plain), boosted.fit(features, y, sample_weight=weights)),
         (

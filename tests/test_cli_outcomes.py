@@ -262,7 +262,7 @@ def test_an_audit_without_missing_outcomes_is_that_of_the_other_rows(
     "args",
     [
         ("recalibrate", *COLUMNS["count"], "--by", "sex"),
-        ("randomize", *COLUMNS["count"], "--max-group-error", "0.4", "--seed", "0"),
+        ("randomize", *COLUMNS["count"], "--goal", "0.4", "--seed", "0"),
         ("fit", "--target", "event", "--outcome", "binary", "--drop", "id", "--seed", "0"),
     ],
 )

@@ -139,7 +139,7 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(
         assert change[f"error_{name}"] == pytest.approx(group_of(found)[measure], abs=1e-9)
 
     proof = ("--target", target, "--forecast", "repaired", "--id", "id", "--out", "proven")
-    goal = () if kind == "yes/no" else ("--max-group-error", 0.45)
+    goal = () if kind == "yes/no" else ("--goal", 0.45)
     certified = evenhand("randomize", "proof.csv", *proof, *goal, "--json").done()
     proven = json.loads(certified.out)
     assert proven["certified_on"]["n"] == 1000

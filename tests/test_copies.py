@@ -95,7 +95,7 @@ def test_certificates_warn_of_copies() -> None:
     with pytest.warns(UserWarning, match=COPIES):
         certify(forecast, X, y, random_state=0)
     with pytest.warns(UserWarning, match=COPIES):
-        chosen = randomize(BayesianRidge(), X, y, max_group_error=0.4, random_state=0)
+        chosen = randomize(BayesianRidge(), X, y, goal=0.4, random_state=0)
     held = chosen.certifying
     found = chosen.audited(audit(chosen.model, X.iloc[held], y[held], **QUICK))
     assert "exact copies" in str(found.caveat)
@@ -108,5 +108,5 @@ def test_the_commands_warn_of_copies(tmp_path: Path, evenhand: Command) -> None:
     X.assign(y=y, mean=mean, std=1.0).to_csv(tmp_path / "t.csv", index=False)
     given = (tmp_path / "t.csv", "--target", "y", "--forecast", "mean=mean,std=std")
     assert COPIES in " ".join(evenhand("audit", *given).out.split())
-    goal = ("--max-group-error", 0.4, "--out", tmp_path / "model")
+    goal = ("--goal", 0.4, "--out", tmp_path / "model")
     assert f"warning: {COPIES}" in evenhand("randomize", *given, *goal).err

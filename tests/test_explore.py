@@ -125,7 +125,7 @@ def test_sliders_move_by_keyboard_and_show_the_plan(
         ]
         assert shown == [price, wider, floor, ceiling]
         assert page.locator("pre.command").text_content() == (
-            f"evenhand plan --max-group-error {error} --group-mass {mass} --rows {rows}"
+            f"evenhand plan --goal {error} --group-mass {mass} --rows {rows}"
         )
     # the hardest corner is refused in words
     for name in ("mass", "rows", "error"):

@@ -464,7 +464,7 @@ def chosen_of(chosen: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]
         "limit",
         "wider",
         "group_error",
-        "max_group_error",
+        "goal",
         "group_mass",
         "confidence",
     )
@@ -494,22 +494,16 @@ def selections(folder: Path) -> Any:
         y,
         by=["region", "member"],
         recalibrate=True,
-        max_group_error=0.32,
+        goal=0.32,
         random_state=1,
     )
-    around = randomize(
-        cheap(), X, y, max_group_error=0.33, link="laplace", cluster=person, random_state=2
-    )
-    tested = randomize(models, X[:400], y[:400], max_group_error=0.32, random_state=3)
+    around = randomize(cheap(), X, y, goal=0.33, link="laplace", cluster=person, random_state=2)
+    tested = randomize(models, X[:400], y[:400], goal=0.32, random_state=3)
     return {
-        "default": chosen_of(
-            randomize(BayesianRidge(), data.X, data.y, max_group_error=0.4, random_state=0)
-        ),
+        "default": chosen_of(randomize(BayesianRidge(), data.X, data.y, goal=0.4, random_state=0)),
         "recalibrated": chosen_of(mended),
         "cluster": chosen_of(around),
-        "prefit": chosen_of(
-            randomize(prefit, X[:400], y[:400], max_group_error=0.3, random_state=4)
-        ),
+        "prefit": chosen_of(randomize(prefit, X[:400], y[:400], goal=0.3, random_state=4)),
         "in order": chosen_of(tested, (0.2, 1.0)),
         "served": mended.model.forecast(X[:4], r=[0.1, 0.4, 0.6, 0.9]).ppf([0.1, 0.5, 0.9]),
     }

@@ -119,7 +119,7 @@ CALLS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
     "demo": lambda place, out: ("demo", "--out", out / "demo"),
     "randomize": lambda place, out: (
         *("randomize", place / "table.csv", *NORMAL, "--target", "y", *SEARCHED),
-        *("--max-group-error", 0.4, "--out", out / "proven"),
+        *("--goal", 0.4, "--out", out / "proven"),
     ),
     "audit": lambda place, out: (
         *("audit", place / "table.csv", *NORMAL, "--target", "y", *SEARCHED),

@@ -124,7 +124,7 @@ def test_no_page_contains_the_id_of_anybody(tmp_path: Path, evenhand: Command) -
         assert evenhand("audit", *given, "--groups", "sex", "--out", out).code == 0
     twice = (tmp_path / "a.json", tmp_path / "a.json")
     assert evenhand("compare", *twice, "--out", made[1]).code == 0
-    goal = ("--max-group-error", 0.35, "--out", tmp_path / "model")
+    goal = ("--goal", 0.35, "--out", tmp_path / "model")
     assert evenhand("randomize", *given, *goal).code == 0
     # also of an audit of parts, one that was read from JSON, and a watch
     parts = audit_parts(ForecastColumns("mu", "sigma"), tmp_path / "t.csv", "y", id_column="person")

@@ -21,7 +21,7 @@ COUNTS = ("--forecast", "mean=mu,std=sigma,outcome=count")
 WRITERS = {
     "fit": ("--outcome", "count", "--drop", "mu,sigma"),
     "recalibrate": NORMAL,
-    "randomize": (*COUNTS, "--max-group-error", "0.45"),
+    "randomize": (*COUNTS, "--goal", "0.45"),
 }
 """Options of the commands that write a model folder."""
 

@@ -147,7 +147,7 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
     out = ("--out", tmp_path / "model")
     for args in (
         ("fit", *rows, *out),
-        ("randomize", *rows, *NORMAL, "--max-group-error", 0.4, *out),
+        ("randomize", *rows, *NORMAL, "--goal", 0.4, *out),
         ("recalibrate", *rows, *NORMAL, *out),
         ("audit", *rows, *NORMAL),
     ):
@@ -190,7 +190,7 @@ def test_randomize_certifies_one_row_of_each_person(
         who=[f"w{i // 2}" for i in range(60)]
     )
     table.to_csv(tmp_path / "t.csv", index=False)
-    goal = ("--out", tmp_path / "model", "--max-group-error", 0.4)
+    goal = ("--out", tmp_path / "model", "--goal", 0.4)
     args = ("randomize", tmp_path / "t.csv", "--target", "y", *NORMAL, *goal)
     evenhand(*args, "--id", "id", "--person", "who")
     evenhand(*args, "--id", "id", "--features", "age")

@@ -204,7 +204,7 @@ def test_the_command_prints_a_plan(evenhand: Command) -> None:
     values = json.loads(evenhand("plan", *asked, "--json").out)
     assert values == json.loads(json.dumps(planned.to_dict()))
     assert values["schema"] == "evenhand.plan/1"
-    assert (values["max_price"], values["max_wider"], values["max_group_error"]) == (
+    assert (values["max_price"], values["max_wider"], values["goal"]) == (
         0.5,
         None,
         None,
@@ -261,21 +261,21 @@ def test_the_command_has_the_defaults_of_the_function() -> None:
     rows = command["rows"].default.split(",")
     assert [int(number) for number in rows] == list(function["rows"].default)
     assert command["groups"].default == function["n_groups"].default
-    for name in ("max_group_error", "max_wider", "max_price", "link"):
+    for name in ("goal", "max_wider", "max_price", "link"):
         assert command[name].default == function[name].default, name
 
 
 @pytest.mark.parametrize(
     ("asked", "facts"),
     [
-        ("--max-group-error 0.3 --max-wider 0.1", "not both"),
+        ("--goal 0.3 --max-wider 0.1", "--goal=0.3 and --max-wider=0.1 are given together"),
         ("--rows 1,x", "--rows"),
         ("--rows 20000000", "10,000,000"),
         ("--max-wider 10", "--max-wider"),
         ("--group-mass 0.3", "--group-mass has no effect without a goal"),
         ("--rate 0.1 --max-wider 0.1", "--rate has no effect on a guarantee"),
         ("--rate 1.5", "--rate"),
-        ("--max-group-error 0.001", "cannot be certified with"),
+        ("--goal 0.001", "cannot be certified with"),
     ],
 )
 def test_the_command_refuses_in_one_line(evenhand: Command, asked: str, facts: str) -> None:

@@ -174,13 +174,13 @@ def right_counts(X):
 
 
 def test_a_selected_link_promises_its_certified_bound():
-    chosen = randomize(right_model, *normal_table(), max_group_error=0.35, random_state=0)
+    chosen = randomize(right_model, *normal_table(), goal=0.35, random_state=0)
     promise = promise_of(chosen)
     assert promise.target == chosen.group_error <= 0.35
     assert (promise.mass, promise.link.alpha) == (chosen.group_mass, chosen.alpha)
 
 
-@pytest.mark.parametrize("goal", [{"max_group_error": 0.4}, {"max_wider": 0.5}])
+@pytest.mark.parametrize("goal", [{"goal": 0.4}, {"max_wider": 0.5}])
 def test_a_selected_link_of_counts_promises_its_tested_bound(goal):
     X, _ = normal_table()
     y = np.random.default_rng(8).poisson(np.exp(3 + 0.1 * X["x"].to_numpy()))
@@ -251,7 +251,7 @@ def test_certified_events_promise_their_bias(evenhand: Command, folder: Path) ->
 def test_certified_forecasts_contain_their_promise(evenhand: Command, folder: Path) -> None:
     done = evenhand(
         *("randomize", "t.csv", "--forecast", "mean=mu,std=sigma", "--target", "y", "--id", "id"),
-        *("--max-group-error", "0.4", "--out", "proof", "--json"),
+        *("--goal", "0.4", "--out", "proof", "--json"),
     ).done()
     found = json.loads(done.out)
     assert promise_of("proof") == Promise.from_dict(found["promise"])

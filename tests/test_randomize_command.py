@@ -80,7 +80,7 @@ def no_audit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def certify_args(place: Path, *more: Any, given: str = NORMAL) -> tuple[Any, ...]:
-    options = ("--target", "loss", "--out", place / "proof", "--seed", 0, "--max-group-error", 0.4)
+    options = ("--target", "loss", "--out", place / "proof", "--seed", 0, "--goal", 0.4)
     return ("randomize", place / "old.csv", "--forecast", given, *options, *more)
 
 
@@ -113,7 +113,7 @@ def test_the_command_certifies_what_randomize_certifies(
         subject,
         OLD[["mu", "sigma"]],
         OLD["loss"],
-        max_group_error=0.4,
+        goal=0.4,
         group_mass=0.25,
         confidence=0.9,
         random_state=0,
@@ -129,7 +129,7 @@ def test_the_command_certifies_what_randomize_certifies(
     by_hand = largest_alpha(lambda alpha: bounds.with_link(Entropic(alpha)).group_error(0.25), 0.4)
     assert proof["alpha"] == pytest.approx(by_hand, rel=1e-9)
 
-    assert (proof["max_group_error"], proof["group_mass"], proof["confidence"]) == (0.4, 0.25, 0.9)
+    assert (proof["goal"], proof["group_mass"], proof["confidence"]) == (0.4, 0.25, 0.9)
     assert proof["data"] == {
         "name": "old.csv",
         "sha256": store.digest((place / "old.csv").read_bytes()),
@@ -166,12 +166,12 @@ def test_the_most_that_a_cost_certifies(
     assert evenhand("randomize", place / "old.csv", "--forecast", NORMAL, *options).code == 0
     proof = proof_in(place)
     assert proof[f"max_{goal}"] == most
-    assert proof["max_group_error"] is None
+    assert proof["goal"] is None
     # the smallest alpha whose cost is not larger
     assert 0.95 * most < proof[goal] <= most
     assert 0.3 < proof["group_error"] < 0.45
     both = evenhand(*certify_args(place, f"--max-{goal}", most)).complaint()
-    assert f"give --max-group-error or --max-{goal}, not both" in both
+    assert f"--goal=0.4 and --max-{goal}={most} are given together" in both
 
 
 @pytest.mark.usefixtures("no_audit")
@@ -203,7 +203,7 @@ def test_a_promise_that_is_not_worth_its_price_is_refused(place: Path, evenhand:
     mu = random.normal(size=900)
     table = pd.DataFrame({"mu": mu, "sigma": 1.0, "loss": mu + random.normal(size=900)})
     written(table, place / "old.csv")
-    refused = evenhand(*certify_args(place, "--max-group-error", 0.2))
+    refused = evenhand(*certify_args(place, "--goal", 0.2))
     assert refused.code == 3
     assert refused.err == "error: old.csv: not worth its price; nothing was written\n"
     text = " ".join(refused.out.split())
@@ -214,9 +214,9 @@ def test_a_promise_that_is_not_worth_its_price_is_refused(place: Path, evenhand:
     evenhand(*shlex.split(command)).done()
     named = re.search(r"worth its price is about (0\.\d+)\.", text)
     assert named is not None
-    assert evenhand(*certify_args(place, "--max-group-error", named[1])).code == 0
-    as_json = evenhand(*certify_args(place, "--max-group-error", 0.2, "--json"))
-    assert (as_json.code, json.loads(as_json.out)["max_group_error"]) == (3, 0.2)
+    assert evenhand(*certify_args(place, "--goal", named[1])).code == 0
+    as_json = evenhand(*certify_args(place, "--goal", 0.2, "--json"))
+    assert (as_json.code, json.loads(as_json.out)["goal"]) == (3, 0.2)
 
 
 # Refused input.
@@ -254,12 +254,12 @@ REFUSED = {
     "--forecast samples=c --target loss": "old.csv: row 1 has equal samples",
     "--forecast mean=loss,std=sigma --target loss": "'loss' is the target",
     "--forecast probability=p --target event --link laplace": "--link: ",
-    "--forecast probability=p --target event --max-group-error 0.3": "--max-group-error: ",
+    "--forecast probability=p --target event --goal 0.3": "--goal: ",
 }
 """Options of calls, and words of the message."""
 
 WRONG = {
-    "--max-group-error 30": "0.3",
+    "--goal 30": "0.3",
     "--confidence 95": "--confidence",
     "--max-wider 9": "at most 2",
     "--link cauchy": "'cauchy'",
@@ -348,14 +348,14 @@ def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
         outcomes = [one.target for one in KINDS.values() if one.target != "loss"]
         written(new.drop(columns=[*outcomes, "event"]), place / "new.csv")
     subject = ForecastColumns.parse(kind)
-    goal = ("--target", target, "--max-group-error", most, "--id", "id", "--link", link)
+    goal = ("--target", target, "--goal", most, "--id", "id", "--link", link)
     made = evenhand(*certify_args(place, *goal, given=kind)).done()
     proof = proof_in(place)
     chosen = randomize(
         subject,
         old[columns],
         old[target].astype(float),
-        max_group_error=most,
+        goal=most,
         link=link,
         random_state=0,
     )

@@ -73,7 +73,7 @@ def results() -> dict[str, Any]:
         "certificate by bets": certify_pit(pit, r, method="betting", mass=0.3, random_state=0),
         "certificate of counts": certify_counts(counts, is_randomized=True),
         "certificate of links": certify_link(stated.pit(y), Entropic(0.2)),
-        "selection": randomize(BayesianRidge(), X, y, max_group_error=0.45, random_state=0),
+        "selection": randomize(BayesianRidge(), X, y, goal=0.45, random_state=0),
         "loss guarantee": loss_guarantee(bank, served, y, k=2, masses=0.5, random_state=0),
         "decisions": bank.decide(served),
         "PITs": as_cells(pit, r),

@@ -72,7 +72,7 @@ class Truth(BayesianRidge):
 @pytest.fixture(scope="module")
 def chosen() -> Any:
     """Return the least randomization of the truth for a target of 0.3, on `data()`."""
-    return randomize(Truth(), *data(), max_group_error=0.3, group_mass=0.2, random_state=0)
+    return randomize(Truth(), *data(), goal=0.3, group_mass=0.2, random_state=0)
 
 
 def test_the_target_is_met_with_the_least_randomization(chosen: Any) -> None:
@@ -95,7 +95,7 @@ def test_the_target_is_met_with_the_least_randomization(chosen: Any) -> None:
 
 def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_truth() -> None:
     X, y = data(6000)
-    found = randomize(Truth(), X, y, max_group_error=0.3, random_state=0)
+    found = randomize(Truth(), X, y, goal=0.3, random_state=0)
     losses = {row["forecaster"]: row["log_score"] for row in found.comparison.to_dict("records")}
     assert losses["randomized"] - losses["as it is"] == pytest.approx(found.price, abs=1e-12)
     # the forecasts themselves, at other draws: the mean of 1800 differences of deviation about 1
@@ -175,15 +175,13 @@ HELD_OUT = {
 @pytest.mark.parametrize("name", HELD_OUT)
 def test_what_learns_nothing_is_certified_on_all_rows(name: str) -> None:
     X, y = data(300)
-    found = randomize(HELD_OUT[name], X, y, max_group_error=0.4, random_state=0)
+    found = randomize(HELD_OUT[name], X, y, goal=0.4, random_state=0)
     assert (found.n_learning, found.n_certifying) == (0, 300)
     assert "(300 people, whom the model must not have seen)" in found.statement
     assert "trained on 0" not in found.statement
     with pytest.raises(InputError, match=r"by='sex' .*not fitted here.*recalibrate=True"):
-        randomize(HELD_OUT[name], X, y, max_group_error=0.4, by="sex", random_state=0)
-    mended = randomize(
-        HELD_OUT[name], X, y, max_group_error=0.45, by="sex", recalibrate=True, random_state=0
-    )
+        randomize(HELD_OUT[name], X, y, goal=0.4, by="sex", random_state=0)
+    mended = randomize(HELD_OUT[name], X, y, goal=0.45, by="sex", recalibrate=True, random_state=0)
     assert (mended.n_learning, mended.n_certifying) == (210, 90)
 
 
@@ -215,11 +213,11 @@ def test_a_model_is_never_certified_on_rows_that_it_learned_from(
     ):
         outcomes = Outcomes(y, person=labels)
         with pytest.raises(InputError, match=refusal) as caught:
-            randomize(Memory(), X, outcomes, max_group_error=0.49, random_state=0, **options)
+            randomize(Memory(), X, outcomes, goal=0.49, random_state=0, **options)
         assert ("60 rows of " in str(caught.value)) == (labels is not None)
     # where the split is possible, such a model is found out: no row that certifies was learned
     with pytest.raises(InputError, match="cannot be certified"):
-        randomize(Memory(), X, y, max_group_error=0.45, certify_share=0.4, random_state=0)
+        randomize(Memory(), X, y, goal=0.45, certify_share=0.4, random_state=0)
 
 
 @pytest.mark.parametrize("by", [None, "sex"])
@@ -227,9 +225,7 @@ def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by: str | No
     X, y = data(900)
     X = X.assign(row=np.arange(900.0))
     Recorder.rows.clear()
-    found = randomize(
-        Recorder(), X, 2 * y, max_group_error=0.4, by=by, recalibrate=True, random_state=0
-    )
+    found = randomize(Recorder(), X, 2 * y, goal=0.4, by=by, recalibrate=True, random_state=0)
     # once on all of the learning rows, and once without each of five folds
     assert sorted(rows.size for rows in Recorder.rows) == [504] * 5 + [630]
     names = ["as it is", "recalibrated", *(["recalibrated by group"] if by else []), "randomized"]
@@ -259,7 +255,7 @@ def test_no_person_is_on_both_sides() -> None:
     X, y = data(900)
     person = np.repeat(np.arange(300), 3)
     outcomes = Outcomes(y, person=person)
-    found = randomize(Truth(), X, outcomes, max_group_error=0.4, random_state=0)
+    found = randomize(Truth(), X, outcomes, goal=0.4, random_state=0)
     assert (found.n_learning, found.n_certifying) == (630, 90)
     assert np.unique(person[found.certifying]).size == 90
 
@@ -283,9 +279,7 @@ def test_the_certifying_rows_are_those_that_the_model_did_not_learn_from(alterna
     X, y = data(400)
     X = X[["a"]].assign(row=np.arange(400.0))
     Recorder.rows.clear()
-    found = randomize(
-        Recorder(), X, y, max_group_error=0.4, alternative=alternative, random_state=0
-    )
+    found = randomize(Recorder(), X, y, goal=0.4, alternative=alternative, random_state=0)
     seen = np.unique(np.concatenate(Recorder.rows)).astype(int)
     np.testing.assert_array_equal(np.setdiff1d(np.arange(400), seen), found.certifying)
     assert found.certifying.shape == (found.n_certifying,) == (120,)
@@ -304,18 +298,18 @@ def test_models_are_tested_in_order_until_one_fails() -> None:
     models = [
         RandomizedRegressor(Truth(), alpha=alpha).fit(X, y) for alpha in (0.05, 0.1, 0.5, 0.06)
     ]
-    found = randomize(models, X, y, max_group_error=0.3, random_state=0)
+    found = randomize(models, X, y, goal=0.3, random_state=0)
     # alpha = 0.5 has a group error of 0.447 and fails; what comes after it is not looked at
     assert found.model is models[1]
     assert found.certificate.choice.rule == "tested"
     with pytest.raises(InputError, match="more randomized model first"):
-        randomize(models[::-1][1:], X, y, max_group_error=0.3, random_state=0)
+        randomize(models[::-1][1:], X, y, goal=0.3, random_state=0)
 
 
 def test_a_path_of_networks_is_trained_and_tested() -> None:
     X, y = data(800)
     network = PAICRegressor(hidden=(16, 16), max_steps=150, random_state=0)
-    found = randomize(network, X[["a", "b"]], y / 3, max_group_error=0.45, random_state=0)
+    found = randomize(network, X[["a", "b"]], y / 3, goal=0.45, random_state=0)
     assert isinstance(found.model, PAICRegressor)
     assert found.certificate.group_error(0.2) <= 0.45
     assert np.isnan(found.price)
@@ -332,7 +326,7 @@ def test_tested_models_are_false_in_at_most_one_data_set_of_twenty() -> None:
     for seed in range(n_sets):
         X, y = data(400, seed=seed + 10)
         try:
-            found = randomize(models, X, y, max_group_error=target, random_state=seed)
+            found = randomize(models, X, y, goal=target, random_state=seed)
         except InputError:
             continue
         broken += true[models.index(found.model)] > target
@@ -342,7 +336,7 @@ def test_tested_models_are_false_in_at_most_one_data_set_of_twenty() -> None:
 def test_the_choice_is_certified_at_the_confidence_asked_for() -> None:
     X, y = data(600)
     surer, bolder = (
-        randomize(Truth(), X, y, max_group_error=0.35, confidence=confidence, random_state=3)
+        randomize(Truth(), X, y, goal=0.35, confidence=confidence, random_state=3)
         for confidence in (0.95, 0.7)
     )
     assert (surer.certificate.confidence, bolder.certificate.confidence) == (0.95, 0.7)
@@ -356,8 +350,8 @@ WEIGHT = np.where(np.arange(200) < 50, 2.0, 1.0)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"max_group_error": 0.5}, "max_group_error .*below 0.5"),
-        ({"max_group_error": 0.02}, r"cannot be certified .*60 .*about .* rows"),
+        ({"goal": 0.5}, "goal .*below 0.5"),
+        ({"goal": 0.02}, r"cannot be certified .*60 .*about .* rows"),
         ({"estimator": []}, "at least one fitted forecaster"),
         ({"by": "sex", "alternative": False}, "by='sex' .*alternative=False"),
         ({"estimator": [PAICRegressor()]}, "unfitted PAICRegressor; fit it"),
@@ -365,7 +359,7 @@ WEIGHT = np.where(np.arange(200) < 50, 2.0, 1.0)
         ({"estimator": [RandomizedRegressor(), Truth()]}, "randomized .*deterministic"),
         ({"estimator": PAICRegressor(), "by": "sex"}, "by='sex' .*already randomized"),
         ({"max_wider": 0.1, "max_price": 1}, "max_wider=0.1 and max_price=1 .*give one of"),
-        ({"estimator": PAICRegressor(), "max_wider": 0.1}, "max_wider=0.1 .*max_group_error"),
+        ({"estimator": PAICRegressor(), "max_wider": 0.1}, "max_wider=0.1 .*goal"),
         ({"estimator": law, "y": Outcomes(data(200)[1], weight=WEIGHT)}, "not fitted here"),
     ],
 )
@@ -378,7 +372,7 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments: dict[str, Any], mess
 def test_too_few_rows_give_the_number_needed() -> None:
     # 40 of them certify
     with pytest.raises(InputError, match="of 20% of people on 40 rows: about") as caught:
-        randomize(Truth(), *data(133), max_group_error=0.15, link="laplace", random_state=0)
+        randomize(Truth(), *data(133), goal=0.15, link="laplace", random_state=0)
     needed, in_all, share, price = (
         float(number.replace(",", ""))
         for number in re.findall(
@@ -410,7 +404,7 @@ def test_no_fewer_rows_are_asked_for_than_there_are(n: int) -> None:
     bounds = [proof.with_link(Laplace(a)).group_error(0.2) for a in np.geomspace(LEAST_ALPHA, 1)]
     target = 0.99 * min(bounds)
     with pytest.raises(InputError) as caught:
-        randomize(law, X, y, max_group_error=target, link="laplace", random_state=0)
+        randomize(law, X, y, goal=target, link="laplace", random_state=0)
     assert int(str(caught.value).partition(": about ")[2].partition(" certification")[0]) > n
 
 
@@ -418,7 +412,7 @@ def test_a_model_that_is_far_off_needs_recalibration() -> None:
     X, _ = data(500)
     y = np.random.default_rng(6).choice([-1e3, 0.0, 1e3], 500) + X["a"]
     with pytest.raises(InputError, match=r"nor on 200,000 .*recalibrate=True"):
-        randomize(law, X, y.to_numpy(), max_group_error=0.3, link="gaussian")
+        randomize(law, X, y.to_numpy(), goal=0.3, link="gaussian")
 
 
 def law_pit(X: Any, y: Any) -> np.ndarray:
@@ -459,7 +453,7 @@ def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() ->
         RandomizedRegressor(FrozenEstimator(Truth()), alpha=alpha).fit(X[:50], y[:50])
         for alpha in (0.03, 0.05)
     ]
-    chosen = randomize(models, X, y, max_group_error=0.35, group_mass=0.25, random_state=0)
+    chosen = randomize(models, X, y, goal=0.35, group_mass=0.25, random_state=0)
     held = chosen.certifying
     r = jittered(held.size, 64, random_state=1)
     pit = chosen.model.forecast(X.iloc[held], r).pit(y[held])
@@ -522,7 +516,7 @@ def test_no_row_is_forecast_from_itself_without_features() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"max_group_error": 0.2}, "at 20 points, the forecast is worse than one that ignores"),
+        ({"goal": 0.2}, "at 20 points, the forecast is worse than one that ignores"),
         ({"max_price": 1.0}, "at a price of 1 nats, the forecast is worse than one that ignores"),
         ({"max_price": 0.1}, None),
     ],
@@ -551,16 +545,16 @@ def test_a_promise_that_costs_more_than_the_features_are_worth_is_reported_first
 def test_the_smallest_promise_worth_its_price_is_named() -> None:
     link = "gaussian"
     X, y = data(1500)
-    costly = randomize(law, X, y, max_group_error=0.2, link=link, random_state=0)
+    costly = randomize(law, X, y, goal=0.2, link=link, random_state=0)
     assert costly.worthy_error is not None
     # the estimate is that of these people; the printed one has a margin of half a point
     worthy = np.ceil(100 * costly.worthy_error + 0.5) / 100
     assert f"about {worthy:g}." in costly.summary()
-    again = randomize(law, X, y, max_group_error=worthy, link=link, random_state=0)
+    again = randomize(law, X, y, goal=worthy, link=link, random_state=0)
     assert again.is_worth_it
     assert again.worthy_error is None
     less = costly.worthy_error - 0.01
-    assert not randomize(law, X, y, max_group_error=less, link=link, random_state=0).is_worth_it
+    assert not randomize(law, X, y, goal=less, link=link, random_state=0).is_worth_it
 
 
 def test_outcomes_of_two_values_are_refused_whatever_is_forecast() -> None:
@@ -570,7 +564,7 @@ def test_outcomes_of_two_values_are_refused_whatever_is_forecast() -> None:
     network = PAICRegressor(hidden=(8, 8), max_steps=5, random_state=0)
     named = f"y has only the values {min(values):g} and {max(values):g}, and forecasts of 0/1 "
     for model in (Ridge(), law, network, None):
-        refused(named, randomize, model, X[["a", "b"]], flag, max_group_error=0.4, random_state=0)
+        refused(named, randomize, model, X[["a", "b"]], flag, goal=0.4, random_state=0)
 
 
 @pytest.mark.parametrize(
@@ -583,10 +577,10 @@ def test_a_limit_of_the_cost_is_used_up(name: str, most: float, spread: float) -
     cost = found.wider if name == "max_wider" else found.price
     assert most - 0.002 < cost <= most
     assert found.group_error == found.certificate.group_error(0.2)
-    assert found.max_group_error is None
+    assert found.goal is None
     assert found.target.most == most
     # the same certificate as that of the least randomization for this error
-    other = randomize(law, X, y, max_group_error=found.group_error, random_state=0, link="gaussian")
+    other = randomize(law, X, y, goal=found.group_error, random_state=0, link="gaussian")
     assert other.alpha == pytest.approx(found.alpha, rel=0.005)
     assert f"{name}={most:g}" in repr(found)
     assert ("the most at this cost" in found.summary()) == found.is_worth_it
@@ -594,7 +588,7 @@ def test_a_limit_of_the_cost_is_used_up(name: str, most: float, spread: float) -
 
 def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price() -> None:
     X, y = data(1500, bias=1.5)
-    found = randomize(law, X, y, max_group_error=0.35, group_mass=0.5, random_state=0)
+    found = randomize(law, X, y, goal=0.35, group_mass=0.5, random_state=0)
     group = found.learned_group
     assert group is not None
     assert group is found.learned_group  # computed once
@@ -607,11 +601,11 @@ def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price()
     assert "outcomes higher than forecast" in text
     # an error in level is none in spread
     assert found.spread_group is None
-    right = randomize(law, *data(1500), max_group_error=0.35, random_state=0)
+    right = randomize(law, *data(1500), goal=0.35, random_state=0)
     assert right.learned_group is not None
     text = " ".join(right.summary().split())
     assert "no significant error was found in a group of 20% of people" in text
-    few = randomize(law, *data(120), max_group_error=0.45, random_state=0)
+    few = randomize(law, *data(120), goal=0.45, random_state=0)
     assert few.learned_group is None
     assert "defined by features" not in few.summary()
 
@@ -620,7 +614,7 @@ def test_a_spread_that_depends_on_features_is_reported_first() -> None:
     X, y = data(900)
     noise = (y - X["a"]).to_numpy()
     uneven = X["a"].to_numpy() + noise * np.where(X["b"] > 0.8, 2.5, 0.7)
-    found = randomize(law, X, uneven, max_group_error=0.35, random_state=0)
+    found = randomize(law, X, uneven, goal=0.35, random_state=0)
     group = found.spread_group
     assert group is not None
     # the intervals are 2.5 times too narrow for a fifth of people: they cover 39% there
@@ -644,7 +638,7 @@ def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval() -> 
     X, y = data(2000)
     # features that are worth their price
     X, y = X.assign(a=3 * X["a"]), y + 2 * X["a"].to_numpy()
-    found = randomize(law, X, y, max_group_error=0.25, random_state=0)
+    found = randomize(law, X, y, goal=0.25, random_state=0)
     low, high = found.certificate.coverage(0.8, 0.2)
     text = found.summary()
     ceiling = f"{np.ceil(1000 * high) / 10:.1f}%"
@@ -675,7 +669,7 @@ def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval() -> 
 
 def test_weights_are_for_learning_alone() -> None:
     X, y = data(900)
-    options = {"max_group_error": 0.4, "alternative": False, "random_state": 0}
+    options = {"goal": 0.4, "alternative": False, "random_state": 0}
     plain = randomize(BayesianRidge(), X[["a", "b"]], y, **options)
     learn = np.setdiff1d(np.arange(900), plain.certifying)
     # wrong outcomes of weight 0 are not learned, and people of weight 0 certify
@@ -731,7 +725,7 @@ LAWS: dict[str, Any] = {
     "bimodal": lambda rng, n: rng.normal(rng.choice([-1.2, 1.2], n), 0.5),
 }
 GOALS: tuple[dict[str, float], ...] = (
-    {"max_group_error": 0.4},
+    {"goal": 0.4},
     {"max_wider": 0.5},
     {"max_price": 0.5},
 )

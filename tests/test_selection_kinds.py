@@ -150,7 +150,7 @@ def law_of_counts(X: Any) -> Forecast:
 
 @pytest.fixture(scope="module")
 def chosen_count() -> Any:
-    return randomize(law_of_counts, *counts(), max_group_error=0.3, random_state=0)
+    return randomize(law_of_counts, *counts(), goal=0.3, random_state=0)
 
 
 def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_count: Any) -> None:
@@ -181,7 +181,7 @@ def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_coun
 def test_a_score_with_a_largest_value_is_forecast_within_its_scale() -> None:
     X, y = counts()
     y = np.minimum(y + 12, 20.0)
-    target = {"max_group_error": 0.3, "group_mass": 0.25, "random_state": 0}
+    target = {"goal": 0.3, "group_mass": 0.25, "random_state": 0}
     free, bounded = (
         randomize(CountRegressor(PoissonRegressor(), largest=largest), X, y, **target).model
         for largest in (None, 20)
@@ -241,9 +241,9 @@ def test_affordable_links_of_counts_share_the_risk() -> None:
 def test_a_target_that_no_randomization_of_counts_meets_is_refused_with_the_reason() -> None:
     X, y = counts()
     with pytest.raises(InputError, match=r"0\.01\) it is an estimated .*end of their scale"):
-        randomize(law_of_counts, X, y, max_group_error=0.1, random_state=0)
+        randomize(law_of_counts, X, y, goal=0.1, random_state=0)
     with pytest.raises(InputError, match=r"with 60 certifying rows; about [0-9,]+ rows suffice"):
-        randomize(law_of_counts, X[:60], y[:60], max_group_error=0.25, random_state=0)
+        randomize(law_of_counts, X[:60], y[:60], goal=0.25, random_state=0)
 
 
 # Amounts with an atom at an end of the range.
@@ -270,7 +270,7 @@ def law_of_amounts(X: Any) -> Forecast:
 
 @pytest.fixture(scope="module")
 def chosen_amount() -> Any:
-    return randomize(law_of_amounts, *amounts(), max_group_error=0.3, random_state=0)
+    return randomize(law_of_amounts, *amounts(), goal=0.3, random_state=0)
 
 
 def test_randomized_models_of_amounts_are_tested_on_their_continuous_part() -> None:
@@ -279,7 +279,7 @@ def test_randomized_models_of_amounts_are_tested_on_their_continuous_part() -> N
     models = [
         RandomizedRegressor(law_of_amounts, alpha=alpha).fit(X, y) for alpha in (0.05, 0.1, 0.9)
     ]
-    found = randomize(models, X, y, max_group_error=0.3, random_state=0)
+    found = randomize(models, X, y, goal=0.3, random_state=0)
     proof = found.certificate
     assert proof.choice == Choice("tested", 0.3, MASS)
     assert found.model.alpha == 0.1  # pathwise: 0.234 of the right base at 0.1, above 0.4 at 0.9
@@ -314,7 +314,7 @@ def test_amounts_are_certified_by_the_continuous_part_alone(chosen_amount: Any) 
 
 def test_only_people_off_the_atom_pay_for_the_randomization_of_amounts(chosen_amount: Any) -> None:
     X, y = amounts(6000)
-    found = randomize(law_of_amounts, X, y, max_group_error=0.3, random_state=0)
+    found = randomize(law_of_amounts, X, y, goal=0.3, random_state=0)
     share = (y != 0).mean()
     # over a right base: the price of the link, of deviation below 1.5 in a nat
     link = Entropic(found.alpha)
@@ -357,7 +357,7 @@ def test_amounts_are_falsely_certified_in_at_most_one_data_set_of_twenty() -> No
             lambda X: Forecast.from_hurdle(np.full(len(X), share), lognormal(len(X))),
             np.zeros((n, 1)),
             y,
-            **({"max_group_error": 0.42}, {"max_wider": 0.4}, {"max_price": 0.1})[seed % 3],
+            **({"goal": 0.42}, {"max_wider": 0.4}, {"max_price": 0.1})[seed % 3],
             group_mass=mass,
             alternative=False,
             random_state=rng,
@@ -382,4 +382,4 @@ def test_too_few_outcomes_off_the_atom_are_refused() -> None:
         randomize(law_of_amounts, X, y, random_state=0)
     X, y = amounts(100)
     with pytest.raises(InputError, match=r"^outcomes other than 0: "):
-        randomize(law_of_amounts, X, y, max_group_error=0.02, random_state=0)
+        randomize(law_of_amounts, X, y, goal=0.02, random_state=0)

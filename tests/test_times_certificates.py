@@ -225,7 +225,7 @@ def model(X: Floats) -> Forecast:
 def test_randomize_certifies_the_time_of_events_by_the_horizon() -> None:
     X, z, event, entry = many_events(1500, 16)
     times = Outcomes(z, event, horizon=2.0, entered=entry)
-    chosen = randomize(model, X, times, max_group_error=0.3, random_state=0)
+    chosen = randomize(model, X, times, goal=0.3, random_state=0)
     assert chosen.group_error <= 0.3
     assert chosen.atom == 2.0
     found = chosen.certificate.follow_up

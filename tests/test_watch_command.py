@@ -353,7 +353,7 @@ def test_wrong_options_are_refused_in_one_line(place: Path, evenhand: Command) -
         (
             "--matures-after",
             "one year",
-            "--matures-after must be a number of days or a time such as 365d",
+            "--matures-after must be days or text such as '365d'",
         ),
         ("--tolerance", "2", "--tolerance must satisfy 0 < tolerance < 1"),
         ("--period", "days", "did you mean 'day'?"),

@@ -68,7 +68,7 @@ document.addEventListener("DOMContentLoaded", () => {
     if (cell) certified(cell, shown.mass(place.mass));
     else nothing(shown.mass(place.mass), shown.rows(place.rows));
     beside(table.level_floors[place.mass][place.rows], cell ? cell[3] : 0);
-    put("command", `evenhand plan --max-group-error ${table.errors[place.error]} `
+    put("command", `evenhand plan --goal ${table.errors[place.error]} `
       + `--group-mass ${table.masses[place.mass]} --rows ${table.rows[place.rows]}`);
   };
 

@@ -20,7 +20,7 @@ from evenhand.links import Entropic
 rng = np.random.default_rng(0)
 X = rng.normal(size=(4000, 3))
 y = 3 * X[:, 0] + rng.normal(size=4000)
-chosen = randomize(BayesianRidge(), X, y, max_group_error=0.25, group_mass=0.2, random_state=0)
+chosen = randomize(BayesianRidge(), X, y, goal=0.25, group_mass=0.2, random_state=0)
 print(chosen.summary())
 
 # %%

@@ -11,7 +11,7 @@
     evenhand audit repaired.csv --forecast survival=survival_,event=died,horizon=10 --target years \
         --id id --groups decade,sex --features age,sex --out repaired.html
     evenhand randomize proof.csv --forecast survival=s,event=died,horizon=10 --target years \
-        --entered year --id id --features age,sex --group-mass 0.5 --max-group-error 0.4 \
+        --entered year --id id --features age,sex --group-mass 0.5 --goal 0.4 \
         --out proven
     evenhand predict new.csv --forecast proven --id id --key-file draws.key --out served.csv
 

@@ -40,7 +40,7 @@ GROUP_SIZE = 0.2
 FOUND_SIZES = (GROUP_SIZE, 0.5)
 """Sizes of learned groups in step 1, where no group is smaller than those of the certificate."""
 
-MAX_GROUP_ERROR = 0.25
+GOAL = 0.25
 
 
 def part_of(data: GeneratedDataset, start: int, stop: int, letter: str) -> GeneratedDataset:
@@ -127,7 +127,7 @@ def randomized(repaired: RecalibratedRegressor, part: GeneratedDataset, seed: in
         FrozenEstimator(repaired),
         part.X,
         part.y,
-        max_group_error=MAX_GROUP_ERROR,
+        goal=GOAL,
         group_mass=GROUP_SIZE,
         random_state=seed,
     )
@@ -191,7 +191,7 @@ def run(
     )
     before, after = changes.audits
     drawn = audited(chosen.model, fresh, names[2], group, seed)
-    limit = f"certified_group_error({GROUP_SIZE:g}) > {MAX_GROUP_ERROR:g}"
+    limit = f"certified_group_error({GROUP_SIZE:g}) > {GOAL:g}"
     proof = with_conditions(chosen.audited(drawn), [parse_condition(limit)])
 
     inform("writing reports ...")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import secrets
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -14,7 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
-from evenhand._validate import bad_input
+from evenhand._format import option_name
+from evenhand._validate import InputError, bad_input
 from evenhand.cli.rooms import scale
 
 FORECAST = "Forecasts"
@@ -45,6 +47,28 @@ def flag(name: str, text: str, panel: str, *, rare: bool = False) -> Any:
     return typer.Option(name, help=text, rich_help_panel=panel, hidden=rare)
 
 
+PYTHON_NAMES = {"n_groups": "--groups", "random_state": "--seed"}
+"""Options by their parameters in Python, where these have other names."""
+
+
+def in_options(message: str, parameters: Collection[str]) -> str:
+    """Return a message of the package with the options of a command in place of parameters.
+
+    A word such as `rows` is a parameter only where a message is about it.
+
+    Examples
+    --------
+    >>> in_options("a.csv: goal must be below 0.5, or use max_wider", ["goal", "max_wider"])
+    'a.csv: --goal must be below 0.5, or use --max-wider'
+    """
+    names = {name: option_name(name) for name in parameters} | PYTHON_NAMES
+    distinct = "|".join(name for name in names if "_" in name)
+    pattern = (
+        rf"(?:^|(?<=: ))({'|'.join(names)})(?= must |=\S)|(?<![\w'\"-])({distinct})(?![\w'\"])"
+    )
+    return re.sub(pattern, lambda found: names[found[0]], message)
+
+
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter of a command whose type is a dataclass by the fields of the class."""
     signature = inspect.signature(command)
@@ -69,7 +93,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     def call(**given: Any) -> None:
         for name, (made, names) in groups.items():
             given[name] = made(**{one: given.pop(one) for one in names})
-        command(**given)
+        try:
+            command(**given)
+        except InputError as error:
+            raise InputError(in_options(str(error), call.__annotations__)) from error
 
     # typer reads signature and annotations
     call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -203,10 +230,10 @@ class Large:
 
 
 @dataclass(frozen=True)
-class Goal:
-    """What a guarantee for every group shall reach, or may cost."""
+class Guarantee:
+    """What a guarantee for every group shall reach, or may cost; one of the first three."""
 
-    max_group_error: Annotated[
+    goal: Annotated[
         float | None,
         option("largest error to prove, below 0.5; 0.25 by default", GUARANTEE, "SHARE"),
     ] = None

@@ -20,7 +20,6 @@ from evenhand._validate import (
     about,
     check_choice,
     check_count,
-    check_fraction,
     short,
 )
 from evenhand._version import __version__
@@ -32,7 +31,7 @@ from evenhand.cli.checks import (
     refuse_without_effect,
     warn_of_replacement,
 )
-from evenhand.cli.options import GROUPS, Goal, Rows, Search, Times, option, with_options
+from evenhand.cli.options import GROUPS, Guarantee, Rows, Search, Times, option, with_options
 from evenhand.cli.output import NOT_WORTH_IT, command_line, fail, inform, show_result
 from evenhand.cli.rooms import audits, forecasters, links, scale, selection, store, tables
 from evenhand.cli.rows import Given, Read, Request, chosen_columns, read_rows
@@ -153,26 +152,14 @@ def _rule(
     return name, rule
 
 
-GOALS = ("max_group_error", "max_wider", "max_price")
-"""Parameters of which one is the goal of a guarantee."""
-
-
-def checked_goal(goal: Goal) -> dict[str, Any]:
+def checked_options(guarantee: Guarantee) -> dict[str, Any]:
     """Return the given options of `evenhand.randomize` and `evenhand.plan`.
 
-    Raises InputError if two goals are given, or a number is outside of its range.
+    They are checked before a table is read.
     """
-    given = {name: value for name, value in asdict(goal).items() if value is not None}
-    named = [option_name(name) for name in GOALS if name in given]
-    if len(named) > 1:
-        raise InputError(f"give {' or '.join(named)}, not {'both' if len(named) == 2 else 'all'}")
-    for name in set(GOALS) & set(given):
-        selection.checked_goal(name, given[name], option_name(name))
-    if goal.group_mass is not None:
-        check_fraction("--group-mass", goal.group_mass, high_open=False)
-    if goal.confidence is not None:
-        check_fraction("--confidence", goal.confidence)
-    check_choice("--link", goal.link, tuple(links.LINKS))
+    given = {name: value for name, value in asdict(guarantee).items() if value is not None}
+    check_choice("link", guarantee.link, tuple(links.LINKS))
+    selection.Target(**{name: given[name] for name in given if name != "link"})
     return given
 
 
@@ -183,7 +170,7 @@ def randomize(
     rows: Rows,
     forecast: options.Forecast,
     out: options.Folder,
-    goal: Goal,
+    guarantee: Guarantee,
     times: Times,
     largest_weight: options.LargestWeight = None,
     features: Annotated[
@@ -205,7 +192,7 @@ def randomize(
     """
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 
-    asked = checked_goal(goal)
+    asked = checked_options(guarantee)
     given, times = Given.of(forecast).with_times(times, is_certified=True)
     folder = own_folder(out, table, given.folder)
     search = options.Search(features=features)
@@ -216,7 +203,7 @@ def randomize(
     given.subject.of(read.data, read.source)
     is_binary = read.kind is OutcomeKind.BINARY
     if is_binary:
-        for name in given_options(context, (*GOALS, "link")):
+        for name in given_options(context, (*selection.GOALS, "link")):
             raise InputError(f"{name}: {NO_BINARY_RANDOMIZATION}")
     warn_of_replacement(folder)
     with warnings.catch_warnings():
@@ -446,7 +433,7 @@ def event_bounds(proof: Certificate, mass: float) -> dict[str, Any]:
 @with_options
 def plan(
     context: typer.Context,
-    goal: Goal,
+    guarantee: Guarantee,
     rows: Annotated[
         str, option("numbers of rows, comma-separated", GROUPS, "NUMBERS")
     ] = "200,500,1000,2000,5000,20000",
@@ -458,15 +445,13 @@ def plan(
 ) -> None:
     """Plan how many rows show which error, before there are any.
 
-    By default, the error that an audit finds. With --max-group-error, --max-wider or --max-price,
+    By default, the error that an audit finds. With --goal, --max-wider or --max-price,
     what is proven for every group, named or not, and how much wider intervals become; for a model
     that is calibrated before the randomization.
     """
-    asked = checked_goal(goal)
-    if rate is not None:
-        check_fraction("--rate", rate)
-    if not set(GOALS) & set(asked):
-        reason = f"without a goal, one of {', '.join(map(option_name, GOALS))}"
+    asked = checked_options(guarantee)
+    if not set(selection.GOALS) & set(asked):
+        reason = f"without a goal, one of {', '.join(map(option_name, selection.GOALS))}"
         refuse_without_effect(context, ("group_mass", "confidence", "link"), reason)
         asked = {}
     else:
@@ -475,9 +460,9 @@ def plan(
         **asked,
         rate=rate,
         rows=[
-            check_count("--rows", int(one) if one.isdecimal() else short(one))
+            check_count("rows", int(one) if one.isdecimal() else short(one))
             for one in listed_names("--rows", rows)
         ],
-        n_groups=check_count("--groups", groups),
+        n_groups=groups,
     )
     show_result(found.to_dict(), found.summary(), as_json)

@@ -24,25 +24,6 @@ if TYPE_CHECKING:
     from evenhand import tables as tables
 
 
-ROOMS = frozenset(
-    {
-        "audits",
-        "draws",
-        "forecast_columns",
-        "forecasters",
-        "links",
-        "monitoring",
-        "outcomes",
-        "report",
-        "scale",
-        "selection",
-        "service",
-        "store",
-        "tables",
-    }
-)
-
-
 class Room:
     """A module of the package that is imported with the first of its names."""
 
@@ -57,6 +38,6 @@ class Room:
 
 def __getattr__(name: str) -> Room:
     # tools ask modules for names of their own, such as `__wrapped__`
-    if name not in ROOMS:
+    if name.startswith("_"):
         raise AttributeError(name)
     return Room(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -20,6 +19,7 @@ from evenhand._validate import (
     about,
     bad_input,
     check_column,
+    check_horizon,
     check_outcomes,
 )
 from evenhand.cli.checks import listed_names
@@ -199,9 +199,7 @@ CUT_OFF = "1 where the event was observed, 0 where the time is cut off"
 
 def _check_times(times: Times, *, is_of_survival: bool, is_certified: bool) -> None:
     """Refuse options of times that have no effect or are incomplete."""
-    horizon = times.horizon
-    if horizon is not None and not (math.isfinite(horizon) and horizon > 0):
-        raise bad_input("--horizon", "be a time above 0", f"{horizon:g}")
+    horizon = None if times.horizon is None else check_horizon(times.horizon)
     given = {
         "survival= of --forecast": is_of_survival,
         "--horizon": horizon is not None,
@@ -252,8 +250,6 @@ def read_times(
         found["horizon"] = times.horizon
     if times.entered is not None:
         found["entered"] = _entries(times.entered, data, source)
-    with about(source):
-        outcomes.Outcomes(y, **found)
     return found
 
 
@@ -409,13 +405,15 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
     named, searched = request.columns(list(data.columns))
     known = tables.group_columns(data, named, source=source)
     groups = tables.Groups(known.pairs(), _memberships(request, data, source))
-    given = outcomes.Outcomes(
-        y,
-        weight=weights_of(data, rows.weight, source),
-        largest_weight=request.largest_weight,
-        person=None if rows.person is None else people,
-        **times,
-    )
+    weight = weights_of(data, rows.weight, source)
+    with about(source):
+        given = outcomes.Outcomes(
+            y,
+            weight=weight,
+            largest_weight=request.largest_weight,
+            person=None if rows.person is None else people,
+            **times,
+        )
     features = data[searched] if searched else None
     return Read(data, source, notes, kind, given, people, groups, features)
 

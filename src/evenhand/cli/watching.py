@@ -13,13 +13,7 @@ import typer
 
 from evenhand._files import write_text
 from evenhand._format import and_more, count
-from evenhand._validate import (
-    InputError,
-    bad_input,
-    check_choice,
-    check_fraction,
-    short,
-)
+from evenhand._validate import InputError
 from evenhand.cli import options
 from evenhand.cli.checks import check_apart, listed_names
 from evenhand.cli.options import GATE, GROUPS, LOG, flag, option, with_options
@@ -107,7 +101,15 @@ def watch(
     An alarm means that a promise, a tolerance or the uniformity of the draws is broken; it names
     what, since about when, and how strong the evidence is. You may watch as often as you like.
     """
-    settings = _checked(matures_after, tolerance, false_alarm, period)
+    from evenhand.monitoring import Watch
+
+    settings: dict[str, Any] = {
+        "matures_after": matures_after,
+        "tolerance": tolerance,
+        "false_alarm": false_alarm,
+        "period": period,
+    }
+    Watch(groups=[tables.EVERYONE], **settings)  # refuses wrong settings before the log is read
     _check_files(out, state, log, certificate)
     listed = None if groups is None else listed_names("--groups", groups)
     names = {"target": target, "forecast": forecast, "time": time}
@@ -241,25 +243,6 @@ def _show(values: dict[str, Any], out: Path | None, as_json: bool) -> None:
     if out is not None:
         _write(out, values)
     show_result(values, report.watch_text(values), as_json)
-
-
-def _checked(
-    matures_after: str | None, tolerance: float, false_alarm: float, period: str
-) -> dict[str, Any]:
-    """Return the settings of a watch by the names of its parameters."""
-    from evenhand.monitoring import PERIODS, as_duration
-
-    try:
-        as_duration(matures_after)
-    except InputError as error:
-        rule = "be a number of days or a time such as 365d, 12h or 6w"
-        raise bad_input("--matures-after", rule, short(matures_after)) from error
-    return {
-        "matures_after": matures_after,
-        "tolerance": check_fraction("--tolerance", tolerance),
-        "false_alarm": check_fraction("--false-alarm", false_alarm),
-        "period": check_choice("--period", period, PERIODS),
-    }
 
 
 def _check_files(out: Path | None, state: Path | None, log: str, certificate: Path | None) -> None:

@@ -140,14 +140,14 @@ def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[Step]:
     size = f"{in_full(MASS)} of {kind.people}"
     yield Step(
         f"To prove coverage for every group of at least {size}, use {wider}a draw.",
-        f"evenhand plan --max-group-error {GOAL}",
+        f"evenhand plan --goal {GOAL}",
         f"print(evenhand.plan({GOAL}))",
     )
-    line = f"evenhand randomize OTHER.csv {{}} --max-group-error {GOAL} --out proven"
+    line = f"evenhand randomize OTHER.csv {{}} --goal {GOAL} --out proven"
     yield Step(
         "If wider intervals are acceptable, randomize as little as the proof needs, on other rows.",
         _of_table(options, line),
-        _of_model(rows, f"chosen = evenhand.randomize(model, {{}}, max_group_error={GOAL})"),
+        _of_model(rows, f"chosen = evenhand.randomize(model, {{}}, goal={GOAL})"),
     )
 
 

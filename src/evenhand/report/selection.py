@@ -63,8 +63,8 @@ def selection_text(facts: Facts, learned: Any, spread: Any) -> str:
     """
     if not_worth := worth_sentence(facts):
         remedy = "Take the interval without a draw, improve the model, or plan more rows:"
-        goal = facts["max_group_error"]
-        command = "evenhand plan" + ("" if goal is None else f" --max-group-error {goal:g}")
+        goal = facts["goal"]
+        command = "evenhand plan" + ("" if goal is None else f" --goal {goal:g}")
         reasons = " ".join([*_spread(spread), *_learned_group(learned)])
         return f"{_text(not_worth, _intervals(facts), reasons, remedy)}\n  {command}"
     return _text(
@@ -102,8 +102,8 @@ def worth_sentence(facts: Facts) -> str:
 
 
 def _goal(facts: Facts) -> str:
-    if facts["max_group_error"] is not None:
-        return f"at {points_in_full(facts['max_group_error'])} points"
+    if facts["goal"] is not None:
+        return f"at {points_in_full(facts['goal'])} points"
     if facts["max_wider"] is not None:
         return f"at intervals {in_full(facts['max_wider'])} wider"
     return f"at a price of {facts['max_price']:g} nats"
@@ -125,7 +125,7 @@ def _decision(facts: Facts) -> list[str]:
     """Return what a draw is needed for, beside what can be had without one."""
     plain, (low, high) = facts["plain"], facts["coverage_80"]
     if facts["alpha"] == 1:
-        is_needed = facts["max_group_error"] is None
+        is_needed = facts["goal"] is None
         return ["A draw is not possible at this cost." if is_needed else "No draw is needed."]
     if plain is None:
         return []
@@ -221,7 +221,7 @@ def _statements(facts: Facts) -> Iterator[str]:
         confidence = confidence_in_full(plain["confidence"])
         yield f"The floor without a draw has {confidence} confidence of its own{compared}."
     least = "the smallest that is tried" if facts["alpha"] == facts["least_alpha"] else "the least"
-    if facts["max_group_error"] is None:
+    if facts["goal"] is None:
         least = "the most at this cost"
     yield f"With a draw (alpha {facts['alpha']:.3g}, {least}), people who are alike get different"
     yield "forecasts. A second try with other rows needs its own error probability."
@@ -316,13 +316,12 @@ def _audit_plan(facts: Facts) -> str:
         f"{what} that an audit finds with {in_full(facts['power'])} probability, in points"
         f" ({groups})",
         table,
-        f"{least} More groups: --groups N. {others}Every group, named or not:"
-        " --max-group-error 0.25.",
+        f"{least} More groups: --groups N. {others}Every group, named or not: --goal 0.25.",
     )
 
 
 def _promise_plan(facts: Facts) -> str:
-    goal = f"at most {points_in_full(facts['max_group_error'] or 0)} points off"
+    goal = f"at most {points_in_full(facts['goal'] or 0)} points off"
     if facts["max_wider"] is not None:
         goal = f"80% intervals at most {in_full(facts['max_wider'])} wider"
     elif facts["max_price"] is not None:
@@ -361,7 +360,7 @@ def _certificates(facts: Facts) -> Table:
             UNKNOWN if is_trivial(one["coverage_high"]) else at_most(one["coverage_high"], percent)
         ),
     }
-    if facts["max_group_error"] is not None:
+    if facts["goal"] is not None:
         cells[numeric("wider by ")] = lambda one: whole_percent(one["wider"])
     else:
         cells[numeric("error, points")] = lambda one: at_most(one["group_error"])

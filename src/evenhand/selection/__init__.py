@@ -9,8 +9,8 @@ from evenhand.selection.choice import refuse_events as refuse_events
 from evenhand.selection.choice import split_rows as split_rows
 from evenhand.selection.plans import Plan, PlannedCertificate, PlannedError, plan
 from evenhand.selection.result import NotWorthItWarning, Selection, SpreadGroup
+from evenhand.selection.target import GOALS as GOALS
 from evenhand.selection.target import Target
-from evenhand.selection.target import checked_goal as checked_goal
 
 __all__ = [
     "NotWorthItWarning",

@@ -115,10 +115,10 @@ def check_randomized_options(target: Target, **options: tuple[Any, Any]) -> None
                 " leave it out"
             )
     # a test proves a target that was fixed before the rows were seen
-    if target.max_group_error is None:
+    if target.goal is None:
         raise InputError(
-            f"{target.goal}={target.most!r} is not available for forecasters that are already"
-            " randomized; give max_group_error"
+            f"{target.given}={target.most!r} is not available for forecasters that are already"
+            " randomized; give goal"
         )
 
 
@@ -385,7 +385,7 @@ def select_around(
     # what the features are worth, if it is known
     worth = without[0]["log_score"] - base_line["log_score"] if without else 0.0
     if 0 < worth < price:
-        within = replace(target, max_group_error=None, max_wider=None, max_price=worth)
+        within = replace(target, goal=None, max_wider=None, max_price=worth)
         worthy = chosen.error_at(affordable(costs, family, within))
     return Selection(
         model=model,
@@ -565,7 +565,7 @@ def randomize(
     X: Any,
     y: ArrayLike | Outcomes,
     *,
-    max_group_error: float | None = None,
+    goal: float | None = None,
     max_wider: float | None = None,
     max_price: float | None = None,
     group_mass: float = 0.2,
@@ -622,7 +622,7 @@ def randomize(
         rows are thinned as well, otherwise each certifying person counts once. With persons nobody
         is in both parts, and one row per person certifies; cross-fitting folds of the training rows
         may split a person's rows, which makes more randomization necessary.
-    max_group_error : float, optional
+    goal : float, optional
         Largest W1 error that a group may have, between 0 and 1/2; 0.25 if neither of the other two
         is given.
     max_wider : float, optional
@@ -680,7 +680,7 @@ def randomize(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(1000, 3))
     >>> y = X[:, 0] + rng.normal(size=1000)
-    >>> chosen = randomize(BayesianRidge(), X, y, max_group_error=0.35, random_state=0)
+    >>> chosen = randomize(BayesianRidge(), X, y, goal=0.35, random_state=0)
     >>> chosen.certificate.group_error(0.2) <= 0.35
     True
     >>> chosen.model.forecast(X[:2], r=[0.3, 0.8]).interval(0.8)[0].shape
@@ -692,7 +692,7 @@ def randomize(
     >>> chosen.wider <= 0.2, 0.35 < chosen.group_error < 0.4
     (True, True)
     """
-    target = Target(max_group_error, max_wider, max_price, group_mass, confidence)
+    target = Target(goal, max_wider, max_price, group_mass, confidence)
     family = make_link(link, 1.0)
     check_fraction("certify_share", certify_share)
     check_choice("spread", spread, SPREADS)

@@ -377,13 +377,13 @@ def _simultaneous(
     cells = wrapped.cells
     lost = cells.unknown if wrapped.outcomes.are_times else None
     proof = certify_link(cells.low, family, lost=lost, confidence=target.confidence)
-    if target.max_group_error is None:
+    if target.goal is None:
         return proof.with_link(affordable(costs, family, target))
 
     def error_at(alpha: float) -> float:
         return proof.with_link(type(family)(alpha)).group_error(target.group_mass)
 
-    alpha = largest_alpha(error_at, target.max_group_error)
+    alpha = largest_alpha(error_at, target.goal)
     if alpha is None:
         # a number of rows in a message is one of the part: all rows, with the atom, are more
         in_part = share if wrapped.at is None else None
@@ -465,7 +465,7 @@ def _tested_link(
     """Choose a link around a forecast of counts or ordinal scores."""
     bounds = LatticeBounds.of(wrapped.cells, random)
     costs = Costs(wrapped, None, random)
-    most, mass, kind = target.max_group_error, target.group_mass, type(family)
+    most, mass, kind = target.goal, target.group_mass, type(family)
 
     def error_at(link: Link, confidence: float = target.confidence) -> float:
         return bounds.group_error(link, mass, confidence, by_betting=True)

@@ -336,7 +336,7 @@ class Plan(Summarized):
             return one_line(self, n_groups=self.n_groups, rate=self.rate)
         return one_line(
             self,
-            **{target.goal: target.most},
+            **{target.given: target.most},
             group_mass=target.group_mass,
             confidence=target.confidence,
             link=self.link,
@@ -345,7 +345,7 @@ class Plan(Summarized):
 
 
 def plan(
-    max_group_error: float | None = None,
+    goal: float | None = None,
     group_mass: float = 0.2,
     *,
     max_wider: float | None = None,
@@ -358,13 +358,13 @@ def plan(
 ) -> Plan:
     """Return the errors that an audit finds or, with a target, what is proven for every group.
 
-    The target is one of `max_group_error`, `max_wider` and `max_price`. Its plan is that of a model
+    The target is one of `goal`, `max_wider` and `max_price`. Its plan is that of a model
     that is calibrated before the randomization: nine of ten random samples or more certify it; a
     miscalibrated model needs more rows or a higher price.
 
     Parameters
     ----------
-    max_group_error : float, optional
+    goal : float, optional
         Largest W1 error that a group may have, between 0 and 1/2.
     group_mass : float, default 0.2
         Smallest group size, as a share of the people.
@@ -409,7 +409,7 @@ def plan(
     if numbers[-1:] > [MOST_ROWS]:
         raise bad_input("rows", f"be at most {MOST_ROWS:,}", f"{numbers[-1]:,}")
     check_count("n_groups", n_groups)
-    if max_group_error is max_wider is max_price is None:
+    if goal is max_wider is max_price is None:
         variance = None if rate is None else check_fraction("rate", rate) * (1 - rate)
         detectable = (
             _planned_error(n, share, n_groups, variance) for n in numbers for share in GROUP_SHARES
@@ -417,9 +417,9 @@ def plan(
         return Plan(n_groups, rate=rate, detectable=tuple(detectable))
     if rate is not None:
         raise bad_input("rate", "be None for a guarantee", rate, "it is of an audit")
-    target = Target(max_group_error, max_wider, max_price, group_mass, confidence)
+    target = Target(goal, max_wider, max_price, group_mass, confidence)
     family = make_link(link, 1.0)
-    needed = None if target.max_group_error is None else _rows_needed(target, family)
+    needed = None if target.goal is None else _rows_needed(target, family)
     limit = unlimited_link(target, family)
     return Plan(
         n_groups,
@@ -457,8 +457,8 @@ def _certificate(n: int | None, limit: Link, target: Target, n_cells: int) -> Pl
         def error_at(alpha: float) -> float:
             return reached_error(n, type(limit)(alpha), mass, confidence)
 
-        if target.max_group_error is not None:
-            alpha = largest_alpha(error_at, target.max_group_error, WORST)
+        if target.goal is not None:
+            alpha = largest_alpha(error_at, target.goal, WORST)
             link = None if alpha is None else type(limit)(alpha)
         if link is not None:
             error = error_at(link.alpha)

@@ -154,7 +154,7 @@ class Selection(Summarized):
     certificate : Certificate
         Certificate that accounts for the choice. For links all its bounds are valid. For models
         tested in sequence it has a single bound: the error of every group of `group_mass` is at
-        most `max_group_error`. With an `atom` its `event_rate` and `bias` bound errors of the
+        most `goal`. With an `atom` its `event_rate` and `bias` bound errors of the
         probability of the atom.
     target : Target
         The request: the group error to certify or what may be paid, the group size and the
@@ -218,7 +218,7 @@ class Selection(Summarized):
     >>> from evenhand import randomize
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(600, 2)), rng.normal(size=600)
-    >>> chosen = randomize(BayesianRidge(), X, y, max_group_error=0.4, random_state=0)
+    >>> chosen = randomize(BayesianRidge(), X, y, goal=0.4, random_state=0)
     >>> chosen.n_learning, chosen.n_certifying, chosen.price > 0
     (420, 180, True)
     >>> held = chosen.certifying  # held-out rows: an audit may use them
@@ -249,9 +249,9 @@ class Selection(Summarized):
         return self.certifying.size
 
     @property
-    def max_group_error(self) -> float | None:
+    def goal(self) -> float | None:
         """Requested largest group error; None if a cost was given instead."""
-        return self.target.max_group_error
+        return self.target.goal
 
     @property
     def group_mass(self) -> float:
@@ -397,7 +397,7 @@ class Selection(Summarized):
         return one_line(
             self,
             alpha=self.alpha,
-            **{self.target.goal: four_digits(self.target.most, "up")},
+            **{self.target.given: four_digits(self.target.most, "up")},
             group_mass=four_digits(self.group_mass, "up"),
             confidence=four_digits(self.confidence, "down"),
             group_error=four_digits(self.group_error, "up"),

@@ -26,13 +26,13 @@ DEFAULT_ERROR = 0.25
 MOST_WIDER = 2.0
 """Largest admissible limit of the width: three times the width without a draw."""
 
-GOALS = ("max_group_error", "max_wider", "max_price")
+GOALS = ("goal", "max_wider", "max_price")
 """What a selection keeps to; exactly one is given."""
 
 
-def checked_goal(goal: str, most: Any, name: str) -> float:
-    """Return a limit as a float if it lies in its range; messages give it this name."""
-    if goal == "max_group_error":
+def _checked(name: str, most: Any) -> float:
+    """Return a limit as a float if it lies in its range."""
+    if name == "goal":
         error = check_fraction(name, most)
         if error >= 0.5:
             rule = "be below 0.5, the largest possible error"
@@ -40,7 +40,7 @@ def checked_goal(goal: str, most: Any, name: str) -> float:
         return error
     # True is a number in Python, but never a limit
     limit = math.nan if isinstance(most, bool | np.bool_) else as_number(most)
-    if goal == "max_wider" and not 0 < limit <= MOST_WIDER:
+    if name == "max_wider" and not 0 < limit <= MOST_WIDER:
         rule = f"be above 0 and at most {MOST_WIDER:g}"
         raise bad_input(name, rule, repr(most), "use 0.1 for intervals 10% wider")
     if not 0 < limit < math.inf:
@@ -54,7 +54,7 @@ class Target:
 
     Parameters
     ----------
-    max_group_error : float, optional
+    goal : float, optional
         Largest group error to certify, above 0 and below 1/2: the least randomization is chosen.
         0.25 if neither of the other two is given.
     max_wider : float, optional
@@ -70,11 +70,11 @@ class Target:
     Examples
     --------
     >>> target = Target(max_wider=0.1)
-    >>> target.goal, target.most
+    >>> target.given, target.most
     ('max_wider', 0.1)
     """
 
-    max_group_error: float | None = None
+    goal: float | None = None
     max_wider: float | None = None
     max_price: float | None = None
     group_mass: float = 0.2
@@ -84,24 +84,22 @@ class Target:
         given = {name: getattr(self, name) for name in GOALS if getattr(self, name) is not None}
         if len(given) > 1:
             names = " and ".join(f"{name}={most!r}" for name, most in given.items())
-            raise InputError(
-                f"{names} are given together; give one of max_group_error, max_wider and max_price"
-            )
-        for name, most in (given or {"max_group_error": DEFAULT_ERROR}).items():
-            object.__setattr__(self, name, checked_goal(name, most, name))
+            raise InputError(f"{names} are given together; give one of them")
+        for name, most in (given or {"goal": DEFAULT_ERROR}).items():
+            object.__setattr__(self, name, _checked(name, most))
         mass = check_fraction("group_mass", self.group_mass, high_open=False)
         object.__setattr__(self, "group_mass", mass)
         object.__setattr__(self, "confidence", check_fraction("confidence", self.confidence))
 
     @property
-    def goal(self) -> str:
+    def given(self) -> str:
         """Name of the limit that is given."""
         return next(name for name in GOALS if getattr(self, name) is not None)
 
     @property
     def most(self) -> float:
         """The limit."""
-        return float(getattr(self, self.goal))
+        return float(getattr(self, self.given))
 
 
 # --- the largest alpha of a family of links whose bound meets a target
