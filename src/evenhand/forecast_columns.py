@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import pairwise
@@ -366,19 +366,56 @@ class ForecastColumns:
         """Return the kind of outcome; raise InputError if the options contradict each other."""
         if self.outcome is not None:
             check_choice("outcome=", self.outcome, OUTCOMES)
-        self._check_one_form(source)
-        if self.is_of_times:
-            return self._kind_of_times(source)
-        seen = next((SEEN[option] for option in self.named if option in SEEN), None)
-        kind = seen or OutcomeKind(self.outcome or OutcomeKind.CONTINUOUS)
-        if self.outcome not in (None, kind):
-            option = next(f"{name}=" for name in self.named if name in SEEN)
-            raise InputError(
-                f"{source}: outcome={self.outcome} contradicts {option}, which is for"
-                f" {DESCRIPTION[kind]}; leave one of them out"
+        shown = next((name for name in self.named if name in SEEN), None)
+        kind = OutcomeKind(self.outcome or "continuous") if shown is None else SEEN[shown]
+        for trouble in self._troubles(shown, kind):
+            raise InputError(f"{source}: {trouble}")
+        # who is seen until the horizon has the outcome `horizon`: an atom at the end
+        return kind if self.horizon is None else OutcomeKind.HURDLE
+
+    def _troubles(self, shown: str | None, kind: OutcomeKind) -> Iterator[str]:
+        """Yield why the columns make no distribution of a kind of outcome, which one may show."""
+        normal = self.mean is not None or self.std is not None
+        forms = ["mean"] * normal
+        forms += [name for name in OTHER_FORMS if getattr(self, name) is not None]
+        needed = "chance_of_zero= needs forecasts of the outcomes above 0"
+        if not forms and self.chance_of_zero is not None:
+            yield f"{needed}; add {AMOUNTS}"
+        if len(forms) != 1:
+            yield f"name one kind of columns: {FORMS}"
+        if self.sort_quantiles and forms[0] != "quantiles":
+            yield "sort_quantiles= has no effect without quantiles=; leave it out"
+        if self.chance_of_zero is not None and forms[0] in ("survival", "probability", "pmf"):
+            yield f"{needed} ({AMOUNTS}), not {forms[0]}=; leave one of them out"
+        if self.is_of_times and kind is not OutcomeKind.CONTINUOUS:
+            option = "survival=" if self.survival is not None else "horizon="
+            other = f"outcome={self.outcome}" if shown is None else f"{shown}="
+            yield (
+                f"{option} is for times, which {other} does not describe; leave one of them out,"
+                f" and name {TIMES}"
             )
-        self._check_complete(kind, seen is None, source)
-        return kind
+        if shown is not None and self.outcome not in (None, kind):
+            yield (
+                f"outcome={self.outcome} contradicts {shown}=, which is for {DESCRIPTION[kind]};"
+                " leave one of them out"
+            )
+        if shown is None and kind is OutcomeKind.BINARY:
+            yield (
+                "outcome=binary needs probability=, the column with the probability that the"
+                " outcome is 1; name it instead"
+            )
+        if shown is None and kind is OutcomeKind.HURDLE:
+            yield (
+                "outcome=hurdle needs chance_of_zero=, the column with the probability that the"
+                " outcome is 0; add it"
+            )
+        if kind is OutcomeKind.COUNT and self.quantiles is not None:
+            yield (
+                "quantiles= do not show the probability of each count; name pmf=, samples=, or"
+                " mean= (with or without std=) for counts"
+            )
+        if self.std is not None and self.mean is None:
+            yield "std= needs mean=; name both columns"
 
     def times(self, present: Iterable[object], source: str) -> list[float] | None:
         """Return the times of survival probabilities; None for forecasts of another form."""
@@ -386,41 +423,6 @@ class ForecastColumns:
             return None
         names = [str(column) for column in present]
         return list(survival_times(self.survival, names, source).values())
-
-    def _kind_of_times(self, source: str) -> OutcomeKind:
-        """Return the kind of a forecast of times; raise InputError if it is of other outcomes."""
-        option = "survival=" if self.survival is not None else "horizon="
-        others = [name for name in self.named if name in SEEN]
-        if others or self.outcome not in (None, OutcomeKind.CONTINUOUS):
-            other = f"{others[0]}=" if others else f"outcome={self.outcome}"
-            raise InputError(
-                f"{source}: {option} is for times, which {other} does not describe; leave one of"
-                f" them out, and name {TIMES}"
-            )
-        self._check_complete(OutcomeKind.CONTINUOUS, True, source)
-        # who is seen until the horizon has the outcome `horizon`: an atom at the end
-        return OutcomeKind.CONTINUOUS if self.horizon is None else OutcomeKind.HURDLE
-
-    def _check_one_form(self, source: str) -> None:
-        """Refuse several forms of forecasts, or none."""
-        normal = self.mean is not None or self.std is not None
-        forms = ["mean"] * normal
-        forms += [name for name in OTHER_FORMS if getattr(self, name) is not None]
-        if not forms and self.chance_of_zero is not None:
-            raise InputError(
-                f"{source}: chance_of_zero= needs forecasts of the outcomes above 0; add {AMOUNTS}"
-            )
-        if len(forms) != 1:
-            raise InputError(f"{source}: name one kind of columns: {FORMS}")
-        if self.sort_quantiles and forms[0] != "quantiles":
-            raise InputError(
-                f"{source}: sort_quantiles= has no effect without quantiles=; leave it out"
-            )
-        if self.chance_of_zero is not None and forms[0] in ("survival", "probability", "pmf"):
-            raise InputError(
-                f"{source}: chance_of_zero= needs forecasts of the outcomes above 0 ({AMOUNTS}),"
-                f" not {forms[0]}=; leave one of them out"
-            )
 
     @property
     def is_mean_alone(self) -> bool:
@@ -431,26 +433,6 @@ class ForecastColumns:
         """
         is_other = any(getattr(self, name) is not None for name in ("std", *OTHER_FORMS))
         return self.mean is not None and not is_other and self.outcome != OutcomeKind.COUNT
-
-    def _check_complete(self, kind: OutcomeKind, is_hidden: bool, source: str) -> None:
-        """Refuse columns that do not make a distribution of this kind of outcome."""
-        if is_hidden and kind is OutcomeKind.BINARY:
-            raise InputError(
-                f"{source}: outcome=binary needs probability=, the column with the probability"
-                " that the outcome is 1; name it instead"
-            )
-        if is_hidden and kind is OutcomeKind.HURDLE:
-            raise InputError(
-                f"{source}: outcome=hurdle needs chance_of_zero=, the column with the"
-                " probability that the outcome is 0; add it"
-            )
-        if kind is OutcomeKind.COUNT and self.quantiles is not None:
-            raise InputError(
-                f"{source}: quantiles= do not show the probability of each count; name pmf=,"
-                " samples=, or mean= (with or without std=) for counts"
-            )
-        if self.std is not None and self.mean is None:
-            raise InputError(f"{source}: std= needs mean=; name both columns")
 
     def by_option(self, present: Iterable[object], source: str) -> dict[str, list[str]]:
         """Return the columns of each option, by level, by value or by time.
