@@ -114,6 +114,19 @@ def _has_type(value: Any, declared: Any) -> bool:
 
 
 @contextmanager
+def read_state(method: str) -> Iterator[None]:
+    """Raise InputError if the block cannot read the output of a method.
+
+    It comes from a file, which may be damaged or forged.
+    """
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"the state is not the output of {method} ({reason})") from error
+
+
+@contextmanager
 def about(source: str, start: int = 0) -> Iterator[None]:
     """Begin the message of any InputError in the block with the name of the table.
 

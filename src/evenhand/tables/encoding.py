@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._format import and_more
-from evenhand._validate import LARGEST, Floats, InputError, bad_input, typed_fields
+from evenhand._validate import LARGEST, Floats, InputError, bad_input, read_state, typed_fields
 from evenhand.tables.groups import Condition, Group, Operator
 from evenhand.tables.values import (
     Kind,
@@ -336,17 +336,11 @@ class TableEncoder:
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild an encoder from the output of `to_state`; InputError if it is anything else."""
         encoder = cls()
-        # states come from files, which may be damaged or forged
-        try:
+        with read_state("TableEncoder.to_state"):
             encoder.named_ = bool(state["named"])
             encoder.columns_ = tuple(
                 EncodedColumn(**typed_fields(EncodedColumn, entry)) for entry in state["columns"]
             )
-        except (KeyError, TypeError, ValueError) as error:
-            raise InputError(
-                "state is not the output of TableEncoder.to_state"
-                f" ({type(error).__name__}: {error})"
-            ) from error
         return encoder
 
 

@@ -19,6 +19,7 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_column,
+    read_state,
     typed_fields,
 )
 from evenhand.tables.groups import Condition, Group, Operator, codes_of, comparable, point_of
@@ -68,48 +69,6 @@ JOINS = re.compile(r"\s(?:and|or)\s", re.IGNORECASE)
 MOST_CONDITIONS = 100
 """Most conditions of a rule, which are parsed one within another."""
 
-Comparison = tuple[Group, bool]
-"""A comparison, and whether missing values meet it, too."""
-
-
-def parse_comparisons(text: str, columns: Sequence[str], source: str) -> list[Comparison]:
-    """Parse comparisons joined by `and`.
-
-    Parameters
-    ----------
-    text : str
-        The rule.
-    columns : sequence of str
-        Columns of the table.
-    source : str
-        Name of the table, for messages.
-
-    Raises
-    ------
-    InputError
-        If a column is unknown, or an operator or a value is missing.
-
-    Examples
-    --------
-    >>> [(group, _)] = parse_comparisons("age and sex = 2", ["age and sex"], "a.csv")
-    >>> group.column, group.value
-    ('age and sex', '2')
-    """
-    if text.count(" and ") >= MOST_CONDITIONS:
-        got = f"{text.count(' and ') + 1:,}"
-        raise bad_input("a rule", f"have at most {MOST_CONDITIONS} conditions", got)
-    pattern, at, found = _pattern(columns), 0, list[Comparison]()
-    while at < len(text) or not found:
-        match = pattern.match(text, at)
-        if match is None or not _is_read_well(match):
-            raise _error(text, columns, source)
-        value, at = match["value"], match.end()
-        if value is not None and re.fullmatch(QUOTED, value):
-            value = re.sub(r"\\(.)", r"\1", value[1:-1])
-        operator = OPERATORS[match["alone"] or match["sign"] or match["word"]]
-        found.append((Group(match["column"], operator, value), match["missing"] is not None))
-    return found
-
 
 def _pattern(columns: Sequence[str]) -> re.Pattern[str]:
     """Return the pattern of one comparison, up to the next one or to the end of the text."""
@@ -142,7 +101,7 @@ def _is_read_well(comparison: re.Match[str]) -> bool:
 
 
 def as_value(value: str) -> str:
-    """Return a value as `parse_comparisons` reads it: in quotes where it needs them.
+    """Return a value as `GroupRule.parse` reads it: in quotes where it needs them.
 
     Examples
     --------
@@ -240,8 +199,22 @@ class GroupRule:
         InputError
             If the text is not a rule on these columns.
         """
-        parsed = parse_comparisons(text, [str(column) for column in columns], source)
-        return cls(tuple(Condition((group,), or_missing) for group, or_missing in parsed))
+        if text.count(" and ") >= MOST_CONDITIONS:
+            got = f"{text.count(' and ') + 1:,}"
+            raise bad_input("a rule", f"have at most {MOST_CONDITIONS} conditions", got)
+        names, found, at = [str(column) for column in columns], list[Condition](), 0
+        pattern = _pattern(names)
+        while at < len(text) or not found:
+            match = pattern.match(text, at)
+            if match is None or not _is_read_well(match):
+                raise _error(text, names, source)
+            value, at = match["value"], match.end()
+            if value is not None and re.fullmatch(QUOTED, value):
+                value = re.sub(r"\\(.)", r"\1", value[1:-1])
+            operator = OPERATORS[match["alone"] or match["sign"] or match["word"]]
+            comparison = Group(match["column"], operator, value)
+            found.append(Condition((comparison,), match["missing"] is not None))
+        return cls(tuple(found))
 
     @property
     def name(self) -> str:
@@ -303,19 +276,16 @@ class GroupRule:
     @classmethod
     def from_state(cls, state: Sequence[Mapping[str, Any]]) -> Self:
         """Rebuild a rule from the output of `to_state`; InputError if it is anything else."""
-        # states come from files, which may be damaged or forged
-        try:
-            conditions = tuple(
-                Condition(
-                    tuple(Group(**typed_fields(Group, group)) for group in one["comparisons"]),
-                    bool(one["or_missing"]),
+        with read_state("GroupRule.to_state"):
+            return cls(
+                tuple(
+                    Condition(
+                        tuple(Group(**typed_fields(Group, group)) for group in one["comparisons"]),
+                        bool(one["or_missing"]),
+                    )
+                    for one in state
                 )
-                for one in state
             )
-        except (KeyError, TypeError, ValueError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise InputError(f"state is not the output of GroupRule.to_state ({reason})") from error
-        return cls(conditions)
 
 
 def _text(condition: Condition) -> str:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from evenhand._format import and_more, percent
-from evenhand._validate import Floats, InputError, typed_fields
+from evenhand._validate import Floats, InputError, read_state, typed_fields
 from evenhand.tables.files import open_parts
 from evenhand.tables.values import (
     BOOLEANS,
@@ -283,11 +283,8 @@ class Schema:
     @classmethod
     def from_state(cls, state: Iterable[Mapping[str, Any]]) -> Self:
         """Rebuild a schema from the output of `to_state`; InputError if it is anything else."""
-        try:
+        with read_state("Schema.to_state"):
             return cls(tuple(Column(**typed_fields(Column, entry)) for entry in state))
-        except (TypeError, AttributeError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise InputError(f"schema is not the output of Schema.to_state ({reason})") from error
 
 
 def _dtype_of(values: pd.Series[Any], kind: Kind) -> str:
