@@ -475,7 +475,7 @@ def test_a_right_table_raises_no_alarm_and_a_wrong_level_is_named(
     ("options", "message"),
     [
         (NORMAL[:4], "add --time"),
-        ((*NORMAL, "--state", "state.json"), "--state is for decision logs"),
+        ((*NORMAL, "--state", "state.json"), "--state has no effect on a table"),
         ((*NORMAL[:-1], "dya"), "has no column 'dya'.*did you mean 'day'"),
         ((*NORMAL, "--groups", "sax"), "has no column 'sax'.*did you mean 'sex'"),
         ((*NORMAL, "--id", "sex"), "column 'sex'"),

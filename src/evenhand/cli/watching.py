@@ -15,7 +15,7 @@ from evenhand._files import write_text
 from evenhand._format import and_more, count
 from evenhand._validate import InputError
 from evenhand.cli import options
-from evenhand.cli.checks import check_apart, listed_names
+from evenhand.cli.checks import check_apart, listed_names, refuse_without_effect
 from evenhand.cli.options import GATE, GROUPS, LOG, flag, option, with_options
 from evenhand.cli.output import Verdict, command_line, inform, show_result
 from evenhand.cli.rooms import report, service, store, tables
@@ -31,6 +31,7 @@ WATCHED = "What is watched"
 
 @with_options
 def watch(
+    given: typer.Context,
     log: Annotated[
         str,
         typer.Argument(
@@ -114,7 +115,12 @@ def watch(
     listed = None if groups is None else listed_names("--groups", groups)
     names = {"target": target, "forecast": forecast, "time": time}
     if any(names.values()):
-        _check_of_table(names, {"certificate": certificate, "state": state, "context": context})
+        for name in (name for name, value in names.items() if value is None):
+            raise InputError(
+                f"a table is watched with --target, --forecast and --time; add --{name}"
+            )
+        reason = "on a table, only on a decision log"
+        refuse_without_effect(given, ("certificate", "state", "context"), reason)
         columns = {"target": target, "time": time, "id": id, "recorded": recorded}
         found = _watched_table(Path(log), str(forecast), columns, listed or [], settings, until)
         _show(found.to_dict(), out, as_json)
@@ -169,20 +175,6 @@ def _watched_log(
     settings["groups"] = columns if certificate else chosen.with_everyone(columns)
     found = service.LogWatch(decisions, chosen, Watch(certificate, **settings), before)
     return found, len(found.update(until))
-
-
-def _check_of_table(
-    names: Mapping[str, str | None], others: Mapping[str, str | Path | None]
-) -> None:
-    """Refuse incomplete options of a table, and those of a log."""
-    for name, value in names.items():
-        if value is None:
-            raise InputError(
-                f"a table is watched with --target, --forecast and --time; add --{name}"
-            )
-    for name, one in others.items():
-        if one is not None:
-            raise InputError(f"--{name} is for decision logs, but a table is watched; leave it out")
 
 
 def _watched_table(
