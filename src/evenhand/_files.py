@@ -15,6 +15,7 @@ import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from evenhand._locks import is_at, is_old, lock
 from evenhand._validate import InputError
@@ -68,20 +69,15 @@ def replace_file(path: Path, content: bytes) -> None:
 
     The new file has the default permissions of the umask.
     """
-    partial = Partial(path)
-    try:
-        with os.fdopen(partial.handle, "wb", closefd=False) as file:
-            file.write(content)
-        partial.commit()
-    except BaseException:
-        partial.discard()
-        raise
+    with Partial(path) as partial, os.fdopen(partial.handle, "wb", closefd=False) as file:
+        file.write(content)
 
 
 class Partial:
     """A hidden file or folder beside `target`, in which new content is prepared.
 
-    Creating one removes those that killed processes have left behind.
+    Creating one removes those that killed processes have left behind. A `with` block replaces the
+    target at its end, and leaves the old content after an error.
 
     Parameters
     ----------
@@ -101,9 +97,8 @@ class Partial:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     partial = Partial(Path(folder, "out.csv"))
-    ...     _ = os.write(partial.handle, b"id")
-    ...     partial.commit()
+    ...     with Partial(Path(folder, "out.csv")) as partial:
+    ...         _ = os.write(partial.handle, b"id")
     ...     os.listdir(folder)
     ['out.csv']
     """
@@ -131,6 +126,16 @@ class Partial:
                 raise
             # another process removed it before it was locked: create another one
             self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                self.commit()
+        finally:
+            self.discard()
 
     def commit(self) -> None:
         """Replace the target; return once the new content is on disk."""

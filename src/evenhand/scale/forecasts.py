@@ -473,14 +473,10 @@ def _to_file(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[K
 
 def _to_folder(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kept]:
     # all or nothing: parts are written to a hidden folder, which is renamed at the end
-    hidden = Partial(link_target(target), is_folder=True)
-    try:
+    with Partial(link_target(target), is_folder=True) as hidden:
         found = [one for _, kept in over(_write_part, (job, hidden.path)) for one in kept]
         for half in hidden.path.glob(".*"):  # left by workers that died while writing
             half.unlink()
-        hidden.commit()
-    finally:
-        hidden.discard()
     return found
 
 

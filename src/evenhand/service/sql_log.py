@@ -1096,8 +1096,7 @@ def _write(path: Path, log: DecisionLog) -> Logged:
     texts = [(name, pa.string()) for name in Row._fields[1:]]
     version = {"evenhand.decision_log": str(FORMAT)}
     schema = pa.schema([("number", pa.int64()), *texts]).with_metadata(version)
-    partial = Partial(path)
-    try:
+    with Partial(path) as partial:
         os.fchmod(partial.handle, 0o600)
         with (
             os.fdopen(partial.handle, "wb", closefd=False) as file,
@@ -1106,8 +1105,4 @@ def _write(path: Path, log: DecisionLog) -> Logged:
             for group in in_blocks(verified(log.entries(), log.source), GROUP):
                 rows = [stored_row(entry, log.source)._asdict() for entry in group]
                 writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-        partial.commit()
-        return group[-1]
-    except BaseException:
-        partial.discard()
-        raise
+    return group[-1]
