@@ -188,7 +188,8 @@ def test_the_estimated_error_is_that_of_the_population(shift: float) -> None:
     assert found == pytest.approx(true_error(shift), abs=0.004)
     # positions drawn beyond the time that is known are uniform if the forecasts are right
     drawn = calibration_error(pits.drawn[:, 0])
-    assert drawn < (0.004 if shift == 0 else 0.8 * found)
+    # otherwise they hide a part of the error: 0.151 of 0.260 is left (outcomes: 5)
+    assert drawn == pytest.approx(0.151 if shift else 0.0, abs=0.004)
 
 
 def true_error(shift: float) -> float:

@@ -65,6 +65,17 @@ class Evidence:
     def estimates(self, since=1):
         return self.values.estimates(since)
 
+    def to_state(self):
+        return [part.to_state() for part in [*self.banks, self.values] if part is not None]
+
+    def resumed(self):
+        """The same from its state as JSON."""
+        made = Evidence(self.promise)
+        parts = [part for part in [*made.banks, made.values] if part is not None]
+        for part, state in zip(parts, json.loads(json.dumps(self.to_state())), strict=True):
+            part.restore(state)
+        return made
+
 
 def rows_of(u, known=None, **others):
     """Rows with base PITs `u`; those of unknown rows are removed."""
@@ -463,6 +474,9 @@ def test_the_envelope_reports_the_side_of_a_tail_that_is_too_heavy():
     higher, lower = test.log_evidence
     assert higher > math.log(40) > lower
     assert abs(int(test.since[0]) - 41) <= 3
+    again = test.resumed()
+    assert again.to_state() == test.to_state()
+    np.testing.assert_array_equal(again.log_evidence, test.log_evidence)
 
 
 def test_an_envelope_counts_shares_of_cells_and_no_missing_outcomes():
@@ -506,3 +520,34 @@ def test_a_promise_of_gaps_needs_a_draw_for_each_outcome():
     )
     with pytest.raises(InputError, match=r"row 1 .*no draw"):
         test.update(rows)
+
+
+@pytest.mark.parametrize("statistic", ["mean_pit", "gap", "bias"])
+def test_any_split_of_rows_and_a_saved_state_give_identical_numbers(statistic):
+    rng = np.random.default_rng(11)
+    promise = Promise(statistic, MASS, TARGET, 0.95, LINK if statistic == "mean_pit" else None)
+
+    def some_rows(n):
+        u = rng.uniform(size=n)
+        made = rows_of(u, rng.uniform(size=n) < 0.9, r=rng.uniform(size=n))
+        excess = np.where(made.known, rng.uniform(-1, 1, size=n), np.nan)
+        return Rows(made.time, made.known, made.pit, made.r, made.base, excess)
+
+    def part(rows, cut):
+        pit = (rows.pit[0][cut], rows.pit[1][cut])
+        return Rows(rows.time[cut], rows.known[cut], pit, rows.r[cut], pit, rows.excess[cut])
+
+    whole, parts = Evidence(promise), Evidence(promise)
+    for n in (17, 0, 40, 3):
+        rows = some_rows(n)
+        whole.begin_period()
+        path = whole.update(rows)
+        parts.begin_period()
+        found = []
+        for cut in np.array_split(np.arange(n), 4):
+            found.append(parts.update(part(rows, cut)))
+            parts = parts.resumed()
+        np.testing.assert_array_equal(np.concatenate(found), path)
+        assert parts.to_state() == whole.to_state()
+        assert parts.estimates() == whole.estimates()
+        np.testing.assert_array_equal(parts.since, whole.since)
