@@ -30,7 +30,6 @@ from evenhand.cli.rooms import audits, tables
 from evenhand.cli.rows import (
     Given,
     Request,
-    audit_in_memory,
     audit_in_parts,
     audited_rows,
     read_rows,
@@ -191,7 +190,7 @@ def audit(
     request = Request(given, table, rows, times, search, largest_weight)
     if not table.is_dir():
         refuse_without_effect(context, ("workers", "skip_bad_parts"), "on one file, only on parts")
-        found = audit_in_memory(request, asked)
+        found = audited_rows(request, read_rows(request), asked).audit
     else:
         levels = sorted({c.arguments[0] for c in conditions if c.quantity == "coverage"})
         found = audit_in_parts(request, asked, levels, large)

@@ -448,11 +448,6 @@ def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tupl
     return found
 
 
-def audit_in_memory(request: Request, options: Mapping[str, Any]) -> Audit:
-    """Audit a table that is read into memory; `options` are those of `evenhand.audit`."""
-    return audited_rows(request, read_rows(request), options).audit
-
-
 def audited_rows(request: Request, read: Read, options: Mapping[str, Any]) -> AuditedRows:
     """Audit rows that were read; `options` are those of `evenhand.audit`."""
     subject, X = request.given.subject.of(read.data, read.source)

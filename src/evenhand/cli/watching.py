@@ -233,7 +233,11 @@ def _watched_table(
 def _show(values: dict[str, Any], out: Path | None, as_json: bool) -> None:
     """Write the values of a watch to a file, if one is named, and print them."""
     if out is not None:
-        _write(out, values)
+        is_page = out.suffix.lower() == ".html"
+        write_text(
+            out, report.watch_html(values) if is_page else json.dumps(values, indent=2) + "\n"
+        )
+        inform(f"watch written to {out}")
     show_result(values, report.watch_text(values), as_json)
 
 
@@ -245,13 +249,6 @@ def _check_files(out: Path | None, state: Path | None, log: str, certificate: Pa
         tables.check_writable(out, (".html", ".json"))
     if state is not None:
         check_apart(state, inputs, option="--state")
-
-
-def _write(out: Path, values: Mapping[str, Any]) -> None:
-    """Write the values of a watch as a page or as JSON."""
-    is_page = out.suffix.lower() == ".html"
-    write_text(out, report.watch_html(values) if is_page else json.dumps(values, indent=2) + "\n")
-    inform(f"watch written to {out}")
 
 
 def _inform(found: LogWatch, n_new: int, notes: Sequence[str]) -> None:

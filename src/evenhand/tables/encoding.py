@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -26,6 +25,7 @@ from evenhand.tables.values import (
     factorized,
     is_plain_number,
     kind_of,
+    level_counts,
     moments,
     numbers,
 )
@@ -81,13 +81,10 @@ class EncodedColumn:
             found = _numbers(kind, name, values)
             center = (0.0, 0.0) if kind == "boolean" else _mean_and_scale(found)
             return cls(kind, name, bool(np.isnan(found).any()), *center)
-        codes, seen = factorized(values, f"column {name!r}")
-        counts: Counter[str] = Counter()
-        rows = np.bincount(codes[codes >= 0], minlength=len(seen))
-        for level, count in zip(seen, rows, strict=True):  # several codes may have one level
-            counts[level] += int(count)
-        frequent = sorted(counts, key=lambda level: (-counts[level], level))[:50]
-        return cls(kind, name, bool((codes < 0).any()), levels=tuple(sorted(frequent)))
+        counts = level_counts(values, f"column {name!r}")
+        levels = sorted(one for one in counts if one is not None)
+        frequent = sorted(levels, key=counts.__getitem__, reverse=True)[:50]
+        return cls(kind, name, counts[None] > 0, levels=tuple(sorted(frequent)))
 
     def outputs(self) -> tuple[str, ...]:
         """Return the names of the outputs without the one for missing values."""

@@ -34,11 +34,11 @@ from evenhand.tables.values import (
     as_pandas,
     booleans,
     dates,
-    factorized,
     is_plain_number,
     is_plain_text,
     kind_of,
     level,
+    level_counts,
     missing,
     missing_words,
     numbers,
@@ -124,11 +124,11 @@ class Column:
             return cls(name, kind, n, n_missing)
         has_own_type = isinstance(values.dtype, pd.CategoricalDtype | pd.StringDtype)
         dtype = str(values.dtype) if has_own_type else "object"
-        codes, levels = factorized(values, f"column {name!r}")
-        distinct = sorted({*levels} - {""})
-        kept = tuple(distinct) if len(distinct) <= MAX_STORED_LEVELS else None
+        counts = level_counts(values, f"column {name!r}")
         # empty text is missing as well, as in a csv file
-        n_missing = int(np.append([not shown for shown in levels], True)[codes].sum())
+        n_missing = counts[None] + counts[""]
+        levels = sorted(filter(None, counts))
+        kept = tuple(levels) if len(levels) <= MAX_STORED_LEVELS else None
         categories = _categories(values, dtype)
         return cls(name, kind, n, n_missing, levels=kept, dtype=dtype, categories=categories)
 
@@ -512,10 +512,9 @@ class Tally:
             )
         if column.levels is None:  # too many to be stored, or of another kind
             return cls(column, n, n_missing)
-        codes, levels = factorized(values, f"column {column.name!r}")
-        new = {*levels} - column.known_levels
-        is_new = np.array([*(shown in new for shown in levels), False], dtype=np.bool_)[codes]
-        return cls(column, n, n_missing, int(is_new.sum()), min(new, default=None))
+        counts = level_counts(values, f"column {column.name!r}")
+        new = {one for one in counts if one is not None and one not in column.known_levels}
+        return cls(column, n, n_missing, sum(counts[one] for one in new), min(new, default=None))
 
     def __add__(self, other: Tally) -> Tally:
         both = (self, other)

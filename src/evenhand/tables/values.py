@@ -385,6 +385,23 @@ def factorized(values: Values[Any], place: str) -> tuple[Ints, list[str]]:
     return codes, [level(value) for value in distinct]
 
 
+def level_counts(values: Values[Any], place: str) -> Counter[str | None]:
+    """Count the levels of a column, and its missing values as None.
+
+    Examples
+    --------
+    >>> level_counts(pd.Series(["1", 1.0, None, "b"], dtype=object), "column 'x'")
+    Counter({'1': 2, None: 1, 'b': 1})
+    """
+    codes, levels = factorized(values, place)
+    found = Counter[str | None]()
+    # code -1 is a missing value, and several codes may have one level
+    rows = np.bincount(codes + 1, minlength=len(levels) + 1)
+    for one, n in zip([None, *levels], rows.tolist(), strict=True):
+        found[one] += n
+    return found
+
+
 def numbers(values: Values[Any], place: str, start: int = 0) -> Floats:
     """Convert a column to floats of at most `LARGEST` in size, with NaN for missing values."""
     found, wrong = parse_numbers(values)
