@@ -290,6 +290,10 @@ class Transformed(Distribution):
 # --- truncation
 
 
+ROUNDING = 1e-14
+"""Error of tails, relative to them; a density changes where it matters if it changes by more."""
+
+
 class Truncated(Distribution):
     """Distributions of a base's outcome, given that it lies inside an interval.
 
@@ -331,10 +335,12 @@ class Truncated(Distribution):
         is_near = share < LEAST_SHARE
         if not is_near.any():
             return found
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             distance = np.asarray(high) - np.asarray(low)
             middle = np.where(np.isfinite(distance), low + distance / 2, 0.0)
             near = self.base.logpdf(middle) + np.log(distance)
+            # differ by more than rounding if the density changes within the distance
+            is_near &= ~(np.abs(near - found) > ROUNDING * np.exp(-share))
         return np.where(is_near, near, found)
 
     def _log_within(self) -> Floats:
@@ -361,19 +367,18 @@ class Truncated(Distribution):
         lower = np.logaddexp(below, self.base.logcdf(low))
         higher = np.logaddexp(above, self.base.logsf(high, left=True))
         found = self.base.point(Tail.smaller(np.minimum(lower, 0.0), np.minimum(higher, 0.0)))
-        # next to a bound the digits of the difference to its tail are lost
+        # next to a bound the digits of the difference to its tail are lost, but the density is even
         for bound, sign, own, other in ((low, 1, below, above), (high, -1, above, below)):
             if np.isfinite(bound):
-                share = own - self.base.tail(bound).near().log
-                is_near = (share < LEAST_SHARE) & (own <= other)
-                found = np.where(is_near, bound + sign * self._length(own, bound), found)
+                share, density = own - self.base.tail(bound).near().log, self.base.logpdf(bound)
+                # at an atom, and where a density begins with 0: next to nothing
+                length = np.exp(own - np.maximum(density, -700.0)) * ~np.isneginf(density)
+                near = bound + sign * length
+                with np.errstate(invalid="ignore", over="ignore"):
+                    change = np.abs(self.base.logpdf(near) - density)
+                    is_even = ~(change > np.minimum(ROUNDING * np.exp(-share), 1.0))
+                found = np.where((share < LEAST_SHARE) & (own <= other) & is_even, near, found)
         return np.clip(found, low, high)
-
-    def _length(self, log_p: Floats, bound: float) -> Floats:
-        """Return the length of a probability next to a bound, from the density there."""
-        density = self.base.logpdf(bound)
-        # at an atom, and where a density begins with 0: next to nothing, which clipping makes 0
-        return np.where(np.isneginf(density), 0.0, np.exp(log_p - np.maximum(density, -700.0)))
 
 
 # --- an atom at one end of the range (outcomes: 4.2)
@@ -443,9 +448,9 @@ class Hurdle(Distribution):
         part = rest + self.positive._log(y, upper=upper)
         is_up_to = point > self.at if left else point >= self.at
         has_atom = is_up_to ^ upper
-        if not has_atom.any():
-            return part
-        return np.where(has_atom, np.minimum(np.logaddexp(atom, part), 0.0), part)
+        # nothing is beyond the atom: links would turn a part of 1e-13 there into one of 1e-2
+        rest = part - np.inf if upper == (self.end == "high") else part
+        return np.where(has_atom, np.minimum(np.logaddexp(atom, part), 0.0), rest)
 
     def _probability(self, y: ArrayLike, *, upper: bool, left: bool = False) -> Floats:
         return np.exp(self._log(y, upper=upper, left=left))
@@ -454,9 +459,10 @@ class Hurdle(Distribution):
         return Tail.smaller(*(self._log(y, upper=upper, left=left) for upper in (False, True)))
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        """Log density of the continuous part, `-inf` at the atom."""
+        """Log density of the continuous part, `-inf` at the atom and beyond it."""
         density = self._logs[1] + self.positive.logpdf(y)
-        return np.where(np.asarray(y) == self.at, -np.inf, density)
+        is_outside = np.less_equal if self.end == "low" else np.greater_equal
+        return np.where(is_outside(y, self.at), -np.inf, density)
 
     def point(self, tail: Tail) -> Floats:
         atom, rest = self._logs
