@@ -184,7 +184,7 @@ def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(MixtureMLPRegressor.__init__.__kwdefaults__, "max_steps", 20)
     # no warning that so few steps are too few
-    monkeypatch.setattr("evenhand.forecasters.network.training.UNFINISHED", np.inf)
+    monkeypatch.setattr("evenhand.forecasters.training.UNFINISHED", np.inf)
 
 
 @pytest.fixture(scope="session")

@@ -188,7 +188,7 @@ DISCRETE: dict[str, DiscreteExample] = {
 def use_small_default(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `RandomizedRegressor(None)` make a small network: the real default takes seconds."""
     smaller = functools.partial(small_mixture, 1, 2)
-    monkeypatch.setattr("evenhand.forecasters.randomized.MixtureMLPRegressor", smaller)
+    monkeypatch.setattr("evenhand.forecasters.around.MixtureMLPRegressor", smaller)
 
 
 @functools.cache

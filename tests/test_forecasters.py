@@ -531,7 +531,7 @@ def test_without_a_model_the_default_is_an_ensemble_of_mixtures(
         seen.append(params)
         return small_mixture(1, 1, **params)
 
-    monkeypatch.setattr("evenhand.forecasters.randomized.MixtureMLPRegressor", recorded)
+    monkeypatch.setattr("evenhand.forecasters.around.MixtureMLPRegressor", recorded)
     halves = np.round(2 * Y) / 2
     for seed in (0, 0, 1, None):
         with pytest.warns(DiscreteOutcomeWarning) as caught:

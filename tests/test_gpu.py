@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import evenhand
 from complaints import refused
 from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
-from evenhand.forecasters.network.training import pick_device, score
+from evenhand.forecasters.training import pick_device, score
 
 Floats = NDArray[np.float64]
 
@@ -73,11 +73,11 @@ def test_errors_of_a_cuda_device_are_input_errors_with_the_remedy(
     def lost(*arguments: Any) -> Any:
         raise RuntimeError("CUDA error: device is lost. Compile with X.\nmore lines")
 
-    monkeypatch.setattr("evenhand.forecasters.network.training.evaluate", lost)
+    monkeypatch.setattr("evenhand.forecasters.training.evaluate", lost)
     with pytest.raises(RuntimeError, match="CUDA error"):  # on the CPU it is a fault of ours
         model.forecast(task(3)[0])
     monkeypatch.setattr(
-        "evenhand.forecasters.network.training.pick_device", lambda device: torch.device("meta")
+        "evenhand.forecasters.training.pick_device", lambda device: torch.device("meta")
     )
     refused(r"^.*device is lost\); use device='cpu'[^\n]*\Z", model.forecast, task(3)[0])
 
@@ -118,7 +118,7 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
     def full(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nmore lines")
 
-    monkeypatch.setattr("evenhand.forecasters.network.training.evaluate", full)
+    monkeypatch.setattr("evenhand.forecasters.training.evaluate", full)
     for call, remedy in (
         (lambda: model.forecast(X, 0.5), "predict fewer rows at once"),
         (lambda: PAICRegressor(hidden=(4, 4), device="cpu").fit(X, y), "a smaller batch_size"),
@@ -129,7 +129,7 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 def test_the_validation_loss_in_parts_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = task(400)
     whole = {name: make(device="cpu").fit(X, y) for name, make in MAKERS.items()}
-    monkeypatch.setattr("evenhand.forecasters.network.training.BLOCK_CELLS", 77)
+    monkeypatch.setattr("evenhand.forecasters.training.BLOCK_CELLS", 77)
     for name, make in MAKERS.items():
         parts = make(device="cpu").fit(X, y)
         # sums of some hundred numbers in float32

@@ -17,9 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from complaints import refused
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters.network.estimators import NeuralForecaster
-from evenhand.forecasters.network.inputs import Shape, spread_factor
-from evenhand.forecasters.network.training import (
+from evenhand.forecasters.networks import NeuralForecaster, Shape, spread_factor
+from evenhand.forecasters.training import (
     Candidate,
     Rows,
     Settings,
@@ -195,7 +194,7 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
     weights, x = random_weights(shape, n_networks), np.random.default_rng(2).normal(size=(n, 5))
     outs = {}
     for chunk in (1, 7, 3 * 4 * 5, 10**6):
-        monkeypatch.setattr("evenhand.forecasters.network.training.BLOCK_INPUTS", chunk)
+        monkeypatch.setattr("evenhand.forecasters.training.BLOCK_INPUTS", chunk)
         outs[chunk] = score(shape, weights, x, r, "cpu")
         assert outs[chunk].dtype == np.float64
         # other sizes of a matrix product are summed in another order: 1e-16 times the sums of 20
@@ -393,7 +392,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Rows, Rows]]:
         seen.append((used(rows, rows.learning[0]), used(rows, rows.validation[0])))
         return train_best(candidates, *rest, **options)
 
-    monkeypatch.setattr("evenhand.forecasters.network.training.train_best", recorded)
+    monkeypatch.setattr("evenhand.forecasters.training.train_best", recorded)
     return seen
 
 

@@ -6,6 +6,13 @@ A new forecaster needs one file and one line in `FORECASTERS`.
 from __future__ import annotations
 
 from evenhand.forecast_columns import ForecastColumns
+from evenhand.forecasters.around import (
+    ClassifierForecaster,
+    CountRegressor,
+    HurdleRegressor,
+    RandomizedRegressor,
+)
+from evenhand.forecasters.around import as_forecaster as as_forecaster
 from evenhand.forecasters.base import SPREADS as SPREADS
 from evenhand.forecasters.base import Bounds as Bounds
 from evenhand.forecasters.base import Forecaster, State
@@ -15,16 +22,13 @@ from evenhand.forecasters.base import thawed as thawed
 from evenhand.forecasters.boosted import BoostedDistributionRegressor
 from evenhand.forecasters.boosted import lightgbm as lightgbm
 from evenhand.forecasters.conversions import QuantileGrid as QuantileGrid
-from evenhand.forecasters.discrete import ClassifierForecaster, CountRegressor, HurdleRegressor
-from evenhand.forecasters.discrete import as_forecaster as as_forecaster
+from evenhand.forecasters.conversions import SurvivalModel
 from evenhand.forecasters.groups import By as By
 from evenhand.forecasters.kinds import SpreadTrees as SpreadTrees
 from evenhand.forecasters.kinds import is_held_out as is_held_out
 from evenhand.forecasters.kinds import kind_of as kind_of
-from evenhand.forecasters.network import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters.randomized import RandomizedRegressor
+from evenhand.forecasters.networks import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.recalibrated import RecalibratedClassifier, RecalibratedRegressor
-from evenhand.forecasters.survival import SurvivalModel
 from evenhand.forecasters.table_models import TableClassifier as TableClassifier
 from evenhand.forecasters.table_models import TableCounts as TableCounts
 from evenhand.forecasters.table_models import TableMeans as TableMeans

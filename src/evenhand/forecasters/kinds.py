@@ -40,6 +40,7 @@ from evenhand.forecasters import conversions
 from evenhand.forecasters.base import Forecaster, Training, check_bounds, thawed
 from evenhand.forecasters.conversions import (
     USE_A_FUNCTION,
+    SurvivalModel,
     cross_fitted,
     final_step,
     fitted,
@@ -49,11 +50,6 @@ from evenhand.forecasters.conversions import (
     predictions,
 )
 from evenhand.forecasters.samples import clearly_best, residual_distribution
-from evenhand.forecasters.survival import (
-    SurvivalModel,
-    fit_survival,
-    has_survival_curves,
-)
 from evenhand.tables import TableEncoder, as_pandas, take_rows
 
 # --- boosted trees of the logarithm of the mean size of a residual
@@ -652,9 +648,11 @@ KINDS: dict[str, Kind] = {
     for kind in (
         Kind(
             "survival",
-            lambda model: isinstance(model, SurvivalModel) or has_survival_curves(model),
+            lambda model: (
+                isinstance(model, SurvivalModel) or conversions.has_survival_curves(model)
+            ),
             conversions.of_forecaster,
-            fit_survival,
+            conversions.fit_survival,
             outcome=outcome_of_times,
         ),
         Kind(

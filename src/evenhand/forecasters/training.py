@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,7 +16,9 @@ from torch.optim.adamw import adamw
 from evenhand._progress import progress
 from evenhand._validate import Floats, InputError, Ints, bad_input, check_choice, check_fraction
 from evenhand.draws import RandomState, generator
-from evenhand.forecasters.network.inputs import Shape
+
+if TYPE_CHECKING:
+    from evenhand.forecasters.networks import Shape
 
 # --- fully connected networks, evaluated in batched matrix products
 
