@@ -1004,6 +1004,18 @@ FAULTS = (
         ("test_distributions.py",),
     ),
     Fault(
+        "a tail of a hurdle beyond its atom",
+        'part - np.inf if upper == (self.end == "high") else part',
+        "part",
+        ("test_distributions.py",),
+    ),
+    Fault(
+        "quantiles next to a bound from a density that changes",
+        "~(change > np.minimum(ROUNDING * np.exp(-share), 1.0))",
+        "True",
+        ("test_distributions.py",),
+    ),
+    Fault(
         "small upper tails of categories as differences from 1",
         "np.cumsum(mass[..., ::-1], axis=-1, out=upper[..., -2::-1])",
         "upper[..., 1:] = 1 - lower[..., 1:]",
