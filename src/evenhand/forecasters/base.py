@@ -193,28 +193,6 @@ def check_support(
             )
 
 
-def learn_support(
-    support: Bounds, outcomes: Floats, rows: Any, *, is_map: bool = True
-) -> Support | None:
-    """Learn the map to the line from checked training outcomes; None without bounds.
-
-    Outcomes at a bound are moved inside by half the smallest distance of the others. `rows` are the
-    features of the outcomes, or None.
-    """
-    bounds = check_bounds(support)
-    if bounds is None:
-        return None
-    low, high = bounds
-    distance = np.minimum(outcomes - low, high - outcomes)
-    if not distance.any():
-        raise bad_input("y", f"have values inside support={_named(bounds)}", "its bounds only")
-    edge = float(distance[distance > 0].min()) / 2
-    found = Support(low, high, edge=edge, is_map=is_map)
-    if not is_map:
-        return found
-    return replace(found, bend=choose_bend(low, high, found.inside(outcomes), rows))
-
-
 def _named(bounds: tuple[float, float]) -> str:
     low, high = ("None" if np.isinf(end) else f"{end:g}" for end in bounds)
     return f"({low}, {high})"
@@ -641,7 +619,17 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         `rows` are the features, by which the map is chosen. With `is_map=False` outcomes are
         returned unchanged, and forecasts are truncated later.
         """
-        self.support_ = learn_support(self.support, outcomes, rows, is_map=is_map)
+        self.support_, bounds = None, check_bounds(self.support)
+        if bounds is None:
+            return outcomes
+        distance = np.minimum(outcomes - bounds[0], bounds[1] - outcomes)
+        if not distance.any():
+            raise bad_input("y", f"have values inside support={_named(bounds)}", "its bounds only")
+        # half of the distance to the nearest outcome
+        edge = float(distance[distance > 0].min()) / 2
+        found = Support(*bounds, edge=edge, is_map=is_map)
+        bend = choose_bend(*bounds, found.inside(outcomes), rows) if is_map else found.bend
+        self.support_ = replace(found, bend=bend)
         return self._to_line(outcomes)
 
     def _to_line(self, outcomes: Floats) -> Floats:

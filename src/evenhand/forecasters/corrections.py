@@ -19,6 +19,7 @@ from evenhand.calibration import Cells, n_effective
 from evenhand.distributions import Distribution, Normal, Recalibrated
 from evenhand.forecasters.groups import Members
 from evenhand.forecasters.samples import (
+    closed,
     converged,
     ends_of,
     expected_counts,
@@ -262,7 +263,7 @@ def learn_rescaling(pit: Cells, weight: Floats, members: Members, level: float) 
     Parameters are those of `learn_corrections`.
     """
     masks = _with_everyone(members)
-    edges = np.concatenate(([0.0], special.ndtr(SCORES), [1.0]))
+    edges = closed(special.ndtr(SCORES))
 
     def fit(_: int, is_done: Mask, __: Cells) -> tuple[Rescaling, Cells]:
         terms = np.zeros((masks.shape[1], 2))
@@ -517,7 +518,7 @@ def _grid(n: int, knots: Floats) -> Floats:
     inner = np.unique(np.concatenate((even, tail, 1 - tail, knots)))
     inner = inner[(inner > 1e-9) & (inner < 1 - 1e-9)]
     # cells must be wide enough for distinct values of the map
-    return np.concatenate(([0.0], inner[np.diff(inner, prepend=0.0) > 1e-9], [1.0]))
+    return closed(inner[np.diff(inner, prepend=0.0) > 1e-9])
 
 
 def _design(edges: Floats, knots: Floats) -> Floats:

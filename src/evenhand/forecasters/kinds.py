@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -80,8 +81,26 @@ SLOPES = np.linspace(0.5, 2.0, 31)
 """Factors on the output of the trees."""
 
 
+class StoredWithEncoder(BaseEstimator):  # type: ignore[misc]
+    """A model with the encoder of a table, which is stored as its state `columns_`."""
+
+    columns_: dict[str, Any] | None
+
+    @cached_property
+    def _encoder(self) -> TableEncoder | None:
+        return None if self.columns_ is None else TableEncoder.from_state(self.columns_)
+
+    def _set_encoder(self, encoder: TableEncoder | None) -> None:
+        self._encoder = encoder
+        self.columns_ = None if encoder is None else encoder.to_state()
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_encoder"}
+
+
 @dataclass(eq=False, repr=False)
-class SpreadTrees(BaseEstimator):  # type: ignore[misc]
+class SpreadTrees(StoredWithEncoder):
     """Boosted trees that predict the logarithm of the mean size of a residual.
 
     They are a `HistGradientBoostingRegressor` with the gamma likelihood and a log link, which
@@ -125,23 +144,15 @@ class SpreadTrees(BaseEstimator):  # type: ignore[misc]
         weight : ndarray of shape (n,), or None
             Weights of the rows.
         """
-        encoder = learned_encoder(X)
-        self.columns_ = None if encoder is None else encoder.to_state()
-        self.trees_ = _grown(self.n_trees, features(encoder, X, loc), size, weight)
+        self._set_encoder(learned_encoder(X))
+        self.trees_ = _grown(self.n_trees, features(self._encoder, X, loc), size, weight)
         return self
 
     def predict(self, X: Any, loc: Floats) -> Floats:
         """Predict the logarithm of the mean size, shape (n,)."""
-        if self.columns_ is not None and not hasattr(self, "_encoder"):
-            self._encoder = TableEncoder.from_state(self.columns_)
-        rows = features(getattr(self, "_encoder", None), X, loc)
+        rows = features(self._encoder, X, loc)
         log_size = self.slope * np.log(self.trees_.predict(rows))
         return np.asarray(np.clip(log_size, self.low, self.high))
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        # stored as `columns_`
-        return {name: value for name, value in state.items() if name != "_encoder"}
 
 
 # model folders store the class under this module name, independent of its file

@@ -532,11 +532,13 @@ class NeuralForecaster(Forecaster):
         return Candidate(shape, replace(rows, x=x), settings)
 
     def _check_parameters(self) -> None:
-        """Check the counts and the layers."""
+        """Check the counts, the dropout and the layers."""
         for name, value in self.get_params(deep=False).items():
             # where None is the default, the value depends on the training rows
             if name in COUNTS and not (value is None and getattr(type(self), name) is None):
                 check_count(name, value)
+            if name == "dropout" and value is not None:
+                check_fraction(name, value, low_open=False)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
             # the draw is an input of the second hidden layer, so fewer layers would ignore it
             least = "two hidden layers" if self.takes_draw else "one hidden layer"
@@ -802,11 +804,6 @@ class MixtureMLPRegressor(NeuralForecaster):
         self.outputs_ = MixtureOutputs.of((y - offset) / unit, g)
         return offset, unit
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.dropout is not None:
-            check_fraction("dropout", self.dropout, low_open=False)
-
     def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
         strengths: tuple[tuple[float, float], ...] = STRENGTHS
         if self.dropout is not None or self.weight_decay is not None:
@@ -1065,10 +1062,6 @@ class PAICRegressor(NeuralForecaster):
                 stacklevel=5,  # the line that calls fit or path
             )
         return 0.0, 1.0
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_fraction("dropout", self.dropout, low_open=False)
 
     def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
         from evenhand.forecasters.training import Settings

@@ -449,17 +449,13 @@ def learn_map(pit: Cells, weight: Floats) -> tuple[Floats, Floats]:
     n = n_effective(weight)
     n_steps = n_cells(n)
     values = np.arange(1, n_steps) / n_steps
-    ends = [0.0], [1.0]
-    shares, places = (np.concatenate((ends[0], knots, ends[1])) for knots in (share, place))
-    levels = np.interp(values, shares, places)
+    levels = np.interp(values, closed(share), closed(place))
     lower, upper = tail_knots(share, n, values[0])
     levels, values = _joined(
-        *(
-            np.concatenate((knots[lower], inner, knots[upper]))
-            for knots, inner in ((place, levels), (share, values))
-        )
+        np.concatenate((place[lower], levels, place[upper])),
+        np.concatenate((share[lower], values, share[upper])),
     )
-    return np.concatenate(([0.0], levels, [1.0])), np.concatenate(([0.0], values, [1.0]))
+    return closed(levels), closed(values)
 
 
 def _first_knots(pit: Cells, weight: Floats) -> tuple[Floats, Floats]:
@@ -483,10 +479,9 @@ def _first_knots(pit: Cells, weight: Floats) -> tuple[Floats, Floats]:
         return np.empty(0), np.empty(0)
     n = n_effective(weight[seen])
     place, share_seen = plotting_positions(low[seen], weight[seen])
-    shares, places = (np.concatenate(([0.0], knots, [1.0])) for knots in (share_seen, place))
     share = (n * (left + right) / 2 + at) / (n + 1)
     wanted = _even_and_tail_values(n)
-    levels = np.interp(wanted, shares, places)
+    levels = np.interp(wanted, closed(share_seen), closed(place))
     values = np.interp(levels, at, share)
     is_inner = wanted <= 1 - (1 - 1e-9) / n_cells(n)
     is_dense = np.diff(values, prepend=0.0) <= SPARSE * np.diff(wanted, prepend=0.0)
@@ -517,8 +512,7 @@ def _learn_map_of_cells(
     """
     n = n_effective(weight)
     inside = (levels > LEAST_PIT) & (levels < 1 - LEAST_PIT)
-    levels = np.concatenate(([0.0], levels[inside], [1.0]))
-    values = np.concatenate(([0.0], values[inside], [1.0]))
+    levels, values = closed(levels[inside]), closed(values[inside])
     prior = np.diff(values)
     which = np.zeros(pit.n_samples, dtype=np.intp)
     scaled = weight * (n / weight.sum())
@@ -533,12 +527,17 @@ def _learn_map_of_cells(
     def step(values: Floats) -> Floats:
         counts = expected_counts(pit, scaled, which, levels, values[None])[0]
         found = (counts + prior) / (counts.sum() + pseudo)
-        return np.concatenate(([0.0], np.cumsum(found)[:-1], [1.0]))
+        return closed(np.cumsum(found)[:-1])
 
     def gain(values: Floats) -> float:
         return float(scaled @ mapped(pit, which, levels, values[None])[1])
 
     return levels, converged(step, gain, values, MOST_EM)
+
+
+def closed(knots: Floats) -> Floats:
+    """Return inner knots with the ends 0 and 1."""
+    return np.concatenate(([0.0], knots, [1.0]))
 
 
 def _joined(levels: Floats, values: Floats) -> tuple[Floats, Floats]:
@@ -567,8 +566,7 @@ def shrunk(
     if share == 0:
         return pooled
     levels, values = _joined(levels[1:-1], ((1 - share) * whole + share * part)[1:-1])
-    ends = [0.0], [1.0]
-    return np.concatenate((ends[0], levels, ends[1])), np.concatenate((ends[0], values, ends[1]))
+    return closed(levels), closed(values)
 
 
 def refined(levels: Floats, values: Floats, n_knots: int) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
@@ -19,7 +19,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from evenhand._validate import Floats, Ints
 from evenhand.forecasters.boosted import fitted_parameters
-from evenhand.forecasters.kinds import on_grids
+from evenhand.forecasters.kinds import StoredWithEncoder, on_grids
 from evenhand.tables import TableEncoder
 
 N_FOLDS = 5
@@ -39,7 +39,7 @@ LEAST_PROBABILITY = 1e-9
 
 
 @dataclass(eq=False, repr=False)
-class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
+class TableModel(StoredWithEncoder, ABC):
     """Average of boosted trees and a linear model, with a share chosen by the held-out loss.
 
     Trees are grown by scikit-learn's histogram gradient boosting, with the number of trees that has
@@ -88,8 +88,7 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
         """Return the loss of each row."""
 
     def _learn(self, X: Any, target: NDArray[Any], sample_weight: Floats | None) -> Self:
-        self._encoder = TableEncoder().fit(X)
-        self.columns_ = self._encoder.to_state()
+        self._set_encoder(TableEncoder().fit(X))
         rows = self._features(X)
         weight = _varying(sample_weight)
         # scikit-learn's weighted quantiles of many distinct values take a second per fit
@@ -148,8 +147,7 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _features(self, X: Any) -> Floats:
         """Return the rows as finite numbers, with one column per level of a category."""
-        if not hasattr(self, "_encoder"):
-            self._encoder = TableEncoder.from_state(self.columns_)
+        assert self._encoder is not None
         return self._encoder.transform(X) if self._encoder.columns_ else np.empty((len(X), 0))
 
     def _unfitted(self, n_samples: int, **settings: Any) -> Any:
@@ -164,11 +162,6 @@ class TableModel(BaseEstimator, ABC):  # type: ignore[misc]
             random_state=self.random_state,
             **settings,
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        # the encoder is stored as `columns_`
-        return {name: value for name, value in state.items() if name != "_encoder"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
