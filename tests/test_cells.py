@@ -331,7 +331,7 @@ def test_counts_are_those_of_drawn_pits_and_of_averaged_errors() -> None:
     assert (counts.has_cells, drawn.has_cells) == (True, False)
     np.testing.assert_array_equal(drawn.inside_whole[0.5], drawn.inside[0.5])
     # drawn PITs differ from their average by sampling: 300 people, sd at most 1 / sqrt(12 * 300)
-    assert binned_error(counts) == pytest.approx(calibration_error(pits), abs=0.07)
+    assert binned_error(counts.pit) == pytest.approx(calibration_error(pits), abs=0.07)
 
 
 def test_a_block_without_atoms_can_be_added() -> None:

@@ -173,7 +173,7 @@ def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data: st.DataObject
 @given(pits(40))
 @settings(max_examples=100, deadline=None)
 def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit: Floats) -> None:
-    error = binned_error(count_pits(pit))
+    error = binned_error(count_pits(pit).pit)
     assert abs(error - calibration_error(pit)) <= S / 2 + ROUNDING
     assert 0 <= error <= 0.5
 

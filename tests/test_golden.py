@@ -426,7 +426,7 @@ def certificates_of_counts(folder: Path) -> Any:
         said[name] = {
             "n_samples": total.n_samples,
             "levels": total.levels,
-            "binned_error": binned_error(total),
+            "binned_error": binned_error(total.pit),
             "inside": {str(level): counts for level, counts in total.inside.items()},
             "pit": total.pit.reshape(64, -1).sum(axis=1),
             "one_draw": total.one_draw.reshape(64, -1).sum(axis=1),

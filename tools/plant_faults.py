@@ -131,8 +131,8 @@ FAULTS = (
     ),
     Fault(
         "a two-sided Clopper-Pearson interval with one-sided tails",
-        "tail = (1 - confidence) / 2",
-        "tail = 1 - confidence",
+        "hits, hits, n, (1 - confidence) / 2",
+        "hits, hits, n, 1 - confidence",
         ("test_bands.py", "test_calibration.py", "test_audits.py", "test_loss_guarantee.py"),
     ),
     Fault(

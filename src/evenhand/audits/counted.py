@@ -68,7 +68,7 @@ def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: flo
         moments, in_cells = values[1:MOMENTS], values[MOMENTS:]
         columns.append([n, level, spread, *covered, *in_cells, *moments])
     matrix = np.array(columns, dtype=np.float64).reshape(len(columns), len(names)).T
-    error = np.array([binned_error(one) for one in counts])
+    error = np.array([binned_error(one.pit) for one in counts])
     slack = np.full(len(columns), 1 / (2 * PIT_BINS))
     is_hit = all(one.n_draws == 1 for one in counts)
     return GroupSums(dict(zip(names, matrix, strict=True)), error, slack, centre, is_hit)

@@ -26,13 +26,12 @@ from evenhand.calibration.counts import (
     GAP_BINS,
     PIT_BINS,
     PITCounts,
-    binned_error,
     count_pits,
 )
 from evenhand.calibration.errors import HISTOGRAM_BINS as HISTOGRAM_BINS
 from evenhand.calibration.errors import HISTOGRAM_CONFIDENCE as HISTOGRAM_CONFIDENCE
-from evenhand.calibration.errors import binned_distance as binned_distance
 from evenhand.calibration.errors import (
+    binned_error,
     calibration_error,
     cell_error,
     covered,

@@ -442,9 +442,8 @@ def share_interval(hits: float, n: float, confidence: float) -> tuple[float, flo
     >>> low, round(high, 3)
     (0.0, 0.308)
     """
-    tail = (1 - confidence) / 2
-    low = float(betaincinv(hits, n - hits + 1, tail)) if hits > 0 else 0.0
-    return low, share_bound(hits, n, 1 - tail)
+    low, high = binomial_intervals(hits, hits, n, (1 - confidence) / 2)
+    return float(low), float(high)
 
 
 def share_bound(hits: float, n: float, confidence: float) -> float:
@@ -458,12 +457,14 @@ def share_bound(hits: float, n: float, confidence: float) -> float:
     return float(betaincinv(hits + 1, n - hits, confidence)) if hits < n else 1.0
 
 
-def binomial_intervals(low_hits: Floats, high_hits: Floats, n: Floats, tail: float) -> Interval:
+def binomial_intervals(
+    low_hits: Floats | float, high_hits: Floats | float, n: Floats | float, tail: float
+) -> Interval:
     """Return Clopper-Pearson intervals, from counts of hits for the lower and the upper end.
 
     Parameters
     ----------
-    low_hits, high_hits, n : ndarray of shape (g,)
+    low_hits, high_hits, n : float or ndarray of shape (g,)
         Numbers of hits and of trials, which need not be whole.
     tail : float
         Probability that either end fails.

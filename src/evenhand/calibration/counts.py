@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._format import one_line
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration.cells import Pit, as_cells
-from evenhand.calibration.errors import binned_distance, is_inside, pathwise_errors, touches
+from evenhand.calibration.errors import is_inside, pathwise_errors, touches
 from evenhand.draws import RandomState, check_own_draws, generator
 from evenhand.tables import check_groups, row_blocks
 
@@ -139,37 +139,6 @@ def _sum(mine: Any, others: Any) -> Any:
     if isinstance(mine, Mapping):
         return {key: one + others[key] for key, one in mine.items()}
     return None if mine is None else mine + others
-
-
-def binned_error(counts: PITCounts) -> float:
-    """Return the W1 calibration error from counts, within 1/12800 of the exact error.
-
-    The result is the error of the distribution that is exact at the edges of the bins and uniform
-    within each bin. By the triangle inequality the positions of PITs within their bins change the
-    error by at most the distance between the two distributions. This distance is at most the sum,
-    over bins, of the share in the bin times the distance of a distribution on the bin to the
-    uniform distribution on it. The latter distance is convex in the distribution, so it is largest
-    for an atom at an end of the bin, where it is half of the bin's width.
-
-    Parameters
-    ----------
-    counts : PITCounts
-        Counts of at least one person.
-
-    Returns
-    -------
-    float
-        Between 0 and 1/2.
-
-    Examples
-    --------
-    >>> from evenhand.calibration import count_pits
-    >>> abs(binned_error(count_pits([0.5])) - 0.25) <= 1 / 12800
-    True
-    """
-    if counts.n_samples == 0:
-        raise bad_input("counts", "contain at least one person", "none")
-    return binned_distance(counts.pit)
 
 
 # --- counts of a block of people

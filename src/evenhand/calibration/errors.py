@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, bdtrik
 
-from evenhand._validate import Floats, Ints, check_fraction
+from evenhand._validate import Floats, Ints, bad_input, check_fraction
 from evenhand.calibration.cells import BLOCK_ROWS, Cells, Pit, as_cells
 from evenhand.tables import row_blocks
 
@@ -87,13 +87,21 @@ def line_distance(deviations: NDArray[Any]) -> Floats:
     return np.asarray(area, dtype=np.float64) / (4 * len(deviations))
 
 
-def binned_distance(counts: NDArray[np.int64]) -> float:
-    """Return the W1 distance to uniform of a distribution that is uniform within each bin.
+def binned_error(counts: NDArray[np.int64]) -> float:
+    """Return the W1 calibration error of PITs from their counts in equal bins.
+
+    The result is the error of the distribution that is exact at the edges of the bins and uniform
+    within each bin. By the triangle inequality the positions of PITs within their bins change the
+    error by at most the distance between the two distributions. This distance is at most the sum,
+    over bins, of the share in the bin times the distance of a distribution on the bin to the
+    uniform distribution on it. The latter distance is convex in the distribution, so it is largest
+    for an atom at an end of the bin, where it is half of the bin's width: with the bins of
+    `PITCounts.pit` the result is within 1/12800 of the exact error.
 
     Parameters
     ----------
     counts : ndarray of int64
-        Number of PITs in equal bins of [0, 1].
+        Number of PITs in equal bins of [0, 1]; at least one.
 
     Returns
     -------
@@ -102,9 +110,12 @@ def binned_distance(counts: NDArray[np.int64]) -> float:
 
     Examples
     --------
-    >>> binned_distance(np.array([1, 0]))
-    0.25
+    >>> from evenhand.calibration import count_pits
+    >>> abs(binned_error(count_pits([0.5]).pit) - 0.25) <= 1 / 12800
+    True
     """
+    if not counts.any():
+        raise bad_input("counts", "contain at least one person", "none")
     bins = counts.size
     total = int(counts.sum())
     # at each edge: bins times the count at or below it minus its expectation, which are whole
@@ -379,10 +390,11 @@ def cell_excess(ends: Floats, weights: Floats | None = None, margin: float = 0.0
     >>> cell_excess(1 - np.array([[0.5], [0.0]]))
     array([0.125, 0.   ])
     """
-    order = np.argsort(ends, axis=-1)
-    left = np.take_along_axis(ends, order, axis=-1)
-    k = ends.shape[-1]
-    share = np.arange(1, k + 1) / k if weights is None else np.cumsum(weights[order])
+    if weights is None:
+        left, share = np.sort(ends, axis=-1), np.arange(1, ends.shape[-1] + 1) / ends.shape[-1]
+    else:
+        order = np.argsort(ends)
+        left, share = ends[order], np.cumsum(weights[order])
     share = share - margin
     right = np.append(left[..., 1:], np.ones((*ends.shape[:-1], 1)), axis=-1)
     # the antiderivative of (s - c)_+ is -(s - c)_+^2 / 2

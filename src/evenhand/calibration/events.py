@@ -214,7 +214,7 @@ def two_point_entropy(t: Floats, variance: Floats) -> Floats:
     return np.asarray(special.rel_entr(p, q) + special.rel_entr(1 - p, 1 - q))
 
 
-def rate_intervals(count: Floats, n: Floats, tail: float) -> Interval:
+def rate_intervals(count: Floats | float, n: Floats | float, tail: float) -> Interval:
     """Return intervals for the mean probability of `n` independent events of which `count` occur.
 
     They are those of Clopper and Pearson, whose tails bound those of events with different

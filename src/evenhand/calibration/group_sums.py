@@ -335,8 +335,10 @@ class GroupSums:
 
 def weighted_p_value(
     values: Floats, n_effective: float, least_variance: float = 0.0
-) -> tuple[float, float]:
-    """Return the two-sided p-value of a sum whose null mean is 0, and its studentized value.
+) -> tuple[float, float, float]:
+    """Return the p-value of a sum whose null mean is 0, its studentized value and its deviation.
+
+    The test has two sides.
 
     The variance is the sum of squares, uncentred as the null mean is known, and at least
     `least_variance`; the value is the one of the studentized sum and of Hall's transformation of it
@@ -346,18 +348,18 @@ def weighted_p_value(
     --------
     >>> u = ((np.arange(200) + 0.5) / 200) ** 0.9
     >>> w = np.where(np.arange(200) % 4 == 0, 4.0, 1.0)
-    >>> p_value, z = weighted_p_value(w * (u - 0.5), w.sum() ** 2 / (w**2).sum())
+    >>> p_value, z, deviation = weighted_p_value(w * (u - 0.5), w.sum() ** 2 / (w**2).sum())
     >>> round(p_value, 5)
     0.35796
     """
     variance = max(float((values**2).sum()), least_variance)
     if not variance > 0:
-        return 1.0, 0.0
+        return 1.0, 0.0, 0.0
     t = float(values.sum()) / variance**0.5
     skewness = float(np.clip((values**3).sum() / variance**1.5, -1.0, 1.0))
     hall = t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
     z = float(np.sign(t)) * min(abs(t), abs(hall)) if t * hall > 0 else 0.0
-    return float(2 * special.stdtr(n_effective - 1, -abs(z))), z
+    return float(2 * special.stdtr(n_effective - 1, -abs(z))), z, variance**0.5
 
 
 def least_variances(happened: Floats, probability: Floats, weights: Floats) -> Floats:
@@ -456,7 +458,7 @@ def _weighted_tests(sums: GroupSums) -> GroupTests:
             level = weighted_p_value(w * (y - p), n, float(known.sum()))
             spread = weighted_p_value(w * c * (y - p), n, float((c**2 * known).sum()))
             if (np.abs(y - p) == 1).any():
-                level = 0.0, level[1]
+                level = 0.0, *level[1:]
         else:
             level = weighted_p_value(rows.values["level"][some], n)
             spread = weighted_p_value(rows.values["spread"][some], n)
@@ -836,7 +838,7 @@ def rate_error(
     spread = np.sqrt(np.bincount(parts, w**2 * variance)).sum()
     chance = float(np.sqrt(2 / np.pi) * spread) / n
     bend = np.where(np.abs(rank - 0.5) < 0.25, -1.0, 1.0)
-    patterns = {"level": np.ones(n), "half": np.where(rank < 0.5, -1.0, 1.0), "bend": bend}
+    signs = {"level": np.ones(n), "half": np.where(rank < 0.5, -1.0, 1.0), "bend": bend}
     trend = trend_weights(probability, w)
     slope = trend / max(int(np.abs(trend).max()), 1)
     if weights is None:
@@ -851,19 +853,18 @@ def rate_error(
             event, share / 2
         )
         z = -float(special.ndtri(share / 8))
-        lows = [_least_rate(event, probability, sign, share / 8) for sign in patterns.values()]
+        lows = [_least_rate(event, probability, sign, share / 8) for sign in signs.values()]
         x = abs(float((slope * excess).mean()))
         lows.append(float(least_root(x, float((slope**2 * variance).mean()), n, z, 1.0)))
     else:
         known = least_variances(event, probability, w)
-        tests, lows = {}, []
         t, z = (-float(special.stdtrit(size - 1, share / tails)) for tails in (2, 8))
-        for name, c in (patterns | {"trend": slope}).items():
+        found, lows = {}, []
+        for name, c in (signs | {"trend": slope}).items():
             values, least = w * c * excess, float((c**2 * known).sum())
-            tests[name] = weighted_p_value(values, size, least)[0]
-            squares = max(float((values**2).sum()), least)
-            lows.append((abs(float(values.sum())) - z * squares**0.5) / n)
-        del tests["half"]
+            found[name], _, deviation = weighted_p_value(values, size, least)
+            lows.append((abs(float(values.sum())) - z * deviation) / n)
+        tests = {name: found[name] for name in ("level", "trend", "bend")}
         if (np.abs(excess) == 1).any():
             tests["level"] = 0.0
         high = measured + float(t * np.sqrt((w**2 * excess**2).sum())) / n
@@ -928,8 +929,8 @@ def given_forecast(
                 tests[label] = float(special.erfc(abs(total) / np.sqrt(2)))
                 roots.append(float(least_root(sizes[-1], squares * variance, n, z, slope)))
             else:
-                tests[label] = weighted_p_value(part, size)[0]
-                roots.append(sizes[-1] - t * float((part**2).sum()) ** 0.5 / n)
+                tests[label], _, deviation = weighted_p_value(part, size)
+                roots.append(sizes[-1] - t * deviation / n)
     k = n_parts(size)
     chance = CHANCE * (k / size) ** 0.5
     # what is left of both sizes beyond chance, and the statistic that rejects: with few rows there
@@ -965,8 +966,7 @@ def margin_of_mean(event: Floats, tail: float) -> float:
     theorem 3), and `v = q (1 - q)` at the end of the interval of the rate nearest to 1/2, each end
     of which fails with probability `tail / 5`.
     """
-    count, n = np.array([event.sum()]), np.array([float(event.size)])
-    low, high = (float(end[0]) for end in rate_intervals(count, n, tail / 5))
+    low, high = map(float, rate_intervals(event.sum(), event.size, tail / 5))
     v = 0.25 if low < 0.5 < high else max(low * (1 - low), high * (1 - high))
     limit = np.log(1 / (0.6 * tail)) / event.size
 
@@ -979,9 +979,9 @@ def margin_of_mean(event: Floats, tail: float) -> float:
 def _least_rate(event: Floats, probability: Floats, sign: Floats, tail: float) -> float:
     """Return a lower end of the mean difference from one pattern of signs, by Clopper-Pearson."""
     y, p = (np.where(sign > 0, values, 1 - values) for values in (event, probability))
-    low, high = rate_intervals(np.array([y.sum()]), np.array([float(y.size)]), tail)
+    low, high = map(float, rate_intervals(y.sum(), y.size, tail))
     mean = float(p.mean())
-    return max(float(low[0]) - mean, mean - float(high[0]), 0.0)
+    return max(low - mean, mean - high, 0.0)
 
 
 # --- correction of p-values for the number of tests

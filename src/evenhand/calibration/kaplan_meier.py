@@ -384,9 +384,9 @@ def _coverage(
     share, *ends = (min(max(one, 0.0), 1.0) for one in shares)
     # trials of equal weight whose mean has the estimated variance (Korn & Graubard 1998)
     trials = min(share * (1 - share) / deviation**2, n) if deviation > 0 else n
-    least, most = (np.array([end * trials]) for end in ends)
-    low, high = binomial_intervals(least, most, np.array([trials]), tail)
-    return Estimate(share, float(low[0]), float(high[0]))
+    least, most = (end * trials for end in ends)
+    low, high = binomial_intervals(least, most, trials, tail)
+    return Estimate(share, float(low), float(high))
 
 
 # --- size of the error

@@ -27,7 +27,7 @@ from evenhand.calibration import (
     CDFBand,
     Cells,
     PITCounts,
-    binned_distance,
+    binned_error,
     check_events,
     error_interval,
     estimated_error,
@@ -302,7 +302,7 @@ def part_of_counts(counts: PITCounts, link: Link | None, *, is_randomized: bool)
 
 
 def _estimate_of_counts(counts: PITCounts) -> float:
-    return binned_distance(counts.pit) if counts.n_samples else np.nan
+    return binned_error(counts.pit) if counts.n_samples else np.nan
 
 
 def _missed_of_counts(counts: PITCounts, level: float) -> Values:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.calibration import binned_distance
+from evenhand.calibration import binned_error
 from evenhand.certificates import Promise
 from evenhand.monitoring.e_processes import Direction, Stored
 from evenhand.monitoring.statements import RANGES, SIDES, targets_of
@@ -83,7 +83,7 @@ class PITSums(GroupSums):
     def error(self, group: int) -> float | None:
         """Return the W1 distance of a group's PITs to uniform; None if it has no rows."""
         # sums of parts of 2^20 would exceed whole numbers in floating point from 10^7 rows on
-        return binned_distance(self.counts[group] >> 10) if self.counts[group].any() else None
+        return binned_error(self.counts[group] >> 10) if self.counts[group].any() else None
 
     def direction(self, group: int) -> Direction | None:
         """Return in which way a group's PITs deviate most; None if they do not."""
