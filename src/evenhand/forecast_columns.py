@@ -458,6 +458,11 @@ class ForecastColumns:
         return found
 
     @property
+    def inner(self) -> ForecastColumns:
+        """These columns: a model may change them, and has them inside."""
+        return self
+
+    @property
     def schema(self) -> Schema:
         """Empty: the types of the columns are unknown."""
         return Schema()

@@ -165,19 +165,12 @@ class Given:
         """Return the name of the forecasts in reports."""
         return table.name if self.folder is None else self.folder.name
 
-    @property
-    def _columns(self) -> forecast_columns.ForecastColumns:
-        """The columns of the forecasts, also inside of a model folder."""
-        if isinstance(self.subject, forecast_columns.ForecastColumns):
-            return self.subject
-        return self.subject.inner or forecast_columns.ForecastColumns()
-
     def with_times(self, times: Times, *, is_certified: bool = False) -> tuple[Given, Times]:
         """Return forecasts and outcomes that are times with the same event and horizon.
 
         Options are checked before a table is read. A certificate is impossible without a horizon.
         """
-        columns = self._columns
+        columns = self.subject.inner or forecast_columns.ForecastColumns()
         named = {}
         for name in ("event", "horizon"):
             part, value = getattr(columns, name), getattr(times, name)

@@ -128,11 +128,10 @@ def searched_columns(
     target is one of the forecasts.
     """
     used = subject.columns(present, source)
-    if isinstance(subject, ModelSubject):
-        # other columns of a model's table may contain information from after the outcome
-        if subject.inner is None:
-            return [name for name in used if name not in apart]
-        used = subject.inner.columns(present, source)
+    # other columns of a model's table may contain information from after the outcome
+    if subject.inner is None:
+        return [name for name in used if name not in apart]
+    used = subject.inner.columns(present, source)
     if target in used:
         raise InputError(
             f"{source}: column {target!r} is the target and cannot be its own forecast; name"
