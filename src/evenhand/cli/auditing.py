@@ -12,7 +12,7 @@ import typer
 
 from evenhand._validate import InputError, check_fraction
 from evenhand.cli import options
-from evenhand.cli.checks import check_apart, described, refuse_without_effect
+from evenhand.cli.checks import check_apart, check_out, described, refuse_without_effect
 from evenhand.cli.options import (
     GATE,
     OUTPUT,
@@ -26,7 +26,7 @@ from evenhand.cli.options import (
     with_options,
 )
 from evenhand.cli.output import Verdict, command_line, inform, show, show_text
-from evenhand.cli.rooms import audits, tables
+from evenhand.cli.rooms import audits
 from evenhand.cli.rows import (
     Given,
     Request,
@@ -57,15 +57,6 @@ def check_tables(folder: Path | None, inputs: Mapping[str, Path | None]) -> None
     parent = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(f"--tables {folder}: {parent} is not a writable folder; name another")
-
-
-def check_out(
-    out: Path | None, inputs: Mapping[str, Path | None], endings: Sequence[str] = ()
-) -> None:
-    """Refuse a file that cannot be written, or that would replace an input."""
-    if out is not None:
-        check_apart(out, inputs)
-        tables.check_writable(out, (".html", ".json", *endings))
 
 
 def write(found: Audit | Comparison, out: Path | None, noun: str) -> None:

@@ -17,7 +17,7 @@ from evenhand._files import link_target
 from evenhand._format import and_more
 from evenhand._validate import InputError, about, bad_input, short
 from evenhand.cli.output import inform
-from evenhand.cli.rooms import draws, service, store
+from evenhand.cli.rooms import draws, service, store, tables
 
 if TYPE_CHECKING:
     from evenhand.draws import KeyedDraws
@@ -113,6 +113,15 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--o
         if _is_model(folder):
             relation = "is" if folder == written else "lies in"
             raise InputError(f"{option} {out} {relation} a model folder; use another path")
+
+
+def check_out(
+    out: Path | None, inputs: Mapping[str, Path | None], endings: Sequence[str] = ()
+) -> None:
+    """Refuse a file that cannot be written, or that would replace an input."""
+    if out is not None:
+        check_apart(out, inputs)
+        tables.check_writable(out, (".html", ".json", *endings))
 
 
 def _check_not_read(out: Path, inputs: Mapping[str, Path | None], option: str) -> None:

@@ -15,7 +15,7 @@ from evenhand._files import write_text
 from evenhand._format import and_more, count
 from evenhand._validate import InputError
 from evenhand.cli import options
-from evenhand.cli.checks import check_apart, listed_names, refuse_without_effect
+from evenhand.cli.checks import check_apart, check_out, listed_names, refuse_without_effect
 from evenhand.cli.options import GATE, GROUPS, LOG, flag, option, with_options
 from evenhand.cli.output import Verdict, command_line, inform, show_result
 from evenhand.cli.rooms import report, service, store, tables
@@ -111,7 +111,10 @@ def watch(
         "period": period,
     }
     Watch(groups=[tables.EVERYONE], **settings)  # refuses wrong settings before the log is read
-    _check_files(out, state, log, certificate)
+    inputs = {"the log": Path(log.removeprefix("sqlite:///")), "the certificate": certificate}
+    check_out(out, {**inputs, "the state": state})
+    if state is not None:
+        check_apart(state, inputs, option="--state")
     listed = None if groups is None else listed_names("--groups", groups)
     names = {"target": target, "forecast": forecast, "time": time}
     if any(names.values()):
@@ -239,16 +242,6 @@ def _show(values: dict[str, Any], out: Path | None, as_json: bool) -> None:
         )
         inform(f"watch written to {out}")
     show_result(values, report.watch_text(values), as_json)
-
-
-def _check_files(out: Path | None, state: Path | None, log: str, certificate: Path | None) -> None:
-    """Refuse outputs that are inputs or cannot be written, before the log is read."""
-    inputs = {"the log": Path(log.removeprefix("sqlite:///")), "the certificate": certificate}
-    if out is not None:
-        check_apart(out, {**inputs, "the state": state})
-        tables.check_writable(out, (".html", ".json"))
-    if state is not None:
-        check_apart(state, inputs, option="--state")
 
 
 def _inform(found: LogWatch, n_new: int, notes: Sequence[str]) -> None:
