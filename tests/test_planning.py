@@ -17,6 +17,7 @@ from complaints import refused
 from evenhand import Forecast, audit, plan
 from evenhand.calibration import CDFBands
 from evenhand.certificates import LinkBounds, certify_link
+from evenhand.cli.options import in_options
 from evenhand.cli.repairing import plan as plan_command
 from evenhand.draws import nodes
 from evenhand.links import Entropic, make_link
@@ -263,6 +264,18 @@ def test_the_command_has_the_defaults_of_the_function() -> None:
     assert command["groups"].default == function["n_groups"].default
     for name in ("goal", "max_wider", "max_price", "link"):
         assert command[name].default == function[name].default, name
+
+
+def test_messages_name_options_but_neither_columns_nor_files() -> None:
+    names = ("goal", "max_wider", "rows")
+    for message, shown in (
+        ("a.csv: goal must be 1; use max_wider", "a.csv: --goal must be 1; use --max-wider"),
+        ("goal=1 and max_wider=2 differ", "--goal=1 and --max-wider=2 differ"),
+        ("n_groups must be 2, not 'n_groups'", "--groups must be 2, not 'n_groups'"),
+    ):
+        assert in_options(message, names) == shown
+    for message in ("rows of 'x > 1 and max_wider'", "in/max_wider.csv: goal is", "max_wider.csv"):
+        assert in_options(message, names) == message
 
 
 @pytest.mark.parametrize(

@@ -63,10 +63,11 @@ def in_options(message: str, parameters: Collection[str]) -> str:
     """
     names = {name: option_name(name) for name in parameters} | PYTHON_NAMES
     distinct = "|".join(name for name in names if "_" in name)
-    pattern = (
-        rf"(?:^|(?<=: ))({'|'.join(names)})(?= must |=\S)|(?<![\w'\"-])({distinct})(?![\w'\"])"
-    )
-    return re.sub(pattern, lambda found: names[found[0]], message)
+    # names of columns in quotes and of files are data
+    quoted = r"(?<!\w)'[^']*'|\"[^\"]*\""
+    about = rf"(?:^|(?<=: ))(?:{'|'.join(names)})(?= must |=\S)"
+    pattern = rf"{quoted}|{about}|(?<![\w/.-])(?:{distinct})(?![.-]?[\w/])"
+    return re.sub(pattern, lambda found: names.get(found[0], found[0]), message)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
