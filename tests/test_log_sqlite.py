@@ -211,7 +211,7 @@ def test_a_link_to_a_log_is_the_log(log: DecisionLog, path: Path) -> None:
         as_another_user(read, Path(name))
 
 
-def test_pages_of_one_kind_of_entries_need_no_sorting(
+def test_pages_of_entries_and_of_forecasts_read_no_other_ones(
     log: DecisionLog, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the time for n entries grows as n^2."""
@@ -225,14 +225,23 @@ def test_pages_of_one_kind_of_entries_need_no_sorting(
 
     sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", note)
     try:
-        assert [one.number for one in log.entries(kind="forecast")] == [1, 2, 3, 4, 5]
+        for found in (log.entries(kind="forecast"), log.forecasts("number", range(1, 6))):
+            assert [one.number for one in found] == [1, 2, 3, 4, 5]
+        assert list(log.forecasts("subject", ["nobody", "ada"])) == []
     finally:
         sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", note)
-    page = next(one for one in statements if "LIMIT" in one)
+    pages = [
+        one for one in statements if one.endswith(("ORDER BY entries.number", "LIMIT ? OFFSET ?"))
+    ]
     with sqlite3.connect(path) as connection:
-        values = ["" if "||" in page else None] * page.count("?")
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {page}", values).fetchall()
-    assert not any("B-TREE" in step[-1] for step in plan)
+        plans = [
+            [step[-1] for step in connection.execute(f"EXPLAIN QUERY PLAN {page}", values)]
+            for page in pages
+            for values in [["" if "||" in page else None] * page.count("?")]
+        ]
+    assert len(plans) >= 6
+    assert not any("kind=?" in step for plan in plans for step in plan)
+    assert not any("B-TREE" in step for plan in plans[:-1] for step in plan)
 
 
 def test_the_file_beside_a_log_stays_small(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

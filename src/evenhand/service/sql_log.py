@@ -528,6 +528,14 @@ LAST = sa.select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1)
 N_OF = sa.select(sa.func.count()).where(ENTRIES.c.subject == WANTED)
 
 
+def _is_of(kind: EntryKind) -> sa.ColumnElement[bool]:
+    """Return the condition for entries of a kind, without the index of kinds.
+
+    By that, SQLite would read or sort all forecasts of the log for each page of them.
+    """
+    return ENTRIES.c.kind.concat("") == kind
+
+
 def _rows_of(connection: sa.Connection, wanted: Any, value: str = "") -> list[Row]:
     """Return the rows that a statement finds."""
     return [Row(*row) for row in connection.execute(wanted, {"wanted": value})]
@@ -718,8 +726,7 @@ class DecisionLog:
         if kind == "context":  # few, which the index of kinds finds
             wanted = wanted.where(ENTRIES.c.kind == kind)
         elif kind is not None:
-            # not by that index, from which SQLite would sort all entries for each page
-            wanted = wanted.where(ENTRIES.c.kind.concat("") == kind)
+            wanted = wanted.where(_is_of(kind))
         while after < until:
             page = self._rows(wanted.where(number > after))
             # one by one, so that the first change of a log is the one that is named
@@ -729,8 +736,9 @@ class DecisionLog:
 
     def forecasts(self, by: Key, values: Iterable[Any]) -> Iterator[Logged]:
         """Yield the forecasts with these numbers, ids or subjects, in order if these are."""
+        is_forecast = IS_FORECAST if by == "id" else _is_of("forecast")
         for some in in_blocks(values, PAGE):
-            found = sa.select(ENTRIES).where(IS_FORECAST, ENTRIES.c[by].in_(some))
+            found = sa.select(ENTRIES).where(is_forecast, ENTRIES.c[by].in_(some))
             for row in self._rows(found.order_by(ENTRIES.c.number)):
                 yield logged(row, self.source)
 
