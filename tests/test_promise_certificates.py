@@ -88,7 +88,7 @@ def test_gaps_of_a_randomized_forecaster_without_a_link_are_bounded_with_confide
     pit, r = drawn_pits(np.random.default_rng(2), 400_000)
     gaps = np.sort(np.abs(pit - r))[::-1]
     truth = gaps[: gaps.size // 5].mean()
-    runs = repeats(200)
+    runs = repeats(300)
     rng = np.random.default_rng(3)
     targets = []
     for _ in range(runs):
