@@ -6,6 +6,7 @@ Help pages and refused options then wait for neither pandas nor scikit-learn.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Room:
 
 
 def __getattr__(name: str) -> Room:
-    # tools ask modules for names of their own, such as `__wrapped__`
-    if name.startswith("_"):
+    # tools ask modules for names of their own, such as `__wrapped__` and `pytest_plugins`
+    if name.startswith("_") or find_spec(f"evenhand.{name}") is None:
         raise AttributeError(name)
     return Room(name)

@@ -235,7 +235,7 @@ WHOLE_CELLS = (
 SIZES, SHOWN_SIZE = (0.1, 0.2, 0.5), 0.2
 """Group sizes of summaries, and the one of intervals without a draw."""
 
-MARGIN = 30
+MARGIN = 31
 """Most characters of the column of labels."""
 
 Facts = Mapping[Any, Any]

@@ -72,7 +72,7 @@ NAME = 60
 LISTED = 8
 """Most alarms, and most names without an alarm, that are listed."""
 
-MARGIN = 30
+MARGIN = 31
 """Most characters of the column of labels."""
 
 BROKEN = {
