@@ -418,22 +418,28 @@ def probability_scores(
         # of rows with the same probability, one half counts as below
         auc = float(yes @ (np.cumsum(no) - no / 2)) / (events * float(no.sum()))
         variance = rate * (1 - rate)
-    values: tuple[Any, ...] = (
-        EVERYONE,
-        int(levels.n.sum()),
-        int(levels.n_events.sum()),
-        predicted,
-        rate,
-        *_slope(levels, z),
-        *_intercept(levels, z),
-        *_observed_expected(levels, z),
-        *_distances(levels),
-        auc,
-        brier,
-        1 - brier / variance,
-        -float((special.xlogy(yes, p) + special.xlog1py(no, -p)).sum()) / weight,
+    estimates = {
+        "slope": _slope(levels, z),
+        "intercept": _intercept(levels, z),
+        "observed_expected": _observed_expected(levels, z),
+    }
+    ici, e_max = _distances(levels)
+    return ProbabilityScores(
+        group=EVERYONE,
+        n=int(levels.n.sum()),
+        n_events=int(levels.n_events.sum()),
+        predicted=predicted,
+        rate=rate,
+        **{name: one.value for name, one in estimates.items()},
+        **{f"{name}_low": one.low for name, one in estimates.items()},
+        **{f"{name}_high": one.high for name, one in estimates.items()},
+        ici=ici,
+        e_max=e_max,
+        auc=auc,
+        brier=brier,
+        scaled_brier=1 - brier / variance,
+        log_loss=-float((special.xlogy(yes, p) + special.xlog1py(no, -p)).sum()) / weight,
     )
-    return ProbabilityScores(**dict(zip(ProbabilityScores.__struct_fields__, values, strict=True)))
 
 
 def calibration_slope(
