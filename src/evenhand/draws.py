@@ -44,7 +44,7 @@ JITTERED = "make the draws with draws.jittered(n, m)"
 """Remedy in messages about draws."""
 
 BLOCK_ROWS = 10_000
-"""Number of rows checked at once, so that temporaries need little memory."""
+"""Number of rows processed at once, so that temporaries need little memory."""
 
 __all__ = ["KeyedDraws", "as_draws", "fresh", "generator", "jittered", "nodes", "one_row_each"]
 

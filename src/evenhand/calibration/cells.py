@@ -26,9 +26,6 @@ from evenhand._validate import (
 from evenhand.draws import JITTERED, RandomState, generator
 from evenhand.links import Link
 
-BLOCK_ROWS = 10_000
-"""Number of rows processed at once, so that temporaries need little memory."""
-
 
 class Reading(IntEnum):
     """What is known of the position of an outcome in its cell (method: 12)."""

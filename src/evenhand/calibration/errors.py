@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, bdtrik
 
 from evenhand._validate import Floats, Ints, bad_input, check_fraction
-from evenhand.calibration.cells import BLOCK_ROWS, Cells, Pit, as_cells
+from evenhand.calibration.cells import Cells, Pit, as_cells
+from evenhand.draws import BLOCK_ROWS
 from evenhand.tables import row_blocks
 
 # --- W1 distances to the uniform distribution, in closed form

@@ -13,7 +13,7 @@ from scipy import special
 from evenhand._format import one_line
 from evenhand._validate import Floats, check_count, check_fraction
 from evenhand.calibration.bands import Estimate, binomial_intervals
-from evenhand.calibration.cells import BLOCK_ROWS, Cells, Pit, as_cells
+from evenhand.calibration.cells import Cells, Pit, as_cells
 from evenhand.calibration.errors import (
     calibration_error,
     cell_excess,
@@ -23,7 +23,7 @@ from evenhand.calibration.errors import (
     share_inside,
 )
 from evenhand.calibration.group_sums import COVERED
-from evenhand.draws import RandomState, generator
+from evenhand.draws import BLOCK_ROWS, RandomState, generator
 from evenhand.tables import row_blocks
 
 # --- the Kaplan-Meier estimate of the distribution of values that are cut off (outcomes: 5)
