@@ -274,7 +274,9 @@ def test_messages_name_options_but_neither_columns_nor_files() -> None:
         ("n_groups must be 2, not 'n_groups'", "--groups must be 2, not 'n_groups'"),
     ):
         assert in_options(message, names) == shown
-    for message in ("rows of 'x > 1 and max_wider'", "in/max_wider.csv: goal is", "max_wider.csv"):
+    listed = "t.csv has no column 'y', only max_wider, n_groups; name one of these"
+    quoted = "rows of 'x > 1 and max_wider'"
+    for message in (quoted, listed, "in/max_wider.csv: goal is", "max_wider.csv"):
         assert in_options(message, names) == message
 
 

@@ -527,6 +527,7 @@ def test_path_gives_one_model_for_each_alpha_in_order() -> None:
     [
         ("max_steps", 0),
         ("dropout", 1.0),
+        ("dropout", None),
         ("hidden", (16, 2.5)),
         ("device", "tpu"),
         ("alpha", 0.0),

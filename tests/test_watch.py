@@ -477,6 +477,10 @@ def test_late_and_missing_outcomes_cannot_raise_an_alarm() -> None:
 # --- bad input
 
 
+def test_one_name_of_a_group_is_no_list_of_them() -> None:
+    refused(r"^groups must be a list of column names, got 'a'; write \['a'\]$", Watch, groups="a")
+
+
 def test_rows_out_of_the_order_of_serving_are_refused_by_row() -> None:
     with pytest.raises(InputError, match=r"^time\[1\] is 2026-01-01.*order of serving"):
         Rows(

@@ -59,7 +59,7 @@ def with_search(options: Mapping[str, Any]) -> dict[str, Any]:
     names = {one.name for one in fields(Search)}
     found = {name: value for name, value in options.items() if name not in names}
     search = Search(**{name: value for name, value in options.items() if name in names})
-    return {"search": search} | found
+    return dict(search=search, **found)
 
 
 def resolved_tolerance(given: float | None, probability: float | None) -> float:

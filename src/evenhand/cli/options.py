@@ -63,8 +63,8 @@ def in_options(message: str, parameters: Collection[str]) -> str:
     """
     names = {name: option_name(name) for name in parameters} | PYTHON_NAMES
     distinct = "|".join(name for name in names if "_" in name)
-    # names of columns in quotes and of files are data
-    quoted = r"(?<!\w)'[^']*'|\"[^\"]*\""
+    # names of columns, in quotes or in the list of those of a table, and of files are data
+    quoted = r"has no column [^;]*|(?<!\w)'[^']*'|\"[^\"]*\""
     about = rf"(?:^|(?<=: ))(?:{'|'.join(names)})(?= must |=\S)"
     pattern = rf"{quoted}|{about}|(?<![\w/.-])(?:{distinct})(?![.-]?[\w/])"
     return re.sub(pattern, lambda found: names.get(found[0], found[0]), message)

@@ -535,9 +535,11 @@ class NeuralForecaster(Forecaster):
         """Check the counts, the dropout and the layers."""
         for name, value in self.get_params(deep=False).items():
             # where None is the default, the value depends on the training rows
-            if name in COUNTS and not (value is None and getattr(type(self), name) is None):
+            if value is None and getattr(type(self), name, ...) is None:
+                continue
+            if name in COUNTS:
                 check_count(name, value)
-            if name == "dropout" and value is not None:
+            if name == "dropout":
                 check_fraction(name, value, low_open=False)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
             # the draw is an input of the second hidden layer, so fewer layers would ignore it

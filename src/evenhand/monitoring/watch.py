@@ -98,6 +98,9 @@ class Settings:
     matures_after_days: float | None
 
     def __post_init__(self) -> None:
+        if isinstance(self.groups, str):
+            rule = "be a list of column names"
+            raise bad_input("groups", rule, repr(self.groups), f"write [{self.groups!r}]")
         names = tuple(str(name) for name in check_names(self.groups))
         for name in names:
             if names.count(name) > 1:
