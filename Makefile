@@ -87,4 +87,4 @@ docs: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) $(CORE) build dist docs/_build docs/auto_examples docs/sg_execution_times.rst evenhand-demo
+	rm -rf $(VENV) $(CORE) build dist docs/_build docs/auto_examples docs/reference/*/ docs/sg_execution_times.rst evenhand-demo

@@ -6,6 +6,7 @@ What each room exports, and what each command takes.
 from __future__ import annotations
 
 import importlib
+import inspect
 import re
 from typing import Any
 
@@ -70,22 +71,51 @@ class GalleryOrder:
         return "<GalleryOrder>"
 
 
+def described(module: str) -> list[tuple[str, str]]:
+    """Return each class and function that a module exports, with the page that describes it.
+
+    Names of pages differ by more than case: `evenhand.Audit` is not `evenhand.audit`.
+    """
+    found = []
+    for name in sorted(importlib.import_module(module).__all__, key=str.lower):
+        value, home = getattr(importlib.import_module(module), name), home_of(module, name)
+        # constants are described on the page of the module
+        if inspect.isclass(value) or inspect.isfunction(value):
+            kind = "class" if inspect.isclass(value) else "function"
+            found.append((home, f"reference/{home.rpartition('.')[0]}/{kind}-{name}"))
+    return found
+
+
+def write_pages(app: Sphinx) -> None:
+    """Write a page for each class and function that a module exports."""
+    texts = {}
+    for home, page in (one for module in pages() for one in described(module)):
+        kind = page.rpartition("/")[2].partition("-")[0]
+        heading = f"{home}\n{'=' * len(home)}\n\n"
+        members = "    :members:\n" if kind == "class" else ""
+        texts[app.srcdir / f"{page}.rst"] = f"{heading}.. auto{kind}:: {home}\n{members}"
+    for old in set((app.srcdir / "reference").glob("*/*.rst")) - set(texts):
+        old.unlink()
+    for path, text in texts.items():
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
 class RoomSummary(Autosummary):
-    """A table of everything in a module's ``__all__``, a line each."""
+    """A table of the classes and functions that a module exports, a line each, and their pages."""
 
     has_content = False
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         module = self.arguments[0]
-        names = sorted(importlib.import_module(module).__all__, key=str.lower)
-        described = [home_of(module, name) for name in names]
-        # constants have no docstring of their own to summarize
-        lines = [
-            f"~{path}" for path, name in zip(described, names, strict=True) if not name.isupper()
-        ]
-        self.content = StringList(lines, source=module)
-        return super().run()
+        found = described(module)
+        self.content = StringList([f"~{home}" for home, _ in found], source=module)
+        # names that the package exports too have their page there
+        own = [f"    /{page}" for home, page in found if home.rpartition(".")[0] == module]
+        tree = "\n".join([".. toctree::", "    :hidden:", "", *own])
+        return [*super().run(), *(self.parse_text_to_nodes(tree) if own else [])]
 
 
 class CommandReference(SphinxDirective):
@@ -136,21 +166,8 @@ def _block(text: str) -> nodes.literal_block:
 def choose_member(
     app: Sphinx, what: str, name: str, obj: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Keep what a module exports, but for what the package's own page describes.
-
-    Drop what scikit-learn adds.
-    """
-    if name in ("set_fit_request", "set_score_request"):
-        return True
-    # a class of its own page entry, such as one that shows inherited members
-    if what == "module" and name in (options.exclude_members or ()):
-        return True
-    module = f"{PACKAGE}.{app.env.current_document.docname.rpartition('/')[2]}".removesuffix(
-        f".{PACKAGE}"
-    )
-    if what != "module" or name not in importlib.import_module(module).__all__:
-        return None
-    return home_of(module, name) != f"{module}.{name}"
+    """Drop what scikit-learn adds."""
+    return True if name in ("set_fit_request", "set_score_request") else None
 
 
 def restore_property(
@@ -191,6 +208,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives and the checks."""
     app.add_directive("room", RoomSummary)
     app.add_directive("command-reference", CommandReference)
+    app.connect("builder-inited", write_pages)
     app.connect("autodoc-skip-member", choose_member)
     app.connect("autodoc-process-docstring", restore_property, priority=600)
     app.connect("autodoc-process-docstring", link_method, priority=700)

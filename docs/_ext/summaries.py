@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.application import Sphinx
 
 MOST = 200
@@ -29,7 +30,7 @@ def summary(text: str, most: int = MOST) -> str:
 def first_paragraph(doctree: nodes.document) -> str:
     """Return the first paragraph of a page that is no part of a note, a list or a table."""
     for paragraph in doctree.findall(nodes.paragraph):
-        if isinstance(paragraph.parent, nodes.section | nodes.document):
+        if isinstance(paragraph.parent, nodes.section | nodes.document | addnodes.desc_content):
             text = paragraph.astext()
             if text.strip():
                 return text
