@@ -18,6 +18,7 @@ from complaints import refused
 from evenhand import Forecast, ForecastColumns, InputError, RecalibratedRegressor, audit
 from evenhand.audits.result import repair_name
 from evenhand.calibration import calibration_error
+from evenhand.report.slots import Slots
 from evenhand.results import Finding
 from evenhand.scale import audit_parts
 from evenhand.tables import GroupRule
@@ -106,6 +107,21 @@ def test_masks_have_no_rule_and_are_named() -> None:
     assert model.check_.set_index("group").loc["club", "verdict"] == "helps"
     with pytest.raises(InputError, match="groups must name groups that are a problem"):
         found.repair(standard, fresh, outcomes, groups={"clubb": mask})
+
+
+def test_the_suggested_line_repairs_a_mask_beside_groups_with_rules() -> None:
+    table, y = people(2000, 3, 1.0)
+    masks = {"club": (table["x"] > 0.3).to_numpy()}
+    found = audit(standard(table), table, y + masks["club"], groups=masks)
+    assert any(one.rule for one in found.off)
+    code = Slots(found.made).next[0].python
+    table, y = people(2000, 4, 1.0)
+    masks = {"club": (table["x"] > 0.3).to_numpy()}
+    names = {"found": found, "model": standard, "X_other": table, "y_other": y + masks["club"]}
+    # only groups that combine the mask with a column are left out
+    with pytest.warns(UserWarning, match=r"not repaired.* other rows: '[^']* and club'"):
+        exec(code, names | {"masks": masks}, names)
+    assert {"club", "sex = 2"} <= set(names["repaired"].by)
 
 
 def test_a_repair_on_the_rows_of_the_audit_warns() -> None:

@@ -418,7 +418,7 @@ def test_next_steps_repair_the_groups_by_their_rules() -> None:
         *("evenhand", "recalibrate", "OTHER.csv", "--target", "pay $", "--forecast", forecast),
         *("--by", 'age > 44 and sex = "f and \\"m\\" = 1"', "--out", "repaired"),
     ]
-    assert repair.python.split("\n")[-1] == "repaired = found.repair(model, X_other, y_other)"
+    assert "found = evenhand.audit(model, X, y)\nrepaired = found.repair(model" in repair.python
     text = audit_text(rows)
     # broken between options, as a shell reads it
     shown = text[text.index("evenhand recalibrate") :]
@@ -426,7 +426,7 @@ def test_next_steps_repair_the_groups_by_their_rules() -> None:
     # readers who audited with the command get no Python, and those who did not get it alone
     assert "found.repair" not in audit_text(rows, full=True)
     text = audit_text(judged(given | {"provenance": {}}), full=True)
-    assert "repaired = found.repair(model, X_other, y_other)" in text
+    assert "repaired = found.repair(model, X_other, y_other, groups=masks)" in text
     assert "evenhand recalibrate" not in text
 
 
@@ -457,6 +457,28 @@ def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule() -> None:
     words = shlex.split(step.command)
     expected = "predicted probability > 0.81 and predicted probability <= 0.87"
     assert words[words.index("--by") + 1] == expected
+
+
+def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired() -> None:
+    rule = [{"comparisons": [{"column": "sex", "operator": "=", "value": "f"}]}]
+    found = {"p_adjusted": 1e-9, "off": True, "problem": True}
+    ruled = group("sex = f", 900, 0.1, 0.08, 0.2) | found | {"rule": rule, "column": "sex"}
+    worst = group("", 900, 0.3, 0.2, None) | found | {"mass": 0.2, "features": ["bmi", "s5"]}
+    beside, alone = (
+        Slots(judged(doses(*groups, provenance={}, learned=[worst]))).next[0]
+        for groups in ((ruled,), ())
+    )
+    assert "(the worst one has no rule and is left out: name groups by bmi and s5)" in beside.what
+    # nobody has the rows of a group found by search among other rows
+    assert beside.python == "repaired = found.repair(model, X_other, y_other)"
+    assert alone.what.startswith("Recalibrate all forecasts")
+    mask = group("club", 900, 0.2, 0.15, 0.3) | found
+    beside, alone = (
+        Slots(judged(doses(mask, *groups, provenance={}))).next[0] for groups in ((ruled,), ())
+    )
+    assert [beside.what[:17], alone.what[:17]] == ["Repair the groups", "Repair this group"]
+    for step in (beside, alone):
+        assert step.python == "repaired = found.repair(model, X_other, y_other, groups=masks)"
 
 
 def test_a_command_repairs_the_worst_groups_that_share_no_column() -> None:

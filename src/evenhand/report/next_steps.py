@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from evenhand._format import count, in_full, is_largest
+from evenhand._format import count, in_full, is_largest, joined
 from evenhand.report.kinds import Kind
 from evenhand.results import MASS, AuditRows, Finding
 
@@ -61,36 +61,41 @@ def next_steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
 
 
 def _repair(rows: AuditRows, options: str) -> Step:
-    """Return how to recalibrate a group, or all forecasts, that have a problem."""
-    apart = (*rows.overall, *rows.by_forecast)
+    """Return how to recalibrate groups, or all forecasts, that have a problem."""
+    worst, apart = rows.leading, (*rows.overall, *rows.by_forecast)
     others = [one for one in rows.problems if not any(one is other for other in apart)]
     # an error along the forecast is no matter of single groups
-    is_of_all = rows.is_everyone_problem and (
-        not others or any(rows.leading is one for one in apart)
-    )
+    is_of_all = rows.is_everyone_problem and (not others or any(worst is one for one in apart))
     # groups of people before those by the forecast, which a repair of others changes, too
-    listed = sorted(rows.listed, key=lambda one: one.key is not None) if not is_of_all else []
+    listed = sorted(rows.listed, key=lambda one: one.key is not None)
     ruled = [one for one in listed if one.rule] or [one for one in others if one.rule][:1]
-    by = [_rule_of(one) for one in ruled if not is_of_all]
-    what, line = "Recalibrate all forecasts", "repaired.fit({})"
-    first = f"repaired = {MAPS}"
-    if by:
-        what = f"Repair {'this group' if ruled == [rows.leading] else count(len(by), 'group')}"
-        # in Python all groups with a problem are repaired
-        what = what if rows.has_command else "Repair the groups"
-        line = "repaired = found.repair(model, {})"
-        first = "found = evenhand.audit(model, X, y)" if rows.has_command else ""
-        if rows.is_randomized:
-            # the draw is the outermost part of a forecaster: what it is put around is repaired
-            what, options = "Before you randomize it again, repair the model inside", ""
-            line = "repaired = found.repair(model.estimator_, {})"
-    elif not (is_of_all or rows.has_command):
-        # masks have no rule that a command could name
-        what, line = "Repair the groups", "repaired = found.repair(model, {}, groups=masks)"
-        first = ""
-    option = "".join(f" --by {_quoted(one)}" for one in by)
-    command = _of_table(options, f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired")
-    return Step(f"{what} {APART}.", command, _of_model(rows, line, first))
+    if not rows.has_command:
+        # in Python all groups with a problem are repaired; masks have no rule, but the reader has
+        # them, unlike the rows of groups by features and of those found by search
+        masks = [one for one in others if not (one.rule or one.columns or one.mass)]
+        masks = [one for one in masks if one not in rows.positive_part]
+        ruled = [*masks, *(one for one in rows.problems if one.rule)]
+    if is_of_all or not ruled:
+        command = _of_table(options, "evenhand recalibrate OTHER.csv {} --out repaired")
+        code = _of_model(rows, "repaired.fit({})", f"repaired = {MAPS}")
+        return Step(f"Recalibrate all forecasts {APART}.", command, code)
+    what, model = f"Repair {count(len(ruled), 'group')}", "model"
+    if len(ruled) == 1 or not rows.has_command:
+        what = f"Repair {'this group' if ruled == [worst] else 'the groups'}"
+    if rows.is_randomized:
+        # the draw is the outermost part of a forecaster: what it is put around is repaired
+        what, options = "Before you randomize it again, repair the model inside", ""
+        model = "model.estimator_"
+    first = "found = evenhand.audit(model, X, y)" if rows.has_command else ""
+    masks_of = ", groups=masks" if any(not one.rule for one in ruled) else ""
+    line = f"repaired = found.repair({model}, {{}}{masks_of})"
+    rest = ""
+    if worst is not None and worst.mass is not None and not worst.rule:
+        by = joined(worst.features) or "its columns"
+        rest = f" (the worst one has no rule and is left out: name groups by {by})"
+    option = "".join(f" --by {_quoted(_rule_of(one))}" for one in ruled if one.rule)
+    command = f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired"
+    return Step(f"{what} {APART}{rest}.", _of_table(options, command), _of_model(rows, line, first))
 
 
 def _rule_of(one: Finding) -> str:
