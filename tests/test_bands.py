@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
-from scipy import integrate, optimize, stats
+from scipy import optimize, stats
 
 from evenhand.calibration import (
     SurvivalBand,
@@ -29,7 +29,7 @@ from evenhand.calibration import (
     share_interval,
 )
 from evenhand.calibration.bands import pivots_and_stakes, probability_within
-from repeats import FALSE_ALARM, most_failures, repeats, statistical
+from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -100,20 +100,6 @@ def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(
     assert probability_within(ranks, bounds, n) == pytest.approx(
         stats.ksone.cdf(margin, n), abs=1e-9
     )
-
-
-@statistical
-@pytest.mark.parametrize(("n", "n_sets"), [(200, 20_000), (3000, 4000)])
-def test_local_levels_hold_at_the_nominal_rate(n: int, n_sets: int) -> None:
-    # two-sided exact binomial, by blocks of uniform samples
-    rng, n_sets = np.random.default_rng(n), repeats(n_sets)
-    for confidence in (0.6, 0.95):
-        ranks, bounds = local_levels(n, confidence)
-        held = 0
-        for _ in range(20):
-            rising = np.sort(rng.uniform(size=(n_sets // 20, n)), axis=-1)
-            held += int((rising[:, ranks - 1] <= bounds).all(axis=-1).sum())
-        assert stats.binomtest(held, n_sets, confidence).pvalue > FALSE_ALARM
 
 
 @pytest.mark.parametrize(
@@ -323,37 +309,3 @@ def test_error_interval_is_the_least_and_largest_distance_to_the_band(
     largest = np.maximum(np.abs(upper - c), np.abs(lower - c)).mean()
     assert high == pytest.approx(min(largest, 0.5), abs=13 / 40_000)
     assert 0 <= low <= high <= 0.5
-
-
-def scaled_error(scale: float) -> float:
-    """W1 of Phi(scale Z) to uniform, by quadrature: quantile against quantile."""
-    return float(
-        2 * integrate.quad(lambda q: abs(stats.norm.cdf(scale * stats.norm.ppf(q)) - q), 0, 0.5)[0]
-    )
-
-
-# a distribution that is stochastically ordered against uniform has the error |mean - 1/2|
-PIT_DISTRIBUTIONS: dict[str, tuple[Callable[[np.random.Generator, int], Floats], float]] = {
-    "uniform": (lambda rng, n: rng.uniform(size=n), 0.0),
-    "low": (lambda rng, n: rng.beta(1, 1.5, n), 0.5 - 1 / 2.5),
-    "very low": (lambda rng, n: rng.beta(1, 9, n), 0.5 - 1 / 10),
-    "shifted": (
-        lambda rng, n: stats.norm.cdf(rng.normal(0.4, 1, n)),
-        float(stats.norm.cdf(0.4 / np.sqrt(2)) - 0.5),
-    ),
-    "too narrow": (lambda rng, n: stats.norm.cdf(rng.normal(0, 2, n)), scaled_error(2)),
-    "all at one end": (lambda rng, n: np.ones(n), 0.5),
-}
-
-
-@statistical
-@pytest.mark.parametrize("distribution", PIT_DISTRIBUTIONS)
-def test_error_interval_holds_the_true_error(distribution: str) -> None:
-    rng = np.random.default_rng(sorted(PIT_DISTRIBUTIONS).index(distribution))
-    draw, truth = PIT_DISTRIBUTIONS[distribution]
-    n_sets, missed = 0, 0
-    for n in (10, 100, 1000):
-        intervals = np.array([error_interval(draw(rng, n), 0.9) for _ in range(repeats(150))])
-        n_sets += len(intervals)
-        missed += int(((intervals[:, 0] > truth) | (truth > intervals[:, 1])).sum())
-    assert missed <= most_failures(n_sets, 0.1)

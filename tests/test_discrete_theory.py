@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evenhand.calibration import calibration_error
 from evenhand.distributions import Randomized
 from evenhand.draws import fresh, nodes
 from evenhand.forecast import Forecast
-from evenhand.links import LINKS, Entropic
-from quadrature import Floats, panels
+from evenhand.links import LINKS
+from quadrature import Floats
 
 N_DRAWS = 4000
 R = nodes(N_DRAWS)
@@ -93,35 +92,6 @@ def test_an_exact_link_over_the_cdf_is_calibrated_in_the_cell_reading(
     assert distance.mean() < 1e-4
 
 
-@pytest.mark.parametrize(
-    ("name", "error", "tolerance"),
-    [
-        ("poisson 20", 0.0001, 1e-4),
-        ("poisson 2", 0.011, 5e-4),
-        ("ordinal of 5", 0.009, 5e-4),
-        ("atom 0.5", 0.069, 1e-3),
-        ("event 0.2", 0.096, 5e-4),
-    ],
-)
-def test_average_error_of_an_exact_link_over_the_cdf(
-    name: str, error: float, tolerance: float
-) -> None:
-    # Theorem 2b, alpha 0.12
-    low, high, mass = cells(name, "entropic", 0.12, nodes(800))
-    found = calibration_error((low, high), sample_weight=mass)
-    assert found == pytest.approx(error, abs=tolerance)
-    assert found <= mass @ (high - low).mean(axis=-1) / 2 + 1e-3
-
-
-@pytest.mark.parametrize(("alpha", "mean"), [(0.05, 0.55), (0.12, 0.61), (0.3, 0.74)])
-def test_the_mean_announced_probability_is_nearer_to_one_half(alpha: float, mean: float) -> None:
-    # Theorem 2d: the average over draws of a CDF of 0.80
-    scores = Forecast.from_pmf([1, 2, 3], [[0.5, 0.3, 0.2]])
-    cdf = scores.randomized(alpha, r=R).cdf(2.0)
-    assert cdf.mean() == pytest.approx(mean, abs=5e-3)
-    assert cdf.mean() == pytest.approx(float(Entropic(alpha).mean_pit(0.8)), abs=1e-4)
-
-
 @pytest.mark.parametrize("link", LINKS)
 @pytest.mark.parametrize("name", ["poisson 2", "negative binomial", "ordinal of 5"])
 def test_served_masses_are_differences_of_the_link(name: str, link: str) -> None:
@@ -155,48 +125,3 @@ def test_randomized_hurdles_are_uniform(chance: float) -> None:
     np.testing.assert_allclose(
         pit[is_positive], chance + (1 - chance) * part.cdf(y[is_positive]), rtol=1e-12
     )
-
-
-@pytest.mark.parametrize(
-    ("chance", "price", "price_over_all", "zero_over_all", "error_over_all"),
-    [
-        (0.3, 0.435, 0.519, 0.437, 0.034),
-        (0.5, 0.311, 0.414, 0.501, 0.068),
-        (0.8, 0.124, 0.299, 0.610, 0.115),
-    ],
-)
-def test_price_of_hurdles_and_of_links_over_all(
-    chance: float,
-    price: float,
-    price_over_all: float,
-    zero_over_all: float,
-    error_over_all: float,
-) -> None:
-    # outcomes: quadrature in the base's PIT; draws: Gauss panels that refine towards both ends
-    u, weight = panels(
-        np.concatenate(
-            ([0], np.geomspace(1e-6, 0.5, 25), 1 - np.geomspace(0.5, 1e-6, 25)[1:], [1])
-        ),
-        6,
-    )
-    y = np.append(0.0, stats.halfnorm.ppf(u))
-    mass = np.append(chance, (1 - chance) * weight)
-    r = u[None, :]
-    base = hurdle(chance, y.size)
-    truth = base.log_density(y)
-    found = []
-    for served in (
-        base.randomized(0.12, r=r),
-        over_all(hurdle(chance), "entropic", 0.12, y.size, r),
-    ):
-        cost = (truth[:, None] - served.log_density(y)) @ weight
-        found.append((float(mass @ cost), float(np.exp(served.log_mass(0.0))[0] @ weight)))
-    # the check values were simulated with 200,000 people: 0.0007 of noise
-    assert found[0] == pytest.approx((price, chance), abs=2e-3)
-    assert found[1] == pytest.approx((price_over_all, zero_over_all), abs=2e-3)
-    # the price of the link is paid by the people whose outcome is not zero
-    assert found[0][0] == pytest.approx((1 - chance) * Entropic(0.12).price, abs=2e-4)
-    low, high = over_all(hurdle(chance), "entropic", 0.12, y.size, r).pit_interval(y)
-    shares = (mass[:, None] * weight).ravel()
-    found = calibration_error((low.ravel(), high.ravel()), sample_weight=shares)
-    assert found == pytest.approx(error_over_all, abs=2e-3)

@@ -17,7 +17,7 @@ from scipy import stats
 from complaints import refused
 from evenhand import Forecast, InputError, Outcomes, audit, certify, randomize
 from evenhand._format import at_most
-from evenhand.certificates import Certificate, certify_link, certify_pit
+from evenhand.certificates import Certificate, certify_pit
 from evenhand.certificates.unions import disjoint_cells
 from evenhand.draws import jittered
 from evenhand.links import Entropic
@@ -27,8 +27,6 @@ from repeats import most_failures, repeats, statistical
 
 LINK = Entropic(0.15)
 N, MASS, SETS = 400, 0.2, 320
-HITS = LINK.group_error(MASS)
-"""The largest error of a group of a fifth of the people, under the link around right forecasts."""
 
 
 def summary(proof: Certificate) -> str:
@@ -57,39 +55,6 @@ def normal_data(n: int, random: np.random.Generator) -> tuple[Forecast, np.ndarr
 # --- kinds of outcomes
 
 
-@statistical
-def test_bounds_of_the_people_off_the_atom_hold() -> None:
-    def is_below(random: np.random.Generator) -> bool:
-        chance = random.uniform(0.3, 0.7, N)
-        part = Forecast.from_quantiles([0.1, 0.5, 0.9], np.tile([1.0, 2.0, 5.0], (N, 1)))
-        size = part.distribution.ppf(random.random(N))
-        y = np.where(random.random(N) < chance, 0.0, size)
-        base = Forecast.from_hurdle(chance, part)
-        forecast = base.randomized(LINK.alpha, LINK, served_draws(N, random))
-        return certify(forecast, y=y, random_state=random).group_error(MASS) < HITS
-
-    failures(is_below)
-
-
-@statistical
-@pytest.mark.parametrize("is_informative", [False, True])
-def test_bounds_of_times_hold_whoever_is_lost(is_informative: bool) -> None:
-    """People are lost at random, or because of their time: the latest ones, early on."""
-
-    def is_below(random: np.random.Generator) -> bool:
-        u = random.random(N)
-        lost = u > 0.97 if is_informative else random.random(N) < 0.03
-        seen = np.where(lost, u * random.random(N), u)
-        proof = certify_link(seen, LINK, lost=lost)
-        low, high = proof.coverage(0.8, MASS)
-        return proof.group_error(MASS) < HITS or not low <= true_coverage()[0] <= high
-
-    # both bounds: at most twice the risk of one
-    n_sets = repeats(SETS)
-    found = sum(is_below(np.random.default_rng([21, i])) for i in range(n_sets))
-    assert found <= most_failures(n_sets, 0.05)
-
-
 def true_coverage(mass: float = MASS) -> tuple[float, float]:
     """Return the least and the largest coverage of 80% intervals in groups of right forecasts."""
     u = (np.arange(4000) + 0.5) / 4000
@@ -101,9 +66,6 @@ def true_coverage(mass: float = MASS) -> tuple[float, float]:
 
 
 RATE = 0.15
-BIASES = -RATE, (RATE * (1 - RATE) - (MASS - RATE) * RATE) / MASS
-"""Least and largest bias of a fifth of the people, of whom `RATE` have the event as predicted:
-nobody, and everybody who has it."""
 
 
 def event_data(n: int, random: np.random.Generator) -> tuple[Forecast, np.ndarray]:

@@ -6,7 +6,6 @@ Random checks are seeded; their false-alarm rate with a fresh seed is 1e-6 (`mos
 from __future__ import annotations
 
 import re
-from itertools import combinations
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +22,6 @@ from evenhand.distributions import Normal
 from evenhand.draws import jittered
 from evenhand.links import Entropic
 from evenhand.selection.chosen_link import plain_interval
-from repeats import most_failures, repeats, statistical
 
 LEVELS = (0.9, 0.95, 0.98, 0.99)
 MASSES = (0.05, 0.1, 0.2, 0.5, 0.9, 1.0)
@@ -62,16 +60,6 @@ def test_the_lowest_level_that_suffices_is_set_against_a_link() -> None:
             assert chosen.level == wider == (levels or LEVELS)[0 if levels else -1]
 
 
-def test_no_subset_of_a_population_is_covered_less_than_its_floor_without_sampling_error() -> None:
-    # P(miss | S) <= P(miss) / mass, by brute force over the subsets of 12 people
-    u = np.random.default_rng(1).beta(0.3, 0.5, size=12)
-    for level in LEVELS:
-        inside = covered(u, level)
-        for size in (2, 3, 6, 12):
-            worst = min(inside[list(some)].mean() for some in combinations(range(12), size))
-            assert worst >= 1 - (1 - inside.mean()) * 12 / size - 1e-12
-
-
 def test_intervals_are_closed_as_everywhere() -> None:
     # at the ends of the 90% interval: covered; the next numbers outside: missed
     low, high = (1 - 0.9) / 2, (1 + 0.9) / 2
@@ -98,26 +86,6 @@ def test_a_level_that_is_fixed_beforehand_has_the_whole_risk() -> None:
     assert whole == 1 - stats.beta.ppf(0.95, 31, 970) / 0.2
     assert coverage_floor(30, 1000, 0.98, 0.2, 0.95) < whole
     assert coverage_floor(1000, 1000, 0.98, 0.2, 0.95) == 0
-
-
-@statistical
-def test_all_floors_hold_at_once_with_the_stated_confidence() -> None:
-    n_sets = repeats(4000)
-    rng = np.random.default_rng(3)
-    for n, (a, b), confidence in ((150, (1.0, 1.0), 0.9), (1000, (0.5, 0.8), 0.95)):
-        law = stats.beta(a, b)
-        # the worst group of a mass contains all of the misses: its coverage is exactly this
-        missed = np.array([law.cdf((1 - v) / 2) + law.sf((1 + v) / 2) for v in LEVELS])
-        false = 0
-        for u in rng.beta(a, b, size=(n_sets, n)):
-            found = [
-                certify_pit(u, confidence=confidence).plain_intervals(mass)
-                for mass in (0.1, 0.3, 1.0)
-            ]
-            true = [np.maximum(0, 1 - missed / mass) for mass in (0.1, 0.3, 1.0)]
-            floors = [[interval.floor for interval in intervals] for intervals in found]
-            false += bool(np.any(np.array(floors) > np.array(true)))
-        assert 0 < false <= most_failures(n_sets, 1 - confidence)
 
 
 # --- plain intervals beside the bounds of an audit: floors, coverage and widths
