@@ -203,7 +203,7 @@ def clock() -> Iterator[None]:
             cls.n_asked += 1
             return datetime(2026, 1, 5, 9, tzinfo=UTC) + timedelta(minutes=cls.n_asked)
 
-    with unittest.mock.patch.multiple("evenhand.service.chain", datetime=Clock):
+    with unittest.mock.patch.multiple("evenhand.service.log", datetime=Clock):
         yield
 
 

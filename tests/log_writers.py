@@ -180,9 +180,9 @@ def main() -> None:
     # forks have what is imported here
     importlib.import_module("sqlalchemy.dialects.postgresql.psycopg")
     importlib.import_module("sqlalchemy.dialects.sqlite.pysqlite")
-    importlib.import_module("evenhand.service.sql_log")
+    importlib.import_module("evenhand.service.log")
     # some kills must be during the moves of entries from one file to the other
-    importlib.import_module("evenhand.service.sql_log").WAL_BYTES = 300_000  # type: ignore[attr-defined]
+    importlib.import_module("evenhand.service.log").WAL_BYTES = 300_000  # type: ignore[attr-defined]
 
     for line in iter(sys.stdin.readline, ""):
         request = json.loads(line)

@@ -25,7 +25,7 @@ from evenhand.forecasters import (
     PAICRegressor,
 )
 from evenhand.service import DecisionLog, Entry, Head, Logged
-from evenhand.service.chain import EntryKind, Key, person_subject
+from evenhand.service.log import EntryKind, Key, person_subject
 
 
 @dataclass(frozen=True)

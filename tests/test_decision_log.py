@@ -220,7 +220,7 @@ def test_readers_do_not_wait_for_a_writer(log: DecisionLog) -> None:
 def test_a_writer_that_never_ends_is_named(
     log: DecisionLog, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenhand.service.sql_log.PATIENCE_SECONDS", 1)
+    monkeypatch.setattr("evenhand.service.log.PATIENCE_SECONDS", 1)
     other = open_log(where)
     with pytest.raises(LogError, match="another process has been writing for 60 seconds; end it"):
         other.run(lambda _: log.run(lambda t: t.add(forecast("a"))))

@@ -151,12 +151,16 @@ def test_a_password_that_breaks_the_url_is_not_shown(url: str) -> None:
 @pytest.mark.parametrize(
     ("module", "use", "extra"),
     [
-        ("sqlalchemy", "evenhand.Service", "service"),
+        ("sqlalchemy", "evenhand.service.open_log('log.sqlite')", "service"),
         ("psycopg", "evenhand.service.open_log('postgresql://me:secret@host/base')", "postgresql"),
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(module: str, use: str, extra: str) -> None:
-    code = f"import sys, evenhand; sys.modules[{module!r}] = None; {use}"
+    # all names are there without it: a log alone needs the package
+    code = f"import sys; sys.modules[{module!r}] = None; from evenhand import *; import evenhand"
+    code += (
+        f"; from evenhand.service import *; from evenhand.service.features import RowReader; {use}"
+    )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
@@ -215,7 +219,7 @@ def test_pages_of_entries_and_of_forecasts_read_no_other_ones(
     log: DecisionLog, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else the time for n entries grows as n^2."""
-    monkeypatch.setattr("evenhand.service.sql_log.PAGE", 2)
+    monkeypatch.setattr("evenhand.service.log.PAGE", 2)
     filled(log, 5)
     statements: list[str] = []
     sqlalchemy = pytest.importorskip("sqlalchemy")
@@ -228,25 +232,30 @@ def test_pages_of_entries_and_of_forecasts_read_no_other_ones(
         for found in (log.entries(kind="forecast"), log.forecasts("number", range(1, 6))):
             assert [one.number for one in found] == [1, 2, 3, 4, 5]
         assert list(log.forecasts("subject", ["nobody", "ada"])) == []
+        assert list(log.entries(kind="context")) == []
     finally:
         sqlalchemy.event.remove(sqlalchemy.Engine, "before_cursor_execute", note)
-    pages = [
-        one for one in statements if one.endswith(("ORDER BY entries.number", "LIMIT ? OFFSET ?"))
-    ]
+    pages = [one for one in statements if "ORDER BY number" in one and "DESC" not in one]
     with sqlite3.connect(path) as connection:
         plans = [
-            [step[-1] for step in connection.execute(f"EXPLAIN QUERY PLAN {page}", values)]
+            [
+                step[-1]
+                for step in connection.execute(
+                    f"EXPLAIN QUERY PLAN {page}", [None] * page.count("?")
+                )
+            ]
             for page in pages
-            for values in [["" if "||" in page else None] * page.count("?")]
         ]
     assert len(plans) >= 6
-    assert not any("kind=?" in step for plan in plans for step in plan)
-    assert not any("B-TREE" in step for plan in plans[:-1] for step in plan)
+    assert not any("forecasts_by_id" in step or "SCAN" in step for plan in plans for step in plan)
+    # a log has few contexts, which are found without reading the other entries
+    assert "INDEX contexts" in plans[-1][0]
+    assert not any("B-TREE" in step for plan in plans[:-2] for step in plan)
 
 
 def test_the_file_beside_a_log_stays_small(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = 200_000
-    monkeypatch.setattr("evenhand.service.sql_log.WAL_BYTES", limit)
+    monkeypatch.setattr("evenhand.service.log.WAL_BYTES", limit)
     log = open_log(path)
 
     def size_after(first: int, last: int) -> int:
@@ -339,6 +348,7 @@ def test_a_fork_during_a_request_must_open_the_log_anew(log: DecisionLog, path: 
         "INSERT INTO entries VALUES (7, 'outcome', 'a', NULL, NULL, '{}', '')",
         "REPLACE INTO entries VALUES (3, 'outcome', 'a', NULL, NULL, '{}', '')",
         "REPLACE INTO entries VALUES (6, 'outcome', 'a', 'request-1', NULL, '{}', '')",
+        "REPLACE INTO entries VALUES (6, 'forecast', 'id-1', 'a', NULL, '{}', '')",
     ],
 )
 def test_the_database_refuses_changes(log: DecisionLog, path: Path, statement: str) -> None:

@@ -16,7 +16,7 @@ from evenhand import RandomizedRegressor, Service
 from evenhand._validate import InputError
 from evenhand.draws import KeyedDraws
 from evenhand.service import Recorded, open_log, record_outcome, record_outcomes, verify
-from evenhand.service.chain import person_subject
+from evenhand.service.log import person_subject
 from evenhand.service.outcomes import check_outcome
 from served_examples import LogInMemory, example, open_context, serve
 

@@ -21,7 +21,7 @@ from evenhand import InputError, RecalibratedRegressor, save
 from evenhand.monitoring import Rows, Watch, watch_schema
 from evenhand.report import watch_html
 from evenhand.service import LogWatch, WatchedContexts, WatchState, matured_rows, open_log
-from evenhand.service.chain import digest_of
+from evenhand.service.log import digest_of
 from evenhand.store import pack, write_model
 from log_writers import tampered
 from postgresql_server import PASSWORD, QUOTED, Server

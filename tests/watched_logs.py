@@ -15,7 +15,8 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import RandomizedRegressor, Service
 from evenhand.draws import KeyedDraws
-from evenhand.service import Entry, Logged, Transaction, chain, log_watch, open_log
+from evenhand.service import Entry, Logged, Transaction, log_watch, open_log
+from evenhand.service import log as log_module
 
 KEY = b"a secret of enough bytes"
 START = datetime(2026, 1, 5, 9, tzinfo=UTC)
@@ -34,7 +35,7 @@ def clock() -> Iterator[Any]:
             return cls.time
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (chain, log_watch):
+        for module in (log_module, log_watch):
             patch.setattr(module, "datetime", Clock)
         yield lambda time: setattr(Clock, "time", time)
 

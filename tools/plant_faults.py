@@ -1151,8 +1151,8 @@ FAULTS = (
     ),
     Fault(
         "a log whose file was replaced written on",
-        "is_in_place = os.path.samestat(os.stat(self._path), self._file)",
-        "is_in_place = os.path.exists(self._path)",
+        "if not _is_file(self._path, self._file):",
+        "if not self._path.exists():",
         ("test_log_sqlite.py",),
     ),
     Fault(
@@ -1169,8 +1169,8 @@ FAULTS = (
     ),
     Fault(
         "entries of a request that failed kept",
-        "                    # what it added is dropped\n",
-        "                    pending = tried\n",
+        'connection.exec_driver_sql("ROLLBACK TO work")',
+        "pass",
         ("test_decision_log.py",),
     ),
     Fault(

@@ -1,12 +1,24 @@
 """Serving of forecasts: decision log, replay and outcomes."""
 
 # for the commands and for tests; `__all__` is the documented reference
-from evenhand.service.chain import Entry, EntryTimes, Head, LogError, Logged
 from evenhand.service.contexts import Naming as Naming
 from evenhand.service.contexts import WatchedContexts as WatchedContexts
 from evenhand.service.contexts import context_of as context_of
 from evenhand.service.contexts import logged_forecast as logged_forecast
 from evenhand.service.features import loaded as loaded
+from evenhand.service.log import (
+    DecisionLog,
+    Entry,
+    EntryTimes,
+    Head,
+    LogError,
+    Logged,
+    Transaction,
+    Verification,
+    export,
+    open_log,
+    verify,
+)
 from evenhand.service.log_watch import LogWatch as LogWatch
 from evenhand.service.log_watch import WatchState as WatchState
 from evenhand.service.matured import matured_rows
@@ -15,14 +27,6 @@ from evenhand.service.outcomes import RowPlaces as RowPlaces
 from evenhand.service.replay import Check, Difference, Replay, replay_forecast
 from evenhand.service.replay import row_of as row_of
 from evenhand.service.service import Served, Service
-from evenhand.service.sql_log import (
-    DecisionLog,
-    Transaction,
-    Verification,
-    export,
-    open_log,
-    verify,
-)
 
 __all__ = [
     "Check",

@@ -19,8 +19,7 @@ from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.links import Link, make_link
 from evenhand.monitoring import level_name
-from evenhand.service.chain import Entry, Logged, digest_of
-from evenhand.service.sql_log import DecisionLog, Transaction
+from evenhand.service.log import DecisionLog, Entry, Logged, Transaction, digest_of
 from evenhand.tables import EVERYONE
 
 Naming = Literal["hash", "id"]

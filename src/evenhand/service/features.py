@@ -38,7 +38,7 @@ from evenhand.distributions import (
 from evenhand.forecast import Forecast
 from evenhand.forecasters import Forecaster
 from evenhand.links import Link
-from evenhand.service.chain import digest_of
+from evenhand.service.log import digest_of
 from evenhand.store import foreign_parts, load_with_hash, pack
 from evenhand.tables import (
     Column,

@@ -15,10 +15,9 @@ from evenhand._format import and_more, count
 from evenhand._validate import InputError, about, typed_fields
 from evenhand._version import __version__
 from evenhand.monitoring import Alarm, Watch, as_duration, as_time
-from evenhand.service.chain import Head, digest_of
 from evenhand.service.contexts import Scope, WatchedContexts
+from evenhand.service.log import DecisionLog, Head, Verification, digest_of, verify
 from evenhand.service.matured import LEARNING, FirstForecasts, rows_of
-from evenhand.service.sql_log import DecisionLog, Verification, verify
 
 # --- state of a watch over a decision log, as it is in a file
 
@@ -156,7 +155,7 @@ class LogWatch:
         self.log = log
         self.contexts = contexts
         self.watch = watch
-        self.verified = Verification(0, None)
+        self.verified = Verification(None)
         self.n_waiting = self.n_late = self.n_repeated = 0
         self._n_served = self._n_due = 0
         self._usual_delay: float | None = None

@@ -13,7 +13,6 @@ from evenhand._validate import Floats, InputError, Mask
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.monitoring import Rows, as_duration, as_time, level_name, pit_cells
-from evenhand.service.chain import EntryTimes, Logged, in_blocks
 from evenhand.service.contexts import (
     WatchedContexts,
     base_of,
@@ -21,7 +20,7 @@ from evenhand.service.contexts import (
     naming_of,
     served_of,
 )
-from evenhand.service.sql_log import DecisionLog
+from evenhand.service.log import DecisionLog, EntryTimes, Logged, in_blocks
 
 # --- first forecasts of the people of some contexts, collected in one pass over a log
 

@@ -19,9 +19,16 @@ from evenhand._ids import check_id
 from evenhand._validate import InputError, as_floats, bad_input
 from evenhand.draws import KeyedDraws
 from evenhand.monitoring import as_time
-from evenhand.service.chain import Entry, Logged, digest_of, in_blocks, person_subject
 from evenhand.service.contexts import context_values, logged_name
-from evenhand.service.sql_log import DecisionLog, Transaction
+from evenhand.service.log import (
+    DecisionLog,
+    Entry,
+    Logged,
+    Transaction,
+    digest_of,
+    in_blocks,
+    person_subject,
+)
 
 # --- outcomes that a logged forecast can have
 

@@ -14,10 +14,9 @@ from evenhand._table import Column, Table
 from evenhand._validate import InputError, about, check_column
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
-from evenhand.service.chain import Head, Logged
 from evenhand.service.contexts import context_of, logged_forecast, logged_name, served_of, versions
 from evenhand.service.features import Decide, Features, Forecasting, Loaded, RowReader, loaded
-from evenhand.service.sql_log import DecisionLog, verify
+from evenhand.service.log import DecisionLog, Head, Logged, verify
 from evenhand.tables import Parts, id_column
 
 # --- result of a replay: what of a logged forecast is equal today, and what differs

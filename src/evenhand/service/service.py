@@ -16,7 +16,6 @@ from evenhand._ids import id_text
 from evenhand._validate import Floats, InputError, bad_input, check_choice
 from evenhand.draws import KeyedDraws, check_person
 from evenhand.forecasters import Forecaster
-from evenhand.service.chain import Entry, Logged, person_request, person_subject
 from evenhand.service.contexts import Naming, open_context, versions
 from evenhand.service.features import (
     Decide,
@@ -27,9 +26,18 @@ from evenhand.service.features import (
     check_levels,
     loaded,
 )
+from evenhand.service.log import (
+    Batches,
+    DecisionLog,
+    Entry,
+    Logged,
+    Ticket,
+    Transaction,
+    person_request,
+    person_subject,
+)
 from evenhand.service.outcomes import record_outcome
 from evenhand.service.replay import Replay, replay_forecast
-from evenhand.service.sql_log import Batches, DecisionLog, Ticket, Transaction
 from evenhand.tables import Schema
 
 # --- forecasts as they are served
@@ -227,7 +235,7 @@ class Service:
             "versions": versions(),
         }
         self._computing: Batches[_Rows] = Batches(
-            self._compute, lambda: RuntimeError("a forecast was interrupted; repeat the request")
+            self._compute, RuntimeError("a forecast was interrupted; repeat the request")
         )
         self._opened = open_context(log, opened).number
 

@@ -1,52 +1,376 @@
-"""Decision logs in databases."""
+"""Decision logs: entries, the hash chain that connects them, and the databases that have them."""
 
 from __future__ import annotations
 
-import copy
+import hashlib
+import json
+import logging
 import os
 import sqlite3
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import Counter
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from functools import cache
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar
 from urllib.parse import quote
 from weakref import WeakSet
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import parquet
 
 from evenhand._files import Partial, link_target
+from evenhand._format import and_more, count
 from evenhand._validate import InputError, bad_input, require_extra
-from evenhand.service.chain import (
-    FORMAT,
-    Entry,
-    EntryKind,
-    EntryTimes,
-    Head,
-    Key,
-    LogError,
-    Logged,
-    Row,
-    changed,
-    in_blocks,
-    is_storable,
-    logged,
-    next_row,
-    stored_row,
-    verified,
-)
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
-else:
-    sa = require_extra("sqlalchemy", "service")
+
+T = TypeVar("T")
+
+# --- entries of a decision log
+
+EntryKind = Literal["context", "forecast", "outcome"]
+
+Key = Literal["number", "id", "subject"]
+"""Column by which forecasts are looked up."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Entry of a decision log, before it has a place in the log.
+
+    Parameters
+    ----------
+    kind : {"context", "forecast", "outcome"}
+        "context" opens a context: one model, key and set of options under a name. "forecast" is a
+        served forecast. "outcome" is the outcome of a forecast, or its correction.
+    id : str
+        Of a forecast: its unique id; of an outcome: the id of its forecast; of a context: its name.
+    request : str or None
+        Hash that only requests for the same forecast have in common; unique in the log. Of an
+        outcome: hash of the forecast and of the number of its outcomes so far.
+    subject : str or None
+        Hash of context and person, which the revisions of a forecast have in common; of an outcome,
+        the hash that its corrections have in common. None for a context.
+    values : dict
+        All other content, as JSON values.
+    """
+
+    kind: EntryKind
+    id: str
+    request: str | None = None
+    subject: str | None = None
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Logged(Entry):
+    """Entry with its place in the log and in the hash chain.
+
+    Parameters
+    ----------
+    number : int
+        Position in the log, from 1.
+    time : str
+        Reading of the clock in UTC, ISO 8601 with microseconds and "Z"; before that of the previous
+        entry if one of them is wrong (see `EntryTimes`).
+    previous : str
+        Hash of the previous entry; 64 zeros for the first.
+    sha256 : str
+        SHA-256 of the content of the entry, which includes `previous`.
+    """
+
+    number: int = 0
+    time: str = ""
+    previous: str = ""
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Head:
+    """Last entry of a log; kept elsewhere, it shows later that no entry before it has changed.
+
+    Its text, NUMBER:SHA256, is what commands print and read.
+    """
+
+    number: int
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.number}:{self.sha256}"
+
+
+# --- errors of decision logs that could not be read or written
+
+
+class LogError(InputError):
+    """A decision log cannot be read or written. The message is one line with a remedy.
+
+    Nothing that was confirmed before is lost. The log can be used again once the cause, such as a
+    full disk, is gone.
+
+    Examples
+    --------
+    >>> raise LogError("log.sqlite: the disk is full; free space and repeat the request")
+    Traceback (most recent call last):
+    evenhand.service.log.LogError: log.sqlite: the disk is full; free space and repeat ...
+    """
+
+
+REPLACED = "has been replaced by other content"
+
+
+def changed(source: str, number: int, reason: str) -> InputError:
+    """Return the error for an entry that is not as it was written."""
+    return InputError(
+        f"{source}: entry {number} {reason}; compare the log with a backup, and do not rely on"
+        " entries from there on"
+    )
+
+
+# --- times of the entries of a log, of which some clock readings may be wrong
+
+FIRST = np.datetime64("2026-01-01", "us")
+"""A reading before it is wrong: no log is older than the first version of its format."""
+
+MOST_ERROR = timedelta(minutes=10)
+"""Error of a clock from which on an entry is named; those of several machines differ by less."""
+
+Times = NDArray[Any]
+"""Array of type datetime64[us], in UTC."""
+
+
+@dataclass(frozen=True, eq=False)
+class EntryTimes:
+    """Limits of the times of the entries of a log, and the entries at which a clock was wrong.
+
+    The order of entries is that of their numbers. Right readings never decrease, so a longest
+    sequence of readings that do not decrease is taken for right, and no right reading is moved by
+    a few wrong ones. An entry outside this sequence was added between its neighbours in it.
+
+    Parameters
+    ----------
+    earliest, latest : ndarray of datetime64[us], shape (n,)
+        Limits of the time of each entry, in the order of the log, not decreasing; both are the
+        reading where it is right. After the last right reading, `latest` is the present.
+    wrong : list of str
+        Number and reading of each entry that a clock dates more than 10 minutes outside its limits.
+
+    Examples
+    --------
+    The clock of the second entry was a year ahead, and that of the last one was reset:
+
+    >>> days = ["2026-03-01", "2027-03-01", "2026-03-02", "2026-03-03", "1970-01-01"]
+    >>> times = EntryTimes.of([f"{day}T09:00:00.000000Z" for day in days])
+    >>> [str(time)[:10] for time in times.earliest]
+    ['2026-03-01', '2026-03-01', '2026-03-02', '2026-03-03', '2026-03-03']
+    >>> [str(time)[:10] for time in times.latest[:4]]
+    ['2026-03-01', '2026-03-02', '2026-03-02', '2026-03-03']
+    >>> times.wrong
+    ['2 (2027-03-01T09:00)', '5 (1970-01-01T09:00)']
+    """
+
+    earliest: Times
+    latest: Times
+    wrong: list[str]
+
+    @classmethod
+    def of(cls, readings: Sequence[str], until: np.datetime64 | None = None) -> Self:
+        """Return the times of all entries of a log.
+
+        Parameters
+        ----------
+        readings : sequence of str
+            `Logged.time` of the entries, in the order of the log.
+        until : datetime64, optional
+            Time up to which readings may be right, if it is later than now.
+        """
+        now = np.datetime64(datetime.now(UTC).replace(tzinfo=None), "us")
+        present = now if until is None else np.maximum(now, until)
+        raw = np.array([reading[:-1] for reading in readings], dtype="datetime64[us]")
+        is_right = _longest_in_order(raw, (raw >= FIRST) & (raw <= present))
+        earliest = np.maximum.accumulate(np.where(is_right, raw, FIRST))
+        latest = np.minimum.accumulate(np.where(is_right, raw, present)[::-1])[::-1]
+        error = np.timedelta64(MOST_ERROR)
+        is_wrong = (raw < earliest - error) | (raw > latest + error)
+        named = [f"{i + 1} ({readings[i][:16]})" for i in np.flatnonzero(is_wrong).tolist()]
+        return cls(earliest, latest, named)
+
+    @property
+    def note(self) -> str:
+        """Sentence on the entries at which a clock was wrong; empty if there are none."""
+        if not self.wrong:
+            return ""
+        return (
+            f"a clock was wrong at {count(len(self.wrong), 'entry', 'entries')} of the log, number"
+            f" {and_more(self.wrong)}; each counts between the entries beside it"
+        )
+
+
+def _longest_in_order(raw: Times, usable: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return a longest subsequence of usable times that does not decrease (patience sorting)."""
+    # from the last one: the largest first time, negative, of a sequence of each length
+    firsts: list[int] = []
+    places: list[int] = []
+    following: dict[int, int] = {}
+    values = (-raw.astype(np.int64)).tolist()
+    for place in np.flatnonzero(usable)[::-1].tolist():
+        length = bisect_right(firsts, values[place])
+        firsts[length : length + 1] = [values[place]]
+        places[length : length + 1] = [place]
+        following[place] = places[length - 1] if length else -1
+    found = np.zeros(raw.shape, dtype=np.bool_)
+    place = places[-1] if places else -1
+    while place >= 0:
+        found[place] = True
+        place = following[place]
+    return found
+
+
+# --- canonical content of entries, and the hash chain that connects them
+
+LOGGER = logging.getLogger(__name__)
+
+FORMAT = 1
+"""Version of logs; others are refused."""
+
+BEFORE_FIRST = "0" * 64
+"""Hash in place of that of a previous entry, in the first."""
+
+
+class Row(NamedTuple):
+    """Stored row of an entry; all but `content` and `sha256` copy what `content` has."""
+
+    number: int
+    kind: str
+    id: str
+    request: str | None
+    subject: str | None
+    content: str
+    sha256: str
+
+
+def next_row(entry: Entry, last: Logged | None, source: str) -> Row:
+    """Return the row that appends an entry to a log with this last entry."""
+    now = datetime.now(UTC)
+    time = now.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    number, previous = (1, BEFORE_FIRST) if last is None else (last.number + 1, last.sha256)
+    # a wrong clock is reported and no outage: readers put such entries between their neighbours
+    if last is not None and datetime.fromisoformat(last.time) - now > MOST_ERROR:
+        LOGGER.warning(
+            "%s: entry %d is at %s, but entry %d before it at %s; a clock is or was wrong, check"
+            " those of all machines that write the log",
+            *(source, number, time, last.number, last.time),
+        )
+    placed = Logged(**vars(entry), number=number, time=time, previous=previous)
+    try:
+        return _row(placed)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{source}: the values of an entry must be finite JSON values ({error})"
+        ) from error
+
+
+def _row(entry: Logged) -> Row:
+    content = vars(entry).copy()
+    del content["sha256"]
+    text = _canonical(content)
+    found = entry.number, entry.kind, entry.id, entry.request, entry.subject
+    return Row(*found, text, _sha256(text))
+
+
+def logged(row: Row, source: str) -> Logged:
+    """Return the entry of a row; InputError if the row contradicts itself."""
+    content = row.content
+    if not isinstance(content, str) or _sha256(content) != row.sha256:
+        raise changed(source, row.number, "has been changed")
+    try:
+        entry = Logged(**json.loads(content), sha256=row.sha256)
+        copies = (entry.number, entry.kind, entry.id, entry.request, entry.subject)
+    except (TypeError, ValueError) as error:
+        raise changed(source, row.number, REPLACED) from error
+    if copies != row[:5]:
+        raise changed(source, row.number, "is not what its row shows: a column has been changed")
+    return entry
+
+
+def is_storable(text: Any) -> bool:
+    """Return whether databases can have this text in a column.
+
+    Not if it contains the character 0, or half of a surrogate pair.
+    """
+    try:
+        text.encode()
+    except (AttributeError, UnicodeEncodeError):
+        return False
+    return "\0" not in text
+
+
+def digest_of(*parts: Any) -> str:
+    """Return the SHA-256 of JSON values, which depends on no order of keys.
+
+    Examples
+    --------
+    >>> digest_of({"a": 1.0, "b": None}) == digest_of({"b": None, "a": 1.0})
+    True
+    """
+    return _sha256(_canonical(parts))
+
+
+def person_request(context: str, person: str, features_sha256: str) -> str:
+    """Return the hash that all requests for the same forecast have in common."""
+    return digest_of("forecast", context, person, features_sha256)
+
+
+def person_subject(context: str, person: str) -> str:
+    """Return the hash that the forecasts of a person in a context have in common."""
+    return digest_of("person", context, person)
+
+
+def _canonical(value: Any) -> str:
+    """Return the one JSON text of a value: sorted keys, no blanks, ASCII, finite numbers."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def verified(entries: Iterable[Logged], source: str) -> Iterator[Logged]:
+    """Yield all entries of a log, from the first; InputError where the chain is broken."""
+    number, previous = 0, BEFORE_FIRST
+    for entry in entries:
+        if entry.number != number + 1:
+            raise changed(source, number + 1, "is missing")
+        if entry.previous != previous:
+            which = f"{entry.number - 1} or {entry.number}"
+            raise changed(source, entry.number, f"breaks the chain: entry {which} was rewritten")
+        number, previous = entry.number, entry.sha256
+        yield entry
+
+
+def in_blocks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield lists of at most `size` items.
+
+    Examples
+    --------
+    >>> list(in_blocks("abc", 2))
+    [['a', 'b'], ['c']]
+    """
+    rest = iter(items)
+    while block := list(islice(rest, size)):
+        yield block
+
 
 # --- what differs between the databases of decision logs: connections, locks, triggers, errors
 
@@ -69,7 +393,7 @@ class Database(ABC):
     source: str
     """Path or URL without a password."""
 
-    url: sa.URL
+    url: str | sa.URL
 
     triggers: tuple[str, ...]
     """Statements that make the tables of a log append-only."""
@@ -81,9 +405,9 @@ class Database(ABC):
         """Options of the pool of connections."""
         return {}
 
-    @abstractmethod
     def connect(self, dialect: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Return a new connection of the driver."""
+        return dialect.connect(*arguments, **options)
 
     def check_in_place(self) -> None:
         """Raise LogError if the log is no longer where it was opened."""
@@ -104,6 +428,8 @@ class Database(ABC):
     @contextmanager
     def translated(self) -> Iterator[None]:
         """Raise errors of the database as LogError, without statements and their parameters."""
+        import sqlalchemy as sa
+
         try:
             yield
         except (sa.exc.SQLAlchemyError, sqlite3.Error) as error:
@@ -160,13 +486,15 @@ class SQLite(Database):
     """
 
     # chooses the dialect alone: `connect` opens the file
-    url = sa.URL.create("sqlite", database="log")
+    url = "sqlite:///log"
 
     triggers = (
         # a replaced row is deleted without the trigger for deleted rows
         """CREATE TRIGGER entries_in_order BEFORE INSERT ON entries
         WHEN NEW.number <> (SELECT coalesce(max(number), 0) + 1 FROM entries)
             OR EXISTS (SELECT 1 FROM entries WHERE request = NEW.request)
+            OR NEW.kind = 'forecast'
+                AND EXISTS (SELECT 1 FROM entries WHERE kind = 'forecast' AND id = NEW.id)
         BEGIN SELECT RAISE(ABORT, 'entries of a decision log are appended in order'); END""",
         """CREATE TRIGGER entries_not_updated BEFORE UPDATE ON entries
         BEGIN SELECT RAISE(ABORT, 'entries of a decision log never change'); END""",
@@ -240,11 +568,7 @@ class SQLite(Database):
 
     def check_in_place(self) -> None:
         # entries of a file that was moved away are where nobody would look for them
-        try:
-            is_in_place = os.path.samestat(os.stat(self._path), self._file)
-        except FileNotFoundError:
-            is_in_place = False
-        if not is_in_place:
+        if not _is_file(self._path, self._file):
             raise LogError(
                 f"{self.source}: the file was moved or replaced while the log was open; open the"
                 " log anew, and move logs only when no process has them open"
@@ -252,12 +576,9 @@ class SQLite(Database):
 
     def _check_wal(self, connection: sa.Connection) -> None:
         """Refuse to write to a removed file beside the log, which no other process would read."""
-        try:
-            found = os.stat(self._wal)
-            is_in_place = os.path.samestat(connection.info.setdefault("wal", found), found)
-        except FileNotFoundError:
-            is_in_place = False
-        if not is_in_place:
+        with suppress(FileNotFoundError):
+            connection.info.setdefault("wal", os.stat(self._wal))
+        if not _is_file(self._wal, connection.info.get("wal")):
             raise LogError(
                 f"{self.source}: the file {self._wal.name} was removed or replaced while the log"
                 " was open; end all processes that have the log open, and not by force: the last"
@@ -271,6 +592,15 @@ class SQLite(Database):
         # not be made where the log can only be read
         is_whole = not self._wal.exists() or self._wal.stat().st_size == 0
         return "mode=ro&immutable=1" if is_whole else "mode=ro"
+
+
+def _is_file(path: Path, known: os.stat_result | None) -> bool:
+    """Return whether a path still leads to a known file."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return False
+    return known is not None and os.path.samestat(found, known)
 
 
 def _driver(connection: sa.Connection) -> sqlite3.Connection:
@@ -343,7 +673,10 @@ class PostgreSQL(Database):
         URL of the database.
     """
 
+    url: sa.URL
+
     triggers = (
+        "ALTER TABLE entries ALTER number TYPE BIGINT",
         """CREATE FUNCTION refuse_change_of_log() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN RAISE EXCEPTION 'entries of a decision log never change'; END $$""",
         """CREATE TRIGGER entries_not_changed BEFORE UPDATE OR DELETE ON entries
@@ -374,9 +707,6 @@ class PostgreSQL(Database):
             "pool_pre_ping": True,
             "connect_args": {k: v for k, v in defaults.items() if k not in self.url.query},
         }
-
-    def connect(self, dialect: Any, arguments: Any, options: Any) -> Any:
-        return dialect.connect(*arguments, **options)
 
     def lock(self, connection: sa.Connection) -> None:
         # what waited for the lock must see what the transaction before it added: READ COMMITTED.
@@ -426,14 +756,14 @@ class Batches(Generic[Asked]):
     answer : callable
         Receives a list of tickets, and gives each a result or an error. If it raises an error, that
         is the error of all tickets without one.
-    interrupted : callable
-        Returns the error of the others in a batch whose thread was interrupted by the user.
+    interrupted : Exception
+        The error of the others in a batch whose thread was interrupted by the user.
     """
 
     def __init__(
         self,
         answer: Callable[[list[Ticket[Asked]]], None],
-        interrupted: Callable[[], Exception],
+        interrupted: Exception,
     ) -> None:
         self._answer = answer
         self._interrupted = interrupted
@@ -467,7 +797,7 @@ class Batches(Generic[Asked]):
         except Exception as error:
             _fail(tickets, error)
         except BaseException:
-            _fail(tickets, self._interrupted())
+            _fail(tickets, self._interrupted)
             raise
         finally:
             with self._changed:
@@ -486,62 +816,42 @@ def _fail(tickets: Sequence[Ticket[Any]], error: Exception) -> None:
             ticket.set_exception(error)
 
 
-# --- tables of a decision log in a database
+# --- tables of a decision log in a database, and statements that read and write them
 
-METADATA = sa.MetaData()
-
-ENTRIES = sa.Table(
-    "entries",
-    METADATA,
-    sa.Column(
-        "number",
-        # SQLite numbers the rows themselves only if the type has this very name
-        sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-        primary_key=True,
-        autoincrement=False,
-    ),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("id", sa.Text, nullable=False),
-    sa.Column("request", sa.Text, unique=True),
-    sa.Column("subject", sa.Text, index=True),
-    sa.Column("content", sa.Text, nullable=False),
-    sa.Column("sha256", sa.Text, nullable=False),
+TABLES = (
+    """CREATE TABLE entries (
+        number INTEGER PRIMARY KEY, kind TEXT NOT NULL, id TEXT NOT NULL, request TEXT UNIQUE,
+        subject TEXT, content TEXT NOT NULL, sha256 TEXT NOT NULL)""",
+    "CREATE INDEX entries_by_subject ON entries (subject)",
+    # not of all kinds: to read a page of all forecasts, SQLite would sort those of such an index
+    "CREATE UNIQUE INDEX forecasts_by_id ON entries (id) WHERE kind = 'forecast'",
+    "CREATE INDEX contexts ON entries (number) WHERE kind = 'context'",
+    "CREATE TABLE log_format (version INTEGER NOT NULL)",
+    f"INSERT INTO log_format VALUES ({FORMAT})",
 )
-
-sa.Index("ix_entries_id", ENTRIES.c.kind, ENTRIES.c.id)
-
-LOG_FORMAT = sa.Table("log_format", METADATA, sa.Column("version", sa.Integer, nullable=False))
-
-
-# --- reads of the entries of a decision log in a database
 
 PAGE = 1000
 """Entries that are read at a time."""
 
-WANTED: sa.BindParameter[str] = sa.bindparam("wanted")
-
-# built once: building takes longer than SQLite takes to answer
-BY_REQUEST = sa.select(ENTRIES).where(ENTRIES.c.request == WANTED)
-IS_FORECAST = ENTRIES.c.kind == "forecast"
-BY_ID = sa.select(ENTRIES).where(IS_FORECAST, ENTRIES.c.id == WANTED).limit(1)
-LAST = sa.select(ENTRIES).order_by(ENTRIES.c.number.desc()).limit(1)
-N_OF = sa.select(sa.func.count()).where(ENTRIES.c.subject == WANTED)
+BY_REQUEST = "SELECT * FROM entries WHERE request = :wanted"
+BY_ID = "SELECT * FROM entries WHERE kind = 'forecast' AND id = :wanted"
+LAST = "SELECT * FROM entries ORDER BY number DESC LIMIT 1"
+N_OF = "SELECT count(*) FROM entries WHERE subject = :wanted"
+INSERT = f"INSERT INTO entries VALUES ({', '.join(f':{name}' for name in Row._fields)})"
 
 
-def _is_of(kind: EntryKind) -> sa.ColumnElement[bool]:
-    """Return the condition for entries of a kind, without the index of kinds.
+@cache
+def _statement(text: str) -> sa.TextClause:
+    """Return a statement, read once: that takes longer than SQLite takes to answer."""
+    import sqlalchemy as sa
 
-    By that, SQLite would read or sort all forecasts of the log for each page of them.
-    """
-    return ENTRIES.c.kind.concat("") == kind
+    made = sa.text(text)
+    return made.bindparams(sa.bindparam("some", expanding=True)) if ":some" in text else made
 
 
-def _rows_of(connection: sa.Connection, wanted: Any, value: str = "") -> list[Row]:
+def _rows_of(connection: sa.Connection, statement: str, **values: Any) -> list[Row]:
     """Return the rows that a statement finds."""
-    return [Row(*row) for row in connection.execute(wanted, {"wanted": value})]
-
-
-# --- transactions, whose entries are written together at the end
+    return [Row(*row) for row in connection.execute(_statement(statement), values)]
 
 
 @dataclass
@@ -556,79 +866,40 @@ class Transaction:
         Open connection, in a transaction.
     last : Logged or None
         Last entry, in the log or added.
-    rows : list of Row
-        Rows of the entries that were added.
-    requests, subjects, forecasts
-        Entries that were added by their requests, number of them by subject, and ids of forecasts.
-    absent : set of str
-        Requests that the log does not have.
     """
 
     source: str
     connection: sa.Connection
     last: Logged | None
-    rows: list[Row] = field(default_factory=list)
-    requests: dict[str, Logged] = field(default_factory=dict)
-    subjects: Counter[str] = field(default_factory=Counter)
-    forecasts: set[str] = field(default_factory=set)
-    absent: set[str] = field(default_factory=set)
 
     def find(self, request: str) -> Logged | None:
         """Return the entry with this `request`, from the log or added before."""
-        if request in self.requests:
-            return self.requests[request]
-        # nobody else writes: what was not in the log is not looked up again to add it
-        if request in self.absent:
-            return None
-        found = _rows_of(self.connection, BY_REQUEST, request)
-        if not found:
-            self.absent.add(request)
+        found = _rows_of(self.connection, BY_REQUEST, wanted=request)
         return logged(found[0], self.source) if found else None
 
     def n_of(self, subject: str) -> int:
         """Return the number of entries with this `subject`, in the log and added before."""
-        n_stored = self.connection.execute(N_OF, {"wanted": subject}).scalar()
-        return int(n_stored or 0) + self.subjects[subject]
+        return int(self.connection.execute(_statement(N_OF), {"wanted": subject}).scalar_one())
 
     def add(self, entry: Entry) -> Logged:
         """Append an entry, which is durable once `run` has returned.
 
         InputError if its request, or its id among forecasts, is in the log.
         """
-        self._refuse_repeated(entry)
+        import sqlalchemy as sa
+
         row = next_row(entry, self.last, self.source)
+        try:
+            self.connection.execute(_statement(INSERT), row._asdict())
+        except sa.exc.IntegrityError as error:
+            raise InputError(
+                f"{self.source}: an entry with the request {entry.request!r}, or a forecast with"
+                f" the id {entry.id!r}, is in the log already; find it before adding one"
+            ) from error
         # read back, so that what is returned now equals what is read later
-        added = self.last = logged(row, self.source)
-        self.rows.append(row)
-        if added.request is not None:
-            self.requests[added.request] = added
-        if added.subject is not None:
-            self.subjects[added.subject] += 1
-        if added.kind == "forecast":
-            self.forecasts.add(added.id)
-        return added
+        self.last = logged(row, self.source)
+        return self.last
 
-    def tried(self) -> Transaction:
-        """Return a transaction that goes on from here, and may be dropped."""
-        own = ("rows", "requests", "subjects", "forecasts")
-        return replace(self, **{name: copy.copy(getattr(self, name)) for name in own})
-
-    def _refuse_repeated(self, entry: Entry) -> None:
-        if entry.request is not None and self.find(entry.request) is not None:
-            raise InputError(
-                f"{self.source}: an entry with the request {entry.request!r} is in the log already;"
-                " find it before adding one"
-            )
-        if entry.kind == "forecast" and (
-            entry.id in self.forecasts or _rows_of(self.connection, BY_ID, entry.id)
-        ):
-            raise InputError(
-                f"{self.source}: a forecast with the id {entry.id!r} is in the log already; use a"
-                " new id"
-            )
-
-
-T = TypeVar("T")
 
 # --- append-only decision logs with a hash chain
 
@@ -680,10 +951,12 @@ class DecisionLog:
     def _renew_locks(self) -> None:
         self._lock = threading.Lock()
         self._works: Batches[Callable[[Transaction], Any]] = Batches(
-            self._commit, lambda: LogError(f"{self.source}: the write was interrupted; repeat it")
+            self._commit, LogError(f"{self.source}: the write was interrupted; repeat it")
         )
 
     def _new_engine(self) -> sa.Engine:
+        import sqlalchemy as sa
+
         engine = sa.create_engine(
             self._database.url,
             poolclass=sa.QueuePool,
@@ -721,14 +994,13 @@ class DecisionLog:
         # entries never change, so those up to today's head are one view, however long it is read
         last = self._rows(LAST)
         until = last[0].number if last else 0
-        number = ENTRIES.c.number
-        wanted = sa.select(ENTRIES).where(number <= until).order_by(number).limit(PAGE)
-        if kind == "context":  # few, which the index of kinds finds
-            wanted = wanted.where(ENTRIES.c.kind == kind)
-        elif kind is not None:
-            wanted = wanted.where(_is_of(kind))
+        wanted = "SELECT * FROM entries WHERE number > :after AND number <= :until"
+        if kind is not None:
+            wanted += f" AND kind = '{kind}'"
         while after < until:
-            page = self._rows(wanted.where(number > after))
+            page = self._rows(
+                f"{wanted} ORDER BY number LIMIT :page", after=after, until=until, page=PAGE
+            )
             # one by one, so that the first change of a log is the one that is named
             for row in page:
                 yield logged(row, self.source)
@@ -736,10 +1008,9 @@ class DecisionLog:
 
     def forecasts(self, by: Key, values: Iterable[Any]) -> Iterator[Logged]:
         """Yield the forecasts with these numbers, ids or subjects, in order if these are."""
-        is_forecast = IS_FORECAST if by == "id" else _is_of("forecast")
+        wanted = f"SELECT * FROM entries WHERE kind = 'forecast' AND {by} IN :some ORDER BY number"
         for some in in_blocks(values, PAGE):
-            found = sa.select(ENTRIES).where(is_forecast, ENTRIES.c[by].in_(some))
-            for row in self._rows(found.order_by(ENTRIES.c.number)):
+            for row in self._rows(wanted, some=some):
                 yield logged(row, self.source)
 
     def head(self) -> Head | None:
@@ -770,13 +1041,13 @@ class DecisionLog:
             # another thread may have locked the pool, which is empty
             self._engine = self._new_engine()
 
-    def _one(self, wanted: Any, value: str = "") -> Logged | None:
-        found = self._rows(wanted, value) if is_storable(value) else []
+    def _one(self, statement: str, wanted: str = "") -> Logged | None:
+        found = self._rows(statement, wanted=wanted) if is_storable(wanted) else []
         return logged(found[0], self.source) if found else None
 
-    def _rows(self, wanted: Any, value: str = "") -> list[Row]:
+    def _rows(self, statement: str, **values: Any) -> list[Row]:
         with self._open() as connection:
-            return _rows_of(connection, wanted, value)
+            return _rows_of(connection, statement, **values)
 
     @contextmanager
     def _open(self) -> Iterator[sa.Connection]:
@@ -807,21 +1078,25 @@ class DecisionLog:
         with self._open() as connection:
             self._database.lock(connection)
             rows = _rows_of(connection, LAST)
-            pending = Transaction(
-                self.source, connection, logged(rows[0], self.source) if rows else None
-            )
+            first = logged(rows[0], self.source) if rows else None
+            transaction = Transaction(self.source, connection, first)
             for work in works:
-                tried = pending.tried()
+                before = transaction.last
+                connection.exec_driver_sql("SAVEPOINT work")
                 try:
                     with self._database.translated():
-                        answers.append((work, work.request(tried)))
+                        answer = work.request(transaction)
+                except LogError:  # of the database, which may have ended the transaction
+                    raise
                 except Exception as error:
                     # what it added is dropped
+                    connection.exec_driver_sql("ROLLBACK TO work")
+                    transaction.last = before
                     work.set_exception(error)
                 else:
-                    pending = tried
-            if pending.rows:
-                connection.execute(sa.insert(ENTRIES), [row._asdict() for row in pending.rows])
+                    answers.append((work, answer))
+                connection.exec_driver_sql("RELEASE work")
+            if transaction.last is not first:
                 connection.commit()
                 self._database.after_commit(connection)
         for work, answer in answers:
@@ -829,36 +1104,32 @@ class DecisionLog:
 
     def _check_format(self, create: bool) -> None:
         with self._open() as connection:
-            tables = _tables(connection)
-            if not tables and create:
+            if create and not _tables(connection):
                 connection.rollback()
                 self._database.lock(connection)
                 if not _tables(connection):  # another process may have been faster
-                    self._create(connection)
-                tables = _tables(connection)
+                    for statement in (*TABLES, *self._database.triggers):
+                        connection.exec_driver_sql(statement)
+                    connection.commit()
+            tables = _tables(connection)
             if not tables:
                 raise InputError(f"{self.source} is empty; name a decision log")
-            if LOG_FORMAT.name not in tables:
+            if "log_format" not in tables:
                 raise InputError(
                     f"{self.source} is a database with other tables ({', '.join(tables[:3])}) and"
                     " not a decision log; name another one"
                 )
-            version = connection.execute(sa.select(LOG_FORMAT.c.version)).scalar()
+            version = connection.exec_driver_sql("SELECT version FROM log_format").scalar()
         if version != FORMAT:
             raise InputError(
                 f"{self.source} has version {version} of decision logs, and this evenhand reads"
                 f" version {FORMAT}; update evenhand"
             )
 
-    def _create(self, connection: sa.Connection) -> None:
-        METADATA.create_all(connection, checkfirst=False)
-        for trigger in self._database.triggers:
-            connection.exec_driver_sql(trigger)
-        connection.execute(sa.insert(LOG_FORMAT), {"version": FORMAT})
-        connection.commit()
-
 
 def _tables(connection: sa.Connection) -> list[str]:
+    import sqlalchemy as sa
+
     return sa.inspect(connection).get_table_names()
 
 
@@ -922,6 +1193,7 @@ def open_log(where: str | os.PathLike[str], *, create: bool = True) -> DecisionL
     ...     log.close()
     [(1, '2026-11')]
     """
+    sa = require_extra("sqlalchemy", "service")
     text = os.fspath(where)
     path: str | None = text
     if "://" in text:
@@ -964,8 +1236,6 @@ class Verification:
 
     Parameters
     ----------
-    n_entries : int
-        Number of entries.
     head : Head or None
         The last entry, to be noted outside of the log as the anchor of later verifications; None
         for an empty log.
@@ -973,9 +1243,13 @@ class Verification:
         Times of the entries, with those at which a clock was wrong.
     """
 
-    n_entries: int
     head: Head | None
     times: EntryTimes = field(default_factory=lambda: EntryTimes.of([]), compare=False, repr=False)
+
+    @property
+    def n_entries(self) -> int:
+        """Number of entries."""
+        return 0 if self.head is None else self.head.number
 
 
 def verify(
@@ -1002,7 +1276,7 @@ def verify(
     Returns
     -------
     Verification
-        Number of entries and the head.
+        The last entry, and with it the number of entries.
 
     Raises
     ------
@@ -1022,24 +1296,24 @@ def verify(
     """
     if anchor is not None and anchor.number < 1:
         raise bad_input("the anchor", "be an entry, from 1", anchor.number)
-    last = None
-    readings = []
-    for last in verified(log.entries(), log.source):
-        if anchor is not None and last.number == anchor.number and last.sha256 != anchor.sha256:
+    head, readings = None, []
+    for entry in verified(log.entries(), log.source):
+        head = Head(entry.number, entry.sha256)
+        if anchor is not None and head.number == anchor.number and head != anchor:
             raise changed(
-                log.source, last.number, "is not the one of the anchor: the log has been rewritten"
+                log.source, head.number, "is not the one of the anchor: the log has been rewritten"
             )
-        readings.append(last.time)
+        readings.append(entry.time)
         if each is not None:
-            each(last)
-    n_entries = 0 if last is None else last.number
-    if anchor is not None and n_entries < anchor.number:
+            each(entry)
+    found = Verification(head, EntryTimes.of(readings))
+    if anchor is not None and found.n_entries < anchor.number:
         raise InputError(
-            f"{log.source}: the log ends with entry {n_entries}, and the anchor is entry"
-            f" {anchor.number}: entries after {n_entries} are missing; restore them from a backup"
+            f"{log.source}: the log ends with entry {found.n_entries}, and the anchor is entry"
+            f" {anchor.number}: entries after {found.n_entries} are missing; restore them from a"
+            " backup"
         )
-    head = None if last is None else Head(last.number, last.sha256)
-    return Verification(n_entries, head, EntryTimes.of(readings))
+    return found
 
 
 # --- export of decision logs as one parquet file
@@ -1064,7 +1338,7 @@ def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
     Returns
     -------
     Verification
-        Number of entries and the last one.
+        The last entry, and with it the number of entries.
 
     Raises
     ------
@@ -1096,10 +1370,10 @@ def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
             f"{path} cannot be written: {error.strerror}; name a file in an existing folder with"
             " space"
         ) from error
-    return Verification(last.number, Head(last.number, last.sha256))
+    return Verification(last)
 
 
-def _write(path: Path, log: DecisionLog) -> Logged:
+def _write(path: Path, log: DecisionLog) -> Head:
     """Write a file atomically and durably, readable by its owner only; return the last entry."""
     texts = [(name, pa.string()) for name in Row._fields[1:]]
     version = {"evenhand.decision_log": str(FORMAT)}
@@ -1111,6 +1385,9 @@ def _write(path: Path, log: DecisionLog) -> Logged:
             parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer,
         ):
             for group in in_blocks(verified(log.entries(), log.source), GROUP):
-                rows = [stored_row(entry, log.source)._asdict() for entry in group]
+                rows = [_row(entry)._asdict() for entry in group]
+                for entry, row in zip(group, rows, strict=True):
+                    if row["sha256"] != entry.sha256:
+                        raise changed(log.source, entry.number, REPLACED)
                 writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-    return group[-1]
+    return Head(group[-1].number, group[-1].sha256)
