@@ -138,6 +138,9 @@ def open_context(log: DecisionLog, name: str = "loans", **values: Any) -> None:
         "key": "0000-0000-0000-0000",
         "groups": [],
         "model_sha256": "m",
+        "outcome": "continuous",
+        "link": None,
+        "alpha": None,
     }
     log.run(lambda found: found.add(Entry("context", name, f"open {name}", None, usual | values)))
 

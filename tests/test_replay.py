@@ -79,7 +79,7 @@ def test_a_forecast_of_each_kind_is_equal_to_all_digits(name: str, log: Decision
     assert parts(replay, "equal") == EVERY_PART
     assert replay.is_equal
     assert replay.is_identical
-    assert replay.differences == ()
+    assert not any(check.differences for check in replay.checks)
 
 
 def test_an_action_is_compared_by_a_service_with_the_rule(log: DecisionLog) -> None:
@@ -91,7 +91,8 @@ def test_an_action_is_compared_by_a_service_with_the_rule(log: DecisionLog) -> N
     assert found.replay(served.id, row=ROW, person="ada").is_equal
     other = service(log, decide=lambda forecast: ["never"] * len(forecast))
     replay = other.replay(served.id, row=ROW, person="ada")
-    assert replay.differences == (("values", Difference("action", served.action, "never")),)
+    assert [check for check in replay.checks if check.differences] == [replay.of("values")]
+    assert replay.of("values").differences == (Difference("action", served.action, "never"),)
     without = replay_forecast(log, served.id, example("normal").model, row=ROW)
     assert without.of("values").text.endswith(
         "the action was not compared, as its rule is not given"

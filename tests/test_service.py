@@ -29,7 +29,7 @@ from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import from_records
 from evenhand.draws import KeyedDraws
 from evenhand.service import Served, open_log, verify
-from evenhand.service.features import RowReader, UnseenFeatures
+from evenhand.service.features import RowReader, unseen_values
 from evenhand.tables import Schema, UnseenValues
 from forecaster_examples import linear_task, small_boosted
 from log_writers import wait_for
@@ -197,7 +197,7 @@ def test_warnings_are_those_of_a_table_of_one_row(
 ) -> None:
     reader = RowReader(mixed_model)
     row = reader.read(mixed(1).iloc[0].to_dict() | {"age": 30} | changes)
-    found = UnseenFeatures(reader.schema.columns).warnings(row.values)
+    found = unseen_values(reader.schema.columns, row.values)
     assert len(found) == n_warnings
     dated = {column.name for column in reader.schema.columns if column.kind == "date"}
     expected = UnseenValues.of(mixed_model.schema_, reader.table([row])).records()

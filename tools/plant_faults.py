@@ -1187,8 +1187,8 @@ FAULTS = (
     ),
     Fault(
         "the draw of a replay not checked",
-        'differs = [] if logged == found else [Difference("r", logged, found)]',
-        'differs = [] if logged is not None else [Difference("r", logged, found)]',
+        '[("r", logged, found)]',
+        '[("r", logged, logged)]',
         ("test_replay.py",),
     ),
     Fault(

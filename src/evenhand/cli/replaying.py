@@ -76,7 +76,7 @@ def replay(
     row = None
     who: str | int | None = person
     if features is not None:
-        given = service.row_of(
+        row, found_person = service.row_of(
             entry,
             tables.open_parts(features),
             made.forecaster,
@@ -84,7 +84,7 @@ def replay(
             mode=service.context_of(decisions, entry)["person"],
             draws=draws,
         )
-        row, who = given.values, given.person if person is None else person
+        who = found_person if person is None else person
     found = service.replay_forecast(
         decisions,
         id,

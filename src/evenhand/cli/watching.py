@@ -174,8 +174,9 @@ def _watched_log(
     )
     if listed is None and before is not None:
         listed = before.groups
-    columns = chosen.group_columns(listed, decisions.source)
-    settings["groups"] = columns if certificate else chosen.with_everyone(columns)
+    settings["groups"] = chosen.group_columns(
+        listed, decisions.source, with_everyone=certificate is None
+    )
     found = service.LogWatch(decisions, chosen, Watch(certificate, **settings), before)
     return found, len(found.update(until))
 
@@ -249,7 +250,7 @@ def _inform(found: LogWatch, n_new: int, notes: Sequence[str]) -> None:
     verified = found.verified
     last = "" if verified.head is None else f"; last: {verified.head}"
     inform(f"hash chain of {count(verified.n_entries, 'entry', 'entries')} verified{last}")
-    names = found.contexts.names
+    names = list(found.contexts.values)
     if len(names) > 1:
         inform(f"watching {len(names):,} contexts as one: {and_more(list(map(repr, names)))}")
     for note in filter(None, notes):

@@ -90,7 +90,13 @@ def open_context(log: DecisionLog, values: dict[str, Any]) -> Logged:
         first = transaction.find(requests[0])
         if first is None:
             return transaction.add(Entry("context", name, requests[0], None, values))
-        _check_bound(first, values, log.source)
+        for bound, noun in BOUND.items():
+            if first.values[bound] != values[bound]:
+                before, now = (str(one[bound])[:19] for one in (first.values, values))
+                raise InputError(
+                    f"{log.source}: the context {name!r} was opened with another {noun} ({before},"
+                    f" now {now}); give the {noun} of the context, or use a new context"
+                )
         if first.values == values:
             return first
         return transaction.find(requests[1]) or transaction.add(
@@ -98,17 +104,6 @@ def open_context(log: DecisionLog, values: dict[str, Any]) -> Logged:
         )
 
     return log.run(work)
-
-
-def _check_bound(first: Logged, values: dict[str, Any], source: str) -> None:
-    for name, noun in BOUND.items():
-        if first.values[name] != values[name]:
-            before, now = (str(one[name])[:19] for one in (first.values, values))
-            raise InputError(
-                f"{source}: the context {values['context']!r} was opened with another {noun}"
-                f" ({before}, now {now}); give the {noun} of"
-                " the context, or use a new context"
-            )
 
 
 # --- forecasts as a decision log has them, and their distributions
@@ -120,20 +115,13 @@ def logged_forecast(log: DecisionLog, id: str) -> Logged:
     if found is not None:
         return found
     known = [entry.id for entry in log.entries(kind="forecast")]
-    similar = [one for one in known if _is_similar(id, one)][:3]
+    # with the same beginning: of a long id, a part is often all that somebody has
+    similar = [one for one in known if len(id) >= 4 and one.startswith(id[:8])][:3]
     if similar:
         remedy = f"did you mean {' or '.join(map(repr, similar))}?"
     else:
         remedy = f"it has {count(len(known), 'forecast')}; give the id of one of them"
     raise InputError(f"{log.source} has no forecast {id!r}; {remedy}")
-
-
-def _is_similar(given: str, known: str) -> bool:
-    """Whether an id is the beginning of a known one, or differs in one or two characters."""
-    if len(given) != len(known):
-        return len(given) >= 4 and (known.startswith(given) or given.startswith(known))
-    n_changed = sum(one != other for one, other in zip(given, known, strict=True))
-    return n_changed <= min(2, len(given) // 4)
 
 
 def context_values(log: DecisionLog, context: str) -> dict[str, Any]:
@@ -236,13 +224,13 @@ class WatchedContexts:
         Names of the contexts, with what the log has about each.
     scope : Scope
         Which contexts these are, for later looks at a log with more of them.
-    logged_groups : tuple of tuple of str
+    logged_groups : dict
         Group columns by context, those that were logged in all of its time.
     """
 
     values: Mapping[str, Mapping[str, Any]]
     scope: Scope
-    logged_groups: tuple[tuple[str, ...], ...] = ()
+    logged_groups: Mapping[str, Sequence[str]]
 
     @classmethod
     def of(
@@ -276,41 +264,54 @@ class WatchedContexts:
         known: dict[str, dict[str, Any]] = {}
         groups: dict[str, list[str]] = {}
         for entry in log.entries(kind="context"):
-            name = str(entry.values["context"])
+            name, logged = entry.id, entry.values["groups"]
             # a later entry of a context has its present library versions and options
             known[name] = entry.values
-            logged = list(entry.values.get("groups") or ())
             groups[name] = [one for one in groups.get(name, logged) if one in logged]
         if not known:
             raise InputError(f"{log.source} has no forecasts yet; serve some, then watch them")
         if before is not None:
             names = before.contexts if names is None else names
             model_sha256 = model_sha256 or before.model_sha256
+        models = {name: values["model_sha256"] for name, values in known.items()}
         if names is None:
-            chosen, scope = _matching(log, known, model_sha256)
+            # those of the newest context
+            model_sha256 = model_sha256 or list(models.values())[-1]
+            chosen = [name for name in known if models[name] == model_sha256]
+            scope = Scope(model_sha256=model_sha256)
         else:
             # as the draws write them, whatever their accents
-            chosen, scope = _named(log, known, list(map(id_text, names)), model_sha256)
+            names = [id_text(name) for name in names]
+            for name in names:
+                if name not in known:
+                    raise unknown_context(log.source, name, list(known))
+            chosen = [name for name in known if name in names]
+            found = {models[name] for name in chosen}
+            scope = Scope(tuple(chosen), found.pop() if len(found) == 1 else None)
+        others = [name for name in chosen or known if model_sha256 not in (None, models[name])]
+        if others:
+            listed = and_more([repr(one) for one in others])
+            which = f"contexts ({listed}) have" if len(others) > 1 else f"context {listed} has"
+            raise InputError(
+                f"{log.source}: its {which} another model ({models[others[-1]][:16]}) than the"
+                f" certificate ({str(model_sha256)[:16]}); give the certificate of the served"
+                " model, or another context"
+            )
+        if len({(*_link(known[name]), known[name]["outcome"]) for name in chosen}) > 1:
+            raise InputError(
+                f"{log.source}: the contexts {', '.join(map(repr, chosen))} have different links or"
+                " kinds of outcomes; watch each in a run of its own"
+            )
         if before is not None and before != scope:
             raise InputError(
                 f"the state is of {before}, not of {scope}; watch the same, or keep the state of"
                 " each watch in a file of its own"
             )
-        return cls({n: known[n] for n in chosen}, scope, tuple(tuple(groups[n]) for n in chosen))
+        return cls({n: known[n] for n in chosen}, scope, {n: groups[n] for n in chosen})
 
     @property
-    def names(self) -> list[str]:
-        """Names of the contexts."""
-        return list(self.values)
-
-    @property
-    def keys(self) -> list[str]:
-        """Fingerprints of the keys of the contexts, each once."""
-        return list(dict.fromkeys(str(one.get("key")) for one in self.values.values()))
-
-    @property
-    def note(self) -> str:
-        """Sentence on names of people that cannot be compared; empty if all can."""
+    def incomparable_people(self) -> str:
+        """Sentence on contexts that name people in different ways; empty if all do in one way."""
         n = len({naming_of(one) for one in self.values.values()})
         if n == 1:
             return ""
@@ -319,40 +320,49 @@ class WatchedContexts:
             " compared; people who appear under several of them are counted as several people"
         )
 
-    def group_columns(self, names: list[str] | None, source: str) -> list[str]:
-        """Return columns that define groups; by default those that all contexts have logged."""
+    def group_columns(
+        self, names: Sequence[str] | None, source: str, *, with_everyone: bool
+    ) -> list[str]:
+        """Return columns that define groups.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            Names of columns; by default those that all contexts have logged.
+        source : str
+            Name of the log, for messages.
+        with_everyone : bool
+            Whether everyone, and low and high forecasts, are groups too.
+
+        Raises
+        ------
+        InputError
+            If no context logs a column.
+        """
+        first, *others = self.logged_groups.values()
         if names is None:
-            first, *others = self.logged_groups
-            return [one for one in first if all(one in other for other in others)]
-        some = dict.fromkeys(one for v in self.values.values() for one in v.get("groups") or ())
-        if set(names) - {EVERYONE, self.level} and not some:
+            names = [one for one in first if all(one in other for other in others)]
+        some = dict.fromkeys(one for v in self.values.values() for one in v["groups"])
+        columns = [name for name in names if name not in (EVERYONE, self.level)]
+        if columns and not some:
             raise InputError(
                 f"{source}: the contexts log no columns for groups; leave --groups out, and log"
                 " columns in the next context, by --groups of evenhand predict or groups of Service"
             )
-        for name in names:
-            if name not in (EVERYONE, self.level):
-                check_column(name, list(some), f"{source}, which logs groups")
-        return names
+        for name in columns:
+            check_column(name, list(some), f"{source}, which logs groups")
+        return [EVERYONE, *columns, self.level] if with_everyone else list(names)
 
     @property
     def level(self) -> str:
         """Name of the column with the level of each forecast."""
-        return level_name(is_event=next(iter(self.values.values())).get("outcome") == "binary")
-
-    def with_everyone(self, columns: list[str]) -> list[str]:
-        """Return groups that are watched without a certificate: everyone, and by level, too."""
-        return [
-            EVERYONE,
-            *(one for one in columns if one not in (EVERYONE, self.level)),
-            self.level,
-        ]
+        return level_name(is_event=next(iter(self.values.values()))["outcome"] == "binary")
 
     def without_column(self, columns: Sequence[str]) -> dict[str, list[str]]:
         """Return the columns that contexts have not logged in all of their time, by context."""
         lacking = {
             name: [one for one in columns if one not in (EVERYONE, self.level, *logged)]
-            for name, logged in zip(self.values, self.logged_groups, strict=True)
+            for name, logged in self.logged_groups.items()
         }
         return {name: missing for name, missing in lacking.items() if missing}
 
@@ -373,64 +383,11 @@ class WatchedContexts:
                 )
 
 
-def _matching(
-    log: DecisionLog,
-    known: Mapping[str, Mapping[str, Any]],
-    model_sha256: str | None,
-) -> tuple[list[str], Scope]:
-    """Return all contexts of a model, by default of the newest."""
-    newest = list(known)[-1]
-    wanted = known[newest].get("model_sha256") if model_sha256 is None else model_sha256
-    chosen = [name for name, one in known.items() if one.get("model_sha256") == wanted]
-    if not chosen:
-        raise _another_model(log, list(known), known, wanted)
-    return chosen, Scope(model_sha256=wanted)
-
-
-def _named(
-    log: DecisionLog,
-    known: Mapping[str, Mapping[str, Any]],
-    names: Sequence[str],
-    model_sha256: str | None,
-) -> tuple[list[str], Scope]:
-    """Return named contexts, which must be alike."""
-    for name in names:
-        if name not in known:
-            raise unknown_context(log.source, name, list(known))
-    chosen = [name for name in known if name in names]
-    models = {known[name].get("model_sha256") for name in chosen}
-    if model_sha256 is not None and models != {model_sha256}:
-        others = [one for one in chosen if known[one].get("model_sha256") != model_sha256]
-        raise _another_model(log, others, known, model_sha256)
-    if len({(*_link(known[name]), known[name].get("outcome")) for name in chosen}) > 1:
-        raise InputError(
-            f"{log.source}: the contexts {', '.join(map(repr, chosen))} have different links or"
-            " kinds of outcomes; watch each in a run of its own"
-        )
-    return chosen, Scope(tuple(chosen), models.pop() if len(models) == 1 else None)
-
-
 def _link(values: Mapping[str, Any]) -> Kind:
-    return values.get("link"), values.get("alpha")
-
-
-def _another_model(
-    log: DecisionLog,
-    names: Sequence[str],
-    known: Mapping[str, Mapping[str, Any]],
-    wanted: str | None,
-) -> InputError:
-    listed = and_more([repr(one) for one in names])
-    which = f"its contexts ({listed}) have" if len(names) > 1 else f"its context {listed} has"
-    found = str(known[names[-1]].get("model_sha256"))
-    return InputError(
-        f"{log.source}: {which} another model ({found[:16]}) than the certificate"
-        f" ({str(wanted)[:16]}); give the certificate of the served model, or another context"
-    )
+    return values["link"], values["alpha"]
 
 
 def naming_of(values: Mapping[str, Any]) -> str:
     """Return what contexts must have in common for their names of people to be comparable."""
-    mode = values.get("person")
     # ids are the same under every key
-    return str(mode) if mode == "id" else f"{mode} {values.get('key')}"
+    return "id" if values["person"] == "id" else str(values["key"])

@@ -38,7 +38,7 @@ from evenhand.distributions import (
 from evenhand.forecast import Forecast
 from evenhand.forecasters import Forecaster
 from evenhand.links import Link
-from evenhand.service.log import digest_of
+from evenhand.service.log import digest_of, first_line
 from evenhand.store import foreign_parts, load_with_hash, pack
 from evenhand.tables import (
     Column,
@@ -108,8 +108,7 @@ class Cells:
         except InputError:
             raise
         except (TypeError, ValueError, ArithmeticError) as error:
-            why = (str(error).splitlines() or [type(error).__name__])[0][:200]
-            raise InputError(f"{self._place} cannot be read as {self._noun} ({why})") from error
+            raise InputError(f"{self._place} cannot be read ({first_line(error)})") from error
         if self._kind == "number":
             found = read.to_numpy(dtype=np.float64, na_value=np.nan).tolist()
             return [None if math.isnan(value) else value + 0.0 for value in found]
@@ -198,11 +197,6 @@ class Cells:
             if is_container(value) or isinstance(value, tuple | bytes | bytearray | complex):
                 place = f"{self._place}, row {row + 1}"
                 raise bad_input(place, "be a single value", f"a {type(value).__name__}")
-
-    @property
-    def _noun(self) -> str:
-        nouns = {"boolean": "true or false", "category": "text", "other": "a single value"}
-        return nouns.get(self._kind, f"a {self._kind}")
 
 
 def _day(text: str) -> Any:
@@ -403,88 +397,60 @@ LISTED_LEVELS = 5
 """Largest number of training levels listed in a warning."""
 
 
-class UnseenFeatures:
-    """Finder of unseen values in single rows, by the rules of `UnseenValues` for one row.
+def unseen_values(columns: Sequence[Column], values: Mapping[str, Value]) -> list[str]:
+    """Return a sentence for each unusual value of a row, by the rules of `UnseenValues` for one.
 
-    Dates are left out: those of served rows are normally after the dates of training.
+    Without the values, which may be secret, and without dates, which are normally after those of
+    training.
 
     Parameters
     ----------
     columns : sequence of Column
         Columns of the training table.
+    values : dict of str to Value
+        Value of each column, as in `Features`.
 
     Examples
     --------
     >>> age = Column("age", "number", n=1000, least=20.0, greatest=60.0)
     >>> ward = Column("ward", "category", n=1000, levels=("east", "west"))
-    >>> for warning in UnseenFeatures([age, ward]).warnings({"age": 710.0, "ward": "north"}):
-    ...     print(warning)
+    >>> for sentence in unseen_values([ward, age], {"age": 710.0, "ward": "north"}):
+    ...     print(sentence)
     column 'age': the number lies above the range of training, 20 to 60; check the units
     column 'ward': the category never occurred in training, which had 'east', 'west'
     """
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        known = [column for column in columns if column.n and column.kind not in ("date", "other")]
-        self._columns = sorted(known, key=lambda column: column.kind != "number")
-
-    def warnings(self, values: Mapping[str, Value]) -> list[str]:
-        """Return a sentence for each unusual value, without the value, which may be secret.
-
-        Parameters
-        ----------
-        values : dict of str to Value
-            Value of each column, as in `Features`.
-        """
-        pairs = ((column, _level(column, values[column.name])) for column in self._columns)
-        return [
-            f"column {column.name!r}: {_sentence(column, value)}"
-            for column, value in pairs
-            if not _was_seen(column, value) and _is_unusual(column, value)
-        ]
+    known = [column for column in columns if column.n and column.kind not in ("date", "other")]
+    known.sort(key=lambda column: column.kind != "number")
+    found = ((column, _unusual(column, values[column.name])) for column in known)
+    return [f"column {column.name!r}: the {why}" for column, why in found if why]
 
 
-def _level(column: Column, value: Value) -> Value:
-    # empty text is missing, as in training
-    return value if column.kind == "number" or value is None else level(value) or None
-
-
-def _was_seen(column: Column, value: Value) -> bool:
-    """Whether a value is one of training, found without pandas for each row that is served."""
-    if column.kind != "number":
-        return value in column.known_levels
-    if value is None or column.least is None or column.greatest is None:
-        return False
-    return column.least <= float(value) <= column.greatest
-
-
-def _is_unusual(column: Column, value: Value) -> bool:
-    """Whether a value, missing or unseen, is improbable for a row distributed as in training."""
+def _unusual(column: Column, value: Value) -> str:
+    """Return why a value is improbable for a row distributed as in training; "" if it is not."""
+    noun = column.kind if column.kind in ("number", "category") else "value"
+    if value is not None and column.kind != "number":
+        value = level(value) or None  # empty text is missing, as in training
     if value is None:
         tally = Tally(column, 1, n_missing=1)
-    elif column.kind == "number":
-        tally = Tally(column, 1, 0, 1, None, float(value), float(value))
-    elif column.levels is None:  # too many to be stored
-        return False
-    else:
-        tally = Tally(column, 1, 0, 1, str(value))
-    return bool(tally.lines())
-
-
-def _sentence(column: Column, value: Value) -> str:
-    noun = {"number": "number", "category": "category"}.get(column.kind, "value")
-    if value is None:
         share = column.n_missing / column.n
         usual = f"in training {percent(share)} were" if share else "training had no missing ones"
-        return f"the {noun} is missing; {usual}"
-    if column.kind != "number":
-        levels = column.levels or ()
-        listed = and_more([*map(repr, levels)], LISTED_LEVELS) or "none"
-        return f"the {noun} never occurred in training, which had {listed}"
-    if column.least is None or column.greatest is None:
-        return f"the {noun} is present; in training all were missing"
-    side = "below" if float(value) < column.least else "above"
-    ends = f"{column.least:.6g} to {column.greatest:.6g}"
-    return f"the {noun} lies {side} the range of training, {ends}; check the units"
+        why = f"{noun} is missing; {usual}"
+    elif column.kind == "number":
+        number, (low, high) = float(value), column.ends
+        if low <= number <= high:  # nearly always, and then without a distribution
+            return ""
+        tally = Tally(column, 1, 0, 1, None, number, number)
+        side = "below" if number < low else "above"
+        why = f"{noun} lies {side} the range of training, {low:.6g} to {high:.6g}; check the units"
+        if low > high:
+            why = f"{noun} is present; in training all were missing"
+    elif column.levels is None or value in column.known_levels:  # too many to be stored, or seen
+        return ""
+    else:
+        tally = Tally(column, 1, 0, 1, str(value))
+        listed = and_more([*map(repr, column.levels)], LISTED_LEVELS) or "none"
+        why = f"{noun} never occurred in training, which had {listed}"
+    return why if tally.lines() else ""
 
 
 Decide = Callable[[Forecast], Sequence[Any]] | BayesDecision
@@ -635,14 +601,13 @@ def _refusals(rows: Sequence[Features]) -> Iterator[None]:
     except InputError:
         raise
     except (TypeError, ValueError) as error:
-        why = (str(error).splitlines() or [type(error).__name__])[0][:200]
         empty = [
             repr(name)
             for name in (rows[0].values if rows else ())
             if any(row.values[name] is None for row in rows)
         ]
         remedy = f"columns without a value: {and_more(empty)}" if empty else "check its values"
-        raise InputError(f"the model refuses the row ({why}); {remedy}") from error
+        raise InputError(f"the model refuses the row ({first_line(error)}); {remedy}") from error
 
 
 # --- loading of the model of a service, with its hash

@@ -439,9 +439,8 @@ class Database(ABC):
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of a message."""
-    message = str(error).strip()
-    return message.splitlines()[0] if message else type(error).__name__
+    """Return the first line of a message, of 200 characters at most."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 # --- decision logs in files of SQLite

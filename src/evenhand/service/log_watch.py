@@ -281,7 +281,7 @@ class LogWatch:
         )
 
     def _of_people(self) -> list[str]:
-        found = [self.contexts.note]
+        found = [self.contexts.incomparable_people]
         if self.n_repeated:
             n = count(self.n_repeated, "forecast was", "forecasts were")
             found.append(
@@ -312,7 +312,7 @@ class LogWatch:
         **sources : str or None
             `certificate` and `command`.
         """
-        head = self.verified.head
+        head, contexts = self.verified.head, self.contexts.values
         values = self.watch.to_dict()
         return values | {
             "n_waiting": self.n_waiting,
@@ -322,9 +322,9 @@ class LogWatch:
             "notes": self.notes,
             "sources": {
                 "log": self.log.source,
-                "contexts": self.contexts.names,
+                "contexts": list(contexts),
                 "model_sha256": self.contexts.scope.model_sha256,
-                "key": ", ".join(self.contexts.keys),
+                "key": ", ".join(dict.fromkeys(one["key"] for one in contexts.values())),
                 "n_entries": self.verified.n_entries,
                 "head_sha256": None if head is None else head.sha256,
                 "evenhand": __version__,

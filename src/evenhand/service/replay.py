@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
@@ -83,9 +83,14 @@ class Check:
     differences: tuple[Difference, ...] = ()
 
     @classmethod
-    def of(cls, part: ReplayPart, differences: list[Difference], text: str) -> Check:
-        """Return a comparison that was made."""
-        return cls(part, "differs" if differences else "equal", text, tuple(differences))
+    def of(
+        cls, part: ReplayPart, values: Iterable[tuple[str, Any, Any]], text: str, other: str = ""
+    ) -> Check:
+        """Compare named values, logged and now; `other` is the text if any of them differ."""
+        differs = tuple(Difference(*one) for one in values if one[1] != one[2])
+        if not differs:
+            return cls(part, "equal", text)
+        return cls(part, "differs", other or text, differs)
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,10 +101,8 @@ class Replay(Summarized):
     ----------
     id, number, time, context, person, revision
         Of the forecast, as in the log.
-    n_entries : int
-        Number of entries of the log, whose chain was verified first.
     head : Head
-        Last entry of the log.
+        Last entry of the log, whose chain was verified first.
     checks : tuple of Check
         One for each part.
     is_identical : bool or None
@@ -115,7 +118,6 @@ class Replay(Summarized):
     context: str
     person: str
     revision: int
-    n_entries: int
     head: Head
     checks: tuple[Check, ...]
     is_identical: bool | None
@@ -137,20 +139,14 @@ class Replay(Summarized):
         """Whether the forecast was computed again, and nothing differs."""
         return self.status == "equal"
 
-    @property
-    def differences(self) -> tuple[tuple[ReplayPart, Difference], ...]:
-        """All values that differ, with their parts."""
-        return tuple((check.part, one) for check in self.checks for one in check.differences)
-
     def of(self, part: ReplayPart) -> Check:
         """Return the comparison of a part."""
         return next(one for one in self.checks if one.part == part)
 
     def summary(self) -> str:
         """Return the comparison as text."""
-        chain = (
-            f"{count(self.n_entries, 'entry', 'entries')}, none changed; the last is {self.head}"
-        )
+        n = count(self.head.number, "entry", "entries")
+        chain = f"{n}, none changed; the last is {self.head}"
         rows = [["log", "equal", "; ".join(filter(None, [chain, self.clock]))]]
         for check in self.checks:
             listed = [str(one) for one in check.differences]
@@ -175,7 +171,11 @@ class Replay(Summarized):
             "status": self.status,
             "is_identical": self.is_identical,
             **{name: getattr(self, name) for name in named},
-            "log": {"n_entries": self.n_entries, "head": asdict(self.head), "clock": self.clock},
+            "log": {
+                "n_entries": self.head.number,
+                "head": asdict(self.head),
+                "clock": self.clock,
+            },
             "checks": [
                 asdict(one) | {"differences": [asdict(two) for two in one.differences]}
                 for one in self.checks
@@ -298,7 +298,6 @@ def replay_forecast(
         entry.values["context"],
         entry.values["person"],
         entry.values["revision"],
-        verification.n_entries,
         verification.head,
         tuple(checks),
         is_identical,
@@ -306,18 +305,12 @@ def replay_forecast(
     )
 
 
-def _same(part: ReplayPart, name: str, logged: Any, found: Any, text: str, other: str) -> Check:
-    """Compare one value, with the text of a check for an equal one and for another one."""
-    if logged == found:
-        return Check(part, "equal", text)
-    return Check.of(part, [Difference(name, logged, found)], other)
-
-
 def _model_check(model: Loaded, opened: Mapping[str, Any]) -> Check:
     logged, unstored = opened["model_sha256"], ", ".join(opened["unstored"])
     rest = f"; the hash does not cover {unstored}" if unstored else ""
     text = f"sha256 {logged[:HASH_DIGITS]}{rest}"
-    return _same("model", "sha256", logged, model.sha256, text, f"another model{rest}")
+    values = [("sha256", logged, model.sha256)]
+    return Check.of("model", values, text, f"another model{rest}")
 
 
 def _draw_checks(
@@ -329,10 +322,14 @@ def _draw_checks(
         key = Check("key", "not checked", "needs the key")
         named = Check("context", "equal", repr(context))
     else:
-        text = f"fingerprint {logged}"
-        key = _same("key", "fingerprint", logged, draws.fingerprint, text, "another key")
-        other = "another context"
-        named = _same("context", "name", context, draws.context, repr(context), other)
+        key = Check.of(
+            "key",
+            [("fingerprint", logged, draws.fingerprint)],
+            f"fingerprint {logged}",
+            "another key",
+        )
+        names = [("name", context, draws.context)]
+        named = Check.of("context", names, repr(context), "another context")
     who = _person_check(entry, mode, draws, person, is_same_key=key.status == "equal")
     known = entry.values["person"] if person is None and mode == "id" else person
     return [key, named, who, _draw_check(entry, draws, known, who)]
@@ -358,8 +355,8 @@ def _person_check(
     if why or person is None:
         return Check("person", "not checked", why)
     name = logged_name(draws, mode, check_person(person, "person"))
-    text = "the id belongs to the name in the log"
-    return _same("person", "name", entry.values["person"], name, text, "another person")
+    names = [("name", entry.values["person"], name)]
+    return Check.of("person", names, "the id belongs to the name in the log", "another person")
 
 
 def _draw_check(
@@ -373,9 +370,8 @@ def _draw_check(
     if draws is None or person is None:
         return Check("draw", "not checked", "needs the key" if draws is None else who.text)
     found = float(draws([check_person(person, "person")])[0])
-    differs = [] if logged == found else [Difference("r", logged, found)]
-    text = "not the draw of this person, key and context" if differs else f"r = {logged:.10g}"
-    return Check.of("draw", differs, text)
+    other = "not the draw of this person, key and context"
+    return Check.of("draw", [("r", logged, found)], f"r = {logged:.10g}", other)
 
 
 def _features(
@@ -397,14 +393,14 @@ def _features(
         return None, Check("features", "not checked", f"the model cannot read them: {error}")
     if found.sha256 == logged:
         return found, Check("features", "equal", f"sha256 {logged[:HASH_DIGITS]}")
+    text = "other features"
+    values: list[tuple[str, Any, Any]] = [("sha256", logged, found.sha256)]
     if kept is None:
-        text = "other features; the log has only their hash, so that the columns are not known"
-        return found, Check.of("features", [Difference("sha256", logged, found.sha256)], text)
-    names = list(dict.fromkeys([*kept, *found.values]))
-    pairs = [(name, kept.get(name), found.values.get(name)) for name in names]
-    differs = [Difference(name, before, now) for name, before, now in pairs if before != now]
-    differs = differs or [Difference("sha256", logged, found.sha256)]
-    return found, Check.of("features", differs, "other features")
+        text += "; the log has only their hash, so that the columns are not known"
+    elif kept != found.values:
+        names = dict.fromkeys([*kept, *found.values])
+        values = [(name, kept.get(name), found.values.get(name)) for name in names]
+    return found, Check.of("features", values, text)
 
 
 def _values_check(
@@ -431,7 +427,7 @@ def _values_check(
         compared |= {"action": logged["action"]}
         now |= {"action": found["action"]}
     differs = [
-        Difference(name, before, now.get(name))
+        (name, before, now.get(name))
         for name, before in compared.items()
         if not _is_close(before, now.get(name), max(numbers, default=0.0))
     ]
@@ -470,7 +466,7 @@ def _record_check(entry: Logged) -> Check:
     if values["probability"] is not None:
         found = float(served.event_probability()[0])
         is_same = _is_close(values["probability"], found, 1.0)
-        differs = [] if is_same else [Difference("probability", values["probability"], found)]
+        differs = [] if is_same else [("probability", values["probability"], found)]
         return Check.of("record", differs, "probability of the logged distribution")
     differs = []
     for level, value in values["quantiles"].items():
@@ -479,44 +475,22 @@ def _record_check(entry: Logged) -> Check:
         low, high = (float(end[0]) for end in served.pit_interval([value]))
         if not low - LEVEL_TOLERANCE <= float(level) <= high + LEVEL_TOLERANCE:
             found = float(served.ppf(float(level))[0])
-            differs.append(Difference(f"quantile {level}", value, found))
+            differs.append((f"quantile {level}", value, found))
     return Check.of("record", differs, "quantiles of the logged distribution at the logged draw")
 
 
 def _libraries_check(opened: Mapping[str, Any], values: Check) -> Check:
     logged, now = opened["versions"], versions()
-    differs = [
-        Difference(name, logged.get(name), now.get(name))
-        for name in dict.fromkeys([*logged, *now])
-        if logged.get(name) != now.get(name)
-    ]
-    if not differs:
-        return Check("libraries", "equal", "the same versions")
     remark: dict[str, str] = {
         "equal": "the values are nevertheless equal",
         "differs": "they may be why values differ",
         "not checked": "the values were not computed again",
     }
-    return Check.of("libraries", differs, remark[values.status])
+    pairs = [(name, logged.get(name), now.get(name)) for name in dict.fromkeys([*logged, *now])]
+    return Check.of("libraries", pairs, "the same versions", remark[values.status])
 
 
 # --- rows of logged forecasts in tables of features
-
-
-@dataclass(frozen=True)
-class FoundRow:
-    """Row of a table that belongs to a logged forecast.
-
-    Parameters
-    ----------
-    values : dict
-        Features by column, as the model reads them.
-    person : str, int or None
-        Id of the person; None without a column of ids.
-    """
-
-    values: dict[str, Any]
-    person: str | int | None
 
 
 def row_of(
@@ -527,8 +501,8 @@ def row_of(
     ids: str | None = None,
     mode: str = "hash",
     draws: KeyedDraws | None = None,
-) -> FoundRow:
-    """Return the row of a table to which a logged forecast belongs.
+) -> tuple[dict[str, Any], str | int | None]:
+    """Return the row of a table to which a logged forecast belongs, and the id of its person.
 
     That is the row with the hash of the logged features. With a column of ids it is the row of the
     person, whose features may have changed since; of several, one with the logged features.
@@ -554,20 +528,18 @@ def row_of(
         If no row belongs to the forecast, or the table cannot be read.
     """
     wanted, name = entry.values["features_sha256"], entry.values["person"]
-    by_features: FoundRow | None = None
-    by_person: FoundRow | None = None
-    n = 0
-    for found, sha256 in _rows(parts, RowReader(model), ids):
+    found, most, n = None, 0, 0
+    for features, person in _rows(parts, RowReader(model), ids):
         n += 1
-        is_person = found.person is not None and logged_name(draws, mode, found.person) == name
-        if sha256 == wanted and (is_person or ids is None):
-            return found
-        if sha256 == wanted:
-            by_features = by_features or found
-        if is_person:
-            by_person = by_person or found
-    if by_person is not None or by_features is not None:
-        return by_person or by_features  # type: ignore[return-value]
+        is_person = person is not None and logged_name(draws, mode, person) == name
+        # the person counts more than the features
+        n_alike = (features.sha256 == wanted) + 2 * is_person
+        if n_alike > most:
+            found, most = (features.values, person), n_alike
+        if most == (1 if ids is None else 3):
+            break
+    if found is not None:
+        return found
     what = "the features" if ids is None else "the person or the features"
     remedy = "name another table"
     if ids is None:
@@ -577,8 +549,8 @@ def row_of(
     )
 
 
-def _rows(parts: Parts, reader: RowReader, ids: str | None) -> Iterator[tuple[FoundRow, str]]:
-    """Yield each row of a table with the hash of its features."""
+def _rows(parts: Parts, reader: RowReader, ids: str | None) -> Iterator[tuple[Features, Any]]:
+    """Yield the features of each row of a table, and the id of the person, if there is one."""
     names = [check_column(name, parts.columns, parts.source) for name in reader.names]
     if ids is not None:
         check_column(ids, parts.columns, parts.source)
@@ -591,5 +563,4 @@ def _rows(parts: Parts, reader: RowReader, ids: str | None) -> Iterator[tuple[Fo
                 people = list(id_column(block, ids, source=source, start=start))
             with about(source):
                 read = reader.read_all(block[names])
-            for features, person in zip(read, people, strict=True):
-                yield FoundRow(features.values, person), features.sha256
+            yield from zip(read, people, strict=True)

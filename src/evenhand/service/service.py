@@ -22,9 +22,9 @@ from evenhand.service.features import (
     Features,
     Forecasting,
     RowReader,
-    UnseenFeatures,
     check_levels,
     loaded,
+    unseen_values,
 )
 from evenhand.service.log import (
     Batches,
@@ -217,7 +217,6 @@ class Service:
         self._keeps_features = keep_features
         self._loaded = loaded(model)
         self._reader = RowReader(self._loaded.forecaster, groups)
-        self._unseen = UnseenFeatures(self._reader.schema.columns)
         self._forecasting = Forecasting(
             self._loaded.forecaster, self._reader, check_levels(levels), decide
         )
@@ -429,7 +428,7 @@ class Service:
                 "groups": one.row.groups,
             }
             kept = {"features": one.row.values} if self._keeps_features else {}
-            warnings = self._unseen.warnings(one.row.values)
+            warnings = unseen_values(self._reader.schema.columns, one.row.values)
             found[one.request] = (
                 own | kept | forecast | ({"warnings": warnings} if warnings else {})
             )
