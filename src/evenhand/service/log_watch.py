@@ -95,9 +95,7 @@ class WatchState:
             raise InputError(f"{path} cannot be read: {error.strerror}; {remedy}") from error
         except InputError:
             raise
-        except (ArithmeticError, AttributeError, LookupError, RecursionError) as error:
-            raise InputError(f"{path} is no state of a watch over a log; {remedy}") from error
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # of a damaged or forged file
             raise InputError(f"{path} is no state of a watch over a log; {remedy}") from error
 
 
@@ -159,24 +157,16 @@ class LogWatch:
         self.n_waiting = self.n_late = self.n_repeated = 0
         self._n_served = self._n_due = 0
         self._usual_delay: float | None = None
-        self._after = 0
-        self._until: np.datetime64 | None = None
-        self._anchor: Head | None = None
+        self._until = None if state is None else as_time("until", state.until)
+        self._anchor = None if state is None else state.head
+        self._after = 0 if state is None else state.after
         settings = watch.to_dict()["settings"]
         self._groups: list[str] = settings["groups"]
         self._matures_after = as_duration(settings["matures_after_days"])
-        self._has_begun = False
+        self._has_begun = state is not None and state.watch is not None
         contexts.check_link(settings, log.source)
-        if state is not None:
-            self._resume(state)
-
-    def _resume(self, state: WatchState) -> None:
-        self._until = as_time("until", state.until)
-        self._anchor = state.head
-        self._after = state.after
-        if state.watch is not None:
-            self.watch = Watch.from_state(state.watch, like=self.watch)
-            self._has_begun = True
+        if state is not None and state.watch is not None:
+            self.watch = Watch.from_state(state.watch, like=watch)
 
     def update(self, until: datetime | str | None = None) -> list[Alarm]:
         """Verify the log, add the forecasts that have matured, and return new alarms.
@@ -267,21 +257,14 @@ class LogWatch:
     @property
     def notes(self) -> list[str]:
         """Sentences on what is not watched yet or left out, wrong clocks and missing outcomes."""
-        clock = self.verified.times.note
-        found = (self._learning(), *self._of_people(), clock, self._unrecorded())
-        return [note for note in found if note]
-
-    def _learning(self) -> str:
-        if self._has_begun:
-            return ""
-        served = count(self._n_served, "person was", "people were")
-        return (
-            f"the watch begins when {LEARNING} people were served, who define its groups: so far"
-            f" {served}"
-        )
-
-    def _of_people(self) -> list[str]:
-        found = [self.contexts.incomparable_people]
+        found = []
+        if not self._has_begun:
+            served = count(self._n_served, "person was", "people were")
+            found.append(
+                f"the watch begins when {LEARNING} people were served, who define its groups: so"
+                f" far {served}"
+            )
+        found.append(self.contexts.incomparable_people)
         if self.n_repeated:
             n = count(self.n_repeated, "forecast was", "forecasts were")
             found.append(
@@ -293,16 +276,14 @@ class LogWatch:
                 f"the context {name!r} has not logged {and_more(columns)} for all of its"
                 " forecasts; people without a value are a group of their own"
             )
-        return found
-
-    def _unrecorded(self) -> str:
+        found.append(self.verified.times.note)
         n_missing = self.watch.to_dict()["n_missing"] - self.n_late
-        if n_missing <= MOST * self._n_due:
-            return ""
-        return (
-            f"{n_missing:,} of {count(self._n_due, 'outcome')} were never recorded, which hides"
-            " what is broken; record them with evenhand outcomes, before they mature"
-        )
+        if n_missing > MOST * self._n_due:
+            found.append(
+                f"{n_missing:,} of {count(self._n_due, 'outcome')} were never recorded, which hides"
+                " what is broken; record them with evenhand outcomes, before they mature"
+            )
+        return [note for note in found if note]
 
     def to_dict(self, **sources: Any) -> dict[str, Any]:
         """Return the values of the watch with the log that they are made of.

@@ -66,20 +66,17 @@ class FirstForecasts:
         self.end = end
         # hashes have a fixed size, whatever the names
         self._people: set[bytes] = set()
-        self._n_entries = 0
-        # places of entries in the log, from 0
+        # places of entries in the log, from 0, one less than their numbers
         self._places: list[int] = []
         self._repeated: list[int] = []
         self._recorded: list[tuple[int, str, float]] = []
         self._ids: list[str] = []
-        self._numbers: list[int] = []
         self.outcomes: dict[str, list[Record]] = {}
         self.features: list[dict[str, Any]] = []
 
     def add(self, entry: Logged) -> None:
         """Take note of the next entry of the log."""
-        place, values = self._n_entries, entry.values
-        self._n_entries += 1
+        place, values = entry.number - 1, entry.values
         if entry.kind == "outcome":
             self._recorded.append((place, entry.id, float(values["y"])))
         if entry.kind != "forecast" or values["revision"]:
@@ -94,7 +91,6 @@ class FirstForecasts:
         self._people.add(person)
         self._places.append(place)
         self._ids.append(entry.id)
-        self._numbers.append(entry.number)
         if len(self.features) < LEARNING:
             self.features.append(features_of(entry))
 
@@ -102,7 +98,7 @@ class FirstForecasts:
         """Set the times of the forecasts and outcomes by those of all entries that were added."""
         served = entries.latest[self._places]
         self.times: Any = served[served <= self.end]
-        self.numbers = np.array(self._numbers[: len(self)], dtype=np.int64)
+        self.numbers = np.array(self._places[: len(self)], dtype=np.int64) + 1
         self._ids, self.features = self._ids[: len(self)], self.features[: len(self)]
         self._times_repeated = entries.latest[self._repeated]
         recorded = entries.earliest[[place for place, _, _ in self._recorded]]

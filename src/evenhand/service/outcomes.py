@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from evenhand._format import and_more, count
 from evenhand._ids import check_id
-from evenhand._validate import InputError, as_floats, bad_input
+from evenhand._validate import InputError, as_floats, bad_input, short
 from evenhand.draws import KeyedDraws
 from evenhand.monitoring import as_time
 from evenhand.service.contexts import context_values, logged_name
@@ -69,23 +70,15 @@ def check_outcome(y: Any, record: Mapping[str, Any], place: str, remedy: str = "
         if _innermost(record)["family"] != "bernoulli":
             raise bad_input(place, "be a number, not a boolean", str(y), remedy)
         return float(y)
-    try:
-        value = float(y) if isinstance(y, numbers.Real) else math.nan
-    except OverflowError:  # of an integer
-        value = math.inf
+    # integers may be larger than all floats
+    is_float = isinstance(y, numbers.Real) and abs(y) <= sys.float_info.max  # type: ignore[operator]
+    value = float(y) if is_float else math.nan
     if not math.isfinite(value):
-        raise bad_input(place, "be a finite number", _shown(y), remedy)
+        raise bad_input(place, "be a finite number", short(y), remedy)
     rule = _broken_rule(value, record)
     if rule is not None:
         raise bad_input(place, rule, f"{value:g}", remedy)
     return value
-
-
-def _shown(y: Any) -> str:
-    # the digits of a large integer would fill the message, and above 4,300 are an error
-    if isinstance(y, int):
-        return "a larger integer"
-    return f"{y:g}" if isinstance(y, numbers.Real) else f"{y!r:.80}"
 
 
 def _broken_rule(y: float, record: Mapping[str, Any]) -> str | None:

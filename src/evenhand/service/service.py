@@ -99,23 +99,19 @@ class Served:
     @classmethod
     def of(cls, entry: Logged, model_sha256: str, *, is_repeated: bool) -> Self:
         """Return the answer that an entry of the log contains."""
-        values = entry.values
+        logged = entry.values
+        names = ("context", "person", "r", "revision", "mean", "probability", "action")
+        # as JSON, levels are in the order of their text
+        quantiles = dict(sorted(logged["quantiles"].items(), key=lambda one: float(one[0])))
         return cls(
-            entry.id,
-            entry.number,
-            values["context"],
-            values["person"],
-            values["r"],
-            values["revision"],
-            # as JSON, levels are in the order of their text
-            dict(sorted(values["quantiles"].items(), key=lambda one: float(one[0]))),
-            values["mean"],
-            values["probability"],
-            values["action"],
-            entry.time,
-            model_sha256,
-            is_repeated,
-            tuple(values.get("warnings", ())),
+            id=entry.id,
+            number=entry.number,
+            quantiles=quantiles,
+            time=entry.time,
+            model_sha256=model_sha256,
+            is_repeated=is_repeated,
+            warnings=tuple(logged.get("warnings", ())),
+            **{name: logged[name] for name in names},
         )
 
     def to_dict(self) -> dict[str, Any]:
