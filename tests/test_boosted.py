@@ -303,7 +303,7 @@ def test_where_no_feature_can_be_split_the_law_says_all() -> None:
         ({"cv": 60}, "X must have at least 120 rows for cv=60, got n_samples = 100"),
         (
             {"subsample": 80},
-            "subsample must satisfy 0 < subsample <= 1, got 80; give a fraction: 0.8, not 80",
+            "subsample must be above 0 and at most 1, got 80; give a fraction: 0.8, not 80",
         ),
         ({"reg_lambda": -1.0}, "reg_lambda must be a finite number of at least 0, got -1.0"),
     ],

@@ -496,7 +496,7 @@ def test_of_many_rows_a_subset_is_used() -> None:
     ("change", "message"),
     [
         ({"mass": 20}, "0.2, not 20"),
-        ({"confidence": 1.0}, "confidence must satisfy"),
+        ({"confidence": 1.0}, "confidence must be above 0 and below 1"),
         ({"max_rows": 50}, "max_rows must be at least 167"),
         ({"mass": 0.01}, "200 rows .* mass 0.01 and 4 folds.* 3334 rows"),
         ({"n_folds": 50}, "at least 817 rows"),

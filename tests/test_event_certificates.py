@@ -208,9 +208,9 @@ def test_exactly_one_threshold_inside_the_unit_interval() -> None:
     for wrong in ({}, {"below": 0.1, "above": 0.2}):
         refused("exactly one of below and above", proof.event_rate, mass=0.2, **wrong)
     for name, value in product(("below", "above"), (0.0, 5)):
-        refused(f"{name} must satisfy 0 < {name} < 1", proof.event_rate, mass=0.2, **{name: value})
+        refused(f"{name} must be above 0 and below 1", proof.event_rate, mass=0.2, **{name: value})
     for call in (lambda: proof.event_rate(below=0.1, mass=0.0), lambda: proof.bias(1.1)):
-        refused("mass must satisfy 0 < mass <= 1", call)
+        refused("mass must be above 0 and at most 1", call)
 
 
 def test_a_certificate_of_a_0_1_forecast_has_its_events() -> None:

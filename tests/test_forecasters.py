@@ -387,7 +387,7 @@ def test_alpha_and_link_may_be_changed_after_the_fit() -> None:
         np.testing.assert_allclose(
             stored.forecast(X, R).pit(Y), fresh.forecast(X, R).pit(Y), rtol=0, atol=1e-9
         )
-    with pytest.raises(InputError, match="alpha must satisfy"):
+    with pytest.raises(InputError, match="alpha must be above 0"):
         model.set_params(alpha=0.0, link="laplace").forecast(X)
 
 
@@ -499,7 +499,7 @@ def test_what_is_randomized_is_not_randomized_again(inner: Any) -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"alpha": 0.0}, "alpha must satisfy 0 < alpha <= 1, got 0.0"),
+        ({"alpha": 0.0}, "alpha must be above 0 and at most 1, got 0.0"),
         ({"cv": 61}, "X must have at least 122 rows for cv=61, got n_samples = 120"),
         (
             {"estimator": StandardScaler()},

@@ -462,9 +462,12 @@ def test_relations_mean_what_they_say(
         ("average_error > 0.3", "must name one of groups_beyond_tolerance, "),
         ("certified_group_error > 0.3", "must be written as certified_group_error(mass)"),
         ("certified_group_error(x) > 0.3", "'x' is not a number"),
-        ("certified_group_error(20) > 0.3", "--fail-if: mass must satisfy 0 < mass <= 1, got 20.0"),
-        ("certified_group_error(0.2) > nan", "limit must satisfy 0 <= limit <= 1, got nan"),
-        ("coverage(1, 0.2) < 0.5", "level must satisfy 0 < level < 1, got 1.0"),
+        (
+            "certified_group_error(20) > 0.3",
+            "--fail-if: mass must be above 0 and at most 1, got 20.0",
+        ),
+        ("certified_group_error(0.2) > nan", "limit must be at least 0 and at most 1, got nan"),
+        ("coverage(1, 0.2) < 0.5", "level must be above 0 and below 1, got 1.0"),
     ],
 )
 def test_anything_else_is_refused(text: str, told: str) -> None:

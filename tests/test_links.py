@@ -368,7 +368,7 @@ def test_every_link_is_registered_under_its_name() -> None:
 @pytest.mark.parametrize("alpha", [0, 1.2, float("nan"), "x", None])
 def test_a_bad_alpha_is_refused_in_one_line(alpha: object) -> None:
     message = complaint(Entropic, alpha)
-    assert message.startswith("alpha must satisfy 0 < alpha <= 1")
+    assert message.startswith("alpha must be above 0 and at most 1")
     assert repr(alpha) in message
 
 

@@ -151,7 +151,7 @@ def test_wrong_options_of_the_log_are_refused(
 ) -> None:
     for option, value, message in (
         ("--groups", "nowhere", "has no column 'nowhere'"),
-        ("--person", "name", "--person must be one of 'hash', 'id', got 'name'"),
+        ("--person", "name", "invalid value for '--person': 'name' is not one of 'hash', 'id'"),
         ("--workers", 2, "--workers has no effect with --log"),
         ("--log", "log.txt", "a decision log must be a path that ends in .sqlite"),
     ):

@@ -498,5 +498,5 @@ def test_the_gate_counts_the_groups_beyond_the_tolerance(audits: dict[str, Audit
 
 def test_a_tolerance_is_a_share() -> None:
     for value in (-0.1, float("nan"), "much"):
-        with pytest.raises(InputError, match="tolerance must satisfy 0 <= tolerance <= 1"):
+        with pytest.raises(InputError, match="tolerance must be at least 0 and at most 1"):
             audited(*people(100, 0), tolerance=value)

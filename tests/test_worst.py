@@ -251,7 +251,7 @@ def test_the_link_is_matched_by_the_mean_pathwise_error(m: int, alpha: float) ->
         ({"selection": "learned"}, "selection must be 'oracle', 'fixed' or a function"),
         ({"selection": lambda pit, _: [0.1, 0.2]}, "selection must return one error per mass"),
         ({"link": "entropic"}, "link must be a link or None, got 'entropic'; use evenhand.links"),
-        ({"masses": 1.5}, "mass must satisfy 0 < mass <= 1, got 1.5"),
+        ({"masses": 1.5}, "mass must be above 0 and at most 1, got 1.5"),
     ],
 )
 def test_what_a_null_cannot_use_is_refused(options: dict[str, Any], message: str) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from inspect import formatannotation
-from types import ModuleType, UnionType
+from types import MappingProxyType, ModuleType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -58,10 +58,20 @@ def bad_input(parameter: str, rule: str, got: Any, remedy: str = "") -> InputErr
 
     Examples
     --------
-    >>> bad_input("alpha", "satisfy 0 < alpha <= 1", 1.2, "use 0.1 to begin with")
-    InputError('alpha must satisfy 0 < alpha <= 1, got 1.2; use 0.1 to begin with')
+    >>> bad_input("alpha", "be above 0 and at most 1", 1.2, "use 0.1 to begin with")
+    InputError('alpha must be above 0 and at most 1, got 1.2; use 0.1 to begin with')
     """
-    return InputError(f"{parameter} must {rule}, got {got}" + (f"; {remedy}" if remedy else ""))
+    message = f"{named(parameter)} must {rule}, got {got}"
+    return InputError(message + (f"; {remedy}" if remedy else ""))
+
+
+shown_names: ContextVar[Mapping[str, str]] = ContextVar("shown_names", default=MappingProxyType({}))
+"""Options by the parameters that they set, while a command runs."""
+
+
+def named(parameter: str) -> str:
+    """Return the name of a parameter in messages: that of its option while a command runs."""
+    return shown_names.get().get(parameter, parameter)
 
 
 def short(value: Any) -> str:
@@ -138,7 +148,7 @@ def about(source: str, start: int = 0) -> Iterator[None]:
     except InputError as error:
         if str(error).startswith(f"{source}: "):
             raise
-        raise InputError(f"{source}: {error}") from error
+        raise type(error)(f"{source}: {error}") from error
     finally:
         _place.reset(token)
 
@@ -194,12 +204,12 @@ def check_fraction(
     low_ok = number > 0 if low_open else number >= 0
     high_ok = number < 1 if high_open else number <= 1
     if not (low_ok and high_ok):
-        symbol = name.removeprefix("--")
-        rule = f"satisfy 0 {'<' if low_open else '<='} {symbol} {'<' if high_open else '<='} 1"
+        least, most = "above" if low_open else "at least", "below" if high_open else "at most"
         got = repr(value.item() if isinstance(value, np.generic) else value)
         # between 1 and 2, a percentage is unlikely
         example = f"{number / 100:.10g}, not {number:.10g}" if 2 <= number <= 100 else "0.9, not 90"
-        raise bad_input(name, rule, got, f"give a fraction: {example}" if number > 1 else "")
+        remedy = f"give a fraction: {example}" if number > 1 else ""
+        raise bad_input(name, f"be {least} 0 and {most} 1", got, remedy)
     return number
 
 

@@ -26,6 +26,7 @@ from evenhand._validate import (
     check_rows,
     check_weights,
     largest_atom,
+    named,
     refuse_entry,
 )
 from evenhand.tables import ISO_DATES, parse_dates, parse_numbers
@@ -170,7 +171,10 @@ class Outcomes:
         largest = self.largest_weight
         if self.weight is None:
             if largest is not None:
-                raise InputError("largest_weight is that of sampling weights; pass weight= as well")
+                raise InputError(
+                    f"{named('largest_weight')} needs the weights of the rows; give"
+                    f" {named('weight')} as well"
+                )
             return
         check_weights(self.weight, self.y.size, "weight")
         weight = np.asarray(self.weight, dtype=np.float64)

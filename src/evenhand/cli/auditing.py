@@ -158,12 +158,9 @@ def audit(
     seed: options.FixedSeed = 0,
 ) -> None:
     """For whom are forecasts wrong? Rows must be new to the model."""
-    options.check_seed(seed)
-    check_fraction("--confidence", confidence)
+    check_fraction("confidence", confidence)
     if tolerance is not None:
-        check_fraction("--tolerance", tolerance, low_open=False, high_open=False)
-    if largest_weight is not None and rows.weight is None:
-        raise InputError("--largest-weight needs the weights of the rows; give --weight")
+        check_fraction("tolerance", tolerance, low_open=False, high_open=False)
     # options are checked before a table is read, which may take minutes
     conditions = [audits.parse_condition(text) for text in fail_if or []]
     asked: dict[str, Any] = {
@@ -229,7 +226,7 @@ def compare(
 
     Two forecasts in a table have paired intervals. Two audits are compared by their estimates.
     """
-    check_fraction("--confidence", confidence)
+    check_fraction("confidence", confidence)
     forecasts = forecast or []
     counts = (len(paths), len(forecasts), rows.target != "")
     if counts not in ((1, 2, True), (2, 0, False)):

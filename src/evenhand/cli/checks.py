@@ -248,5 +248,5 @@ def anchor_of(text: str | None) -> Any:
     number, _, sha256 = text.partition(":")
     if not number.isdecimal() or len(sha256) != 64:
         rule = "be the number and hash of an entry, NUMBER:SHA256"
-        raise bad_input("--anchor", rule, short(text), "copy it from an earlier replay")
+        raise bad_input("anchor", rule, short(text), "copy it from an earlier replay")
     return service.Head(int(number), sha256)

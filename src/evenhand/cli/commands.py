@@ -6,17 +6,17 @@ exits with the code of its verdict even if the output could not be written.
 
 from __future__ import annotations
 
-import inspect
 import sys
 import warnings
+from contextvars import copy_context
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from evenhand._format import option_name
 from evenhand._table import lines_within
+from evenhand._validate import shown_names
 from evenhand._version import __version__
 from evenhand.cli import options
 from evenhand.cli.auditing import audit, compare
@@ -71,7 +71,6 @@ def demo(
     """Find, repair and prove on a generated table: the first steps, with all files."""
     from evenhand.demo import run
 
-    options.check_seed(seed)
     check_apart(out, {})
     text, values = run(folder_to_write(out), seed, inform, command=command_line())
     show_result(values, text, as_json)
@@ -145,7 +144,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
-            return super().invoke(ctx)
+            # names of options are set for this call only
+            return copy_context().run(super().invoke, ctx)
         except (EOFError, OSError, KeyboardInterrupt) as error:
             end_with(error)
 
@@ -153,10 +153,16 @@ class Commands(TyperGroup):
         """Choose the command by the first argument, and refuse empty values."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
+            options = [one for one in command.params if one.param_type_name == "option"]
+            shown_names.set({str(one.name): one.opts[0] for one in options})
+            rare = [one for one in options if one.hidden]
             if ALL in rest:
                 rest = [*rest[: rest.index(ALL)], "--help"]
-                for param in command.params:
-                    vars(param)["hidden"] = False
+                for one in rare:
+                    one.hidden = False
+            elif rare:
+                names = " ".join(one.opts[0] for one in rare)
+                command.epilog = f"{ALL} names {len(rare)} more: {names}"
             refuse_blank(rest, command.params)
         return name, command, rest
 
@@ -188,22 +194,9 @@ def _general(
     pass
 
 
-def more_help(command: Any) -> list[str]:
-    """Return the paragraph that names the options of `--help-all`."""
-    parameters = inspect.signature(command).parameters.values()
-    found = [getattr(one.annotation, "__metadata__", [None])[0] for one in parameters]
-    rare = [
-        option_name(one.name)
-        for one, info in zip(parameters, found, strict=True)
-        if getattr(info, "hidden", False)
-    ]
-    return [f"{ALL} names {len(rare)} more: {' '.join(rare)}"] if rare else []
-
-
 for function, (panel, examples) in COMMANDS.items():
     blocks = [" ".join(text.split()) for text in str(function.__doc__).split("\n\n")]
     blocks += ["Examples:", *(f"evenhand {line}" for line in examples)]
-    blocks += more_help(function)
     app.command(help="\n\n".join(blocks), rich_help_panel=panel)(function)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import secrets
 import shlex
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
@@ -19,7 +20,6 @@ from evenhand._validate import (
     InputError,
     about,
     bad_input,
-    check_choice,
     check_column,
     check_outcomes,
     discrete_kind,
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
 
 SCHEMA = "evenhand.fit/1"
 """Layout of the JSON that `fit` prints."""
-
-KINDS = ("continuous", "count", "hurdle", "binary")
-"""Values of `--outcome`."""
 
 CLASS_ROWS = 10
 """Fewest rows with each value for which `fit` predicts the probability of each value of a score.
@@ -222,7 +219,7 @@ def fit(
         str | None, option("other columns not to use as features", options.ROWS, "COLUMNS")
     ] = None,
     outcome: Annotated[
-        str | None,
+        Literal["continuous", "count", "hurdle", "binary"] | None,
         option(
             "continuous (the default), count for counts and scores, hurdle for amounts with zeros,"
             " binary for 0/1",
@@ -239,7 +236,7 @@ def fit(
         ),
     ] = None,
     model: Annotated[
-        str | None,
+        Literal["network", "boosted", "auto"] | None,
         option(
             "network, boosted, or auto for the one with the lower CRPS on held-out rows; by default"
             " the network, and boosted trees where torch is not installed",
@@ -248,7 +245,8 @@ def fit(
         ),
     ] = None,
     device: Annotated[
-        str, option("device for training: auto, cpu or cuda", MODEL, "DEVICE", rare=True)
+        Literal["auto", "cpu", "cuda"],
+        option("device for training: auto, cpu or cuda", MODEL, "DEVICE", rare=True),
     ] = "auto",
     as_json: options.AsJson = False,
     seed: options.Seed = None,
@@ -259,12 +257,8 @@ def fit(
     randomizes them, with other rows.
     """
     if outcome is not None:
-        check_choice("--outcome", outcome, KINDS)
         refuse_without_effect(context, UNUSED.get(outcome, ()), f"with --outcome {outcome}")
-    check_choice("--device", device, ("auto", "cpu", "cuda"))
-    if model is not None:
-        check_choice("--model", model, ("network", "boosted", "auto"))
-    seed = options.seed_of(seed)
+    seed = secrets.randbelow(2**32) if seed is None else seed
     bounds = None if support is None else _bounds(support)
     # training takes minutes: the output folder is checked before
     folder = own_folder(out, table)
@@ -327,7 +321,7 @@ def _bounds(support: str) -> Bounds:
     # written so that NaN is refused too
     if not floor < ceiling or (math.isinf(floor) and math.isinf(ceiling)):
         rule = "be low:high with low < high, or with one of them left out if there is no bound"
-        raise bad_input("--support", rule, short(support), "for amounts of money write 0:")
+        raise bad_input("support", rule, short(support), "for amounts of money write 0:")
     return low, high
 
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
-import secrets
 import typing
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from evenhand._format import option_name
-from evenhand._validate import InputError, bad_input
 from evenhand.cli.rooms import scale
 
 FORECAST = "Forecasts"
@@ -47,29 +43,6 @@ def flag(name: str, text: str, panel: str, *, rare: bool = False) -> Any:
     return typer.Option(name, help=text, rich_help_panel=panel, hidden=rare)
 
 
-PYTHON_NAMES = {"n_groups": "--groups", "random_state": "--seed"}
-"""Options by their parameters in Python, where these have other names."""
-
-
-def in_options(message: str, parameters: Collection[str]) -> str:
-    """Return a message of the package with the options of a command in place of parameters.
-
-    A word such as `rows` is a parameter only where a message is about it.
-
-    Examples
-    --------
-    >>> in_options("a.csv: goal must be below 0.5, or use max_wider", ["goal", "max_wider"])
-    'a.csv: --goal must be below 0.5, or use --max-wider'
-    """
-    names = {name: option_name(name) for name in parameters} | PYTHON_NAMES
-    distinct = "|".join(name for name in names if "_" in name)
-    # names of columns, in quotes or in the list of those of a table, and of files are data
-    quoted = r"has no column [^;]*|(?<!\w)'[^']*'|\"[^\"]*\""
-    about = rf"(?:^|(?<=: ))(?:{'|'.join(names)})(?= must |=\S)"
-    pattern = rf"{quoted}|{about}|(?<![\w/.-])(?:{distinct})(?![.-]?[\w/])"
-    return re.sub(pattern, lambda found: names.get(found[0], found[0]), message)
-
-
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter of a command whose type is a dataclass by the fields of the class."""
     signature = inspect.signature(command)
@@ -94,10 +67,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     def call(**given: Any) -> None:
         for name, (made, names) in groups.items():
             given[name] = made(**{one: given.pop(one) for one in names})
-        try:
-            command(**given)
-        except InputError as error:
-            raise InputError(in_options(str(error), call.__annotations__)) from error
+        command(**given)
 
     # typer reads signature and annotations
     call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -121,8 +91,11 @@ LargestWeight = Annotated[
     float | None,
     option("largest weight of the design, for guarantees", ROWS, "NUMBER", rare=True),
 ]
-Seed = Annotated[int | None, option("seed, to repeat a run", MODEL, "N")]
-FixedSeed = Annotated[int, option("random seed", OUTPUT, "N", rare=True)]
+SEEDS: dict[str, Any] = {"min": 0, "max": 2**32 - 1}
+"""Range of NumPy's legacy generator, which scikit-learn uses."""
+
+Seed = Annotated[int | None, option("seed, to repeat a run", MODEL, "N", **SEEDS)]
+FixedSeed = Annotated[int, option("random seed", OUTPUT, "N", rare=True, **SEEDS)]
 KeyFile = Annotated[
     Path | None, option("file with the secret key, 16 bytes or more", DRAWS, "FILE")
 ]
@@ -252,21 +225,7 @@ class Guarantee:
     confidence: Annotated[
         float | None, option("confidence of the guarantee; 0.95 by default", GUARANTEE, "SHARE")
     ] = None
-    link: Annotated[str, option("entropic, laplace or gaussian", GUARANTEE, "LINK", rare=True)] = (
-        "entropic"
-    )
-
-
-# --- checks of single options
-
-
-def seed_of(seed: int | None) -> int:
-    """Return a checked seed, or a random one, so that every run can be repeated."""
-    check_seed(seed)
-    return secrets.randbelow(2**32) if seed is None else seed
-
-
-def check_seed(seed: int | None) -> None:
-    """Refuse a seed outside the range of NumPy's legacy generator, which scikit-learn uses."""
-    if seed is not None and not 0 <= seed < 2**32:
-        raise bad_input("--seed", f"lie between 0 and {2**32 - 1}", seed)
+    link: Annotated[
+        Literal["entropic", "laplace", "gaussian"],
+        option("entropic, laplace or gaussian", GUARANTEE, "LINK", rare=True),
+    ] = "entropic"

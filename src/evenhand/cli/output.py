@@ -195,7 +195,8 @@ def end_with(error: BaseException) -> NoReturn:
 
 def usage_message(error: Any) -> str:
     """Return the message of a usage error of typer as one line that names the help to read."""
-    text = error.format_message().rstrip(".")
+    # the prefix of pydantic, which checks choices
+    text = error.format_message().rstrip(".").replace("Value error, ", "")
     command = "evenhand" if error.ctx is None else error.ctx.command_path
     return f"{text[:1].lower()}{text[1:]}; see {command} --help"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,6 @@ from evenhand._validate import (
     InputError,
     Ints,
     about,
-    check_choice,
     check_count,
     short,
 )
@@ -33,7 +33,7 @@ from evenhand.cli.checks import (
 )
 from evenhand.cli.options import GROUPS, Guarantee, Rows, Search, Times, option, with_options
 from evenhand.cli.output import NOT_WORTH_IT, command_line, fail, inform, show_result
-from evenhand.cli.rooms import audits, forecasters, links, scale, selection, store, tables
+from evenhand.cli.rooms import audits, forecasters, scale, selection, store, tables
 from evenhand.cli.rows import Given, Read, Request, chosen_columns, read_rows
 
 if TYPE_CHECKING:
@@ -73,7 +73,6 @@ def recalibrate(
     model, with which predict writes repaired forecasts of other rows.
     """
     refuse_without_effect(context, ("entered", "person"), "on a repair, which certifies nothing")
-    options.check_seed(seed)
     given, times = Given.of(forecast).with_times(times)
     folder = own_folder(out, table, given.folder)
     request = Request(given, table, rows, times, Search())
@@ -158,7 +157,6 @@ def checked_options(guarantee: Guarantee) -> dict[str, Any]:
     They are checked before a table is read.
     """
     given = {name: value for name, value in asdict(guarantee).items() if value is not None}
-    check_choice("link", guarantee.link, tuple(links.LINKS))
     selection.Target(**{name: given[name] for name in given if name != "link"})
     return given
 
@@ -197,7 +195,7 @@ def randomize(
     folder = own_folder(out, table, given.folder)
     search = options.Search(features=features)
     request = Request(given, table, rows, times, search, largest_weight)
-    seed = options.seed_of(seed)
+    seed = secrets.randbelow(2**32) if seed is None else seed
     read = read_rows(request, is_randomized=True)
     # values that are no forecasts are refused with the name of the file
     given.subject.of(read.data, read.source)
@@ -437,7 +435,9 @@ def plan(
     rows: Annotated[
         str, option("numbers of rows, comma-separated", GROUPS, "NUMBERS")
     ] = "200,500,1000,2000,5000,20000",
-    groups: Annotated[int, option("groups that are tested together", GROUPS, "N")] = 20,
+    n_groups: Annotated[
+        int, option("groups that are tested together", GROUPS, "N", name="--groups")
+    ] = 20,
     rate: Annotated[
         float | None, option("rate of the event, for yes/no outcomes", GROUPS, "SHARE")
     ] = None,
@@ -463,6 +463,6 @@ def plan(
             check_count("rows", int(one) if one.isdecimal() else short(one))
             for one in listed_names("--rows", rows)
         ],
-        n_groups=groups,
+        n_groups=n_groups,
     )
     show_result(found.to_dict(), found.summary(), as_json)

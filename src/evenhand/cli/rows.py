@@ -476,6 +476,7 @@ def audit_in_parts(
         "--event": request.times.event,
         "--group-probabilities": request.search.group_probabilities,
         "--weight": request.rows.weight,
+        "--largest-weight": request.largest_weight,
         "--drop-missing": request.rows.drop_missing or None,
     }
     for option in (option for option, given in in_memory.items() if given is not None):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import typer
 
 from evenhand._format import count
 from evenhand._kinds import OutcomeKind
-from evenhand._validate import InputError, bad_input, check_choice, short
+from evenhand._validate import InputError, bad_input, short
 from evenhand.cli import options
 from evenhand.cli.checks import check_apart, listed_names, read_key, refuse_without_effect
 from evenhand.cli.options import DRAWS, LOG, OUTPUT, ROWS, Large, flag, option, with_options
@@ -96,7 +96,7 @@ def logged_forecasts(
     context: str,
     groups: str | None,
     keep_features: bool,
-    person: str,
+    person: Naming,
     levels: Sequence[float],
 ) -> LoggedForecasts:
     """Open the log and the context for the forecasts of a model."""
@@ -111,12 +111,11 @@ def logged_forecasts(
             "--log needs --context: each context has its own draws; name the decision, such as"
             " 2026-11"
         )
-    naming: Naming = "id" if person == "id" else "hash"
     made = service.Service(
         model,
         draws.KeyedDraws(key, context),
         service.open_log(where),
-        person=naming,
+        person=person,
         keep_features=keep_features,
         groups=listed_names("--groups", groups),
         levels=levels,
@@ -183,7 +182,8 @@ def predict(
         bool, flag("--keep-features", "log the features too, and not only their hash", LOG)
     ] = False,
     person: Annotated[
-        str, option("how the log names people: hash (keyed), or id", LOG, "NAMING", rare=True)
+        Literal["hash", "id"],
+        option("how the log names people: hash (keyed), or id", LOG, "NAMING", rare=True),
     ] = "hash",
     as_json: options.AsJson = False,
 ) -> None:
@@ -198,7 +198,7 @@ def predict(
     check_apart(out, {"the model": forecast, "the table": table, "the key file": key_file})
     # checked before the table is read; the context is in each row, and draws are hashed from it
     if not context.isprintable():
-        raise bad_input("--context", "be printable text", ascii(context))
+        raise bad_input("context", "be printable text", ascii(context))
     asked: dict[str, Any] = {
         "id_column": id,
         "key": None if key_file is None else read_key(key_file),
@@ -212,7 +212,6 @@ def predict(
     if log is None:
         refuse_without_effect(given, LOGGING, "without --log")
     else:
-        check_choice("--person", person, ("hash", "id"))
         reason = "with --log, to which forecasts are added in the order of the table"
         refuse_without_effect(given, ("workers",), reason)
     subject = scale.as_subject(store.load(forecast))
@@ -258,12 +257,12 @@ def parse_levels(listed: str) -> list[float]:
     try:
         levels = [float(level) for level in names]
     except ValueError as error:
-        raise bad_input("--levels", "be comma-separated numbers", short(listed)) from error
+        raise bad_input("levels", "be comma-separated numbers", short(listed)) from error
     # increasing, because columns are written in this order
     if not all(0 < level < 1 for level in levels) or sorted(set(levels)) != levels:
         remedy = "give a fraction: 0.9, not 90"
         rule = "be increasing and strictly between 0 and 1"
-        raise bad_input("--levels", rule, short(listed), remedy)
+        raise bad_input("levels", rule, short(listed), remedy)
     return levels
 
 

@@ -135,11 +135,12 @@ def as_duration(value: Any) -> np.timedelta64:
     True
     >>> as_duration("one year")
     Traceback (most recent call last):
-    evenhand._validate.InputError: matures_after must be days or text such as '365d', got 'one year'
+    evenhand._validate.InputError: matures_after must be a number of days, or a time such as ...
     """
     days = _days(value)
     if days is None or not 0 <= days <= MOST_DAYS:
-        raise bad_input("matures_after", "be days or text such as '365d'", repr(value))
+        rule = "be a number of days, or a time such as 365d, 12h, 90min or 2w, of at most 100 years"
+        raise bad_input("matures_after", rule, repr(value))
     return np.timedelta64(round(days * 86_400_000_000), "us")
 
 

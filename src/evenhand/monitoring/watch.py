@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from evenhand._files import write_text
 from evenhand._format import Summarized, one_line
-from evenhand._validate import InputError, Mask, about, bad_input, check_choice, check_fraction
+from evenhand._validate import (
+    InputError,
+    Mask,
+    about,
+    bad_input,
+    check_choice,
+    check_fraction,
+    named,
+)
 from evenhand.certificates import Certificate, Promise
 from evenhand.monitoring.e_processes import Crossing, Direction, Statement, Stored, Tests, read
 from evenhand.monitoring.groups import NamedGroups
@@ -118,7 +126,8 @@ class Settings:
         """Return which settings differ, with both values."""
         pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
         return [
-            f"{name.removesuffix('_days')} is {value!r} in the state, not {getattr(other, name)!r}"
+            f"{named(name.removesuffix('_days'))} is {value!r} in the state, not"
+            f" {getattr(other, name)!r}"
             for name, value in pairs
             if value != getattr(other, name)
         ]

@@ -25,6 +25,7 @@ from evenhand._validate import (
     check_choice,
     check_fraction,
     check_outcomes,
+    named,
     outcomes_checked,
 )
 from evenhand.audits import BLOCK_ROWS, PIT_DRAWS, event_probability
@@ -138,7 +139,7 @@ def check_options(by: By | None, alternative: bool, is_held_out: bool, is_weight
     if is_weighted and is_held_out:
         raise InputError(
             "weight has no effect on a model that is not fitted here, because certificates use no"
-            " weights; leave it out, or give the largest_weight of the design"
+            f" weights; leave it out, or give the {named('largest_weight')} of the design"
         )
 
 

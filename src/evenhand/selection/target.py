@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from evenhand._validate import InputError, as_number, bad_input, check_fraction
+from evenhand._validate import InputError, as_number, bad_input, check_fraction, named
 from evenhand.calibration import cvar
 from evenhand.draws import nodes
 from evenhand.forecast import Forecast
@@ -83,7 +83,7 @@ class Target:
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in GOALS if getattr(self, name) is not None}
         if len(given) > 1:
-            names = " and ".join(f"{name}={most!r}" for name, most in given.items())
+            names = " and ".join(f"{named(name)}={most!r}" for name, most in given.items())
             raise InputError(f"{names} are given together; give one of them")
         for name, most in (given or {"goal": DEFAULT_ERROR}).items():
             object.__setattr__(self, name, _checked(name, most))
