@@ -138,17 +138,21 @@ def test_forecasts_that_depend_on_the_draw_are_not_searched() -> None:
 def test_wrong_options_are_refused_in_one_line(evenhand: Command, table: Path) -> None:
     columns = ("--target", "days", "--forecast")
     for options, fact in (
-        ((*columns, "survival=s"), "survival= of --forecast is for times"),
-        ((*TIMES, "--entered", "entered"), "--entered has no effect without --horizon"),
+        ((*columns, "survival=s"), "--event is missing, and these are forecasts of times"),
+        ((*TIMES, "--entered", "entered"), "column 'entered' is given without --horizon"),
+        ((*columns, "survival=s", "--horizon", "2"), "--horizon is given without --event"),
         ((*TIMES, "--horizon", "-2"), "--horizon must be a time above 0, got -2"),
         ((*columns, f"{CURVES},horizon=-2"), "horizon= must be a time above 0, got '-2'"),
         ((*columns, f"{CURVES},horizon=9", "--horizon", "10"), "horizon= in --forecast or --h"),
         ((*columns, CURVES, "--event", "x"), "event= in --forecast or --event, not both"),
         ((*TIMES, "--horizon", "1e-9"), "no event was observed by the horizon"),
-        ((*columns, "survival=s,event=days"), "is the --target column"),
+        ((*columns, "survival=s,event=days"), "column 'days', row 1 must be 0 or 1"),
         ((*columns, "survival=s", "--event", "x"), "column 'x', row 1 must be 0 or 1"),
         ((*TIMES, "--groups", "died"), "--groups contains 'died', the --event column"),
-        ((*columns, "probability=s2,event=died"), "forecasts are of the kind 'binary'"),
+        (
+            (*columns, "probability=s2,event=died"),
+            "--event is given, but forecasts of the kind 'binary' are not of times",
+        ),
         ((*TIMES, "--workers", "1"), "--workers has no effect on one file"),
     ):
         assert fact in evenhand("audit", table, *options).complaint()
@@ -158,7 +162,7 @@ def test_wrong_cells_are_named(evenhand: Command, tmp_path: Path) -> None:
     path = tmp_path / "wrong.csv"
     for column, value, fact in (
         ("days", "", "row 3 must be a time, got nan; where no event was observed"),
-        ("days", -2.0, "column 'days', row 3 must be at least 0, got -2"),
+        ("days", -2.0, "column 'days', row 3 must be at least 0, as it is a time, got -2"),
         ("died", 2, "column 'died', row 3 must be 0 or 1, got 2"),
         ("entered", "", "column 'entered', row 3 must be a date"),
         ("entered", "unknown", "'entered', row 3 must be a date, got 'unknown'; write dates as"),
@@ -261,4 +265,4 @@ def test_times_are_certified_and_randomized(
     np.testing.assert_allclose(served["survival_5"], 1 - expected.cdf(5.0), rtol=1e-7)
     np.testing.assert_allclose(served["q0.5"], expected.ppf(0.5), rtol=1e-7)
     refused = evenhand("randomize", "past.csv", *TIMES, "--id", "id", "--out", "out").complaint()
-    assert "--event needs --horizon here" in refused
+    assert "--horizon is missing: without a time up to which" in refused

@@ -137,11 +137,14 @@ def read_state(method: str) -> Iterator[None]:
 
 
 @contextmanager
-def about(source: str, start: int = 0) -> Iterator[None]:
+def about(source: str, start: int = 0, **columns: str | None) -> Iterator[None]:
     """Begin the message of any InputError in the block with the name of the table.
 
-    Forecasts in columns count its rows from the one that `start` is.
+    Forecasts in columns count its rows from the one that `start` is. Messages name the `columns`
+    from which parameters were read.
     """
+    found = {name: f"column {one!r}" for name, one in columns.items() if one is not None}
+    names = shown_names.set({**shown_names.get(), **found})
     token = _place.set((source, start))
     try:
         yield
@@ -150,6 +153,7 @@ def about(source: str, start: int = 0) -> Iterator[None]:
             raise
         raise type(error)(f"{source}: {error}") from error
     finally:
+        shown_names.reset(names)
         _place.reset(token)
 
 
@@ -287,7 +291,9 @@ def refuse_entry(name: str, array: Floats, wrong: Mask, rule: str, remedy: str =
 
 
 def place_of(name: str, index: tuple[Any, ...]) -> str:
-    """Return the name of an entry of an array, for messages."""
+    """Return the name of an entry of an array, or of a column of a table, for messages."""
+    if index and named(name).startswith("column "):
+        return f"{named(name)}, row {index[0] + 1}"
     return f"{name}[{', '.join(str(i) for i in index)}]" if index else name
 
 
@@ -304,7 +310,7 @@ def check_finite(name: str, values: ArrayLike) -> Floats:
         count = int(wrong.sum())
         # no filling: a made-up outcome would be judged like an observed one
         remedy = "drop that row" if count == 1 else f"drop the {count} rows with such values"
-        raise bad_input(f"{name}[{first}]", "be finite", float(array[first]), remedy)
+        raise bad_input(place_of(name, (first,)), "be finite", float(array[first]), remedy)
     return array
 
 
@@ -320,7 +326,7 @@ def not_numbers(name: str, values: ArrayLike, error: Exception) -> InputError:
     """Return the error for values that numpy cannot read, with the remedy for words."""
     coding = coding_of(np.ravel(np.asarray(values, dtype=object)).tolist())
     remedy = "" if coding is None else f"; {coding}"
-    return InputError(f"{name} contains values that are not numbers ({error}){remedy}")
+    return InputError(f"{named(name)} contains values that are not numbers ({error}){remedy}")
 
 
 def coding_of(cells: Sequence[object]) -> str | None:
@@ -355,9 +361,7 @@ def check_weights(weights: ArrayLike | None, n_samples: int, name: str = "sample
     if weights is None:
         return np.ones(n_samples)
     checked = check_rows(name, weights, n_samples)
-    if (checked < 0).any():
-        first = int(np.argmax(checked < 0))
-        raise bad_input(f"{name}[{first}]", "be at least 0", float(checked[first]))
+    refuse_entry(name, checked, checked < 0, "be at least 0")
     if not checked.any():
         raise bad_input(name, "have a positive sum", "zeros only")
     return np.asarray(checked / checked.mean())

@@ -20,6 +20,7 @@ from evenhand._validate import (
     check_fraction,
     check_horizon,
     check_rows,
+    named,
     refuse_entry,
 )
 from evenhand.calibration import Cells, Reading
@@ -659,12 +660,13 @@ def check_forecast_of_times(forecast: Forecast, outcomes: Outcomes) -> None:
     kind = forecast.outcome_kind
     if not outcomes.are_times and describes_times(forecast.distribution):
         raise InputError(
-            "event is missing, and these are forecasts of times; pass Outcomes(y, event), with 1 at"
+            f"{named('event')} is missing, and these are forecasts of times; give it, with 1 at"
             " observed events and 0 at times that are cut off"
         )
     if outcomes.are_times and kind not in (OutcomeKind.HURDLE, OutcomeKind.CONTINUOUS):
         raise InputError(
-            f"event is given, but forecasts of kind {str(kind)!r} are not of times; leave out event"
+            f"{named('event')} is given, but forecasts of the kind {str(kind)!r} are not of times;"
+            " leave it out"
         )
     if outcomes.are_times:
         check_atom_at_horizon(forecast, outcomes.horizon)

@@ -27,6 +27,7 @@ from evenhand._validate import (
     check_weights,
     largest_atom,
     named,
+    place_of,
     refuse_entry,
 )
 from evenhand.tables import ISO_DATES, parse_dates, parse_numbers
@@ -138,14 +139,15 @@ class Outcomes:
             for name in ("horizon", "entered"):
                 if self.__dict__[name] is not None:
                     raise InputError(
-                        f"{name} is given without event: it is for times that may be cut off; pass"
-                        " event=, 1 where the event was observed, 0 where the time is cut off"
+                        f"{named(name)} is given without {named('event')}: it is for times that may"
+                        " be cut off; give both, with 1 where the event was observed, 0 where the"
+                        " time is cut off"
                     )
             return
         if self.entered is not None and tau is None:
             raise InputError(
-                "entered is given without horizon: it selects the people who entered at least a"
-                " horizon before the end of follow-up; pass horizon="
+                f"{named('entered')} is given without {named('horizon')}: it selects the people who"
+                " entered at least a horizon before the end of follow-up; give both"
             )
         seen = self.event if tau is None else self.event & (time <= tau)
         if not seen.any():
@@ -319,8 +321,8 @@ def _entered(entered: Any, n: int) -> Floats:
         values = _read(values)
     if values.dtype.kind == "M":
         if np.isnat(values).any():
-            first = int(np.argmax(np.isnat(values)))
-            raise bad_input(f"entered[{first}]", "be a date", "a missing value", "fill it")
+            place = place_of("entered", (int(np.argmax(np.isnat(values))),))
+            raise bad_input(place, "be a date", "a missing value", "fill it")
         values = (values - values.min()) / DAY
     return check_finite("entered", values)
 
@@ -334,7 +336,9 @@ def _read(values: NDArray[Any]) -> NDArray[Any]:
         first = int(np.argmax(wrong))
         rule = "be a number, in units of y" if found is None else "be a date"
         remedy = "correct it" if found is None else ISO_DATES
-        raise bad_input(f"entered[{first}]", rule, repr(values.tolist()[first])[:80], remedy)
+        raise bad_input(
+            place_of("entered", (first,)), rule, repr(values.tolist()[first])[:80], remedy
+        )
     return read
 
 

@@ -153,7 +153,7 @@ class Commands(TyperGroup):
         """Choose the command by the first argument, and refuse empty values."""
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
-            options = [one for one in command.params if one.param_type_name == "option"]
+            options: list[Any] = [one for one in command.params if one.param_type_name == "option"]
             shown_names.set({str(one.name): one.opts[0] for one in options})
             rare = [one for one in options if one.hidden]
             if ALL in rest:

@@ -35,7 +35,7 @@ from evenhand.cli.checks import (
 from evenhand.cli.options import MODEL, Rows, option, with_options
 from evenhand.cli.output import inform, show_result
 from evenhand.cli.rooms import forecasters, store, tables
-from evenhand.cli.rows import people_of, weights_of, with_outcomes
+from evenhand.cli.rows import numbers_in, people_of, with_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -264,9 +264,9 @@ def fit(
     folder = own_folder(out, table)
     data, X, y, source, kind = _training_rows(table, rows, drop, bounds, outcome)
     people_of(data, rows.id, rows.person, rows.target, source)
-    weight = weights_of(data, rows.weight, source)
+    weight = numbers_in(data, rows.weight, source)
     warn_of_replacement(folder)
-    with about(table.name):
+    with about(table.name, sample_weight=rows.weight):
         base = base_model(kind, X, y, model, device, seed)
         if bounds is not None:
             base.set_params(support=bounds)

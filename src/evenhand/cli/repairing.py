@@ -191,7 +191,7 @@ def randomize(
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 
     asked = checked_options(guarantee)
-    given, times = Given.of(forecast).with_times(times, is_certified=True)
+    given, times = Given.of(forecast).with_times(times)
     folder = own_folder(out, table, given.folder)
     search = options.Search(features=features)
     request = Request(given, table, rows, times, search, largest_weight)

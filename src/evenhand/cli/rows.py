@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from evenhand._validate import (
     about,
     bad_input,
     check_column,
-    check_horizon,
     check_outcomes,
 )
 from evenhand.cli.checks import listed_names
@@ -165,11 +164,8 @@ class Given:
         """Return the name of the forecasts in reports."""
         return table.name if self.folder is None else self.folder.name
 
-    def with_times(self, times: Times, *, is_certified: bool = False) -> tuple[Given, Times]:
-        """Return forecasts and outcomes that are times with the same event and horizon.
-
-        Options are checked before a table is read. A certificate is impossible without a horizon.
-        """
+    def with_times(self, times: Times) -> tuple[Given, Times]:
+        """Return forecasts and outcomes that are times with the same event and horizon."""
         columns = self.subject.inner or forecast_columns.ForecastColumns()
         named = {}
         for name in ("event", "horizon"):
@@ -180,108 +176,10 @@ class Given:
                 raise InputError(f"give {name}= in --forecast or --{name}, not both")
             named[name] = part if value is None else value
         times = replace(times, **named)
-        _check_times(times, is_of_survival=columns.survival is not None, is_certified=is_certified)
         if self.folder is None:
             columns = replace(columns, event=times.event, horizon=times.horizon)
             return replace(self, subject=columns), times
         return self, times
-
-
-CUT_OFF = "1 where the event was observed, 0 where the time is cut off"
-
-
-def _check_times(times: Times, *, is_of_survival: bool, is_certified: bool) -> None:
-    """Refuse options of times that have no effect or are incomplete."""
-    horizon = None if times.horizon is None else check_horizon(times.horizon)
-    given = {
-        "survival= of --forecast": is_of_survival,
-        "--horizon": horizon is not None,
-        "--entered": times.entered is not None,
-    }
-    if times.event is None:
-        for option in (option for option, is_given in given.items() if is_given):
-            raise InputError(
-                f"{option} is for times until an event, which may be cut off; add --event,"
-                f" the column with {CUT_OFF}"
-            )
-    if times.entered is not None and horizon is None:
-        raise InputError(
-            "--entered has no effect without --horizon: it selects the people who entered at"
-            " least a horizon before the end of follow-up; add --horizon"
-        )
-    if is_certified and times.event is not None and horizon is None:
-        raise InputError(
-            "--event needs --horizon here: without a time up to which people are followed, a"
-            " time that is cut off may have any error up to the largest, and nothing can be"
-            " certified; add --horizon"
-        )
-
-
-# --- times until an event, which may be cut off (outcomes: 5)
-
-
-def read_times(
-    times: Times, data: pd.DataFrame, y: Floats, target: str, source: str
-) -> dict[str, Any]:
-    """Return arguments of `Outcomes` for these times; none without events."""
-    if times.event is None:
-        return {}
-    if times.event == target:
-        raise InputError(
-            f"--event {target!r} is the --target column, which contains the times; name the"
-            f" column with {CUT_OFF}"
-        )
-    tables.refuse_row(
-        y < 0, data[target], f"{source}: column {target!r}", "be at least 0", "it is a time"
-    )
-    happened = tables.number_column(data, times.event, source=source)
-    wrong = (happened != 0) & (happened != 1)
-    place = f"{source}: column {times.event!r}"
-    tables.refuse_row(wrong, data[times.event], place, "be 0 or 1", f"write {CUT_OFF}")
-    found: dict[str, Any] = {"event": happened == 1}
-    if times.horizon is not None:
-        found["horizon"] = times.horizon
-    if times.entered is not None:
-        found["entered"] = _entries(times.entered, data, source)
-    return found
-
-
-def _entries(column: str, data: pd.DataFrame, source: str) -> Any:
-    """Return dates, or numbers in units of the target."""
-    import pandas as pd
-
-    values = tables.column_of(data, column, source)
-    place = f"{source}: column {column!r}"
-    if values.dtype.kind != "M":
-        found = tables.parse_dates(values)
-        if found is None:
-            return tables.number_column(data, column, source=source)
-        dates, wrong = found
-        tables.refuse_row(wrong, values, place, "be a date", tables.ISO_DATES)
-        values = pd.Series(dates, index=values.index)
-    tables.refuse_row(values.isna().to_numpy(), values, place, "be a date", "fill it")
-    # dates with a time zone have an object dtype in arrays
-    return values.dt.tz_localize(None).to_numpy()
-
-
-def refuse_missing_times(data: pd.DataFrame, target: str, source: str) -> None:
-    """Refuse missing times, with the reason why their rows must not be dropped."""
-    values = tables.column_of(data, target, source)
-    remedy = (
-        "where no event was observed, give the time at which the person was last seen: without"
-        " these people, times would seem shorter than they are"
-    )
-    place = f"{source}: column {target!r}"
-    tables.refuse_row(values.isna().to_numpy(), values, place, "be a time", remedy)
-
-
-def check_kind_of_times(kind: OutcomeKind, source: str) -> None:
-    """Refuse forecasts that are not of times."""
-    if kind in (OutcomeKind.BINARY, OutcomeKind.COUNT):
-        raise InputError(
-            f"{source}: --event is for times until an event, but the forecasts are of the kind"
-            f" {str(kind)!r}; name {forecast_columns.TIMES}, or leave --event out"
-        )
 
 
 # --- audits requested by the command, of a table in memory or in parts
@@ -381,16 +279,18 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
     data, remarks = tables.read_typed(request.table, schema=subject.schema, text=request.texts)
     for remark in remarks:
         inform(f"warning: {source}: {remark}")
-    if request.times.event is not None:
-        refuse_missing_times(data, rows.target, source)
-    data, y, source, notes = with_outcomes(data, rows.target, rows.drop_missing, source)
-    times = read_times(request.times, data, y, rows.target, source)
-    kind = subject.outcome_kind_in(data, source)
-    if times:
-        check_kind_of_times(kind, source)
+    event, entered = request.times.event, request.times.entered
+    place = f"{source}: column {rows.target!r}"
+    notes: list[Note] = []
+    # a time that is missing must not be left out: `Outcomes` names the reason
+    if event is not None:
+        y = tables.numbers(tables.column_of(data, rows.target, source), place)
     else:
-        subject.check_outcomes(y, data, target=rows.target, source=source)
+        data, y, source, notes = with_outcomes(data, rows.target, rows.drop_missing, source)
         place = f"{source}: column {rows.target!r}"
+    kind = subject.outcome_kind_in(data, source)
+    if event is None:
+        subject.check_outcomes(y, data, target=rows.target, source=source)
         if is_randomized and kind != "binary":
             selection.refuse_events(y, place)
         check_outcomes(y, name=place, kind=kind, remedy=subject.remedy_for(y))
@@ -398,27 +298,23 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
     named, searched = request.columns(list(data.columns))
     known = tables.group_columns(data, named, source=source)
     groups = tables.Groups(known.pairs(), _memberships(request, data, source))
-    weight = weights_of(data, rows.weight, source)
-    with about(source):
+    with about(source, y=rows.target, event=event, entered=entered, weight=rows.weight):
         given = outcomes.Outcomes(
             y,
-            weight=weight,
+            event=numbers_in(data, event, source),
+            horizon=request.times.horizon,
+            entered=None if entered is None else tables.column_of(data, entered, source),
+            weight=numbers_in(data, rows.weight, source),
             largest_weight=request.largest_weight,
             person=None if rows.person is None else people,
-            **times,
         )
     features = data[searched] if searched else None
     return Read(data, source, notes, kind, given, people, groups, features)
 
 
-def weights_of(data: pd.DataFrame, column: str | None, source: str) -> Floats | None:
-    """Return the sampling weights of rows, if there are any."""
-    if column is None:
-        return None
-    weights = tables.number_column(data, column, source=source)
-    place = f"{source}: column {column!r}"
-    tables.refuse_row(weights < 0, data[column], place, "be at least 0", "correct it")
-    return weights
+def numbers_in(data: pd.DataFrame, column: str | None, source: str) -> Floats | None:
+    """Return the numbers of a column that an option names, if it does."""
+    return None if column is None else tables.number_column(data, column, source=source)
 
 
 def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tuple[Group, Floats]]:
@@ -473,7 +369,7 @@ def audit_in_parts(
     Blocks are counted one by one, so the levels must be known before the first.
     """
     in_memory = {
-        "--event": request.times.event,
+        **{f"--{name}": value for name, value in asdict(request.times).items()},
         "--group-probabilities": request.search.group_probabilities,
         "--weight": request.rows.weight,
         "--largest-weight": request.largest_weight,

@@ -173,7 +173,7 @@ def is_prefit(estimator: Any) -> bool:
 # --- times that may be cut off (outcomes: 5)
 
 NO_HORIZON = (
-    "horizon is missing: without a time up to which people are followed, a time that is cut off may"
+    " is missing: without a time up to which people are followed, a time that is cut off may"
     " have any error up to the largest, and no randomization can be certified; give the horizon"
 )
 
@@ -181,7 +181,7 @@ NO_HORIZON = (
 def check_times(estimator: Any, times: Outcomes) -> Any:
     """Check times and their model, which becomes a survival model with their horizon."""
     if times.horizon is None:
-        raise InputError(NO_HORIZON)
+        raise InputError(named("horizon") + NO_HORIZON)
     if is_model_sequence(estimator) or not is_prefit(estimator):
         name = "a list of randomized models" if isinstance(estimator, list) else repr(estimator)
         raise InputError(

@@ -51,6 +51,7 @@ from evenhand.tables.values import is_text as is_text
 from evenhand.tables.values import kind_of as kind_of
 from evenhand.tables.values import level as level
 from evenhand.tables.values import number_column as number_column
+from evenhand.tables.values import numbers as numbers
 from evenhand.tables.values import parse_dates as parse_dates
 from evenhand.tables.values import parse_numbers as parse_numbers
 from evenhand.tables.values import refuse_repeated as refuse_repeated
