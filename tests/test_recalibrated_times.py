@@ -387,7 +387,7 @@ def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) ->
         (
             lambda X: Forecast.from_poisson(np.ones(len(X))),
             {},
-            "event is given, but forecasts of kind 'count' are not of times",
+            "event is given, but forecasts of the kind 'count' are not of times",
         ),
         (
             lambda X: Forecast.from_survival([1.0, 2.0], np.tile([0.8, 0.3], (len(X), 1))),

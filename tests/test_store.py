@@ -334,12 +334,13 @@ def test_what_is_attached_must_be_what_was_left_out(folder: Path, tmp_path: Path
         load(folder, estimator=Ridge())
     foreign = Foreign().fit(NUMBERS, Y)
     mixed = around([BayesianRidge(), lambda rows: (np.zeros(len(rows)), np.ones(len(rows)))])
-    twice, listed = around([cubed_normal] * 2), "list of 2 models, cubed_normal, cubed_normal.* "
+    twice = around([cubed_normal] * 2)
+    listed = "without cubed_normal and cubed_normal; pass a list.* got cubed_normal$"
     for model, wrong, message in (
-        (around(foreign), Ridge().fit(NUMBERS, Y), "estimator .*Foreign.* Ridge;"),
-        (mixed, [lambda rows: rows], r"estimator .*<lambda>.* list"),
-        (twice, [cubed_normal], listed + "list"),
-        (twice, cubed_normal, listed + "function"),
+        (around(foreign), Ridge().fit(NUMBERS, Y), "Foreign; pass it, .*estimator.* got Ridge$"),
+        (mixed, [lambda rows: rows] * 2, r"without .*<lambda>; .* got .*<lambda>, .*<lambda>$"),
+        (twice, [cubed_normal], listed),
+        (twice, cubed_normal, listed),
     ):
         with pytest.warns(UserWarning, match="saved without"):
             save(model.fit(NUMBERS, Y), tmp_path)

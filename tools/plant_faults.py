@@ -582,7 +582,7 @@ FAULTS = (
     Fault(
         "new rows without the certified link",
         "return Proven(chosen.model, held,",
-        "return Proven(read_model(given), held,",
+        "return Proven(given.forecaster, held,",
         ("test_randomize_command.py",),
     ),
     Fault(

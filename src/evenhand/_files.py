@@ -45,6 +45,28 @@ def link_target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
+def check_folder(folder: str | os.PathLike[str]) -> Path:
+    """Return the path of a model folder, existing or not, if files could be written to it.
+
+    Meant to be called before long work.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     check_folder(Path(folder, "models", "first")).name
+    'first'
+    """
+    target = Path(folder)
+    # the nearest existing folder decides whether the others can be created
+    nearest = next(path for path in (target, *target.absolute().parents) if path.exists())
+    if not nearest.is_dir():
+        raise InputError(f"{target} cannot be a folder: {nearest} is a file; name another folder")
+    if not os.access(nearest, os.W_OK):
+        raise InputError(f"{target}: the folder {nearest} is write-protected; choose another")
+    return target
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file atomically; InputError if its folder is missing or write-protected."""
     target = Path(path)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Timer
 
 try:
     import fcntl
@@ -95,15 +96,10 @@ def _open_lock(path: Path) -> int:
 
 
 def _wait(handle: int, folder: Path) -> bool | None:
-    start = time.monotonic()
-    while time.monotonic() - start < PATIENCE_SECONDS:
-        time.sleep(0.005)
-        locked = lock(handle)
-        if locked is not False:
-            return locked
-    warnings.warn(
-        f"{folder}: waiting for another process that is saving to this folder",
-        UserWarning,
-        stacklevel=2,
-    )
-    return lock(handle, wait=True)
+    message = f"{folder}: waiting for another process that is saving to this folder"
+    timer = Timer(PATIENCE_SECONDS, warnings.warn, (message, UserWarning))
+    timer.start()
+    try:
+        return lock(handle, wait=True)
+    finally:
+        timer.cancel()

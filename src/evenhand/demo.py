@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from evenhand._files import check_folder
 from evenhand._format import percent
 from evenhand.audits import (
     LEARNED_MASSES,
@@ -167,7 +168,7 @@ def run(
     command : str, optional
         The command line, for the reports.
     """
-    from evenhand.store import check_folder, save
+    from evenhand.store import save
 
     # checked before anything is computed
     check_folder(out)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -12,7 +11,7 @@ import typer
 
 from evenhand._validate import InputError, check_fraction
 from evenhand.cli import options
-from evenhand.cli.checks import check_apart, check_out, described, refuse_without_effect
+from evenhand.cli.checks import check_out, described, refuse_without_effect
 from evenhand.cli.options import (
     GATE,
     OUTPUT,
@@ -36,66 +35,34 @@ from evenhand.cli.rows import (
 )
 
 if TYPE_CHECKING:
-    from evenhand.audits import Audit, Comparison, Condition
+    from evenhand.audits import Audit, Comparison
 
 
-def show_summary(found: Audit | Comparison, *, as_json: bool, **options: bool) -> None:
-    """Print an audit or a comparison as text, with options of `summary`, or as JSON."""
-    if as_json:
-        show(found.to_json())
-    else:
-        show_text(found.summary(**options))
+def give(
+    found: Audit | Comparison,
+    noun: str,
+    out: Path | None,
+    tables: Path | None,
+    *,
+    as_json: bool,
+    full: bool,
+) -> None:
+    """Write an audit or a comparison as a page, Markdown or JSON, print it, and write its tables.
 
-
-def check_tables(folder: Path | None, inputs: Mapping[str, Path | None]) -> None:
-    """Refuse a folder of tables that cannot be written, before long work."""
-    if folder is None:
-        return
-    check_apart(folder, inputs, option="--tables")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"--tables {folder} is a file; name a new or empty folder")
-    parent = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(f"--tables {folder}: {parent} is not a writable folder; name another")
-
-
-def write(found: Audit | Comparison, out: Path | None, noun: str) -> None:
-    """Write a result as a page, as Markdown or as JSON."""
+    `full` prints all findings.
+    """
+    # file and text come first, so that a failed gate leaves its report
     if out is not None:
         writers = {".html": "to_html", ".md": "to_markdown"}
         getattr(found, writers.get(out.suffix.lower(), "to_json"))(out)
         inform(f"{noun} written to {out}")
-
-
-def write_tables(found: Audit | Comparison, folder: Path | None) -> None:
-    """Write the tables of a result as csv files."""
-    if folder is not None:
-        files = found.to_csv(folder)
-        inform(f"{len(files)} tables written to {folder}")
-
-
-def report(
-    found: Audit,
-    conditions: list[Condition],
-    out: Path | None,
-    as_json: bool,
-    tables: Path | None = None,
-    *,
-    full: bool = False,
-) -> None:
-    """Write and print an audit with the conditions of its gate; `full` prints all findings.
-
-    Raises Verdict, with exit code 1 if a condition is true, or InputError if a condition cannot be
-    evaluated. The report is written in either case.
-    """
-    found = audits.with_conditions(found, conditions)
-    # file and text come first, so that a failed gate leaves its report
-    write(found, out, "audit")
+    if as_json:
+        show(found.to_json())
+    else:
+        show_text(found.summary(full=full))
     # the result is printed even if the folder of tables turns out to contain other files
-    show_summary(found, as_json=as_json, full=full)
-    write_tables(found, tables)
-    if conditions:
-        judge(found)
+    if tables is not None:
+        inform(f"{len(found.to_csv(tables))} tables written to {tables}")
 
 
 def judge(found: Audit) -> NoReturn:
@@ -171,8 +138,7 @@ def audit(
     }
     folder = Path(forecast) if Path(forecast).exists() else None
     inputs = {"the table": table, "the model": folder}
-    check_out(out, inputs, (".md",))
-    check_tables(tables, inputs)
+    check_out(out, inputs, (".md",), tables)
     given, times = Given.of(forecast).with_times(times)
     asked["name"] = given.name(table)
     request = Request(given, table, rows, times, search, largest_weight)
@@ -183,7 +149,10 @@ def audit(
         levels = sorted({c.arguments[0] for c in conditions if c.quantity == "coverage"})
         found = audit_in_parts(request, asked, levels, large)
     found = audits.with_sources(found, command=command_line(), model=given.folder, data=table)
-    report(found, conditions, out, as_json, tables, full=full)
+    found = audits.with_conditions(found, conditions)
+    give(found, "audit", out, tables, as_json=as_json, full=full)
+    if conditions:
+        judge(found)
 
 
 @dataclass(frozen=True)
@@ -239,8 +208,7 @@ def compare(
         refuse_without_effect(context, of_tables, "with two audits")
     names = ["the table"] if forecasts else ["the old audit", "the new audit"]
     inputs = dict(zip(names, paths, strict=True))
-    check_out(out, inputs)
-    check_tables(tables, inputs)
+    check_out(out, inputs, folder=tables)
     if forecasts:
         given = [Given.of(text) for text in forecasts]
         # events and horizon may be named with one of the forecasts
@@ -256,9 +224,7 @@ def compare(
         made = compared_rows(requests, labels, confidence)
     else:
         made = audits.compare(paths[0], paths[1], confidence=confidence)
-    write(made, out, "comparison")
-    show_summary(made, as_json=as_json, full=full)
-    write_tables(made, tables)
+    give(made, "comparison", out, tables, as_json=as_json, full=full)
     if fail_if_worse:
         if not made.is_paired:
             raise InputError(f"--fail-if-worse needs paired intervals; {made.notes[0]}")

@@ -6,16 +6,16 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from evenhand._files import link_target
+from evenhand._files import check_folder, link_target
 from evenhand._format import and_more
-from evenhand._validate import InputError, about, bad_input, short
+from evenhand._validate import InputError, about, bad_input, named, short
 from evenhand.cli.output import inform
 from evenhand.cli.rooms import draws, service, store, tables
 
@@ -23,41 +23,32 @@ if TYPE_CHECKING:
     from evenhand.draws import KeyedDraws
 
 
-def refuse_blank(args: Sequence[str], params: Sequence[Any]) -> None:
+def refuse_blank(args: Sequence[str], with_value: Collection[str]) -> None:
     """Refuse an empty value of an option or argument, usually an unset shell variable.
 
     Parameters
     ----------
     args : sequence of str
         Arguments of the command.
-    params : sequence of click.Parameter
-        Parameters of the command.
+    with_value : collection of str
+        Options of the command that have a value.
     """
     # before typer parses the arguments, which accepts empty values
-    flags = {option for one in params if getattr(one, "is_flag", False) for option in one.opts}
     for before, value in pairwise(["", *args]):
         name, equals, attached = value.partition("=")
-        if value.startswith("--") and equals and not attached.strip():
-            option = name
-        elif not value.strip():
-            is_option = before.startswith("--") and "=" not in before and before not in flags
-            option = before if is_option else "an argument"
-        else:
+        if not value.strip():
+            name = before if before in with_value else "an argument"
+        elif not (value.startswith("--") and equals and not attached.strip()):
             continue
         raise InputError(
-            f"{option} is empty; check for an unset shell variable, give a value or leave it out"
+            f"{name} is empty; check for an unset shell variable, give a value or leave it out"
         )
 
 
 def given_options(options: typer.Context, parameters: Collection[str]) -> list[str]:
     """Return those options of some parameters that were given on the command line."""
-    return [
-        option.opts[0]
-        for option in options.command.params
-        if option.name in parameters
-        and (source := options.get_parameter_source(option.name or "")) is not None
-        and source.name == "COMMANDLINE"
-    ]
+    sources = {name: options.get_parameter_source(name) for name in parameters}
+    return [named(name) for name, one in sources.items() if one and one.name == "COMMANDLINE"]
 
 
 def refuse_without_effect(options: typer.Context, parameters: Collection[str], reason: str) -> None:
@@ -116,12 +107,18 @@ def check_apart(out: Path, inputs: Mapping[str, Path | None], option: str = "--o
 
 
 def check_out(
-    out: Path | None, inputs: Mapping[str, Path | None], endings: Sequence[str] = ()
+    out: Path | None,
+    inputs: Mapping[str, Path | None],
+    endings: Sequence[str] = (),
+    folder: Path | None = None,
 ) -> None:
-    """Refuse a file that cannot be written, or that would replace an input."""
+    """Refuse a file or a folder of tables that cannot be written, or would replace an input."""
     if out is not None:
         check_apart(out, inputs)
         tables.check_writable(out, (".html", ".json", *endings))
+    if folder is not None:
+        check_apart(folder, inputs, option="--tables")
+        check_folder(folder)
 
 
 def _check_not_read(out: Path, inputs: Mapping[str, Path | None], option: str) -> None:
@@ -132,8 +129,10 @@ def _check_not_read(out: Path, inputs: Mapping[str, Path | None], option: str) -
         # writing follows a link and would replace its target
         written = link_target(out)
         is_inside = path.is_dir() and path.resolve() in (written, written.parent)
-        is_same = written == link_target(path) or any(_is_same(out, file) for file in _files(path))
-        if is_inside or is_same:
+        files = [path, *(path.iterdir() if path.is_dir() else ())]
+        # by inode: hard links and other spellings of a path lead to the same file
+        is_same = out.exists() and any(one.exists() and out.samefile(one) for one in files)
+        if is_inside or is_same or written == link_target(path):
             relation = "lies in" if path.is_dir() else "is the same file as"
             raise InputError(
                 f"{option} {out} {relation} {what}, {path}, which it would overwrite; use another"
@@ -160,7 +159,7 @@ def own_folder(out: Path, table: Path, model: Path | None = None) -> Path:
         The table and the model folder that are read.
     """
     _check_not_read(out, {"the table": table, "the model": model}, "--out")
-    folder = store.check_folder(folder_to_write(out))
+    folder = check_folder(folder_to_write(out))
     # hidden files, such as those of file browsers, are ignored
     found = folder.iterdir() if folder.is_dir() and not _is_model(folder) else ()
     others = sorted(entry.name for entry in found if not entry.name.startswith("."))
@@ -185,19 +184,6 @@ def folder_to_write(out: Path) -> Path:
     """Return the folder to write: the target of a symbolic link, even of a dangling one."""
     # replacing the link would leave its target unchanged
     return link_target(out) if out.is_symlink() else out
-
-
-def _files(path: Path) -> Iterator[Path]:
-    """Yield the files at a path: the path itself, or the files in a folder."""
-    if path.is_dir():
-        yield from (entry for entry in path.iterdir() if entry.is_file())
-    else:
-        yield path
-
-
-def _is_same(out: Path, read: Path) -> bool:
-    # by inode: hard links and other spellings of a path lead to the same file
-    return out.exists() and read.exists() and os.path.samefile(out, read)
 
 
 MAKE_KEY_FILE = (

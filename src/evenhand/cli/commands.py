@@ -163,7 +163,8 @@ class Commands(TyperGroup):
             elif rare:
                 names = " ".join(one.opts[0] for one in rare)
                 command.epilog = f"{ALL} names {len(rare)} more: {names}"
-            refuse_blank(rest, command.params)
+            with_value = [one for one in options if not getattr(one, "is_flag", False)]
+            refuse_blank(rest, [name for one in with_value for name in one.opts])
         return name, command, rest
 
 

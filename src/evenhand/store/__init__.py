@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from evenhand.store.models import CERTIFICATE as CERTIFICATE
 from evenhand.store.models import REPORT as REPORT
-from evenhand.store.models import check_folder as check_folder
 from evenhand.store.models import digest as digest
 from evenhand.store.models import foreign_parts as foreign_parts
 from evenhand.store.models import ids_digest as ids_digest

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._validate import InputError, check_indices
+from evenhand._validate import InputError, about, check_indices
 from evenhand.forecasters import lightgbm
 
 # --- bounds on the size of stored parts, so that a small file cannot fill the memory
@@ -120,14 +120,7 @@ def _number_objects(schema: dict[str, Any]) -> None:
 
 def _entries(state: Any) -> Iterator[dict[str, Any]]:
     """Yield the dictionaries inside JSON values, each before those inside it."""
-    waiting = [state]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
-            yield one
-            waiting += reversed(one.values())
-        elif isinstance(one, list):
-            waiting += reversed(one)
+    return (one for one in _objects(state) if isinstance(one, dict))
 
 
 def _plain_file(name: str, data: bytes) -> bytes:
@@ -172,8 +165,8 @@ def check_structures(part: Any) -> None:
         "support_vectors_": _check_support_vectors,
     }
     for value in _objects(part):
-        if issparse(value):
-            _check_sparse(value)
+        if issparse(value) and hasattr(value, "check_format"):
+            value.check_format(full_check=True)
         elif isinstance(value, BallTree | KDTree):
             _rebuild_neighbor_tree(value)
         else:
@@ -182,7 +175,7 @@ def check_structures(part: Any) -> None:
 
 
 def _objects(part: Any) -> Iterator[Any]:
-    """Yield a stored estimator and all objects inside it, owners first."""
+    """Yield a stored estimator, or JSON values, and all objects inside, owners first."""
     seen: set[int] = set()
     waiting = [part]
     while waiting:
@@ -191,13 +184,14 @@ def _objects(part: Any) -> Iterator[Any]:
             continue
         seen.add(id(value))
         yield value
+        inside = list(vars(value).values()) if hasattr(value, "__dict__") else []
         if isinstance(value, dict):
-            waiting += value.values()
+            inside += value.values()
         elif isinstance(value, list | tuple | set | frozenset):
-            waiting += value
-        elif isinstance(value, np.ndarray):
-            waiting += value.ravel().tolist() if value.dtype.hasobject else []
-        waiting += vars(value).values() if hasattr(value, "__dict__") else []
+            inside += value
+        elif isinstance(value, np.ndarray) and value.dtype.hasobject:
+            inside += value.ravel().tolist()
+        waiting += reversed(inside)
 
 
 def _check_nodes(left: Any, right: Any, feature: Any, is_leaf: Any, width: int) -> None:
@@ -211,14 +205,6 @@ def _check_nodes(left: Any, right: Any, feature: Any, is_leaf: Any, width: int) 
         if not np.all((child > parents) & (child < is_leaf.size)):
             raise InputError("a child of a tree's node is out of range")
     check_indices(feature[parents], width, "the feature of a tree's node")
-
-
-def _check_sparse(matrix: Any) -> None:
-    try:
-        if hasattr(matrix, "check_format"):
-            matrix.check_format(full_check=True)
-    except ValueError as error:
-        raise InputError(f"a sparse matrix is unsound: {error}") from error
 
 
 def _check_decision_tree(model: Any) -> None:
@@ -304,20 +290,17 @@ def check_booster(content: bytes) -> None:
 
     It has one tree per iteration and no linear leaves.
     """
-    try:
-        # sizes are in bytes, and feature names need not be ASCII
-        content = content.partition(b"\nend of trees")[0]
-        header, *trees = (_fields(part) for part in content.split(b"\nTree="))
-        sizes = [len(part) + len(b"\nTree=") for part in content.split(b"\nTree=")[1:]]
-        if list(map(int, header.get("tree_sizes", "").split())) != sizes:
-            raise InputError("the sizes of its trees are not the declared ones")
-        if header["num_class"] != "1" or header["num_tree_per_iteration"] != "1":
-            raise InputError("it does not have one tree per iteration")
-        n_features = int(header["max_feature_idx"]) + 1
-        for tree in trees:
-            _check_tree(tree, n_features)
-    except (KeyError, ValueError, OverflowError) as error:
-        raise InputError(f"a stored booster is damaged ({error})") from error
+    # sizes are in bytes, and feature names need not be ASCII
+    content = content.partition(b"\nend of trees")[0]
+    header, *trees = (_fields(part) for part in content.split(b"\nTree="))
+    sizes = [len(part) + len(b"\nTree=") for part in content.split(b"\nTree=")[1:]]
+    if list(map(int, header.get("tree_sizes", "").split())) != sizes:
+        raise InputError("the sizes of its trees are not the declared ones")
+    if header["num_class"] != "1" or header["num_tree_per_iteration"] != "1":
+        raise InputError("it does not have one tree per iteration")
+    n_features = int(header["max_feature_idx"]) + 1
+    for tree in trees:
+        _check_tree(tree, n_features)
 
 
 def _fields(content: bytes) -> dict[str, str]:
@@ -422,30 +405,21 @@ def dump_part(part: Any) -> tuple[str, bytes]:
 
 def load_part(form: str, content: bytes, source: Path) -> Any:
     """Rebuild a model from its form and untrusted bytes."""
-    try:
+    import skops.io
+
+    with about(f"{source}: an inner model is refused, do not use this model"):
         if form == "booster":
             check_booster(content)
             return lightgbm().Booster(model_str=content.decode())
-        return _loaded(content)
-    except (InputError, MemoryError) as error:
-        reason = "it needs more memory than available" if isinstance(error, MemoryError) else error
-        raise InputError(
-            f"{source}: an inner model is refused: {reason}; do not use this model"
-        ) from error
-
-
-def _loaded(content: bytes) -> Any:
-    import skops.io
-
-    # before skops reads it: an archive can unpack to more than the available memory
-    check_archive(content)
-    refused = _refused(content)
-    if refused:
-        raise InputError(f"it contains types that are not allowed, {', '.join(refused)}")
-    part = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
-    # allowed types can still contain indices out of range, which compiled code would follow
-    check_structures(part)
-    return part
+        # before skops reads it: an archive can unpack to more than the available memory
+        check_archive(content)
+        refused = _refused(content)
+        if refused:
+            raise InputError(f"it contains types that are not allowed, {', '.join(refused)}")
+        part = skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+        # allowed types can still contain indices out of range, which compiled code would follow
+        check_structures(part)
+        return part
 
 
 def _refused(content: bytes) -> list[str]:

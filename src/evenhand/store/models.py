@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evenhand._files import replace_file, sweep_partials, sync_folder
+from evenhand._files import check_folder, replace_file, sweep_partials, sync_folder
 from evenhand._ids import id_text
 from evenhand._locks import is_old, one_writer
 from evenhand._validate import InputError, MissingExtraError, about, bad_input, typed_fields
@@ -60,28 +60,16 @@ class PackedModel:
         Other files than the manifest, by name; the names contain hashes.
     manifest : bytes
         Content of `model.json`.
-    sha256 : str
-        The manifest's hash of itself, which covers the hashes of all files.
     """
 
     entry: dict[str, Any]
     contents: dict[str, bytes]
     manifest: bytes
-    sha256: str
 
-    def warn_of_omissions(self, folder: Path) -> None:
-        """Warn about inner models that could not be stored, with the attributes to keep."""
-        parts = list(foreign_parts(self.entry))
-        if parts:
-            missing = "; ".join(f"{part['name']} {part['reason']}" for part in parts)
-            given = "..." if len(parts) == 1 else "[...]"
-            advice = (
-                f"keep {' and '.join(part['place'] for part in parts)}, e.g. with joblib, and load"
-                f" with load(folder, estimator={given})"
-            )
-            message = f"{folder} was saved without an inner model: {missing}; {advice}"
-            # the line that calls `save`
-            warnings.warn(message, UserWarning, stacklevel=3)
+    @property
+    def sha256(self) -> str:
+        """The manifest's hash of itself, which covers the hashes of all files."""
+        return str(json.loads(self.manifest)["sha256"])
 
 
 def pack(model: Forecaster | ForecastColumns) -> PackedModel:
@@ -107,7 +95,7 @@ def pack(model: Forecaster | ForecastColumns) -> PackedModel:
         files[key] = {"file": name, "sha256": sha256}
     # the manifest contains the hash of each file and of itself
     manifest = sealed({"written_by": f"evenhand {__version__}", "model": entry, "files": files})
-    return PackedModel(entry, contents, manifest, str(json.loads(manifest)["sha256"]))
+    return PackedModel(entry, contents, manifest)
 
 
 def digest(content: bytes) -> str:
@@ -134,10 +122,6 @@ def unpack(
     """Rebuild a forecaster from its description and the contents of its files, by key."""
     from safetensors.numpy import load as from_bytes
 
-    if entry["kind"] not in FORECASTERS:
-        raise InputError(
-            f"{source / MANIFEST} contains an unknown forecaster {entry['kind']!r}; update evenhand"
-        )
     arrays = from_bytes(contents[entry["arrays"]]) if "arrays" in entry else {}
     parts: dict[str, Any] = {}
     for name, part in entry["parts"].items():
@@ -215,29 +199,22 @@ def foreign_parts(entry: dict[str, Any], place: str = "model") -> Iterator[dict[
 def attached_parts(estimator: Any, missing: list[dict[str, str]], source: Path) -> list[Any]:
     """Return the user's model for each part that is not stored."""
     names = [str(part["name"]) for part in missing]
-    listed = ", ".join(names)
-    if estimator is None and names:
-        raise InputError(
-            f"{source} was saved without {listed}; pass the fitted model with load(folder,"
-            " estimator=...)"
-        )
-    if estimator is not None and not names:
-        raise InputError(
-            f"estimator is not needed, as {source} contains the whole model; omit the"
-            f" {type(estimator).__name__}"
-        )
-    # a single missing part need not be in a list
-    given = [estimator] if len(names) == 1 else estimator or []
-    if not isinstance(given, list | tuple) or len(given) != len(names):
-        rule = f"be a list of {len(names)} models, {listed}"
-        raise bad_input("estimator", rule, type(estimator).__name__)
-    given = [thawed(one) for one in given]
+    # a single part need not be in a list
+    given = list(estimator) if isinstance(estimator, list | tuple) else [estimator]
+    given = [thawed(one) for one in given if one is not None]
     # what is kept may be the fitted attribute, which contains the model
     given = [one.model if isinstance(one, SurvivalModel) else one for one in given]
-    for one, name in zip(given, names, strict=True):
-        if _name(one) != name:
-            remedy = f"pass the model that {source} was saved without"
-            raise bad_input("estimator", f"be a fitted {name}", _name(one), remedy)
+    found = [_name(one) for one in given]
+    if found and not names:
+        raise InputError(
+            f"estimator is not needed, as {source} contains the whole model; omit the {found[0]}"
+        )
+    if found != names:
+        raise InputError(
+            f"{source} was saved without {' and '.join(names)}; pass"
+            f" {'it' if len(names) == 1 else 'a list of them'}, fitted, with load(folder,"
+            f" estimator=...), got {', '.join(found) or 'no model'}"
+        )
     return given
 
 
@@ -250,28 +227,6 @@ def _name(part: Any) -> str:
 
 _CHANGED = "is damaged or was changed after it was saved (its hash differs)"
 _SAVE_AGAIN = "save the model again"
-
-
-def check_folder(folder: str | os.PathLike[str]) -> Path:
-    """Return the path of a model folder, existing or not, if files could be written to it.
-
-    Meant to be called before long work.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     check_folder(Path(folder, "models", "first")).name
-    'first'
-    """
-    target = Path(folder)
-    # the nearest existing folder decides whether the others can be created
-    nearest = next(path for path in (target, *target.absolute().parents) if path.exists())
-    if not nearest.is_dir():
-        raise InputError(f"{target} cannot be a folder: {nearest} is a file; name another folder")
-    if not os.access(nearest, os.W_OK):
-        raise InputError(f"{target}: the folder {nearest} is write-protected; choose another")
-    return target
 
 
 def mark(source: Path) -> tuple[int, int, int] | None:
@@ -358,10 +313,7 @@ Found = TypeVar("Found")
 
 def is_model_folder(folder: Path) -> bool:
     """Whether this package wrote a model to a folder."""
-    try:
-        return "model" in json.loads(read_plain(folder / MANIFEST))
-    except (InputError, ValueError, RecursionError, TypeError):
-        return False  # missing, or a file of another program
+    return "model" in parsed(folder / MANIFEST)
 
 
 def write_model(
@@ -386,7 +338,13 @@ def write_model(
     """
     target = check_folder(folder)
     target.mkdir(parents=True, exist_ok=True)
-    companions = bound(certificate, report, packed.sha256)
+    companions = {}
+    if certificate is not None:
+        companions = {} if report is None else {REPORT: report}
+        # the hash of the model makes the certificate valid for this model only
+        seal = None if report is None else digest(report)
+        hashes = {"model_sha256": packed.sha256, "report_sha256": seal}
+        companions[CERTIFICATE] = (json.dumps(certificate | hashes, indent=2) + "\n").encode()
     with one_writer(target) as alone:
         _settle(target, alone)
         try:
@@ -442,18 +400,18 @@ def _settle(folder: Path, alone: bool) -> None:
 
 def _place_companions(folder: Path, sha256: str) -> None:
     """Rename the temporary certificate and report of a model; remove those of another model."""
-    certificate, report = (staged(folder, sha256, name) for name in (CERTIFICATE, REPORT))
     old = parsed(folder / CERTIFICATE)
-    if certificate.exists():
-        if old is not None and not report.exists():
-            remove_report(folder, old)
-        if report.exists():
-            os.replace(report, folder / REPORT)
-        # last: until then the temporary one is read
-        os.replace(certificate, folder / CERTIFICATE)
-    elif old is not None and sha256 and old["model_sha256"] != sha256:
-        remove_report(folder, old)
+    is_replaced = staged(folder, sha256, CERTIFICATE).exists()
+    if sha256 and "model_sha256" in old and (is_replaced or old["model_sha256"] != sha256):
+        # its report, but no other file of that name
+        with suppress(InputError):
+            if digest(read_plain(folder / REPORT)) == old.get("report_sha256"):
+                (folder / REPORT).unlink(missing_ok=True)
         (folder / CERTIFICATE).unlink(missing_ok=True)
+    # the certificate last: until then the temporary one is read
+    for name in (REPORT, CERTIFICATE):
+        with suppress(FileNotFoundError):
+            os.replace(staged(folder, sha256, name), folder / name)
 
 
 # --- certificates of models
@@ -507,43 +465,17 @@ def people_record(ids: Iterable[Any], named_by: str) -> dict[str, Any]:
     }
 
 
-def bound(
-    certificate: dict[str, Any] | None, report: bytes | None, sha256: str
-) -> dict[str, bytes]:
-    """Return report and certificate of a model by file name, with the hashes that bind them.
-
-    The certificate is last. Empty without a certificate.
-    """
-    if certificate is None:
-        return {}
-    # the hash of the model makes the certificate valid for this model only
-    hashes = {"model_sha256": sha256, "report_sha256": None if report is None else digest(report)}
-    content = (json.dumps(certificate | hashes, indent=2) + "\n").encode()
-    return ({} if report is None else {REPORT: report}) | {CERTIFICATE: content}
-
-
 def staged(folder: Path, sha256: str, name: str) -> Path:
     """Return the temporary path of a certificate or report, used until the manifest is replaced."""
     return folder / f".evenhand-{sha256[:16]}-{name}"
 
 
-def parsed(path: Path) -> dict[str, Any] | None:
-    """Read a certificate; None if there is none, or the file was not written by this package."""
+def parsed(path: Path) -> dict[str, Any]:
+    """Read the JSON of a model folder; empty if it is missing, damaged or of another program."""
     try:
-        content = json.loads(read_plain(path))
-    except (InputError, ValueError, RecursionError):
-        return None
-    is_ours = isinstance(content, dict) and isinstance(content.get("model_sha256"), str)
-    return content if is_ours else None
-
-
-def remove_report(folder: Path, certificate: dict[str, Any]) -> None:
-    """Remove the report of a certificate, but no other file of that name."""
-    path = folder / REPORT
-    if not path.is_file() or path.is_symlink():
-        return
-    if digest(path.read_bytes()) == certificate.get("report_sha256"):
-        path.unlink(missing_ok=True)
+        return dict(json.loads(read_plain(path)))
+    except (InputError, ValueError, TypeError, RecursionError):
+        return {}
 
 
 # --- saving and loading fitted forecasters
@@ -581,7 +513,15 @@ def save(model: Forecaster | ForecastColumns, folder: str | os.PathLike[str]) ->
     """
     packed = pack(model)
     write_model(packed, folder)
-    packed.warn_of_omissions(Path(folder))
+    parts = list(foreign_parts(packed.entry))
+    if parts:
+        missing = "; ".join(f"{part['name']} {part['reason']}" for part in parts)
+        advice = (
+            f"keep {' and '.join(part['place'] for part in parts)}, e.g. with joblib, and load with"
+            " load(folder, estimator=...)"
+        )
+        message = f"{folder} was saved without an inner model: {missing}; {advice}"
+        warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def load(folder: str | os.PathLike[str], estimator: Any = None) -> Any:
@@ -662,15 +602,15 @@ def _certificate_of(manifest: dict[str, Any], source: Path) -> dict[str, Any]:
     # final name
     for path in (staged(source, sha256, CERTIFICATE), source / CERTIFICATE):
         certificate = parsed(path)
-        if certificate is not None and certificate["model_sha256"] == sha256:
+        if certificate.get("model_sha256") == sha256:
             return certificate
-    if certificate is None:
+    if "model_sha256" not in certificate:
         remedy = "certify a model with evenhand randomize"
         raise InputError(f"{source} has no readable {CERTIFICATE}; {remedy}")
     raise InputError(
-        f"{source / CERTIFICATE} certifies the model {certificate['model_sha256'][:16]} and gives"
-        f" no guarantee for {sha256[:16]}, the model in this folder; remove it, or certify this"
-        " model with evenhand randomize"
+        f"{source / CERTIFICATE} certifies the model {str(certificate['model_sha256'])[:16]} and"
+        f" gives no guarantee for {sha256[:16]}, the model in this folder; remove it, or certify"
+        " this model with evenhand randomize"
     )
 
 
