@@ -33,13 +33,12 @@ from evenhand.forecasters.corrections import (
     Rescaling,
     Step,
     Tilt,
-    TiltLikelihood,
+    fitted_tilts,
     learn_corrections,
     log_p_values,
 )
 from evenhand.forecasters.groups import Members
-from evenhand.forecasters.held_out import HeldOut
-from evenhand.forecasters.recalibrated import check_maps
+from evenhand.forecasters.recalibrated import HeldOut, check_maps
 from evenhand.outcomes import Outcomes
 from evenhand.tables import OWN_VALUES, Condition, Group, GroupRule
 from forecaster_examples import error_by_chance
@@ -202,8 +201,7 @@ def test_joint_terms_agree_with_multinomial_logistic_regression(
     counts = np.zeros((len(members.patterns), 5))
     np.add.at(counts, (members.which, cells), 1.0)
     terms = np.column_stack((np.ones(len(counts)), members.patterns))
-    problem = TiltLikelihood(counts, terms, (np.eye(5),) * 3, np.zeros(5))
-    found = problem.terms_at(problem.largest())
+    found, _ = fitted_tilts(counts, terms, (np.eye(5),) * 3, np.zeros(5))
     features = np.column_stack((np.ones(3000), masks))
     peer = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=5000)
     peer.fit(features, cells)

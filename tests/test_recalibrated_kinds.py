@@ -37,7 +37,7 @@ from evenhand.forecasters.corrections import (
     losses_of_cells,
 )
 from evenhand.forecasters.groups import Members
-from evenhand.forecasters.held_out import HeldOut, Maps
+from evenhand.forecasters.recalibrated import HeldOut, Maps
 from evenhand.forecasters.samples import expected_counts, learn_map
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical

@@ -17,7 +17,7 @@ from evenhand import Forecast, InputError, Outcomes, RecalibratedRegressor, audi
 from evenhand.calibration import Cells, KaplanMeier, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.groups import Members
-from evenhand.forecasters.held_out import HeldOut, Maps
+from evenhand.forecasters.recalibrated import HeldOut, Maps
 from evenhand.forecasters.samples import distribution_of, error_of, learn_map, pit_cells
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical

@@ -449,8 +449,8 @@ class Hurdle(Distribution):
         is_up_to = point > self.at if left else point >= self.at
         has_atom = is_up_to ^ upper
         # nothing is beyond the atom: links would turn a part of 1e-13 there into one of 1e-2
-        rest = part - np.inf if upper == (self.end == "high") else part
-        return np.where(has_atom, np.minimum(np.logaddexp(atom, part), 0.0), rest)
+        alone = part - np.inf if upper == (self.end == "high") else part
+        return np.where(has_atom, np.minimum(np.logaddexp(atom, part), 0.0), alone)
 
     def _probability(self, y: ArrayLike, *, upper: bool, left: bool = False) -> Floats:
         return np.exp(self._log(y, upper=upper, left=left))

@@ -12,6 +12,9 @@ from evenhand.forecasters.around import (
     HurdleRegressor,
     RandomizedRegressor,
 )
+from evenhand.forecasters.around import TableClassifier as TableClassifier
+from evenhand.forecasters.around import TableCounts as TableCounts
+from evenhand.forecasters.around import TableMeans as TableMeans
 from evenhand.forecasters.around import as_forecaster as as_forecaster
 from evenhand.forecasters.base import SPREADS as SPREADS
 from evenhand.forecasters.base import Bounds as Bounds
@@ -29,9 +32,6 @@ from evenhand.forecasters.kinds import is_held_out as is_held_out
 from evenhand.forecasters.kinds import kind_of as kind_of
 from evenhand.forecasters.networks import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.recalibrated import RecalibratedClassifier, RecalibratedRegressor
-from evenhand.forecasters.table_models import TableClassifier as TableClassifier
-from evenhand.forecasters.table_models import TableCounts as TableCounts
-from evenhand.forecasters.table_models import TableMeans as TableMeans
 
 FORECASTERS: dict[str, type[Forecaster] | type[ForecastColumns]] = {
     forecaster.__name__: forecaster

@@ -28,6 +28,7 @@ from evenhand._validate import (
     InputError,
     Ints,
     bad_input,
+    check_count,
     not_numbers,
     typed,
 )
@@ -196,6 +197,17 @@ def check_support(
 def _named(bounds: tuple[float, float]) -> str:
     low, high = ("None" if np.isinf(end) else f"{end:g}" for end in bounds)
     return f"({low}, {high})"
+
+
+def check_counts(model: Any, **least: int) -> None:
+    """Refuse parameters of type int that are not whole numbers of at least 1, or as given.
+
+    Where None is the default, the value depends on the training rows.
+    """
+    for one in fields(model):
+        value = getattr(model, one.name)
+        if one.type in ("int", "int | None") and not (value is None and one.default is None):
+            check_count(one.name, value, least=least.get(one.name, 1))
 
 
 # --- training rows
@@ -513,8 +525,6 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if hasattr(X, "columns"):
             if reset or not self._has_columns_of_training(X):
                 refuse_repeated_names(X)
-                if not reset:
-                    self._refuse_more_columns(X)
                 # names and their order are checked by scikit-learn, values by the schema
                 validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:
@@ -533,19 +543,6 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             rule = f"lie between -{LARGEST:g} and {LARGEST:g}"
             raise bad_input(f"column 'x{j}', row {i + 1}", rule, rows[i, j])
         return rows
-
-    def _refuse_more_columns(self, X: Any) -> None:
-        """Refuse a table with all columns of training and others."""
-        names = [str(name) for name in getattr(self, "feature_names_in_", ())]
-        present = [str(name) for name in X.columns]
-        others = [name for name in present if name not in names]
-        if not names or not others or not set(names) <= set(present):
-            return
-        listed = ", ".join(map(repr, others[:5])) + (", ..." if len(others) > 5 else "")
-        raise InputError(
-            f"X has columns that the model was not fitted to: {listed}; pass"
-            " X[model.feature_names_in_]"
-        )
 
     def _has_columns_of_training(self, X: Any) -> bool:
         """Whether a pandas table has the column names of training, in their order."""

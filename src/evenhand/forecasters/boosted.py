@@ -17,14 +17,13 @@ from evenhand._validate import (
     Ints,
     MissingExtraError,
     bad_input,
-    check_count,
     check_fraction,
     check_outcomes,
     require_extra,
 )
 from evenhand.distributions import Distribution, LocationScale, Quantiles
 from evenhand.draws import RandomState
-from evenhand.forecasters.base import Bounds, Forecaster, Training
+from evenhand.forecasters.base import Bounds, Forecaster, Training, check_counts
 from evenhand.forecasters.samples import residual_distribution, smallest_gap, weighted_quantiles
 from evenhand.tables import TableEncoder
 
@@ -232,23 +231,16 @@ class FoldEnsembles:
             self.features[rows], self.categories, self.folds[:, rows], self.settings
         )
 
-    def of_mean(self, target: Floats, weight: Floats) -> Grown:
-        """Grow ensembles for the mean of the target.
+    def grow(self, target: Floats, weight: Floats, *, of_log_scale: bool = False) -> Grown:
+        """Grow all ensembles tree by tree until their mean held-out loss stops decreasing.
+
+        The folds of a small table are too small to determine a number of trees each. Ensembles are
+        for the mean of the target, or for the logarithm of the mean of positive sizes: with a log
+        link, the gamma likelihood estimates the mean size consistently for any shape.
 
         Returns the ensembles and, for each row, the mean output of those grown without it.
         """
-        return self._grow(target, weight, self.settings)
-
-    def of_log_scale(self, size: Floats, weight: Floats) -> Grown:
-        """Grow ensembles for the logarithm of the mean of positive sizes."""
-        # with a log link, the gamma likelihood estimates the mean size consistently for any shape
-        return self._grow(size, weight, spread_settings(self.settings))
-
-    def _grow(self, target: Floats, weight: Floats, params: dict[str, Any]) -> Grown:
-        """Grow all ensembles tree by tree until their mean held-out loss stops decreasing.
-
-        The folds of a small table are too small to determine a number of trees each.
-        """
+        params = spread_settings(self.settings) if of_log_scale else self.settings
         self._rows.set_label(target)
         self._rows.set_weight(weight)
         rows = np.arange(target.size)
@@ -435,7 +427,7 @@ def _grown(
     the average of both means.
     """
     position = outcome_scale.to_unit(y)
-    plain, loc = ensembles.of_mean(position, weight)
+    plain, loc = ensembles.grow(position, weight)
     # residuals of training rows are too small, so the scale is fitted to held-out residuals
     size = np.abs(position - loc)
     typical = np.average(size, weights=weight) or 1.0
@@ -443,10 +435,10 @@ def _grown(
     rounding = smallest_gap(y) / 4 / outcome_scale.slope(loc)
     # the gamma distribution needs positive values
     size = np.maximum(np.maximum(size, rounding) / typical, 1e-3)
-    spread, log_scale = ensembles.of_log_scale(size, weight)
+    spread, log_scale = ensembles.grow(size, weight, of_log_scale=True)
     relative = np.exp(log_scale - np.median(log_scale))
     precision = weight / np.clip(relative, 1 / WEIGHT_CAP, WEIGHT_CAP) ** 2
-    weighted, weighted_loc = ensembles.of_mean(position, precision / precision.mean())
+    weighted, weighted_loc = ensembles.grow(position, precision / precision.mean())
     both = plain + weighted, (loc + weighted_loc) / 2
     return [
         Candidate(outcome_scale, y, means, log_scales)
@@ -631,14 +623,10 @@ class BoostedDistributionRegressor(Forecaster):
                 )
 
     def _check_parameters(self) -> None:
-        check_count("cv", self.cv, least=2)
-        optional = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "patience": 1}
-        for name, least in optional.items():
-            if getattr(self, name) is not None:
-                check_count(name, getattr(self, name), least=least)
+        check_counts(self, cv=2, num_leaves=2, n_jobs=-1)
         # LightGBM ends the process if there is no memory for its threads
-        if self.n_jobs != -1 and check_count("n_jobs", self.n_jobs) > 1024:
-            raise bad_input("n_jobs", "be at most 1024", self.n_jobs, "-1 uses all")
+        if self.n_jobs == 0 or self.n_jobs > 1024:
+            raise bad_input("n_jobs", "lie between 1 and 1024", self.n_jobs, "-1 uses all")
         check_fraction("subsample", self.subsample, high_open=False)
         for name in ("learning_rate", "colsample_bytree"):
             if getattr(self, name) is not None:

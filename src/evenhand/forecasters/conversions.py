@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -104,15 +104,22 @@ def _weight_option(estimator: Any) -> str | None:
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
-def predictions(model: Any, X: Any) -> Floats:
-    """Return what a fitted regressor predicts, shape (n,); refuse values that are not finite."""
-    values = np.ravel(np.asarray(model.predict(X), dtype=np.float64))
-    if values.size != len(X) or not np.isfinite(values).all():
+def one_per_row(values: Any, model: Any, n_samples: int) -> Floats:
+    """Return predictions of a model in any shape as one finite number for each row."""
+    column = np.ravel(np.asarray(values, dtype=np.float64))
+    is_wrong_size = column.size != n_samples
+    if is_wrong_size or not np.isfinite(column).all():
+        got = f"{column.size} values" if is_wrong_size else "values that are not finite"
         raise InputError(
-            f"estimator {type(thawed(model)).__name__} predicts values that are not finite; check"
-            " its predictions for NaN"
+            f"estimator {type(thawed(model)).__name__} predicts {got} for"
+            f" {count(n_samples, 'row')}; check its predictions for NaN"
         )
-    return values
+    return column
+
+
+def predictions(model: Any, X: Any) -> Floats:
+    """Return what a fitted regressor predicts, shape (n,)."""
+    return one_per_row(model.predict(X), model, len(X))
 
 
 def cross_fitted(estimator: Any, rows: Training) -> tuple[Floats, list[Ints]]:
@@ -424,7 +431,7 @@ def of_ppf(model: Any, X: Any) -> Distribution:
         rule = f"return an object with ppf from {method}"
         got = f"{type(predicted).__name__} from {type(model).__name__}"
         raise bad_input("estimator", rule, got, USE_A_FUNCTION)
-    return from_ppf(checked_ppf(ppf, len(X), type(model).__name__))
+    return from_ppf(lambda p: one_per_row(ppf(p), model, len(X)))
 
 
 def fit_ppf(estimator: Any, rows: Training) -> Any:
@@ -448,35 +455,6 @@ def ppf_method(estimator: Any) -> str | None:
         return "pred_dist"
     has_quantiles = hasattr(model, "predict_proba") and hasattr(model, "predict_quantiles")
     return "predict_proba" if has_quantiles else None
-
-
-def checked_ppf(
-    ppf: Callable[[float], Any], n_samples: int, name: str
-) -> Callable[[float], Floats]:
-    """Wrap a model's quantile function with a check that it returns `n_samples` finite numbers.
-
-    Parameters
-    ----------
-    ppf : callable
-        Function from a probability to the quantiles of all rows, in any shape.
-    n_samples : int
-        Number of rows.
-    name : str
-        Name of the model, for messages.
-    """
-
-    def checked(p: float) -> Floats:
-        values = np.ravel(np.asarray(ppf(p), dtype=np.float64))
-        if values.size != n_samples or not np.isfinite(values).all():
-            wrong_size = values.size != n_samples
-            got = f"{values.size} values" if wrong_size else "values that are not finite"
-            raise InputError(
-                f"estimator {name} predicts {got} as quantiles of {count(n_samples, 'row')};"
-                f" {USE_A_FUNCTION}"
-            )
-        return values
-
-    return checked
 
 
 # --- conversion of discrete distributions of other libraries

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import cached_property
 from itertools import product
 from typing import Any, Self, TypeVar
 
@@ -419,17 +418,17 @@ def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, 
     """
     patterns = members.patterns
     edges = _grid(pit.n_samples, np.concatenate(list(knots.values())))
-    designs = tuple(_design(edges, own) for own in knots.values())
+    designs = [_design(edges, own) for own in knots.values()]
     everyone = np.column_stack((np.ones(len(patterns), dtype=bool), patterns))
     terms = everyone[:, list(knots)].astype(np.float64)
 
     def step(last: tuple[Tilt, Floats] | None) -> tuple[Tilt, Floats]:
         values = np.tile(edges, (len(terms), 1)) if last is None else last[0].values(patterns)
         counts = expected_counts(pit, weight, members.which, edges, values)
-        problem = TiltLikelihood(counts, terms, designs, np.log(np.diff(edges)))
-        found = problem.largest(None if last is None else last[1])
         tilts = np.zeros((everyone.shape[1], edges.size - 1))
-        tilts[list(knots)] = problem.terms_at(found)
+        start = None if last is None else last[1]
+        offset = np.log(np.diff(edges))
+        tilts[list(knots)], found = fitted_tilts(counts, terms, designs, offset, start)
         return Tilt(edges, tilts, found.size), found
 
     def gain(found: tuple[Tilt, Floats]) -> float:
@@ -438,9 +437,14 @@ def _fitted_tilt(pit: Cells, weight: Floats, members: Members, knots: dict[int, 
     return converged(step, gain, None, 1 if pit.are_points else 1 + MOST_EM_OF_TILTS)[0]
 
 
-@dataclass(frozen=True)
-class TiltLikelihood:
-    """Penalized likelihood of terms of the log density in cells, with its derivatives.
+def fitted_tilts(
+    counts: Floats,
+    terms: Floats,
+    designs: Sequence[Floats],
+    offset: Floats,
+    start: Floats | None = None,
+) -> tuple[Floats, Floats]:
+    """Return terms of the log density in cells with the largest penalized likelihood.
 
     Parameters
     ----------
@@ -448,66 +452,54 @@ class TiltLikelihood:
         Weights of rows.
     terms : ndarray of shape (n_patterns, n_terms)
         Whether each pattern has each term.
-    designs : tuple of ndarray of shape (n_cells, n_parameters)
+    designs : sequence of ndarray of shape (n_cells, n_parameters)
         Basis of each term; the first two functions are the normal score and its square.
     offset : ndarray of shape (n_cells,)
         Logarithms of the widths of the cells.
+    start : ndarray, optional
+        Parameters to start from.
+
+    Returns
+    -------
+    tilts : ndarray of shape (n_terms, n_cells)
+    parameters : ndarray
+        Coefficients of all terms.
     """
+    # precisions of the normal priors of all parameters
+    smooth, rough = PENALTIES
+    sizes = [design.shape[1] for design in designs]
+    penalty = np.concatenate([np.r_[smooth, smooth, np.full(n - 2, rough)] for n in sizes])
+    totals = counts.sum(axis=-1, keepdims=True)
+    of_terms = list(zip(terms.T, designs, strict=True))
 
-    counts: Floats
-    terms: Floats
-    designs: tuple[Floats, ...]
-    offset: Floats
+    def tilts(at: Floats) -> Floats:
+        parts = np.split(at, np.cumsum(sizes)[:-1])
+        return np.stack([design @ part for design, part in zip(designs, parts, strict=True)])
 
-    @cached_property
-    def penalty(self) -> Floats:
-        """Precisions of the normal priors of all parameters."""
-        smooth, rough = PENALTIES
-        penalty = [np.r_[smooth, smooth, np.full(one.shape[1] - 2, rough)] for one in self.designs]
-        return np.concatenate(penalty)
-
-    def largest(self, start: Floats | None = None) -> Floats:
-        """Return the parameters with the largest likelihood."""
-        at = np.zeros(self.penalty.size) if start is None else start
-        return newton(self.loss, self.curvature, at, LEAST_DECREMENT)
-
-    def terms_at(self, at: Floats) -> Floats:
-        """Return the log-density terms at parameters, shape (n_terms, n_cells)."""
-        parts = np.split(at, np.cumsum([design.shape[1] for design in self.designs])[:-1])
-        return np.stack([design @ part for design, part in zip(self.designs, parts, strict=True)])
-
-    def loss(self, at: Floats) -> tuple[float, Floats, Floats]:
-        """Return the negative log likelihood, its gradient and the probabilities of cells."""
-        logits = self.offset + self.terms @ self.terms_at(at)
+    def loss(at: Floats) -> tuple[float, Floats, Floats]:
+        logits = offset + terms @ tilts(at)
         log_share = logits - special.logsumexp(logits, axis=-1, keepdims=True)
         share = np.exp(log_share)
-        excess = self.terms.T @ (self._totals * share - self.counts)
-        slopes = [design.T @ part for design, part in zip(self.designs, excess, strict=True)]
-        value = -(self.counts * log_share).sum() + 0.5 * (self.penalty * at**2).sum()
-        return float(value), np.concatenate(slopes) + self.penalty * at, share
+        excess = terms.T @ (totals * share - counts)
+        slopes = [design.T @ part for design, part in zip(designs, excess, strict=True)]
+        value = -(counts * log_share).sum() + 0.5 * (penalty * at**2).sum()
+        return float(value), np.concatenate(slopes) + penalty * at, share
 
-    def curvature(self, share: Floats) -> Floats:
-        """Return the matrix of second derivatives, given the probabilities of cells."""
-        weighted = self._totals * share
+    def curvature(share: Floats) -> Floats:
+        weighted = totals * share
         # means of the basis functions of each term in each pattern
-        means = [
-            term[:, None] * (share @ design)
-            for term, design in zip(self.terms.T, self.designs, strict=True)
-        ]
+        means = [term[:, None] * (share @ design) for term, design in of_terms]
         joined = np.concatenate(means, axis=-1)
-        crossed = -joined.T @ (self._totals * joined)
+        crossed = -joined.T @ (totals * joined)
         blocks = [
-            [
-                left.T @ (((one * other) @ weighted)[:, None] * right)
-                for other, right in zip(self.terms.T, self.designs, strict=True)
-            ]
-            for one, left in zip(self.terms.T, self.designs, strict=True)
+            [left.T @ (((one * other) @ weighted)[:, None] * right) for other, right in of_terms]
+            for one, left in of_terms
         ]
-        return np.asarray(np.block(blocks) + crossed + np.diag(self.penalty))
+        return np.asarray(np.block(blocks) + crossed + np.diag(penalty))
 
-    @property
-    def _totals(self) -> Floats:
-        return np.asarray(self.counts.sum(axis=-1, keepdims=True))
+    begin = np.zeros(penalty.size) if start is None else start
+    found = newton(loss, curvature, begin, LEAST_DECREMENT)
+    return tilts(found), found
 
 
 def _grid(n: int, knots: Floats) -> Floats:

@@ -33,7 +33,7 @@ from evenhand._validate import (
 from evenhand.distributions import Distribution, Normal, NormalMixture
 from evenhand.draws import RandomState, as_draws
 from evenhand.forecast import Forecast
-from evenhand.forecasters.base import Bounds, Forecaster, check_support
+from evenhand.forecasters.base import Bounds, Forecaster, check_counts, check_support
 from evenhand.forecasters.samples import smallest_gap, weighted_quantiles
 from evenhand.tables import TableEncoder
 
@@ -414,16 +414,6 @@ def _variance_between(weights: Floats, loc: Floats, std: Floats) -> float:
 
 # --- what both forecasters share
 
-COUNTS = (
-    "n_members",
-    "n_components",
-    "batch_size",
-    "max_steps",
-    "patience",
-    "check_every",
-)
-"""Constructor parameters that must be positive integers."""
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NeuralForecaster(Forecaster):
@@ -454,10 +444,46 @@ class NeuralForecaster(Forecaster):
     inputs_ = None
     """Transformation of the encoded rows; None uses them as they are."""
 
-    @property
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        X_val: Any = None,
+        y_val: Any = None,
+    ) -> Self:
+        """Train the networks.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, n_features)
+            Training rows; a table may contain numbers, categories, text, booleans, dates and
+            missing values.
+        y : array-like of shape (n,)
+            Continuous outcomes.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the rows.
+        X_val, y_val : optional
+            Rows for early stopping instead of a share of the training rows. They must not be the
+            test rows.
+
+        Returns
+        -------
+        self
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the held-out losses of a `MixtureMLPRegressor` still fell when training could not be
+            made longer.
+        """
+        self._fit((X, y, sample_weight, X_val, y_val))
+        return self
+
     @abstractmethod
-    def _n_outputs(self) -> int:
-        """Number of outputs of one network."""
+    def _fit(self, data: Any) -> None:
+        """Train with the arguments of `fit`, as for `_learn`."""
 
     @abstractmethod
     def _row_loss(self) -> Any:
@@ -473,20 +499,14 @@ class NeuralForecaster(Forecaster):
         return mean, float(np.sqrt(np.average((y - mean) ** 2, weights=weight))) or 1.0
 
     def _learn(
-        self,
-        n_networks: int,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None,
-        X_val: Any,
-        y_val: Any,
+        self, n_networks: int, n_outputs: int, X: Any, y: Any, weight: Any, X_val: Any, y_val: Any
     ) -> Any:
         """Encode, split and train; set what all networks share, and return the training."""
         require_extra("torch", "neural")
         from evenhand.forecasters import training
 
         self._check_parameters()
-        given = self._check_training(X, y, sample_weight)
+        given = self._check_training(X, y, weight)
         check_outcomes(given.y)
         outcomes, weight = self._learn_support(given.y, given.X), given.weights
         # the encoder is fitted on all rows; rows for early stopping are held out afterwards
@@ -507,7 +527,7 @@ class NeuralForecaster(Forecaster):
         unit = (outcomes - self.y_offset_) / self.y_unit_
         rows = training.Rows(x, unit, weight, learning, validation)
         options = self._options(x[:n], learning.shape[1])
-        candidates = [self._candidate(rows, *option) for option in options]
+        candidates = [self._candidate(rows, n_outputs, *option) for option in options]
         chosen, best = training.train_best(
             candidates,
             n_networks,
@@ -520,27 +540,25 @@ class NeuralForecaster(Forecaster):
         self.weights_, self.n_steps_, self.validation_loss_ = best.result()
         return best
 
-    def _candidate(self, rows: Any, inputs: Inputs | None, dropout: float, settings: Any) -> Any:
+    def _candidate(
+        self, rows: Any, n_outputs: int, inputs: Inputs | None, dropout: float, settings: Any
+    ) -> Any:
         from evenhand.forecasters.training import Candidate
 
         x = rows.x if inputs is None else inputs.transform(rows.x)
         # NumPy integers, for instance of a grid search, cannot be stored as JSON
         hidden = tuple(int(units) for units in self.hidden)
         shape = Shape(
-            x.shape[1], self._n_outputs, hidden, self.takes_draw, float(dropout), self.activation
+            x.shape[1], n_outputs, hidden, self.takes_draw, float(dropout), self.activation
         )
         return Candidate(shape, replace(rows, x=x), settings)
 
     def _check_parameters(self) -> None:
         """Check the counts, the dropout and the layers."""
-        for name, value in self.get_params(deep=False).items():
-            # where None is the default, the value depends on the training rows
-            if value is None and getattr(type(self), name, ...) is None:
-                continue
-            if name in COUNTS:
-                check_count(name, value)
-            if name == "dropout":
-                check_fraction(name, value, low_open=False)
+        check_counts(self)
+        dropout = self.get_params(deep=False)["dropout"]
+        if dropout is not None:
+            check_fraction("dropout", dropout, low_open=False)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
             # the draw is an input of the second hidden layer, so fewer layers would ignore it
             least = "two hidden layers" if self.takes_draw else "one hidden layer"
@@ -734,40 +752,8 @@ class MixtureMLPRegressor(NeuralForecaster):
     outputs_ = MixtureOutputs()
     spread_factor_ = 1.0
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        X_val: Any = None,
-        y_val: Any = None,
-    ) -> Self:
-        """Train the ensemble.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n, n_features)
-            Training rows; a table may contain numbers, categories, text, booleans, dates and
-            missing values.
-        y : array-like of shape (n,)
-            Continuous outcomes.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows.
-        X_val, y_val : optional
-            Rows for early stopping instead of a share of the training rows. They must not be the
-            test rows.
-
-        Returns
-        -------
-        self
-
-        Warns
-        -----
-        ConvergenceWarning
-            If the held-out losses still fell when training could not be made longer.
-        """
-        best = self._learn(self.n_members, X, y, sample_weight, X_val, y_val)
+    def _fit(self, data: Any) -> None:
+        best = self._learn(self.n_members, 3 * self.n_components, *data)
         self.strength_ = (best.shape.dropout, best.settings.weight_decay)
         self.spread_factor_ = 1.0
         # rows that the members learned from would show too small a spread
@@ -780,9 +766,8 @@ class MixtureMLPRegressor(NeuralForecaster):
                 f"held-out losses still fell by more than {UNFINISHED} nats when training could not"
                 f" be made longer than {self.max_steps or MOST_STEPS} steps; raise max_steps",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return self
 
     def _distribution(self, rows: Any) -> Distribution:
         encoded = self._encode(rows)
@@ -796,10 +781,6 @@ class MixtureMLPRegressor(NeuralForecaster):
             self.y_offset_ + self.y_unit_ * loc,
             self.y_unit_ * self.spread_factor_ * std,
         )
-
-    @property
-    def _n_outputs(self) -> int:
-        return 3 * self.n_components
 
     def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
         offset, unit, g = robust_scale(y, weight)
@@ -952,37 +933,6 @@ class PAICRegressor(NeuralForecaster):
 
     takes_draw: ClassVar[bool] = True
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
-        *,
-        X_val: Any = None,
-        y_val: Any = None,
-    ) -> Self:
-        """Train the network.
-
-        Parameters
-        ----------
-        X : DataFrame or array-like of shape (n, n_features)
-            Training rows; a table may contain numbers, categories, text, booleans, dates and
-            missing values.
-        y : array-like of shape (n,)
-            Continuous outcomes.
-        sample_weight : array-like of shape (n,), optional
-            Weights of the rows.
-        X_val, y_val : optional
-            Rows for early stopping instead of a share of the training rows. They must not be the
-            test rows.
-
-        Returns
-        -------
-        self
-        """
-        self._fit_path([self], (X, y, sample_weight, X_val, y_val))
-        return self
-
     @classmethod
     def path(
         cls,
@@ -1017,13 +967,14 @@ class PAICRegressor(NeuralForecaster):
         models = [cls(alpha=alpha, **params) for alpha in alphas]
         if not models:
             raise InputError("alphas is empty; give at least one alpha")
-        models[0]._fit_path(models, (X, y, sample_weight, X_val, y_val))
+        models[0]._fit((X, y, sample_weight, X_val, y_val), models)
         return models
 
-    def _fit_path(self, models: list[PAICRegressor], data: Any) -> None:
-        """Train `models`, which differ only in alpha, as one stack with the settings of `self`."""
+    def _fit(self, data: Any, path: Sequence[PAICRegressor] = ()) -> None:
+        """Train `path`, which differ only in alpha, as one stack with the settings of `self`."""
+        models = path or [self]
         self._alphas = [check_fraction("alpha", model.alpha, high_open=False) for model in models]
-        self._learn(len(models), *data)
+        self._learn(len(models), 2, *data)
         del self._alphas
         shared = {name: value for name, value in vars(self).items() if name.endswith("_")}
         own = "n_steps_", "validation_loss_"
@@ -1042,10 +993,6 @@ class PAICRegressor(NeuralForecaster):
         std = PAIC_STD_RANGE * special.expit(out[..., 1]) + PAIC_MIN_STD
         normal = Normal(self.y_offset_ + self.y_unit_ * out[..., 0], self.y_unit_ * std)
         return Forecast(self._on_support(normal), draws)
-
-    @property
-    def _n_outputs(self) -> int:
-        return 2
 
     def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
         if self.standardize_y:

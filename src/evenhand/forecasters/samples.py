@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -218,13 +218,7 @@ def ends_of(pit: Cells) -> tuple[Floats, Floats, Mask]:
     return low, high, high - low > LEAST_WIDTH
 
 
-def mapped(
-    pit: Cells,
-    which: Ints,
-    edges: Floats,
-    values: Floats,
-    side: Literal["left", "right"] = "right",
-) -> tuple[Cells, Floats]:
+def mapped(pit: Cells, which: Ints, edges: Floats, values: Floats) -> tuple[Cells, Floats]:
     """Apply one of several increasing, piecewise linear maps to the ends of each row's cell.
 
     Parameters
@@ -236,16 +230,14 @@ def mapped(
         Knots of the maps, increasing from 0 to 1.
     values : ndarray of shape (n_maps, k)
         Maps at the knots.
-    side : {"left", "right"}
-        Segment whose slope counts for a point at a knot.
 
     Returns
     -------
     cells : Cells of n rows
         Mapped cells, with each row at its position.
     log_slope : ndarray of shape (n,)
-        Logarithm of the map's slope at each point, and of its mean slope over each cell: the gain
-        in log score.
+        Logarithm of the map's slope at each point, at a knot below it, and of its mean slope over
+        each cell: the gain in log score.
     """
     start, stop, is_wide = ends_of(pit)
     edges = np.broadcast_to(edges, values.shape)
@@ -254,7 +246,7 @@ def mapped(
     for number, rows in enumerate(np.split(np.argsort(which, kind="stable"), bounds)):
         knots = edges[number], values[number]
         low[rows], high[rows] = (np.interp(end[rows], *knots) for end in (start, stop))
-        at = np.searchsorted(knots[0], start[rows], side=side) - 1
+        at = np.searchsorted(knots[0], start[rows]) - 1
         slopes = np.diff(knots[1]) / np.diff(knots[0])
         log_slope[rows] = np.log(slopes[np.clip(at, 0, slopes.size - 1)])
     is_wide &= high > low

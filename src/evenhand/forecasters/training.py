@@ -482,10 +482,6 @@ class Training:
         if self.of.shape[0] > 1:
             self.of = self.of[running]
 
-    def mean_loss(self) -> float:
-        """Return the mean of the networks' best validation losses."""
-        return float(self.best.mean())
-
     def still_improves(self) -> bool:
         """Whether the mean held-out loss fell late before the question."""
         return self.n_running > 0 and float((self.best_early - self.best).mean()) > UNFINISHED
@@ -593,7 +589,7 @@ def _best_of(trainings: dict[int, Training], n_kept: int) -> dict[int, Training]
     Some inputs are learned faster than others that are better in the end, so that early losses are
     comparable for the same inputs only.
     """
-    ranked = sorted(trainings, key=lambda i: trainings[i].mean_loss())
+    ranked = sorted(trainings, key=lambda i: float(trainings[i].best.mean()))
     n_inputs = trainings[ranked[0]].shape.n_inputs
     others = [i for i in ranked if trainings[i].shape.n_inputs != n_inputs] or ranked[1:]
     return {i: trainings[i] for i in [ranked[0], *others][:n_kept]}
