@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
@@ -86,13 +85,14 @@ LEAST_PROBABILITY = 1e-9
 
 
 @dataclass(eq=False, repr=False)
-class TableModel(StoredWithEncoder, ABC):
+class TableModel(StoredWithEncoder):
     """Average of boosted trees and a linear model, with a share chosen by the held-out loss.
 
     Trees are grown by scikit-learn's histogram gradient boosting, with the number of trees that has
     the smallest held-out loss. The linear model has the same likelihood, a ridge penalty of one
     half of the squared coefficients, and standardized features. The share of the trees is 0, 1/2
-    or 1. Text, categories, dates and missing values are encoded by `TableEncoder`.
+    or 1. Text, categories, dates and missing values are encoded by `TableEncoder`. Methods are
+    those for means, which subclasses for other likelihoods replace.
 
     Parameters
     ----------
@@ -118,21 +118,23 @@ class TableModel(StoredWithEncoder, ABC):
     _constant: ClassVar[Any]
     """Model without features, where there are too few rows."""
 
-    @abstractmethod
     def _linear(self, n_samples: int) -> Any:
         """Return an unfitted linear model."""
+        return Ridge()
 
-    @abstractmethod
     def _folds(self, target: NDArray[Any]) -> list[tuple[Ints, Ints]] | None:
         """Return training and held-out rows of each fold; None if there are too few rows."""
+        if target.size < 2 * N_FOLDS:
+            return None
+        return list(KFold(N_FOLDS, shuffle=True, random_state=self.random_state).split(target))
 
-    @abstractmethod
     def _output(self, model: Any, rows: Floats) -> Floats:
         """Return the predictions of a fitted model."""
+        return np.asarray(model.predict(rows))
 
-    @abstractmethod
     def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
         """Return the loss of each row."""
+        return np.asarray((target - predicted) ** 2)
 
     def _learn(self, X: Any, target: NDArray[Any], sample_weight: Floats | None) -> Self:
         self._set_encoder(TableEncoder().fit(X))
@@ -277,20 +279,6 @@ class TableMeans(RegressorMixin, TableModel):  # type: ignore[misc]
     def predict(self, X: Any) -> Floats:
         """Return the mean of each row, shape (n,)."""
         return self._mixed(X)
-
-    def _linear(self, n_samples: int) -> Any:
-        return Ridge()
-
-    def _folds(self, target: NDArray[Any]) -> list[tuple[Ints, Ints]] | None:
-        if target.size < 2 * N_FOLDS:
-            return None
-        return list(KFold(N_FOLDS, shuffle=True, random_state=self.random_state).split(target))
-
-    def _output(self, model: Any, rows: Floats) -> Floats:
-        return np.asarray(model.predict(rows))
-
-    def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
-        return np.asarray((target - predicted) ** 2)
 
 
 class TableCounts(TableMeans):
@@ -939,9 +927,6 @@ class HurdleRegressor(Forecaster):
         if np.abs(part - at).min() > FARTHEST_BOUND * np.ptp(part):
             return None
         return (at, None) if self.end == "low" else (None, at)
-
-    def _models(self) -> tuple[Any, ...]:
-        return self.classifier, self.regressor
 
     def _set_up(self) -> None:
         super()._set_up()

@@ -258,7 +258,8 @@ class Training:
     def check_folds(self) -> None:
         """Raise InputError if a fold has fewer than two rows."""
         if self.y.size < 2 * self.cv:
-            rule = f"have at least {2 * self.cv} rows for cv={self.cv}"
+            what = "rows" if self.weight is None else "rows of positive weight"
+            rule = f"have at least {2 * self.cv} {what} for cv={self.cv}"
             raise bad_input("X", rule, f"n_samples = {self.y.size}")
 
     @property
@@ -661,13 +662,10 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
             if name not in self.inner
         }
 
-    def _models(self) -> tuple[Any, ...]:
-        """Return the models inside, as they were given."""
-        return ()
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = all(allows_missing(one) is not False for one in self._models())
+        inside = (allows_missing(getattr(self, name)) for name in self.inner)
+        tags.input_tags.allow_nan = False not in inside
         return tags
 
 

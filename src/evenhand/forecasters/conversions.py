@@ -79,13 +79,10 @@ def predict_options(estimator: Any) -> tuple[str, ...]:
 
 def fitted(estimator: Any, rows: Training) -> Any:
     """Fit a clone of an estimator; a fitted one is not refitted."""
-    # scikit-learn cannot determine whether a model without tags is fitted
-    if is_fitted(estimator) and (
-        not hasattr(estimator, "fit") or allows_missing(estimator) is None
-    ):
+    if is_fitted(estimator):
         return estimator
     copy = clone(estimator)
-    if rows.weight is None or isinstance(estimator, FrozenEstimator):
+    if rows.weight is None:
         return copy.fit(rows.X, rows.y)
     option = _weight_option(copy)
     # otherwise the weights would silently be ignored
@@ -435,9 +432,7 @@ def of_ppf(model: Any, X: Any) -> Distribution:
 
 
 def fit_ppf(estimator: Any, rows: Training) -> Any:
-    """Fit a model of distributions; scikit-learn cannot always determine whether one is fitted."""
-    if is_fitted(estimator):
-        return estimator
+    """Fit a model of distributions."""
     # some models of skpro fail for rows of a table with an array of outcomes
     if hasattr(final_step(estimator), "predict_quantiles") and hasattr(rows.X, "columns"):
         table: Any = pd.DataFrame({"y": rows.y}, index=getattr(rows.X, "index", None))
@@ -503,24 +498,15 @@ def _tabulated(predicted: Any, n_samples: int, name: str) -> Distribution:
         low, high = (_column(predicted.ppf(p), n_samples) for p in (TAIL, 1 - TAIL))
         first, last = np.floor(low.min()), np.ceil(high.max())
         if not last - first < MOST_VALUES:
-            raise InputError(
-                f"estimator {name} predicts values from {first:g} to {last:g}, more than"
-                f" {MOST_VALUES}; return a Forecast from a function instead"
-            )
+            raise InputError(f"values from {first:g} to {last:g}, more than {MOST_VALUES}")
         support = np.arange(first, last + 1)
         mass = np.stack([_column(predicted.pmf(value), n_samples) for value in support], axis=-1)
+        return Categorical(support, mass)
     except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
         raise InputError(
             f"estimator {name} predicts discrete distributions without probabilities (pmf) for"
-            f" {count(n_samples, 'row')} ({error}); return a Forecast from a function instead"
+            f" {count(n_samples, 'row')} ({error}); {USE_A_FUNCTION}"
         ) from error
-    total = mass.sum(axis=-1, keepdims=True)
-    if not (np.abs(total - 1) <= 1e-6).all():
-        raise InputError(
-            f"estimator {name} predicts probabilities of whole numbers that do not add up to 1;"
-            " return a Forecast from a function instead"
-        )
-    return Categorical(support, mass / total)
 
 
 def _parameters(predicted: Any) -> dict[str, Any]:
@@ -592,8 +578,7 @@ QuantileGrid.__module__ = "evenhand.forecasters"
 
 def fit_quantiles(estimator: Any, rows: Training) -> Any:
     """Fit a model of quantiles: one model per level, as a single quantile is not a distribution."""
-    is_known = known_levels(thawed(estimator)) is not None
-    parameter = None if is_known else level_parameter(estimator)
+    parameter = level_parameter(estimator)
     if parameter is None:
         return fitted(estimator, rows)
     copies = (clone(estimator).set_params(**{parameter: level}) for level in FITTED_LEVELS)
@@ -662,6 +647,7 @@ def level_parameter(estimator: Any) -> str | None:
         isinstance(estimator, FrozenEstimator)
         or not hasattr(model, "get_params")
         or not hasattr(model, "predict")
+        or known_levels(model) is not None
     ):
         return None
     params = model.get_params(deep=False)
@@ -738,6 +724,8 @@ class SurvivalModel(Forecaster):
     >>> forecast.event_probability()[:3].round(2)
     array([0.16, 0.17, 0.15])
     """
+
+    inner = ("model",)
 
     def __init__(
         self, model: Any, horizon: float | None = None, times: ArrayLike | None = None
@@ -831,9 +819,6 @@ class SurvivalModel(Forecaster):
 
     def __sklearn_clone__(self) -> Self:
         return self  # a fitted model
-
-    def _models(self) -> tuple[Any, ...]:
-        return (self.model,)
 
 
 def has_survival_curves(model: Any) -> bool:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
 from itertools import product
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -805,7 +805,7 @@ def learn_events(
     >>> learn_events(events, np.ones(200), nobody).apply(np.full(200, 0.2), nobody)[:1].round(2)
     array([0.5])
     """
-    problem = _Problem.of(events, weight)
+    problem = _Problem(events, weight)
     design = members.matrix
     if members.are_disjoint:
         spreads = SPREADS_OF_GROUPS if members.names else (0.0,)
@@ -827,43 +827,21 @@ def learn_events(
     return problem.maps(terms, members, has_curve=has_curve and bool(terms[0].any()))
 
 
-@dataclass(frozen=True)
 class _Problem:
-    """Events with log odds that terms are added to.
+    """Events with log odds that terms are added to, and with weights of any sum."""
 
-    Parameters
-    ----------
-    events : Events
-    weight : ndarray of shape (n,)
-        Weights that add up to the effective number of rows.
-    odds, score : ndarray of shape (n,)
-        Predicted log odds, and the same with mean 0 and standard deviation 1.
-    center, scale, least : float
-        As for `EventMaps`.
-    """
-
-    events: Events
-    weight: Floats
-    odds: Floats
-    score: Floats
-    center: float
-    scale: float
-    least: float
-
-    @classmethod
-    def of(cls, events: Events, weight: Floats) -> Self:
-        n = n_effective(weight)
-        p = events.probability
+    def __init__(self, events: Events, weight: Floats) -> None:
+        n, share, p = n_effective(weight), weight / weight.sum(), events.probability
+        self.events, self.weight = events, share * n
         inner = np.minimum(p, 1 - p)
         # exact zeros and ones may be wrong once in 2 (n + 1) rows, and are no inner probabilities
-        least = min(0.5 / (n + 1), float(inner[inner > EXACT].min(initial=0.5)))
-        odds = special.logit(np.clip(p, least, 1 - least))
-        share = weight / weight.sum()
-        center = float(share @ odds)
-        scale = float(np.sqrt(share @ (odds - center) ** 2))
+        self.least = min(0.5 / (n + 1), float(inner[inner > EXACT].min(initial=0.5)))
+        self.odds = special.logit(np.clip(p, self.least, 1 - self.least))
+        self.center = float(share @ self.odds)
+        scale = float(np.sqrt(share @ (self.odds - self.center) ** 2))
         # equal forecasts have no slope
-        scale = scale if scale > 1e-9 * max(1.0, abs(center)) else 1.0
-        return cls(events, share * n, odds, (odds - center) / scale, center, scale, least)
+        self.scale = scale if scale > 1e-9 * max(1.0, abs(self.center)) else 1.0
+        self.score = (self.odds - self.center) / self.scale
 
     def maps(self, terms: Floats, members: Members, *, has_curve: bool) -> EventMaps:
         """Return the maps with terms of shape (1 + n_groups, 2), and a curve if it pays."""

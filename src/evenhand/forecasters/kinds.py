@@ -741,18 +741,13 @@ def kind_of(estimator: Any, y: Floats | None = None) -> Kind:
     fitted with this loss, too. So is a fitted model for one quantile.
     """
     inner = thawed(estimator)
+    excluded = {
+        "counts": y is None or not conversions.are_counts(y),
+        "quantiles": is_fitted(estimator) and conversions.known_levels(inner) is None,
+    }
     for kind in KINDS.values():
-        if not kind.accepts(inner):
-            continue
-        if kind.name == "counts" and (y is None or not conversions.are_counts(y)):
-            continue
-        if (
-            kind.name == "quantiles"
-            and is_fitted(estimator)
-            and conversions.known_levels(inner) is None
-        ):
-            continue
-        return kind
+        if not excluded.get(kind.name) and kind.accepts(inner):
+            return kind
     rule = "be a regressor with fit and predict"
     raise bad_input("estimator", rule, type(estimator).__name__, USE_A_FUNCTION)
 
@@ -831,9 +826,6 @@ class WrappingForecaster(Forecaster):
 
     def _distribution(self, rows: Any) -> Distribution:
         return self._base.distribution(rows)
-
-    def _models(self) -> tuple[Any, ...]:
-        return (getattr(self, self.inner[0]),)
 
 
 # --- kinds of outcomes, checked before and after a fit

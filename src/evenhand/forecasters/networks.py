@@ -9,7 +9,7 @@ import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -541,24 +541,28 @@ class NeuralForecaster(Forecaster):
         return best
 
     def _candidate(
-        self, rows: Any, n_outputs: int, inputs: Inputs | None, dropout: float, settings: Any
+        self, rows: Any, n_outputs: int, inputs: Inputs | None, dropout: Any, settings: Any
     ) -> Any:
         from evenhand.forecasters.training import Candidate
 
         x = rows.x if inputs is None else inputs.transform(rows.x)
         # NumPy integers, for instance of a grid search, cannot be stored as JSON
         hidden = tuple(int(units) for units in self.hidden)
-        shape = Shape(
-            x.shape[1], n_outputs, hidden, self.takes_draw, float(dropout), self.activation
-        )
+        share = check_fraction("dropout", dropout, low_open=False)
+        shape = Shape(x.shape[1], n_outputs, hidden, self.takes_draw, share, self.activation)
         return Candidate(shape, replace(rows, x=x), settings)
 
+    def _settings(self, **others: Any) -> Any:
+        """Return settings of a training: the parameters of these names, and others."""
+        from evenhand.forecasters.training import Settings
+
+        names = [one.name for one in fields(Settings)]
+        given = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        return Settings(**given | others)
+
     def _check_parameters(self) -> None:
-        """Check the counts, the dropout and the layers."""
+        """Check the counts and the layers."""
         check_counts(self)
-        dropout = self.get_params(deep=False)["dropout"]
-        if dropout is not None:
-            check_fraction("dropout", dropout, low_open=False)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
             # the draw is an input of the second hidden layer, so fewer layers would ignore it
             least = "two hidden layers" if self.takes_draw else "one hidden layer"
@@ -792,7 +796,7 @@ class MixtureMLPRegressor(NeuralForecaster):
         if self.dropout is not None or self.weight_decay is not None:
             dropout, weight_decay = STRENGTHS[0]
             given = (
-                dropout if self.dropout is None else float(self.dropout),
+                dropout if self.dropout is None else self.dropout,
                 weight_decay if self.weight_decay is None else float(self.weight_decay),
             )
             strengths = (given,)
@@ -804,31 +808,26 @@ class MixtureMLPRegressor(NeuralForecaster):
         else:
             chosen = binned if self.bins else plain + binned
         return [
-            (one, dropout, self._settings(n, weight_decay))
+            (one, dropout, self._settings(weight_decay=weight_decay, **self._steps(n)))
             for one, (dropout, weight_decay) in chosen
         ]
 
-    def _settings(self, n: int, weight_decay: float) -> Any:
+    def _steps(self, n: int) -> dict[str, Any]:
         """Return the settings for n rows to learn from; None depends on this number."""
-        from evenhand.forecasters.training import Settings
-
         usual = next((size for below, size in BATCHES if n < below), LARGEST_BATCH)
         batch_size = min(self.batch_size or usual, n)
         per_pass = n // batch_size
         steps = per_pass * min(max(USUAL_STEPS // per_pass, FEWEST_PASSES), MOST_PASSES)
         longest = self.max_steps or max(MOST_STEPS, steps)
         max_steps = min(steps, longest)
-        return Settings(
-            self.learning_rate,
-            weight_decay,
-            batch_size,
-            max_steps,
-            longest,
-            self.patience,
-            self.check_every or max(1, max_steps // USUAL_CHECKS),
-            last_rate=LAST_RATE,
-            decays_biases=False,
-        )
+        return {
+            "batch_size": batch_size,
+            "max_steps": max_steps,
+            "longest": longest,
+            "check_every": self.check_every or max(1, max_steps // USUAL_CHECKS),
+            "last_rate": LAST_RATE,
+            "decays_biases": False,
+        }
 
     def _spread_factor(self, rows: Any) -> float:
         """Return the factor of the standard deviations, from the rows that members held out."""
@@ -1013,18 +1012,7 @@ class PAICRegressor(NeuralForecaster):
         return 0.0, 1.0
 
     def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
-        from evenhand.forecasters.training import Settings
-
-        settings = Settings(
-            self.learning_rate,
-            self.weight_decay,
-            self.batch_size,
-            self.max_steps,
-            self.max_steps,
-            self.patience,
-            self.check_every,
-        )
-        return [(None, self.dropout, settings)]
+        return [(None, self.dropout, self._settings(longest=self.max_steps))]
 
     def _row_loss(self) -> Any:
         import torch

@@ -809,16 +809,13 @@ class RecalibratedRegressor(WrappingForecaster):
                 times = Outcomes(y.y, y.event, y.horizon, weight=sample_weight)
                 check_training_times(estimator, times)
             y = y.value
-        rows = self._check_training(X, y, sample_weight)
+        rows = replace(self._check_training(X, y, sample_weight), cv=cv, spread=self.spread)
         table, outcomes = rows.X, rows.y
         if times is not None and times.n_samples > outcomes.size:
             times = times.take(np.flatnonzero(np.asarray(sample_weight)))
         seen = as_outcomes(outcomes) if times is None else times
-        # each fold needs two rows
-        if not is_held_out(estimator, outcomes) and outcomes.size < 2 * cv:
-            what = "rows" if rows.weight is None else "rows of positive weight"
-            rule = f"have at least {2 * cv} {what} for cv={cv}"
-            raise bad_input("X", rule, f"n_samples = {outcomes.size}")
+        if not is_held_out(estimator, outcomes):
+            rows.check_folds()
         # times at the horizon are many, and no atom of a continuous outcome
         checked = nullcontext if times is None else outcomes_checked
         with checked():
@@ -827,7 +824,7 @@ class RecalibratedRegressor(WrappingForecaster):
         if isinstance(self._groups, Grouping) and not is_event(outcomes):
             # terms of events are shrunk in all groups
             warn_of_small_groups(self._groups.members(table))
-        rows = self._fit_on_support(estimator, replace(rows, cv=cv, spread=self.spread))
+        rows = self._fit_on_support(estimator, rows)
         with checked():
             check_after_fit(self._base, table, outcomes, self.support, form)
         with outcomes_checked():

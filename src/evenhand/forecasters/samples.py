@@ -236,7 +236,7 @@ def mapped(pit: Cells, which: Ints, edges: Floats, values: Floats) -> tuple[Cell
     cells : Cells of n rows
         Mapped cells, with each row at its position.
     log_slope : ndarray of shape (n,)
-        Logarithm of the map's slope at each point, at a knot below it, and of its mean slope over
+        Logarithm of the map's slope at each point, at a knot above it, and of its mean slope over
         each cell: the gain in log score.
     """
     start, stop, is_wide = ends_of(pit)
@@ -246,7 +246,7 @@ def mapped(pit: Cells, which: Ints, edges: Floats, values: Floats) -> tuple[Cell
     for number, rows in enumerate(np.split(np.argsort(which, kind="stable"), bounds)):
         knots = edges[number], values[number]
         low[rows], high[rows] = (np.interp(end[rows], *knots) for end in (start, stop))
-        at = np.searchsorted(knots[0], start[rows]) - 1
+        at = np.searchsorted(knots[0], start[rows], side="right") - 1
         slopes = np.diff(knots[1]) / np.diff(knots[0])
         log_slope[rows] = np.log(slopes[np.clip(at, 0, slopes.size - 1)])
     is_wide &= high > low
