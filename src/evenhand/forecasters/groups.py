@@ -111,23 +111,26 @@ class Grouping:
         Column names, or a function from a table to one label per row; None for no groups.
     columns : tuple of Partition
         Groups of each column; empty for a function.
+    names : tuple of str
+        Groups of the training table, in the order of a single column, or else sorted.
     """
 
     by: Columns | None
     columns: tuple[Partition, ...] = ()
+    names: tuple[str, ...] = ()
     own_values: ClassVar[Sequence[str]] = ()
 
     @classmethod
     def learn(cls, by: Columns, X: Any) -> Self:
-        """Learn the groups of columns; a function is stored unchanged."""
-        if callable(by):
-            return cls(by)
-        names = [by] if isinstance(by, str) else list(by)
-        if not names:
+        """Learn the groups of columns or of a function."""
+        names = [] if callable(by) else [by] if isinstance(by, str) else list(by)
+        if not names and not callable(by):
             raise InputError("`by` is empty; name at least one column, or omit it for a single map")
-        table = _table(X)
-        columns = ((column_of(table, name, "X"), name) for name in names)
-        return cls(by, tuple(Partition.learn(*column, source="X") for column in columns))
+        columns = ((column_of(_table(X), name, "X"), name) for name in names)
+        found = cls(by, tuple(Partition.learn(*column, source="X") for column in columns))
+        present = {str(name) for name in found.labels(X) if name is not None}
+        order = found.columns[0].names if len(names) == 1 else sorted(present)
+        return replace(found, names=tuple(name for name in order if name in present))
 
     def labels(self, X: Any) -> NDArray[np.object_]:
         """Return the label of each row; None if any column has a missing or unknown group."""
@@ -146,16 +149,9 @@ class Grouping:
         return np.where(known, joined, cast(Any, None))
 
     def members(
-        self,
-        X: Any,
-        masks: Mapping[str, Any] | None = None,
-        own: pd.DataFrame | None = None,
-        seen: Sequence[str] | None = None,
+        self, X: Any, masks: Mapping[str, Any] | None = None, own: pd.DataFrame | None = None
     ) -> Members:
-        """Return the groups of rows; those of training are `seen`.
-
-        In training, groups are in the order of a single column, or else sorted.
-        """
+        """Return the groups of rows."""
         if masks is not None:
             raise InputError(
                 "groups has no effect, as no group was given to `by` as a mask; leave it out"
@@ -163,19 +159,14 @@ class Grouping:
         if self.by is None:
             return Members((), np.zeros(len(X), dtype=np.intp))
         labels = self.labels(X)
-        names = seen
-        if names is None:
-            present = {str(name) for name in labels if name is not None}
-            order = self.columns[0].names if len(self.columns) == 1 else sorted(present)
-            names = [name for name in order if name in present]
         # -1, a label that is new, becomes 0, no group
-        index: Any = pd.Index(list(names), dtype=object)
+        index: Any = pd.Index(list(self.names), dtype=object)
         which = 1 + index.get_indexer(pd.Index(labels))
         if callable(self.by):
-            self._warn_unseen(labels, which, names)
-        return Members(names, which)
+            self._warn_unseen(labels, which)
+        return Members(self.names, which)
 
-    def _warn_unseen(self, labels: NDArray[np.object_], which: Ints, seen: Sequence[str]) -> None:
+    def _warn_unseen(self, labels: NDArray[np.object_], which: Ints) -> None:
         """Warn if a function gives most rows labels that are new.
 
         New values of columns are reported by the schema of the model instead.
@@ -188,7 +179,7 @@ class Grouping:
         warnings.warn(
             f"by: {n_new} of {labels.size} rows have labels that did not occur in"
             " training and get the map of all rows; use the labels of training"
-            f" ({', '.join(seen)[:80]}), or fit again with rows of the new labels",
+            f" ({', '.join(self.names)[:80]}), or fit again with rows of the new labels",
             UserWarning,
             stacklevel=5,
         )
@@ -202,11 +193,11 @@ class Grouping:
             )
 
 
-def _table(X: Any) -> pd.DataFrame:
+def _table(X: Any, name: str = "by", or_pass: str = "a function from X to labels") -> pd.DataFrame:
     table = as_pandas(X)
     if not isinstance(table, pd.DataFrame):
-        remedy = "pass a DataFrame, or a function from X to labels as `by`"
-        raise bad_input("X", "be a table, as `by` names columns", type(X).__name__, remedy)
+        remedy = f"pass a DataFrame, or {or_pass} as {name}"
+        raise bad_input("X", f"be a table, as {name} names columns", type(X).__name__, remedy)
     return table
 
 
@@ -256,13 +247,7 @@ class NamedGroups:
         """Values of the own forecast that rules depend on."""
         return [column for column in self._columns if column in OWN_VALUES]
 
-    def members(
-        self,
-        X: Any,
-        masks: Mapping[str, Any] | None,
-        own: pd.DataFrame | None,
-        seen: Sequence[str] | None = None,
-    ) -> Members:
+    def members(self, X: Any, masks: Mapping[str, Any] | None, own: pd.DataFrame | None) -> Members:
         """Return the membership of rows.
 
         Parameters
@@ -273,8 +258,6 @@ class NamedGroups:
             Masks of the groups without a rule; others are ignored.
         own : DataFrame, optional
             Columns `own_values` of the rows: a person's groups depend on that person only.
-        seen : sequence of str, optional
-            Without effect, as definitions name the groups.
         """
         table = X
         if own is not None and len(own.columns):
@@ -304,7 +287,7 @@ def _definition(name: str, value: Any, X: Any) -> GroupRule | Callable[[Any], An
     if isinstance(value, GroupRule):
         return value
     if isinstance(value, str):
-        return _rule_of_text(name, value, as_pandas(X))
+        return _rule_of_text(name, value, _table(X, f"by[{name!r}]", "a function from X to a mask"))
     if hasattr(value, "conditions"):  # a FoundGroup
         if not value.conditions:
             remedy = "pass a mask of its rows"
@@ -320,12 +303,8 @@ def _definition(name: str, value: Any, X: Any) -> GroupRule | Callable[[Any], An
     return None
 
 
-def _rule_of_text(name: str, text: str, table: Any) -> GroupRule:
+def _rule_of_text(name: str, text: str, table: pd.DataFrame) -> GroupRule:
     """Return the rule of a boolean column or of a text."""
-    if not isinstance(table, pd.DataFrame):
-        remedy = "pass a DataFrame, or a mask or a function from X to a mask"
-        rule = f"be a table, as by[{name!r}] names columns"
-        raise bad_input("X", rule, type(table).__name__, remedy)
     if text not in map(str, table.columns):
         columns = dict.fromkeys([*map(str, table.columns), *OWN_VALUES])
         return GroupRule.parse(text, columns, source="X")

@@ -74,7 +74,7 @@ from evenhand.forecasters.kinds import (
 from evenhand.forecasters.samples import (
     FEWEST_ROWS,
     IDENTITY,
-    LEAST_GAIN,
+    converged,
     ends_of,
     error_of,
     learn_map,
@@ -332,45 +332,35 @@ class Maps:
         when, is then completed by its probability given the maps, and maps are estimated again from
         all rows: the EM algorithm for the likelihood of what is known.
         """
-        if held_out.events is None:
+        known = held_out.events
+        if known is None:
             return cls(PitMaps.learn(held_out.pit, weight, members))
+        is_hurdle = held_out.kind is OutcomeKind.HURDLE
         # both parts of a hurdle are tested
-        level = LEVEL / 2 if held_out.kind is OutcomeKind.HURDLE else LEVEL
-        shares = held_out.event_shares
-        maps = cls._learn_parts(held_out, shares, weight, members, level)
-        gain = -np.inf
-        for _ in range(MOST_EM if held_out.pit.unknown.any() else 0):
-            mapped, gains = maps.applied(held_out, members)
-            last, gain = gain, float(weight @ gains)
-            if gain < last + LEAST_GAIN:
-                break
-            shares = mapped.event_shares
-            maps = cls._learn_parts(held_out, shares, weight, members, level)
-        completed = replace(held_out.events, happened=shares)
-        nobody = Members((), np.zeros(weight.size, dtype=np.intp))
-        of_all = learn_events(completed, weight, nobody, level, has_curve=held_out.has_curve)
-        return replace(maps, events_of_all=of_all)
+        level = LEVEL / 2 if is_hurdle else LEVEL
 
-    @classmethod
-    def _learn_parts(
-        cls,
-        held_out: HeldOut,
-        happened: Mask | Floats,
-        weight: Floats,
-        members: Members,
-        level: float,
-    ) -> Maps:
-        """Estimate the maps of events, and of the outcomes of rows where the event happened."""
-        assert held_out.events is not None
-        identity = IDENTITY[None]
-        pits = PitMaps(identity, identity, np.zeros(len(members.names), dtype=bool))
-        rows = np.flatnonzero((happened > 0) & (held_out.kind is OutcomeKind.HURDLE))
-        if held_out.events.happened[rows].sum() >= FEWEST_POSITIVE:
-            shares = weight[rows] * happened[rows]
-            pits = PitMaps.learn(held_out.pit.take(rows), shares, members.take(rows), level)
-        completed = replace(held_out.events, happened=happened)
-        events = learn_events(completed, weight, members, level, has_curve=held_out.has_curve)
-        return cls(pits, events)
+        def of_events(shares: Mask | Floats, groups: Members) -> EventMaps:
+            completed = replace(known, happened=shares)
+            return learn_events(completed, weight, groups, level, has_curve=held_out.has_curve)
+
+        def step(last: tuple[Maps, Any] | None) -> tuple[Maps, Any]:
+            """Return maps, and whether events happened that they are estimated from."""
+            mapped = held_out if last is None else last[0].applied(held_out, members)[0]
+            shares = mapped.event_shares
+            pits = PitMaps(IDENTITY[None], IDENTITY[None], np.zeros(len(members.names), dtype=bool))
+            rows = np.flatnonzero((shares > 0) & is_hurdle)
+            if known.happened[rows].sum() >= FEWEST_POSITIVE:
+                own = weight[rows] * shares[rows]
+                pits = PitMaps.learn(held_out.pit.take(rows), own, members.take(rows), level)
+            return cls(pits, of_events(shares, members)), shares
+
+        def gain(found: tuple[Maps, Any]) -> float:
+            return float(weight @ found[0].applied(held_out, members)[1])
+
+        most = 1 + MOST_EM if held_out.pit.unknown.any() else 1
+        maps, shares = converged(step, gain, None, most)
+        nobody = Members((), np.zeros(weight.size, dtype=np.intp))
+        return replace(maps, events_of_all=of_events(shares, nobody))
 
     @property
     def is_own(self) -> Mask:
@@ -924,7 +914,7 @@ class RecalibratedRegressor(WrappingForecaster):
             check_atom_at_horizon(forecast, self.horizon_)
         values = self._groups.own_values
         own = forecast_values(forecast, values) if values else None
-        members = self._groups.members(rows, masks, own, self.groups_["group"].tolist())
+        members = self._groups.members(rows, masks, own)
         return self._maps.forecast(forecast, members)
 
     def recalibrate(
