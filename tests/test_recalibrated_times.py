@@ -233,7 +233,7 @@ def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon: float | Non
     times = fresh.outcomes(horizon)
     held_out = HeldOut.of(model_of(horizon)(fresh.X), times)
     model = People(800, 21).fitted(horizon, by)
-    members = model._groups.members(fresh.X, None, None, model.groups_["group"])
+    members = model._groups.members(fresh.X, None, None)
     _, gains = model._maps.applied(held_out, members)
 
     def log_score(forecast: Forecast) -> Floats:

@@ -823,7 +823,8 @@ class SurvivalModel(Forecaster):
 
 def has_survival_curves(model: Any) -> bool:
     """Whether a model predicts survival curves, as those of lifelines and scikit-survival do."""
-    return hasattr(final_step(model), "predict_survival_function")
+    is_own = isinstance(model, SurvivalModel)
+    return is_own or hasattr(final_step(model), "predict_survival_function")
 
 
 def fit_survival(estimator: Any, rows: Training) -> SurvivalModel:

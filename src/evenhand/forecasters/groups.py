@@ -193,7 +193,9 @@ class Grouping:
             )
 
 
-def _table(X: Any, name: str = "by", or_pass: str = "a function from X to labels") -> pd.DataFrame:
+def _table(
+    X: Any, name: str = "`by`", or_pass: str = "a function from X to labels"
+) -> pd.DataFrame:
     table = as_pandas(X)
     if not isinstance(table, pd.DataFrame):
         remedy = f"pass a DataFrame, or {or_pass} as {name}"

@@ -39,17 +39,6 @@ from evenhand.distributions import (
 from evenhand.forecast import Forecast
 from evenhand.forecasters import conversions
 from evenhand.forecasters.base import Forecaster, Training, check_bounds, thawed
-from evenhand.forecasters.conversions import (
-    USE_A_FUNCTION,
-    SurvivalModel,
-    cross_fitted,
-    final_step,
-    fitted,
-    frozen,
-    is_fitted,
-    predict_options,
-    predictions,
-)
 from evenhand.forecasters.samples import clearly_best, residual_distribution
 from evenhand.tables import TableEncoder, as_pandas, take_rows
 
@@ -305,8 +294,6 @@ def learn_spread(
     unit = np.average(size, weights=rows.weights)
     size = np.clip(size, LEAST_SIZE * unit, MOST_SIZE * unit)
     n_trees, slope, log_scale = cross_fitted_sizes(rows.X, loc, size, rows.weight, folds)
-    if not np.isfinite(log_scale).all():
-        raise InputError("predicted spreads are not finite")
     low, high = (float(end) for end in np.quantile(log_scale, [OUTER, 1 - OUTER]))
     scale = np.exp(np.clip(log_scale, low, high))
     if n_trees == 0 or not is_clearly_better(scale, residuals, rows.weights):
@@ -356,12 +343,12 @@ def learn_residuals(model: Any, estimator: Any, rows: Training) -> dict[str, Any
         PIT is held out.
     """
     n = rows.y.size
-    if is_fitted(estimator):
+    if conversions.is_fitted(estimator):
         # the folds serve to choose the spread
         folds = [one for _, one in replace(rows, cv=min(rows.cv, n)).folds()]
-        loc = predictions(model, rows.X)
+        loc = conversions.predictions(model, rows.X)
     else:
-        loc, folds = cross_fitted(estimator, rows)
+        loc, folds = conversions.cross_fitted(estimator, rows)
     learned: dict[str, Any] = {}
     if rows.predicted_support is not None:
         support = _support_of_predictions(rows.predicted_support, loc, rows)
@@ -375,7 +362,7 @@ def learn_residuals(model: Any, estimator: Any, rows: Training) -> dict[str, Any
         learned["spread"] = spread
     normalized = (rows.y - loc) / scale
     residuals = residual_distribution(normalized, rows.weight)
-    if not is_fitted(estimator):
+    if not conversions.is_fitted(estimator):
         learned["unseen_pit"] = LocationScale(residuals, np.zeros(n)).cdf(normalized)
     return learned | {"residuals": residuals}
 
@@ -457,7 +444,7 @@ class Kind:
     name: str
     accepts: Callable[[Any], bool]
     convert: Callable[..., Distribution]
-    fit: Callable[[Any, Training], Any] = fitted
+    fit: Callable[[Any, Training], Any] = conversions.fitted
     learn: Callable[[Any, Any, Training], Learned] = lambda model, estimator, rows: {}
     outcome: OutcomeKind | Callable[[Any, Floats], OutcomeKind | None] | None = (
         OutcomeKind.CONTINUOUS
@@ -496,7 +483,7 @@ class Base:
     def fit(cls, estimator: Any, rows: Training, kind: str | None = None) -> Self:
         """Fit a clone of an estimator, and everything else that its distributions need."""
         own = kind_of(estimator, rows.y) if kind is None else KINDS[kind]
-        if own.reads_rows and not is_fitted(estimator):
+        if own.reads_rows and not conversions.is_fitted(estimator):
             rows.check_folds()
         model = own.fit(estimator, rows)
         learned = own.learn(model, estimator, rows)
@@ -543,8 +530,8 @@ class Base:
 
 def takes_return_std(model: Any) -> bool:
     """Whether a model predicts standard deviations, which are not those of a DummyRegressor, 0."""
-    return "return_std" in predict_options(model) and not isinstance(
-        final_step(model), DummyRegressor
+    return "return_std" in conversions.predict_options(model) and not isinstance(
+        conversions.final_step(model), DummyRegressor
     )
 
 
@@ -579,7 +566,7 @@ def fit_members(estimator: Any, rows: Training) -> list[Any]:
 def members_of(estimator: Any) -> list[Any]:
     """Return the members of a list, each in a FrozenEstimator if the list is in one."""
     inner = thawed(estimator)
-    return list(inner) if inner is estimator else frozen(inner)
+    return list(inner) if inner is estimator else conversions.frozen(inner)
 
 
 def is_ensemble(model: Any) -> bool:
@@ -659,9 +646,7 @@ KINDS: dict[str, Kind] = {
     for kind in (
         Kind(
             "survival",
-            lambda model: (
-                isinstance(model, SurvivalModel) or conversions.has_survival_curves(model)
-            ),
+            conversions.has_survival_curves,
             conversions.of_forecaster,
             conversions.fit_survival,
             outcome=outcome_of_times,
@@ -743,13 +728,13 @@ def kind_of(estimator: Any, y: Floats | None = None) -> Kind:
     inner = thawed(estimator)
     excluded = {
         "counts": y is None or not conversions.are_counts(y),
-        "quantiles": is_fitted(estimator) and conversions.known_levels(inner) is None,
+        "quantiles": conversions.is_fitted(estimator) and conversions.known_levels(inner) is None,
     }
     for kind in KINDS.values():
         if not excluded.get(kind.name) and kind.accepts(inner):
             return kind
     rule = "be a regressor with fit and predict"
-    raise bad_input("estimator", rule, type(estimator).__name__, USE_A_FUNCTION)
+    raise bad_input("estimator", rule, type(estimator).__name__, conversions.USE_A_FUNCTION)
 
 
 def is_held_out(estimator: Any, y: Floats | None = None) -> bool:
@@ -757,7 +742,7 @@ def is_held_out(estimator: Any, y: Floats | None = None) -> bool:
     kind = kind_of(estimator, y)
     if kind.name == "members":
         return all(map(is_held_out, members_of(estimator)))
-    return is_fitted(estimator) and not kind.reads_rows
+    return conversions.is_fitted(estimator) and not kind.reads_rows
 
 
 # --- base class of forecasters that transform the distributions of another model
@@ -795,8 +780,8 @@ class WrappingForecaster(Forecaster):
         self._set_base(base)
         is_plain = "predicted_support" in base.learned
         is_own = base.predicts_outcomes and (self.support_ is None or not self.support_.is_map)
-        is_frozen = is_own or is_plain
-        setattr(self, self.inner[0], frozen(base.estimator) if is_frozen else base.estimator)
+        estimator = conversions.frozen(base.estimator) if is_own or is_plain else base.estimator
+        setattr(self, self.inner[0], estimator)
 
     def _fit_on_support(self, estimator: Any, rows: Training) -> Training:
         """Learn the support, and fit a model; return the rows with the outcomes on the line.
@@ -882,13 +867,13 @@ def is_refitted(estimator: Any) -> bool:
     if isinstance(estimator, list | tuple):
         return all(map(is_refitted, estimator))
     # a fitted plain regressor is not held out, as its residual distribution is estimated
-    is_frozen = isinstance(final_step(estimator), FrozenEstimator)
+    is_frozen = isinstance(conversions.final_step(estimator), FrozenEstimator)
     return not is_frozen and not is_held_out(estimator)
 
 
 def is_fitted_plain(estimator: Any) -> bool:
     """Whether an estimator is a fitted plain regressor, which predicts outcomes in their units."""
-    is_frozen = isinstance(final_step(estimator), FrozenEstimator)
+    is_frozen = isinstance(conversions.final_step(estimator), FrozenEstimator)
     return is_frozen and kind_of(estimator).name == "residuals"
 
 
@@ -896,7 +881,7 @@ def has_own_support(estimator: Any) -> bool:
     """Whether an estimator to be refitted, or a member of a list, has a support of its own."""
     if isinstance(estimator, list | tuple):
         return any(map(has_own_support, estimator))
-    last = final_step(estimator)
+    last = conversions.final_step(estimator)
     if isinstance(last, FrozenEstimator) or not hasattr(last, "forecast"):
         return False
     return check_bounds(getattr(last, "support", None)) is not None

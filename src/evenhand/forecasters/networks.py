@@ -792,14 +792,11 @@ class MixtureMLPRegressor(NeuralForecaster):
         return offset, unit
 
     def _options(self, x: Floats, n: int) -> list[tuple[Inputs | None, float, Any]]:
-        strengths: tuple[tuple[float, float], ...] = STRENGTHS
-        if self.dropout is not None or self.weight_decay is not None:
-            dropout, weight_decay = STRENGTHS[0]
-            given = (
-                dropout if self.dropout is None else self.dropout,
-                weight_decay if self.weight_decay is None else float(self.weight_decay),
-            )
-            strengths = (given,)
+        strengths: Any = STRENGTHS
+        given = self.dropout, self.weight_decay
+        if given != (None, None):
+            both = zip(given, STRENGTHS[0], strict=True)
+            strengths = [tuple(float(usual if one is None else one) for one, usual in both)]
         inputs = Inputs.fit(x)
         plain = [(inputs.without_bins(), strength) for strength in strengths]
         binned = [(inputs, strength) for strength in strengths[:BIN_STRENGTHS]]
