@@ -85,7 +85,7 @@ TABLE = pd.DataFrame(
             r"'q0\.9', row 2.*not decrease.* 1 after 2; .*sort_quantiles=yes",
         ),
         ({"quantiles": "q0.1,q0.9,q0.1"}, r"^quantiles= must name each column once, got 'q0.1'"),
-        ({"quantiles": "q0.1,q0.10"}, "column for each level, got 'q0.1' and 'q0.10'; leave"),
+        ({"quantiles": "q0.1,q0.10"}, "for each level, got 'q0.1' and 'q0.10' for 0.1; leave"),
         ({"mean": "mu", "std": "Sigmas"}, r"^t\.csv .*'Sigmas'.*; did you mean 'sigma'"),
     ],
 )
@@ -225,7 +225,7 @@ MIXED: dict[str, object] = {
         ),
         ({"samples": "s", "outcome": "count"}, r"'s2', row 2: .*whole number, got 2\.5"),
         ({"quantiles": "q", "outcome": "count"}, r"quantiles= do not .* pmf="),
-        ({"mean": "mu", "outcome": "binary"}, r"outcome=binary needs probability="),
+        ({"mean": "mu", "outcome": "binary"}, r"outcome= must be 'count' or left.*probability="),
         ({"probability": "p", "outcome": "count"}, r"outcome=count contradicts probability="),
         ({"chance_of_zero": "none"}, r"chance_of_zero= needs forecasts of the outcomes above 0"),
         ({"chance_of_zero": "zero", "mean": "zero", "std": "sd"}, r"'zero', row 2: .*above 0 mus"),
@@ -334,7 +334,7 @@ def test_forecasts_as_text_are_read_and_written(text: str, columns: ForecastColu
         ("mean=mu,std=", "'mean=mu,std=': std= is empty; name a column after it"),
         ("quantiles=q0.1,,q0.9", "separated by commas, got ''"),
         ("survival=s,horizon=soon", "horizon= must be a time above 0, got 'soon'"),
-        ("survival=s,horizon=nan", "horizon= must be a time above 0, got 'nan'"),
+        ("survival=s,horizon=nan", "horizon= must be a time above 0, got nan"),
         ("quantiles=q,sort_quantiles=1", "sort_quantiles= must be one of 'yes', 'no', got"),
     ],
 )

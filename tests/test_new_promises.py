@@ -340,8 +340,9 @@ def test_too_few_thinned_rows_and_other_numbers_are_refused_in_one_line() -> Non
     for largest in (np.nan, np.inf, "ten"):
         with pytest.raises(InputError, match="largest_weight must be a number of at least 0"):
             Outcomes(y, weight=np.ones(300), largest_weight=largest)
-    with pytest.raises(InputError, match="ratio must be a number of at least 1, got 'two'"):
-        certify(forecast, y=y).under_shift("two")
+    for ratio in ("two", "2", True):
+        rule = f"ratio must be a number of at least 1, got {ratio!r}"
+        refused(rule, certify(forecast, y=y).under_shift, ratio)
 
 
 def test_a_betting_certificate_under_a_shift_is_for_one_larger_size() -> None:

@@ -142,7 +142,7 @@ def test_wrong_options_are_refused_in_one_line(evenhand: Command, table: Path) -
         ((*TIMES, "--entered", "entered"), "column 'entered' is given without --horizon"),
         ((*columns, "survival=s", "--horizon", "2"), "--horizon is given without --event"),
         ((*TIMES, "--horizon", "-2"), "--horizon must be a time above 0, got -2"),
-        ((*columns, f"{CURVES},horizon=-2"), "horizon= must be a time above 0, got '-2'"),
+        ((*columns, f"{CURVES},horizon=-2"), "horizon= must be a time above 0, got -2"),
         ((*columns, f"{CURVES},horizon=9", "--horizon", "10"), "horizon= in --forecast or --h"),
         ((*columns, CURVES, "--event", "x"), "event= in --forecast or --event, not both"),
         ((*TIMES, "--horizon", "1e-9"), "no event was observed by the horizon"),

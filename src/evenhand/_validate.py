@@ -190,7 +190,9 @@ def require_extra(module: str, extra: str) -> ModuleType:
 
 
 def as_number(value: Any) -> float:
-    """Return a value as a float; NaN if it is no number."""
+    """Return a value as a float; NaN if it is no number, such as a text or a boolean."""
+    if isinstance(value, bool | np.bool_ | str):
+        return math.nan
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -594,7 +596,7 @@ def check_number(name: str, value: Any, least: float, remedy: str = "") -> float
     return number
 
 
-def check_horizon(horizon: float) -> float:
+def check_horizon(horizon: Any, name: str = "horizon") -> float:
     """Return a horizon as a float; InputError if it is not a time above 0.
 
     Examples
@@ -606,5 +608,5 @@ def check_horizon(horizon: float) -> float:
     value = as_number(horizon)
     if not 0 < value < math.inf:
         got = repr(horizon)[:80] if math.isnan(value) else value
-        raise bad_input("horizon", "be a time above 0", got)
+        raise bad_input(name, "be a time above 0", got)
     return value

@@ -6,10 +6,11 @@ import math
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_column,
+    check_horizon,
     did_you_mean,
     discrete_kind,
     place_of_rows,
@@ -36,43 +38,113 @@ from evenhand.tables import Schema, as_pandas, number_column, refuse_row
 
 # --- names of columns with forecasts, and the levels, values and times at their ends
 
-LEVEL = re.compile(r"(0?\.[0-9]+)$")
-VALUE = re.compile(r"_?(-?[0-9]+(?:\.[0-9]+)?)$")
-TIME = re.compile(r"[_-]?([0-9]+(?:\.[0-9]+)?)$")
-"""End of the name of a column: the level of a quantile, a value of the outcome, a time."""
+NUMBERS = {
+    "quantiles": (r"(0?\.[0-9]+)$", "level", "columns that end in their level, such as q0.05"),
+    "pmf": (
+        r"_?(-?[0-9]+(?:\.[0-9]+)?)$",
+        "value",
+        "columns that end in a value of the outcome, such as p0 or p_1",
+    ),
+    "survival": (
+        r"[_-]?([0-9]+(?:\.[0-9]+)?)$",
+        "time",
+        "columns as TIME=COLUMN, such as 30=s30, or by names that end in their time, at least 0",
+    ),
+}
+"""By part: end of the name of a column, what its number is, and the rule for names."""
+
+LISTS = (*NUMBERS, "samples")
+"""Parts that list columns."""
 
 NUMBERED = re.compile(r"(.*?)[._-]*[0-9][0-9.]*")
 """Name of a column that ends in a number, after its prefix."""
 
 
-def listed_columns(present: list[str], listed: str, option: str, source: str) -> list[str]:
-    """Return comma-separated columns, or all columns with a common prefix."""
-    names = [name.strip() for name in listed.split(",") if name.strip()]
+def columns_of_part(part: str, listed: str, present: list[str], source: str) -> dict[str, float]:
+    """Return the columns that a part of a forecast names, by increasing number.
+
+    Parameters
+    ----------
+    part : str
+        The part, such as `"quantiles"`.
+    listed : str
+        A column; for parts that list columns, several ones, separated by commas, or the common
+        prefix of their names. Their names end in the number; times may also be given as
+        `TIME=COLUMN`.
+    present : list of str
+        Columns of the table.
+    source : str
+        File name for messages.
+
+    Returns
+    -------
+    dict of str to float
+        The level, value or time of each column; NaN without one.
+
+    Examples
+    --------
+    >>> columns_of_part("survival", "60=year2,30=year1", ["year1", "year2"], "t.csv")
+    {'year1': 30.0, 'year2': 60.0}
+    >>> columns_of_part("survival", "s", ["s0.5", "s_2", "sex"], "t.csv")
+    {'s0.5': 0.5, 's_2': 2.0}
+    >>> columns_of_part("pmf", "p", ["p1", "p_0", "p-2", "p0.5", "p_value"], "t.csv")
+    {'p-2': -2.0, 'p_0': 0.0, 'p0.5': 0.5, 'p1': 1.0}
+    """
+    if part not in LISTS:
+        return {check_column(listed, present, source): math.nan}
+    items = [item.strip() for item in listed.split(",") if item.strip()]
+    is_timed = part == "survival"
     # a single word that is not a column is a prefix
-    if len(names) == 1 and names[0] not in present:
-        prefix = names[0]
-        names = [name for name in present if _has_prefix(name, prefix, option)]
-        if not names:
-            raise _no_such_prefix(prefix, present, option, source)
-    for name in names:
-        check_column(name, present, source)
-    if len(names) < 2:
+    if len(items) == 1 and items[0] not in present and not (is_timed and "=" in items[0]):
+        prefix = items[0]
+        items = [name for name in present if _has_prefix(name, prefix, part)]
+        if not items:
+            raise _no_such_prefix(prefix, present, part, source)
+    found = [_number_and_column(item, part, present, source) for item in items]
+    if len(found) < (1 if is_timed else 2):
+        least = "one column" if is_timed else "two columns"
         remedy = "separate them by commas, or give the common prefix of their names"
-        raise bad_input(f"{option}=", "name at least two columns", short(listed), remedy)
-    return _each_once(names, option)
-
-
-def _each_once(names: list[str], option: str) -> list[str]:
-    """Return columns that an option names; refuse a column named twice."""
-    name, count = Counter(names).most_common(1)[0]
+        raise bad_input(f"{part}=", f"name at least {least}", short(listed), remedy)
+    name, count = Counter(name for _, name in found).most_common(1)[0]
     if count > 1:
-        raise bad_input(f"{option}=", "name each column once", short(name), "leave one out")
-    return names
+        raise bad_input(f"{part}=", "name each column once", short(name), "leave one out")
+    if part in NUMBERS:
+        found.sort(key=itemgetter(0))
+    for (number, name), (after, other) in pairwise(found):
+        if number == after:
+            rule = f"name one column for each {NUMBERS[part][1]}"
+            got = f"{name!r} and {other!r} for {number:g}"
+            raise bad_input(f"{part}=", rule, got, "leave one out")
+    return {name: number for number, name in found}
 
 
-def _no_such_prefix(prefix: str, present: list[str], option: str, source: str) -> InputError:
+def _number_and_column(item: str, part: str, present: list[str], source: str) -> tuple[float, str]:
+    """Return the column that an item of a list names, after the number of it; NaN without one."""
+    text, sign, name = (word.strip() for word in item.partition("="))
+    # a name may contain the sign
+    is_given = part == "survival" and sign and item not in present
+    name = check_column(name if is_given else item, present, source)
+    if part not in NUMBERS:
+        return math.nan, name
+    pattern, _, rule = NUMBERS[part]
+    match = re.search(pattern, item)
+    number = _parsed(text if is_given else match[1] if match else "")
+    if isinstance(number, str) or not abs(number) < math.inf or (is_given and number < 0):
+        raise bad_input(f"{part}=", f"name {rule}", short(item))
+    return number, name
+
+
+def _parsed(text: str) -> float | str:
+    """Return a number; the text itself if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _no_such_prefix(prefix: str, present: list[str], part: str, source: str) -> InputError:
     """Return the error for a word that is neither a column nor a prefix of columns."""
-    example = {"quantiles": "0.5", "survival": "30"}.get(option, "1")
+    example = {"quantiles": "0.5", "survival": "30"}.get(part, "1")
     prefixes = [match.group(1) for name in present if (match := NUMBERED.fullmatch(name))]
     remedy = did_you_mean(prefix, [*present, *prefixes]) or "name some of these, or their prefix"
     return InputError(
@@ -81,111 +153,14 @@ def _no_such_prefix(prefix: str, present: list[str], option: str, source: str) -
     )
 
 
-def _has_prefix(name: str, prefix: str, option: str) -> bool:
+def _has_prefix(name: str, prefix: str, part: str) -> bool:
     rest = name[len(prefix) :]
     if not name.startswith(prefix):
         return False
     # the rest is the value: other columns may begin with the same letter, as `p_value` with `p`
-    if option in ("pmf", "survival"):
-        return (VALUE if option == "pmf" else TIME).fullmatch(rest) is not None
+    if part in ("pmf", "survival"):
+        return re.fullmatch(NUMBERS[part][0], rest) is not None
     return rest[:1] in tuple("0123456789._")
-
-
-def quantile_level(name: str) -> float:
-    """Return the level at the end of the name of a column of quantiles."""
-    found = LEVEL.search(name)
-    if found is None:
-        raise bad_input(
-            "quantiles=",
-            "name columns that end in their level, such as q0.05",
-            short(name),
-            "rename them",
-        )
-    return float(found.group(1))
-
-
-def pmf_value(name: str) -> float:
-    """Return the value of the outcome at the end of the name of a column of probabilities.
-
-    Examples
-    --------
-    >>> [pmf_value(name) for name in ("p0", "p_1", "p-2", "p_-3", "p0.5")]
-    [0.0, 1.0, -2.0, -3.0, 0.5]
-    """
-    found = VALUE.search(name)
-    if found is None:
-        rule = "name columns that end in a value of the outcome, such as p0 or p_1"
-        raise bad_input("pmf=", rule, short(name))
-    return float(found.group(1))
-
-
-def by_number(names: list[str], number: Callable[[str], float], part: str) -> list[str]:
-    """Return columns by the number at the end of their names; refuse two columns for one number."""
-    ordered = sorted(names, key=number)
-    for name, after in pairwise(ordered):
-        if number(name) == number(after):
-            what = "level" if part == "quantiles=" else "value"
-            got = f"{name!r} and {after!r}"
-            raise bad_input(part, f"name one column for each {what}", got, "leave one out")
-    return ordered
-
-
-def survival_times(listed: str, present: list[str], source: str) -> dict[str, float]:
-    """Return columns of survival probabilities with their times, by increasing time.
-
-    Parameters
-    ----------
-    listed : str
-        Comma-separated columns, each as `TIME=COLUMN` or by a name that ends in its time; or the
-        common prefix of such names.
-    present : list of str
-        Columns of the table.
-    source : str
-        File name for messages.
-
-    Examples
-    --------
-    >>> survival_times("60=year2,30=year1", ["year1", "year2"], "t.csv")
-    {'year1': 30.0, 'year2': 60.0}
-    >>> survival_times("s", ["s0.5", "s_2", "sex"], "t.csv")
-    {'s0.5': 0.5, 's_2': 2.0}
-    """
-    found: list[tuple[float, str]] = []
-    items = [item.strip() for item in listed.split(",") if item.strip()]
-    if len(items) == 1 and "=" not in items[0] and items[0] not in present:
-        items = listed_columns(present, items[0], "survival", source)
-    for item in items:
-        time, name = _time_and_column(item, present)
-        check_column(name, present, source)
-        found.append((time, name))
-    if not found:
-        raise bad_input("survival=", "name at least one column", short(listed))
-    found.sort()
-    _each_once([name for _, name in found], "survival")
-    for (time, name), (after, other) in pairwise(found):
-        if time == after:
-            got = f"{name!r} and {other!r} for {time:g}"
-            raise bad_input("survival=", "name one column for each time", got, "leave one out")
-    return {name: time for time, name in found}
-
-
-def _time_and_column(item: str, present: list[str]) -> tuple[float, str]:
-    """Return the time and the column of `TIME=COLUMN`, or of a name that ends in its time."""
-    text, equals, name = (part.strip() for part in item.partition("="))
-    rule = "name columns as TIME=COLUMN, such as 30=s30, or by names that end in their time"
-    # a name may contain the sign
-    if not equals or item in present:
-        match = TIME.search(item)
-        if match is None:
-            raise bad_input("survival=", rule, short(item))
-        return float(match.group(1)), item
-    try:
-        time = float(text)
-    except ValueError:
-        raise bad_input("survival=", rule, short(item)) from None
-    if not (math.isfinite(time) and time >= 0):
-        raise bad_input("survival=", "have times of at least 0", short(item))
-    return time, name
 
 
 # --- names of columns with forecasts of another model, and the kind of outcome that they describe
@@ -199,9 +174,6 @@ AMOUNTS = "mean= and std=, quantiles= or samples="
 TIMES = "survival=, quantiles=, samples= or mean= and std="
 """Parts for forecasts of times."""
 
-OUTCOMES = tuple(str(kind) for kind in OutcomeKind)
-"""Values of `outcome`."""
-
 SEEN = {
     "probability": OutcomeKind.BINARY,
     "pmf": OutcomeKind.COUNT,
@@ -209,18 +181,8 @@ SEEN = {
 }
 """Columns from which the kind of outcome is seen."""
 
-DESCRIPTION = {
-    OutcomeKind.CONTINUOUS: "continuous outcomes",
-    OutcomeKind.COUNT: "counts and scores",
-    OutcomeKind.HURDLE: "amounts with zeros",
-    OutcomeKind.BINARY: "0/1 outcomes",
-}
-
 OTHER_FORMS = ("quantiles", "samples", "survival", "probability", "pmf")
 """Forms of forecasts besides means and standard deviations."""
-
-LISTS = ("quantiles", "samples", "survival", "pmf")
-"""Parts that list columns."""
 
 EXAMPLE = "mean=mu,std=sigma or probability=p"
 """Forecasts as the command takes them."""
@@ -257,7 +219,7 @@ class ForecastColumns:
     chance_of_zero : str, optional
         Column with the probability that the outcome is 0. The other columns then describe the
         outcome given that it is above 0; a normal distribution is truncated at 0.
-    outcome : {"continuous", "count", "hurdle", "binary"}, optional
+    outcome : {"count"}, optional
         Kind of outcome, where the columns do not show it: means alone, means with standard
         deviations, and samples describe counts only with `"count"`.
     survival : str, optional
@@ -364,10 +326,14 @@ class ForecastColumns:
 
     def outcome_kind(self, source: str) -> OutcomeKind:
         """Return the kind of outcome; raise InputError if the options contradict each other."""
-        if self.outcome is not None:
-            check_choice("outcome=", self.outcome, OUTCOMES)
+        if self.outcome not in (None, "count"):
+            remedy = (
+                "name probability= for 0/1 outcomes, and chance_of_zero= for amounts with zeros"
+            )
+            raise bad_input("outcome=", "be 'count' or left out", short(self.outcome), remedy)
         shown = next((name for name in self.named if name in SEEN), None)
-        kind = OutcomeKind(self.outcome or "continuous") if shown is None else SEEN[shown]
+        hidden = OutcomeKind.CONTINUOUS if self.outcome is None else OutcomeKind.COUNT
+        kind = hidden if shown is None else SEEN[shown]
         for trouble in self._troubles(shown, kind):
             raise InputError(f"{source}: {trouble}")
         # who is seen until the horizon has the outcome `horizon`: an atom at the end
@@ -389,26 +355,13 @@ class ForecastColumns:
             yield f"{needed} ({AMOUNTS}), not {forms[0]}=; leave one of them out"
         if self.is_of_times and kind is not OutcomeKind.CONTINUOUS:
             option = "survival=" if self.survival is not None else "horizon="
-            other = f"outcome={self.outcome}" if shown is None else f"{shown}="
+            other = "outcome=count" if shown is None else f"{shown}="
             yield (
                 f"{option} is for times, which {other} does not describe; leave one of them out,"
                 f" and name {TIMES}"
             )
-        if shown is not None and self.outcome not in (None, kind):
-            yield (
-                f"outcome={self.outcome} contradicts {shown}=, which is for {DESCRIPTION[kind]};"
-                " leave one of them out"
-            )
-        if shown is None and kind is OutcomeKind.BINARY:
-            yield (
-                "outcome=binary needs probability=, the column with the probability that the"
-                " outcome is 1; name it instead"
-            )
-        if shown is None and kind is OutcomeKind.HURDLE:
-            yield (
-                "outcome=hurdle needs chance_of_zero=, the column with the probability that the"
-                " outcome is 0; add it"
-            )
+        if self.outcome not in (None, kind):
+            yield f"outcome=count contradicts {shown}=; leave one of them out"
         if kind is OutcomeKind.COUNT and self.quantiles is not None:
             yield (
                 "quantiles= do not show the probability of each count; name pmf=, samples=, or"
@@ -416,13 +369,6 @@ class ForecastColumns:
             )
         if self.std is not None and self.mean is None:
             yield "std= needs mean=; name both columns"
-
-    def times(self, present: Iterable[object], source: str) -> list[float] | None:
-        """Return the times of survival probabilities; None for forecasts of another form."""
-        if self.survival is None:
-            return None
-        names = [str(column) for column in present]
-        return list(survival_times(self.survival, names, source).values())
 
     @property
     def is_mean_alone(self) -> bool:
@@ -434,28 +380,17 @@ class ForecastColumns:
         is_other = any(getattr(self, name) is not None for name in ("std", *OTHER_FORMS))
         return self.mean is not None and not is_other and self.outcome != OutcomeKind.COUNT
 
-    def by_option(self, present: Iterable[object], source: str) -> dict[str, list[str]]:
-        """Return the columns of each option, by level, by value or by time.
+    def by_option(self, present: Iterable[object], source: str) -> dict[str, dict[str, float]]:
+        """Return the columns of each option with their levels, values or times.
 
         Raises InputError if the options contradict each other, or there is no such column.
         """
         self.outcome_kind(source)
         columns = [str(column) for column in present]
-        found = {}
-        for option, listed in self.named.items():
-            if option == "survival":
-                names = list(survival_times(listed, columns, source))
-            elif option in ("quantiles", "samples", "pmf"):
-                names = listed_columns(columns, listed, option, source)
-            else:
-                names = [check_column(listed, columns, source)]
-            found[option] = names
-        # columns may have any order
-        if "quantiles" in found:
-            found["quantiles"] = by_number(found["quantiles"], quantile_level, "quantiles=")
-        if "pmf" in found:
-            found["pmf"] = by_number(found["pmf"], pmf_value, "pmf=")
-        return found
+        return {
+            part: columns_of_part(part, listed, columns, source)
+            for part, listed in self.named.items()
+        }
 
     @property
     def inner(self) -> ForecastColumns:
@@ -502,8 +437,7 @@ class ForecastColumns:
             case OutcomeKind.HURDLE:
                 refuse(y < 0, rule="be 0 or above for chance_of_zero=")
             case OutcomeKind.COUNT if self.pmf is not None:
-                names = self.by_option(table.columns, source)["pmf"]
-                support = [pmf_value(name) for name in names]
+                support = [*self.by_option(table.columns, source)["pmf"].values()]
                 rule = f"be one of the values of pmf= ({_values(support)})"
                 remedy = "add the column with the probability of this value, or drop the row"
                 refuse(~np.isin(y, support), rule=rule, remedy=remedy)
@@ -613,13 +547,7 @@ def _value(name: str, text: str) -> Any:
         return check_choice("sort_quantiles=", text, ("yes", "no")) == "yes"
     if name != "horizon":
         return text
-    try:
-        horizon = float(text)
-    except ValueError:
-        horizon = math.nan
-    if not (math.isfinite(horizon) and horizon > 0):
-        raise bad_input("horizon=", "be a time above 0", short(text))
-    return horizon
+    return check_horizon(_parsed(text), "horizon=")
 
 
 # --- outcomes that forecasts in columns can describe
@@ -659,8 +587,8 @@ class ColumnValues:
     ----------
     table : DataFrame of n rows
         Output of the model.
-    columns : dict of str to list of str
-        Columns by option.
+    columns : dict of str to dict of str to float
+        Columns by option, with their levels, values or times: output of `columns_of_part`.
     source : str
         File name for messages.
     start : int, default 0
@@ -669,14 +597,19 @@ class ColumnValues:
     Examples
     --------
     >>> table = pd.DataFrame({"p": [0.2, 1.5]})
-    >>> ColumnValues(table, {"probability": ["p"]}, "t.csv").probabilities("probability")
+    >>> columns = ForecastColumns(probability="p").by_option(table.columns, "t.csv")
+    >>> ColumnValues(table, columns, "t.csv").probabilities("probability")
     Traceback (most recent call last):
     evenhand._validate.InputError: t.csv: column 'p', row 2: a probability must lie between 0 and
     1, got 1.5; correct it or drop the row
     """
 
     def __init__(
-        self, table: pd.DataFrame, columns: Mapping[str, list[str]], source: str, start: int = 0
+        self,
+        table: pd.DataFrame,
+        columns: Mapping[str, Mapping[str, float]],
+        source: str,
+        start: int = 0,
     ) -> None:
         self.columns = columns
         self.source = source
@@ -705,9 +638,13 @@ class ColumnValues:
         self.refuse(option, (values < 0) | (values > 1), "a probability must lie between 0 and 1")
         return values
 
+    def numbers(self, option: str) -> Floats:
+        """Return the level, value or time of each column of an option."""
+        return np.array([*self.columns[option].values()])
+
     def place(self, option: str, row: int, column: int = 0) -> str:
         """Return the place of a value in messages; rows are counted from 0 here."""
-        name = self.columns[option][column]
+        name = [*self.columns[option]][column]
         return f"{self.source}: column {name!r}, row {self.start + row + 1}"
 
     def refuse(self, option: str, wrong: Mask, rule: str) -> None:
@@ -779,8 +716,7 @@ def _from_pmf(values: ColumnValues) -> Forecast:
             " sum",
             stacklevel=2,
         )
-    support = np.array([pmf_value(name) for name in values.columns["pmf"]])
-    return Forecast.from_pmf(support, probabilities / total[:, None])
+    return Forecast.from_pmf(values.numbers("pmf"), probabilities / total[:, None])
 
 
 def _of_amounts(values: ColumnValues, *, sort: bool) -> Forecast:
@@ -796,18 +732,16 @@ def _of_times(values: ColumnValues, columns: ForecastColumns) -> Forecast:
     """Return forecasts of times, up to a horizon if there is one (outcomes: 5)."""
     horizon = columns.horizon
     if columns.survival is not None:
-        return _from_survival(values, columns.survival, horizon)
+        return _from_survival(values, horizon)
     forecast = _continuous(values, sort=columns.sort_quantiles)
     if horizon is None:
         return forecast
     return Forecast.from_hurdle(1 - forecast.cdf(horizon), forecast, at=horizon, end="high")
 
 
-def _from_survival(values: ColumnValues, listed: str, horizon: float | None) -> Forecast:
+def _from_survival(values: ColumnValues, horizon: float | None) -> Forecast:
     """Return forecasts from survival probabilities."""
-    names = values.columns["survival"]
-    times = np.array(list(survival_times(listed, names, values.source).values()))
-    survival = values.probabilities("survival")
+    times, survival = values.numbers("survival"), values.probabilities("survival")
     rises = np.diff(survival, axis=-1) > ROUNDING
     if rises.any():
         row, column = (int(k) for k in np.argwhere(rises)[0])
@@ -822,7 +756,8 @@ def _from_survival(values: ColumnValues, listed: str, horizon: float | None) -> 
     # everybody survives time 0
     is_later = times > 0
     if not is_later.any():
-        raise bad_input("survival=", "name a column for a time above 0", f"{names[0]!r}")
+        got = repr(next(iter(values.columns["survival"])))
+        raise bad_input("survival=", "name a column for a time above 0", got)
     return Forecast.from_survival(times[is_later], falling[:, is_later], horizon)
 
 
@@ -844,7 +779,7 @@ def _continuous(values: ColumnValues, *, sort: bool) -> Forecast:
 
 
 def _from_quantiles(values: ColumnValues, *, sort: bool) -> Forecast:
-    names, quantiles = values.columns["quantiles"], values["quantiles"]
+    quantiles = values["quantiles"]
     # equal quantiles are allowed: the distribution separates them
     falls = np.diff(quantiles, axis=-1) < 0
     if falls.any() and not sort:
@@ -855,5 +790,4 @@ def _from_quantiles(values: ColumnValues, *, sort: bool) -> Forecast:
             f" level, got {above:g} after {below:g}; correct them, or sort each row with"
             " sort_quantiles=yes (in Python: sort_quantiles=True)"
         )
-    levels = [quantile_level(name) for name in names]
-    return Forecast.from_quantiles(levels, quantiles, sort=sort)
+    return Forecast.from_quantiles(values.numbers("quantiles"), quantiles, sort=sort)

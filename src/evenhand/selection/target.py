@@ -39,7 +39,7 @@ def _checked(name: str, most: Any) -> float:
             raise bad_input(name, rule, error, "use 0.25 to begin with")
         return error
     # True is a number in Python, but never a limit
-    limit = math.nan if isinstance(most, bool | np.bool_) else as_number(most)
+    limit = as_number(most)
     if name == "max_wider" and not 0 < limit <= MOST_WIDER:
         rule = f"be above 0 and at most {MOST_WIDER:g}"
         raise bad_input(name, rule, repr(most), "use 0.1 for intervals 10% wider")
