@@ -36,8 +36,10 @@ from evenhand.scale import ModelSubject, Repeated, audit_parts, forecast_parts, 
 from evenhand.scale.parts_audit import (
     SCORES,
     AuditColumns,
+    People,
     Survey,
     block_generator,
+    chosen_rows,
     survey_part,
 )
 from evenhand.tables import Partition, Parts, Seen, group_columns, open_parts
@@ -138,11 +140,16 @@ def test_outcomes_whose_squares_are_no_numbers_are_refused() -> None:
 # The rows chosen.
 
 
-def surveyed(table: Path | Parts, seed: int = 0, person: str | None = None) -> Survey:
+def surveyed(table: Path | Parts, seed: int = 0, person: str | None = None) -> dict[int, Survey]:
     parts = table if isinstance(table, Parts) else open_parts(table)
     shared = AuditColumns(GIVEN, parts.source, "y", ("mean", "std"), (), (), person), seed
-    found = [survey_part(shared, parts, i, lambda rows: None) for i in range(len(parts))]
-    return Survey.joined([one for one in found if one is not None])
+    found = {i: survey_part(shared, parts, i, lambda rows: None) for i in range(len(parts))}
+    return {i: one for i, one in found.items() if one is not None}
+
+
+def one_row_each(table: Path | Parts, seed: int) -> dict[int, Any]:
+    surveys = surveyed(table, seed, "who").values()
+    return People.joined([one.people for one in surveys if one.people]).chosen()
 
 
 def test_rows_are_chosen_evenly_and_without_replacement(tmp_path: Path, small_blocks: None) -> None:
@@ -150,9 +157,9 @@ def test_rows_are_chosen_evenly_and_without_replacement(tmp_path: Path, small_bl
     parts = open_parts(write_parts(people(200)[["y", "mean", "std"]], tmp_path / "in", [10, 150]))
     first = np.array([0, 10, 150])
     n, size, seeds = 200, 40, 250
-    hits, both, survey = np.zeros(n), 0, surveyed(parts)
+    hits, both, surveys = np.zeros(n), 0, surveyed(parts)
     for seed in range(seeds):
-        chosen = survey.chosen(None, size, seed)
+        chosen = chosen_rows(surveys, None, size, seed)
         rows = np.concatenate([first[i] + chosen[i] for i in chosen])
         assert np.unique(rows).size == size
         hits[rows] += 1
@@ -184,9 +191,7 @@ def test_one_row_of_each_person_is_taken_evenly(tmp_path: Path) -> None:
     parts = open_parts(write_parts(table[["y", "mean", "std", "who"]], tmp_path / "in", [20, 40]))
     taken = np.zeros(60)
     for seed in range(240):
-        survey = surveyed(parts, seed=seed, person="who")
-        assert survey.people is not None
-        chosen = survey.people.chosen()
+        chosen = one_row_each(parts, seed)
         rows = np.concatenate([20 * part + rows for part, rows in chosen.items()])
         assert table["who"].iloc[rows].is_unique
         assert rows.size == 57
@@ -499,9 +504,8 @@ def test_one_row_of_each_person_is_audited(tmp_path: Path, plans: list[CountPlan
     )
     assert told in map(str, found.notes)
     assert found.certificate.one_row_each
-    people_ = surveyed(folder, seed=3, person="who").people
-    assert people_ is not None
-    rows, cells, residual, _ = read_again(folder, GIVEN, plans[0], seed=3, kept=people_.chosen())
+    kept = one_row_each(folder, 3)
+    rows, cells, residual, _ = read_again(folder, GIVEN, plans[0], seed=3, kept=kept)
     assert rows["who"].is_unique
     assert len(rows) == n
     compare(found, plans[0], rows, cells, residual)

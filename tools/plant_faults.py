@@ -1333,8 +1333,8 @@ FAULTS = (
     ),
     Fault(
         "examples numbered within their parts",
-        "found = renumbered(found, starts[sample.part] + sample.row)",
-        "found = renumbered(found, sample.row)",
+        "found = renumbered(found, starts[part].to_numpy() + row)",
+        "found = renumbered(found, row)",
         ("test_scale.py",),
     ),
     Fault(
@@ -1365,8 +1365,8 @@ FAULTS = (
     ),
     Fault(
         "probable members of rows that were left out",
-        "(group, shares[rows]) for group, shares in self.probable()",
-        "(group, shares[: shares[rows].size]) for group, shares in self.probable()",
+        "(one, values[rows]) for one, values in self.every()",
+        "(one, values[: values[rows].size]) for one, values in self.every()",
         ("test_membership.py",),
     ),
     Fault(

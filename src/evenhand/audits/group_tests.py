@@ -490,7 +490,7 @@ def _scaled(p_value: Any, factor: float) -> Any:
 
 
 def _asymptotic(sums: GroupSums, groups: Groups) -> tuple[str, ...]:
-    is_weighted = sums.is_weighted or any(map(groups.is_probable, groups.names))
+    is_weighted = sums.is_weighted or bool(groups.probable())
     weighted = ("error", "coverage") if is_weighted else ()
     return weighted + (
         ("bias",) if sums.has_residual and (is_weighted or not sums.has_events) else ()

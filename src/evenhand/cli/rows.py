@@ -297,7 +297,7 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
     people = people_of(data, rows.id, rows.person, rows.target, source)
     named, searched = request.columns(list(data.columns))
     known = tables.group_columns(data, named, source=source)
-    groups = tables.Groups(known.pairs(), _memberships(request, data, source))
+    groups = tables.Groups([*known.pairs(), *_memberships(request, data, source)])
     with about(source, y=rows.target, event=event, entered=entered, weight=rows.weight):
         given = outcomes.Outcomes(
             y,

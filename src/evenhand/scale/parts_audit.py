@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import numbers
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from operator import add
+from operator import add, itemgetter
 from pathlib import Path
 from typing import Any, Self
 
@@ -157,63 +157,49 @@ def block_generator(seed: int, purpose: int, part: int, block: int) -> np.random
 
 @dataclass(frozen=True)
 class Survey:
-    """Summary of rows used to plan an audit; surveys of different parts can be joined.
+    """Summary of the rows of one part, used to plan an audit.
 
     Parameters
     ----------
-    n_rows : dict of int to int
-        Rows of each part.
+    n_rows : int
+        Number of rows.
     seen : dict of str to Seen
         Values of the group columns.
-    digests : dict of int to bytes
-        Hash of the outcomes of each part.
+    digest : bytes
+        Hash of the outcomes.
     people : People or None
         People by row, if ids are needed.
     unseen : UnseenValues
         Values that are absent from the forecaster's training table.
     """
 
-    n_rows: dict[int, int]
+    n_rows: int
     seen: dict[str, Seen]
-    digests: dict[int, bytes]
+    digest: bytes
     people: People | None
     unseen: UnseenValues
 
-    @staticmethod
-    def joined(surveys: Sequence[Survey]) -> Survey:
-        """Add up surveys of different parts."""
-        people = [one.people for one in surveys if one.people is not None]
-        return Survey(
-            {part: n for one in surveys for part, n in one.n_rows.items()},
-            {name: reduce(add, (one.seen[name] for one in surveys)) for name in surveys[0].seen},
-            {part: digest for one in surveys for part, digest in one.digests.items()},
-            People.joined(people) if people else None,
-            reduce(add, (one.unseen for one in surveys)),
-        )
 
-    def chosen(self, kept: Mapping[int, Ints] | None, size: int, seed: int) -> dict[int, Ints]:
-        """Choose a simple random sample of `size` rows; return its rows of each part.
+def chosen_rows(
+    surveys: Mapping[int, Survey], kept: Mapping[int, Ints] | None, size: int, seed: int
+) -> dict[int, Ints]:
+    """Choose a simple random sample of `size` rows; return its rows of each part.
 
-        All rows are chosen if there are at most `size`. `kept` restricts the choice to some rows of
-        each part.
-        """
-        numbers = sorted(self.n_rows)
-        sizes = [self.n_rows[i] if kept is None else kept[i].size for i in numbers]
-        ends = np.cumsum(sizes)
-        total = sum(sizes)
-        # positions among all rows, so that all sets of rows of this size are equally likely
-        random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(CHOICE,)))
-        picked = (
-            np.arange(total)
-            if size >= total
-            else np.sort(random.choice(total, size, replace=False))
-        )
-        rows = {}
-        for i, n, end in zip(numbers, sizes, ends, strict=True):
-            first, last = np.searchsorted(picked, (end - n, end))
-            inside = (picked[first:last] - (end - n)).astype(np.intp)
-            rows[i] = inside if kept is None else kept[i][inside]
-        return rows
+    All rows are chosen if there are at most `size`. `kept` restricts the choice to some rows of
+    each part.
+    """
+    sizes = [one.n_rows if kept is None else kept[i].size for i, one in surveys.items()]
+    ends, total = np.cumsum(sizes), sum(sizes)
+    # positions among all rows, so that all sets of rows of this size are equally likely
+    random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(CHOICE,)))
+    picked = (
+        np.arange(total) if size >= total else np.sort(random.choice(total, size, replace=False))
+    )
+    of_parts = np.split(picked, np.searchsorted(picked, ends[:-1]))
+    inside = [rows - (end - n) for rows, end, n in zip(of_parts, ends, sizes, strict=True)]
+    return {
+        i: rows if kept is None else kept[i][rows] for i, rows in zip(surveys, inside, strict=True)
+    }
 
 
 def survey_part(
@@ -250,52 +236,19 @@ def survey_part(
     if n == 0:
         return None
     who = People.joined(people) if people else None
-    return Survey({i: n}, seen, {i: hashed.digest()}, who, reduce(add, unseen))
+    return Survey(n, seen, hashed.digest(), who, reduce(add, unseen))
 
 
 # --- random samples of rows of a table in parts
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Some rows of a table, in its order.
-
-    Parameters
-    ----------
-    part, row : ndarray of int, shape (k,)
-        Part number of each row, and row number within the part.
-    table : DataFrame of k rows
-        The rows.
-    """
-
-    part: Ints
-    row: Ints
-    table: pd.DataFrame
-
-    @classmethod
-    def joined(cls, taken: Mapping[int, pd.DataFrame], rows: Mapping[int, Ints]) -> Sample:
-        """Concatenate the rows taken from each part."""
-        numbers = sorted(taken)
-        # a column without values in a part has no type, and would turn dates of other parts into
-        # objects
-        typed = [taken[i].dropna(axis="columns", how="all") for i in numbers]
-        table = pd.concat(typed, ignore_index=True).reindex(columns=taken[numbers[0]].columns)
-        part = np.repeat(np.array(numbers, dtype=np.intp), [len(taken[i]) for i in numbers])
-        return cls(part, np.concatenate([rows[i] for i in numbers]), table)
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def of_parts(self, numbers: Collection[int]) -> Sample:
-        """Return the rows of these parts."""
-        kept = np.isin(self.part, list(numbers))
-        return Sample(self.part[kept], self.row[kept], self.table[kept].reset_index(drop=True))
-
-
 def take_part(
     shared: tuple[AuditColumns, Mapping[int, Ints]], parts: Parts, i: int, advance: Advance
 ) -> pd.DataFrame:
-    """Return the chosen rows of one part; raise InputError if the forecaster refuses them."""
+    """Return the chosen rows of one part; raise InputError if the forecaster refuses them.
+
+    Their index has their numbers within the part.
+    """
     columns, rows = shared[0], shared[1][i]
     source = parts.names[i]
     taken = []
@@ -309,7 +262,15 @@ def take_part(
         # a trial forecast, while the part of a refused row is known; the audit takes 64 draws
         with refusals(source, int(rows[0]), int(rows[-1])):
             forecaster.forecast(X, 0.5)
-    return table
+    return table.set_axis(rows)
+
+
+def joined(taken: Mapping[int, pd.DataFrame]) -> pd.DataFrame:
+    """Concatenate the rows taken from each part; the index has the number of the part as well."""
+    # a column without values in a part has no type, and would turn dates of other parts into
+    # objects
+    typed = {i: table.dropna(axis="columns", how="all") for i, table in sorted(taken.items())}
+    return pd.concat(typed).reindex(columns=next(iter(taken.values())).columns)
 
 
 def _within(rows: Ints, start: int, count: int) -> Ints:
@@ -356,15 +317,13 @@ def count_part(
 def added(counts: Iterable[tuple[int, RowCounts | None]]) -> tuple[RowCounts, list[int]]:
     """Sum the counts as they arrive; return the sum and the part numbers."""
     done: list[int] = []
-
-    def some() -> Iterator[RowCounts]:
-        for i, one in counts:
-            done.append(i)
-            if one is not None:
-                yield one
-
+    total: Any = None
     # counts take 0.2 MB per group and part: a list for all parts might not fit in memory
-    return reduce(add, some()), sorted(done)
+    for i, one in counts:
+        done.append(i)
+        if one is not None:
+            total = one if total is None else total + one
+    return total, sorted(done)
 
 
 # --- audits of tables in parts
@@ -499,33 +458,45 @@ def audit_parts(
     over = partial(over_parts, parts=parts, client=client, skipped=skipped, verbose=verbose)
     parts = typed_parts(over, parts, columns.grouping, subject.schema)
     over = partial(over, parts=parts)
-    survey = _survey(over, columns, parts, skipped, seed)
+    # parts skipped when the table was opened or typed are not read again
+    unread = [i for i in range(len(parts)) if parts.names[i] not in (skipped or {})]
+    found = over(survey_part, (columns, seed), numbers=unread, description="reading")
+    # in the order of the parts, because it determines how values of mixed types are written
+    surveys = {i: one for i, one in sorted(found, key=itemgetter(0)) if one is not None}
+    if not surveys:
+        raise InputError(f"{columns.source} has no rows; an audit needs data")
     kept = None
-    if survey.people is not None and person is not None:
-        kept = survey.people.chosen()
-    elif survey.people is not None and id_column is not None:
-        survey.people.refuse_repeated(parts, id_column)
-    chosen = survey.chosen(kept, sample_size, seed)
+    if columns.person is not None:
+        people = People.joined([one.people for one in surveys.values() if one.people is not None])
+        surveys = {i: replace(one, people=None) for i, one in surveys.items()}  # to free memory
+        if person is not None:
+            kept = people.chosen()
+        else:
+            people.refuse_repeated(parts, columns.person)
+    chosen = chosen_rows(surveys, kept, sample_size, seed)
     some = [i for i in chosen if chosen[i].size]
-    taken = over(take_part, (columns, chosen), numbers=some, description="taking rows")
-    sample = Sample.joined(dict(taken), chosen)
+    sample = joined(
+        dict(over(take_part, (columns, chosen), numbers=some, description="taking rows"))
+    )
     # fixed before rows are counted: halves are cut at the median of the sample; values are those of
     # all rows, so that values missing from the sample have a group, too
-    learn = partial(Partition.learn, source=columns.source)
-    table_of = sample.table
-    known = {name: learn(table_of[name], name, seen=survey.seen[name]) for name in columns.named}
-    good = [i for i in sorted(survey.n_rows) if parts.names[i] not in (skipped or {})]
+    seen = {name: reduce(add, (s.seen[name] for s in surveys.values())) for name in columns.named}
+    known = {
+        name: Partition.learn(sample[name], name, source=columns.source, seen=seen[name])
+        for name in columns.named
+    }
+    good = [i for i in surveys if parts.names[i] not in (skipped or {})]
     counted_rows = None
-    if sum(survey.n_rows[i] if kept is None else kept[i].size for i in good) > len(sample):
+    if sum(surveys[i].n_rows if kept is None else kept[i].size for i in good) > len(sample):
         plan = _count_plan(columns, sample, known, counted)
-        rows = None if kept is None else _bits(kept, survey.n_rows)
+        rows = None if kept is None else _bits(kept, surveys)
         shared = (columns, plan, rows, seed)
         total, good = added(over(count_part, shared, numbers=good, description="scoring"))
         counted_rows = CountedRows(total, plan)
         # parts skipped during scoring must not be part of the searches either
-        sample = sample.of_parts(good)
+        sample = sample[sample.index.isin(good, level=0)]
     with waiting(f"searching {len(sample):,} rows", enabled=verbose):
-        found = _audited(
+        audit = _audited(
             columns,
             sample,
             known,
@@ -535,11 +506,14 @@ def audit_parts(
             name=name,
             about=described,
         )
-    found = _noted(found, survey, good, skipped or {}, one_row_each=person is not None)
-    return _sourced(found, survey, sample, good, columns)
+    if person is not None and audit.certificate is not None:
+        audit = replace(audit, certificate=replace(audit.certificate, one_row_each=True))
+    return _sourced(audit, surveys, good, skipped or {}, sample, columns)
 
 
-def _bits(rows: Mapping[int, Ints], n_rows: Mapping[int, int]) -> RowBits:
+def _bits(rows: Mapping[int, Ints], surveys: Mapping[int, Survey]) -> RowBits:
+    """Return rows of each part as bits."""
+    n_rows = {i: one.n_rows for i, one in surveys.items()}
     return {i: np.packbits(np.isin(np.arange(n_rows[i]), kept)) for i, kept in rows.items()}
 
 
@@ -550,32 +524,15 @@ def _seed(random_state: RandomState) -> int:
     return int(random_state) if is_seed else int(random.integers(2**32))  # type: ignore[arg-type]
 
 
-def _survey(
-    over: Callable[..., Any],
-    columns: AuditColumns,
-    parts: Parts,
-    skipped: dict[str, str] | None,
-    seed: int,
-) -> Survey:
-    # parts skipped when the table was opened or typed are not read again
-    numbers = [i for i in range(len(parts)) if parts.names[i] not in (skipped or {})]
-    surveys = over(survey_part, (columns, seed), numbers=numbers, description="reading")
-    found: dict[int, Survey] = {i: one for i, one in surveys if one is not None}
-    if not found:
-        raise InputError(f"{columns.source} has no rows; an audit needs data")
-    # in the order of the parts, because it determines how values of mixed types are written
-    return Survey.joined([found[i] for i in sorted(found)])
-
-
 def _audited(
     columns: AuditColumns,
-    sample: Sample,
+    sample: pd.DataFrame,
     known: Mapping[str, Partition],
     counted: CountedRows | None,
     **options: Any,
 ) -> Audit:
     """Audit the random sample in memory, with the counts of all rows if they are more."""
-    table = sample.table
+    table = sample.reset_index(drop=True)
     y = number_column(table, columns.target, source=columns.source)
     kind = columns.subject.outcome_kind_in(table, columns.source)
     remedy = columns.subject.remedy_for(y)
@@ -604,18 +561,18 @@ FIRST_ROWS = 1000
 
 def _count_plan(
     columns: AuditColumns,
-    sample: Sample,
+    sample: pd.DataFrame,
     known: Mapping[str, Partition],
     levels: tuple[float, ...],
 ) -> CountPlan:
-    first = sample.table.head(FIRST_ROWS)
+    first = sample.head(FIRST_ROWS).reset_index(drop=True)
     model, X = columns.subject.of(first, columns.source)
     forecast = forecast_of(model, X, np.random.default_rng(0))
     link = forecast.inside_link()
     # frequent values also occur in the sample, so it suffices to find the rounding cells, which
     # must not depend on the block (outcomes: 4.3); forecasts with atoms need none
     cells = Rounding()
-    outcomes = number_column(sample.table, columns.target, source=columns.source)
+    outcomes = number_column(sample, columns.target, source=columns.source)
     if forecast.outcome_kind is OutcomeKind.CONTINUOUS:
         cells = Rounding.of(outcomes)
     mean = forecast.mean()
@@ -629,47 +586,35 @@ def _count_plan(
     )
 
 
-def _noted(
+def _sourced(
     found: Audit,
-    survey: Survey,
+    surveys: Mapping[int, Survey],
     good: Sequence[int],
     skipped: Mapping[str, str],
-    *,
-    one_row_each: bool,
+    sample: pd.DataFrame,
+    columns: AuditColumns,
 ) -> Audit:
-    """Add notes on skipped parts and on the selection of one row per person."""
+    """Add notes, ids or row numbers of examples and learned groups, and the hash of the outcomes.
+
+    Rows are numbered as if the parts used were one table, without skipped parts.
+    """
     notes = [
         note(NoteKind.PART_LEFT_OUT, (name,), reason=skipped[name]) for name in sorted(skipped)
     ]
+    n_rows = pd.Series({i: surveys[i].n_rows for i in good})
     # counts contain people only; the number of rows is known from the survey
-    rows = sum(survey.n_rows[i] for i in good)
+    rows = int(n_rows.sum())
     if found.n_samples < rows:
         notes.append(note(NoteKind.ONE_ROW_EACH, numbers=(found.n_samples, rows)))
-    proof = found.certificate
-    if one_row_each and proof is not None:
-        proof = replace(proof, one_row_each=True)
-    found = replace(found, certificate=proof)
-    return found.with_rows(notes=(*notes, *found.notes)).with_unseen(survey.unseen)
-
-
-def _sourced(
-    found: Audit, survey: Survey, sample: Sample, good: Sequence[int], columns: AuditColumns
-) -> Audit:
-    """Add ids or row numbers of examples and learned groups, and the hash of the outcomes."""
-    # rows are numbered as if the parts used were one table, without skipped parts
-    ends = dict(zip(good, np.cumsum([survey.n_rows[i] for i in good]).tolist(), strict=True))
-    first = {i: end - survey.n_rows[i] for i, end in ends.items()}
-    starts = np.array([first.get(part, 0) for part in range(max(first) + 1)])
     if columns.person is not None:
-        ids = sample.table[columns.person].astype(str).to_list()
-        found = replace(found, ids=ids)
-    found = renumbered(found, starts[sample.part] + sample.row)
-    data = {
-        "n_rows": sum(survey.n_rows[i] for i in good),
-        "n_parts": len(good),
-        "n_searched": len(sample),
-    }
+        found = replace(found, ids=sample[columns.person].astype(str).to_list())
+    part, row = (sample.index.get_level_values(level).to_numpy() for level in (0, 1))
+    starts = n_rows.cumsum() - n_rows
+    found = renumbered(found, starts[part].to_numpy() + row)
+    data = {"n_rows": rows, "n_parts": len(good), "n_searched": len(sample)}
     # a hash of the parts' hashes: one hash of all outcomes would need them in order
-    digest = hashlib.sha256(b"".join(survey.digests[i] for i in good)).hexdigest()
+    digest = hashlib.sha256(b"".join(surveys[i].digest for i in good)).hexdigest()
     known = found.provenance | {"data": found.provenance["data"] | data, "values_sha256": digest}
-    return found.with_rows(provenance=known)
+    unseen = reduce(add, (one.unseen for one in surveys.values()))
+    notes += found.notes
+    return found.with_rows(notes=tuple(notes), provenance=known).with_unseen(unseen)

@@ -132,80 +132,60 @@ class Groups(Mapping[str, Mask]):
 
     Parameters
     ----------
-    pairs : iterable of (Group, ndarray of bool)
-        Groups with unique names, and their rows as masks.
-    probable : iterable of (Group, ndarray of float)
-        Groups known by probability, and each row's probability of membership, between 0 and 1.
+    pairs : iterable of (Group, ndarray of bool or float)
+        Groups with unique names. Their rows as masks; or, for groups known by probability, each
+        row's probability of membership, between 0 and 1.
 
     Examples
     --------
-    >>> groups = Groups([(Group.given("north"), np.array([True, False]))],
-    ...                 [(Group.given("south"), np.array([0.2, 0.9]))])
-    >>> list(groups), groups.is_probable("south"), groups.membership("south")
-    (['north'], True, array([0.2, 0.9]))
-    >>> groups.membership("north")
-    array([1., 0.])
+    >>> groups = Groups([(Group.given("north"), np.array([True, False])),
+    ...                  (Group.given("south"), np.array([0.2, 0.9]))])
+    >>> list(groups), groups.names, groups["north"]
+    (['north'], ('north', 'south'), array([ True, False]))
     """
 
-    def __init__(
-        self,
-        pairs: Iterable[tuple[Group, Mask]] = (),
-        probable: Iterable[tuple[Group, Floats]] = (),
-    ) -> None:
-        self._pairs = {group.name: (group, mask) for group, mask in pairs}
-        self._probable = {group.name: (group, shares) for group, shares in probable}
+    def __init__(self, pairs: Iterable[tuple[Group, NDArray[Any]]] = ()) -> None:
+        self._known: dict[str, tuple[Group, Mask]] = {}
+        self._probable: dict[str, tuple[Group, Floats]] = {}
+        for group, values in pairs:
+            kind: Any = self._known if values.dtype == np.bool_ else self._probable
+            kind[group.name] = (group, values)
 
     def __getitem__(self, name: str) -> Mask:
-        return self._pairs[name][1]
+        return self._known[name][1]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._pairs)
+        return iter(self._known)
 
     def __len__(self) -> int:
-        return len(self._pairs)
-
-    def what(self, name: str) -> Group:
-        """Return the definition of a group."""
-        return (self._probable if name in self._probable else self._pairs)[name][0]
+        return len(self._known)
 
     def pairs(self) -> Iterable[tuple[Group, Mask]]:
         """Return the groups of known members with their masks."""
-        return self._pairs.values()
+        return self._known.values()
 
     def probable(self) -> Iterable[tuple[Group, Floats]]:
         """Return the groups known by probability with each row's probability of membership."""
         return self._probable.values()
 
+    def every(self) -> list[tuple[Group, NDArray[Any]]]:
+        """Return all groups with their masks or probabilities, those known by probability last."""
+        return [*self.pairs(), *self.probable()]
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of all groups, those known by probability last."""
-        return (*self._pairs, *self._probable)
-
-    def is_probable(self, name: str) -> bool:
-        """Whether the members of a group are known only by probability."""
-        return name in self._probable
-
-    def membership(self, name: str) -> Floats:
-        """Return each row's probability of membership, shape (n,): 0 or 1 for known members."""
-        if name in self._probable:
-            return self._probable[name][1]
-        return self[name].astype(np.float64)
+        return (*self._known, *self._probable)
 
     def take(self, rows: NDArray[Any]) -> Groups:
         """Return the groups restricted to some rows, without groups that become empty."""
         # the error of an empty group is undefined
-        return Groups(
-            ((group, mask[rows]) for group, mask in self.pairs() if mask[rows].any()),
-            ((group, shares[rows]) for group, shares in self.probable() if shares[rows].any()),
-        )
+        return Groups((one, values[rows]) for one, values in self.every() if values[rows].any())
 
     def without(self, names: Iterable[str]) -> Groups:
         """Return all groups except those of these names."""
         left_out = set(names)
-        return Groups(
-            (pair for name, pair in self._pairs.items() if name not in left_out),
-            (pair for name, pair in self._probable.items() if name not in left_out),
-        )
+        return Groups(pair for pair in self.every() if pair[0].name not in left_out)
 
     def known(self) -> Groups:
         """Return the groups of known members."""
@@ -625,9 +605,7 @@ def check_groups(
         If a mask has a missing value, a length or an index does not match, two groups have the same
         name, or a group is known by probability where members must be known.
     """
-    found: set[str] = set()
-    pairs: list[tuple[Group, Mask]] = []
-    probable: list[tuple[Group, Floats]] = []
+    found: dict[str, tuple[Group, NDArray[Any]]] = {}
     for place, group, values in _formed(groups, n_samples, X, is_block):
         if group.name == EVERYONE:
             reserved = f"the name {EVERYONE!r} is reserved for all rows"
@@ -636,22 +614,22 @@ def check_groups(
             raise InputError(f"{place}: two groups have the name {group.name!r}; rename one")
         if not is_block and not values.any():
             raise InputError(f"{place} is an empty group; remove it")
-        found.add(group.name)
-        if values.dtype == np.bool_:
-            pairs.append((group, values))
-        elif allow_probable:
-            probable.append((group, values))
-        else:
+        if values.dtype != np.bool_ and not allow_probable:
             rule = "be booleans or labels, as members must be known here"
             remedy = "audit this group, or name a column of X to halve it at its median"
             raise bad_input(place, rule, "probabilities of membership", remedy)
-    return Groups(pairs, probable)
+        found[group.name] = (group, values)
+    return Groups(found.values())
 
 
 def _formed(
     groups: Any, n: int, X: Any, is_block: bool
 ) -> Iterator[tuple[str, Group, NDArray[Any]]]:
     """Yield the place for messages, the definition and the mask or membership of each group."""
+    if isinstance(groups, Groups):
+        for group, values in groups.every():
+            yield f"groups[{group.name!r}]", group, values
+        return
     named = _values_by_name(groups, n, X)
     if named is None:
         table = as_pandas(X)
@@ -666,9 +644,7 @@ def _formed(
         column = _one_column(values, place, n, X, "booleans" if is_block else "booleans or labels")
         # categories of True and False are labels, so that missing values can be a separate group
         if not isinstance(column.dtype, pd.CategoricalDtype) and kind_of(column) == "boolean":
-            is_known = isinstance(groups, Groups)
-            group = groups.what(name) if is_known else Group.given(str(name))
-            yield place, group, _mask(column, place)
+            yield place, Group.given(str(name)), _mask(column, place)
         elif is_block:  # another block may have other labels or another median
             got = f"{column.dtype} of shape ({n},)"
             remedy = "make masks, as a block may not have all labels"
@@ -685,11 +661,6 @@ def _values_by_name(groups: Any, n: int, X: Any) -> Iterable[tuple[Any, Any]] | 
     """Return the values of each name; None if there are only names."""
     if groups is None:
         return ()
-    if isinstance(groups, Groups):
-        return (
-            (name, groups[name] if name in groups else groups.membership(name))
-            for name in groups.names
-        )
     if isinstance(groups, Mapping):
         return groups.items()
     if isinstance(groups, str):
