@@ -372,8 +372,7 @@ def test_wrong_text_is_refused_in_one_line(text: str, message: str) -> None:
 def test_a_stored_rule_that_was_changed_is_refused(forged: dict[str, object]) -> None:
     (state,) = GroupRule.parse("sex = 2", TABLE.columns).to_state()
     state["comparisons"][0] |= forged
-    with pytest.raises(InputError, match=r"not the output of GroupRule\.to_state|number of values"):
-        GroupRule.from_state([state])
+    refused(r"output of GroupRule\.to_state \((?!InputError)", GroupRule.from_state, [state])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "Int64"])

@@ -55,7 +55,7 @@ def joined(parts: Parts, columns: list[str] | None = None, size: int = 7) -> pd.
         assert all(length == size for length in lengths[:-1])
         assert all(0 < length <= size for length in lengths)
         assert [start for start, _ in blocks] == [k * size for k in range(len(blocks))]
-        assert parts.n_rows(i) in (None, sum(lengths))
+        assert parts.counts[i] in (None, sum(lengths))
         found += [block for _, block in blocks]
     return pd.concat(found, ignore_index=True)
 
@@ -131,7 +131,7 @@ def test_columns_come_in_the_order_asked_and_parts_in_the_order_of_names(tmp_pat
     numbers = Schema((Column("a", "number"), Column("b", "number")))
     assert joined(parts.typed(numbers.apply)).to_dict("list") == {"a": [1, 4, 6], "b": [2, 3, 5]}
     assert joined(parts, ["b", "a"]).columns.tolist() == ["b", "a"]
-    assert [parts.n_rows(i) for i in range(3)] == [1, 1, None]
+    assert parts.counts == (1, 1, None)
 
 
 def test_a_column_has_one_type_in_all_blocks_of_all_parts(tmp_path: Path) -> None:

@@ -77,8 +77,8 @@ def test_commands_audit_repair_prove_and_serve(
     columns = load(place / "proven").estimator
     assert columns.horizon == 10
     new = pd.read_csv(place / "new.csv")
-    times = columns.by_option(new, "new.csv")["survival"].values()
-    assert list(times) == np.arange(0.5, 10.1, 0.5).tolist()
+    times = np.arange(0.5, 10.1, 0.5)
+    assert [*columns.by_option(new, "new.csv")["survival"].values()] == times.tolist()
     served = pd.read_csv(place / "served.csv")
     curves = served[[name for name in served if name.startswith("survival_")]].to_numpy()
     assert (np.diff(curves) <= 1e-12).all()

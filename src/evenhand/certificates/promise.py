@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from evenhand._validate import InputError, typed_fields
+from evenhand._validate import read_state, typed_fields
 from evenhand.calibration import CDFBand, CDFBands
 from evenhand.links import Link, make_link
 
@@ -116,7 +116,7 @@ class Promise:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Rebuild a promise from the output of `to_dict`; InputError if it is anything else."""
-        try:
+        with read_state("Promise.to_dict"):
             names = ("statistic", "mass", "target", "confidence", "atom", "targets")
             given = typed_fields(cls, {name: values[name] for name in names})
             if (name := values["link"]) is not None:
@@ -125,9 +125,6 @@ class Promise:
                 sides = {side: tuple(map(tuple, found[side])) for side in ("low", "high")}
                 given["envelope"] = Envelope(**typed_fields(Envelope, sides))
             return cls(**given)
-        except (KeyError, TypeError, ValueError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise InputError(f"promise is not the output of Promise.to_dict ({reason})") from error
 
 
 def _tails(band: CDFBand, mass: float) -> tuple[tuple[float, float], ...]:

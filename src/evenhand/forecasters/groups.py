@@ -22,7 +22,7 @@ from evenhand.tables import (
     as_table,
     column_of,
     kind_of,
-    label,
+    level,
 )
 
 By = str | Sequence[str] | Callable[[Any], Any] | Mapping[str, Any]
@@ -139,7 +139,7 @@ class Grouping:
             if answer.shape != (len(X),):
                 rule = f"return one label per row ({len(X)})"
                 raise bad_input("by", rule, f"shape {answer.shape}")
-            found = [None if pd.isna(value) else label(value) for value in answer]
+            found = [None if pd.isna(value) else level(value) for value in answer]
             return np.array(found, dtype=object)
         table = _table(X)
         parts = np.column_stack([part.labels(table[part.column]) for part in self.columns])

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from evenhand._validate import Mask, about, bad_input, check_column, coded
-from evenhand.tables import EVERYONE, Group, Partition, label
+from evenhand._validate import Mask, about, bad_input, check_column
+from evenhand.tables import EVERYONE, Group, Partition, of_levels
 
 MOST_LATER = 100
 """Most groups of one column that may appear after the first update; more are most likely ids."""
@@ -141,10 +141,11 @@ def _labels(partition: Partition, table: pd.DataFrame) -> Any:
     with about("rows"):
         labels = partition.labels(_comparable(values, partition))
     unknown = np.flatnonzero(pd.isna(labels))
-    codes, distinct = coded(values.iloc[unknown], f"column {partition.column!r}")
-    names: Any = [Group(partition.column, "=", label(value)).name for value in distinct]
-    names.append(Group(partition.column, "missing").name)  # code -1 selects the last entry
-    labels[unknown] = np.array(names, dtype=object)[codes]
+    name, place = partition.column, f"column {partition.column!r}"
+    absent = Group(name, "missing").name
+    labels[unknown] = of_levels(
+        values.iloc[unknown], place, lambda one: Group(name, "=", one).name, absent, object
+    )
     return labels
 
 

@@ -116,7 +116,7 @@ def over_parts(
         Whether to show a progress bar on a terminal.
     """
     chosen = list(range(len(parts)) if numbers is None else numbers)
-    rows = [parts.n_rows(i) for i in chosen]
+    rows = [parts.counts[i] for i in chosen]
     total = None if None in rows else sum(filter(None, rows))
     with part_progress(description, len(chosen), total, enabled=verbose) as advance:
         attempts: Generator[tuple[int, Any]]
@@ -128,7 +128,7 @@ def over_parts(
         with closing(attempts):  # an error cancels all other tasks at once
             for i, result in attempts:
                 # in this process `work` has already reported its rows
-                advance(0 if client is None else parts.n_rows(i) or 0, 1)
+                advance(0 if client is None else parts.counts[i] or 0, 1)
                 if not isinstance(result, InputError):
                     yield i, result
                 elif skipped is None:
@@ -226,7 +226,7 @@ def cells_of_part(
 ) -> dict[str, Counter[str]]:
     """Count the cells of some columns of one part by type."""
     found = {name: Counter[str]() for name in columns}
-    count = cells_of_text if parts.n_rows(i) is None else cells_of_type
+    count = cells_of_text if parts.counts[i] is None else cells_of_type
     for _, block in parts.blocks(i, columns):
         for name in columns:
             found[name] += count(block[name])

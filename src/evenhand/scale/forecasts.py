@@ -352,17 +352,16 @@ def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bo
         raise InputError(
             f"{parts.source} is one file, but workers need a folder of parts; run without workers"
         )
-    if _is_file(target):
-        if is_shared or skip_bad:
-            # a part of a folder can be discarded, but not rows of a file
-            why = "a bad part may be found after half of it is written"
-            why = "each worker writes its own parts" if is_shared else why
-            raise InputError(
-                f"{target} is a file, but a folder is needed here because {why}; name a new folder"
-            )
-        return check_writable(target, TABLE_ENDINGS)
     # a name such as `out.txt` is meant to be a file, with an ending that is not supported
-    if not parts.is_folder or (LIKE_AN_ENDING.fullmatch(target.suffix) and not target.is_dir()):
+    is_named = LIKE_AN_ENDING.fullmatch(target.suffix) and not target.is_dir()
+    if _is_file(target) and (is_shared or skip_bad):
+        # a part of a folder can be discarded, but not rows of a file
+        why = "a bad part may be found after half of it is written"
+        why = "each worker writes its own parts" if is_shared else why
+        raise InputError(
+            f"{target} is a file, but a folder is needed here because {why}; name a new folder"
+        )
+    if _is_file(target) or is_named or not parts.is_folder:
         return check_writable(target, TABLE_ENDINGS)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target} already exists and is not an empty folder; name a new folder")

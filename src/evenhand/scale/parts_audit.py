@@ -107,13 +107,13 @@ class AuditColumns:
     ) -> Self:
         """Check that the requested columns exist, and collect them."""
         source, named = parts.source, tuple(dict.fromkeys(check_names(groups)))
-        asked = {"groups": named, "features": tuple(features or ())}
         # a person may have several ids: one row per person is audited
         persons = [name for name in (person, id_column) if name is not None]
-        for name in (target, *named, *asked["features"], *persons):
+        for name in (target, *named, *(features or ()), *persons):
             check_column(name, parts.columns, source)
         used = tuple(subject.columns(parts.columns, source))
-        for option in (option for option, names in asked.items() if target in names):
+        if target in (*named, *(features or ())):
+            option = "groups" if target in named else "features"
             # in groups defined by y even the true distribution is miscalibrated (method: errata)
             raise InputError(
                 f"{option} contains {target!r}, the target: groups defined by the outcome are"
@@ -131,14 +131,9 @@ class AuditColumns:
 
     @property
     def columns(self) -> list[str]:
-        """Columns read for scoring."""
-        return list(dict.fromkeys((self.target, *self.grouping, *self.used)))
-
-    @property
-    def with_person(self) -> list[str]:
-        """Columns read for scoring, and the column with ids of people."""
-        # ids are text in every row: they are read only where they are used, not for scoring
-        return list(dict.fromkeys((*self.columns, *filter(None, [self.person]))))
+        """All columns that are read."""
+        persons = [] if self.person is None else [self.person]
+        return list(dict.fromkeys((self.target, *self.grouping, *self.used, *persons)))
 
 
 # --- surveys of tables in parts: rows, outcomes, values of group columns, and people
@@ -213,7 +208,7 @@ def survey_part(
     seen: dict[str, Seen] = {}
     people: list[People] = []
     unseen: list[UnseenValues] = []
-    for block, (start, table) in enumerate(parts.blocks(i, columns.with_person)):
+    for block, (start, table) in enumerate(parts.blocks(i, columns.columns)):
         y = number_column(table, columns.target, source=source, start=start)
         n += y.size
         # little-endian, so that the hash does not depend on the machine
@@ -252,7 +247,7 @@ def take_part(
     columns, rows = shared[0], shared[1][i]
     source = parts.names[i]
     taken = []
-    for start, table in parts.blocks(i, columns.with_person):
+    for start, table in parts.blocks(i, columns.columns):
         taken.append(table.iloc[_within(rows, start, len(table))])
         advance(len(table))
     table = pd.concat(taken, ignore_index=True)

@@ -28,7 +28,6 @@ from evenhand.tables.groups import check_groups as check_groups
 from evenhand.tables.groups import check_names as check_names
 from evenhand.tables.groups import feature_groups as feature_groups
 from evenhand.tables.groups import group_columns as group_columns
-from evenhand.tables.groups import label as label
 from evenhand.tables.schema import Column as Column
 from evenhand.tables.schema import Schema as Schema
 from evenhand.tables.schema import Tally as Tally
@@ -52,6 +51,7 @@ from evenhand.tables.values import kind_of as kind_of
 from evenhand.tables.values import level as level
 from evenhand.tables.values import number_column as number_column
 from evenhand.tables.values import numbers as numbers
+from evenhand.tables.values import of_levels as of_levels
 from evenhand.tables.values import parse_dates as parse_dates
 from evenhand.tables.values import parse_numbers as parse_numbers
 from evenhand.tables.values import refuse_repeated as refuse_repeated

@@ -22,12 +22,12 @@ from evenhand.tables.values import (
     booleans,
     dates,
     days,
-    factorized,
     is_plain_number,
     kind_of,
     level_counts,
     moments,
     numbers,
+    of_levels,
 )
 
 # --- encoding of single columns as numeric outputs: numbers, booleans, categories and dates
@@ -115,13 +115,12 @@ class EncodedColumn:
 
     def _indicators(self, values: pd.Series[Any]) -> Floats:
         """Set one output per row to 1: that of its level, of unknown levels, or if missing."""
-        codes, seen = factorized(values, f"column {self.name!r}")
         position = {level: i for i, level in enumerate(self.levels)}
         unknown = len(self.levels)
-        # code -1, a missing value, selects the last entry
-        places = [*(position.get(level, unknown) for level in seen), unknown + self.had_missing]
-        encoded = np.zeros((codes.size, len(self.names_out)))
-        encoded[np.arange(codes.size), np.array(places, dtype=np.intp)[codes]] = 1.0
+        absent = unknown + self.had_missing
+        place = f"column {self.name!r}"
+        codes = of_levels(values, place, lambda one: position.get(one, unknown), absent)
+        encoded: Floats = np.eye(len(self.names_out))[codes]
         return encoded
 
     def condition(self, output: int, low: float, high: float) -> Condition | None:

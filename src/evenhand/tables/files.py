@@ -371,10 +371,6 @@ class Parts:
         """Return the same parts with a function that converts the columns of each block."""
         return replace(self, kinds=kinds)
 
-    def n_rows(self, i: int) -> int | None:
-        """Return the number of rows of part `i`, from 0; None for a csv part."""
-        return self.counts[i]
-
     def blocks(
         self, i: int, columns: Sequence[str] | None = None, *, size: int = 20_000
     ) -> Iterator[tuple[int, pd.DataFrame]]:

@@ -20,7 +20,6 @@ from evenhand._validate import (
     about,
     bad_input,
     coded,
-    is_container,
     typed_fields,
 )
 from evenhand.tables.values import (
@@ -32,6 +31,7 @@ from evenhand.tables.values import (
     kind_of,
     level,
     moments,
+    of_levels,
     unpacked,
 )
 
@@ -192,22 +192,6 @@ class Groups(Mapping[str, Mask]):
         return Groups(self.pairs())
 
 
-def label(value: Any) -> str:
-    """Return a value as text for group names: 2.0 as `2`, a midnight as its date.
-
-    Raises InputError if it is a list or a struct.
-
-    Examples
-    --------
-    >>> label(2.0), label(pd.Timestamp("2020-01-31"))
-    ('2', '2020-01-31')
-    """
-    if is_container(value):
-        got = repr(value)[:80]
-        raise bad_input("the label of a group", "be a single value", got, "convert it to text")
-    return level(value)
-
-
 # --- values as they are compared with the text of a group, and cuts at the median
 
 EXACT_WHOLE = 2**53
@@ -260,12 +244,9 @@ def codes_of(values: pd.Series[Any], texts: Sequence[str], place: str) -> Ints:
     """Return the number of the text that each value prints as, or equals; -1 if there is none."""
     kind = kind_of(unpacked(values))
     if kind not in ("number", "date"):
-        codes, distinct = coded(values, place)
-        position = {text: i for i, text in enumerate(texts)}
-        if kind == "boolean":
-            position = {text.capitalize(): i for text, i in position.items()}
-        # code -1, a missing value, selects the last entry
-        return np.array([*(position.get(label(v), -1) for v in distinct), -1], dtype=np.intp)[codes]
+        shown = [text.capitalize() for text in texts] if kind == "boolean" else texts
+        position = {text: i for i, text in enumerate(shown)}
+        return of_levels(values, place, lambda one: position.get(one, -1), -1)
     found = np.full(len(values), -1, dtype=np.intp)
     is_there = values.notna().to_numpy(dtype=bool)
     codes = found[is_there]
@@ -375,7 +356,7 @@ class Seen:
             distinct = np.asarray(distinct)
         if kind != "text" and len(distinct) > MAX_GROUPS:  # two texts may have the same label
             return cls(None, has_missing, kind)
-        labels = {label(value): value for value in distinct}
+        labels = {level(value): value for value in distinct}
         return cls(labels if len(labels) <= MAX_GROUPS else None, has_missing, kind)
 
     def __add__(self, other: Seen) -> Seen:
@@ -458,7 +439,7 @@ class Partition:
             cut = None if present.empty else median_cut(present)
             return cls(name, (), cut, seen.has_missing, kind)
         if seen.labels is None:
-            count = values.dropna().map(label).nunique()
+            count = values.dropna().map(level).nunique()
             got = count if count > MAX_GROUPS else f"more than {MAX_GROUPS}"
             rule = f"have at most {MAX_GROUPS} distinct values"
             raise bad_input(f"{source}: column {name!r}", rule, got, "merge the rare values")

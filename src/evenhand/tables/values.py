@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -21,7 +21,6 @@ from evenhand._validate import (
     LARGEST,
     Floats,
     InputError,
-    Ints,
     Mask,
     bad_input,
     check_column,
@@ -376,13 +375,25 @@ def level(value: Any) -> str:
     return str(value)
 
 
-def factorized(values: Values[Any], place: str) -> tuple[Ints, list[str]]:
-    """Return one code per row, -1 if missing, and the level of each code.
+def of_levels(
+    values: Values[Any],
+    place: str,
+    function: Callable[[str], Any],
+    absent: Any,
+    dtype: Any = np.intp,
+) -> NDArray[Any]:
+    """Return a function of the level of each row, with `absent` for missing values.
 
-    Two codes may have the same level.
+    The function is called once for each distinct value.
+
+    Examples
+    --------
+    >>> of_levels(pd.Series([10, None, 7]), "column 'x'", len, 0)
+    array([2, 0, 1])
     """
     codes, distinct = coded(values, place)
-    return codes, [level(value) for value in distinct]
+    # code -1, a missing value, selects the last entry
+    return np.array([*(function(level(value)) for value in distinct), absent], dtype=dtype)[codes]
 
 
 def level_counts(values: Values[Any], place: str) -> Counter[str | None]:
@@ -393,11 +404,11 @@ def level_counts(values: Values[Any], place: str) -> Counter[str | None]:
     >>> level_counts(pd.Series(["1", 1.0, None, "b"], dtype=object), "column 'x'")
     Counter({'1': 2, None: 1, 'b': 1})
     """
-    codes, levels = factorized(values, place)
+    codes, distinct = coded(values, place)
     found = Counter[str | None]()
     # code -1 is a missing value, and several codes may have one level
-    rows = np.bincount(codes + 1, minlength=len(levels) + 1)
-    for one, n in zip([None, *levels], rows.tolist(), strict=True):
+    rows = np.bincount(codes + 1, minlength=len(distinct) + 1)
+    for one, n in zip([None, *map(level, distinct)], rows.tolist(), strict=True):
         found[one] += n
     return found
 
@@ -429,9 +440,8 @@ def rounded(values: Values[Any], place: str, start: int, dtype: str) -> Values[A
 
 def booleans(values: Values[Any], place: str, start: int = 0) -> Values[Any]:
     """Convert a column to booleans, nullable if some are missing; 0 and 1 are accepted."""
-    codes, levels = factorized(values, place)
-    # code -1, a missing value, selects the last entry; 2 is neither
-    flags = np.array([*(FLAGS.get(shown.strip(), 2.0) for shown in levels), np.nan])[codes]
+    # 2 is neither
+    flags = of_levels(values, place, lambda one: FLAGS.get(one.strip(), 2.0), np.nan, np.float64)
     refuse_row(flags == 2, values, place, "be true or false", REMEDY, start)
     is_missing = np.isnan(flags)
     found: Any = flags == 1.0
@@ -526,9 +536,7 @@ def is_plain_text(values: Values[Any]) -> bool:
 
 def texts(values: Values[Any], place: str) -> Values[Any]:
     """Convert a column to text, where empty text is missing; other values become their levels."""
-    codes, levels = factorized(values, place)
-    # code -1, a missing value, selects the last entry
-    shown = np.array([*(one or np.nan for one in levels), np.nan], dtype=object)[codes]
+    shown = of_levels(values, place, lambda one: one or np.nan, np.nan, object)
     return pd.Series(shown, index=values.index, name=values.name, dtype=object)
 
 
