@@ -30,7 +30,7 @@ from evenhand._validate import (
     place_of,
     refuse_entry,
 )
-from evenhand.tables import ISO_DATES, parse_dates, parse_numbers
+from evenhand.tables import parse_numbers
 
 DAY = np.timedelta64(1, "D")
 
@@ -330,12 +330,17 @@ def _entered(entered: Any, n: int) -> Floats:
 def _read(values: NDArray[Any]) -> NDArray[Any]:
     """Return texts and objects as dates, or as numbers if most of them are."""
     column = pd.Series(values)
-    found = parse_dates(column)
-    read, wrong = parse_numbers(column) if found is None else found
+    read: NDArray[Any]
+    read, wrong = parse_numbers(column)
+    rule, remedy = "be a number, in units of y", "correct it"
+    if 2 * wrong.sum() >= column.count():
+        rule, remedy = "be a date", "write dates as YYYY-MM-DD"
+        # days first and months first look the same, so neither is guessed
+        stamps = pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce")
+        read = stamps.to_numpy("M8[ns]")
+        wrong = np.isnat(read) & column.notna().to_numpy()
     if wrong.any():
         first = int(np.argmax(wrong))
-        rule = "be a number, in units of y" if found is None else "be a date"
-        remedy = "correct it" if found is None else ISO_DATES
         raise bad_input(
             place_of("entered", (first,)), rule, repr(values.tolist()[first])[:80], remedy
         )

@@ -40,7 +40,6 @@ from evenhand.tables.schema import found_schema as found_schema
 from evenhand.tables.schema import read_typed as read_typed
 from evenhand.tables.schema import unreported as unreported
 from evenhand.tables.schema import warn_unseen as warn_unseen
-from evenhand.tables.values import ISO_DATES as ISO_DATES
 from evenhand.tables.values import as_numbers as as_numbers
 from evenhand.tables.values import as_pandas as as_pandas
 from evenhand.tables.values import as_table as as_table
@@ -52,7 +51,6 @@ from evenhand.tables.values import level as level
 from evenhand.tables.values import number_column as number_column
 from evenhand.tables.values import numbers as numbers
 from evenhand.tables.values import of_levels as of_levels
-from evenhand.tables.values import parse_dates as parse_dates
 from evenhand.tables.values import parse_numbers as parse_numbers
 from evenhand.tables.values import refuse_repeated as refuse_repeated
 from evenhand.tables.values import refuse_repeated_names as refuse_repeated_names

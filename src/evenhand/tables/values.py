@@ -31,9 +31,6 @@ from evenhand._validate import (
 
 # --- cells: numbers and dates in text, missing values, ids
 
-ISO_DATES = "write dates as YYYY-MM-DD"
-"""What to do with dates that are not read."""
-
 MISSING_WORDS = (
     "NA",
     "N/A",
@@ -159,33 +156,6 @@ def parse_numbers(values: pd.Series[Any]) -> tuple[Floats, Mask]:
         return numbers, wrong
     numbers = pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
     return numbers, np.isnan(numbers) & ~missing
-
-
-def parse_dates(values: pd.Series[Any]) -> tuple[NDArray[np.datetime64], Mask] | None:
-    """Return texts and objects as dates, in UTC, or None if most of them are numbers.
-
-    Returns
-    -------
-    dates : ndarray of datetime64, shape (n,)
-        NaT where there is no date.
-    wrong : ndarray of bool, shape (n,)
-        Values that are neither dates such as 2024-12-31 nor missing.
-
-    Examples
-    --------
-    >>> parse_dates(pd.Series(["2024-12-31", "31/12/2024", None]))[1]
-    array([False,  True, False])
-    >>> parse_dates(pd.Series(["0.5", "unknown", "2"])) is None
-    True
-    """
-    is_there = values.notna().to_numpy()
-    _, no_numbers = parse_numbers(values)
-    if 2 * no_numbers.sum() < is_there.sum():
-        return None
-    # days first and months first look the same, so neither is guessed
-    stamps = pd.to_datetime(values, format="ISO8601", utc=True, errors="coerce")
-    dates = stamps.to_numpy("M8[ns]")
-    return dates, np.asarray(np.isnat(dates) & is_there)
 
 
 # --- columns of tables as numbers and ids, and row blocks
