@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -63,7 +64,7 @@ class Evidence:
         return [int(bank.since[one.decisive(bank.log_evidence)[0]]) for one, bank in pairs]
 
     def estimates(self, since=1):
-        return self.values.estimates(since)
+        return SimpleNamespace(**self.values.estimates(since))
 
     def to_state(self):
         return [part.to_state() for part in [*self.banks, self.values] if part is not None]

@@ -111,7 +111,7 @@ class NamedGroups:
     def to_state(self) -> dict[str, Any]:
         """Return the groups as JSON values."""
         return {
-            "partitions": [_as_lists(partition.to_state()) for partition in self.partitions],
+            "partitions": [partition.to_state() for partition in self.partitions],
             "everyone": self.has_everyone,
             "later": self.names[self.n_first :],
             "n_later": dict(self._later),
@@ -162,7 +162,3 @@ def _comparable(values: pd.Series[Any], partition: Partition) -> pd.Series[Any]:
         rule = f"contain {'dates' if is_date else 'numbers'}, as in the first update"
         raise bad_input(f"column {partition.column!r}", rule, f"{values.iloc[row]!r} in row {row}")
     return converted
-
-
-def _as_lists(state: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: list(one) if isinstance(one, tuple) else one for key, one in state.items()}

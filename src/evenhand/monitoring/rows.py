@@ -5,14 +5,22 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._validate import Floats, InputError, Mask, as_floats, bad_input, refuse_entry
+from evenhand._validate import (
+    Floats,
+    InputError,
+    Mask,
+    as_floats,
+    as_number,
+    bad_input,
+    refuse_entry,
+)
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.links import Link
@@ -104,8 +112,8 @@ def check_table(columns: Any, n: int) -> Any:
 
 # --- times of served rows, and how long their outcomes are awaited
 
-UNITS = {"w": 7 * 24 * 60, "d": 24 * 60, "h": 60, "min": 1}
-"""Minutes in the units of a duration given as text."""
+UNITS = {"w": 7, "d": 1, "h": 1 / 24, "min": 1 / 1440}
+"""Days in the units of a duration given as text."""
 
 MOST_DAYS = 36525
 """Longest duration in days, a hundred years: far from the range of dates."""
@@ -137,26 +145,16 @@ def as_duration(value: Any) -> np.timedelta64:
     Traceback (most recent call last):
     evenhand._validate.InputError: matures_after must be a number of days, or a time such as ...
     """
-    days = _days(value)
-    if days is None or not 0 <= days <= MOST_DAYS:
+    days = 0.0 if value is None else value
+    if isinstance(value, timedelta):
+        days = value / timedelta(days=1)
+    elif isinstance(value, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(w|d|h|min)?\s*", value)
+        days = float(found[1]) * UNITS[found[2] or "d"] if found else math.nan
+    if isinstance(value, bool) or not 0 <= as_number(days) <= MOST_DAYS:
         rule = "be a number of days, or a time such as 365d, 12h, 90min or 2w, of at most 100 years"
         raise bad_input("matures_after", rule, repr(value))
     return np.timedelta64(round(days * 86_400_000_000), "us")
-
-
-def _days(value: Any) -> float | None:
-    """Return a duration in days; None if it cannot be read."""
-    if value is None:
-        return 0.0
-    if isinstance(value, timedelta):
-        return value / timedelta(days=1)
-    if isinstance(value, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(w|d|h|min)?\s*", value)
-        return None if found is None else float(found[1]) * UNITS[found[2] or "d"] / UNITS["d"]
-    try:
-        return None if isinstance(value, bool) or not math.isfinite(value) else float(value)
-    except TypeError:
-        return None
 
 
 def as_time(name: str, value: datetime | np.datetime64 | str) -> np.datetime64:
@@ -169,20 +167,9 @@ def as_time(name: str, value: datetime | np.datetime64 | str) -> np.datetime64:
     """
     remedy = "write it as 2026-11-23 or 2026-11-23T12:00:00Z"
     try:
-        if isinstance(value, np.datetime64):
-            return _known(np.datetime64(str(value), "us"))
-        time = datetime.fromisoformat(value) if isinstance(value, str) else value
-        if time.tzinfo is not None:
-            time = time.astimezone(UTC).replace(tzinfo=None)
-        return _known(np.datetime64(time, "us"))
-    except (AttributeError, TypeError, ValueError) as error:
+        return as_times(name, [value])[0]  # type: ignore[no-any-return]
+    except InputError as error:
         raise bad_input(name, "be a date or time", repr(value), remedy) from error
-
-
-def _known(time: np.datetime64) -> np.datetime64:
-    if np.isnat(time):
-        raise ValueError("the time is missing")
-    return time
 
 
 def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[Any]:
@@ -194,19 +181,14 @@ def as_times(name: str, values: Any, *, allow_missing: bool = False) -> NDArray[
     array(['2026-03-01T07:00:00.000000'], dtype='datetime64[us]')
     """
     values = as_pandas(values, name)
-    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
-        times = values.astype("datetime64[us]")
-    else:
-        is_read = getattr(getattr(values, "dtype", None), "kind", "") == "M"
-        try:
-            column = pd.Series(values) if is_read else pd.Series(values, dtype=object)
-            read = pd.to_datetime(column, utc=True, format=None if is_read else "ISO8601")
-        except (TypeError, ValueError, OverflowError) as error:
-            reason = str(error).partition(",")[0]
-            raise bad_input(name, "contain dates in ISO format", reason) from error
-        times = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
-    if times.ndim != 1:
-        raise bad_input(name, "have 1 dimension", f"shape {times.shape}")
+    is_read = getattr(getattr(values, "dtype", None), "kind", "") == "M"
+    try:
+        column = pd.Series(values, dtype=None if is_read else object)
+        read = pd.to_datetime(column, utc=True, format=None if is_read else "ISO8601")
+    except (TypeError, ValueError, OverflowError) as error:
+        reason = str(error).partition(",")[0]
+        raise bad_input(name, "contain dates in ISO format", reason) from error
+    times = read.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
     if not allow_missing and np.isnat(times).any():
         row = int(np.argmax(np.isnat(times)))
         raise InputError(f"{name}[{row}] is missing; give each row its time")

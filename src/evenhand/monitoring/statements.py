@@ -24,6 +24,9 @@ N_DRAWS = 64
 LEAST = np.array([-0.5, -0.5, -0.25, -0.25])
 """Least values of `cell_witnesses`."""
 
+PIT_DIRECTIONS: tuple[Direction, ...] = ("higher", "lower", "narrow", "wide")
+"""What positive means of `cell_witnesses` of PITs mean."""
+
 
 def cell_witnesses(low: Floats, high: Floats) -> Floats:
     """Return `c - 1/2`, `1/2 - c`, `|c - 1/2| - 1/4` and `1/4 - |c - 1/2|`, averaged over cells.
@@ -130,7 +133,7 @@ def calibrated(kind: Kind, tolerance: float) -> Statement:
 
 
 ERRORS: dict[Kind, tuple[tuple[Direction, ...], Floats, Callable[[Rows], Floats]]] = {
-    "pit": (("higher", "lower", "narrow", "wide"), LEAST, _pit_witnesses),
+    "pit": (PIT_DIRECTIONS, LEAST, _pit_witnesses),
     "event": (("higher", "lower"), np.full(2, -1.0), _event_witnesses),
 }
 """Directions, least values and values of what errors are measured on."""

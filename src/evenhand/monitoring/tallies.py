@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar
 
@@ -14,7 +13,13 @@ from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration import binned_error
 from evenhand.certificates import Promise
 from evenhand.monitoring.e_processes import Direction, Stored
-from evenhand.monitoring.statements import RANGES, SIDES, targets_of
+from evenhand.monitoring.statements import (
+    PIT_DIRECTIONS,
+    RANGES,
+    SIDES,
+    cell_witnesses,
+    targets_of,
+)
 
 BINS = 100
 """Number of equal bins of [0, 1] for PITs: estimates of errors are exact to half a bin, 0.005."""
@@ -60,15 +65,16 @@ class PITSums(GroupSums):
     Examples
     --------
     >>> sums = PITSums(1)
-    >>> sums.add(np.array([0.0, 0.5]), np.array([1.0, 0.5]), np.array([[True], [False]]))
+    >>> sums.add(np.array([[0.0, 0.5], [1.0, 0.5]]), np.array([[True], [False]]))
     >>> sums.error(0), sums.direction(0)
     (0.0, None)
     """
 
     width = BINS
 
-    def add(self, low: Floats, high: Floats, members: Mask) -> None:
-        """Add PIT cells of rows whose outcome is known; `members` has shape (n, G)."""
+    def add(self, cells: Floats, members: Mask) -> None:
+        """Add PIT cells, (2, n), of rows whose outcome is known; `members` has shape (n, G)."""
+        low, high = cells
         edges = np.arange(BINS + 1) / BINS
         width = np.maximum(high - low, 1e-12)[:, None]
         below = np.clip((edges - low[:, None]) / width, 0.0, 1.0)
@@ -87,18 +93,10 @@ class PITSums(GroupSums):
 
     def direction(self, group: int) -> Direction | None:
         """Return in which way a group's PITs deviate most; None if they do not."""
-        counts = self.counts[group].astype(np.float64)
-        if not counts.any():
-            return None
         middle = (np.arange(BINS) + 0.5) / BINS
-        shares = counts / counts.sum()
-        shift = float(shares @ middle) - 0.5
-        spread = float(shares @ np.abs(middle - 0.5)) - 0.25
-        if max(abs(shift), abs(spread)) < 1e-9:
-            return None
-        if abs(shift) >= abs(spread):
-            return "higher" if shift > 0 else "lower"
-        return "narrow" if spread > 0 else "wide"
+        shares = self.counts[group] / max(int(self.counts[group].sum()), 1)
+        means = shares @ cell_witnesses(middle, middle)
+        return PIT_DIRECTIONS[int(means.argmax())] if means.max() > 1e-9 else None
 
 
 class BiasSums(GroupSums):
@@ -131,9 +129,7 @@ class BiasSums(GroupSums):
     def direction(self, group: int) -> Direction | None:
         """Return whether outcomes are higher or lower than predicted; None if neither."""
         total = int(self.counts[group, 1])
-        if total == 0:
-            return None
-        return "higher" if total > 0 else "lower"
+        return ("higher" if total > 0 else "lower") if total else None
 
 
 class Delays(Stored):
@@ -261,7 +257,7 @@ class ValueCounts(Stored):
     >>> found.starts
     [1, 5, 7, 8]
     >>> recent = found.estimates(since=4)
-    >>> recent.since, recent.n, recent.n_missing
+    >>> recent["since"], recent["n"], recent["n_missing"]
     (5, 4, 4)
     """
 
@@ -296,7 +292,7 @@ class ValueCounts(Stored):
         found = np.bincount(bins, minlength=N_BINS)
         self.counts[-1] = self.counts[-1] + np.append(found, values.size - known.size)
 
-    def estimates(self, since: int = 1) -> PromiseEstimates:
+    def estimates(self, since: int = 1) -> dict[str, Any]:
         """Return the estimated mean of the worst share, with limits for missing outcomes.
 
         An estimate is no test: it is that of the worst group, which is selected after seeing the
@@ -307,6 +303,17 @@ class ValueCounts(Stored):
         since : int, default 1
             Number of the period from which on rows are used; the first ones may be left out, as
             only recent periods are kept one by one.
+
+        Returns
+        -------
+        dict
+            "estimate": largest mean, over both sides, of a group of the promised size, of the rows
+            with an outcome; exact to 0.0005, or 0.001 for biases; None without such rows. If the
+            sides have bounds of their own, all estimates are of the side that is nearest to, or
+            furthest above, its bound. "best_case" and "worst_case": the same with all missing
+            outcomes at the least and at the largest values; None without rows. "direction": side
+            of the estimate. "n" and "n_missing": numbers of covered rows with and without an
+            outcome. "since": number of the period, from 1, from which on rows were used.
         """
         blocks = [i for i, start in enumerate(self.starts) if start >= since]
         total = sum((self.counts[i] for i in blocks), np.zeros(N_BINS + 1, dtype=np.intp))
@@ -326,15 +333,15 @@ class ValueCounts(Stored):
             sides = sides[side : side + 1]
         n = int(counts.sum())
         has_any = n + n_missing > 0
-        return PromiseEstimates(
-            float(means.max()) if n else None,
-            float(best.max()) if has_any else None,
-            float(worst.max()) if has_any else None,
-            sides[int(means.argmax())] if n else None,
-            n,
-            n_missing,
-            self.starts[blocks[0]] if blocks else since,
-        )
+        return {
+            "estimate": float(means.max()) if n else None,
+            "best_case": float(best.max()) if has_any else None,
+            "worst_case": float(worst.max()) if has_any else None,
+            "direction": sides[int(means.argmax())] if n else None,
+            "n": n,
+            "n_missing": n_missing,
+            "since": self.starts[blocks[0]] if blocks else since,
+        }
 
     def _worst_means(self, counts: Ints) -> Floats:
         """Return the mean of the largest share `mass` of counted values, of each side."""
@@ -344,40 +351,3 @@ class ValueCounts(Stored):
         # the largest values first
         taken = np.diff(np.minimum(np.cumsum(counts[..., ::-1], axis=-1), room), prepend=0.0)
         return np.asarray(taken @ middles[::-1] / room[..., 0])
-
-
-@dataclass(frozen=True)
-class PromiseEstimates:
-    """Estimated mean of the worst share of people, and its limits given the missing outcomes.
-
-    Parameters
-    ----------
-    estimate : float or None
-        Largest mean, over both sides, of a group of the promised size, of the rows with an outcome;
-        exact to 0.0005, or 0.001 for biases. None without such rows. If the sides have bounds of
-        their own, all estimates are of the side that is nearest to, or furthest above, its bound.
-    best_case, worst_case : float or None
-        The same with all missing outcomes at the least and at the largest values. None without
-        rows.
-    direction : {"higher", "lower", "gap"} or None
-        Side of the estimate.
-    n : int
-        Number of covered rows with an outcome.
-    n_missing : int
-        Number of rows without.
-    since : int
-        Number of the period, from 1, from which on rows were used.
-    """
-
-    estimate: float | None
-    best_case: float | None
-    worst_case: float | None
-    direction: Direction | None
-    n: int
-    n_missing: int
-    since: int
-
-    def record(self) -> dict[str, Any]:
-        """Return the estimate, with missing outcomes at best and at worst."""
-        names = ("estimate", "best_case", "worst_case", "direction")
-        return {name: getattr(self, name) for name in names}

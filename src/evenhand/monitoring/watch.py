@@ -109,11 +109,8 @@ class Settings:
         if isinstance(self.groups, str):
             rule = "be a list of column names"
             raise bad_input("groups", rule, repr(self.groups), f"write [{self.groups!r}]")
-        names = tuple(str(name) for name in check_names(self.groups))
-        for name in names:
-            if names.count(name) > 1:
-                raise bad_input("groups", "name each column once", f"{name!r} twice")
-        object.__setattr__(self, "groups", names)  # once, before anything reads it
+        # each once, before anything reads it
+        object.__setattr__(self, "groups", tuple(dict.fromkeys(map(str, check_names(self.groups)))))
         check_fraction("tolerance", self.tolerance)
         check_fraction("false_alarm", self.false_alarm)
         check_choice("period", self.period, PERIODS)
@@ -396,7 +393,9 @@ class Ledger(Stored):
         members = self._members(rows)
         self._add_groups()
         self.delays.add(rows.known, rows.delay)
-        self._add_errors(rows, members)
+        if self.errors is not None:
+            observed = excess_of(rows) if self.kind == "event" else np.stack(rows.pit)
+            self.errors.add(observed[..., rows.known], members[rows.known])
         sets = self._sets(rows, members)
         x = {name: self.tests[name].statement.values(rows) for name in sets}
         values = None if self.promise is None else promise_values(self.promise, rows)
@@ -426,13 +425,6 @@ class Ledger(Stored):
         members[: max(0, self.n_learned - self.n_rows), self.groups.has_everyone :] = False
         return members
 
-    def _add_errors(self, rows: Rows, members: Mask) -> None:
-        known = rows.known
-        if isinstance(self.errors, BiasSums):
-            self.errors.add(excess_of(rows)[known], members[known])
-        elif self.errors is not None:
-            self.errors.add(rows.pit[0][known], rows.pit[1][known], members[known])
-
     def _sets(self, rows: Rows, members: Mask) -> dict[str, Mask]:
         """Return the rows of the sets of each test that these rows are for."""
         everyone = np.full((len(rows), 1), True)
@@ -443,7 +435,7 @@ class Ledger(Stored):
             # a repeated draw follows from the past, and would be counted as often as people ask
             sets["draws"] = self.seen.is_new(rows.r)[:, None]
             draws = rows.r[sets["draws"][:, 0]]
-            self.drawn.add(draws, draws, everyone[: draws.size])
+            self.drawn.add(np.stack((draws, draws)), everyone[: draws.size])
         if "draws of groups" in self.tests and rows.r is not None:
             sets["draws of groups"] = members & sets["draws"]
         return sets
@@ -624,15 +616,17 @@ def _promise(ledger: Ledger, dates: list[str]) -> dict[str, Any] | None:
     """Return estimates and evidence; after an alarm with the estimate of the rows since then."""
     if ledger.values is None:
         return None
+    names = ("estimate", "best_case", "worst_case", "direction")
+    found = ledger.values.estimates()
     alarm = next((one for one in ledger.alarms if one.part == "promise"), None)
     recent = None
     if alarm is not None:
-        found = ledger.values.estimates(dates.index(alarm.since) + 1)
-        recent = {"since": dates[found.since - 1], **found.record()}
+        since = ledger.values.estimates(dates.index(alarm.since) + 1)
+        recent = {"since": dates[since["since"] - 1], **{name: since[name] for name in names}}
     tests = ledger.tests.items()
     sides = [test.evidence() for name, test in tests if name.startswith("promise")]
     return {
-        **ledger.values.estimates().record(),
+        **{name: found[name] for name in names},
         **{name: max(side[name] for side in sides) for name in sides[0]},
         "recent": recent,
     }
