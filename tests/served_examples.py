@@ -167,6 +167,8 @@ def serve(
             "features_sha256": "",
             "groups": {"z": float(one.X["z"][row])},
             "record": record,
+            "mean": None,
+            "probability": None,
             "link": None if link is None else link.name,
             "alpha": None if link is None else float(link.alpha),
         }

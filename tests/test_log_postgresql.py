@@ -131,7 +131,7 @@ def test_what_cannot_be_opened_is_refused_in_one_line_without_the_password(
     empty = postgresql.new_database()
     wrong = postgresql.url(password=QUOTED + "x")
     for where, message in [
-        (other, r"a database with other tables \(people\) and not a decision log"),
+        (other, r"a database with other tables \(people\); name a decision log"),
         (newer, "has version 2 of decision logs"),
         (empty, "is empty; name a decision log"),
         (postgresql.url("nowhere"), 'database "nowhere" does not exist'),

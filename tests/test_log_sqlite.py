@@ -125,7 +125,7 @@ def test_what_is_not_a_log_is_refused_in_one_line(tmp_path: Path) -> None:
     empty = with_tables(tmp_path / "empty.db")
     for where, message in [
         (text, "the file is not a decision log; name another file"),
-        (other, r"a database with other tables \(people\) and not a decision log"),
+        (other, r"a database with other tables \(people\); name a decision log"),
         (newer, "has version 2 of decision logs, and this evenhand reads version 1; update"),
         (empty, "is empty; name a decision log"),
         (tmp_path / "none.db", "does not exist"),

@@ -198,7 +198,7 @@ def test_a_record_that_cannot_be_read_names_its_entries() -> None:
     log = served_first()
     entry = next(log.entries(kind="forecast"))
     entry.values["record"] = {"family": "norml"}
-    refused(r"among the entries 2 to 61 cannot be read.*'normal'", watched, log)
+    refused(r"entries 2 to 61: .*'normal'", watched, log)
 
 
 # Several contexts of one model, and people who come again.
@@ -213,6 +213,8 @@ def add_forecast(log: LogInMemory, context: str, person: str, y: float) -> None:
         "revision": 0,
         "groups": {},
         "record": {"family": "normal", "loc": 0.0, "scale": 1.0},
+        "mean": 0.0,
+        "probability": None,
         "link": None,
         "alpha": None,
     }

@@ -1187,8 +1187,8 @@ FAULTS = (
     ),
     Fault(
         "the draw of a replay not checked",
-        '[("r", logged, found)]',
-        '[("r", logged, logged)]',
+        '[("r", r, found)]',
+        '[("r", r, r)]',
         ("test_replay.py",),
     ),
     Fault(

@@ -719,16 +719,13 @@ class PostgreSQL(Database):
 
     def reason(self, error: BaseException) -> str:
         known = POSTGRESQL_REASONS.get(getattr(error, "sqlstate", None) or "")
+        text = first_line(error)
+        for secret in filter(None, self._secrets):
+            text = text.replace(str(secret), "***")
         return known or (
-            f"the database cannot be used ({self._without_secrets(first_line(error))}); check the"
-            " server and the URL, and repeat the request"
+            f"the database cannot be used ({text}); check the server and the URL, and repeat the"
+            " request"
         )
-
-    def _without_secrets(self, text: str) -> str:
-        for secret in self._secrets:
-            if secret:
-                text = text.replace(str(secret), "***")
-        return text
 
 
 # --- requests of concurrent threads that are answered in one call
@@ -1111,13 +1108,9 @@ class DecisionLog:
                         connection.exec_driver_sql(statement)
                     connection.commit()
             tables = _tables(connection)
-            if not tables:
-                raise InputError(f"{self.source} is empty; name a decision log")
             if "log_format" not in tables:
-                raise InputError(
-                    f"{self.source} is a database with other tables ({', '.join(tables[:3])}) and"
-                    " not a decision log; name another one"
-                )
+                there = f"a database with other tables ({and_more(tables)})" if tables else "empty"
+                raise InputError(f"{self.source} is {there}; name a decision log")
             version = connection.exec_driver_sql("SELECT version FROM log_format").scalar()
         if version != FORMAT:
             raise InputError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand._validate import Floats, InputError, Mask
+from evenhand._validate import Floats, Mask, about
 from evenhand.distributions import Distribution, OutcomeKind, as_hurdle
 from evenhand.forecast import Forecast
 from evenhand.monitoring import Rows, as_duration, as_time, level_name, pit_cells
@@ -127,10 +127,9 @@ class FirstForecasts:
 def features_of(entry: Logged) -> dict[str, Any]:
     """Return the columns of a forecast that may define groups: those logged, and its level."""
     values = entry.values
-    level = values.get("probability")
-    is_event = level is not None
-    name = level_name(is_event=is_event)
-    return {**(values.get("groups") or {}), name: level if is_event else values.get("mean")}
+    is_event = values["probability"] is not None
+    level = values["probability" if is_event else "mean"]
+    return {**values["groups"], level_name(is_event=is_event): level}
 
 
 def days_between(served: Any, recorded: Any) -> Any:
@@ -249,7 +248,8 @@ def _columns(
         for recorded, value in mine:
             if recorded <= time[row] + wait:
                 y[row] = value
-    base = _distribution(entries)
+    with about(f"entries {entries[0].number} to {entries[-1].number}"):
+        base = base_of(entries)
     link = link_of(entries[0].values)
     kind = base.outcome_kind
     is_hurdle = kind is OutcomeKind.HURDLE
@@ -268,17 +268,6 @@ def _columns(
     }
 
 
-def _distribution(entries: Sequence[Logged]) -> Distribution:
-    """Return the logged distributions; an error names the entries."""
-    try:
-        return base_of(entries)
-    except InputError as error:
-        first, last = entries[0].number, entries[-1].number
-        raise InputError(
-            f"forecasts among the entries {first} to {last} cannot be read: {error}"
-        ) from error
-
-
 def _base_cells(base: Distribution, y: Floats) -> tuple[Floats, Floats]:
     """Return PIT cells of the deterministic forecasts; for amounts, those off the atom."""
     if base.outcome_kind is not OutcomeKind.HURDLE:
@@ -294,9 +283,7 @@ def _joined(blocks: Sequence[dict[str, Any]], names: Sequence[str] = ()) -> Rows
     import pandas as pd
 
     if not blocks:
-        none = np.empty(0)
-        time = none.astype("datetime64[us]")
-        return Rows(time, none.astype(np.bool_), (none, none), delay=none)
+        return Rows.of([], [])
 
     def joined(parts: Sequence[Any]) -> Any:
         if any(part is None for part in parts):
@@ -307,7 +294,7 @@ def _joined(blocks: Sequence[dict[str, Any]], names: Sequence[str] = ()) -> Rows
 
     link = blocks[0]["link"]  # one model for all forecasts of a context
     groups = [values for block in blocks for values in block["columns"]]
-    columns = pd.DataFrame(groups, columns=list(names) or None) if any(groups) or names else None
+    columns = pd.DataFrame(groups, columns=list(names) or None)
     arrays = blocks[0].keys() - {"columns", "link"}
     found = {name: joined([block[name] for block in blocks]) for name in arrays}
     if np.isnan(found["r"]).all():

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -130,8 +131,8 @@ def _broken_bound(y: float, record: Mapping[str, Any]) -> str | None:
 
 # --- places of rows in the files of a table, for messages
 
-LISTED_RUNS = 200
-"""Largest number of runs of rows that a message lists."""
+LISTED_ROWS = 1000
+"""Largest number of rows that a message lists."""
 
 
 @dataclass(frozen=True)
@@ -163,28 +164,17 @@ class RowPlaces:
 
     def listed(self, rows: Sequence[int]) -> str:
         """Return the files of increasing rows and their numbers there, runs of rows as one."""
-        runs: list[list[int]] = []
-        for row in rows:
-            is_next = runs and row == runs[-1][-1] + 1 and row not in self.starts
-            if is_next:
-                runs[-1][-1] = row
-            else:
-                runs.append([row, row])
-        by_file: dict[int, list[list[int]]] = {}
-        for run in runs[:LISTED_RUNS]:
-            by_file.setdefault(bisect_right(self.starts, run[0]) - 1, []).append(run)
-        found = "; ".join(self._of_file(file, some) for file, some in by_file.items())
-        n_more = sum(last - first + 1 for first, last in runs[LISTED_RUNS:])
-        return f"{found} and {n_more:,} more" if n_more else found
-
-    def _of_file(self, file: int, runs: list[list[int]]) -> str:
-        before = self.starts[file] - 1
-        shown = ", ".join(
-            f"{first - before}" if first == last else f"{first - before} to {last - before}"
-            for first, last in runs
-        )
-        is_one = len(runs) == 1 and runs[0][0] == runs[0][1]
-        return f"{self.names[file]}, row{'' if is_one else 's'} {shown}"
+        found = []
+        of_file = groupby(rows[:LISTED_ROWS], lambda row: bisect_right(self.starts, row) - 1)
+        for file, some in of_file:
+            numbers = np.array(list(some)) - self.starts[file] + 1
+            runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+            shown = ", ".join(
+                f"{run[0]}" if run.size == 1 else f"{run[0]} to {run[-1]}" for run in runs
+            )
+            found.append(f"{self.names[file]}, row{'s' * (numbers.size > 1)} {shown}")
+        n_more = len(rows) - LISTED_ROWS
+        return "; ".join(found) + (f" and {n_more:,} more" if n_more > 0 else "")
 
 
 # --- recording of outcomes of logged forecasts, one by one or from a table

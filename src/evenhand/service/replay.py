@@ -317,61 +317,41 @@ def _draw_checks(
     entry: Logged, opened: Mapping[str, Any], draws: KeyedDraws | None, person: str | int | None
 ) -> list[Check]:
     """Compare key, context, person and draw."""
-    context, logged, mode = entry.values["context"], opened["key"], opened["person"]
-    if draws is None:
-        key = Check("key", "not checked", "needs the key")
-        named = Check("context", "equal", repr(context))
-    else:
-        key = Check.of(
-            "key",
-            [("fingerprint", logged, draws.fingerprint)],
-            f"fingerprint {logged}",
-            "another key",
-        )
+    context, r, mode = entry.values["context"], entry.values["r"], opened["person"]
+    key = Check("key", "not checked", "needs the key")
+    named = Check("context", "equal", repr(context))
+    if draws is not None:
+        prints = [("fingerprint", opened["key"], draws.fingerprint)]
+        key = Check.of("key", prints, f"fingerprint {opened['key']}", "another key")
         names = [("name", context, draws.context)]
         named = Check.of("context", names, repr(context), "another context")
-    who = _person_check(entry, mode, draws, person, is_same_key=key.status == "equal")
-    known = entry.values["person"] if person is None and mode == "id" else person
-    return [key, named, who, _draw_check(entry, draws, known, who)]
-
-
-def _person_check(
-    entry: Logged,
-    mode: str,
-    draws: KeyedDraws | None,
-    person: str | int | None,
-    *,
-    is_same_key: bool,
-) -> Check:
     if mode == "id" and person is None:
-        return Check("person", "equal", "the id in the log")
+        person = entry.values["person"]
     why = ""
     if mode == "hash" and draws is None:
         why = "needs the key"
-    elif mode == "hash" and person is None:
+    elif person is None:
         why = "the log has a keyed hash of the id; give the id of the person (--person)"
-    elif mode == "hash" and not is_same_key:
+    elif mode == "hash" and key.status == "differs":
         why = "the log names people by hashes with another key"
     if why or person is None:
-        return Check("person", "not checked", why)
-    name = logged_name(draws, mode, check_person(person, "person"))
-    names = [("name", entry.values["person"], name)]
-    return Check.of("person", names, "the id belongs to the name in the log", "another person")
-
-
-def _draw_check(
-    entry: Logged, draws: KeyedDraws | None, person: str | int | None, who: Check
-) -> Check:
-    logged = entry.values["r"]
-    if logged is None:
-        return Check("draw", "equal", "the forecast does not depend on a draw")
-    if who.status == "differs":
-        return Check("draw", "not checked", "it is that of another person")
-    if draws is None or person is None:
-        return Check("draw", "not checked", "needs the key" if draws is None else who.text)
-    found = float(draws([check_person(person, "person")])[0])
-    other = "not the draw of this person, key and context"
-    return Check.of("draw", [("r", logged, found)], f"r = {logged:.10g}", other)
+        who = Check("person", "not checked", why)
+    else:
+        name = logged_name(draws, mode, check_person(person, "person"))
+        text = "the id belongs to the name in the log"
+        names = [("name", entry.values["person"], name)]
+        who = Check.of("person", names, text, "another person")
+    if r is None:
+        draw = Check("draw", "equal", "the forecast does not depend on a draw")
+    elif who.status == "differs":
+        draw = Check("draw", "not checked", "it is that of another person")
+    elif draws is None or person is None:
+        draw = Check("draw", "not checked", "needs the key" if draws is None else why)
+    else:
+        found = float(draws([check_person(person, "person")])[0])
+        other = "not the draw of this person, key and context"
+        draw = Check.of("draw", [("r", r, found)], f"r = {r:.10g}", other)
+    return [key, named, who, draw]
 
 
 def _features(

@@ -400,7 +400,7 @@ class Service:
         known = [self.log.find(one.request) for one in asked]
         new = {one.request: one for one, entry in zip(asked, known, strict=True) if entry is None}
         if not new:
-            return [self._answer(entry) for entry in known if entry is not None]
+            return [Served.of(one, self.model_sha256, is_repeated=True) for one in known if one]
         # outside the transaction, so that others do not wait for the model
         values = self._values(list(new.values()))
 
@@ -446,15 +446,13 @@ class Service:
         rows = [row for one in asked for row in one.rows]
         try:
             found = iter(self._forecasting.values(rows, np.concatenate([one.r for one in asked])))
-        except Exception:
+        except Exception as error:
             if len(waiting) == 1:
-                raise
+                waiting[0].set_exception(error)
+                return
             # a row that the model refuses concerns only those who asked for it
             for one in waiting:
-                try:
-                    one.set_result(self._forecasting.values(*one.request))
-                except Exception as error:
-                    one.set_exception(error)
+                self._compute([one])
             return
         for one in waiting:
             one.set_result(list(islice(found, len(one.request.rows))))
@@ -465,15 +463,12 @@ class Service:
         """Return the answer in the log, which another request may have added just before."""
         known = transaction.find(asked.request)
         if known is not None or values is None:
-            return self._answer(cast(Logged, known))
+            return Served.of(cast(Logged, known), self.model_sha256, is_repeated=True)
         subject = person_subject(self.context, asked.name)
         revision = {"revision": transaction.n_of(subject)}
         id = asked.request[:ID_DIGITS]
         entry = Entry("forecast", id, asked.request, subject, values | revision)
         return Served.of(transaction.add(entry), self.model_sha256, is_repeated=False)
-
-    def _answer(self, known: Logged) -> Served:
-        return Served.of(known, self.model_sha256, is_repeated=True)
 
 
 class _Rows(NamedTuple):
