@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from command_outcome import Command, key_file, written
 from complaints import complaint, refused
 from evenhand import Outcomes, save
-from evenhand._ids import check_person_labels
 from evenhand._validate import InputError
-from evenhand.draws import KeyedDraws
+from evenhand.draws import KeyedDraws, check_person_labels
 from evenhand.scale import audit_parts, forecast_parts
 from evenhand.tables import id_column, unguarded
 from evenhand.tables.files import guarded, read_table

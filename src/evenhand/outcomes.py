@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._format import number_in_full, one_line
-from evenhand._ids import check_person_labels
 from evenhand._validate import (
     MILD_ATOM,
     Floats,
@@ -30,6 +29,7 @@ from evenhand._validate import (
     place_of,
     refuse_entry,
 )
+from evenhand.draws import check_person_labels
 from evenhand.tables import parse_numbers
 
 DAY = np.timedelta64(1, "D")

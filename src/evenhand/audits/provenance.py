@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand._ids import id_text
 from evenhand._validate import Floats, Ints, bad_input
 from evenhand.calibration import Cells
-from evenhand.draws import RandomState
+from evenhand.draws import RandomState, id_text
 
 if TYPE_CHECKING:
     from evenhand.audits.result import Audit

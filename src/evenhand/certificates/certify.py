@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._format import number_in_full
-from evenhand._ids import check_person_labels
 from evenhand._validate import (
     Floats,
     InputError,
@@ -30,7 +29,13 @@ from evenhand.certificates.parts import (
 )
 from evenhand.certificates.unions import Unions, disjoint_cells
 from evenhand.distributions import OutcomeKind
-from evenhand.draws import RandomState, check_own_draws, generator, one_row_each
+from evenhand.draws import (
+    RandomState,
+    check_own_draws,
+    check_person_labels,
+    generator,
+    one_row_each,
+)
 from evenhand.links import Link, check_link
 from evenhand.outcomes import Outcomes
 from evenhand.tables import Groups, check_groups

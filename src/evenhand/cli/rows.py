@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand._format import and_more
-from evenhand._ids import id_text
 from evenhand._kinds import OutcomeKind
 from evenhand._validate import (
     DiscreteOutcomeWarning,
@@ -34,6 +33,7 @@ from evenhand.cli.rooms import (
     store,
     tables,
 )
+from evenhand.draws import id_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

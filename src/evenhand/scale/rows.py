@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._ids import id_text
 from evenhand._validate import Floats, InputError, about, check_column
 from evenhand.distributions import OutcomeKind
+from evenhand.draws import id_text
 from evenhand.forecast import Forecast
 from evenhand.forecast_columns import ForecastColumns, check_events
 from evenhand.tables import Parts, Schema, id_column, repeated_id, unreported

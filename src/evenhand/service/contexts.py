@@ -12,10 +12,9 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from evenhand._format import and_more, count
-from evenhand._ids import INVISIBLE, id_text
 from evenhand._validate import InputError, bad_input, check_column, did_you_mean
 from evenhand.distributions import Distribution, from_records
-from evenhand.draws import KeyedDraws
+from evenhand.draws import INVISIBLE, KeyedDraws, id_text
 from evenhand.forecast import Forecast
 from evenhand.links import Link, make_link
 from evenhand.monitoring import level_name

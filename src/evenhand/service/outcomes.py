@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand._format import and_more, count
-from evenhand._ids import check_id
 from evenhand._validate import InputError, as_floats, bad_input, short
-from evenhand.draws import KeyedDraws
+from evenhand.draws import KeyedDraws, check_id
 from evenhand.monitoring import as_time
 from evenhand.service.contexts import context_values, logged_name
 from evenhand.service.log import (

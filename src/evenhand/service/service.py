@@ -12,9 +12,8 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 
 from evenhand._format import one_line
-from evenhand._ids import id_text
 from evenhand._validate import Floats, InputError, bad_input, check_choice
-from evenhand.draws import KeyedDraws, check_person
+from evenhand.draws import KeyedDraws, check_person, id_text
 from evenhand.forecasters import Forecaster
 from evenhand.service.contexts import Naming, open_context, versions
 from evenhand.service.features import (

@@ -27,9 +27,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from evenhand._files import check_folder, replace_file, sweep_partials, sync_folder
-from evenhand._ids import id_text
 from evenhand._locks import is_old, one_writer
 from evenhand._validate import InputError, MissingExtraError, about, bad_input, typed_fields
+from evenhand.draws import id_text
 from evenhand.forecast_columns import ForecastColumns
 from evenhand.forecasters import FORECASTERS, Forecaster, State, SurvivalModel, thawed
 from evenhand.store.estimators import dump_part, error_text, load_part

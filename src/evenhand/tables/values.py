@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from evenhand._format import count
-from evenhand._ids import check_id, id_text
 from evenhand._validate import (
     LARGEST,
     Floats,
@@ -28,6 +27,7 @@ from evenhand._validate import (
     coding_of,
     short,
 )
+from evenhand.draws import check_id, id_text
 
 # --- cells: numbers and dates in text, missing values, ids
 
