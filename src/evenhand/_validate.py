@@ -479,10 +479,24 @@ def check_outcomes(
 
 
 def _about_atoms(y: Floats, name: str, remedy: str | None) -> str | None:
-    """Return the warning about the atoms of outcomes that are forecast as continuous."""
-    trouble = discrete_outcome(y, name=name, remedy=remedy)
-    if trouble is not None:
-        return trouble
+    """Return the warning about the atoms of outcomes that are forecast as continuous.
+
+    It names the forecaster to use, or `remedy` in place of it. None if there are no atoms.
+    """
+    found = discrete_kind(y)
+    if found is not None:
+        advice = found.advice(
+            event="ClassifierForecaster for an event, coded as 0 and 1",
+            counts="CountRegressor for counts",
+            scores="ClassifierForecaster for ordered scores",
+            amounts=f"HurdleRegressor(at={found.atom:g}) for amounts",
+            # a hurdle inside the range would not be exact (outcomes: 4.2)
+            other=f'HurdleRegressor(at={found.atom:g}, end="high")'
+            if found.kind == "capped"
+            else "a separate model of that value, for example ClassifierForecaster",
+        )
+        remedy = remedy or f"use {advice}"
+        return f"{name} {found.facts}, so no continuous forecast is calibrated; {remedy}"
     value, share = largest_atom(y)
     # a single row is more than 2% of fewer than 50 rows: only a repeated value is an atom
     if share <= MILD_ATOM or share * y.size < 1.5:
@@ -491,43 +505,6 @@ def _about_atoms(y: Floats, name: str, remedy: str | None) -> str | None:
         f"{name} is {value:g} in {percent(share, 'up')} of the rows, so many PITs are tied; if all"
         " outcomes lie on a grid, an audit randomizes each PIT within its rounding cell"
     )
-
-
-def discrete_outcome(y: Floats, *, name: str = "y", remedy: str | None = None) -> str | None:
-    """Return why outcomes are discrete, and which forecaster to use; None if they are continuous.
-
-    Outcomes are discrete if there are fewer than 20 distinct values, or one value is in more than
-    10% of the rows.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Finite outcomes.
-    name : str, default "y"
-        Name of the outcomes in the sentence.
-    remedy : str, optional
-        What to do, in place of the forecaster to use.
-
-    Examples
-    --------
-    >>> discrete_outcome(np.arange(100.0) % 2)
-    'y has only the values 0 and 1, so no continuous forecast is calibrated; use ...'
-    """
-    found = discrete_kind(y)
-    if found is None:
-        return None
-    advice = found.advice(
-        event="ClassifierForecaster for an event, coded as 0 and 1",
-        counts="CountRegressor for counts",
-        scores="ClassifierForecaster for ordered scores",
-        amounts=f"HurdleRegressor(at={found.atom:g}) for amounts",
-        # a hurdle inside the range would not be exact (outcomes: 4.2)
-        other=f'HurdleRegressor(at={found.atom:g}, end="high")'
-        if found.kind == "capped"
-        else "a separate model of that value, for example ClassifierForecaster",
-    )
-    remedy = remedy or f"use {advice}"
-    return f"{name} {found.facts}, so no continuous forecast is calibrated; {remedy}"
 
 
 class Discrete(NamedTuple):

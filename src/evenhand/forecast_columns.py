@@ -315,15 +315,6 @@ class ForecastColumns:
         """Whether the columns show that the outcome is a time that may be cut off."""
         return self.survival is not None or self.horizon is not None
 
-    @property
-    def kind(self) -> str:
-        """Kind of the columns, such as "mean_std", "quantiles" or "count_mean".
-
-        The prefix "count" is written where the columns alone do not show the kind of outcome.
-        """
-        is_hidden = self.outcome == OutcomeKind.COUNT and self.pmf is None
-        return "_".join((*(["count"] if is_hidden else []), *self.named))
-
     def outcome_kind(self, source: str) -> OutcomeKind:
         """Return the kind of outcome; raise InputError if the options contradict each other."""
         if self.outcome not in (None, "count"):

@@ -277,15 +277,13 @@ class GroupRule:
     def from_state(cls, state: Sequence[Mapping[str, Any]]) -> Self:
         """Rebuild a rule from the output of `to_state`; InputError if it is anything else."""
         with read_state("GroupRule.to_state"):
-            return cls(
-                tuple(
-                    Condition(
-                        tuple(Group(**typed_fields(Group, group)) for group in one["comparisons"]),
-                        bool(one["or_missing"]),
-                    )
-                    for one in state
-                )
-            )
+            return cls(tuple(_condition(**one) for one in state))
+
+
+def _condition(comparisons: Sequence[Mapping[str, Any]], or_missing: bool) -> Condition:
+    """Rebuild a condition from the output of `GroupRule.to_state`."""
+    groups = (Group(**typed_fields(Group, group)) for group in comparisons)
+    return Condition(tuple(groups), bool(or_missing))
 
 
 def _text(condition: Condition) -> str:
