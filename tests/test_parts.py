@@ -423,7 +423,7 @@ def test_values_that_do_not_fit_the_first_block_are_refused_with_their_column(
 
 
 def test_a_writer_without_blocks_writes_no_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no block was written"), TableWriter(tmp_path / "t.csv"):
+    with TableWriter(tmp_path / "t.csv"):
         pass
     assert os.listdir(tmp_path) == []
 

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from itertools import chain
 from operator import add
 from pathlib import Path
 from typing import Any, Protocol
@@ -483,12 +482,8 @@ def _write_part(
     shared: tuple[ForecastJob, Path], parts: Parts, i: int, advance: Advance
 ) -> list[Kept]:
     job, folder = shared
-    blocks = job.blocks(parts, i, advance)
-    # a part without rows has no block to take columns from, so no file is written
-    for first in blocks:
-        with TableWriter(folder / parts.names[i]) as writer:
-            return _written(writer, chain([first], blocks))
-    return []
+    with TableWriter(folder / parts.names[i]) as writer:
+        return _written(writer, job.blocks(parts, i, advance))
 
 
 def _written(writer: TableWriter, blocks: Iterable[tuple[pd.DataFrame, Kept]]) -> list[Kept]:

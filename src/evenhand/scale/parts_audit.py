@@ -78,21 +78,21 @@ class AuditColumns:
         File name of the table, for messages.
     target : str
         Column with the outcomes.
-    used : tuple of str
-        Columns that the forecasts require.
     named, searched : tuple of str
         Columns that define groups, and columns in which groups are searched.
     person : str or None
         Column with ids of people.
+    columns : tuple of str
+        All columns that are read: these, and those that the forecasts require.
     """
 
     subject: Subject
     source: str
     target: str
-    used: tuple[str, ...]
     named: tuple[str, ...]
     searched: tuple[str, ...]
     person: str | None
+    columns: tuple[str, ...]
 
     @classmethod
     def of(
@@ -102,8 +102,8 @@ class AuditColumns:
         target: str,
         groups: Sequence[str],
         features: Sequence[str] | None,
-        id_column: str | None = None,
-        person: str | None = None,
+        id_column: str | None,
+        person: str | None,
     ) -> Self:
         """Check that the requested columns exist, and collect them."""
         source, named = parts.source, tuple(dict.fromkeys(check_names(groups)))
@@ -111,7 +111,7 @@ class AuditColumns:
         persons = [name for name in (person, id_column) if name is not None]
         for name in (target, *named, *(features or ()), *persons):
             check_column(name, parts.columns, source)
-        used = tuple(subject.columns(parts.columns, source))
+        used = subject.columns(parts.columns, source)
         if target in (*named, *(features or ())):
             option = "groups" if target in named else "features"
             # in groups defined by y even the true distribution is miscalibrated (method: errata)
@@ -122,18 +122,13 @@ class AuditColumns:
         # called even if features are given: it refuses a target that is one of the forecasts
         own = searched_columns(subject, parts.columns, target, {target, *persons}, source)
         searched = tuple(own if features is None else features)
-        return cls(subject, source, target, used, named, searched, next(iter(persons), None))
+        read = dict.fromkeys((target, *named, *searched, *used, *persons[:1]))
+        return cls(subject, source, target, named, searched, next(iter(persons), None), tuple(read))
 
     @property
     def grouping(self) -> tuple[str, ...]:
         """Columns that define groups or in which groups are searched."""
         return tuple(dict.fromkeys((*self.named, *self.searched)))
-
-    @property
-    def columns(self) -> list[str]:
-        """All columns that are read."""
-        persons = [] if self.person is None else [self.person]
-        return list(dict.fromkeys((self.target, *self.grouping, *self.used, *persons)))
 
 
 # --- surveys of tables in parts: rows, outcomes, values of group columns, and people

@@ -49,8 +49,7 @@ class ModelSubject:
                 "the model was trained on an array without column names; train it on a table"
             )
         known = [str(name) for name in present]
-        missing = set(names).difference(known)
-        for name in (name for name in names if name in missing):
+        for name in sorted(set(names).difference(known), key=names.index):
             check_column(name, known, source)
         return names
 
@@ -110,8 +109,7 @@ def first_forecast(subject: Subject, parts: Parts) -> Forecast | None:
         try:
             columns = subject.columns(parts.columns, parts.source)
             for _, block in typed.blocks(i, columns):
-                if len(block):
-                    return _forecast_of(subject, block.head(1), parts.names[i])
+                return _forecast_of(subject, block.head(1), parts.names[i])
         except InputError:  # a part that is skipped or refused when forecasts are written
             continue
     return None

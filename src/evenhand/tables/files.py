@@ -611,7 +611,8 @@ class TableWriter:
     ----------
     path : path
         A file ending in .csv, .csv.gz or .parquet, which determines the format. In parquet each
-        block is at least one row group.
+        block is at least one row group. Without blocks, which determine the columns, no file is
+        written.
 
     Attributes
     ----------
@@ -621,7 +622,7 @@ class TableWriter:
     Raises
     ------
     InputError
-        If `path` cannot be written; at the end of the `with` block, if no block was written.
+        If `path` cannot be written.
 
     Examples
     --------
@@ -683,12 +684,10 @@ class TableWriter:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            if kind is None and not self._columns:
-                raise InputError(f"{self.path}: no block was written; write at least one")
             # after an error the disk may be full, and the rest is discarded anyway
             with nullcontext() if kind is None else suppress(Exception):
                 self._open.close()
-            if kind is None:
+            if kind is None and self._columns:
                 self._partial.commit()
         finally:
             self._partial.discard()
