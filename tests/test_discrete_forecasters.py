@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
@@ -395,6 +396,14 @@ def test_an_object_with_predict_proba_alone_is_a_fitted_classifier(n_classes: in
 )
 def test_models_without_distributions_are_refused(model: Any, message: str) -> None:
     refused(message, as_forecaster, model)
+
+
+def test_fitted_models_are_mixed_without_rows() -> None:
+    members = [BayesianRidge().fit(X[:half], Y[:half]) for half in (40, 80)]
+    found = as_forecaster(members).forecast(X)
+    at = np.median(Y)
+    parts = [stats.norm(*model.predict(X, return_std=True)).cdf(at) for model in members]
+    np.testing.assert_allclose(found.cdf(at), np.mean(parts, axis=0))
 
 
 def test_wrong_probabilities_are_one_clear_line() -> None:

@@ -315,14 +315,11 @@ class Distribution(ABC):
 
     def take(self, rows: Any) -> Self:
         """Return the batch of the given rows; `rows` indexes the first axis."""
-
+        shape = self.batch_shape
         # parts that all rows share, such as one residual distribution, are kept whole
-        def has_own(shape: tuple[int, ...]) -> bool:
-            return has_rows(shape, self.batch_shape)
-
         return self._changed(
-            lambda array, n_axes: array[rows] if has_own(array.shape[:n_axes]) else array,
-            lambda part: part.take(rows) if has_own(part.batch_shape) else part,
+            lambda array, n_axes: array[rows] if has_rows(array.shape[:n_axes], shape) else array,
+            lambda part: part.take(rows) if has_rows(part.batch_shape, shape) else part,
         )
 
     def take_draws(self, columns: Ints) -> Self:

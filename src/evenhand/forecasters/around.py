@@ -143,7 +143,9 @@ class TableModel(StoredWithEncoder):
         # scikit-learn's weighted quantiles of many distinct values take a second per fit
         splits = rows if weight is None else on_grids(rows)
         self.trees_, self.share_ = None, 0.0
-        folds = self._folds(target) if rows.shape[1] else None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a class with few rows is absent from some folds
+            folds = self._folds(target) if rows.shape[1] else None
         if folds is None:
             self.linear_ = clone(self._constant).fit(rows, target, weight)
             return self
@@ -252,9 +254,7 @@ class TableClassifier(TableModel):
         if (np.bincount(target) >= LEAST_ROWS).sum() < 2:
             return None
         folds = StratifiedKFold(N_FOLDS, shuffle=True, random_state=self.random_state)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a class with few rows is absent from some folds
-            return list(folds.split(target, target))
+        return list(folds.split(target, target))
 
     def _output(self, model: Any, rows: Floats) -> Floats:
         predicted = np.zeros((len(rows), self.classes_.size))
@@ -473,24 +473,17 @@ class RandomizedRegressor(WrappingForecaster):
         make_link(self.link, self.alpha)
         cv = check_count("cv", self.cv, least=2)
         check_choice("spread", self.spread, SPREADS)
-        rows = self._check_training(X, y, sample_weight)
-        rows, random = replace(rows, cv=cv, spread=self.spread), rows.random
+        rows = replace(self._check_training(X, y, sample_weight), cv=cv, spread=self.spread)
         estimator = self.estimator
         if estimator is None:
-            seed = int(random.integers(2**31)) if self.random_state is not None else None
-            estimator = MixtureMLPRegressor(random_state=seed)
+            estimator = MixtureMLPRegressor(random_state=int(rows.random.integers(2**31)))
         kind = check_before_fit(estimator, rows.y, self.support)
         refuse_binary(kind)
         # the link is applied to recalibrated forecasts, as randomization is the outermost step
         if self.recalibrate:
-            seed = int(random.integers(2**31)) if self.random_state is not None else None
-            estimator = RecalibratedRegressor(
-                estimator,
-                cv=cv,
-                spread=self.spread,
-                support=self.support,
-                random_state=seed,
-            )
+            options: dict[str, Any] = {"spread": self.spread, "support": self.support}
+            seed = int(rows.random.integers(2**31))
+            estimator = RecalibratedRegressor(estimator, cv=cv, random_state=seed, **options)
             self.support_ = None
             self._fit_base(estimator, rows)
         else:
@@ -973,8 +966,8 @@ def as_forecaster(model: Any) -> Any:
         A forecaster of this package, or a fitted model that predicts distributions: a classifier
         with `predict_proba` (of classes 0 and 1, or of ordered numbers), a regressor with the
         Poisson loss (Poisson distributions), a survival model of lifelines or scikit-survival, a
-        model of skpro or NGBoost, one whose `predict` takes `return_std`, or a function from rows
-        to a `Forecast`.
+        model of skpro or NGBoost, one that predicts several quantiles, one whose `predict` takes
+        `return_std` or a list of these, or a function from rows to a `Forecast`.
 
     Returns
     -------
@@ -984,8 +977,8 @@ def as_forecaster(model: Any) -> Any:
     Raises
     ------
     InputError
-        If the model predicts only numbers or fixed quantiles: its distribution must be learned
-        from training rows, by `RecalibratedRegressor` or `CountRegressor`.
+        If the model predicts only numbers: its distribution must be learned from training rows, by
+        `RecalibratedRegressor` or `CountRegressor`.
 
     Examples
     --------

@@ -200,12 +200,14 @@ def fit_classifier(estimator: Any, rows: Training) -> Any:
     return fitted(estimator, replace(rows, y=labels))
 
 
-def learn_classes(model: Any, estimator: Any, rows: Training) -> dict[str, Any]:
+def learn_classes(model: Any, estimator: Any, rows: Training | None) -> dict[str, Any]:
     """Return the numbers of the classes in the order of the columns of `predict_proba`."""
-    return classes_of(model, rows.y) if is_fitted(estimator) else {"classes": check_classes(rows.y)}
+    if rows is None or is_fitted(estimator):
+        return classes_of(model, None if rows is None else rows.y)
+    return {"classes": check_classes(rows.y)}
 
 
-def classes_of(model: Any, y: Floats | None = None) -> dict[str, Any]:
+def classes_of(model: Any, y: Floats | None) -> dict[str, Any]:
     """Return the classes of a fitted model; none if it does not name them: they are 0, 1, ...
 
     If outcomes are 0 and 1, the second one of two classes is the event, whatever its name.
@@ -357,21 +359,20 @@ POISSON_LOSSES = ("poisson", "count:poisson", "Poisson")
 """Names of the Poisson loss in scikit-learn, LightGBM, XGBoost and CatBoost."""
 
 
-def learn_counts(model: Any, estimator: Any, rows: Training) -> dict[str, Any]:
+def learn_counts(model: Any, estimator: Any, rows: Training | None) -> dict[str, Any]:
     """Estimate the dispersion around means that are predicted by models without the row.
 
-    It includes the uncertainty of the model. A fitted model has not seen the rows.
+    It includes the uncertainty of the model. A fitted model has not seen the rows. Without rows it
+    is 0, as in the likelihood that a model with the Poisson loss has maximized.
     """
+    if rows is None:
+        return {"dispersion": np.zeros(1), "least_mean": np.array([np.finfo(np.float64).tiny])}
     is_held_out = is_fitted(estimator)
     mean = predictions(model, rows.X) if is_held_out else cross_fitted(estimator, rows)[0]
     least = least_mean(rows.y, mean, rows.weights)
     mean = np.maximum(mean, least)
     dispersion = learned_dispersion(rows.y, mean, rows.weights, rows.family)
     return {"dispersion": np.array([dispersion]), "least_mean": np.array([least])}
-
-
-POISSON = {"dispersion": np.zeros(1), "least_mean": np.array([np.finfo(np.float64).tiny])}
-"""Without rows: the distribution whose likelihood a model with the Poisson loss has maximized."""
 
 
 def of_counts(model: Any, X: Any, dispersion: Floats, least_mean: Floats) -> Distribution:
@@ -415,12 +416,10 @@ def of_ppf(model: Any, X: Any) -> Distribution:
     """Return the distributions of a model of NGBoost or skpro: exactly if normal or discrete."""
     method = ppf_method(model)
     assert method is not None
-    predict = getattr(model if hasattr(model, method) else final_step(model), method)
-    rows = X
     # a Pipeline delegates predict_proba, but not pred_dist
-    if not hasattr(model, method) and len(model.steps) > 1:
-        rows = model[:-1].transform(X)
-    predicted = predict(rows)
+    owner = model if hasattr(model, method) else final_step(model)
+    rows = X if owner is model or len(model.steps) == 1 else model[:-1].transform(X)
+    predicted = getattr(owner, method)(rows)
     if is_discrete(predicted):
         return discrete_of(predicted, len(X), type(model).__name__)
     ppf = getattr(predicted, "ppf", None)
@@ -733,13 +732,10 @@ class SurvivalModel(Forecaster):
         self.model = thawed(model)
         self.horizon = None if horizon is None else check_horizon(horizon)
         known = _known_times(self.model)
-        if self.horizon is not None:
-            _check_within(self.model, known, "horizon", self.horizon)
-        if times is None:
-            grid = _default_times(self.model, known, self.horizon)
-        else:
-            grid = _checked_times(times)
-            _check_within(self.model, known, "times", float(grid[-1]))
+        _check_within(self.model, known, "horizon", self.horizon or 0.0)
+        default = _default_times(self.model, known, self.horizon)
+        grid = default if times is None else _checked_times(times)
+        _check_within(self.model, known, "times", float(grid[-1]))
         self.times: Floats = grid if self.horizon is None else self._until(grid, self.horizon)
         # before its first event a model without a parametric baseline predicts none
         self._start = 0.0 if _is_parametric(self.model) else float(known[0])

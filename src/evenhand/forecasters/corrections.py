@@ -923,7 +923,9 @@ class _Problem:
         done = np.column_stack((masks[:, is_done], masks[:, is_done] * self.score[:, None]))
         gram = np.linalg.pinv((done.T * variance) @ done)
         found = np.zeros(masks.shape[1])
-        for group in np.flatnonzero(~is_done & self._are_testable(p, masks)):
+        expected = np.minimum((self.weight * p) @ masks, (self.weight * (1 - p)) @ masks)
+        is_testable = (masks.sum(axis=0) >= FEWEST_TESTED) & (expected >= FEWEST_EVENTS)
+        for group in np.flatnonzero(~is_done & is_testable):
             mean = np.average(self.score, weights=variance * masks[:, group])
             # slopes within the group are around its own mean
             own = masks[:, [group]] * np.column_stack((np.ones(p.size), self.score - mean))
@@ -936,7 +938,3 @@ class _Problem:
                 solved = np.linalg.pinv(cover[np.ix_(kept, kept)]) @ sums
                 found[group] = stats.chi2.logsf(sums @ solved, kept.sum())
         return found
-
-    def _are_testable(self, p: Floats, masks: Floats) -> Mask:
-        expected = np.minimum((self.weight * p) @ masks, (self.weight * (1 - p)) @ masks)
-        return np.asarray((masks.sum(axis=0) >= FEWEST_TESTED) & (expected >= FEWEST_EVENTS))

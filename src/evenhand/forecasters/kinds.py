@@ -430,13 +430,11 @@ class Kind:
     fit : callable
         Fitted clone of an estimator, from training rows.
     learn : callable
-        What is learned beside the model, from the fitted model, the estimator and training rows.
+        What is learned beside the model, from the fitted model, the estimator and training rows;
+        for a fitted model without rows, None.
     outcome : OutcomeKind, None or callable
         Kind of outcome that the model predicts, or a function of the estimator and the outcomes it
         is fitted to. None if only a forecast shows it.
-    of_fitted : callable, optional
-        What is known of a fitted model without training rows; None if its distributions must be
-        learned from rows.
     reads_rows : bool, default False
         Whether rows of `fit` are used even for a model that was fitted before.
     """
@@ -445,11 +443,10 @@ class Kind:
     accepts: Callable[[Any], bool]
     convert: Callable[..., Distribution]
     fit: Callable[[Any, Training], Any] = conversions.fitted
-    learn: Callable[[Any, Any, Training], Learned] = lambda model, estimator, rows: {}
+    learn: Callable[[Any, Any, Any], Learned] = lambda model, estimator, rows: {}
     outcome: OutcomeKind | Callable[[Any, Floats], OutcomeKind | None] | None = (
         OutcomeKind.CONTINUOUS
     )
-    of_fitted: Callable[[Any], Learned] | None = None
     reads_rows: bool = False
 
     def outcome_kind_of(self, estimator: Any, y: Floats) -> OutcomeKind | None:
@@ -498,13 +495,13 @@ class Base:
         """Return the base of a fitted model that determines its distributions without training."""
         # without outcomes, only the loss shows that a regressor predicts counts
         is_count = hasattr(model, "predict") and conversions.has_poisson_loss(model)
-        own = KINDS["counts"] if is_count else kind_of(model)
-        if own.of_fitted is None:
+        own = KINDS["counts"] if is_count else kind_of(conversions.frozen(model))
+        if own.name == "residuals":
             name = type(thawed(model)).__name__
             rule = "predict distributions"
             remedy = f"fit RecalibratedRegressor({name}(...)), which learns them from training rows"
             raise bad_input("model", rule, f"{name}, which predicts only numbers", remedy)
-        return cls(own.name, model, own.of_fitted(model))
+        return cls(own.name, model, own.learn(model, model, None))
 
     def check(self) -> None:
         """Raise an error if anything is missing, for instance in an edited model folder."""
@@ -535,13 +532,10 @@ def takes_return_std(model: Any) -> bool:
     )
 
 
-def learn_least_std(model: Any, estimator: Any, rows: Training) -> Learned:
+def learn_least_std(model: Any, estimator: Any, rows: Training | None) -> Learned:
     """Return a lower bound on std, as a noise-free Gaussian process predicts 0 at training rows."""
-    return {"least_std": np.array([1e-9 * float(np.abs(rows.y).max()) or 1e-300])}
-
-
-LEAST_STD = {"least_std": np.array([1e-300])}
-"""Without outcomes, only a standard deviation of 0 is too small."""
+    largest = 0.0 if rows is None else float(np.abs(rows.y).max())
+    return {"least_std": np.array([1e-9 * largest or 1e-300])}
 
 
 def of_return_std(model: Any, X: Any, least_std: Floats) -> Distribution:
@@ -581,7 +575,7 @@ def is_ensemble(model: Any) -> bool:
 
 def weighted_members(model: Any) -> list[tuple[float, Any, Any]]:
     """Return weight, model and columns of each member of a list or an ensemble."""
-    if isinstance(model, list):
+    if isinstance(model, list | tuple):
         return [(1.0, member, None) for member in model]
     weights = [1.0] * len(model.estimators_)
     if getattr(model, "weights", None) is not None:
@@ -638,8 +632,6 @@ def is_function(model: Any) -> bool:
     return callable(model) and not isinstance(model, type) and not hasattr(model, "predict")
 
 
-NOTHING: Callable[[Any], Learned] = lambda model: {}  # noqa: E731
-
 KINDS: dict[str, Kind] = {
     kind.name: kind
     # in order of precedence, from whole distributions to single numbers
@@ -672,16 +664,14 @@ KINDS: dict[str, Kind] = {
             conversions.fit_classifier,
             conversions.learn_classes,
             conversions.outcome_of_classes,
-            of_fitted=conversions.classes_of,
         ),
-        Kind("callable", is_function, conversions.of_function, outcome=None, of_fitted=NOTHING),
+        Kind("callable", is_function, conversions.of_function, outcome=None),
         Kind(
             "ppf",
             lambda model: conversions.ppf_method(model) is not None,
             conversions.of_ppf,
             conversions.fit_ppf,
             outcome=None,  # the same model of skpro may predict counts or amounts
-            of_fitted=NOTHING,
         ),
         Kind(
             "counts",
@@ -689,7 +679,6 @@ KINDS: dict[str, Kind] = {
             conversions.of_counts,
             learn=conversions.learn_counts,
             outcome=OutcomeKind.COUNT,
-            of_fitted=lambda model: conversions.POISSON,
             reads_rows=True,
         ),
         Kind(
@@ -706,7 +695,6 @@ KINDS: dict[str, Kind] = {
             takes_return_std,
             of_return_std,
             learn=learn_least_std,
-            of_fitted=lambda model: LEAST_STD,
         ),
         Kind(
             "residuals",
@@ -734,7 +722,7 @@ def kind_of(estimator: Any, y: Floats | None = None) -> Kind:
         if not excluded.get(kind.name) and kind.accepts(inner):
             return kind
     rule = "be a regressor with fit and predict"
-    raise bad_input("estimator", rule, type(estimator).__name__, conversions.USE_A_FUNCTION)
+    raise bad_input("estimator", rule, type(inner).__name__, conversions.USE_A_FUNCTION)
 
 
 def is_held_out(estimator: Any, y: Floats | None = None) -> bool:

@@ -598,11 +598,7 @@ class NeuralForecaster(Forecaster):
             n_inputs += self.inputs_.binned.size
         if self.shape_.n_inputs != n_inputs:
             raise InputError(f"the network has {self.shape_.n_inputs} inputs, not {n_inputs}")
-        # weights of another shape would broadcast, or fail inside torch
-        self._check_weights()
-
-    def _check_weights(self) -> None:
-        """Refuse weights that do not match the network, for instance of an edited model folder."""
+        # weights of another shape, of an edited model folder, would broadcast or fail inside torch
         for i, (n_in, n_out) in enumerate(self.shape_.layers()):
             for name, size in ((f"kernel_{i}", (n_in, n_out)), (f"bias_{i}", (1, n_out))):
                 array = self.weights_.get(name)

@@ -42,7 +42,6 @@ from evenhand.distributions import (
     OutcomeKind,
     Recalibrated,
     as_hurdle,
-    curve_times,
 )
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast, check_atom_at_horizon, check_forecast_of_times
@@ -108,8 +107,6 @@ class HeldOut:
         False for rows of which it is not known.
     is_high : bool
         Whether the atom of hurdles is above the rest.
-    curve_times : tuple of float
-        Times of the survival curves; none for other forms of forecasts.
     has_curve : bool
         Whether maps of events may have a curve, beside an intercept and a slope.
     """
@@ -118,7 +115,6 @@ class HeldOut:
     pit: Cells
     events: Events | None = None
     is_high: bool = False
-    curve_times: tuple[float, ...] = ()
     has_curve: bool = True
 
     @classmethod
@@ -127,14 +123,13 @@ class HeldOut:
         kind, known = forecast.outcome_kind, as_outcomes(known)
         check_forecast_of_times(forecast, known)
         value, lost = known.value, known.is_lost
-        times = tuple(curve_times(forecast.distribution)) if known.are_times else ()
         if kind is OutcomeKind.COUNT:
             low, high = map(_finite, forecast.pit_interval(value))
             return cls(kind, pit_cells(low, high))
         if kind is OutcomeKind.CONTINUOUS:
             low = _finite(forecast.cdf(value))
             high = np.where(known.happened, low, 1.0)
-            return cls(kind, pit_cells(low, high, lost), curve_times=times)
+            return cls(kind, pit_cells(low, high, lost))
         probability = _finite(np.asarray(forecast.event_probability(), dtype=np.float64))
         if kind is OutcomeKind.BINARY:
             wrong = (value != 0) & (value != 1)
@@ -148,7 +143,7 @@ class HeldOut:
         low = _finite(np.where(is_atom, 0.5, hurdle.positive.cdf(value)))
         pit = pit_cells(low, np.where(lost, 1.0, low), lost)
         events = Events(probability, known.happened & ~is_atom)
-        return cls(kind, pit, events, hurdle.end == "high", times)
+        return cls(kind, pit, events, hurdle.end == "high")
 
     @classmethod
     def joined(cls, parts: Sequence[tuple[Ints, HeldOut]]) -> HeldOut:
@@ -711,8 +706,6 @@ class RecalibratedRegressor(WrappingForecaster):
     horizon_, n_lost_ : float or None, int or None
         Horizon of times, and the number of rows whose time is cut off before it and before the
         event; None for other outcomes.
-    curve_times_ : tuple of float
-        Times of the survival curves that the maps were estimated for; none for other forecasts.
     support_ : Support or None
         Map of outcomes to the line; None without `support`.
     schema_ : Schema
@@ -754,7 +747,6 @@ class RecalibratedRegressor(WrappingForecaster):
         "outcome_kind_": OutcomeKind,
         "horizon_": float | None,
         "n_lost_": int | None,
-        "curve_times_": tuple[float, ...],
     }
     horizon_ = n_lost_ = None
 
@@ -821,8 +813,7 @@ class RecalibratedRegressor(WrappingForecaster):
             held_out, own = self._held_out(rows, seen)
         masks = training_masks(self._groups, self.by, sample_weight)
         members = self._groups.members(table, masks, own)
-        self.outcome_kind_, self.curve_times_ = held_out.kind, held_out.curve_times
-        self.horizon_ = seen.horizon
+        self.outcome_kind_, self.horizon_ = held_out.kind, seen.horizon
         self.n_lost_ = int(seen.is_lost.sum()) if seen.are_times else None
         # only ratios of weights count; squares of tiny weights would underflow
         weight = rows.weights / rows.weights.max()
