@@ -476,7 +476,8 @@ class RandomizedRegressor(WrappingForecaster):
         rows = replace(self._check_training(X, y, sample_weight), cv=cv, spread=self.spread)
         estimator = self.estimator
         if estimator is None:
-            estimator = MixtureMLPRegressor(random_state=int(rows.random.integers(2**31)))
+            seed = None if self.random_state is None else int(rows.random.integers(2**31))
+            estimator = MixtureMLPRegressor(random_state=seed)
         kind = check_before_fit(estimator, rows.y, self.support)
         refuse_binary(kind)
         # the link is applied to recalibrated forecasts, as randomization is the outermost step

@@ -209,16 +209,8 @@ class FoldEnsembles:
         self.folds = folds
         self.settings = settings
         # binned once, as the folds of all fits are subsets of one data set
-        self._rows = (
-            lightgbm()
-            .Dataset(
-                features,
-                np.zeros(len(features)),
-                params=settings,
-                categorical_feature=categories,
-            )
-            .construct()
-        )
+        options = {"params": settings, "categorical_feature": categories}
+        self._rows = lightgbm().Dataset(features, np.zeros(len(features)), **options).construct()
 
     @property
     def can_split(self) -> bool:
@@ -308,13 +300,8 @@ def raw_output(booster: Any, features: Floats, n_threads: int) -> Floats:
         order = np.lexsort(features.T[often])
     rows = features[order]
     for start in range(0, booster.num_trees(), step):
-        output[order] += booster.predict(
-            rows,
-            raw_score=True,
-            start_iteration=start,
-            num_iteration=step,
-            num_threads=n_threads,
-        )
+        trees = {"start_iteration": start, "num_iteration": step}
+        output[order] += booster.predict(rows, raw_score=True, num_threads=n_threads, **trees)
     return output
 
 

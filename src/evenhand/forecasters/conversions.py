@@ -36,14 +36,7 @@ from evenhand.distributions import (
 )
 from evenhand.draws import RandomState
 from evenhand.forecast import Forecast
-from evenhand.forecasters.base import (
-    Family,
-    Forecaster,
-    State,
-    Training,
-    allows_missing,
-    thawed,
-)
+from evenhand.forecasters.base import Family, Forecaster, State, Training, allows_missing, thawed
 from evenhand.forecasters.samples import clearly_best
 from evenhand.tables import as_pandas, row_blocks, take_rows, unreported
 
@@ -270,12 +263,9 @@ def numbers_of(classes: ArrayLike) -> Floats:
     """Return the classes of a fitted classifier as increasing numbers."""
     labels = np.asarray(classes)
     if labels.ndim != 1 or labels.dtype.kind not in "biuf":
-        raise bad_input(
-            "estimator",
-            "have classes that are numbers in one column",
-            f"classes_ {np.ravel(labels).tolist()[:5]}",
-            "fit it to 0 and 1, or to ordered numbers",
-        )
+        rule, got = "have classes that are numbers in one column", np.ravel(labels).tolist()[:5]
+        remedy = "fit it to 0 and 1, or to ordered numbers"
+        raise bad_input("estimator", rule, f"classes_ {got}", remedy)
     values = labels.astype(np.float64)
     return check_classes(values)
 
@@ -383,10 +373,10 @@ def of_counts(model: Any, X: Any, dispersion: Floats, least_mean: Floats) -> Dis
 def has_poisson_loss(estimator: Any) -> bool:
     """Whether a regressor, or the last step of a Pipeline, is fitted with the Poisson loss."""
     model = thawed(final_step(thawed(estimator)))
-    if isinstance(model, PoissonRegressor):
-        return True
-    if isinstance(model, TweedieRegressor):
-        return bool(model.power == 1)
+    if not hasattr(estimator, "predict"):
+        return False
+    if isinstance(model, PoissonRegressor | TweedieRegressor):
+        return bool(getattr(model, "power", 1) == 1)
     params = model.get_params(deep=False) if hasattr(model, "get_params") else {}
     names = ("loss", "objective", "loss_function", "criterion")
     return any(params.get(name) in POISSON_LOSSES for name in names)
@@ -414,8 +404,7 @@ def check_counts(y: Floats) -> None:
 
 def of_ppf(model: Any, X: Any) -> Distribution:
     """Return the distributions of a model of NGBoost or skpro: exactly if normal or discrete."""
-    method = ppf_method(model)
-    assert method is not None
+    method = "pred_dist" if hasattr(final_step(model), "pred_dist") else "predict_proba"
     # a Pipeline delegates predict_proba, but not pred_dist
     owner = model if hasattr(model, method) else final_step(model)
     rows = X if owner is model or len(model.steps) == 1 else model[:-1].transform(X)
@@ -439,16 +428,14 @@ def fit_ppf(estimator: Any, rows: Training) -> Any:
     return fitted(estimator, rows)
 
 
-def ppf_method(estimator: Any) -> str | None:
-    """Return the name of the method that returns a distribution; None if there is none.
+def has_ppf(estimator: Any) -> bool:
+    """Whether a model has a method that returns a distribution.
 
     Classifiers have `predict_proba` as well, but not `predict_quantiles`.
     """
     model = final_step(estimator)
-    if hasattr(model, "pred_dist"):
-        return "pred_dist"
     has_quantiles = hasattr(model, "predict_proba") and hasattr(model, "predict_quantiles")
-    return "predict_proba" if has_quantiles else None
+    return hasattr(model, "pred_dist") or has_quantiles
 
 
 # --- conversion of discrete distributions of other libraries
@@ -598,6 +585,11 @@ def of_quantiles(model: Any, X: Any) -> Distribution:
     # models store levels in the order given by the user
     order = np.argsort(levels)
     return Quantiles(levels[order], spaced(levels[order], values[:, order]))
+
+
+def has_quantiles(model: Any) -> bool:
+    """Whether a model predicts quantiles, or one of a level that is a parameter."""
+    return known_levels(model) is not None or level_parameter(model) is not None
 
 
 def spaced(levels: Floats, values: Floats) -> Floats:

@@ -184,14 +184,6 @@ class Grouping:
             stacklevel=5,
         )
 
-    def check_storable(self) -> None:
-        """Raise InputError if `by` is a function."""
-        if callable(self.by):
-            raise InputError(
-                f"`by` is the function {self.by!r}, which cannot be stored; put its labels into a"
-                " column of X and name that column"
-            )
-
 
 def _table(
     X: Any, name: str = "`by`", or_pass: str = "a function from X to labels"
@@ -274,15 +266,6 @@ class NamedGroups:
         ]
         return Members.overlapping(tuple(self.by), np.column_stack(found))
 
-    def check_storable(self) -> None:
-        """Raise InputError if a definition is a function."""
-        for name, rule in self.by.items():
-            if rule is not None and not isinstance(rule, GroupRule):
-                raise InputError(
-                    f"by[{name!r}] is the function {rule!r}, which cannot be stored; write the"
-                    " group as a rule, such as 'age > 50', or as a boolean column of X"
-                )
-
 
 def _definition(name: str, value: Any, X: Any) -> GroupRule | Callable[[Any], Any] | None:
     """Return the definition of a group in one of the accepted forms."""
@@ -353,6 +336,20 @@ def learn_groups(by: By | None, X: Any) -> Groups:
     if isinstance(by, Mapping):
         return NamedGroups.learn(by, X)
     return Grouping(None) if by is None else Grouping.learn(by, X)
+
+
+def check_storable(groups: Groups) -> None:
+    """Raise InputError if a definition of groups is a function."""
+    by: dict[str, Any] = {"`by`": groups.by}
+    if isinstance(groups, NamedGroups):
+        by = {f"by[{name!r}]": rule for name, rule in groups.by.items()}
+    for name, rule in by.items():
+        if callable(rule):
+            raise InputError(
+                f"{name} is the function {rule!r}, which cannot be stored; put its labels into a"
+                " column of X and name that column, or write the group as a rule, such as"
+                " 'age > 50'"
+            )
 
 
 def training_masks(

@@ -215,10 +215,7 @@ def _grown(
     # leaves of a small table have at least 20 rows, those of a large one 1 / 40 of it
     n_least = max(20, round(0.025 * len(rows)))
     model = HistGradientBoostingRegressor(
-        max_iter=n_trees,
-        min_samples_leaf=n_least,
-        l2_regularization=PENALTY * n_least,
-        **SETTINGS,
+        max_iter=n_trees, min_samples_leaf=n_least, l2_regularization=PENALTY * n_least, **SETTINGS
     )
     if weight is None:
         return model.fit(rows, size)
@@ -494,7 +491,7 @@ class Base:
     def of_fitted(cls, model: Any) -> Self:
         """Return the base of a fitted model that determines its distributions without training."""
         # without outcomes, only the loss shows that a regressor predicts counts
-        is_count = hasattr(model, "predict") and conversions.has_poisson_loss(model)
+        is_count = conversions.has_poisson_loss(model)
         own = KINDS["counts"] if is_count else kind_of(conversions.frozen(model))
         if own.name == "residuals":
             name = type(thawed(model)).__name__
@@ -666,16 +663,11 @@ KINDS: dict[str, Kind] = {
             conversions.outcome_of_classes,
         ),
         Kind("callable", is_function, conversions.of_function, outcome=None),
-        Kind(
-            "ppf",
-            lambda model: conversions.ppf_method(model) is not None,
-            conversions.of_ppf,
-            conversions.fit_ppf,
-            outcome=None,  # the same model of skpro may predict counts or amounts
-        ),
+        # the same model of skpro may predict counts or amounts
+        Kind("ppf", conversions.has_ppf, conversions.of_ppf, conversions.fit_ppf, outcome=None),
         Kind(
             "counts",
-            lambda model: hasattr(model, "predict") and conversions.has_poisson_loss(model),
+            conversions.has_poisson_loss,
             conversions.of_counts,
             learn=conversions.learn_counts,
             outcome=OutcomeKind.COUNT,
@@ -683,19 +675,11 @@ KINDS: dict[str, Kind] = {
         ),
         Kind(
             "quantiles",
-            lambda model: (
-                conversions.known_levels(model) is not None
-                or conversions.level_parameter(model) is not None
-            ),
+            conversions.has_quantiles,
             conversions.of_quantiles,
             conversions.fit_quantiles,
         ),
-        Kind(
-            "return_std",
-            takes_return_std,
-            of_return_std,
-            learn=learn_least_std,
-        ),
+        Kind("return_std", takes_return_std, of_return_std, learn=learn_least_std),
         Kind(
             "residuals",
             lambda model: hasattr(model, "predict"),
@@ -782,8 +766,10 @@ class WrappingForecaster(Forecaster):
                 f"support is given both for {type(self).__name__} and for its estimator"
                 f" {type(thawed(estimator)).__name__}; leave one of the two out"
             )
-        is_plain = is_fitted_plain(estimator)
-        line = self._learn_support(rows.y, rows.X, is_map=is_refitted(estimator) or is_plain)
+        is_new = is_refitted(estimator)
+        # a fitted plain regressor predicts outcomes in their units
+        is_plain = not is_new and kind_of(estimator).name == "residuals"
+        line = self._learn_support(rows.y, rows.X, is_map=is_new or is_plain)
         rows = replace(rows, y=line, predicted_support=self.support_ if is_plain else None)
         self._fit_base(estimator, rows)
         return rows
@@ -857,12 +843,6 @@ def is_refitted(estimator: Any) -> bool:
     # a fitted plain regressor is not held out, as its residual distribution is estimated
     is_frozen = isinstance(conversions.final_step(estimator), FrozenEstimator)
     return not is_frozen and not is_held_out(estimator)
-
-
-def is_fitted_plain(estimator: Any) -> bool:
-    """Whether an estimator is a fitted plain regressor, which predicts outcomes in their units."""
-    is_frozen = isinstance(conversions.final_step(estimator), FrozenEstimator)
-    return is_frozen and kind_of(estimator).name == "residuals"
 
 
 def has_own_support(estimator: Any) -> bool:

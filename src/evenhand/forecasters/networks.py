@@ -213,11 +213,6 @@ class Inputs:
             width=np.concatenate([np.diff(end) for end in ends]),
         )
 
-    @property
-    def has_bins(self) -> bool:
-        """Whether there are inputs of bins."""
-        return self.binned.size > 0
-
     def without_bins(self) -> Self:
         """Return the same transformation without bins."""
         return replace(self, binned=self.binned[:0], low=self.low[:0], width=self.width[:0])
@@ -228,7 +223,7 @@ class Inputs:
         scores = self._scores(encoded)
         # linear near 0, logarithmic far from it
         inputs[:, self.columns] = BEND * np.arcsinh(scores / BEND)
-        if not self.has_bins:
+        if not self.binned.size:
             return inputs
         place = np.searchsorted(self.columns, self.binned)
         share = np.clip((scores[:, place] - self.low) / self.width, 0.0, 1.0)
@@ -776,11 +771,8 @@ class MixtureMLPRegressor(NeuralForecaster):
             np.moveaxis(array, 0, 1).reshape(encoded.shape[0], -1)
             for array in self.outputs_.mixtures(self._outputs_of(encoded, None))
         )
-        return NormalMixture(
-            weights,
-            self.y_offset_ + self.y_unit_ * loc,
-            self.y_unit_ * self.spread_factor_ * std,
-        )
+        loc = self.y_offset_ + self.y_unit_ * loc
+        return NormalMixture(weights, loc, self.y_unit_ * self.spread_factor_ * std)
 
     def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
         offset, unit, g = robust_scale(y, weight)
@@ -796,7 +788,7 @@ class MixtureMLPRegressor(NeuralForecaster):
         inputs = Inputs.fit(x)
         plain = [(inputs.without_bins(), strength) for strength in strengths]
         binned = [(inputs, strength) for strength in strengths[:BIN_STRENGTHS]]
-        if self.bins is False or not inputs.has_bins:
+        if self.bins is False or not inputs.binned.size:
             chosen = plain
         else:
             chosen = binned if self.bins else plain + binned
@@ -989,15 +981,13 @@ class PAICRegressor(NeuralForecaster):
     def _scale_outcomes(self, y: Floats, weight: Floats) -> tuple[float, float]:
         if self.standardize_y:
             return super()._scale_outcomes(y, weight)
-        name = (
-            "the outcome" if self.support_ is None else "the outcome mapped to the line (support)"
-        )
+        line = "" if self.support_ is None else " mapped to the line (support)"
         spread = float(np.std(y))
         least, most = PAIC_MIN_STD, PAIC_MIN_STD + PAIC_STD_RANGE
         if not 2 * least < spread < most / 2:
             warnings.warn(
-                f"{name} has standard deviation {spread:g}, but the paper's network predicts"
-                f" standard deviations from {least:g} to {most:g} in these units;"
+                f"the outcome{line} has standard deviation {spread:g}, but the paper's network"
+                f" predicts standard deviations from {least:g} to {most:g} in these units;"
                 " set standardize_y=True",
                 UserWarning,
                 stacklevel=5,  # the line that calls fit or path

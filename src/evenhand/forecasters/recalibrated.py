@@ -60,6 +60,7 @@ from evenhand.forecasters.groups import (
     Grouping,
     Members,
     NamedGroups,
+    check_storable,
     learn_groups,
     training_masks,
 )
@@ -265,10 +266,6 @@ class PitMaps:
             maps += [own] if is_own[i] else []
         return cls(*stacked(maps), is_own)
 
-    def pooled(self) -> PitMaps:
-        """Return only the map of all rows."""
-        return PitMaps(self.levels[:1], self.values[:1], np.zeros(0, dtype=bool))
-
     def _number(self, members: Members) -> Ints:
         """Return the number of each row's map; without one of its own, that of all rows."""
         return np.append(0, np.where(self.is_own, np.cumsum(self.is_own), 0))[members.which]
@@ -364,7 +361,8 @@ class Maps:
 
     def pooled(self) -> Maps:
         """Return only the maps of all rows."""
-        return Maps(self.pits.pooled(), self.events_of_all, self.events_of_all)
+        pits = PitMaps(self.pits.levels[:1], self.pits.values[:1], np.zeros(0, dtype=bool))
+        return Maps(pits, self.events_of_all, self.events_of_all)
 
     def forecast(self, forecast: Forecast, members: Members) -> Forecast:
         """Return recalibrated forecasts of rows."""
@@ -750,12 +748,7 @@ class RecalibratedRegressor(WrappingForecaster):
     }
     horizon_ = n_lost_ = None
 
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | Outcomes,
-        sample_weight: ArrayLike | None = None,
-    ) -> Self:
+    def fit(self, X: Any, y: ArrayLike | Outcomes, sample_weight: ArrayLike | None = None) -> Self:
         """Fit the model, and estimate the maps from held-out PITs.
 
         Parameters
@@ -947,7 +940,7 @@ class RecalibratedRegressor(WrappingForecaster):
 
     def to_state(self) -> State:
         check_is_fitted(self)
-        self._groups.check_storable()
+        check_storable(self._groups)
         return super().to_state()
 
     def _set_up(self) -> None:

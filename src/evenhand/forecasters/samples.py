@@ -37,8 +37,6 @@ def residual_distribution(residuals: Floats, weight: Floats | None) -> Quantiles
     is exponential with the mean excess of the eight extreme residuals.
     """
     weight = np.ones(residuals.size) if weight is None else weight
-    residuals = residuals[weight > 0]
-    weight = weight[weight > 0]
     n = n_effective(weight)
     order = np.argsort(residuals)
     ordered = residuals[order]

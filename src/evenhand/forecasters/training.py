@@ -307,12 +307,7 @@ class Training:
     """
 
     def __init__(
-        self,
-        candidate: Candidate,
-        n_networks: int,
-        loss: RowLoss,
-        where: torch.device,
-        seed: int,
+        self, candidate: Candidate, n_networks: int, loss: RowLoss, where: torch.device, seed: int
     ) -> None:
         self.shape, self.rows, self.settings = candidate.shape, candidate.rows, candidate.settings
         self.loss = loss
