@@ -690,9 +690,12 @@ def test_a_state_continues_under_the_same_settings_only() -> None:
     for like, message in [
         (
             Watch(other, groups=["town", "age"], matures_after="8d"),
-            "belongs to another certificate",
+            "certificate is Promise.* in the state",
         ),
-        (Watch(groups=["town", "age"], matures_after="8d"), "belongs to another certificate"),
+        (
+            Watch(groups=["town", "age"], matures_after="8d"),
+            "certificate is Promise.* in the state",
+        ),
         (Watch(PROMISE, groups=["town"], matures_after="8d"), "groups is .* in the state, not"),
         (
             Watch(PROMISE, groups=["town", "age"], matures_after="9d"),

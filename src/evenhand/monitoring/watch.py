@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from importlib.resources import files
 from itertools import pairwise
@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._files import write_text
+from evenhand._files import written
 from evenhand._format import Summarized, one_line
 from evenhand._validate import (
     InputError,
@@ -27,6 +27,7 @@ from evenhand._validate import (
     check_choice,
     check_fraction,
     named,
+    short,
 )
 from evenhand.certificates import Certificate, Promise
 from evenhand.monitoring.e_processes import Crossing, Direction, Statement, Stored, Tests, read
@@ -118,16 +119,6 @@ class Settings:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
         return asdict(self) | {"groups": list(self.groups)}
-
-    def differences(self, other: Settings) -> list[str]:
-        """Return which settings differ, with both values."""
-        pairs = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return [
-            f"{named(name.removesuffix('_days'))} is {value!r} in the state, not"
-            f" {getattr(other, name)!r}"
-            for name, value in pairs
-            if value != getattr(other, name)
-        ]
 
 
 # --- alarms and notices of a watch, and the part of the allowed risk that each test has
@@ -454,15 +445,14 @@ class Ledger(Stored):
 
     def check_like(self, other: Ledger) -> None:
         """Refuse if another watch has another promise or other settings."""
-        if self.promise != other.promise:
-            raise InputError(
-                "the state belongs to another certificate: its promise is"
-                f" {_in_words(self.promise)}, not {_in_words(other.promise)}; begin a new watch for"
-                " a new certificate"
-            )
-        differences = self.settings.differences(other.settings)
-        if differences:
-            raise InputError(f"{differences[0]}; settings are fixed when a watch begins")
+        mine, others = ({"certificate": one.promise, **vars(one.settings)} for one in (self, other))
+        for name, value in mine.items():
+            if value != others[name]:
+                raise InputError(
+                    f"{named(name.removesuffix('_days'))} is {short(value)} in the state, not"
+                    f" {short(others[name])}; settings are fixed when a watch begins, so begin a"
+                    " new watch for others"
+                )
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Ledger:
@@ -479,32 +469,24 @@ def _table_of(rows: Rows) -> Any:
     return needed(rows.columns, "columns, but the watch has groups", "give them as columns")
 
 
-def _in_words(promise: Promise | None) -> str:
-    if promise is None:
-        return "none"
-    return f"{promise.statistic} at most {promise.target:g} at size {promise.mass:g}"
-
-
 # --- promises of certificates, of selected randomizations, and of folders with a certificate
 
 DEFAULT_MASS = 0.2
-"""Group size of a promise, if neither the certificate nor the caller gives one."""
+"""Group size of the promise of a certificate for all sizes."""
 
 Promising = Certificate | Selection | Promise | str | os.PathLike[str]
 """What contains a promise: a certificate, a selected randomization, or the path of a folder."""
 
 
-def promise_of(source: Promising, mass: float | None = None) -> Promise:
+def promise_of(source: Promising) -> Promise:
     """Return what is promised for every group of a size, in the form that a watch tests.
 
     Parameters
     ----------
     source : Certificate, Selection, Promise or path
         A certificate; the result of `randomize`; or a folder with `certificate.json`, which
-        `evenhand fit` and `evenhand randomize` write, or that file itself.
-    mass : float, optional
-        Smallest share of people in a group, for certificates that bound all sizes. By default 0.2,
-        or the one size that was certified.
+        `evenhand fit` and `evenhand randomize` write, or that file itself. Of a certificate that
+        bounds groups of all sizes it is the promise for those of at least 20%.
 
     Returns
     -------
@@ -513,7 +495,7 @@ def promise_of(source: Promising, mass: float | None = None) -> Promise:
     Raises
     ------
     InputError
-        If nothing is promised, the certificate is damaged, or `mass` is not the certified size.
+        If nothing is promised, or the certificate is damaged.
 
     Examples
     --------
@@ -525,26 +507,16 @@ def promise_of(source: Promising, mass: float | None = None) -> Promise:
     >>> promise.statistic, promise.mass, promise.target == proof.group_error(0.2)
     ('mean_pit', 0.2, True)
     """
-    if mass is not None:
-        check_fraction("mass", mass, high_open=False)
     if isinstance(source, Certificate):
-        return source.promise((source.mass or DEFAULT_MASS) if mass is None else mass)
+        return source.promise(source.mass or DEFAULT_MASS)
+    if isinstance(source, Selection):
+        return source.promise()
     if isinstance(source, Promise):
-        found = source
-    elif isinstance(source, Selection):
-        found = source.promise()
-    elif isinstance(source, str | os.PathLike):
-        found = _of_folder(Path(source))
-    else:
+        return source
+    if not isinstance(source, str | os.PathLike):
         rule = "be a Certificate, a Selection, a Promise or a path"
         raise bad_input("certificate", rule, type(source).__name__)
-    if mass not in (None, found.mass):
-        raise bad_input("mass", f"be {found.mass:g}, the size of the groups promised", mass)
-    return found
-
-
-def _of_folder(path: Path) -> Promise:
-    content = read_certificate(path)
+    path, content = Path(source), read_certificate(Path(source))
     with about(str(path if path.name == CERTIFICATE else path / CERTIFICATE)):
         if content.get("promise") is None:
             raise InputError(
@@ -886,17 +858,11 @@ class Watch(Summarized):
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the watch as JSON; write it to `path` if given."""
-        text = json.dumps(self.to_dict(), indent=2)
-        if path is not None:
-            write_text(path, text + "\n")
-        return text
+        return written(json.dumps(self.to_dict(), indent=2), path)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the watch as one page of HTML that opens offline; write it to `path` if given."""
-        text = watch_html(self.to_dict())
-        if path is not None:
-            write_text(path, text)
-        return text
+        return written(watch_html(self.to_dict()), path)
 
     def __repr__(self) -> str:
         facts = {"n_rows": self._ledger.n_rows, "alarms": len(self.alarms)}
