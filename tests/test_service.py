@@ -490,7 +490,7 @@ def test_actions_are_those_of_the_served_forecast(model: Any, tmp_path: Path) ->
     ("decide", "message"),
     [
         (lambda forecast: ["yes", "no"], r"one action per row \(1\), got 2 actions"),
-        (lambda forecast: [math.nan], "actions that are JSON values"),
+        (lambda forecast: [math.nan], "must be finite JSON values"),
     ],
 )
 def test_a_rule_for_actions_that_is_wrong_logs_nothing(

@@ -172,8 +172,8 @@ def _watched_log(
         model_sha256=about.get("model_sha256"),
         before=None if before is None else before.scope,
     )
-    if listed is None and before is not None:
-        listed = before.groups
+    if listed is None and before is not None and before.watch is not None:
+        listed = list(before.watch["settings"]["groups"])  # which later contexts may lack
     settings["groups"] = chosen.group_columns(
         listed, decisions.source, with_everyone=certificate is None
     )

@@ -123,15 +123,6 @@ def logged_forecast(log: DecisionLog, id: str) -> Logged:
     raise InputError(f"{log.source} has no forecast {id!r}; {remedy}")
 
 
-def context_values(log: DecisionLog, context: str) -> dict[str, Any]:
-    """Return what the log has about a context; InputError if it has no such context."""
-    # a later entry of a context has its present library versions
-    known = {str(entry.values["context"]): entry.values for entry in log.entries(kind="context")}
-    if context not in known:
-        raise unknown_context(log.source, context, list(known))
-    return known[context]
-
-
 def unknown_context(source: str, name: str, known: Sequence[str]) -> InputError:
     """Return the error for a context that a log does not have."""
     remedy = did_you_mean(name, known) or "name one of these"

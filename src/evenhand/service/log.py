@@ -11,7 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -400,10 +400,8 @@ class Database(ABC):
 
     is_read_only = False
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """Options of the pool of connections."""
-        return {}
+    options: Mapping[str, Any] = {}
+    """Options of the pool of connections."""
 
     def connect(self, dialect: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Return a new connection of the driver."""
@@ -690,21 +688,18 @@ class PostgreSQL(Database):
         self._secrets = [url.password, *(url.query[name] for name in secret)]
         shown = url.set(drivername="postgresql").difference_update_query(secret)
         self.source = shown.render_as_string(hide_password=True)
-
-    @property
-    def options(self) -> dict[str, Any]:
         defaults = {
             "client_encoding": "utf8",  # of a database without an encoding, too
             "connect_timeout": CONNECT_SECONDS,
             # a connection whose other end is gone without a word is given up
             "tcp_user_timeout": 1000 * round(PATIENCE_SECONDS),
         }
-        return {
+        self.options = {
             # reads need no transaction, and `lock` begins those that write
             "isolation_level": "AUTOCOMMIT",
             # connections from before a restart of the server are replaced
             "pool_pre_ping": True,
-            "connect_args": {k: v for k, v in defaults.items() if k not in self.url.query},
+            "connect_args": {k: v for k, v in defaults.items() if k not in url.query},
         }
 
     def lock(self, connection: sa.Connection) -> None:
@@ -1315,7 +1310,7 @@ GROUP = 1000
 
 
 def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
-    """Write a log as one parquet file, and verify it on the way.
+    """Write a log as one parquet file, readable by its owner only, and verify it on the way.
 
     Each row has the `content` of an entry, JSON with the hash of the entry before it, its `sha256`,
     and copies of what it contains as columns.
@@ -1355,31 +1350,26 @@ def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
         raise bad_input("path", "be a file that ends in .parquet", repr(str(path)))
     if log.head() is None:
         raise InputError(f"{log.source} has no entries; there is nothing to export")
+    texts = [(name, pa.string()) for name in Row._fields[1:]]
+    version = {"evenhand.decision_log": str(FORMAT)}
+    schema = pa.schema([("number", pa.int64()), *texts]).with_metadata(version)
     try:
-        last = _write(target, log)
+        with Partial(target) as partial:
+            os.fchmod(partial.handle, 0o600)
+            with (
+                os.fdopen(partial.handle, "wb", closefd=False) as file,
+                parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer,
+            ):
+                for group in in_blocks(verified(log.entries(), log.source), GROUP):
+                    rows = [_row(entry) for entry in group]
+                    for entry, row in zip(group, rows, strict=True):
+                        if row.sha256 != entry.sha256:
+                            raise changed(log.source, entry.number, REPLACED)
+                    table = pa.Table.from_pylist([row._asdict() for row in rows], schema=schema)
+                    writer.write_table(table)
     except OSError as error:
         raise LogError(
             f"{path} cannot be written: {error.strerror}; name a file in an existing folder with"
             " space"
         ) from error
-    return Verification(last)
-
-
-def _write(path: Path, log: DecisionLog) -> Head:
-    """Write a file atomically and durably, readable by its owner only; return the last entry."""
-    texts = [(name, pa.string()) for name in Row._fields[1:]]
-    version = {"evenhand.decision_log": str(FORMAT)}
-    schema = pa.schema([("number", pa.int64()), *texts]).with_metadata(version)
-    with Partial(path) as partial:
-        os.fchmod(partial.handle, 0o600)
-        with (
-            os.fdopen(partial.handle, "wb", closefd=False) as file,
-            parquet.ParquetWriter(file, schema, write_page_checksum=True) as writer,
-        ):
-            for group in in_blocks(verified(log.entries(), log.source), GROUP):
-                rows = [_row(entry)._asdict() for entry in group]
-                for entry, row in zip(group, rows, strict=True):
-                    if row["sha256"] != entry.sha256:
-                        raise changed(log.source, entry.number, REPLACED)
-                writer.write_table(pa.Table.from_pylist(rows, schema=schema))
-    return Head(group[-1].number, group[-1].sha256)
+    return Verification(Head(rows[-1].number, rows[-1].sha256))

@@ -54,11 +54,6 @@ class WatchState:
         values = {"schema": SCHEMA, **asdict(self)}
         write_text(path, json.dumps(values | {"sha256": digest_of(values)}) + "\n")
 
-    @property
-    def groups(self) -> list[str] | None:
-        """Group columns of the watch, which later contexts may lack; None before it has begun."""
-        return None if self.watch is None else list(self.watch["settings"]["groups"])
-
     @classmethod
     def read(cls, path: Path) -> Self | None:
         """Read a state; None if there is no such file.

@@ -20,7 +20,7 @@ from evenhand._format import and_more, count
 from evenhand._validate import InputError, as_floats, bad_input, short
 from evenhand.draws import KeyedDraws, check_id
 from evenhand.monitoring import as_time
-from evenhand.service.contexts import context_values, logged_name
+from evenhand.service.contexts import logged_name, unknown_context
 from evenhand.service.log import (
     DecisionLog,
     Entry,
@@ -348,7 +348,11 @@ def _names(
     checked = [check_id(one, places.of(row)) for row, one in enumerate(ids)]
     if context is None:
         return checked
-    values = context_values(log, context)
+    # a later entry of a context has its present library versions
+    known = {entry.id: entry.values for entry in log.entries(kind="context")}
+    if context not in known:
+        raise unknown_context(log.source, context, list(known))
+    values = known[context]
     if values["person"] == "hash" and draws is not None and draws.fingerprint != values["key"]:
         raise InputError(
             f"the key has the fingerprint {draws.fingerprint}, but people of the context"

@@ -398,39 +398,33 @@ def _values_check(
     forecasting = Forecasting(model, RowReader(model), levels, decide)
     r = 0.5 if logged["r"] is None else logged["r"]
     found = forecasting.values([features], [r])[0]
-    compared = _compared(logged)
-    numbers = [abs(value) for value in compared.values() if value is not None]
-    compared |= _rules(logged)
-    now = _compared(found) | _rules(found)
-    has_action = decide is not None or logged["action"] is None
-    if decide is not None:
-        compared |= {"action": logged["action"]}
-        now |= {"action": found["action"]}
+    with_action = decide is not None
+    compared = _compared(logged, with_action=with_action)
+    now = _compared(found, with_action=with_action)
+    served = [*logged["quantiles"].values(), logged["mean"], logged["probability"]]
+    scale = max((abs(value) for value in served if value is not None), default=0.0)
     differs = [
         (name, before, now.get(name))
         for name, before in compared.items()
-        if not _is_close(before, now.get(name), max(numbers, default=0.0))
+        if not _is_close(before, now.get(name), scale)
     ]
     exact = ("record", "link", "alpha", "quantiles", "mean", "probability")
     is_identical = not differs and all(logged[name] == found[name] for name in exact)
     text = "at the logged draw"
     if not differs:
         text = f"equal {'to all digits' if is_identical else 'up to rounding'} {text}"
+    has_action = with_action or logged["action"] is None
     text += "" if has_action else "; the action was not compared, as its rule is not given"
     return Check.of("values", differs, text), is_identical
 
 
-def _compared(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers of a forecast by name."""
+def _compared(values: Mapping[str, Any], *, with_action: bool) -> dict[str, Any]:
+    """Return what is compared of a forecast, by name: numbers, link and action."""
     found = {f"quantile {level}": value for level, value in values["quantiles"].items()}
-    if values["probability"] is not None:
-        return {"probability": values["probability"]}
-    return found | {"mean": values["mean"]}
-
-
-def _rules(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the link around a forecast, if there is one."""
-    return {} if values["link"] is None else {name: values[name] for name in ("link", "alpha")}
+    of_kind = ["mean"] if values["probability"] is None else ["probability"]
+    of_link = [] if values["link"] is None else ["link", "alpha"]
+    named = [*of_kind, *of_link, *(["action"] if with_action else [])]
+    return found | {name: values[name] for name in named}
 
 
 def _is_close(before: Any, now: Any, scale: float) -> bool:

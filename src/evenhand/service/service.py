@@ -32,6 +32,7 @@ from evenhand.service.log import (
     Logged,
     Ticket,
     Transaction,
+    in_blocks,
     person_request,
     person_subject,
 )
@@ -305,10 +306,7 @@ class Service:
         if len(ids) != len(rows):
             raise bad_input("people", f"have one id per row ({len(rows)})", f"{len(ids)} ids")
         asked = self._asked(ids, [f"people[{i}]" for i in range(len(ids))], rows)
-        found: list[Served] = []
-        for start in range(0, len(asked), BLOCK):
-            found += self._served(asked[start : start + BLOCK])
-        return found
+        return [served for block in in_blocks(asked, BLOCK) for served in self._served(block)]
 
     def record_outcome(self, id: str, y: float, *, time: datetime | str | None = None) -> Logged:
         """Record the outcome of a forecast of the log, or its correction.
