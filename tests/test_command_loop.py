@@ -120,7 +120,8 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(
     evenhand("recalibrate", "OTHER.csv", *repair).done()
     kept = f"x,sex,{target},{keep}"
     to = ("--id", "id", "--keep", kept, "--out", "out.csv")
-    evenhand("predict", "test.csv", "--forecast", "repaired", *to).done()
+    predicted = evenhand("predict", "test.csv", "--forecast", "repaired", *to).done()
+    assert f"an audit reads them by --forecast {written}\n" in predicted.err
     after, of_folder = audit("out.csv", written), audit("test.csv", "repaired")
     assert after["outcome_kind"] == before["outcome_kind"]
     assert group_of(after)["n"] == group_of(before)["n"]

@@ -348,3 +348,5 @@ def test_an_anchor_shows_a_log_that_was_written_anew(
     assert "the log has been rewritten" in complaint
     complaint = replay(evenhand, place, tmp_path, id, "--anchor", "12").complaint()
     assert "--anchor must be the number and hash of an entry" in complaint
+    complaint = replay(evenhand, place, tmp_path, id, "--id", "person").complaint()
+    assert "--id has no effect without --features" in complaint

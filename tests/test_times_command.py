@@ -138,9 +138,9 @@ def test_forecasts_that_depend_on_the_draw_are_not_searched() -> None:
 def test_wrong_options_are_refused_in_one_line(evenhand: Command, table: Path) -> None:
     columns = ("--target", "days", "--forecast")
     for options, fact in (
-        ((*columns, "survival=s"), "--event is missing, and these are forecasts of times"),
+        ((*columns, "survival=s"), "survival= of --forecast is for times"),
         ((*TIMES, "--entered", "entered"), "column 'entered' is given without --horizon"),
-        ((*columns, "survival=s", "--horizon", "2"), "--horizon is given without --event"),
+        ((*columns, "mean=x,std=s2", "--horizon", "2"), "--horizon is given without --event"),
         ((*TIMES, "--horizon", "-2"), "--horizon must be a time above 0, got -2"),
         ((*columns, f"{CURVES},horizon=-2"), "horizon= must be a time above 0, got -2"),
         ((*columns, f"{CURVES},horizon=9", "--horizon", "10"), "horizon= in --forecast or --h"),

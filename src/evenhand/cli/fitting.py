@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import shlex
 import time
@@ -311,17 +310,11 @@ def _training_rows(
 
 def _bounds(support: str) -> Bounds:
     """Read bounds such as `0:` or `0:100`."""
-    ends = support.split(":")
     try:
-        low, high = (float(end) if end.strip() else None for end in ends)
-    except ValueError:  # not two parts, or not numbers
-        low, high = None, None
-    floor = -math.inf if low is None else low
-    ceiling = math.inf if high is None else high
-    # written so that NaN is refused too
-    if not floor < ceiling or (math.isinf(floor) and math.isinf(ceiling)):
-        rule = "be low:high with low < high, or with one of them left out if there is no bound"
-        raise bad_input("support", rule, short(support), "for amounts of money write 0:")
+        low, high = (float(end) if end.strip() else None for end in support.split(":"))
+    except ValueError as error:  # not two parts, or not numbers
+        rule, remedy = "be low:high, or low: or :high", "for amounts of money write 0:"
+        raise bad_input("support", rule, short(support), remedy) from error
     return low, high
 
 

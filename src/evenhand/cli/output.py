@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import shlex
@@ -26,20 +25,20 @@ LINE_ENDS = "\n\t"
 """Layout characters of summaries; in values they are already escaped."""
 
 
-class Tolerant(io.TextIOBase):
+class Tolerant:
     """A stream that stores errors in `losses` instead of raising them, and then discards text."""
 
     def __init__(self, stream: TextIO, losses: list[OSError]) -> None:
         self.losses = losses
         self._stream = stream
 
-    @property
-    def encoding(self) -> str:  # type: ignore[override]
-        return self._stream.encoding or "utf-8"
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
         # some terminals cannot encode the line characters of tables
-        shown = text.encode(self.encoding, "replace").decode(self.encoding)
+        encoding = self._stream.encoding or "utf-8"
+        shown = text.encode(encoding, "replace").decode(encoding)
         try:
             self._stream.write(shown)
         except OSError as error:
@@ -51,15 +50,6 @@ class Tolerant(io.TextIOBase):
             self._stream.flush()
         except OSError as error:
             self._lose(error)
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def writable(self) -> bool:
-        return True
 
     def _lose(self, error: OSError) -> None:
         """Store the error, and redirect the stream to nowhere.
@@ -100,7 +90,8 @@ def safe_streams() -> Iterator[Safe]:
     _open_closed()
     out = sys.stdout or _nowhere()
     err = sys.stderr or _nowhere()
-    sys.stdout, sys.stderr = safe, _ = Safe(out), Safe(err)
+    safe: Any = Safe(out)
+    sys.stdout, sys.stderr = safe, Safe(err)
     try:
         yield safe
     finally:
@@ -155,11 +146,6 @@ class Terminated(KeyboardInterrupt):
         super().__init__(number)
         self.number = number
 
-    @property
-    def code(self) -> int:
-        """Exit code of the command."""
-        return 128 + self.number
-
 
 class Verdict(SystemExit):
     """Decision of a gate: exit code 0 or 1, even if the output could not be written."""
@@ -168,7 +154,7 @@ class Verdict(SystemExit):
 def end_with(error: BaseException) -> NoReturn:
     """Print the error that ended a command in one line, and exit with the code of its kind."""
     if isinstance(error, Terminated):
-        fail("terminated", error.code)
+        fail("terminated", 128 + error.number)
     if isinstance(error, KeyboardInterrupt):
         fail("interrupted", INTERRUPTED)
     if isinstance(error, InputError | MissingExtraError):

@@ -283,13 +283,11 @@ def _save(
         "command": command_line(),
     }
     record = proven.record | source
-    try:
-        page, last = _report(proven, request, read, packed.sha256, seed)
-    except Exception:
-        # an error in the audit must not lose the model
-        store.write_model(packed, folder, record)
-        raise
-    store.write_model(packed, folder, record, page)
+    # an error in the audit must not lose the model
+    store.write_model(packed, folder, record)
+    page, last = _report(proven, request, read, packed.sha256, seed)
+    if page is not None:
+        store.write_model(packed, folder, record, page)
     out = folder
     show_result(record | {"out": str(out), "seed": seed}, proven.text, as_json)
     certified = f"certified on {count(record['n_certifying'], 'person', 'people')}"
@@ -341,6 +339,12 @@ def _report(
 LEARNED = ("mass", "n", "n_judged", "error", "low", "p_value", "direction", "description")
 """Fields of the learned group with the largest error without a draw."""
 
+CHOSEN = (
+    *("alpha", "n_certifying", "n_learning", "group_error", "coverage_80"),
+    *("price", "wider", "comparison"),
+)
+"""Facts of a selection that its certificate has."""
+
 
 def certificate_of(
     proof: Certificate, held: Ints, people: list[str] | None, values: dict[str, Any]
@@ -370,30 +374,23 @@ def values_of(chosen: Selection) -> dict[str, Any]:
     if chosen.atom is not None and proof.events is not None:
         events = {"atom": chosen.atom, "n_off_atom": chosen.n_off_atom}
         events |= event_bounds(proof, chosen.group_mass)
-    interval, wider = chosen.plain or (None, None)
+    facts = chosen.facts()
     try:
         promise = chosen.promise().to_dict()
     except InputError:  # nothing that served forecasts can show
         promise = None
     return {
         "statement": chosen.statement,
-        "alpha": chosen.alpha,
         "link": chosen.model.link,
-        "n_certifying": chosen.n_certifying,
-        "n_learning": chosen.n_learning,
         "outcome": str(chosen.kind),
         **events,
         "follow_up": None if proof.follow_up is None else asdict(proof.follow_up),
         **asdict(chosen.target),
-        "group_error": chosen.group_error,
         "promise": promise,
-        "coverage_80": list(proof.coverage(0.8, chosen.group_mass)),
-        "price": chosen.price,
-        "wider": chosen.wider,
-        "plain_interval": interval and asdict(interval) | {"wider": wider},
+        **{name: facts[name] for name in CHOSEN},
+        "plain_interval": facts["plain"],
         "learned_group": found and {name: getattr(found, name) for name in LEARNED},
         "rounding_step": chosen.rounding_step,
-        "comparison": chosen.comparison.to_dict("records"),
     }
 
 

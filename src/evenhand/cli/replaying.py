@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenhand._format import count
-from evenhand._validate import InputError, check_column
+from evenhand._validate import check_column
 from evenhand.cli import options
-from evenhand.cli.checks import anchor_of, draws_of
+from evenhand.cli.checks import anchor_of, draws_of, refuse_without_effect
 from evenhand.cli.options import LOG, ROWS, flag, option, with_options
 from evenhand.cli.output import Verdict, fail, inform, show_result
 from evenhand.cli.rooms import service, tables
@@ -26,6 +26,7 @@ COMPARED = "What is compared"
 
 @with_options
 def replay(
+    given: typer.Context,
     log: options.Log,
     id: Annotated[str, typer.Argument(metavar="ID", help="id of the forecast")],
     forecast: options.Model,
@@ -62,12 +63,10 @@ def replay(
     Exit codes: 0 equal, 1 something differs, 2 bad input, or nothing differs but the forecast could
     not be computed again without its features. Other versions of libraries alone do not count.
     """
-    if id_column is not None and features is None:
-        raise InputError("--id has no effect without --features; leave it out, or name the table")
-    if context is not None and key_file is None:
-        raise InputError(
-            "--context has no effect without --key-file; leave it out, or name the key file"
-        )
+    if features is None:
+        refuse_without_effect(given, ("id_column",), "without --features")
+    if key_file is None:
+        refuse_without_effect(given, ("context",), "without --key-file")
     noted = anchor_of(anchor)
     made = service.loaded(forecast)
     decisions = service.open_log(log, create=False)

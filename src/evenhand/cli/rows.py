@@ -176,6 +176,11 @@ class Given:
                 raise InputError(f"give {name}= in --forecast or --{name}, not both")
             named[name] = part if value is None else value
         times = replace(times, **named)
+        if times.event is None and columns.survival is not None:
+            raise InputError(
+                "survival= of --forecast is for times that may be cut off; add event=, the column"
+                " with 1 where the event was observed, 0 where the time is cut off"
+            )
         if self.folder is None:
             columns = replace(columns, event=times.event, horizon=times.horizon)
             return replace(self, subject=columns), times

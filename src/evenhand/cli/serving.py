@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from evenhand.forecast_columns import ForecastColumns
     from evenhand.scale import Written
     from evenhand.service import Naming, Served, Service
 
@@ -62,11 +63,6 @@ class LoggedForecasts:
         self.n_repeated += n_repeated
         self.n_new += len(served) - n_repeated
         return {**_values(served), COLUMN: [one.id for one in served]}
-
-    def text(self) -> str:
-        """Return what was logged as a clause."""
-        before = f"; {self.n_repeated:,} were in it before" if self.n_repeated else ""
-        return f"{count(self.n_new, 'forecast')} added to {self.where}{before}"
 
     def record(self) -> dict[str, Any]:
         """Return what was logged as plain values."""
@@ -244,9 +240,9 @@ def predict(
         asked["key"] = None
     with large.client() as client:
         done = scale.forecast_parts(subject, parts, out, client=client, first=first, **asked)
-    _inform(done, out, asked.get("recorder"))
+    recorder = asked.get("recorder")
+    _inform(done, out, recorder, subject.inner)
     if as_json:
-        recorder = asked.get("recorder")
         logged = {} if recorder is None else {"log": recorder.record()}
         show(json.dumps(_written(done, out) | logged, indent=2))
 
@@ -266,8 +262,13 @@ def parse_levels(listed: str) -> list[float]:
     return levels
 
 
-def _inform(done: Written, out: Path, recorder: LoggedForecasts | None) -> None:
-    """Print a summary of what was written, and warn of repeated ids."""
+def _inform(
+    done: Written, out: Path, recorder: LoggedForecasts | None, columns: ForecastColumns | None
+) -> None:
+    """Print a summary of what was written, and warn of repeated ids.
+
+    `columns` are the forecasts that the model changes, which name the event of times.
+    """
     # repeated ids are allowed: several rows of one person share the person's draw
     if done.repeated is not None and done.key is not None:
         shared = done.repeated
@@ -284,9 +285,13 @@ def _inform(done: Written, out: Path, recorder: LoggedForecasts | None) -> None:
     key = "" if done.key is None else f"; fingerprint of the key: {done.key}"
     inform(f"{count(done.n_rows, 'forecast')} written to {out}{key}")
     if recorder is not None:
-        inform(recorder.text())
+        before = f"; {recorder.n_repeated:,} were in it before" if recorder.n_repeated else ""
+        inform(f"{count(recorder.n_new, 'forecast')} added to {recorder.where}{before}")
     if done.forecast is not None:
-        inform(f"an audit reads them by --forecast {done.forecast}")
+        times = "" if columns is None or columns.event is None else f",event={columns.event}"
+        if times and columns is not None and columns.horizon is not None:
+            times += f",horizon={columns.horizon:.15g}"
+        inform(f"an audit reads them by --forecast {done.forecast}{times}")
 
 
 def _written(done: Written, out: Path) -> dict[str, Any]:

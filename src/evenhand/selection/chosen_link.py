@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evenhand._format import count, in_full, number_in_full, points_in_full
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, InputError, Ints, about
+from evenhand._validate import Floats, InputError, Ints, about, named
 from evenhand.calibration import Cells, cvar
 from evenhand.certificates import (
     Certificate,
@@ -555,7 +555,8 @@ def _too_few_rows(cells: Cells, family: Link, target: Target, share: float | Non
     lost = (
         f"of {n:,} people who had the event or were lost, {n_lost:,} {were} lost before the"
         " horizon, and each of these may have the largest error; use people who entered early"
-        " enough to be followed (entered), an earlier horizon, larger groups or a larger error"
+        f" enough to be followed ({named('entered')}), an earlier horizon, larger groups or a"
+        " larger error"
     )
     # a group may contain all people who were lost, each with an error of 1/2
     if n_lost / (2 * n * mass) >= most:
