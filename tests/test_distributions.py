@@ -36,12 +36,11 @@ from distribution_examples import (
 from evenhand import distributions
 from evenhand._validate import InputError
 from evenhand.distributions import (
-    FAMILIES,
-    WRAPPERS,
     Bernoulli,
     Categorical,
     Distribution,
     Hurdle,
+    Joined,
     LocationScale,
     NegativeBinomial,
     Normal,
@@ -58,6 +57,7 @@ from evenhand.distributions import (
     Transformed,
     Truncated,
 )
+from evenhand.distributions.records import KINDS
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from quadrature import Floats, panels
 
@@ -65,6 +65,8 @@ every_link = pytest.mark.parametrize(
     "link", [Laplace(0.08), Laplace(0.4), Entropic(0.08), Gaussian(0.4)], ids=str
 )
 
+FAMILIES = tuple(kind for kind in KINDS.values() if kind.inner is None and kind is not Joined)
+WRAPPERS = {*KINDS.values()} - {*FAMILIES}
 CONTINUOUS_FAMILIES = tuple(kind for kind in FAMILIES if kind.kind is None)
 
 DIRECT = ("cdf", "sf", "logcdf", "logsf", "logpdf")

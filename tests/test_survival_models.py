@@ -22,7 +22,7 @@ from sksurv.linear_model import CoxnetSurvivalAnalysis, CoxPHSurvivalAnalysis
 import evenhand
 from complaints import refused
 from evenhand._validate import InputError
-from evenhand.distributions import OutcomeKind, SurvivalCurves, describes_times
+from evenhand.distributions import OutcomeKind, SurvivalCurves, curve_times
 from evenhand.forecast import Forecast
 from evenhand.forecasters import RandomizedRegressor, SurvivalModel
 
@@ -345,7 +345,7 @@ def test_links_randomize_the_time_and_not_the_probability_of_the_event() -> None
     base = Forecast.from_survival(grid, np.exp(-rates[:, None] * grid), 2.0)
     served = base.randomized(0.12, random_state=4)
     assert np.array_equal(served.event_probability(), base.event_probability())
-    assert describes_times(served.distribution)
+    assert curve_times(served.distribution)
 
 
 # --- bad input

@@ -41,8 +41,8 @@ from evenhand.distributions import (
     SurvivalCurves,
     as_hurdle,
     beyond,
-    describes_times,
     empirical,
+    found_inside,
 )
 from evenhand.draws import RandomState, as_draws, fresh, generator
 from evenhand.links import Link, make_link
@@ -658,7 +658,7 @@ def cells_of(
 def check_forecast_of_times(forecast: Forecast, outcomes: Outcomes) -> None:
     """Raise InputError if forecasts are of times without `event`, or not those of the times."""
     kind = forecast.outcome_kind
-    if not outcomes.are_times and describes_times(forecast.distribution):
+    if not outcomes.are_times and found_inside(forecast.distribution, SurvivalCurves) is not None:
         raise InputError(
             f"{named('event')} is missing, and these are forecasts of times; give it, with 1 at"
             " observed events and 0 at times that are cut off"

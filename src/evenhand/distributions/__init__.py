@@ -20,11 +20,10 @@ from evenhand.distributions.families import (
     Samples,
     SurvivalCurves,
     curve_times,
-    describes_times,
     empirical,
     from_ppf,
 )
-from evenhand.distributions.records import KINDS, Joined, from_records, to_records
+from evenhand.distributions.records import Joined, from_records, to_records
 from evenhand.distributions.wrappers import End as End
 from evenhand.distributions.wrappers import (
     Hurdle,
@@ -38,13 +37,8 @@ from evenhand.distributions.wrappers import (
     beyond,
 )
 
-FAMILIES = tuple(kind for kind in KINDS.values() if kind.inner is None and kind is not Joined)
-WRAPPERS = tuple(kind for kind in KINDS.values() if kind not in FAMILIES)
-
 __all__ = [
-    "FAMILIES",
     "NO_BINARY_RANDOMIZATION",
-    "WRAPPERS",
     "Bernoulli",
     "Categorical",
     "Distribution",
@@ -68,7 +62,6 @@ __all__ = [
     "as_hurdle",
     "beyond",
     "curve_times",
-    "describes_times",
     "empirical",
     "from_ppf",
     "from_records",

@@ -1046,17 +1046,6 @@ class SurvivalCurves(Piecewise):
         return np.full(high.shape, np.nextafter(0, 1)), high
 
 
-def describes_times(distribution: Distribution) -> bool:
-    """Whether the innermost distribution is given by survival curves.
-
-    Examples
-    --------
-    >>> describes_times(SurvivalCurves([1.0], [[0.5]]))
-    True
-    """
-    return found_inside(distribution, SurvivalCurves) is not None
-
-
 def curve_times(distribution: Distribution) -> list[float]:
     """Return the times that all survival curves inside a distribution have; none for other forms.
 

@@ -387,22 +387,19 @@ def best_candidate(ensembles: FoldEnsembles, y: Floats, weight: Floats) -> Candi
     # if no feature can be split, all rows get the same distribution
     if not ensembles.can_split:
         return Candidate(scales[0], y, ([], np.zeros(y.size)), ([], np.zeros(y.size)))
-    if len(scales) == 1 or y.size <= CHOICE_ROWS:
-        return _best([_grown(ensembles, y, weight, scale) for scale in scales], y, weight)
-    # folds are random, so the first rows of each fold are a random part of the table
-    few = np.sort(np.argsort(ensembles.folds[0], kind="stable")[:: -(-y.size // CHOICE_ROWS)])
-    part = ensembles.take(few)
-    trials = [_grown(part, y[few], weight[few], scale) for scale in scales]
-    chosen = _best(trials, y[few], weight[few]).outcome_scale
-    return _best([_grown(ensembles, y, weight, chosen)], y, weight)
+    if len(scales) > 1 and y.size > CHOICE_ROWS:
+        # folds are random, so the first rows of each fold are a random part of the table
+        few = np.sort(np.argsort(ensembles.folds[0], kind="stable")[:: -(-y.size // CHOICE_ROWS)])
+        scales = [_best(ensembles.take(few), y[few], weight[few], scales).outcome_scale]
+    return _best(ensembles, y, weight, scales)
 
 
-def _best(grown: list[list[Candidate]], y: Floats, weight: Floats) -> Candidate:
+def _best(
+    ensembles: FoldEnsembles, y: Floats, weight: Floats, scales: list[OutcomeScale]
+) -> Candidate:
+    grown = chain.from_iterable(_grown(ensembles, y, weight, scale) for scale in scales)
     width = smallest_gap(y)
-    return min(
-        (candidate for several in grown for candidate in several),
-        key=lambda candidate: candidate.loss(weight, width),
-    )
+    return min(grown, key=lambda candidate: candidate.loss(weight, width))
 
 
 def _grown(

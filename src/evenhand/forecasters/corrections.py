@@ -561,24 +561,21 @@ def learn_corrections(
     rescaling = learn_rescaling(pit, scaled, members, level)
     if rescaling is None:
         return ()
-    sequences = (_with_tilts(first, pit, scaled, members, level) for first in ((), (rescaling,)))
-    return max(sequences, key=lambda sequence: sequence[0])[1]
 
+    def with_tilts(first: Rescaling | None) -> tuple[float, tuple[Correction, ...]]:
+        """Return the gain minus the number of parameters, and all steps."""
+        gain, moved = 0.0, pit
+        done: tuple[Correction, ...] = ()
+        step: Correction | None = first or learn_tilt(pit, scaled, members, level)
+        while step is not None:
+            moved, log_slope = step.apply(moved, members)
+            gain += float(scaled @ log_slope) - step.n_parameters
+            done = (*done, step)
+            is_last = len(done) == MOST_STEPS + (first is not None)
+            step = None if is_last else learn_tilt(moved, scaled, members, level)
+        return gain, done
 
-def _with_tilts(
-    steps: tuple[Correction, ...], pit: Cells, weight: Floats, members: Members, level: float
-) -> tuple[float, tuple[Correction, ...]]:
-    """Add tilts to corrections; return their gain minus the number of parameters, and all steps."""
-    gain = 0.0
-    done: tuple[Correction, ...] = ()
-    for number in range(len(steps) + MOST_STEPS):
-        step = steps[number] if number < len(steps) else learn_tilt(pit, weight, members, level)
-        if step is None:
-            break
-        pit, log_slope = step.apply(pit, members)
-        gain += float(weight @ log_slope) - step.n_parameters
-        done = (*done, step)
-    return gain, done
+    return max(map(with_tilts, (None, rescaling)), key=lambda sequence: sequence[0])[1]
 
 
 # --- increasing curve of log odds, estimated by isotonic regression
@@ -742,12 +739,10 @@ class Events:
 
         What happened must be known.
         """
-        return self._log_scores(corrected) - self._log_scores(self.probability)
-
-    def _log_scores(self, probability: Floats) -> Floats:
         # an event of probability 0 has an infinite loss, which no mean can contain
-        inside = np.clip(probability, EXACT, 1 - EXACT)
-        return np.where(self.happened, np.log(inside), np.log1p(-inside))
+        both = np.clip((corrected, self.probability), EXACT, 1 - EXACT)
+        after, before = np.where(self.happened, np.log(both), np.log1p(-both))
+        return np.asarray(after - before)
 
 
 # --- estimation of the terms

@@ -500,11 +500,6 @@ class Base:
             raise bad_input("model", rule, f"{name}, which predicts only numbers", remedy)
         return cls(own.name, model, own.learn(model, model, None))
 
-    def check(self) -> None:
-        """Raise an error if anything is missing, for instance in an edited model folder."""
-        convert = KINDS[check_choice("kind", self.kind, tuple(KINDS))].convert
-        inspect.signature(convert).bind(None, None, **self.learned)
-
     def distribution(self, X: Any) -> Distribution:
         """Return the predicted distributions of the rows, batch shape (n,)."""
         return KINDS[self.kind].convert(thawed(self.estimator), X, **self.learned)
@@ -748,7 +743,9 @@ class WrappingForecaster(Forecaster):
         """
         super()._set_up()
         base = self._base
-        base.check()
+        # of an edited model folder, anything may be missing
+        convert = KINDS[check_choice("kind", base.kind, tuple(KINDS))].convert
+        inspect.signature(convert).bind(None, None, **base.learned)
         self._set_base(base)
         is_plain = "predicted_support" in base.learned
         is_own = base.predicts_outcomes and (self.support_ is None or not self.support_.is_map)

@@ -113,12 +113,6 @@ class Skew:
     low: float = REACH[0]
     high: float = REACH[1]
 
-    @classmethod
-    def reaching(cls, units: Floats, g: float) -> Skew:
-        """Return the map that is exponential on the range of the outcomes."""
-        scores = skew_scores(units, g)
-        return cls(g, max(float(scores.min()), REACH[0]), min(float(scores.max()), REACH[1]))
-
     def place(self, score: Any, library: Any = np) -> tuple[Any, Any]:
         """Return outcomes and slopes at scores; `library` is numpy or torch."""
         if self.g == 0:
@@ -315,8 +309,11 @@ class MixtureOutputs:
     @classmethod
     def of(cls, units: Floats, g: float) -> Self:
         """Return the outputs for outcomes in units of skewness g."""
+        scores = skew_scores(units, g)
+        # exponential on the range of the outcomes
+        skew = Skew(g, max(float(scores.min()), REACH[0]), min(float(scores.max()), REACH[1]))
         # on a grid, a component narrower than a cell raises the density and nothing else
-        return cls(Skew.reaching(units, g), max(MIN_STD, CELL_STD * smallest_gap(units)))
+        return cls(skew, max(MIN_STD, CELL_STD * smallest_gap(units)))
 
     def mixtures(self, out: Floats) -> tuple[Floats, Floats, Floats]:
         """Return weights, means and standard deviations, in units of the outcome."""
@@ -393,18 +390,14 @@ def spread_factor(
     bounds = tuple(np.log(FACTOR_RANGE))
     found = optimize.minimize_scalar(loss, bounds=bounds, method="bounded", options={"xatol": 1e-3})
     own = np.exp(2 * found.x)
-    common = _variance_between(weights, loc, std)
+    # (m - 1) / m times the mean variance of m members' means, in own variances: the population
+    # variance is (m - 1) / m times the unbiased one
+    mean = (weights * loc).sum(axis=-1)
+    variance = (weights * (std**2 + (loc - mean[..., None]) ** 2)).sum(axis=-1)
+    common = float(np.mean(mean.var(axis=0) / variance.mean(axis=0)))
     squared = (own - common) / (1 + common)
     log_factor = 0.5 * np.log(np.clip(squared, FACTOR_RANGE[0] ** 2, FACTOR_RANGE[1] ** 2))
     return float(np.exp(log_factor * member.size / (member.size + FEW_HELD_OUT)))
-
-
-def _variance_between(weights: Floats, loc: Floats, std: Floats) -> float:
-    """Return (m - 1) / m times the mean variance of m members' means, in own variances."""
-    mean = (weights * loc).sum(axis=-1)
-    own = (weights * (std**2 + (loc - mean[..., None]) ** 2)).sum(axis=-1)
-    # the population variance is (m - 1) / m times the unbiased one
-    return float(np.mean(mean.var(axis=0) / own.mean(axis=0)))
 
 
 # --- what both forecasters share
