@@ -311,9 +311,8 @@ def learned_dispersion(y: Floats, mean: Floats, weight: Floats, family: Family) 
     def loss(log_dispersion: float) -> float:
         return -float(weight @ counts_around(mean, float(np.exp(log_dispersion))).log_mass(y))
 
-    ends = np.log([LEAST_DISPERSION, MOST_DISPERSION])
     # the likelihood may have its maximum at the lower end, from where it is flat
-    grid = np.linspace(ends[0], ends[1], 25)
+    grid = np.linspace(np.log(LEAST_DISPERSION), np.log(MOST_DISPERSION), 25)
     losses = [loss(one) for one in grid]
     best = int(np.argmin(losses))
     bounds = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
@@ -468,14 +467,12 @@ def discrete_of(predicted: Any, n_samples: int, name: str) -> Distribution:
         Name of the model, for messages.
     """
     family = type(predicted).__name__
-    values = _parameters(predicted) if family in ("Poisson", "NegativeBinomial") else {}
-    if family == "Poisson" and "mu" in values:
-        return Poisson(_column(values["mu"], n_samples))
-    if family == "NegativeBinomial" and {"mu", "alpha"} <= values.keys():
-        # skpro: the variance is mu + mu**2 / alpha
-        mean = _column(values["mu"], n_samples)
-        return NegativeBinomial(mean, 1 / _column(values["alpha"], n_samples))
-    return _tabulated(predicted, n_samples, name)
+    if family not in ("Poisson", "NegativeBinomial"):
+        return _tabulated(predicted, n_samples, name)
+    mean = _column(predicted.mean(), n_samples)
+    if family == "Poisson":
+        return Poisson(mean)
+    return NegativeBinomial(mean, (_column(predicted.var(), n_samples) - mean) / mean**2)
 
 
 def _tabulated(predicted: Any, n_samples: int, name: str) -> Distribution:
@@ -493,19 +490,6 @@ def _tabulated(predicted: Any, n_samples: int, name: str) -> Distribution:
             f"estimator {name} predicts discrete distributions without probabilities (pmf) for"
             f" {count(n_samples, 'row')} ({error}); {USE_A_FUNCTION}"
         ) from error
-
-
-def _parameters(predicted: Any) -> dict[str, Any]:
-    """Return the parameters of a distribution of skpro or NGBoost."""
-    # one row per person, unlike the constructor parameters of skpro
-    in_rows = getattr(predicted, "get_params_df", None)
-    if callable(in_rows):
-        return dict(in_rows())
-    params = getattr(predicted, "params", None)
-    if isinstance(params, dict):
-        return params
-    get_params = getattr(predicted, "get_params", None)
-    return dict(get_params(deep=False)) if callable(get_params) else {}
 
 
 def _column(values: Any, n_samples: int) -> Floats:
@@ -728,17 +712,16 @@ class SurvivalModel(Forecaster):
         default = _default_times(self.model, known, self.horizon)
         grid = default if times is None else _checked_times(times)
         _check_within(self.model, known, "times", float(grid[-1]))
-        self.times: Floats = grid if self.horizon is None else self._until(grid, self.horizon)
+        # the times of the grid that a forecast up to a horizon needs
+        if self.horizon is not None and _is_parametric(self.model):
+            grid = np.append(grid[grid < self.horizon], self.horizon)
+        elif self.horizon is not None:
+            # a step function is flat between two events, where it would exclude an event: the drop
+            # at the first event beyond the horizon is spread over the time since the last before it
+            grid = grid[: np.searchsorted(grid, self.horizon) + 1]
+        self.times = grid
         # before its first event a model without a parametric baseline predicts none
         self._start = 0.0 if _is_parametric(self.model) else float(known[0])
-
-    def _until(self, grid: Floats, horizon: float) -> Floats:
-        """Return the times of a grid that a forecast up to a horizon needs."""
-        if _is_parametric(self.model):
-            return np.append(grid[grid < horizon], horizon)
-        # a step function is flat between two events, where it would exclude an event: the drop at
-        # the first event beyond the horizon is spread over the time since the last one before it
-        return grid[: np.searchsorted(grid, horizon) + 1]
 
     def __repr__(self) -> str:
         return one_line(
