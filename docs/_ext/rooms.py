@@ -115,7 +115,11 @@ class RoomSummary(Autosummary):
         # names that the package exports too have their page there
         own = [f"    /{page}" for home, page in found if home.rpartition(".")[0] == module]
         tree = "\n".join([".. toctree::", "    :hidden:", "", *own])
-        return [*super().run(), *(self.parse_text_to_nodes(tree) if own else [])]
+        self.options["nosignatures"] = True
+        shown = super().run()
+        for table in (table for node in shown for table in node.findall(nodes.table)):
+            table["classes"].append("stacked")
+        return [*shown, *(self.parse_text_to_nodes(tree) if own else [])]
 
 
 class CommandReference(SphinxDirective):
