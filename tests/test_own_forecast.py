@@ -9,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 from evenhand._validate import Floats
-from evenhand.calibration import GivenForecast, given_forecast, mid_ranks, own_parts, rate_error
+from evenhand.calibration import given_forecast, mid_ranks, own_parts, rate_error
 from evenhand.calibration.events import (
     count_distribution,
     event_p_value,
@@ -289,7 +289,7 @@ def test_rates_of_case_control_samples_are_covered() -> None:
         y = (rng.random(8000) < p).astype(float)
         kept = rng.random(8000) < np.where(y == 1, 1.0, 0.2)
         w = np.where(y[kept] == 1, 1.0, 5.0)
-        found: GivenForecast = rate_error(p[kept], y[kept], 0.05, w)
+        found = rate_error(p[kept], y[kept], 0.05, w)
         failed += [found.p_value < 0.05, found.low > 0]
     assert failed.max() <= most_failures(count, 0.065)
 

@@ -300,19 +300,38 @@ class Finding(Row, frozen=True):
 class GivenForecast(Row, frozen=True):
     """Mean error of people with the same forecast, and tests that it is 0.
 
-    `high` is None where no upper end is known, `is_complete` if it bounds the mean error; `chance`
-    is the mean if the forecasts are right, `measured` that of the groups by the forecast, and
-    `tests` are the p-values of the tests of everyone.
+    Parameters
+    ----------
+    error : float
+        Estimate, 0 to 1/2, or to 1 for 0/1 outcomes, where it is the mean over people of the
+        absolute difference of event rate and probability.
+    low, high : float or None
+        Interval; `low` is 0 unless the tests reject. No upper end is known but for 0/1 outcomes,
+        where it is that of the mean within the groups by the forecast, and of the mean itself if
+        the true rate crosses the diagonal at most twice as the probability rises.
+    measured, chance : float or None
+        Mean error of the groups by the forecast, and its mean if the forecasts are right.
+    n_bins : int or None
+        Number of groups by one value of the forecast.
+    is_complete : bool or None
+        For 0/1 outcomes, whether the groups are tenths, or one per distinct probability.
+    tests : dict of str to float
+        P-value of each test of everyone; that of all together is their number times the least.
     """
 
-    error: Number = None
+    error: float
     low: Number = None
     high: Number = None
     measured: Number = None
     chance: Number = None
     n_bins: int | None = None
     is_complete: bool | None = None
-    tests: dict[str, Number] = {}
+    tests: dict[str, float] = {}
+
+    @property
+    def p_value(self) -> float:
+        """P-value of all tests together (Bonferroni)."""
+        return min(1.0, len(self.tests) * min(self.tests.values()))
 
 
 class Family(Row, frozen=True):

@@ -20,7 +20,6 @@ from evenhand.audits.scores import LEVELS
 from evenhand.calibration import (
     Cells,
     Events,
-    GivenForecast,
     GroupRows,
     GroupSums,
     coverage_name,
@@ -32,7 +31,7 @@ from evenhand.calibration import (
     simultaneous_intervals,
 )
 from evenhand.report import NoteKind, note
-from evenhand.results import Family, Finding, Note, rows_from
+from evenhand.results import Family, Finding, GivenForecast, Note, rows_from
 from evenhand.scoring import calibration_slope
 from evenhand.tables import EVERYONE, Condition, Group, GroupRule, Groups, as_table
 

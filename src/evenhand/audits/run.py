@@ -67,7 +67,6 @@ from evenhand.results import (
     Bin,
     CurvePoint,
     Finding,
-    GivenForecast,
     Leak,
     Miscoverage,
     ProbabilityScores,
@@ -181,7 +180,7 @@ def audit_rows(
             if part is not None and has_part
             else ()
         ),
-        given_forecast=GivenForecast.of(vars(tested.given)) if rows.keys else None,
+        given_forecast=tested.given if rows.keys else None,
         scores=score_rows(scores, units_of(target)),
         probability_scores=tuple(_probability_scores(rows, held, options.confidence)),
         reliability=_reliability(rows, held, tested, options.confidence),

@@ -208,8 +208,7 @@ def judged_everyone(
     if is_event:
         return everyone, None
     is_own = is_problem and (everyone.size.value or 0.0) <= tolerance + ROUNDING
-    p_values = {name: p for name, p in size.tests.items() if p is not None}
-    test = min(p_values, key=lambda name: p_values[name], default="")
+    test = min(size.tests, key=lambda name: size.tests[name], default="")
     given = Finding(
         group=GIVEN,
         n=everyone.n,

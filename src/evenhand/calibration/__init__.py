@@ -54,7 +54,6 @@ from evenhand.calibration.events import mid_ranks as mid_ranks
 from evenhand.calibration.events import rank_parts as rank_parts
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
 from evenhand.calibration.group_sums import Events as Events
-from evenhand.calibration.group_sums import GivenForecast as GivenForecast
 from evenhand.calibration.group_sums import GroupRows as GroupRows
 from evenhand.calibration.group_sums import GroupSums as GroupSums
 from evenhand.calibration.group_sums import coverage_name as coverage_name

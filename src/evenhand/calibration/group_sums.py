@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -35,6 +35,7 @@ from evenhand.calibration.events import (
     two_point_entropy,
 )
 from evenhand.draws import RandomState, generator
+from evenhand.results import GivenForecast, plain
 
 COVERED = (0.8, 0.9)
 """Nominal levels of the central prediction intervals whose coverage is listed by group."""
@@ -742,44 +743,6 @@ CHANCE = 0.313
 """Mean W1 error of the empirical distribution of n uniform PITs, times `sqrt(n)`."""
 
 
-@dataclass(frozen=True)
-class GivenForecast:
-    """Mean error of people with the same forecast, and tests that it is 0.
-
-    Parameters
-    ----------
-    error : float
-        Estimate, 0 to 1/2, or to 1 for 0/1 outcomes, where it is the mean over people of the
-        absolute difference of event rate and probability.
-    low, high : float
-        Interval; `low` is 0 unless the tests reject. No upper end is known but for 0/1 outcomes,
-        where it is that of the mean within the groups by the forecast, and of the mean itself if
-        the true rate crosses the diagonal at most twice as the probability rises.
-    measured, chance : float
-        Mean error of the groups by the forecast, and its mean if the forecasts are right.
-    n_bins : int
-        Number of groups by one value of the forecast.
-    is_complete : bool
-        For 0/1 outcomes, whether the groups are tenths, or one per distinct probability.
-    tests : dict of str to float
-        P-value of each test; that of all together is their number times the least.
-    """
-
-    error: float
-    low: float
-    high: float | None
-    measured: float
-    chance: float
-    n_bins: int
-    is_complete: bool
-    tests: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def p_value(self) -> float:
-        """P-value of all tests together (Bonferroni)."""
-        return min(1.0, len(self.tests) * min(self.tests.values()))
-
-
 def n_parts(n: float) -> int:
     """Return the number of groups by the forecast for a number of rows, or of effective rows."""
     return int(np.clip(n // LEAST_ROWS, 1, MOST_PARTS))
@@ -870,9 +833,10 @@ def rate_error(
         high = measured + float(t * np.sqrt((w**2 * excess**2).sum())) / n
     low = max(0.0, *lows) if len(tests) * min(tests.values()) < share else 0.0
     estimate = max(max(measured**2 - chance**2, 0.0) ** 0.5, abs(float((w * excess).mean())), low)
-    is_complete = k == MOST_PARTS or n_bins == np.unique(probability).size
     high = min(high, 1.0)
-    return GivenForecast(estimate, low, high, measured, chance, n_bins, is_complete, tests)
+    sizes = {"error": estimate, "low": low, "high": high, "measured": measured, "chance": chance}
+    complete = k == MOST_PARTS or n_bins == np.unique(probability).size
+    return GivenForecast(**plain(sizes), n_bins=n_bins, is_complete=complete, tests=plain(tests))
 
 
 def given_forecast(
@@ -940,7 +904,8 @@ def given_forecast(
     if n_tests * min(tests.values()) < share:
         low = max(roots)
         estimate = max(estimate, low, min(zip(tests.values(), sizes, strict=True))[1])
-    return GivenForecast(estimate, low, None, measured, chance, k, False, tests)
+    known = {"error": estimate, "low": low, "measured": measured, "chance": chance}
+    return GivenForecast(**plain(known), n_bins=k, is_complete=False, tests=plain(tests))
 
 
 def largest_signed_mean(event: Floats, probability: Floats) -> float:
