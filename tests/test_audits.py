@@ -40,8 +40,7 @@ from evenhand.audits import (
     provenance,
 )
 from evenhand.audits import audit as full_audit
-from evenhand.audits.forecasts import read_subject
-from evenhand.audits.outcomes import read_forecast
+from evenhand.audits.forecasts import read_forecast, read_subject
 from evenhand.audits.scores import calibration_curve
 from evenhand.calibration import Cells, pathwise_errors
 from evenhand.certificates import certify_link

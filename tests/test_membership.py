@@ -11,7 +11,7 @@ from scipy import optimize
 
 from evenhand import Forecast, audit, audit_pit
 from evenhand.audits import Audit
-from evenhand.audits.tables import mean_bounds
+from evenhand.audits.scores import mean_bounds
 from evenhand.calibration import calibration_error, covered
 from evenhand.report.slots import Slots
 from repeats import most_failures, repeats, statistical

@@ -26,7 +26,7 @@ from complaints import complaint, refused
 from evenhand import Forecast, ForecastColumns, RandomizedRegressor, audit
 from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, forecast_of, notes_of
-from evenhand.audits.outcomes import read_forecast
+from evenhand.audits.forecasts import read_forecast
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import Cells, calibration_error
 from evenhand.certificates import certify_pit

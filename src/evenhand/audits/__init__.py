@@ -10,22 +10,21 @@ from evenhand.audits.counted import CountPlan as CountPlan
 from evenhand.audits.counted import RowCounts as RowCounts
 from evenhand.audits.counted import count_rows as count_rows
 from evenhand.audits.forecasts import BLOCK_ROWS as BLOCK_ROWS
+from evenhand.audits.forecasts import PIT_DRAWS as PIT_DRAWS
+from evenhand.audits.forecasts import censored_log_score as censored_log_score
+from evenhand.audits.forecasts import event_probability as event_probability
+from evenhand.audits.forecasts import forecast_of as forecast_of
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.gate import with_conditions as with_conditions
 from evenhand.audits.options import LEARNED_MASSES, MASSES, MIN_SIZE
 from evenhand.audits.options import Search as Search
 from evenhand.audits.options import check_about as check_about
 from evenhand.audits.options import with_search as with_search
-from evenhand.audits.outcomes import PIT_DRAWS as PIT_DRAWS
-from evenhand.audits.outcomes import event_probability as event_probability
-from evenhand.audits.outcomes import forecast_of as forecast_of
-from evenhand.audits.provenance import renumbered as renumbered
-from evenhand.audits.provenance import with_sources
-from evenhand.audits.result import Audit
+from evenhand.audits.result import Audit, with_sources
+from evenhand.audits.result import renumbered as renumbered
 from evenhand.audits.run import AuditedRows as AuditedRows
 from evenhand.audits.run import audit, audit_pit
 from evenhand.audits.run import audited as audited
-from evenhand.audits.scores import censored_log_score as censored_log_score
 from evenhand.audits.verdict import POWER as POWER
 from evenhand.audits.verdict import detectable_error as detectable_error
 from evenhand.report import Measure, NoteKind, note, notes_of

@@ -13,12 +13,10 @@ from numpy.typing import ArrayLike
 from evenhand import search
 from evenhand._format import number_in_full
 from evenhand._validate import Floats, InputError, Ints
-from evenhand.audits.forecasts import check_model, check_rows, copies_among, read_subject
+from evenhand.audits.forecasts import RowCells, read_subject
 from evenhand.audits.options import Search
-from evenhand.audits.outcomes import RowCells
-from evenhand.audits.rows import HeldOut
-from evenhand.audits.scores import LEVELS
-from evenhand.calibration import Cells
+from evenhand.audits.rows import HeldOut, check_model, check_rows, copies_among
+from evenhand.calibration import COVERED, Cells
 from evenhand.certificates import (
     WEIGHTED,
     Certificate,
@@ -245,7 +243,7 @@ def conditional_coverage(
         try:
             # the order of the rows has a fixed seed, so it does not depend on the searches before
             return search.conditional_miscoverage(
-                cells, features, LEVELS, confidence=options.confidence, random_state=0
+                cells, features, COVERED, confidence=options.confidence, random_state=0
             ), ()
         except InputError as error:
             why = str(error).partition("; ")[0]

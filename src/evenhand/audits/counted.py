@@ -14,10 +14,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Mask, bad_input
+from evenhand.audits.forecasts import Block, Events, forecast_of, read_forecast
 from evenhand.audits.group_tests import Summed, mean_pits
-from evenhand.audits.outcomes import Block, Events, forecast_of, read_forecast
-from evenhand.audits.scores import CURVE_LEVELS, LEVELS, curve
+from evenhand.audits.scores import CURVE_LEVELS, curve
 from evenhand.calibration import (
+    COVERED,
     EVENT_NAMES,
     PIT_BINS,
     Cells,
@@ -50,7 +51,7 @@ MOMENTS = 4
 def _group_sums(counts: Sequence[PITCounts], sums: Sequence[Floats], centre: float) -> GroupSums:
     """Return the sums over groups; level and spread are the smallest that fit the counts."""
     has_events = bool(sums) and sums[0].size > MOMENTS
-    levels = () if has_events else LEVELS
+    levels = () if has_events else COVERED
     names = ["n", "level", "spread", *(f"covered {level}" for level in levels)]
     names += [*(EVENT_NAMES if has_events else ()), "residual", "squares", "cubes"]
     columns = []
@@ -348,7 +349,7 @@ class CountedRows:
     def over(self, sampled: AuditRows) -> AuditRows:
         """Return the rows of the audit of the sample with what PITs of all rows show."""
         everyone = sampled.groups[0]
-        names = {str(Measure("coverage", level)): coverage_name(level) for level in LEVELS}
+        names = {str(Measure("coverage", level)): coverage_name(level) for level in COVERED}
         names = {one: name for one, name in names.items() if getattr(everyone, name) is not None}
         scores = tuple(
             msgspec.structs.replace(one, **everyone.interval(names[one.measure])._asdict())

@@ -1,47 +1,446 @@
-"""PITs and scores of a forecaster, or of given forecasts, on held-out rows."""
+"""Cells of rows under their forecasts, read in blocks, with scores and the part off an atom."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import (
-    MILD_ATOM,
     Floats,
     InputError,
     Ints,
     Mask,
     bad_input,
     check_outcomes,
-    largest_atom,
     rows_from,
 )
-from evenhand.audits.outcomes import (
-    PIT_DRAWS,
-    Events,
-    PositivePart,
-    RowCells,
-    Simulate,
-    event_probability,
-    forecast_of,
-    joined,
-    read_forecast,
+from evenhand.calibration import (
+    COVERED,
+    Cells,
+    KaplanMeier,
 )
-from evenhand.audits.scores import forecast_scores
-from evenhand.calibration import Cells, KaplanMeier, calibration_error, cell_error
 from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import Distribution, Hurdle, OutcomeKind, Randomized, as_hurdle
-from evenhand.draws import fresh
+from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast, cells_of, check_forecast_of_times
 from evenhand.outcomes import Outcomes, Rounding
-from evenhand.report import Measure, NoteKind, note
-from evenhand.results import Note
-from evenhand.tables import as_table, copies_in_words, forecast_values, row_blocks, take_rows
+from evenhand.report import Measure
+from evenhand.scoring import crps, crps_and_spread, interval_width, log_score, log_score_on, spread
+from evenhand.tables import forecast_values, row_blocks, take_rows
+
+# --- cells of a block of rows
+
+PIT_DRAWS = 64
+"""Draws per row for PITs and log scores."""
+
+
+class Block(NamedTuple):
+    """Cells of some rows.
+
+    Parameters
+    ----------
+    cells : Cells
+        Cells of the outcomes under the forecasts.
+    base : Cells or None
+        Those under the deterministic forecaster inside a link, before the draw; None without one.
+    mean : ndarray of shape (k,)
+        Mean of each person's forecasts over the draws, units of y.
+    """
+
+    cells: Cells
+    base: Cells | None
+    mean: Floats
+
+
+def forecast_of(model: Any, X: Any, random: np.random.Generator) -> Forecast:
+    """Return the forecasts of a model at jittered draws, or the given forecasts."""
+    if isinstance(model, Forecast):
+        return model
+    # one random draw in each of 64 equal cells: midpoints would understate errors (method: 1)
+    draws = jittered(len(X), PIT_DRAWS, random)
+    with missing_columns_named(model, X):
+        forecast: Forecast = model.forecast(X, draws)
+    return forecast
+
+
+@contextmanager
+def missing_columns_named(model: Any, X: Any) -> Iterator[None]:
+    """Name the columns of its training table that a failing model does not find in X."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (KeyError, ValueError) as error:
+        # models of other libraries are wrapped; arrays have no names
+        names = getattr(getattr(model, "model", model), "feature_names_in_", ())
+        lacking = [repr(name) for name in names if name not in getattr(X, "columns", names)]
+        if not lacking:
+            raise
+        rule = "have the columns that the model was fitted on"
+        remedy = "pass the table with these columns"
+        raise bad_input("X", rule, f"none named {', '.join(lacking[:5])}", remedy) from error
+
+
+def read_forecast(
+    forecast: Forecast,
+    outcomes: Outcomes,
+    rounding: Rounding,
+    ties: Floats,
+    random: np.random.Generator,
+    *,
+    is_own: bool,
+) -> Block:
+    """Compute the cells of outcomes; `is_own` is true if the audit made the draws.
+
+    Means of times that may be cut off have no use, and may take long: they are NaN.
+    """
+    link, base = forecast.inside_link(), None
+    # served PITs are not computed from these: near 1 they would lose digits of the upper tail
+    if link is not None:
+        base = cells_of(link.base, forecast, outcomes, rounding, ties).before(link.link)
+    cells = forecast.cells(outcomes, rounding=rounding, ties=ties)
+    mean = np.full(len(forecast), np.nan)
+    if not outcomes.are_times:
+        mean = _mean(forecast, random, is_own=is_own)
+    return Block(cells, base, mean)
+
+
+def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> Floats:
+    """Mean of each person's forecasts over the draws.
+
+    If the audit makes the draws, a link has a formula for the mean over a uniform draw. Given
+    forecasts are averaged over their own draws. Where a mean has no formula, it is estimated by
+    one outcome drawn from each forecast, at jittered probabilities in random order. All of these
+    estimates are unbiased.
+    """
+    distribution = forecast.distribution
+    shape = distribution.batch_shape
+    if len(shape) == 1:
+        return forecast.mean()
+    if distribution.has_mean:
+        return np.asarray(distribution.mean().mean(axis=-1))
+    # n x 64 integrals would take longer than the rest of the audit
+    if (
+        is_own
+        and isinstance(distribution, Randomized)
+        and not distribution.has_atoms
+        and distribution.base.batch_shape == (shape[0], 1)
+    ):
+        return distribution.mean_over_draws(random)[:, 0]
+    levels = random.permuted(jittered(shape[0], shape[1], random), axis=-1)
+    return np.asarray(distribution.ppf(levels).mean(axis=-1))
+
+
+# --- fields of what is read of rows: arrays, cells, and mappings and dataclasses of them
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Concatenate what was read of blocks of rows; None if it is None in every block."""
+    known = [one for one in parts if one is not None]
+    first = known[0] if known else None
+    if isinstance(first, Cells):
+        return Cells.joined(known)
+    if isinstance(first, np.ndarray):
+        return np.concatenate(known)
+    if isinstance(first, Mapping):
+        return {key: joined([one[key] for one in known]) for key in first}
+    if is_dataclass(first):
+        names = [one.name for one in fields(first)]
+        return replace(
+            first, **{key: joined([getattr(one, key) for one in known]) for key in names}
+        )  # type: ignore[type-var]
+    return first
+
+
+def taken(value: Any, rows: Ints) -> Any:
+    """Return some rows of what was read, without weights."""
+    if isinstance(value, Cells):
+        return value.take(rows).without_weights()
+    if isinstance(value, Outcomes):
+        return value.take(rows)
+    if isinstance(value, np.ndarray):
+        return value[rows]
+    if isinstance(value, PositivePart):
+        return value.of_rows(rows)
+    if is_dataclass(value):
+        some = {one.name: taken(getattr(value, one.name), rows) for one in fields(value)}
+        return replace(value, **some)  # type: ignore[type-var]
+    return value
+
+
+# --- events, and the part off an atom
+
+Simulate = Callable[[np.random.Generator], Cells]
+"""Function of a random generator that returns PITs of the same rows under their forecasts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Events and their predicted probabilities.
+
+    Parameters
+    ----------
+    probability : ndarray of shape (n,)
+        Predicted probability of the event.
+    happened : ndarray of shape (n,)
+        1 where the event happened, 0 elsewhere.
+    """
+
+    probability: Floats
+    happened: Floats
+
+    @classmethod
+    def of(cls, forecast: Forecast, outcomes: Floats) -> Events | None:
+        """Return the events of a forecast: 0/1 outcomes, or outcomes off the atom of a hurdle.
+
+        None for outcomes of other kinds.
+        """
+        if forecast.outcome_kind is OutcomeKind.BINARY:
+            return cls(event_probability(forecast), outcomes)
+        if forecast.outcome_kind is OutcomeKind.HURDLE:
+            happened = forecast.is_off_atom(outcomes).astype(np.float64)
+            return cls(event_probability(forecast), happened)
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class RowCells:
+    """Cells of the audited rows, and what an audit stores of the forecasts behind them.
+
+    Parameters
+    ----------
+    cells : Cells
+        Cells of the outcomes.
+    kind : OutcomeKind or None
+        Kind of outcome; None if only PITs are known.
+    outcomes : Outcomes or None
+        The outcomes; None if only PITs are known.
+    residual : ndarray of shape (n,) or None
+        Outcome minus the mean of the forecasts, units of y; NaN for times that may be cut off.
+    base : Cells or None
+        Cells under the deterministic forecaster inside a link, before the draw.
+    events : Events or None
+        Events and their probabilities.
+    positive : PositivePart or None
+        Cells of the people whose outcome is not the atom of a hurdle.
+    simulate : callable or None
+        Draws outcomes of a sample of the rows, and returns their PITs.
+    at_horizon : ndarray of shape (n,) or None
+        CDF at the horizon of the deterministic forecaster inside the link, or of a deterministic
+        forecast; None without a horizon, and for other randomized forecasts.
+    by_horizon : ndarray of shape (n,) or None
+        Predicted probability of the event before the horizon, mean over draws; None without a
+        horizon.
+    time_base : Cells or None
+        For randomized forecasts of times: cells under the distributions under which they are
+        calibrated, one per person; None for others.
+    keys : dict of str to ndarray of shape (n,)
+        Values of the forecasts that define groups, by the column that rules name them by; empty if
+        only PITs are known.
+    step : float or None
+        Grid that outcomes of a continuous forecast lie on, if they are rounded.
+    rounding : Rounding
+        Rounding cells of outcomes that have atoms although the forecast is continuous.
+    scored : ndarray of int, shape (k,)
+        Numbers of the rows that scores are computed on: all rows, or a random sample.
+    scores : dict of Measure to ndarray of shape (k,)
+        Scores of these rows.
+    medians : ndarray of shape (k,)
+        Medians of the forecasts of these rows, averaged over draws, units of y; probabilities of
+        the event for 0/1 outcomes.
+    plain : ndarray of shape (k, 4)
+        Widths of the intervals of the deterministic forecaster, for the scored rows; NaN if
+        there is none.
+    """
+
+    cells: Cells
+    kind: OutcomeKind | None = None
+    outcomes: Outcomes | None = None
+    residual: Floats | None = None
+    base: Cells | None = None
+    events: Events | None = None
+    positive: PositivePart | None = None
+    simulate: Simulate | None = None
+    at_horizon: Floats | None = None
+    by_horizon: Floats | None = None
+    time_base: Cells | None = None
+    keys: Mapping[str, Floats] = field(default_factory=dict)
+    step: float | None = None
+    rounding: Rounding = field(default_factory=Rounding)
+    scored: Ints = field(default_factory=lambda: np.empty(0, np.intp))
+    scores: Mapping[Measure, Floats] = field(default_factory=dict)
+    medians: Floats = field(default_factory=lambda: np.empty(0))
+    plain: Floats = field(default_factory=lambda: np.empty((0, 0)))
+
+    @classmethod
+    def of_pits(cls, cells: Cells, residual: Floats | None) -> RowCells:
+        """Return rows of which only PITs are known; cells of 0/1 outcomes have probabilities."""
+        found = cells.events()
+        if found is None:
+            return cls(cells, residual=residual)
+        events = Events(found[1], found[0])
+        keys = {"predicted probability": events.probability}
+        return cls(cells, OutcomeKind.BINARY, residual=residual, events=events, keys=keys)
+
+    def take(self, rows: Ints) -> RowCells:
+        """Return some rows without weights and scores, such as a sample of them."""
+        known = {name: taken(getattr(self, name), rows) for name in OF_ROWS}
+        return RowCells(kind=self.kind, **known)
+
+    @property
+    def times(self) -> Outcomes | None:
+        """Outcomes that are times that may be cut off; None for others."""
+        return self.outcomes if self.outcomes is not None and self.outcomes.are_times else None
+
+    @cached_property
+    def tested(self) -> Cells:
+        """Cells that tests use, and errors beside them.
+
+        Positions in the cells of open outcomes are uniform under calibrated forecasts if these are
+        deterministic. Randomized forecasts are tested at completed times, which are points.
+        """
+        cells = self.cells
+        return cells if self.time_base is None else cells.at_points(cells.unknown | cells.beyond)
+
+    @cached_property
+    def sized(self) -> Cells:
+        """Cells that sizes of errors are estimated from: positions of who is lost are unknown."""
+        cells = self.cells
+        return cells if self.time_base is None else cells.at_points(cells.beyond)
+
+    @property
+    def is_censored(self) -> bool:
+        """Whether outcomes are times that may be cut off."""
+        return self.times is not None or bool(self.cells.unknown.any())
+
+    @property
+    def binary(self) -> tuple[Floats, Floats] | None:
+        """0/1 outcomes and their probabilities, each (n,); None for outcomes of other kinds."""
+        if self.kind is not OutcomeKind.BINARY or self.events is None:
+            return None
+        return self.events.happened, self.events.probability
+
+
+OF_ROWS = (
+    *("cells", "outcomes", "residual", "base", "events", "positive"),
+    *("at_horizon", "by_horizon", "time_base"),
+)
+"""Fields with a value of each row, and the part off an atom."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PositivePart(RowCells):
+    """Cells of the continuous part of a hurdle, of the people whose outcome is not the atom.
+
+    Parameters
+    ----------
+    rows : ndarray of int, shape (k,)
+        Numbers of their rows.
+    at : float
+        The atom.
+    """
+
+    rows: Ints
+    at: float
+
+    def of_rows(self, chosen: Ints) -> PositivePart | None:
+        """Return the people among some rows, numbered by their place among these, no weights."""
+        place = np.searchsorted(chosen, self.rows)
+        is_in = (place < chosen.size) & (chosen[np.minimum(place, chosen.size - 1)] == self.rows)
+        some = np.flatnonzero(is_in)
+        if not some.size:
+            return None
+        return PositivePart(**vars(self.take(some)), rows=place[some], at=self.at)
+
+
+def event_probability(forecast: Forecast) -> Floats:
+    """Return each person's probability of the event, shape (n,).
+
+    Only its mean over draws matters for the calibration of events (outcomes: Theorem 4.3).
+    """
+    probability = forecast.event_probability()
+    return np.asarray(probability.mean(axis=-1) if probability.ndim == 2 else probability)
+
+
+# --- scores of each row
+
+
+def forecast_scores(
+    wide: Forecast,
+    few: Forecast,
+    outcomes: Outcomes,
+    grid: Rounding | None,
+) -> dict[Measure, Floats]:
+    """Compute the scores of each row that need forecasts, in the order of the report.
+
+    Parameters
+    ----------
+    wide, few : Forecast of k rows
+        Forecasts over all draws, and over a few draws for scores whose mean converges quickly.
+    outcomes : Outcomes of k rows
+        The outcomes.
+    grid : Rounding or None
+        Grid of all outcomes, if they are rounded and the forecasts continuous.
+
+    Notes
+    -----
+    The log score of an outcome that is an atom of its forecast is the negative logarithm of its
+    probability, infinite at a probability of 0. Of 0/1 outcomes it is the log loss, and their CRPS
+    is the Brier score; intervals of 0/1 outcomes have no useful width.
+
+    The log score of a time that is cut off is the negative logarithm of the predicted probability
+    of a later time, which makes it proper if being cut off is independent of the time given the
+    features (Rindt et al., AISTATS 2022). Its CRPS is not known.
+    """
+    y = outcomes.value
+    if outcomes.are_times:
+        widths = _widths(few)
+        censored = {Measure("log score"): censored_log_score(wide, outcomes)}
+        return censored | {Measure("mean std"): spread(few)} | widths
+    if wide.outcome_kind is OutcomeKind.BINARY:
+        return {Measure("log loss"): _log_loss(wide, y), Measure("Brier score"): crps(wide, y)}
+    is_continuous = wide.outcome_kind is OutcomeKind.CONTINUOUS
+    scores = {Measure("log score"): (log_score if is_continuous else _log_loss)(wide, y)}
+    if grid is not None and grid.step is not None:
+        # spikes on the grid can raise a density without limit, but not a cell's probability
+        scores[Measure("cell log score", grid.step)] = log_score_on(wide, y, grid)
+    ranked, deviation = crps_and_spread(few, y)
+    return scores | {Measure("CRPS"): ranked, Measure("mean std"): deviation} | _widths(few)
+
+
+def _widths(forecast: Forecast) -> dict[Measure, Floats]:
+    return {Measure("interval width", level): interval_width(forecast, level) for level in COVERED}
+
+
+def censored_log_score(forecast: Forecast, times: Outcomes) -> Floats:
+    """Return right-censored log scores, mean over draws."""
+    # an atom at the horizon is known to be the outcome of who reaches it
+    is_open = times.is_lost if forecast.has_atoms else ~times.happened
+    y = times.value
+    found = _log_loss(forecast, y)
+    if is_open.any():
+        some = forecast[is_open]
+        at = y[is_open] if len(some.distribution.batch_shape) == 1 else y[is_open, None]
+        tails = -some.distribution.logsf(at)
+        found[is_open] = tails.mean(axis=-1) if tails.ndim == 2 else tails
+    return found
+
+
+def _log_loss(forecast: Forecast, y: Floats) -> Floats:
+    """Return log scores; infinite where a forecast excludes the outcome.
+
+    Classifiers often predict probabilities of exactly 0. That makes a log score useless, but not
+    the audit.
+    """
+    scores = -forecast.log_density(y)
+    return np.asarray(scores.mean(axis=-1) if scores.ndim == 2 else scores)
+
 
 # --- simulated outcomes, for the null distribution of searches
 
@@ -318,7 +717,7 @@ def read_subject(
         scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
     reader = RowReader(outcomes, ties)
     read: list[RowCells] = []
-    kept: list[_Kept] = []
+    kept: list[dict[str, Any]] = []
     for block in row_blocks(n, BLOCK_ROWS):
         with rows_from(block.start):
             forecast = forecast_of(*_block_of(model, X, block), random)
@@ -333,13 +732,13 @@ def read_subject(
         for rows, part in few.blocks():
             wide = part if few is forecast else forecast[rows]
             here = slice(block.start + rows.start, block.start + rows.stop)
-            kept.append(_Kept.of(wide, part, reader, here, scored))
-    merged: _Kept = joined(kept)
+            kept.append(_kept(wide, part, reader, here, scored))
+    merged = joined(kept)
     found: RowCells = joined(read)
     cells, positive = Cells.joined([found.cells], weights), found.positive
     if positive is not None:
         off = positive.rows
-        own = {**positive.keys, "80% width": merged.keys["80% width"][off]}
+        own = {**positive.keys, "80% width": merged["keys"]["80% width"][off]}
         of_part = Cells.joined([positive.cells], None if weights is None else weights[off])
         positive = replace(positive, cells=of_part, keys=own)
     base = found.time_base
@@ -356,7 +755,7 @@ def read_subject(
         step=None if reader.grid is None else reader.grid.step,
         rounding=reader.rounding,
         scored=scored,
-        **vars(merged),
+        **merged,
     )
 
 
@@ -405,92 +804,38 @@ def _simulation(
     return simulate
 
 
-def check_model(model: Any) -> Any:
-    """Return a forecaster or a Forecast; fitted models of other libraries become forecasters."""
-    if isinstance(model, Forecast) or hasattr(model, "forecast"):
-        return model
-    methods = ("predict", "predict_proba", "predict_survival_function")
-    if not any(hasattr(model, name) for name in methods) and not callable(model):
-        remedy = (
-            "pass a fitted model, such as a RecalibratedRegressor, or its forecasts as"
-            " Forecast.from_probability(p) or Forecast.from_normal(mean, std)"
-        )
-        raise bad_input("model", "be a forecaster or a Forecast", type(model).__name__, remedy)
-    # imported here, as forecasters import scikit-learn, which an audit of forecasts does not need
-    from evenhand.forecasters import as_forecaster
+def _kept(
+    forecast: Forecast, few: Forecast, read: RowReader, block: slice, scored: NDArray[np.intp]
+) -> dict[str, Any]:
+    """Return the fields of `RowCells` with scores, medians and values of some rows of a block.
 
-    return as_forecaster(model)
-
-
-def check_rows(model: Any, X: Any, n: int) -> Any:
-    """Check the number of rows, and return X as a table or an array."""
-    if isinstance(model, Forecast):
-        if model.n_samples != n:
-            raise bad_input(
-                "y", f"have one outcome per forecast ({model.n_samples})", f"{n} outcomes"
-            )
-        return X
-    if X is None:
-        raise InputError("X is missing: a forecaster needs input rows; pass X=")
-    if len(X) != n:
-        raise bad_input("y", f"have one outcome per row of X ({len(X)})", f"{n} outcomes")
-    return X if hasattr(X, "columns") else np.asarray(X)
-
-
-def copies_among(X: Any, subject: RowCells) -> str | None:
-    """Return a warning if scored rows are copies, by their columns and deterministic forecasts."""
-    is_table = hasattr(X, "columns") or np.ndim(X) == 2
-    table = as_table(take_rows(X, subject.scored)) if is_table else pd.DataFrame()
-    if not subject.cells.is_randomized:
-        table = table.assign(**{"": subject.medians})
-    assert subject.outcomes is not None
-    return copies_in_words(table, subject.outcomes.value[subject.scored])
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """Scores and medians of the forecasts of a block of rows."""
-
-    scores: dict[Measure, Floats]
-    medians: Floats
-    plain: Floats
-    keys: Mapping[str, Floats]
-
-    @classmethod
-    def of(
-        cls,
-        forecast: Forecast,
-        few: Forecast,
-        read: RowReader,
-        block: slice,
-        scored: NDArray[np.intp],
-    ) -> _Kept:
-        """Score some rows of a block; `few` are its forecasts over some of the draws."""
-        outcomes = read.outcomes
-        # `scored` is sorted, so the rows of a block are a slice of it
-        inside = scored[np.searchsorted(scored, block.start) : np.searchsorted(scored, block.stop)]
-        places = inside - block.start
-        wide = forecast if places.size == len(forecast) else forecast[places]
-        some = few if places.size == len(few) else few[places]
-        # leaks are detected by ranks; every distribution has a median, but a mean may need an
-        # integral
-        is_binary = forecast.outcome_kind is OutcomeKind.BINARY
-        median = event_probability(some) if is_binary else some.ppf(0.5)
-        scores = forecast_scores(wide, some, outcomes.take(inside), read.grid)
-        keys: dict[str, Floats] = {}
-        names = _own_names(few, outcomes)
-        width = scores.get(Measure("interval width", 0.8))
-        # solved for once, where the key is the width of the same forecasts without an atom
-        if some is few and width is not None and few.atom_end is None:
-            keys["80% width"] = width
-        others = forecast_values(few, [name for name in names if name not in keys])
-        keys |= {str(name): values.to_numpy() for name, values in others.items()}
-        return cls(
-            scores,
-            np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
-            _plain(some, scores),
-            {name: keys[name] for name in names},
-        )
+    `few` are the forecasts of the block over some of the draws.
+    """
+    outcomes = read.outcomes
+    # `scored` is sorted, so the rows of a block are a slice of it
+    inside = scored[np.searchsorted(scored, block.start) : np.searchsorted(scored, block.stop)]
+    places = inside - block.start
+    wide = forecast if places.size == len(forecast) else forecast[places]
+    some = few if places.size == len(few) else few[places]
+    # leaks are detected by ranks; every distribution has a median, but a mean may need an
+    # integral
+    is_binary = forecast.outcome_kind is OutcomeKind.BINARY
+    median = event_probability(some) if is_binary else some.ppf(0.5)
+    scores = forecast_scores(wide, some, outcomes.take(inside), read.grid)
+    keys: dict[str, Floats] = {}
+    names = _own_names(few, outcomes)
+    width = scores.get(Measure("interval width", 0.8))
+    # solved for once, where the key is the width of the same forecasts without an atom
+    if some is few and width is not None and few.atom_end is None:
+        keys["80% width"] = width
+    others = forecast_values(few, [name for name in names if name not in keys])
+    keys |= {str(name): values.to_numpy() for name, values in others.items()}
+    return {
+        "scores": scores,
+        "medians": np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
+        "plain": _plain(some, scores),
+        "keys": {name: keys[name] for name in names},
+    }
 
 
 def _plain(forecast: Forecast, scores: Mapping[Measure, Floats]) -> Floats:
@@ -531,51 +876,3 @@ def _few_draws(forecast: Forecast, n: int, random: np.random.Generator) -> Forec
     per_cell = PIT_DRAWS // draws
     chosen = (per_cell * fresh((len(forecast), draws), random)).astype(np.intp)
     return forecast.take_draws(per_cell * np.arange(draws) + chosen)
-
-
-# --- notes on outcomes
-
-
-def grid_findings(rows: RowCells) -> tuple[float | None, tuple[Note, ...]]:
-    """Return the share of the average error that rounding may explain, and notes on atoms.
-
-    The least error `I` of any positions in the rounding cells remains whatever the exact outcomes
-    were; the rest of the error `d`, a share `(d - I) / d` of it, may be due to rounding
-    (outcomes: 2). The share is None where PITs are not spread over rounding cells.
-    """
-    cells, rounding, outcomes = rows.cells, rows.rounding, rows.outcomes
-    # cells of times that are cut off are no rounding, and atoms at a horizon or at the end of
-    # follow-up neither
-    is_plain = rows.kind is OutcomeKind.CONTINUOUS and rows.times is None
-    if outcomes is None or not is_plain:
-        return None, ()
-    value, atom = largest_atom(outcomes.value)
-    if atom <= MILD_ATOM or atom * outcomes.n_samples < 1.5:
-        return None, ()
-    notes: tuple[Note, ...] = ()
-    if np.isin(outcomes.value, (0.0, 1.0)).all():
-        notes = (note(NoteKind.EVENT_AS_CONTINUOUS),)
-    if cells.are_points:
-        return None, (*notes, note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
-    least, average_error = cell_error(cells), calibration_error(cells)
-    share = max((average_error - least) / average_error, 0.0) if average_error > 0 else 0.0
-    step = np.nan if rounding.step is None else rounding.step
-    numbers = (value, atom, step, share)
-    return share, (*notes, note(NoteKind.ROUNDING_CELLS, numbers=numbers))
-
-
-def time_notes(outcomes: Outcomes | None) -> tuple[Note, ...]:
-    """Return a note on the times that are cut off, and on what their analysis assumes."""
-    if outcomes is None:
-        return ()
-    if outcomes.happened.all():
-        return (note(NoteKind.NO_TIME_CUT_OFF),)
-    n_lost = int(outcomes.is_lost.sum())
-    return (note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, outcomes.n_samples)),) if n_lost else ()
-
-
-def excluded_outcomes(rows: RowCells) -> tuple[Note, ...]:
-    """Return a note on the outcomes to which their forecasts give no probability, if any."""
-    infinite = [int(np.isinf(values).sum()) for values in rows.scores.values()]
-    most = max(infinite, default=0)
-    return (note(NoteKind.EXCLUDED_OUTCOMES, numbers=(most,)),) if most else ()

@@ -13,11 +13,11 @@ from evenhand import search
 from evenhand._format import plain_number
 from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.audits.forecasts import RowCells
 from evenhand.audits.options import Search
-from evenhand.audits.outcomes import RowCells
 from evenhand.audits.rows import HeldOut
-from evenhand.audits.scores import LEVELS
 from evenhand.calibration import (
+    COVERED,
     Cells,
     Events,
     GroupRows,
@@ -268,7 +268,7 @@ SLOPES = ("slope", "slope_low", "slope_high")
 
 ESTIMATES = tuple(
     f"{measure}{end}"
-    for measure in ("error", "bias", *map(coverage_name, LEVELS))
+    for measure in ("error", "bias", *map(coverage_name, COVERED))
     for end in ("", "_low", "_high")
 )
 """Fields of estimates and of their intervals."""

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import numbers
+import os
+import platform
+import re
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,18 +20,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from evenhand._files import written
+from evenhand._files import link_target, write_text, written
 from evenhand._format import Summarized, count, in_full, one_line
 from evenhand._validate import Floats, InputError, Ints, bad_input
-from evenhand.audits.csv_tables import write_tables
-from evenhand.audits.outcomes import missing_columns_named
-from evenhand.audits.provenance import values_hash
-from evenhand.audits.tables import certified_errors
+from evenhand.audits.forecasts import missing_columns_named
+from evenhand.audits.scores import certified_errors
+from evenhand.calibration import Cells
 from evenhand.certificates import Certificate
 from evenhand.distributions import OutcomeKind
-from evenhand.draws import RandomState
+from evenhand.draws import RandomState, id_text
 from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, as_outcomes
 from evenhand.report import Measure, audit_html, audit_markdown, audit_text
@@ -53,6 +60,187 @@ from evenhand.tables import OWN_VALUES, GroupRule, UnseenValues, as_table
 
 if TYPE_CHECKING:
     from evenhand.forecasters import RecalibratedRegressor
+
+
+# --- tables as csv files
+
+MARK = "tables.json"
+"""File of a folder of tables that lists them, so that only our own files are replaced."""
+
+TABLES_SCHEMA = "evenhand.tables/1"
+
+NUMERIC = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""Beginnings of texts that a spreadsheet computes; they are written after an apostrophe."""
+
+
+def write_tables(folder: str | os.PathLike[str], tables: Mapping[str, pd.DataFrame]) -> list[Path]:
+    """Write each table as a csv file to a folder, which is made if it is missing.
+
+    Numbers have all digits, unknown values are empty, lists are written as JSON, and a
+    text that a spreadsheet would compute, such as a name `=1+1`, is written after an apostrophe.
+    The file `tables.json` lists the files, which a later call replaces; other files of these names
+    are never replaced, and neither are the tables of something else.
+
+    Returns
+    -------
+    list of Path
+        The csv files.
+    """
+    place = Path(folder)
+    names = [f"{name}.csv" for name in tables]
+    ours = _replaceable(place, names)
+    place = link_target(place)
+    place.mkdir(parents=True, exist_ok=True)
+    # listed first: an interrupted run leaves files that the next run may replace
+    files = sorted({*ours, *names})
+    write_text(place / MARK, json.dumps({"schema": TABLES_SCHEMA, "files": files}, indent=2) + "\n")
+    for name, table in zip(names, tables.values(), strict=True):
+        write_text(place / name, csv_of(table))
+    return [place / name for name in names]
+
+
+def _replaceable(place: Path, names: Sequence[str]) -> list[str]:
+    """Return the files of a folder of tables that may be replaced.
+
+    Raises InputError if the folder is a file, contains one of the files `names` that evenhand did
+    not write, or contains the tables of something else.
+    """
+    if place.exists() and not place.is_dir():
+        raise InputError(f"{place} is a file, not a folder; name a new or empty folder for tables")
+    ours = _listed(place)
+    foreign = [name for name in (MARK, *names) if name not in ours and (place / name).exists()]
+    # tables.json lists the others, and not itself
+    foreign = [name for name in foreign if name != MARK or not ours]
+    if foreign:
+        raise InputError(
+            f"{place} contains {foreign[0]!r}, which evenhand did not write; use a new or empty"
+            " folder for tables"
+        )
+    # another version may have more tables, or fewer
+    is_same = set(ours) <= set(names) or set(names) <= set(ours)
+    if ours and not is_same:
+        raise InputError(
+            f"{place} contains other tables, {', '.join(sorted(ours)[:3])}, ...; use a new or empty"
+            " folder for tables"
+        )
+    return ours
+
+
+def csv_of(table: pd.DataFrame) -> str:
+    """Return a table as csv with all digits of its numbers."""
+    written = {
+        str(name): pd.Series([_cell(value) for value in table[name]], dtype=object)
+        for name in table.columns
+    }
+    return pd.DataFrame(written, columns=[str(c) for c in table.columns]).to_csv(index=False)
+
+
+def _cell(value: Any) -> Any:
+    shown = plain(value)
+    if isinstance(shown, list):
+        return json.dumps(shown, ensure_ascii=False)
+    if isinstance(shown, str) and shown.startswith(FORMULA) and not NUMERIC.fullmatch(shown):
+        return f"'{shown}"
+    # the shortest text that is read as the same number
+    return repr(shown) if isinstance(shown, float) else shown
+
+
+def _listed(folder: Path) -> list[str]:
+    """Return the files that an earlier call listed."""
+    try:
+        values = json.loads((folder / MARK).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    if not isinstance(values, dict) or values.get("schema") != TABLES_SCHEMA:
+        return []
+    files = values.get("files")
+    return [str(name) for name in files] if isinstance(files, list) else []
+
+
+# --- row numbers and ids of listed people
+
+
+def check_people(ids: Any, n: int) -> list[str] | None:
+    """Return ids of people as texts; None if none are given.
+
+    Examples
+    --------
+    >>> check_people([17, "ada"], 2)
+    ['17', 'ada']
+    """
+    if ids is None:
+        return None
+    found = list(ids)
+    if len(found) != n:
+        remedy = "pass the ids of all rows, in their order"
+        raise bad_input("ids", f"have one id per row ({n})", len(found), remedy)
+    return [id_text(one) for one in found]
+
+
+# --- versions, command, model, data and draws
+
+PACKAGES = {
+    "numpy": "numpy",
+    "scipy": "scipy",
+    "scikit-learn": "sklearn",
+    "pandas": "pandas",
+    "torch": "torch",
+}
+"""Modules by package; versions of those that were loaded are recorded."""
+
+
+def values_hash(values: Floats) -> str:
+    """Return the hash of outcomes or PITs in their order."""
+    return hashlib.sha256(np.ascontiguousarray(values, dtype="<f8").data).hexdigest()
+
+
+def provenance_of(
+    name: str, kind: str | None, values: Floats, random_state: RandomState, draws: str
+) -> dict[str, Any]:
+    """Return the provenance of an audit made in Python, without a command and files.
+
+    `values` are the given outcomes, or the PITs if only they are known.
+    """
+    from evenhand._version import __version__
+
+    loaded = {
+        name: sys.modules[module] for name, module in PACKAGES.items() if module in sys.modules
+    }
+    # only an integer seed makes an audit repeatable; a generator cannot be recorded
+    is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
+    return {
+        "evenhand": __version__,
+        "date": str(datetime.now(UTC).date()),
+        "python": platform.python_version(),
+        "packages": {name: str(module.__version__) for name, module in loaded.items()},
+        "command": None,
+        "random_state": int(random_state) if is_seed else None,  # type: ignore[arg-type]
+        "model": {"name": name, "kind": kind, "sha256": None},
+        "data": {"name": None, "sha256": None, "n_rows": len(values)},
+        "values_sha256": values_hash(values),
+        "draws": draws,
+    }
+
+
+def draws_in_words(cells: Cells, *, is_given: bool) -> str:
+    """Return the origin of the draws of an audit.
+
+    `is_given` is true if the forecasts or PITs were made before the audit.
+    """
+    m = cells.n_draws
+    each = f"{m} draw{'s' * (m > 1)} per row"
+    if cells.draws is None:
+        # several columns of PITs imply draws, although the caller did not pass them
+        return f"unknown: {each}" if m > 1 else "none: one forecast per row, without randomization"
+    if is_given:
+        return f"given with the forecasts: {each}"
+    return (
+        f"made for this audit: {each}, one at random in each of {m} equal parts of the range from 0"
+        " to 1"
+    )
+
 
 MEASURES = ("error", "bias", "coverage_80", "coverage_90")
 """Measures of a group that have an interval."""
@@ -588,3 +776,73 @@ class Audit(Summarized):
                 stacklevel=2,
             )
         return repaired
+
+
+# --- sources of an audit
+
+
+def renumbered(found: Audit, numbers: Ints) -> Audit:
+    """Number members of groups by `numbers`, those of the audited rows."""
+    places = {key: numbers[rows] for key, rows in found.places.items()}
+    ids = None if found.ids is None else dict(zip(numbers.tolist(), found.ids, strict=True))
+    return replace(found, places=places, ids=ids)
+
+
+def with_sources(
+    found: Audit,
+    *,
+    command: str | None = None,
+    model: Path | None = None,
+    model_sha256: str | None = None,
+    data: Path | None = None,
+    rows: NDArray[np.intp] | None = None,
+    n_rows: int | None = None,
+) -> Audit:
+    """Add to an audit the command that made it, and the hashes of model and table.
+
+    Parameters
+    ----------
+    found : Audit
+        Audit of the model in the folder, on the table or on some of its rows.
+    command : str, optional
+        The command line.
+    model : Path, optional
+        The model folder.
+    model_sha256 : str, optional
+        Hash of a model that is not saved yet.
+    data : Path, optional
+        The file of the table; a folder of parts gets no hash.
+    rows : ndarray of int, optional
+        Numbers of the audited rows in the table, if not all were audited; members of
+        groups are then numbered by them.
+    n_rows : int, optional
+        Number of rows of the table, if not all were audited.
+    """
+    known = found.made.provenance
+    table: dict[str, Any] = {} if n_rows is None else {"n_rows": n_rows}
+    if data is not None:
+        table |= {"name": _readable(data.name), "sha256": _file_hash(data)}
+    manifest = None if model is None else model / "model.json"
+    if manifest is not None:
+        # the hash of a model folder covers the hashes of all its files
+        has_seal = manifest.is_file()
+        model_sha256 = str(json.loads(manifest.read_text())["sha256"]) if has_seal else None
+    sources = {
+        "command": None if command is None else _readable(command),
+        "model": known["model"] | {"sha256": model_sha256},
+        "data": known["data"] | table,
+    }
+    found = found if rows is None else renumbered(found, rows)
+    return found.with_rows(provenance=known | sources)
+
+
+def _file_hash(data: Path) -> str | None:
+    if not data.is_file():
+        return None
+    with data.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _readable(text: str) -> str:
+    """Return text that can be written to a file; names of files may contain any bytes."""
+    return text.encode(errors="replace").decode()

@@ -10,9 +10,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evenhand._validate import Floats, Ints, check_weights
-from evenhand.audits.outcomes import RowCells
+from evenhand._validate import (
+    MILD_ATOM,
+    Floats,
+    InputError,
+    Ints,
+    bad_input,
+    check_weights,
+    largest_atom,
+)
+from evenhand.audits.forecasts import RowCells
+from evenhand.calibration import calibration_error, cell_error
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import one_row_each
+from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, needs_no_weights
 from evenhand.report import NoteKind, note
 from evenhand.results import Note
@@ -23,6 +34,7 @@ from evenhand.tables import (
     are_probabilities,
     as_table,
     check_groups,
+    copies_in_words,
     take_rows,
 )
 
@@ -218,3 +230,96 @@ def _searched(features: Any, n: int, name: str) -> Any:
     table = as_table(features, n, name=name, per="outcome")
     TableEncoder().fit(table)  # its error names the column and row that a learner could not read
     return table
+
+
+# --- checks of the model and of its rows
+
+
+def check_model(model: Any) -> Any:
+    """Return a forecaster or a Forecast; fitted models of other libraries become forecasters."""
+    if isinstance(model, Forecast) or hasattr(model, "forecast"):
+        return model
+    methods = ("predict", "predict_proba", "predict_survival_function")
+    if not any(hasattr(model, name) for name in methods) and not callable(model):
+        remedy = (
+            "pass a fitted model, such as a RecalibratedRegressor, or its forecasts as"
+            " Forecast.from_probability(p) or Forecast.from_normal(mean, std)"
+        )
+        raise bad_input("model", "be a forecaster or a Forecast", type(model).__name__, remedy)
+    # imported here, as forecasters import scikit-learn, which an audit of forecasts does not need
+    from evenhand.forecasters import as_forecaster
+
+    return as_forecaster(model)
+
+
+def check_rows(model: Any, X: Any, n: int) -> Any:
+    """Check the number of rows, and return X as a table or an array."""
+    if isinstance(model, Forecast):
+        if model.n_samples != n:
+            raise bad_input(
+                "y", f"have one outcome per forecast ({model.n_samples})", f"{n} outcomes"
+            )
+        return X
+    if X is None:
+        raise InputError("X is missing: a forecaster needs input rows; pass X=")
+    if len(X) != n:
+        raise bad_input("y", f"have one outcome per row of X ({len(X)})", f"{n} outcomes")
+    return X if hasattr(X, "columns") else np.asarray(X)
+
+
+def copies_among(X: Any, subject: RowCells) -> str | None:
+    """Return a warning if scored rows are copies, by their columns and deterministic forecasts."""
+    is_table = hasattr(X, "columns") or np.ndim(X) == 2
+    table = as_table(take_rows(X, subject.scored)) if is_table else pd.DataFrame()
+    if not subject.cells.is_randomized:
+        table = table.assign(**{"": subject.medians})
+    assert subject.outcomes is not None
+    return copies_in_words(table, subject.outcomes.value[subject.scored])
+
+
+# --- notes on outcomes
+
+
+def grid_findings(rows: RowCells) -> tuple[float | None, tuple[Note, ...]]:
+    """Return the share of the average error that rounding may explain, and notes on atoms.
+
+    The least error `I` of any positions in the rounding cells remains whatever the exact outcomes
+    were; the rest of the error `d`, a share `(d - I) / d` of it, may be due to rounding
+    (outcomes: 2). The share is None where PITs are not spread over rounding cells.
+    """
+    cells, rounding, outcomes = rows.cells, rows.rounding, rows.outcomes
+    # cells of times that are cut off are no rounding, and atoms at a horizon or at the end of
+    # follow-up neither
+    is_plain = rows.kind is OutcomeKind.CONTINUOUS and rows.times is None
+    if outcomes is None or not is_plain:
+        return None, ()
+    value, atom = largest_atom(outcomes.value)
+    if atom <= MILD_ATOM or atom * outcomes.n_samples < 1.5:
+        return None, ()
+    notes: tuple[Note, ...] = ()
+    if np.isin(outcomes.value, (0.0, 1.0)).all():
+        notes = (note(NoteKind.EVENT_AS_CONTINUOUS),)
+    if cells.are_points:
+        return None, (*notes, note(NoteKind.TIED_OUTCOMES, numbers=(value, atom)))
+    least, average_error = cell_error(cells), calibration_error(cells)
+    share = max((average_error - least) / average_error, 0.0) if average_error > 0 else 0.0
+    step = np.nan if rounding.step is None else rounding.step
+    numbers = (value, atom, step, share)
+    return share, (*notes, note(NoteKind.ROUNDING_CELLS, numbers=numbers))
+
+
+def time_notes(outcomes: Outcomes | None) -> tuple[Note, ...]:
+    """Return a note on the times that are cut off, and on what their analysis assumes."""
+    if outcomes is None:
+        return ()
+    if outcomes.happened.all():
+        return (note(NoteKind.NO_TIME_CUT_OFF),)
+    n_lost = int(outcomes.is_lost.sum())
+    return (note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, outcomes.n_samples)),) if n_lost else ()
+
+
+def excluded_outcomes(rows: RowCells) -> tuple[Note, ...]:
+    """Return a note on the outcomes to which their forecasts give no probability, if any."""
+    infinite = [int(np.isinf(values).sum()) for values in rows.scores.values()]
+    most = max(infinite, default=0)
+    return (note(NoteKind.EXCLUDED_OUTCOMES, numbers=(most,)),) if most else ()

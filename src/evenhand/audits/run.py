@@ -12,17 +12,12 @@ from numpy.typing import ArrayLike
 
 from evenhand import search
 from evenhand._validate import InputError, bad_input, check_finite
-from evenhand.audits import tables
 from evenhand.audits.certified import Notes, certify_held, conditional_coverage, learn_groups
 from evenhand.audits.counted import CountedRows
 from evenhand.audits.forecasts import (
-    check_model,
-    check_rows,
-    copies_among,
-    excluded_outcomes,
-    grid_findings,
+    PositivePart,
+    RowCells,
     read_subject,
-    time_notes,
 )
 from evenhand.audits.group_tests import TestedGroups, tested_groups
 from evenhand.audits.options import (
@@ -34,15 +29,28 @@ from evenhand.audits.options import (
     check_about,
     resolved_tolerance,
 )
-from evenhand.audits.outcomes import PositivePart, RowCells
-from evenhand.audits.provenance import check_people, draws_in_words, provenance_of
-from evenhand.audits.result import Audit
-from evenhand.audits.rows import HeldOut, hold_out, without_leaks
+from evenhand.audits.result import Audit, check_people, draws_in_words, provenance_of
+from evenhand.audits.rows import (
+    HeldOut,
+    check_model,
+    check_rows,
+    copies_among,
+    excluded_outcomes,
+    grid_findings,
+    hold_out,
+    time_notes,
+    without_leaks,
+)
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
     calibration_curve,
+    learned_findings,
+    membership,
+    plain_intervals,
+    relative_widths,
     score_rows,
     scores_of,
+    worst_groups,
 )
 from evenhand.audits.survival import (
     censored_scores,
@@ -55,7 +63,6 @@ from evenhand.audits.survival import (
     with_learned_sizes,
     with_sizes,
 )
-from evenhand.audits.tables import membership, plain_intervals, relative_widths
 from evenhand.audits.verdict import UNDECIDED, decided
 from evenhand.calibration import LEAST_EFFECTIVE, Pit, as_cells, censored_error, pit_histogram
 from evenhand.draws import RandomState, generator
@@ -141,7 +148,7 @@ def audit_rows(
         )
     is_event = rows.binary is not None
     factor = (1 - options.confidence) / (tested.family.shares["learned"] or 1.0)
-    of_learned = tables.learned_findings(learned, factor, is_event=is_event)
+    of_learned = learned_findings(learned, factor, is_event=is_event)
     scores = scores_of(rows)
     if rows.is_censored:
         confidence = 1 - tested.family.shares["everyone"]
@@ -153,7 +160,7 @@ def audit_rows(
     scores[AVERAGE_ERROR] = tested.groups[0].interval("error")
     worst: tuple[WorstGroup, ...] = ()
     if thin is not None and not is_event:
-        worst = tables.worst_groups(plain, options.masses, proof, options.n_simulations, random)
+        worst = worst_groups(plain, options.masses, proof, options.n_simulations, random)
     kept = held.kept if thin is None else thin.kept
     miscoverage, unmeasured = conditional_coverage(rows.cells, held, options, is_event=is_event)
     grid_share, on_grid = grid_findings(rows)

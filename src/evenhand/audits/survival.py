@@ -10,12 +10,12 @@ import numpy as np
 
 from evenhand import scoring, search
 from evenhand._validate import Floats, Ints, Mask
+from evenhand.audits.forecasts import Events, RowCells
 from evenhand.audits.group_tests import TestedGroups
 from evenhand.audits.options import Search
-from evenhand.audits.outcomes import Events, RowCells
 from evenhand.audits.rows import HeldOut
-from evenhand.audits.scores import LEVELS
 from evenhand.calibration import (
+    COVERED,
     CensoredError,
     KaplanMeier,
     censored_error,
@@ -301,7 +301,7 @@ def _columns(one: CensoredError, *, has_mean: bool = True) -> Columns:
         "least_error": one.least,
         "most_error": one.most,
     }
-    for level in LEVELS:
+    for level in COVERED:
         key = coverage_name(level)
         value, low, high = one.coverage[level]
         found |= {key: value, f"{key}_low": low, f"{key}_high": high}
@@ -312,6 +312,6 @@ def _columns(one: CensoredError, *, has_mean: bool = True) -> Columns:
 def _changed(groups: Sequence[Finding], found: Mapping[str, Columns]) -> list[Finding]:
     """Return groups with sizes where these were found; coverages of others are not known."""
     unknown: Columns = {
-        f"{coverage_name(level)}{end}": None for level in LEVELS for end in ("", "_low", "_high")
+        f"{coverage_name(level)}{end}": None for level in COVERED for end in ("", "_low", "_high")
     }
     return [changed(one, censored=True, **found.get(one.group, unknown)) for one in groups]

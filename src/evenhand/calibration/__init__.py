@@ -52,6 +52,7 @@ from evenhand.calibration.events import check_events as check_events
 from evenhand.calibration.events import event_values as event_values
 from evenhand.calibration.events import mid_ranks as mid_ranks
 from evenhand.calibration.events import rank_parts as rank_parts
+from evenhand.calibration.group_sums import COVERED as COVERED
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
 from evenhand.calibration.group_sums import Events as Events
 from evenhand.calibration.group_sums import GroupRows as GroupRows
