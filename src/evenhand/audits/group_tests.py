@@ -16,6 +16,7 @@ from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.forecasts import RowCells
 from evenhand.audits.options import Search
 from evenhand.audits.rows import HeldOut
+from evenhand.audits.verdict import as_named
 from evenhand.calibration import (
     COVERED,
     Cells,
@@ -136,15 +137,15 @@ class Summed:
         **more
             Further columns.
         """
-        intervals = simultaneous_intervals(self.sums, *family, is_tested=is_tested)
-        low, high = intervals["error"]
-        intervals["error"] = np.where(proves, low, 0.0), high
-        columns: dict[str, Any] = {"group": self.names, "n": self.n, "mean_pit": self.mean_pit}
-        for key, values in self.sums.estimates.items():
-            low, high = intervals[key]
-            columns |= {key: values, f"{key}_low": low, f"{key}_high": high}
-        columns |= self.sums.rates | _slopes(self.sums, np.asarray(tests[1]), whole, by_trend)
+        columns: dict[str, Any] = dict(
+            simultaneous_intervals(self.sums, *family, is_tested=is_tested)
+        )
+        columns |= _slopes(self.sums, np.asarray(tests[1]), whole, by_trend)
         columns |= {
+            "group": self.names,
+            "n": self.n,
+            "mean_pit": self.mean_pit,
+            "error_low": np.where(proves, columns["error_low"], 0.0),
             "too_small": self.sums.n_effective < SMALL_GROUP,
             "column": [group.column for group in self.groups],
             "p_value": tests[0],
@@ -274,7 +275,8 @@ ESTIMATES = tuple(
 """Fields of estimates and of their intervals."""
 
 SHARED = (*ESTIMATES, "p_value")
-"""Fields that a named group and the same group of the scan share."""
+"""Fields that a named group and the same group of the scan share: errors of the scan are otherwise
+those of histograms, or of a sample of the rows."""
 
 POINTS = {"everyone": 1, "by_forecast": 1, "groups": 2, "learned": 1}
 """Shares of the error probability, in fifths (verdict: 1)."""
@@ -443,7 +445,7 @@ def tested_groups(
 
     return TestedGroups(
         ruled(of_groups),
-        ruled(with_named(scan, of_groups)),
+        ruled(as_named(scan, of_groups, SHARED)),
         ruled(by_forecast),
         given,
         family,
@@ -604,24 +606,6 @@ def _scan(
     return [
         *found,
         *rows_from(Finding, listed.assign(direction=POSSIBLE_LEAK, p_value=np.nan)),
-    ]
-
-
-def with_named(scan: Sequence[Finding], groups: Iterable[Finding]) -> list[Finding]:
-    """Return the scan with what is known of named groups of the same rows.
-
-    Errors of scanned groups are otherwise those of histograms, or of a sample of the rows.
-    """
-    named: dict[str, Finding] = {}
-    for one in groups:
-        if one.scanned_as is not None:
-            named.setdefault(one.scanned_as, one)
-    # named groups that are too small for the scan have no estimates there
-    return [
-        replace(one, **{name: getattr(named[one.group], name) for name in SHARED})
-        if one.group in named and one.error is not None
-        else one
-        for one in scan
     ]
 
 

@@ -80,18 +80,19 @@ def _decided(one: Finding, tolerance: float, level: float) -> Finding:
     )
 
 
-def same_decisions(named: Iterable[Finding], scan: Iterable[Finding]) -> list[Finding]:
-    """Return the scan with the decisions of named groups of the same rows.
+def as_named(
+    scan: Iterable[Finding], groups: Iterable[Finding], names: Iterable[str]
+) -> list[Finding]:
+    """Return the scan with some fields of the named groups of the same rows.
 
-    The same rows have one decision under both names, also if they are too small.
+    Named groups that are too small for the scan have no estimates there, and keep what is listed.
     """
-    known: dict[str, Finding] = {}
-    for one in named:
-        if one.scanned_as is not None:
-            known.setdefault(one.scanned_as, one)
+    named: dict[str | None, Finding] = {}
+    for one in groups:
+        named.setdefault(one.scanned_as, one)
     return [
-        replace(one, off=known[one.group].off, problem=known[one.group].problem)
-        if one.group in known
+        replace(one, **{name: getattr(named[one.group], name) for name in names})
+        if one.group in named and one.error is not None
         else one
         for one in scan
     ]
@@ -104,7 +105,8 @@ def decided(rows: AuditRows) -> AuditRows:
         name: decide(getattr(rows, name), rows.tolerance, level)
         for name in ("groups", "by_forecast", "scan", "learned", "positive_part")
     }
-    scan = same_decisions(tables["groups"], tables["scan"])
+    # the same rows have one decision under both names
+    scan = as_named(tables["scan"], tables["groups"], ("off", "problem"))
     tested = {one.group: one.direction for one in scan}
     for name in ("groups", "by_forecast", "positive_part"):
         directions = tested if name != "positive_part" else {}

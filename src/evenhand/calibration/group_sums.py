@@ -477,8 +477,10 @@ def coverage_name(level: float) -> str:
 
 def simultaneous_intervals(
     sums: GroupSums, n_groups: int, level: float, *, is_tested: bool = True
-) -> dict[str, Interval]:
-    """Return the intervals of "error", "bias" and, by level, "coverage_80" and so on.
+) -> dict[str, Floats]:
+    """Return estimates with simultaneous intervals: "error", "error_low", "error_high" and so on.
+
+    The measures are "error", "bias" and, by level, "coverage_80"; rates of 0/1 outcomes come last.
 
     Parameters
     ----------
@@ -500,7 +502,11 @@ def simultaneous_intervals(
     intervals = {"error": (low, high), "bias": bias_intervals(sums, tail)}
     for share in sums.covered:
         intervals[coverage_name(share)] = coverage_intervals(sums, share, tail)
-    return intervals
+    columns = dict[str, Floats]()
+    for name, value in sums.estimates.items():
+        low, high = intervals[name]
+        columns |= {name: value, f"{name}_low": low, f"{name}_high": high}
+    return columns | sums.rates
 
 
 def coverage_intervals(sums: GroupSums, level: float, tail: float) -> Interval:

@@ -604,13 +604,13 @@ def scan_groups(
 
         group, n : name such as `bmi > 0.03 and sex = 2`, and number of rows.
 
-        error, error_low, error_high : W1 calibration error of the group, 0 to 1/2, from a histogram
-        of 64 bins, with its interval; see Notes.
-
         direction : "outcomes lower than forecast", "outcomes higher than forecast", "intervals too
         narrow" or "intervals too wide"; "as forecast" if `p_adjusted` is not below
         `1 - confidence`, that is, the group does not differ significantly from calibrated
         forecasts.
+
+        error, error_low, error_high : W1 calibration error of the group, 0 to 1/2, from a histogram
+        of 64 bins, with its interval; see Notes.
 
         bias, bias_low, bias_high : mean residual, in units of the outcome, with its interval; NaN
         without `residual`.
@@ -771,21 +771,14 @@ class Scanned:
             Further columns.
         """
         sums, masks = self.sums, self.masks
-        intervals = simultaneous_intervals(sums, n_groups, share)
         codes = _direction_codes(sums, adjusted, share if level is None else level)
         # sort by p-value, then by error: the second sort is stable and keeps the order of the first
         order = np.argsort(-sums.error)
         order = order[np.argsort(adjusted[order], kind="stable")]
         first, second = self.first[order], self.second[order]
-        banded = {
-            key: {key: values, f"{key}_low": intervals[key][0], f"{key}_high": intervals[key][1]}
-            for key, values in sums.estimates.items()
-        }
         texts = pa.array(DIRECTIONS, pa.large_string()).take(pa.array(codes))
-        columns = {"n": sums.n.astype(np.int64), **banded.pop("error"), "direction": _text(texts)}
-        for one in banded.values():
-            columns |= one
-        columns |= sums.rates | dict(slopes or {})
+        columns = {"n": sums.n.astype(np.int64), "direction": _text(texts)}
+        columns |= simultaneous_intervals(sums, n_groups, share) | dict(slopes or {})
         columns |= {"p_value": sums.tests.p_value, "p_adjusted": adjusted}
         listed = {name: values[order] for name, values in columns.items()}
         features = {"features": _features(masks, first, second)}
