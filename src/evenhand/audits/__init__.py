@@ -16,12 +16,12 @@ from evenhand.audits.forecasts import event_probability as event_probability
 from evenhand.audits.forecasts import forecast_of as forecast_of
 from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.gate import with_conditions as with_conditions
-from evenhand.audits.options import LEARNED_MASSES, MASSES, MIN_SIZE
-from evenhand.audits.options import Search as Search
-from evenhand.audits.options import check_about as check_about
-from evenhand.audits.options import with_search as with_search
 from evenhand.audits.result import Audit, with_sources
 from evenhand.audits.result import renumbered as renumbered
+from evenhand.audits.rows import LEARNED_MASSES, MASSES, MIN_SIZE
+from evenhand.audits.rows import Search as Search
+from evenhand.audits.rows import check_about as check_about
+from evenhand.audits.rows import with_search as with_search
 from evenhand.audits.run import AuditedRows as AuditedRows
 from evenhand.audits.run import audit, audit_pit
 from evenhand.audits.run import audited as audited

@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike
 
 from evenhand import search
 from evenhand._format import number_in_full
-from evenhand._validate import Floats, InputError, Ints
+from evenhand._validate import InputError, Ints
 from evenhand.audits.forecasts import RowCells, read_subject
-from evenhand.audits.options import Search
 from evenhand.audits.rows import HeldOut, check_model, check_rows, copies_among
-from evenhand.calibration import COVERED, Cells
+from evenhand.calibration import COVERED
 from evenhand.certificates import (
     WEIGHTED,
     Certificate,
@@ -200,24 +199,19 @@ def certify_held(
 
 
 def learn_groups(
-    cells: Cells,
-    residual: Floats | None,
-    held: HeldOut,
-    options: Search,
-    confidence: float,
-    random: np.random.Generator,
+    rows: RowCells, held: HeldOut, confidence: float, random: np.random.Generator
 ) -> tuple[list[search.FoundGroup], Notes]:
     """Learn the worst group of each size from features."""
     features, names = _without_names(held.searched)
     notes = [note(NoteKind.COLUMN_NOT_LEARNED, (name,)) for name in names]
     found: list[search.FoundGroup] = []
     # one search object for all sizes: its model of the PITs is fitted once
-    learner = search.GroupSearch(cells, features, random_state=random)
-    masses = options.learned_masses if held.searched is not None else ()
+    learner = search.GroupSearch(rows.tested, features, random_state=random)
+    masses = held.options.learned_masses if held.searched is not None else ()
     for mass in masses:
         try:
             group = learner.find(
-                mass, confidence=confidence, n_bounds=len(masses), residual=residual
+                mass, confidence=confidence, n_bounds=len(masses), residual=rows.residual
             )
             found.append(group)
         except InputError as error:
@@ -227,23 +221,21 @@ def learn_groups(
     return found, tuple(notes)
 
 
-def conditional_coverage(
-    cells: Cells, held: HeldOut, options: Search, *, is_event: bool
-) -> tuple[pd.DataFrame, Notes]:
+def conditional_coverage(rows: RowCells, held: HeldOut) -> tuple[pd.DataFrame, Notes]:
     """Estimate how far the coverage of intervals, given the features, differs from their level.
 
     Probabilities of 0/1 outcomes have no intervals.
     """
     features, _ = _without_names(held.searched)
     nothing = pd.DataFrame(columns=list(search.MISCOVERAGE_COLUMNS))
-    if features is None or is_event:
+    if features is None or rows.binary is not None:
         return nothing, ()
     why = "whether an interval covers a time that is cut off may be unknown"
-    if not cells.unknown.any():
+    if not rows.cells.unknown.any():
         try:
             # the order of the rows has a fixed seed, so it does not depend on the searches before
             return search.conditional_miscoverage(
-                cells, features, COVERED, confidence=options.confidence, random_state=0
+                rows.cells, features, COVERED, confidence=held.options.confidence, random_state=0
             ), ()
         except InputError as error:
             why = str(error).partition("; ")[0]

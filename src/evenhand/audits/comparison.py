@@ -23,8 +23,8 @@ from evenhand._files import written
 from evenhand._format import Summarized, and_more, number_in_full, one_line
 from evenhand._validate import Floats, InputError, Mask, bad_input, check_fraction
 from evenhand.audits.forecasts import RowCells
-from evenhand.audits.options import with_search
 from evenhand.audits.result import Audit, write_tables
+from evenhand.audits.rows import with_search
 from evenhand.audits.run import AuditedRows, audited
 from evenhand.calibration import Cells, n_effective, own_parts, ramps_at
 from evenhand.draws import RandomState, generator

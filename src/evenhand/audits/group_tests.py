@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+import pandas as pd
 
 from evenhand import search
 from evenhand._format import plain_number
 from evenhand._kinds import POSSIBLE_LEAK
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.forecasts import RowCells
-from evenhand.audits.options import Search
 from evenhand.audits.rows import HeldOut
 from evenhand.audits.verdict import as_named
 from evenhand.calibration import (
@@ -319,14 +319,12 @@ class TestedGroups:
     family: Family
     notes: Notes
     members: Members
-    own: tuple[OwnGroup, ...] = ()
-    scanned: search.Scanned | None = None
-    scanned_p: Floats = field(default_factory=lambda: np.empty(0))
+    own: tuple[OwnGroup, ...]
+    scanned: search.Scanned
+    scanned_p: Floats
 
     def scanned_rows(self, most: int) -> Iterator[tuple[str, Mask]]:
         """Yield names and rows of scanned groups, those with the smallest p-values first."""
-        if self.scanned is None:
-            return
         for i in np.argsort(self.scanned_p, kind="stable")[:most]:
             yield _scan_name(self.scanned, int(i)), self.scanned.rows(i)
 
@@ -338,7 +336,6 @@ def _scan_name(scanned: search.Scanned, place: int) -> str:
 def tested_groups(
     found: RowCells,
     held: HeldOut,
-    options: Search,
     random: np.random.Generator,
     *,
     n_learned: int,
@@ -354,8 +351,8 @@ def tested_groups(
     ----------
     found : RowCells
         PITs, residuals, events and the values of the forecasts that define groups.
-    held, options, random
-        Held-out rows, options and the source of random numbers.
+    held, random
+        Held-out rows and the source of random numbers.
     n_learned : int
         Number of learned groups that share the family.
     level : float
@@ -365,13 +362,14 @@ def tested_groups(
         named groups. Everyone keeps the tests of the sample, which compare people with similar
         forecasts.
     """
+    options = held.options
     whole = 1 - options.confidence
     cells, events = found.tested, found.binary
     rows = GroupRows.of(cells, found.residual, random, events)
-    scanned, leaks, notes = _scans(rows, held, options)
+    scanned, leaks, notes = _scans(rows, held)
     keys = own_keys(found.keys)
     own = own_groups(keys, cells.weights)
-    named = Summed.of(rows, held.groups.known().pairs(), rows.sums(held.groups.values()))
+    named = Summed.of(rows, held.groups.pairs(), rows.sums(held.groups.values()))
     named = named if counted is None else counted.named
     n_groups = _n_groups(scanned, leaks, {*held.groups.names, *named.names})
     present = {"by_forecast": bool(own), "groups": n_groups > 0, "learned": n_learned > 0}
@@ -422,7 +420,7 @@ def tested_groups(
             possible_leak=is_leak[these],
             scanned_as=[scanned_as.get(name) for name in one.names],
         )
-    slopes = {} if scanned is None else _slopes(scanned.sums, of_scan, whole)
+    slopes = _slopes(scanned.sums, of_scan, whole)
     scan = _scan(scanned, leaks, of_scan, (n_groups, share, whole), slopes)
     p_own = of_own.tests.p_value
     by_own = _scaled(holm(p_own), whole / (shares["by_forecast"] or 1))
@@ -460,7 +458,7 @@ def tested_groups(
 
 def _rules_and_members(
     named: Iterable[Group],
-    scan: tuple[search.Scanned | None, Floats, float],
+    scan: tuple[search.Scanned, Floats, float],
     own: Iterable[OwnGroup],
     held: HeldOut,
 ) -> tuple[dict[str, Any], Members]:
@@ -472,12 +470,11 @@ def _rules_and_members(
         (one.name, rule_of([one]), held.groups.get(one.name)) for one in named
     ]
     scanned, adjusted, whole = scan
-    if scanned is not None:
-        order = np.argsort(adjusted, kind="stable")[:MOST_SCANNED]
-        found += [
-            (_scan_name(scanned, int(i)), rule_of(scanned.parts(i)), scanned.rows(i))
-            for i in order[adjusted[order] < whole]
-        ]
+    order = np.argsort(adjusted, kind="stable")[:MOST_SCANNED]
+    found += [
+        (_scan_name(scanned, int(i)), rule_of(scanned.parts(i)), scanned.rows(i))
+        for i in order[adjusted[order] < whole]
+    ]
     found += [(one.name, one.rule.to_state(), one.mask) for one in own]
     # of two groups of one name the first counts
     rules = {name: rule for name, rule, _ in reversed(found)}
@@ -543,7 +540,7 @@ def _everyone(pooled: Summed, given: GivenForecast, share: float, whole: float) 
 def _tests(
     named: Summed,
     probable: Sequence[Summed],
-    scanned: search.Scanned | None,
+    scanned: search.Scanned,
     held: HeldOut,
     least: int,
     factor: float,
@@ -556,8 +553,7 @@ def _tests(
     names, sums = named.names, named.sums
     is_tested = np.array([not held.is_leak(name) for name in names], dtype=np.bool_)
     p_value = np.where(is_tested & (sums.n >= least), sums.tests.p_value, np.nan)
-    places = {} if scanned is None else scanned.places
-    of_scan = np.empty(0) if scanned is None else scanned.sums.tests.p_value.copy()
+    places, of_scan = scanned.places, scanned.sums.tests.p_value.copy()
     listed = [(i, places[name]) for i, name in enumerate(names) if name in places]
     for i, place in listed:
         if sums.rows is None:  # counted in all rows, of which the scan has a sample
@@ -577,19 +573,18 @@ def _tests(
     return np.append(p_value, weighted), np.append(found, of_weighted), adjusted[: of_scan.size]
 
 
-def scan_names(scanned: search.Scanned | None, leaks: search.Scanned | None) -> dict[str, str]:
+def scan_names(*scans: search.Scanned) -> dict[str, str]:
     """Return the names under which the scan lists the rows of named groups, by their own."""
     listed: dict[str, str] = {}
-    for scan in (scanned, leaks):
-        if scan is not None:
-            listed |= {name: scan.name(place) for name, place in scan.places.items()}
-            listed |= {name: name for name in scan.few}
+    for scan in scans:
+        listed |= {name: scan.name(place) for name, place in scan.places.items()}
+        listed |= {name: name for name in scan.few}
     return listed
 
 
 def _scan(
-    scanned: search.Scanned | None,
-    leaks: search.Scanned | None,
+    scanned: search.Scanned,
+    leaks: search.Scanned,
     adjusted: Floats,
     family: tuple[int, float, float],
     slopes: Mapping[str, Floats],
@@ -598,15 +593,10 @@ def _scan(
 
     `family` is the number of groups, their error probability and that of the whole audit.
     """
-    found = () if scanned is None else rows_from(Finding, scanned.table(adjusted, *family, slopes))
-    if leaks is None:
-        return list(found)
-    unknown = np.full(len(leaks.sums), np.nan)
-    listed = leaks.table(unknown, *family)
-    return [
-        *found,
-        *rows_from(Finding, listed.assign(direction=POSSIBLE_LEAK, p_value=np.nan)),
-    ]
+    listed = leaks.table(np.full(len(leaks.sums), np.nan), *family)
+    listed = listed.assign(direction=POSSIBLE_LEAK, p_value=np.nan)
+    scan = scanned.table(adjusted, *family, slopes)
+    return [one for table in (scan, listed) for one in rows_from(Finding, table)]
 
 
 def _slopes(
@@ -630,21 +620,20 @@ def _slopes(
     return found
 
 
-def _scans(
-    rows: GroupRows, held: HeldOut, options: Search
-) -> tuple[search.Scanned | None, search.Scanned | None, Notes]:
-    """Return the sums over scanned groups and over possible leaks; None without a scan."""
-    least = options.min_size
+def _scans(rows: GroupRows, held: HeldOut) -> tuple[search.Scanned, search.Scanned, Notes]:
+    """Return the sums over scanned groups and over possible leaks; of no group without a scan."""
+    least = held.options.min_size
     n = rows.cells.n_samples
+    nothing = search.scan_rows(rows, pd.DataFrame(index=range(n)), Groups(), least)
     if held.features is None:
-        return None, None, ()
+        return nothing, nothing, ()
     if n < least:
-        return None, None, (note(NoteKind.TOO_FEW_TO_SCAN, numbers=(least, n)),)
+        return nothing, nothing, (note(NoteKind.TOO_FEW_TO_SCAN, numbers=(least, n)),)
     # a scan of their own: possible leaks would count as tests in Holm's correction, and their
     # intersections would repeat the same leak under many names
-    leaks = None if held.leaks.empty else search.scan_rows(rows, *held.leaking, least).singles
+    leaks = nothing if held.leaks.empty else search.scan_rows(rows, *held.leaking, least).singles
     if held.searched is None:
-        return None, leaks, (note(NoteKind.ALL_FEATURES_LEAK),)
+        return nothing, leaks, (note(NoteKind.ALL_FEATURES_LEAK),)
     table = as_table(held.searched, n)
     scanned = search.scan_rows(rows, table, held.judged, least)
     notes = tuple(
@@ -656,11 +645,6 @@ def _scans(
     return scanned, leaks, notes
 
 
-def _n_groups(
-    scanned: search.Scanned | None, leaks: search.Scanned | None, names: Iterable[str]
-) -> int:
+def _n_groups(scanned: search.Scanned, leaks: search.Scanned, names: set[str]) -> int:
     """Return the number of groups that either table lists; each set of rows counts once."""
-    scans = [scan for scan in (scanned, leaks) if scan is not None]
-    listed = {name for scan in scans for name in scan.places}
-    n_groups = sum(len(scan.sums) for scan in scans)
-    return n_groups + sum(name not in listed for name in names)
+    return len(scanned.sums) + len(leaks.sums) + len(names - {*scanned.places, *leaks.places})

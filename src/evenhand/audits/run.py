@@ -20,48 +20,44 @@ from evenhand.audits.forecasts import (
     read_subject,
 )
 from evenhand.audits.group_tests import TestedGroups, tested_groups
-from evenhand.audits.options import (
+from evenhand.audits.result import Audit, check_people, draws_in_words, provenance_of
+from evenhand.audits.rows import (
     LEARNED_MASSES,
     MASSES,
     MIN_SIZE,
     N_SIMULATIONS,
+    HeldOut,
     Search,
     check_about,
-    resolved_tolerance,
-)
-from evenhand.audits.result import Audit, check_people, draws_in_words, provenance_of
-from evenhand.audits.rows import (
-    HeldOut,
     check_model,
     check_rows,
     copies_among,
     excluded_outcomes,
     grid_findings,
     hold_out,
+    resolved_tolerance,
     time_notes,
     without_leaks,
 )
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
     calibration_curve,
-    learned_findings,
-    membership,
-    plain_intervals,
-    relative_widths,
-    score_rows,
-    scores_of,
-    worst_groups,
-)
-from evenhand.audits.survival import (
     censored_scores,
     counts_of,
+    learned_findings,
+    membership,
     own_reliability,
+    plain_intervals,
     rate_end,
+    relative_widths,
     reliability_bins,
+    score_rows,
+    scores_of,
     survival_rates,
     survival_reliability,
     with_learned_sizes,
     with_sizes,
+    worst_groups,
 )
 from evenhand.audits.verdict import UNDECIDED, decided
 from evenhand.calibration import LEAST_EFFECTIVE, Pit, as_cells, censored_error, pit_histogram
@@ -104,7 +100,6 @@ MOST_SKEWED = 3.0
 def audit_rows(
     rows: RowCells,
     held: HeldOut,
-    options: Search,
     random: np.random.Generator,
     target: str | None,
     counted: CountedRows | None = None,
@@ -115,6 +110,7 @@ def audit_rows(
     `counted` are counts of all rows of which these are a sample, and `described` are fields of the
     audit that describe it.
     """
+    options = held.options
     if rows.is_censored:
         # the mean of times that are cut off is not that of times until the event
         rows = replace(rows, residual=None)
@@ -136,16 +132,12 @@ def audit_rows(
     # who is lost may or may not have the event by the horizon: times have no such part
     has_part = part is not None and rows.times is None and part.rows.size >= FEW_ROWS
     level = (1 - options.confidence) / (2 if has_part else 1)
-    tested = tested_groups(
-        rows, held, options, random, n_learned=n_learned, level=level, counted=counted
-    )
+    tested = tested_groups(rows, held, random, n_learned=n_learned, level=level, counted=counted)
     learned: list[search.FoundGroup] = []
     unlearned: Notes = ()
     if thin is not None:
         confidence = 1 - tested.family.shares["learned"]
-        learned, unlearned = learn_groups(
-            plain.tested, plain.residual, thin, options, confidence, random
-        )
+        learned, unlearned = learn_groups(plain, thin, confidence, random)
     is_event = rows.binary is not None
     factor = (1 - options.confidence) / (tested.family.shares["learned"] or 1.0)
     of_learned = learned_findings(learned, factor, is_event=is_event)
@@ -154,15 +146,15 @@ def audit_rows(
         confidence = 1 - tested.family.shares["everyone"]
         sized = censored_error(rows.sized, confidence, base=rows.time_base, random_state=random)
         scores |= censored_scores(sized)
-        tested = with_sizes(tested, rows, sized, held, options, random)
-        of_learned = with_learned_sizes(of_learned, learned, plain, options, random)
+        tested = with_sizes(tested, rows, sized, held, random)
+        of_learned = with_learned_sizes(of_learned, learned, plain, options.confidence, random)
     # the error of everyone is that of the table of groups
     scores[AVERAGE_ERROR] = tested.groups[0].interval("error")
     worst: tuple[WorstGroup, ...] = ()
     if thin is not None and not is_event:
         worst = worst_groups(plain, options.masses, proof, options.n_simulations, random)
     kept = held.kept if thin is None else thin.kept
-    miscoverage, unmeasured = conditional_coverage(rows.cells, held, options, is_event=is_event)
+    miscoverage, unmeasured = conditional_coverage(rows, held)
     grid_share, on_grid = grid_findings(rows)
     members = tested.members | {group.mass: kept[group.rows] for group in learned}
     found = AuditRows(
@@ -183,9 +175,7 @@ def audit_rows(
         by_forecast=tuple(tested.by_forecast),
         learned=tuple(of_learned),
         positive_part=tuple(
-            _positive_groups(part, held, options, random, level)
-            if part is not None and has_part
-            else ()
+            _positive_groups(part, held, random, level) if part is not None and has_part else ()
         ),
         given_forecast=tested.given if rows.keys else None,
         scores=score_rows(scores, units_of(target)),
@@ -327,7 +317,6 @@ def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurveP
 def _positive_groups(
     part: PositivePart,
     held: HeldOut,
-    options: Search,
     random: np.random.Generator,
     level: float,
 ) -> list[Finding]:
@@ -336,7 +325,7 @@ def _positive_groups(
     Everyone comes first, then the groups by the forecast, then named groups.
     """
     some = replace(held, features=None).take(part.rows)
-    found = tested_groups(part, some, options, random, n_learned=0, level=level, counted=None)
+    found = tested_groups(part, some, random, n_learned=0, level=level, counted=None)
     return [found.groups[0], *found.by_forecast, *found.groups[1:]]
 
 
@@ -519,7 +508,9 @@ def audited(
     n = outcomes.n_samples
     people = check_people(ids, n)
     given, model = model, check_model(model)
-    held = hold_out(outcomes, check_rows(model, X, n), features, groups, random, outcomes.given)
+    held = hold_out(
+        search, outcomes, check_rows(model, X, n), features, groups, random, outcomes.given
+    )
     is_given = isinstance(model, Forecast)
     title = name or ("forecast" if is_given else type(given).__name__)
     audited = model[held.kept] if is_given and held.kept.size < n else model
@@ -539,7 +530,6 @@ def audited(
     found = audit_rows(
         subject,
         held,
-        search,
         random,
         target,
         name=title,
@@ -652,14 +642,13 @@ def audit_pit(
         largest_weight=largest_weight,
         person=person,
     )
-    held = hold_out(known, X, features, groups, random, residual)
+    held = hold_out(options, known, X, features, groups, random, residual)
     # rows of validated PITs need no second validation, and all rows need no copy
     some = cells if held.kept.size == n else cells.take(held.kept)
     words = draws_in_words(cells, is_given=True)
     found = audit_rows(
         RowCells.of_pits(some, None if bias is None else bias[held.kept]),
         held,
-        options,
         random,
         name_of(residual) if target_name is None else target_name,
         name=name,
