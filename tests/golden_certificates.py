@@ -397,6 +397,6 @@ def comparisons(folder: Path) -> Any:
 def gate_of(text: str, found: Any) -> Any:
     try:
         condition = parse_condition(text)
-        return [condition.value(found), condition.holds(found)]
+        return [condition.value(found), condition.judged(found).is_true]
     except InputError:
         return "refused"

@@ -37,7 +37,7 @@ from evenhand.audits import (
     forecast_of,
     note,
     notes_of,
-    provenance,
+    with_sources,
 )
 from evenhand.audits import audit as full_audit
 from evenhand.audits.forecasts import read_forecast, read_subject
@@ -616,9 +616,7 @@ def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "model.json").write_text('{"sha256": "0f"}')
     sources = {"model": tmp_path / "model", "data": tmp_path / "t.csv"}
-    made = provenance.with_sources(
-        found, command="evenhand fit \udcff", rows=rows, n_rows=900, **sources
-    )
+    made = with_sources(found, command="evenhand fit \udcff", rows=rows, n_rows=900, **sources)
     # a file's name may be bytes that are no text
     assert made.provenance["command"] == "evenhand fit ?"
     assert made.provenance["model"]["sha256"] == "0f"
@@ -627,7 +625,7 @@ def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
     members = made.members["row"], found.members["row"] + 100
     np.testing.assert_array_equal(*members)
     assert found.provenance["command"] is None
-    folder = provenance.with_sources(found, data=tmp_path).provenance["data"]
+    folder = with_sources(found, data=tmp_path).provenance["data"]
     assert folder == {"name": tmp_path.name, "sha256": None, "n_rows": N}
 
 

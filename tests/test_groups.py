@@ -447,7 +447,7 @@ def test_relations_mean_what_they_say(
     assert found.certificate is not None
     limit = found.certificate.group_error(0.2) + offset
     condition = parse_condition(f"certified_group_error(0.2) {relation} {limit!r}")
-    assert condition.holds(found) is expected
+    assert condition.judged(found).is_true is expected
 
 
 @pytest.mark.parametrize(
@@ -478,7 +478,7 @@ def test_anything_else_is_refused(text: str, told: str) -> None:
 def refusal(text: str, found: Audit) -> str:
     """Return why a condition cannot be judged."""
     with pytest.raises(InputError) as raised:
-        parse_condition(text).holds(found)
+        parse_condition(text).value(found)
     beginning = f"condition {text!r} cannot be evaluated: "
     assert str(raised.value).startswith(beginning)
     return str(raised.value).removeprefix(beginning)
@@ -489,7 +489,7 @@ def test_what_the_audit_did_not_find_is_an_error_not_a_pass() -> None:
     for text in ("certified_group_error(0.2) > 0.3", "coverage(0.8, 0.2) < 0.3"):
         assert "no certificate" in refusal(text, weighted)
     # the verdict needs no certificate
-    assert parse_condition("too-few-rows").holds(weighted)
+    assert parse_condition("too-few-rows").judged(weighted).is_true
 
 
 def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> None:
@@ -506,8 +506,8 @@ def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> Non
     wider = parse_condition("coverage(0.98, 0.2) < 0.6")
     assert 0.6 < wider.value(single) == single.certificate.coverage(0.98, 0.2)[0] < 0.9  # type: ignore[union-attr]
     narrow = audit_pit(rng.beta(0.5, 0.5, size=400), masses=[0.2], random_state=0)
-    assert wider.holds(narrow)
-    assert not wider.holds(single)
+    assert wider.judged(narrow).is_true
+    assert not wider.judged(single).is_true
     drawn = audit_pit(rng.random(400), rng.random(400), masses=[0.2], random_state=0)
     assert "only one draw per person" in refusal("certified_group_error(0.2) > 0.1", drawn)
     # everybody is a group that was named beforehand

@@ -6,7 +6,6 @@ import json
 import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
@@ -534,20 +533,14 @@ class Comparison(Summarized):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values."""
-        return {
-            "schema": COMPARISON_SCHEMA,
-            "names": list(self.names),
-            "n_samples": self.n_samples,
-            "is_paired": self.is_paired,
-            "confidence": self.confidence,
-            "tolerance": self.tolerance,
-            "groups": plain(self.groups.to_dict("records")),
-            "scores": plain(self.scores.to_dict("records")),
-            "measures": plain(self.measures.to_dict("records")),
-            "notes": list(self.notes),
-            "about": dict(self.about),
-            "provenance": deepcopy(dict(self.provenance)),
-        }
+        values: dict[str, Any] = plain(
+            {
+                name: value.to_dict("records") if isinstance(value, pd.DataFrame) else value
+                for name, value in vars(self).items()
+                if name != "audits"
+            }
+        )
+        return {"schema": COMPARISON_SCHEMA} | values
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the comparison as JSON; write it to `path` if given."""

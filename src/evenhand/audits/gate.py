@@ -101,10 +101,6 @@ class Condition:
             raise InputError(f"condition {self.text!r} cannot be evaluated: {error}") from error
         return value
 
-    def holds(self, audit: Audit) -> bool:
-        """Return whether the condition is true of an audit."""
-        return RELATIONS[self.relation](self.value(audit), self.limit)
-
     def judged(self, audit: Audit) -> JudgedCondition:
         """Return the condition with its value in an audit, or why it cannot be evaluated."""
         given = vars(self)

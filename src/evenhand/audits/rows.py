@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -427,18 +427,32 @@ def grid_findings(rows: RowCells) -> tuple[float | None, tuple[Note, ...]]:
     return share, (*notes, note(NoteKind.ROUNDING_CELLS, numbers=numbers))
 
 
-def time_notes(outcomes: Outcomes | None) -> tuple[Note, ...]:
-    """Return a note on the times that are cut off, and on what their analysis assumes."""
-    if outcomes is None:
-        return ()
-    if outcomes.happened.all():
-        return (note(NoteKind.NO_TIME_CUT_OFF),)
-    n_lost = int(outcomes.is_lost.sum())
-    return (note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, outcomes.n_samples)),) if n_lost else ()
+MOST_SKEWED = 3.0
+"""Sample skewness of residuals up to which intervals of their mean miss about as stated."""
 
 
-def excluded_outcomes(rows: RowCells) -> tuple[Note, ...]:
-    """Return a note on the outcomes to which their forecasts give no probability, if any."""
-    infinite = [int(np.isinf(values).sum()) for values in rows.scores.values()]
-    most = max(infinite, default=0)
-    return (note(NoteKind.EXCLUDED_OUTCOMES, numbers=(most,)),) if most else ()
+def outcome_notes(rows: RowCells, held: HeldOut) -> Iterator[Note]:
+    """Yield notes on times that are cut off, unknown forecasts and outcomes that do not fit."""
+    if rows.times is not None:
+        n_lost = int(rows.times.is_lost.sum())
+        if rows.times.happened.all():
+            yield note(NoteKind.NO_TIME_CUT_OFF)
+        elif n_lost:
+            yield note(NoteKind.CUT_OFF_TIMES, numbers=(n_lost, rows.times.n_samples))
+    if excluded := max((int(np.isinf(one).sum()) for one in rows.scores.values()), default=0):
+        yield note(NoteKind.EXCLUDED_OUTCOMES, numbers=(excluded,))
+    if not rows.keys:
+        yield note(NoteKind.NO_OWN_FORECAST)
+    elif rows.binary is not None:
+        happened, probability = rows.binary
+        impossible = np.flatnonzero(np.abs(happened - probability) == 1)
+        for first in impossible[:1]:
+            numbers = (int(held.kept[first]), float(probability[first]), int(impossible.size))
+            yield note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers)
+    # intervals of mean residuals of 0/1 outcomes hold in groups of any size
+    if rows.residual is not None and rows.binary is None:
+        with np.errstate(all="ignore"):  # of constant or of huge residuals it is unknown
+            scaled = (rows.residual - rows.residual.mean()) / rows.residual.std()
+            skewness = float((scaled**3).mean())
+        if abs(skewness) > MOST_SKEWED:
+            yield note(NoteKind.SKEWED_RESIDUALS, numbers=(skewness,))

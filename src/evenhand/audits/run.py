@@ -32,11 +32,10 @@ from evenhand.audits.rows import (
     check_model,
     check_rows,
     copies_among,
-    excluded_outcomes,
     grid_findings,
     hold_out,
+    outcome_notes,
     resolved_tolerance,
-    time_notes,
     without_leaks,
 )
 from evenhand.audits.scores import (
@@ -93,22 +92,20 @@ class AuditedRows(NamedTuple):
     tested: TestedGroups
 
 
-MOST_SKEWED = 3.0
-"""Sample skewness of residuals up to which intervals of their mean miss about as stated."""
-
-
 def audit_rows(
     rows: RowCells,
     held: HeldOut,
     random: np.random.Generator,
     target: str | None,
+    *,
+    ids: Sequence[str] | None,
     counted: CountedRows | None = None,
     **described: Any,
 ) -> AuditedRows:
     """Run all parts of an audit.
 
-    `counted` are counts of all rows of which these are a sample, and `described` are fields of the
-    audit that describe it.
+    `ids` are those of all rows, `counted` are counts of all rows of which these are a sample, and
+    `described` are fields of the audit that describe it.
     """
     options = held.options
     if rows.is_censored:
@@ -193,10 +190,7 @@ def audit_rows(
         notes=(
             *held.notes,
             *on_grid,
-            *time_notes(rows.times),
-            *excluded_outcomes(rows),
-            *_own_notes(rows, held),
-            *_skewed(rows),
+            *outcome_notes(rows, held),
             *unproven,
             *tested.notes,
             *unlearned,
@@ -206,7 +200,7 @@ def audit_rows(
         **described,
     )
     found = found if counted is None else counted.over(found)
-    return AuditedRows(Audit(decided(found), proof, members), rows, held, tested)
+    return AuditedRows(Audit(decided(found), proof, members, ids), rows, held, tested)
 
 
 def _reliability(
@@ -247,33 +241,6 @@ def _searched(held: HeldOut, tested: TestedGroups, unlearned: Notes, *, n_found:
     left_out &= _columns_of(unlearned, NoteKind.COLUMN_NOT_LEARNED)
     names = tuple(name for name in map(str, held.searched.columns) if name not in left_out)
     return (note(NoteKind.FEATURES, names),)
-
-
-def _own_notes(rows: RowCells, held: HeldOut) -> Notes:
-    """Return notes on unknown forecasts, and on outcomes that their probabilities exclude."""
-    if not rows.keys:
-        return (note(NoteKind.NO_OWN_FORECAST),)
-    if rows.binary is None:
-        return ()
-    happened, probability = rows.binary
-    impossible = np.flatnonzero(np.abs(happened - probability) == 1)
-    if not impossible.size:
-        return ()
-    first = int(impossible[0])
-    numbers = (int(held.kept[first]), float(probability[first]), int(impossible.size))
-    return (note(NoteKind.IMPOSSIBLE_OUTCOMES, numbers=numbers),)
-
-
-def _skewed(rows: RowCells) -> Notes:
-    """Return a note if intervals of mean residuals are too short; those of 0/1 outcomes hold."""
-    residual = rows.residual
-    if residual is None or rows.binary is not None:
-        return ()
-    with np.errstate(all="ignore"):  # of constant or of huge residuals it is unknown
-        scaled = (residual - residual.mean()) / residual.std()
-        skewness = float((scaled**3).mean())
-    is_large = abs(skewness) > MOST_SKEWED
-    return (note(NoteKind.SKEWED_RESIDUALS, numbers=(skewness,)),) if is_large else ()
 
 
 def _probability_scores(
@@ -527,6 +494,7 @@ def audited(
     if subject.scored.size < held.kept.size:
         scored = note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
         held = replace(held, notes=(*held.notes, scored))
+    words = draws_in_words(subject.cells, is_given=is_given)
     found = audit_rows(
         subject,
         held,
@@ -535,17 +503,11 @@ def audited(
         name=title,
         about=described,
         caveat=None if copies is None else f"{copies}.",
+        ids=people,
         counted=counted,
-        provenance=provenance_of(
-            title,
-            type(given).__name__,
-            outcomes.value,
-            random_state,
-            draws_in_words(subject.cells, is_given=is_given),
-        ),
+        provenance=provenance_of(title, type(given).__name__, outcomes.value, random_state, words),
     )
-    made = found.audit.with_unseen(_unseen(model, held.X))
-    return found._replace(audit=made if people is None else replace(made, ids=people))
+    return found._replace(audit=found.audit.with_unseen(_unseen(model, held.X)))
 
 
 def _unseen(model: Any, X: Any) -> UnseenValues | None:
@@ -646,13 +608,13 @@ def audit_pit(
     # rows of validated PITs need no second validation, and all rows need no copy
     some = cells if held.kept.size == n else cells.take(held.kept)
     words = draws_in_words(cells, is_given=True)
-    found = audit_rows(
+    return audit_rows(
         RowCells.of_pits(some, None if bias is None else bias[held.kept]),
         held,
         random,
         name_of(residual) if target_name is None else target_name,
         name=name,
         about=described,
+        ids=people,
         provenance=provenance_of(name, None, cells.drawn, random_state, words),
     ).audit
-    return found if people is None else replace(found, ids=people)
