@@ -205,13 +205,14 @@ def test_one_row_of_each_person_is_taken_evenly(tmp_path: Path) -> None:
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[CountPlan]:
     """Return a list that gets the plan by which each audit counts its rows."""
     kept: list[CountPlan] = []
-    counted = parts_audit.CountedRows
+    added = parts_audit.added
 
-    def spy(total: Any, plan: CountPlan) -> Any:
-        kept.append(plan)
-        return counted(total, plan)
+    def spy(counts: Any) -> Any:
+        total, numbers = added(counts)
+        kept.append(total.plan)
+        return total, numbers
 
-    monkeypatch.setattr(parts_audit, "CountedRows", spy)
+    monkeypatch.setattr(parts_audit, "added", spy)
     return kept
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from evenhand.audits.certified import certify
 from evenhand.audits.comparison import Comparison, compare
 from evenhand.audits.comparison import paired as paired
-from evenhand.audits.counted import CountedRows as CountedRows
 from evenhand.audits.counted import CountPlan as CountPlan
 from evenhand.audits.counted import RowCounts as RowCounts
 from evenhand.audits.counted import count_rows as count_rows

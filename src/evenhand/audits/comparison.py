@@ -25,6 +25,7 @@ from evenhand.audits.forecasts import RowCells
 from evenhand.audits.result import Audit, write_tables
 from evenhand.audits.rows import with_search
 from evenhand.audits.run import AuditedRows, audited
+from evenhand.audits.scores import weighted_mean
 from evenhand.calibration import Cells, n_effective, own_parts, ramps_at
 from evenhand.draws import RandomState, generator
 from evenhand.outcomes import Outcomes
@@ -210,12 +211,10 @@ def paired_change(
 
 def paired_mean(first: Floats, second: Floats, weight: Floats, confidence: float) -> Change:
     """Return the change of a weighted mean with its pointwise paired interval."""
-    share = weight / weight.sum()
-    change = second - first
-    mean = float(share @ change)
-    error = np.sqrt(float((share**2) @ (change - mean) ** 2))
-    half = -float(special.ndtri((1 - confidence) / 2)) * error
-    return Change(float(share @ first), float(share @ second), mean - half, mean + half)
+    mean, variance, _ = weighted_mean(second - first, weight)
+    half = -float(special.ndtri((1 - confidence) / 2)) * variance**0.5
+    before, after = (float(np.average(values, weights=weight)) for values in (first, second))
+    return Change(before, after, mean - half, mean + half)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -119,8 +118,14 @@ class CountPlan:
 class RowCounts:
     """Counts of the PITs of some rows; counts of disjoint rows can be added.
 
+    Of all rows of a table, a random sample is audited in memory: it has the searches and the scores
+    of forecasts. A named group without a row in the table has no certificate and uses no part of
+    the error probability.
+
     Parameters
     ----------
+    plan : CountPlan
+        The plan that the rows were counted with.
     counts : PITCounts
         PITs of all rows and of the named groups.
     bars : ndarray of int, shape (2, 20)
@@ -135,6 +140,7 @@ class RowCounts:
         PITs of the continuous part of a hurdle, of the people whose outcome is not the atom.
     """
 
+    plan: CountPlan
     counts: PITCounts
     bars: NDArray[np.int64]
     sums: dict[int, Sums]
@@ -146,20 +152,87 @@ class RowCounts:
         # only parts that occur on both sides need an addition, however many parts there are
         for part in self.sums.keys() & other.sums.keys():
             both[part] = _added([self.sums[part], other.sums[part]])
-        events = [one for one in (self.events, other.events) if one is not None]
-        positive = [one for one in (self.positive, other.positive) if one is not None]
         return RowCounts(
+            self.plan,
             self.counts + other.counts,
             self.bars + other.bars,
             both,
-            reduce(add, events) if events else None,
-            reduce(add, positive) if positive else None,
+            _both(self.events, other.events),
+            _both(self.positive, other.positive),
         )
 
     @property
     def total(self) -> Sums:
         """Sums over all parts."""
         return _added([self.sums[part] for part in sorted(self.sums)])
+
+    @property
+    def n_samples(self) -> int:
+        """Number of rows."""
+        return self.counts.n_samples
+
+    @cached_property
+    def everyone(self) -> Summed:
+        """Sums over all rows."""
+        return self._summed([Group.given(EVERYONE)], [self.counts])
+
+    @cached_property
+    def named(self) -> Summed:
+        """Sums over the named groups that have rows."""
+        known = [group for partition in self.plan.groups for group in partition.groups]
+        counts = self.counts.groups
+        some = [group for group in known if counts[group.name].n_samples]
+        return self._summed(some, [counts[group.name] for group in some])
+
+    def _summed(self, groups: Sequence[Group], counts: Sequence[PITCounts]) -> Summed:
+        total = self.total
+        sums = [total[group.name] for group in groups]
+        n = [one.n_samples for one in counts]
+        mean_pit = [float(one[0]) / k for one, k in zip(sums, n, strict=True)]
+        return Summed(groups, _group_sums(counts, sums, self.plan.centre), n, mean_pit)
+
+    def certified(self, sampled: Certificate, confidence: float) -> Certificate:
+        """Certify all rows as the sample was certified."""
+        names = set(self.named.names)
+        overall = self.counts
+        groups = {name: one for name, one in overall.groups.items() if name in names}
+        is_hurdle = sampled.kind is OutcomeKind.HURDLE
+        return certify_counts(
+            replace(overall, groups=groups),
+            is_randomized=overall.gap is not None,
+            link=self.plan.link,
+            kind=sampled.kind,
+            off_atom=self.positive if is_hurdle else None,
+            events=self.events,
+            at=sampled.at or 0.0,
+            confidence=confidence,
+        )
+
+    def over(self, sampled: AuditRows) -> AuditRows:
+        """Return the rows of the audit of the sample with what PITs of all rows show."""
+        everyone = sampled.groups[0]
+        names = {str(Measure("coverage", level)): coverage_name(level) for level in COVERED}
+        names = {one: name for one, name in names.items() if getattr(everyone, name) is not None}
+        scores = tuple(
+            msgspec.structs.replace(one, **everyone.interval(names[one.measure])._asdict())
+            if one.measure in names
+            else one
+            for one in sampled.scores
+        )
+        empty = set(self.counts.groups) - set(self.named.names)
+        notes = [note(NoteKind.EMPTY_GROUP, (name,)) for name in sorted(empty)]
+        return msgspec.structs.replace(
+            sampled,
+            n_samples=self.n_samples,
+            scores=scores,
+            pit=_histogram(self),
+            calibration=_curve(self.counts),
+            notes=(*_notes(self.n_samples, sampled), *notes, *sampled.notes),
+        )
+
+
+def _both(one: Any, other: Any) -> Any:
+    return one + other if one is not None and other is not None else one or other
 
 
 def _added(sums: Sequence[Sums]) -> Sums:
@@ -222,6 +295,7 @@ def count_rows(
     found = Events.of(forecast, y)
     binary = found if forecast.outcome_kind is OutcomeKind.BINARY else None
     return RowCounts(
+        plan,
         # in a block no outcome may have a cell
         replace(counts, has_cells=counts.has_cells or forecast.has_atoms),
         _bars(block),
@@ -284,89 +358,6 @@ def _base_of(block: Block, plan: CountPlan) -> Floats | None:
         got = "another forecaster" if block.base is None else repr(block.base.link)
         raise bad_input("the forecaster", f"be a link {plan.link!r} in all parts", got)
     return block.base.drawn[:, 0]
-
-
-@dataclass(frozen=True, eq=False)
-class CountedRows:
-    """All rows of a table, of which a random sample is audited in memory.
-
-    The sample has the searches and the scores of forecasts. A named group without a row in the
-    table has no certificate and uses no part of the error probability.
-
-    Parameters
-    ----------
-    rows : RowCounts
-        Counts of all rows.
-    plan : CountPlan
-        The plan that the rows were counted with.
-    """
-
-    rows: RowCounts
-    plan: CountPlan
-
-    @property
-    def n_samples(self) -> int:
-        """Number of rows."""
-        return self.rows.counts.n_samples
-
-    @cached_property
-    def everyone(self) -> Summed:
-        """Sums over all rows."""
-        return self._summed([Group.given(EVERYONE)], [self.rows.counts])
-
-    @cached_property
-    def named(self) -> Summed:
-        """Sums over the named groups that have rows."""
-        known = [group for partition in self.plan.groups for group in partition.groups]
-        counts = self.rows.counts.groups
-        some = [group for group in known if counts[group.name].n_samples]
-        return self._summed(some, [counts[group.name] for group in some])
-
-    def _summed(self, groups: Sequence[Group], counts: Sequence[PITCounts]) -> Summed:
-        total = self.rows.total
-        sums = [total[group.name] for group in groups]
-        n = [one.n_samples for one in counts]
-        mean_pit = [float(one[0]) / k for one, k in zip(sums, n, strict=True)]
-        return Summed(groups, _group_sums(counts, sums, self.plan.centre), n, mean_pit)
-
-    def certified(self, sampled: Certificate, confidence: float) -> Certificate:
-        """Certify all rows as the sample was certified."""
-        names = set(self.named.names)
-        overall = self.rows.counts
-        groups = {name: one for name, one in overall.groups.items() if name in names}
-        is_hurdle = sampled.kind is OutcomeKind.HURDLE
-        return certify_counts(
-            replace(overall, groups=groups),
-            is_randomized=overall.gap is not None,
-            link=self.plan.link,
-            kind=sampled.kind,
-            off_atom=self.rows.positive if is_hurdle else None,
-            events=self.rows.events,
-            at=sampled.at or 0.0,
-            confidence=confidence,
-        )
-
-    def over(self, sampled: AuditRows) -> AuditRows:
-        """Return the rows of the audit of the sample with what PITs of all rows show."""
-        everyone = sampled.groups[0]
-        names = {str(Measure("coverage", level)): coverage_name(level) for level in COVERED}
-        names = {one: name for one, name in names.items() if getattr(everyone, name) is not None}
-        scores = tuple(
-            msgspec.structs.replace(one, **everyone.interval(names[one.measure])._asdict())
-            if one.measure in names
-            else one
-            for one in sampled.scores
-        )
-        empty = set(self.rows.counts.groups) - set(self.named.names)
-        notes = [note(NoteKind.EMPTY_GROUP, (name,)) for name in sorted(empty)]
-        return msgspec.structs.replace(
-            sampled,
-            n_samples=self.n_samples,
-            scores=scores,
-            pit=_histogram(self.rows),
-            calibration=_curve(self.rows.counts),
-            notes=(*_notes(self.n_samples, sampled), *notes, *sampled.notes),
-        )
 
 
 def _notes(n: int, found: AuditRows) -> tuple[Note, ...]:

@@ -37,7 +37,7 @@ from evenhand.scoring import calibration_slope
 from evenhand.tables import EVERYONE, Condition, Group, GroupRule, Groups, as_table
 
 if TYPE_CHECKING:
-    from evenhand.audits.counted import CountedRows
+    from evenhand.audits.counted import RowCounts
 
 replace = msgspec.structs.replace
 
@@ -156,17 +156,7 @@ class Summed:
 
 # --- groups by the forecast's own level and spread
 
-PARTS = (
-    "half",
-    "third",
-    "fourth",
-    "fifth",
-    "sixth",
-    "seventh",
-    "eighth",
-    "ninth",
-    "tenth",
-)
+PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 """Names of the parts that 2 to 10 groups divide people into."""
 
 KEY_COLUMNS = ("key", "part", "n_parts", "lowest", "highest")
@@ -340,7 +330,7 @@ def tested_groups(
     *,
     n_learned: int,
     level: float,
-    counted: CountedRows | None,
+    counted: RowCounts | None,
 ) -> TestedGroups:
     """Test everyone, groups by the forecast, named and scanned groups as one family.
 
@@ -357,7 +347,7 @@ def tested_groups(
         Number of learned groups that share the family.
     level : float
         Error probability of the family.
-    counted : CountedRows or None
+    counted : RowCounts or None
         Counts of all rows, if these rows are a sample: they replace the sums over everyone and over
         named groups. Everyone keeps the tests of the sample, which compare people with similar
         forecasts.

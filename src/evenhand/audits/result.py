@@ -23,7 +23,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand._files import link_target, write_text, written
-from evenhand._format import Summarized, count, in_full, one_line
+from evenhand._format import Summarized, in_full, one_line
 from evenhand._validate import Floats, InputError, Ints, bad_input
 from evenhand.audits.forecasts import missing_columns_named
 from evenhand.audits.scores import certified_errors
@@ -248,17 +248,6 @@ MEASURES = ("error", "bias", "coverage_80", "coverage_90")
 
 # --- repair
 
-SHOWN = 3
-"""Most groups that the representation of a repaired model names."""
-
-
-class RepairedGroups(dict[str, Any]):
-    """Rules or masks of the groups of a repair by name, often 50: the first ones are shown."""
-
-    def __repr__(self) -> str:
-        named = ", ".join(map(repr, list(self)[:SHOWN]))
-        return f"<{count(len(self), 'group')}: {named}{', ...' if len(self) > SHOWN else ''}>"
-
 
 def _rules(problems: Iterable[Finding], masks: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rules of groups by name, or their masks; groups without either give a warning."""
@@ -293,7 +282,7 @@ def repair_name(one: Finding) -> str:
     return GroupRule.from_state(one.rule).name
 
 
-def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> RepairedGroups:
+def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> dict[str, Any]:
     """Return the groups without rules that select the same rows as a rule before."""
     table = as_table(X, np.size(y), name="X", per="outcome")
     # each group widens the intervals of the check for all others
@@ -303,7 +292,7 @@ def _distinct(by: Mapping[str, Any], X: Any, y: ArrayLike) -> RepairedGroups:
         is_of_table = isinstance(rule, GroupRule) and OWN_VALUES.keys().isdisjoint(rule.columns)
         rows = rule.mask(table).tobytes() if is_of_table else name
         found.setdefault(rows, (name, rule))
-    return RepairedGroups(found.values())
+    return dict(found.values())
 
 
 def _unfitted(

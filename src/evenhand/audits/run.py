@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from evenhand import search
 from evenhand._validate import InputError, bad_input, check_finite
 from evenhand.audits.certified import Notes, certify_held, conditional_coverage, learn_groups
-from evenhand.audits.counted import CountedRows
+from evenhand.audits.counted import RowCounts
 from evenhand.audits.forecasts import (
     PositivePart,
     RowCells,
@@ -99,7 +99,7 @@ def audit_rows(
     target: str | None,
     *,
     ids: Sequence[str] | None,
-    counted: CountedRows | None = None,
+    counted: RowCounts | None = None,
     **described: Any,
 ) -> AuditedRows:
     """Run all parts of an audit.
@@ -459,7 +459,7 @@ def audited(
     name: str | None = None,
     target_name: str | None = None,
     about: Mapping[str, str] | None = None,
-    counted: CountedRows | None = None,
+    counted: RowCounts | None = None,
 ) -> AuditedRows:
     """Return what `audit` does, with the rows that it read.
 

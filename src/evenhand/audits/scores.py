@@ -94,7 +94,7 @@ def weighted_mean_band(values: Floats, weight: Floats | None) -> Interval:
     """Return a weighted mean with a normal 95% interval from the variance between people."""
     if np.isinf(values).any():
         return Interval(float(np.average(values, weights=weight)))
-    mean, variance, n = _weighted_mean(values, weight)
+    mean, variance, n = weighted_mean(values, weight)
     # one row has no variance estimate: the interval is unknown, not of width 0
     half = Z95 * float(np.sqrt(variance)) if n >= 2 else np.nan
     return Interval(mean, mean - half, mean + half)
@@ -102,7 +102,7 @@ def weighted_mean_band(values: Floats, weight: Floats | None) -> Interval:
 
 def weighted_share_band(values: Floats, weight: Floats | None) -> Interval:
     """Return a weighted mean of shares with Wilson's 95% confidence interval."""
-    mean, variance, n = _weighted_mean(values, weight)
+    mean, variance, n = weighted_mean(values, weight)
     variance = variance if n >= 2 else 0.0
     # rounding errors in sums of weights may leave the mean slightly outside [0, 1]
     mean = min(max(mean, 0.0), 1.0)
@@ -114,7 +114,7 @@ def weighted_share_band(values: Floats, weight: Floats | None) -> Interval:
     return Interval(mean, max(float(centre - half), 0.0), min(float(centre + half), 1.0))
 
 
-def _weighted_mean(values: Floats, weight: Floats | None) -> tuple[float, float, float]:
+def weighted_mean(values: Floats, weight: Floats | None) -> tuple[float, float, float]:
     """Return a weighted mean, its variance and the effective number of rows."""
     weight = np.ones(values.size) if weight is None else weight
     mean = float(np.average(values, weights=weight))

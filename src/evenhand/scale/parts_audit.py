@@ -33,7 +33,6 @@ from evenhand.audits import (
     MASSES,
     MIN_SIZE,
     Audit,
-    CountedRows,
     CountPlan,
     NoteKind,
     RowCounts,
@@ -481,8 +480,7 @@ def audit_parts(
         plan = _count_plan(columns, sample, known, counted)
         rows = None if kept is None else _bits(kept, surveys)
         shared = (columns, plan, rows, seed)
-        total, good = added(over(count_part, shared, numbers=good, description="scoring"))
-        counted_rows = CountedRows(total, plan)
+        counted_rows, good = added(over(count_part, shared, numbers=good, description="scoring"))
         # parts skipped during scoring must not be part of the searches either
         sample = sample[sample.index.isin(good, level=0)]
     with waiting(f"searching {len(sample):,} rows", enabled=verbose):
@@ -518,7 +516,7 @@ def _audited(
     columns: AuditColumns,
     sample: pd.DataFrame,
     known: Mapping[str, Partition],
-    counted: CountedRows | None,
+    counted: RowCounts | None,
     **options: Any,
 ) -> Audit:
     """Audit the random sample in memory, with the counts of all rows if they are more."""
