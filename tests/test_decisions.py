@@ -375,9 +375,9 @@ def test_only_learned_groups_that_are_off_have_a_rule(
         Finding(group="x0 > 0.5", mass=mass, p_adjusted=p, rule=rule, **known)
         for mass, p in zip((0.1, 0.2, 0.5), adjusted, strict=True)
     ]
-    decided = verdict.decide(learned, 0.02, 0.05)
+    decided = [verdict.decide(one, 0.02, 0.05) for one in learned]
     assert [one.off for one in decided] == [one.problem for one in decided] == off
-    assert not any(one.problem for one in verdict.decide(learned, 0.1, 0.05))
+    assert not any(verdict.decide(one, 0.1, 0.05).problem for one in learned)
     assert [one.group != "" for one in decided] == off
     assert [one.rule is not None for one in decided] == off
     assert [one.description_share is not None for one in decided] == off

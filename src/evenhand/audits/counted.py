@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Mask, bad_input
-from evenhand.audits.forecasts import Block, Events, forecast_of, read_forecast
+from evenhand.audits.forecasts import Block, events_of, forecast_of, read_forecast
 from evenhand.audits.group_tests import Summed, mean_pits
 from evenhand.audits.scores import CURVE_LEVELS, curve
 from evenhand.calibration import (
@@ -21,6 +21,7 @@ from evenhand.calibration import (
     EVENT_NAMES,
     PIT_BINS,
     Cells,
+    Events,
     GroupSums,
     PITCounts,
     binned_error,
@@ -292,7 +293,7 @@ def count_rows(
         inner = read_forecast(part, some, rounding, ties[off], random, is_own=is_own)
         inner = inner._replace(cells=inner.cells.at_points())
         positive = _counted(inner, plan, {}, random, has_base=True)
-    found = Events.of(forecast, y)
+    found = events_of(forecast, y)
     binary = found if forecast.outcome_kind is OutcomeKind.BINARY else None
     return RowCounts(
         plan,
@@ -338,7 +339,7 @@ def _sums(cells: Cells, excess: Floats, masks: Mapping[str, Mask], binary: Event
     # centred at the bias of the sample: the variance is not a difference of two large sums
     columns = [mean_pits(cells), excess, excess**2, excess**3]
     if binary is not None:
-        columns += list(event_values((binary.happened, binary.probability)))
+        columns += list(event_values(binary))
     values = np.column_stack(columns)
     sums = {EVERYONE: values.sum(axis=0)}
     return sums | {name: values[mask].sum(axis=0) for name, mask in masks.items()}

@@ -23,6 +23,7 @@ from evenhand._validate import (
 from evenhand.calibration import (
     COVERED,
     Cells,
+    Events,
     KaplanMeier,
 )
 from evenhand.certificates import WIDER_LEVELS
@@ -137,7 +138,7 @@ def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> F
     return np.asarray(distribution.ppf(levels).mean(axis=-1))
 
 
-# --- fields of what is read of rows: arrays, cells, and mappings and dataclasses of them
+# --- fields of what is read of rows: arrays, cells, and tuples, mappings and dataclasses of them
 
 
 def joined(parts: Sequence[Any]) -> Any:
@@ -148,6 +149,8 @@ def joined(parts: Sequence[Any]) -> Any:
         return Cells.joined(known)
     if isinstance(first, np.ndarray):
         return np.concatenate(known)
+    if isinstance(first, Events):
+        return Events(*map(joined, zip(*known, strict=True)))
     if isinstance(first, Mapping):
         return {key: joined([one[key] for one in known]) for key in first}
     if is_dataclass(first):
@@ -166,12 +169,9 @@ def taken(value: Any, rows: Ints) -> Any:
         return value.take(rows)
     if isinstance(value, np.ndarray):
         return value[rows]
-    if isinstance(value, PositivePart):
-        return value.of_rows(rows)
-    if is_dataclass(value):
-        some = {one.name: taken(getattr(value, one.name), rows) for one in fields(value)}
-        return replace(value, **some)  # type: ignore[type-var]
-    return value
+    if isinstance(value, Events):
+        return Events(*(taken(one, rows) for one in value))
+    return value.of_rows(rows) if isinstance(value, PositivePart) else value
 
 
 # --- events, and the part off an atom
@@ -180,33 +180,17 @@ Simulate = Callable[[np.random.Generator], Cells]
 """Function of a random generator that returns PITs of the same rows under their forecasts."""
 
 
-@dataclass(frozen=True, eq=False)
-class Events:
-    """Events and their predicted probabilities.
+def events_of(forecast: Forecast, outcomes: Floats) -> Events | None:
+    """Return the events of a forecast: 0/1 outcomes, or outcomes off the atom of a hurdle.
 
-    Parameters
-    ----------
-    probability : ndarray of shape (n,)
-        Predicted probability of the event.
-    happened : ndarray of shape (n,)
-        1 where the event happened, 0 elsewhere.
+    None for outcomes of other kinds.
     """
-
-    probability: Floats
-    happened: Floats
-
-    @classmethod
-    def of(cls, forecast: Forecast, outcomes: Floats) -> Events | None:
-        """Return the events of a forecast: 0/1 outcomes, or outcomes off the atom of a hurdle.
-
-        None for outcomes of other kinds.
-        """
-        if forecast.outcome_kind is OutcomeKind.BINARY:
-            return cls(event_probability(forecast), outcomes)
-        if forecast.outcome_kind is OutcomeKind.HURDLE:
-            happened = forecast.is_off_atom(outcomes).astype(np.float64)
-            return cls(event_probability(forecast), happened)
-        return None
+    if forecast.outcome_kind is OutcomeKind.BINARY:
+        return Events(outcomes, event_probability(forecast))
+    if forecast.outcome_kind is OutcomeKind.HURDLE:
+        happened = forecast.is_off_atom(outcomes).astype(np.float64)
+        return Events(happened, event_probability(forecast))
+    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,9 +268,8 @@ class RowCells:
         found = cells.events()
         if found is None:
             return cls(cells, residual=residual)
-        events = Events(found[1], found[0])
-        keys = {"predicted probability": events.probability}
-        return cls(cells, OutcomeKind.BINARY, residual=residual, events=events, keys=keys)
+        keys = {"predicted probability": found.probability}
+        return cls(cells, OutcomeKind.BINARY, residual=residual, events=found, keys=keys)
 
     def take(self, rows: Ints) -> RowCells:
         """Return some rows without weights and scores, such as a sample of them."""
@@ -320,11 +303,9 @@ class RowCells:
         return self.times is not None or bool(self.cells.unknown.any())
 
     @property
-    def binary(self) -> tuple[Floats, Floats] | None:
-        """0/1 outcomes and their probabilities, each (n,); None for outcomes of other kinds."""
-        if self.kind is not OutcomeKind.BINARY or self.events is None:
-            return None
-        return self.events.happened, self.events.probability
+    def binary(self) -> Events | None:
+        """0/1 outcomes and their probabilities; None for outcomes of other kinds."""
+        return self.events if self.kind is OutcomeKind.BINARY else None
 
 
 OF_ROWS = (
@@ -610,7 +591,7 @@ class RowReader:
             self.kind,
             residual=outcomes.value - mean,
             base=base,
-            events=Events.of(forecast, outcomes.value),
+            events=events_of(forecast, outcomes.value),
             positive=self._positive(rows.start, forecast, outcomes, guess, random, is_own),
             at_horizon=at_horizon,
             by_horizon=by_horizon,

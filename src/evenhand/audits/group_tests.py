@@ -621,7 +621,7 @@ def _scans(rows: GroupRows, held: HeldOut) -> tuple[search.Scanned, search.Scann
         return nothing, nothing, (note(NoteKind.TOO_FEW_TO_SCAN, numbers=(least, n)),)
     # a scan of their own: possible leaks would count as tests in Holm's correction, and their
     # intersections would repeat the same leak under many names
-    leaks = nothing if held.leaks.empty else search.scan_rows(rows, *held.leaking, least).singles
+    leaks = search.scan_rows(rows, *held.leaking, least).singles
     if held.searched is None:
         return nothing, leaks, (note(NoteKind.ALL_FEATURES_LEAK),)
     table = as_table(held.searched, n)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -36,23 +36,12 @@ from evenhand.outcomes import Outcomes, as_outcomes
 from evenhand.report import Measure, audit_html, audit_markdown, audit_text
 from evenhand.results import (
     AuditRows,
-    Bin,
     Bound,
-    CurvePoint,
     Finding,
-    Leak,
-    Membership,
-    Miscoverage,
     Note,
-    PlainInterval,
-    ProbabilityScores,
     Proof,
-    Reliability,
     Row,
-    Score,
-    Survival,
     Unseen,
-    WorstGroup,
     frame,
     plain,
 )
@@ -366,18 +355,26 @@ def _compared(rows: Mapping[str, tuple[float, float, float]]) -> pd.DataFrame:
 # --- audit
 
 
+KINDS: dict[str, type[Row]] = {
+    name: get_args(kind)[0]
+    for name, kind in get_type_hints(AuditRows).items()
+    if get_origin(kind) is tuple
+}
+"""Types of the rows of an audit, by the name of the field that has them."""
+
+
 class _Table:
     """Rows of an audit as a table, made when it is first read."""
 
-    def __init__(self, kind: type[Row], field: str = "") -> None:
-        self.kind, self.field = kind, field
+    def __init__(self, field: str = "") -> None:
+        self.field = field
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.field = self.field or name
 
     def __get__(self, found: Audit, owner: type | None = None) -> pd.DataFrame:
         # on the class, for the documentation
-        return found.table(self.field, self.kind) if found is not None else self
+        return found.table(self.field) if found is not None else self
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -408,22 +405,22 @@ class Audit(Summarized):
     places: Mapping[str | float, Ints] = field(default_factory=dict)
     ids: Sequence[str] | Mapping[int, str] | None = None
 
-    scores = _Table(Score)
-    groups = _Table(Finding)
-    by_forecast = _Table(Finding)
-    scan = _Table(Finding)
-    learned = _Table(Finding)
-    positive_part = _Table(Finding)
-    worst_groups = _Table(WorstGroup)
-    plain_intervals = _Table(PlainInterval)
-    histogram = _Table(Bin, "pit")
-    calibration = _Table(CurvePoint)
-    reliability = _Table(Reliability)
-    survival = _Table(Survival)
-    miscoverage = _Table(Miscoverage)
-    membership = _Table(Membership)
-    probability_scores = _Table(ProbabilityScores)
-    leaks = _Table(Leak, "possible_leaks")
+    scores = _Table()
+    groups = _Table()
+    by_forecast = _Table()
+    scan = _Table()
+    learned = _Table()
+    positive_part = _Table()
+    worst_groups = _Table()
+    plain_intervals = _Table()
+    histogram = _Table("pit")
+    calibration = _Table()
+    reliability = _Table()
+    survival = _Table()
+    miscoverage = _Table()
+    membership = _Table()
+    probability_scores = _Table()
+    leaks = _Table("possible_leaks")
 
     def __getattr__(self, name: str) -> Any:
         # only for names that are not found otherwise; copies ask for `made` before it is there
@@ -446,11 +443,11 @@ class Audit(Summarized):
         """Return the audit with other rows that change no decision."""
         return replace(self, made=msgspec.structs.replace(self.made, **rows))
 
-    def table(self, name: str, kind: type[Row]) -> pd.DataFrame:
+    def table(self, name: str) -> pd.DataFrame:
         """Return some rows as a table; it is made once."""
         made: dict[str, pd.DataFrame] = self.__dict__.setdefault("_tables", {})
         if name not in made:
-            made[name] = frame(getattr(self.made, name), kind)
+            made[name] = frame(getattr(self.made, name), KINDS[name])
         return made[name]
 
     def certified_by(self, proof: Certificate | None, **rows: Any) -> Audit:

@@ -13,7 +13,7 @@ from scipy import special
 
 from evenhand import scoring, search
 from evenhand._validate import Floats, Ints, Mask
-from evenhand.audits.forecasts import Events, RowCells
+from evenhand.audits.forecasts import RowCells
 from evenhand.audits.group_tests import TestedGroups
 from evenhand.audits.rows import HeldOut
 from evenhand.calibration import (
@@ -21,6 +21,7 @@ from evenhand.calibration import (
     HISTOGRAM_CONFIDENCE,
     Cells,
     CensoredError,
+    Events,
     KaplanMeier,
     censored_error,
     coverage_name,

@@ -50,18 +50,14 @@ GIVEN = "everyone, given the own forecast"
 # --- decisions on groups
 
 
-def decide(found: Iterable[Finding], tolerance: float, level: float) -> list[Finding]:
-    """Return groups with the decisions `off` and `problem`.
+def decide(one: Finding, tolerance: float, level: float) -> Finding:
+    """Return a group with the decisions `off` and `problem`.
 
     A group is off if its p-value, adjusted for the whole family, is below the level; groups that
     are too small and possible leaks never are. It is a problem if it is off and its estimated error
     is beyond the tolerance, or the slope of the trend that decides it far from 1. The rules of
     other groups would describe noise: they are removed.
     """
-    return [_decided(one, tolerance, level) for one in found]
-
-
-def _decided(one: Finding, tolerance: float, level: float) -> Finding:
     is_judged = not (one.too_small or one.possible_leak) and one.p_adjusted is not None
     is_off = is_judged and (one.p_adjusted or 0.0) < level
     # where times are cut off, the error of the tested PITs understates the size (outcomes: 5)
@@ -102,7 +98,7 @@ def decided(rows: AuditRows) -> AuditRows:
     """Return the rows of an audit with all decisions, directions and the status."""
     level = 1 - rows.confidence
     tables: dict[str, list[Finding]] = {
-        name: decide(getattr(rows, name), rows.tolerance, level)
+        name: [decide(one, rows.tolerance, level) for one in getattr(rows, name)]
         for name in ("groups", "by_forecast", "scan", "learned", "positive_part")
     }
     # the same rows have one decision under both names

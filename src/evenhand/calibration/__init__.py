@@ -19,6 +19,7 @@ from evenhand.calibration.bands import (
 from evenhand.calibration.bands import binomial_intervals as binomial_intervals
 from evenhand.calibration.bands import local_levels as local_levels
 from evenhand.calibration.cells import Cells, Reading
+from evenhand.calibration.cells import Events as Events
 from evenhand.calibration.cells import Pit as Pit
 from evenhand.calibration.cells import as_cells as as_cells
 from evenhand.calibration.counts import (
@@ -54,7 +55,6 @@ from evenhand.calibration.events import mid_ranks as mid_ranks
 from evenhand.calibration.events import rank_parts as rank_parts
 from evenhand.calibration.group_sums import COVERED as COVERED
 from evenhand.calibration.group_sums import LEAST_EFFECTIVE as LEAST_EFFECTIVE
-from evenhand.calibration.group_sums import Events as Events
 from evenhand.calibration.group_sums import GroupRows as GroupRows
 from evenhand.calibration.group_sums import GroupSums as GroupSums
 from evenhand.calibration.group_sums import coverage_name as coverage_name

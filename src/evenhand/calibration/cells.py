@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,13 @@ class Reading(IntEnum):
     BEYOND = 2
     """Anywhere above the lower end, and forecasts are compared with this fact alone, so that the
     best position counts: a person who reached the horizon."""
+
+
+class Events(NamedTuple):
+    """0/1 outcomes and their predicted probabilities, each of shape (n,)."""
+
+    happened: Floats
+    probability: Floats
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -233,7 +240,7 @@ class Cells:
             return np.full(self.n_samples, 1 / self.n_samples)
         return np.asarray(self.weights / self.weights.sum())
 
-    def events(self) -> tuple[Floats, Floats] | None:
+    def events(self) -> Events | None:
         """Return 0/1 outcomes and the probabilities of 1, each of shape (n,); None for others.
 
         Outcomes are 0/1 if each person has one cell that begins at 0 or ends at 1. So do lattices
@@ -243,7 +250,7 @@ class Cells:
         Examples
         --------
         >>> Cells.between([0.0, 0.75], [0.9, 1.0], ties=[0.5, 0.5]).events()
-        (array([0., 1.]), array([0.1 , 0.25]))
+        Events(happened=array([0., 1.]), probability=array([0.1 , 0.25]))
         """
         if self.are_points or self.n_draws > 1 or not self.averaged.all():
             return None
@@ -251,7 +258,7 @@ class Cells:
         is_zero = low == 0
         if not (is_zero | (high == 1)).all():
             return None
-        return np.where(is_zero, 0.0, 1.0), 1 - np.where(is_zero, high, low)
+        return Events(np.where(is_zero, 0.0, 1.0), 1 - np.where(is_zero, high, low))
 
     def row_blocks(self, size: int) -> Iterator[tuple[Floats, Floats]]:
         """Yield `low` and `high` in blocks of `size` rows; one array twice for points.

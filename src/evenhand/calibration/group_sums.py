@@ -18,7 +18,7 @@ from scipy import special
 
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.calibration.bands import Interval, binomial_intervals, last_within
-from evenhand.calibration.cells import Cells
+from evenhand.calibration.cells import Cells, Events
 from evenhand.calibration.errors import calibration_error, covered, n_effective
 from evenhand.calibration.events import (
     CERTAIN,
@@ -52,9 +52,6 @@ OTHER = 20.0
 MOST_SHARE = 0.05
 """Largest share of one row in the variance of a weighted mean that has an interval."""
 
-Events = tuple[Floats, Floats]
-"""0/1 outcomes and their probabilities, each of shape (n,)."""
-
 
 @dataclass(frozen=True, eq=False)
 class GroupRows:
@@ -69,7 +66,7 @@ class GroupRows:
         distributions (outcomes: 4.3).
     residual : ndarray of shape (n,) or None
         Outcome minus mean of the forecast; of 0/1 outcomes minus the probability.
-    events : tuple of two ndarrays of shape (n,), or None
+    events : Events or None
         0/1 outcomes and their probabilities; None for outcomes of other kinds.
     """
 
@@ -155,7 +152,7 @@ class GroupRows:
             self.cells.take(some).weighted_by(members[some]),
             self.u[some],
             None if self.residual is None else self.residual[some],
-            None if self.events is None else (self.events[0][some], self.events[1][some]),
+            None if self.events is None else Events(*(values[some] for values in self.events)),
         )
         return part.sums([np.ones(part.u.size, dtype=np.bool_)])
 

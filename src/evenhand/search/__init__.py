@@ -13,7 +13,6 @@ from evenhand.search.miscoverage import conditional_miscoverage
 from evenhand.search.scan import FEW_ROWS as FEW_ROWS
 from evenhand.search.scan import MIN_SIZE as MIN_SIZE
 from evenhand.search.scan import Scanned as Scanned
-from evenhand.search.scan import directions as directions
 from evenhand.search.scan import group_test_rows, scan_groups
 from evenhand.search.scan import scan_rows as scan_rows
 from evenhand.search.scan import shift_of as shift_of

@@ -493,11 +493,6 @@ DIRECTIONS: tuple[Direction, ...] = (LOWER, HIGHER, WIDE, NARROW, AS_FORECAST)
 """Directions by code: a low (0) or high (1) mean PIT, a low (2) or high (3) spread of PITs."""
 
 
-def directions(sums: GroupSums, adjusted: Floats, level: float) -> list[Direction]:
-    """Return the direction of each group; "as forecast" unless its adjusted p-value is small."""
-    return [DIRECTIONS[code] for code in _direction_codes(sums, adjusted, level)]
-
-
 def _direction_codes(sums: GroupSums, adjusted: Floats, level: float) -> Ints:
     z_level, z_spread, _ = sums.tests
     by_spread = np.abs(z_spread) > np.abs(z_level)
