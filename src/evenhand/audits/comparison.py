@@ -342,7 +342,8 @@ def members_of(side: AuditedRows, names: set[str]) -> Iterator[tuple[str, Mask]]
     yield EVERYONE, np.ones(side.rows.cells.n_samples, dtype=np.bool_)
     named = side.held.judged
     yield from ((name, mask) for name, mask in named.items() if name in names)
-    for name, mask in side.tested.scanned_rows(side.tested.scanned_p.size):
+    scanned = side.tested.scanned
+    for name, _, mask in scanned.least(len(scanned.sums)):
         if name in names and name not in named:
             yield name, mask
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -297,9 +298,8 @@ def shares_of(level: float, present: Mapping[str, bool]) -> dict[str, float]:
 class TestedGroups:
     """Tables of groups, with the family that their tests and intervals share.
 
-    `members` are the rows of groups that may be off, `scanned` the scanned groups and `scanned_p`
-    their adjusted p-values, `own` the groups by the forecast and `given` the error given the
-    forecast.
+    `members` are the rows of groups that may be off, `scanned` the scanned groups, `own`
+    the groups by the forecast and `given` the error given the forecast.
     """
 
     groups: list[Finding]
@@ -311,16 +311,6 @@ class TestedGroups:
     members: Members
     own: tuple[OwnGroup, ...]
     scanned: search.Scanned
-    scanned_p: Floats
-
-    def scanned_rows(self, most: int) -> Iterator[tuple[str, Mask]]:
-        """Yield names and rows of scanned groups, those with the smallest p-values first."""
-        for i in np.argsort(self.scanned_p, kind="stable")[:most]:
-            yield _scan_name(self.scanned, int(i)), self.scanned.rows(i)
-
-
-def _scan_name(scanned: search.Scanned, place: int) -> str:
-    return " and ".join(one.name for one in scanned.parts(place))
 
 
 def tested_groups(
@@ -385,7 +375,7 @@ def tested_groups(
         Summed.of(rows, [pair], rows.weighted_sums(pair[1])) for pair in held.groups.probable()
     ]
     share = shares["groups"] or level
-    p_value, adjusted, of_scan = _tests(
+    p_value, adjusted, scanned = _tests(
         named, probable, scanned, held, min(options.min_size, search.FEW_ROWS), whole / share
     )
     everyone = Summed.of(rows, [(Group.given(EVERYONE), all_rows)], pooled)
@@ -410,20 +400,18 @@ def tested_groups(
             possible_leak=is_leak[these],
             scanned_as=[scanned_as.get(name) for name in one.names],
         )
-    slopes = _slopes(scanned.sums, of_scan, whole)
-    scan = _scan(scanned, leaks, of_scan, (n_groups, share, whole), slopes)
+    scan = _scan(scanned, leaks, (n_groups, share, whole))
     p_own = of_own.tests.p_value
-    by_own = _scaled(holm(p_own), whole / (shares["by_forecast"] or 1))
-    by_forecast = []
-    if own:
-        pairs = [(Group.given(group.name), group.mask) for group in own]
-        more: Any = {name: [getattr(group, name) for group in own] for name in KEY_COLUMNS}
-        by_forecast = Summed.of(rows, pairs, of_own).findings(
-            (len(masks), shares["by_forecast"]), (p_own, by_own), whole, **more
-        )
+    share_own = shares["by_forecast"] or 1.0
+    by_own = _scaled(holm(p_own), whole / share_own)
+    pairs = [(Group.given(group.name), group.mask) for group in own]
+    more: Any = {name: [getattr(group, name) for group in own] for name in KEY_COLUMNS}
+    by_forecast = Summed.of(rows, pairs, of_own).findings(
+        (len(masks), share_own), (p_own, by_own), whole, **more
+    )
     rules, members = _rules_and_members(
         [group for group, p in zip(listed, adjusted, strict=True) if p < whole],
-        (scanned, of_scan, whole),
+        scanned.least(MOST_SCANNED, whole),
         [group for group, p in zip(own, by_own, strict=True) if p < whole],
         held,
     )
@@ -442,29 +430,20 @@ def tested_groups(
         members if counted is None else {},
         own,
         scanned,
-        of_scan,
     )
 
 
 def _rules_and_members(
     named: Iterable[Group],
-    scan: tuple[search.Scanned, Floats, float],
+    scan: Iterable[tuple[str, tuple[Group, ...], Mask]],
     own: Iterable[OwnGroup],
     held: HeldOut,
 ) -> tuple[dict[str, Any], Members]:
-    """Return the rules and the row numbers of groups that may be off, by name.
-
-    Of `scan` the groups are those with an adjusted p-value below its last element.
-    """
+    """Return the rules and the row numbers of groups that may be off, by name."""
     found: list[tuple[str, Any, Mask | None]] = [
         (one.name, rule_of([one]), held.groups.get(one.name)) for one in named
     ]
-    scanned, adjusted, whole = scan
-    order = np.argsort(adjusted, kind="stable")[:MOST_SCANNED]
-    found += [
-        (_scan_name(scanned, int(i)), rule_of(scanned.parts(i)), scanned.rows(i))
-        for i in order[adjusted[order] < whole]
-    ]
+    found += [(name, rule_of(parts), mask) for name, parts, mask in scan]
     found += [(one.name, one.rule.to_state(), one.mask) for one in own]
     # of two groups of one name the first counts
     rules = {name: rule for name, rule, _ in reversed(found)}
@@ -534,8 +513,8 @@ def _tests(
     held: HeldOut,
     least: int,
     factor: float,
-) -> tuple[Floats, Floats, Floats]:
-    """Return p-values and adjusted p-values of named groups, and adjusted ones of scanned groups.
+) -> tuple[Floats, Floats, search.Scanned]:
+    """Return p-values and adjusted p-values of named groups, and scanned groups with theirs.
 
     They are NaN for groups that are not tested: possible leaks, and fewer than `least` rows. A
     named group that is scanned is one hypothesis.
@@ -560,7 +539,8 @@ def _tests(
     found[is_own], of_weighted = np.split(adjusted[of_scan.size :], [is_own.sum()])
     for i, place in listed:
         found[i] = adjusted[place]
-    return np.append(p_value, weighted), np.append(found, of_weighted), adjusted[: of_scan.size]
+    scanned = dataclasses.replace(scanned, adjusted=adjusted[: of_scan.size])
+    return np.append(p_value, weighted), np.append(found, of_weighted), scanned
 
 
 def scan_names(*scans: search.Scanned) -> dict[str, str]:
@@ -575,17 +555,14 @@ def scan_names(*scans: search.Scanned) -> dict[str, str]:
 def _scan(
     scanned: search.Scanned,
     leaks: search.Scanned,
-    adjusted: Floats,
     family: tuple[int, float, float],
-    slopes: Mapping[str, Floats],
 ) -> list[Finding]:
     """Return scanned groups; possible leaks are listed last, without tests.
 
     `family` is the number of groups, their error probability and that of the whole audit.
     """
-    listed = leaks.table(np.full(len(leaks.sums), np.nan), *family)
-    listed = listed.assign(direction=POSSIBLE_LEAK, p_value=np.nan)
-    scan = scanned.table(adjusted, *family, slopes)
+    listed = leaks.table(*family).assign(direction=POSSIBLE_LEAK, p_value=np.nan)
+    scan = scanned.table(*family, _slopes(scanned.sums, scanned.adjusted, family[-1]))
     return [one for table in (scan, listed) for one in rows_from(Finding, table)]
 
 

@@ -557,9 +557,8 @@ def with_sizes(
         # the members are not known, and the bounds are for the weighted rows
         unknown: Columns = {"least_error": None, "most_error": None}
         found[group.name] = _columns(named(members)) | unknown
-    n_significant = int((tested.scanned_p < 1 - family.confidence).sum())
-    significant = tested.scanned_rows(min(n_significant, MOST_SCANNED))
-    of_scan = {name: _columns(named(mask), has_mean=False) for name, mask in significant}
+    significant = tested.scanned.least(MOST_SCANNED, 1 - family.confidence)
+    of_scan = {name: _columns(named(mask), has_mean=False) for name, _, mask in significant}
     of_own = {
         group.name: _columns(sized(group.mask, "by_forecast", family.n_by_forecast))
         for group in tested.own

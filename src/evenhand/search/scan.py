@@ -687,13 +687,13 @@ def scan_groups(
         raise bad_input("min_size", rule, min_size, "reduce it or scan more rows together")
     rows = GroupRows.of(pits, residuals, random_state, pits.events())
     scanned = scan_rows(rows, table, named, min_size)
-    adjusted = holm(scanned.sums.tests.p_value)
-    return scanned.table(adjusted, len(scanned.sums), 1 - confidence)
+    scanned = replace(scanned, adjusted=holm(scanned.sums.tests.p_value))
+    return scanned.table(len(scanned.sums), 1 - confidence)
 
 
 @dataclass(frozen=True, eq=False)
 class Scanned:
-    """Groups of a scan, before their tests are adjusted.
+    """Groups of a scan.
 
     Parameters
     ----------
@@ -705,6 +705,8 @@ class Scanned:
         Sums over each group.
     few : dict of str to int
         Number of rows of each named group that has too few for a test.
+    adjusted : ndarray of shape (g,)
+        Adjusted p-values; NaN for groups that are not tested.
     """
 
     masks: Masks
@@ -712,14 +714,14 @@ class Scanned:
     second: Ints
     sums: GroupSums
     few: dict[str, int]
+    adjusted: Floats
 
     @property
     def singles(self) -> Scanned:
         """The groups of one mask."""
         some = np.flatnonzero(self.first == ALL_ROWS)
-        return replace(
-            self, first=self.first[some], second=self.second[some], sums=self.sums.take(some)
-        )
+        first, second, sums = self.first[some], self.second[some], self.sums.take(some)
+        return replace(self, first=first, second=second, sums=sums, adjusted=self.adjusted[some])
 
     @property
     def places(self) -> dict[str, int]:
@@ -732,8 +734,8 @@ class Scanned:
         return {group.name: place for group, place in named.items()}
 
     def name(self, place: int) -> str:
-        """Return the name of a group of one mask."""
-        return self.masks.names[int(self.second[place])]
+        """Return the name of a group."""
+        return " and ".join(one.name for one in self.parts(place))
 
     def parts(self, place: int) -> tuple[Group, ...]:
         """Return the group, or the two groups that it is the intersection of."""
@@ -744,9 +746,16 @@ class Scanned:
         """Return the rows of a group, shape (n,)."""
         return _members(self.masks, int(self.first[place]), int(self.second[place]))
 
+    def least(
+        self, most: int, level: float = np.inf
+    ) -> Iterator[tuple[str, tuple[Group, ...], Mask]]:
+        """Yield names, parts and rows of the groups with the smallest p-values below a level."""
+        order = np.argsort(self.adjusted, kind="stable")[:most]
+        for i in map(int, order[self.adjusted[order] < level]):
+            yield self.name(i), self.parts(i), self.rows(i)
+
     def table(
         self,
-        adjusted: Floats,
         n_groups: int,
         share: float,
         level: float | None = None,
@@ -756,8 +765,6 @@ class Scanned:
 
         Parameters
         ----------
-        adjusted : ndarray of shape (g,)
-            Adjusted p-values.
         n_groups, share : int, float
             Number of groups whose intervals hold at once, and their error probability.
         level : float, optional
@@ -765,7 +772,7 @@ class Scanned:
         slopes : dict of str to ndarray of shape (g,), optional
             Further columns.
         """
-        sums, masks = self.sums, self.masks
+        sums, masks, adjusted = self.sums, self.masks, self.adjusted
         codes = _direction_codes(sums, adjusted, share if level is None else level)
         # sort by p-value, then by error: the second sort is stable and keeps the order of the first
         order = np.argsort(-sums.error)
@@ -815,7 +822,7 @@ def scan_rows(rows: GroupRows, table: pd.DataFrame, named: Groups, min_size: int
     sums = rows.summed(
         found.sums, error, slack, lambda i: _members(kept, int(first[i]), int(second[i]))
     )
-    return Scanned(kept, first, second, sums, few)
+    return Scanned(kept, first, second, sums, few, np.full(len(sums), np.nan))
 
 
 def _members(masks: Masks, first: int, second: int) -> Mask:
