@@ -186,11 +186,18 @@ def values_hash(values: Floats) -> str:
 
 
 def provenance_of(
-    name: str, kind: str | None, values: Floats, random_state: RandomState, draws: str
+    name: str,
+    kind: str | None,
+    values: Floats,
+    random_state: RandomState,
+    cells: Cells,
+    *,
+    is_given: bool,
 ) -> dict[str, Any]:
     """Return the provenance of an audit made in Python, without a command and files.
 
-    `values` are the given outcomes, or the PITs if only they are known.
+    `values` are the given outcomes, or the PITs if only they are known; `is_given` is true if the
+    forecasts or PITs were made before the audit.
     """
     from evenhand._version import __version__
 
@@ -199,6 +206,16 @@ def provenance_of(
     }
     # only an integer seed makes an audit repeatable; a generator cannot be recorded
     is_seed = isinstance(random_state, numbers.Integral) and not isinstance(random_state, bool)
+    m = cells.n_draws
+    each = f"{m} draw{'s' * (m > 1)} per row"
+    if cells.draws is None:
+        # several columns of PITs imply draws, although the caller did not pass them
+        draws = f"unknown: {each}" if m > 1 else "none: one forecast per row, without randomization"
+    elif is_given:
+        draws = f"given with the forecasts: {each}"
+    else:
+        draws = f"made for this audit: {each}, one at random in each of {m} equal parts of"
+        draws += " the range from 0 to 1"
     return {
         "evenhand": __version__,
         "date": str(datetime.now(UTC).date()),
@@ -211,24 +228,6 @@ def provenance_of(
         "values_sha256": values_hash(values),
         "draws": draws,
     }
-
-
-def draws_in_words(cells: Cells, *, is_given: bool) -> str:
-    """Return the origin of the draws of an audit.
-
-    `is_given` is true if the forecasts or PITs were made before the audit.
-    """
-    m = cells.n_draws
-    each = f"{m} draw{'s' * (m > 1)} per row"
-    if cells.draws is None:
-        # several columns of PITs imply draws, although the caller did not pass them
-        return f"unknown: {each}" if m > 1 else "none: one forecast per row, without randomization"
-    if is_given:
-        return f"given with the forecasts: {each}"
-    return (
-        f"made for this audit: {each}, one at random in each of {m} equal parts of the range from 0"
-        " to 1"
-    )
 
 
 MEASURES = ("error", "bias", "coverage_80", "coverage_90")

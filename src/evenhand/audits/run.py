@@ -20,7 +20,7 @@ from evenhand.audits.forecasts import (
     read_subject,
 )
 from evenhand.audits.group_tests import TestedGroups, tested_groups
-from evenhand.audits.result import Audit, check_people, draws_in_words, provenance_of
+from evenhand.audits.result import Audit, check_people, provenance_of
 from evenhand.audits.rows import (
     LEARNED_MASSES,
     MASSES,
@@ -45,15 +45,13 @@ from evenhand.audits.scores import (
     counts_of,
     learned_findings,
     membership,
-    own_reliability,
     plain_intervals,
-    rate_end,
+    rate_ends,
     relative_widths,
-    reliability_bins,
+    reliability_rows,
     score_rows,
     scores_of,
     survival_rates,
-    survival_reliability,
     with_learned_sizes,
     with_sizes,
     worst_groups,
@@ -72,7 +70,6 @@ from evenhand.results import (
     Leak,
     Miscoverage,
     ProbabilityScores,
-    Reliability,
     WorstGroup,
     rows_from,
 )
@@ -111,7 +108,7 @@ def audit_rows(
     if rows.is_censored:
         # the mean of times that are cut off is not that of times until the event
         rows = replace(rows, residual=None)
-    cells, residual = rows.tested, rows.residual
+    cells = rows.tested
     # learned and worst groups and guarantees are those of a sample that needs no weights
     plain, thin, unproven = _thinned(rows, held, random)
     # all share one random generator, so the order of these calls affects the numbers
@@ -176,14 +173,14 @@ def audit_rows(
         ),
         given_forecast=tested.given if rows.keys else None,
         scores=score_rows(scores, units_of(target)),
-        probability_scores=tuple(_probability_scores(rows, held, options.confidence)),
-        reliability=_reliability(rows, held, tested, options.confidence),
+        probability_scores=tuple(_probability_scores(rows, held)),
+        reliability=tuple(reliability_rows(rows, held, tested)),
         pit=rows_from(Bin, pit_histogram(cells)),
         calibration=_calibration(rows, tested.by_forecast),
         miscoverage=rows_from(Miscoverage, miscoverage),
-        membership=membership(rows.cells, residual, held.groups, options.confidence),
+        membership=tuple(membership(rows, held)),
         censoring=None if rows.times is None else counts_of(rows.times),
-        survival=survival_rates(rows, held.groups, options.confidence),
+        survival=tuple(survival_rates(rows, held)),
         worst_groups=worst,
         plain_intervals=plain_intervals(proof, relative_widths(rows)),
         possible_leaks=rows_from(Leak, held.leaks),
@@ -201,16 +198,6 @@ def audit_rows(
     )
     found = found if counted is None else counted.over(found)
     return AuditedRows(Audit(decided(found), proof, members, ids), rows, held, tested)
-
-
-def _reliability(
-    rows: RowCells, held: HeldOut, tested: TestedGroups, confidence: float
-) -> tuple[Reliability, ...]:
-    if rows.binary is not None:
-        return own_reliability(tested)
-    if rows.times is not None:
-        return survival_reliability(rows, held.groups, confidence)
-    return reliability_bins(rows.events, rows.cells.weights, held.groups, confidence)
 
 
 def _thinned(
@@ -243,9 +230,7 @@ def _searched(held: HeldOut, tested: TestedGroups, unlearned: Notes, *, n_found:
     return (note(NoteKind.FEATURES, names),)
 
 
-def _probability_scores(
-    rows: RowCells, held: HeldOut, confidence: float
-) -> Iterator[ProbabilityScores]:
+def _probability_scores(rows: RowCells, held: HeldOut) -> Iterator[ProbabilityScores]:
     """Yield the usual scores of probabilities, of everyone and of named groups with enough rows.
 
     Groups have at least 150 rows.
@@ -253,7 +238,7 @@ def _probability_scores(
     if rows.binary is None:
         return
     happened, probability = rows.binary
-    weights = rows.cells.weights
+    weights, confidence = rows.cells.weights, held.options.confidence
     masks = {EVERYONE: np.ones(happened.size, dtype=np.bool_)}
     masks |= {name: mask for name, mask in held.groups.items() if mask.sum() >= LEAST_EFFECTIVE}
     for name, mask in masks.items():
@@ -267,15 +252,8 @@ def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurveP
     if rows.binary is None:
         return calibration_curve(rows.tested)
     happened, probability = rows.binary
-    lowest, highest, low, high = (
-        np.array(values, dtype=np.float64)
-        for values in (
-            [one.lowest for one in by_forecast],
-            [one.highest for one in by_forecast],
-            [rate_end(one, one.bias_low) for one in by_forecast],
-            [rate_end(one, one.bias_high) for one in by_forecast],
-        )
-    )
+    known = [(one.lowest, one.highest, *rate_ends(one)) for one in by_forecast]
+    lowest, highest, low, high = np.array(known, dtype=np.float64).reshape(-1, 4).T
     weights = rows.cells.weights
     curve = isotonic_curve(probability, happened, lowest, highest, low, high, weights)
     return rows_from(CurvePoint, curve)
@@ -494,7 +472,7 @@ def audited(
     if subject.scored.size < held.kept.size:
         scored = note(NoteKind.SCORED_ROWS, numbers=(subject.scored.size,))
         held = replace(held, notes=(*held.notes, scored))
-    words = draws_in_words(subject.cells, is_given=is_given)
+    made = outcomes.value, random_state, subject.cells
     found = audit_rows(
         subject,
         held,
@@ -505,7 +483,7 @@ def audited(
         caveat=None if copies is None else f"{copies}.",
         ids=people,
         counted=counted,
-        provenance=provenance_of(title, type(given).__name__, outcomes.value, random_state, words),
+        provenance=provenance_of(title, type(given).__name__, *made, is_given=is_given),
     )
     return found._replace(audit=found.audit.with_unseen(_unseen(model, held.X)))
 
@@ -607,7 +585,6 @@ def audit_pit(
     held = hold_out(options, known, X, features, groups, random, residual)
     # rows of validated PITs need no second validation, and all rows need no copy
     some = cells if held.kept.size == n else cells.take(held.kept)
-    words = draws_in_words(cells, is_given=True)
     return audit_rows(
         RowCells.of_pits(some, None if bias is None else bias[held.kept]),
         held,
@@ -616,5 +593,5 @@ def audit_pit(
         name=name,
         about=described,
         ids=people,
-        provenance=provenance_of(name, None, cells.drawn, random_state, words),
+        provenance=provenance_of(name, None, cells.drawn, random_state, cells, is_given=True),
     ).audit

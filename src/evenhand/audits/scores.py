@@ -21,7 +21,6 @@ from evenhand.calibration import (
     HISTOGRAM_CONFIDENCE,
     Cells,
     CensoredError,
-    Events,
     KaplanMeier,
     censored_error,
     coverage_name,
@@ -258,28 +257,25 @@ MOST_BINS = 20
 """Largest number of bins of similar probabilities."""
 
 
-def membership(
-    cells: Cells, residual: Floats | None, groups: Groups, confidence: float
-) -> tuple[Membership, ...]:
-    """Return bounds for the coverage and the bias of each group known by probability.
+def membership(rows: RowCells, held: HeldOut) -> Iterator[Membership]:
+    """Yield bounds for the coverage and the bias of each group known by probability.
 
     The bounds allow for any relation between membership and outcome: see `mean_bounds`. There are
     none where times are cut off, whose coverage is not known.
     """
+    cells = rows.cells
     weights = np.ones(cells.n_samples) if cells.weights is None else cells.weights
-    rows = []
-    for group, shares in groups.probable() if not cells.unknown.any() else ():
+    for group, shares in held.groups.probable() if not cells.unknown.any() else ():
         row: dict[str, str | float] = {"group": group.name, "members": float(shares.sum())}
         values = {coverage_name(level): covered(cells, level) for level in COVERED}
-        if residual is not None:
-            values["bias"] = residual
+        if rows.residual is not None:
+            values["bias"] = rows.residual
         for key, one in values.items():
-            low, high = mean_bounds(one, shares, weights, confidence)
+            low, high = mean_bounds(one, shares, weights, held.options.confidence)
             is_share = key != "bias"
             row[f"{key}_least"] = max(low, 0.0) if is_share else low
             row[f"{key}_most"] = min(high, 1.0) if is_share else high
-        rows.append(Membership.of(row))
-    return tuple(rows)
+        yield Membership.of(row)
 
 
 def mean_bounds(
@@ -355,58 +351,46 @@ def _cut(values: Floats, weights: Floats, size: float) -> float:
 # --- reliability
 
 
-def reliability_bins(
-    events: Events | None, weights: Floats | None, groups: Groups, confidence: float
-) -> tuple[Reliability, ...]:
-    """Return the rate of an event among people with similar predicted probabilities.
+def reliability_rows(rows: RowCells, held: HeldOut, tested: TestedGroups) -> Iterator[Reliability]:
+    """Yield the rates of an event among people with similar predicted probabilities, by group.
 
-    Parameters
-    ----------
-    events : Events or None
-        Events and their probabilities; None for outcomes without events.
-    weights : ndarray of shape (n,) or None
-        Weights of the rows.
-    groups : Groups
-        Named groups; those known by probability are left out.
-    confidence : float
-        Confidence that the intervals of all bins of a group contain its rates.
+    Groups known by probability are left out. The intervals of a group hold for all of its bins at
+    once. Bins of 0/1 outcomes are the groups by the forecast, with the intervals of the family;
+    with few rows everyone is one bin. Rates of times that may be cut off are Kaplan-Meier
+    estimates.
     """
-    if events is None:
-        return ()
-    found: list[Reliability] = []
-    for name, mask in known_masks(events.happened.size, groups):
-        some = None if weights is None else weights[mask]
-        table = scoring.reliability(
-            events.probability[mask], events.happened[mask], some, confidence=confidence
-        )
-        found += rows_from(Reliability, table.assign(group=name))
-    return tuple(found)
+    confidence = held.options.confidence
+    if rows.binary is not None:
+        for place, one in enumerate(tested.by_forecast or tested.groups[:1]):
+            low, high = rate_ends(one)
+            known = {"probability": one.predicted, "rate": one.rate, "low": low, "high": high}
+            yield Reliability(group=EVERYONE, bin=place, n=one.n, **known)
+    elif rows.times is not None:
+        for name, times, predicted, weights in _followed(rows, held.groups):
+            bins = probability_bins(predicted)
+            n_bins = int(bins.max()) + 1
+            for place in range(n_bins):
+                some, each = bins == place, 1 - (1 - confidence) / n_bins
+                found = _rates(times.take(some), predicted[some], weights[some], each)
+                rates = {"probability": found["predicted"], "rate": found["observed"]}
+                yield Reliability.of(found | rates | {"group": name, "bin": place})
+    elif rows.events is not None:
+        happened, probability = rows.events
+        for name, mask in known_masks(happened.size, held.groups):
+            some = None if rows.cells.weights is None else rows.cells.weights[mask]
+            table = scoring.reliability(
+                probability[mask], happened[mask], some, confidence=confidence
+            )
+            yield from rows_from(Reliability, table.assign(group=name))
 
 
-def own_reliability(tested: TestedGroups) -> tuple[Reliability, ...]:
-    """Return the rates of 0/1 outcomes by predicted probability, as the family of the audit has it.
-
-    There are as many bins as groups by the forecast; with few rows everyone is one bin.
-    """
-    return tuple(
-        Reliability(
-            group=EVERYONE,
-            bin=place,
-            n=one.n,
-            probability=one.predicted,
-            rate=one.rate,
-            low=rate_end(one, one.bias_low),
-            high=rate_end(one, one.bias_high),
-        )
-        for place, one in enumerate(tested.by_forecast or tested.groups[:1])
+def rate_ends(one: Finding) -> tuple[float | None, float | None]:
+    """Return the interval of the event rate of a group, from that of its bias."""
+    low, high = (
+        None if bias is None or one.predicted is None else min(max(one.predicted + bias, 0.0), 1.0)
+        for bias in (one.bias_low, one.bias_high)
     )
-
-
-def rate_end(one: Finding, bias: float | None) -> float | None:
-    """Return an end of the interval of the event rate of a group, from that of its bias."""
-    if bias is None or one.predicted is None:
-        return None
-    return min(max(one.predicted + bias, 0.0), 1.0)
+    return low, high
 
 
 def known_masks(n: int, groups: Groups) -> Iterator[tuple[str, Mask]]:
@@ -431,24 +415,16 @@ def counts_of(times: Outcomes) -> Censoring:
     )
 
 
-def survival_rates(rows: RowCells, groups: Groups, confidence: float) -> tuple[Survival, ...]:
-    """Return the predicted and the observed probability of the event by the horizon.
+def survival_rates(rows: RowCells, held: HeldOut) -> Iterator[Survival]:
+    """Yield the predicted and the observed probability of the event by the horizon, by group.
 
-    Parameters
-    ----------
-    rows : RowCells
-        Rows with their times and `by_horizon`.
-    groups : Groups
-        Named groups; those known by probability are left out.
-    confidence : float
-        Confidence of the intervals of all groups jointly.
+    Groups known by probability are left out; intervals hold for all groups jointly.
     """
-    listed = list(_followed(rows, groups))
+    listed = list(_followed(rows, held.groups))
+    confidence = held.options.confidence
     each = 1 - (1 - confidence) / max(len(listed), 1)
-    return tuple(
-        Survival.of({"group": name} | _rates(times, predicted, weights, each))
-        for name, times, predicted, weights in listed
-    )
+    for name, times, predicted, weights in listed:
+        yield Survival.of({"group": name} | _rates(times, predicted, weights, each))
 
 
 def _followed(rows: RowCells, groups: Groups) -> Iterator[tuple[str, Outcomes, Floats, Floats]]:
@@ -459,26 +435,6 @@ def _followed(rows: RowCells, groups: Groups) -> Iterator[tuple[str, Outcomes, F
     weights = np.ones(times.n_samples) if rows.cells.weights is None else rows.cells.weights
     for name, mask in known_masks(times.n_samples, groups):
         yield name, times.take(mask), predicted[mask], weights[mask]
-
-
-def survival_reliability(
-    rows: RowCells, groups: Groups, confidence: float
-) -> tuple[Reliability, ...]:
-    """Return Kaplan-Meier estimates of the event among people with similar probabilities of it.
-
-    Intervals are simultaneous for all bins of a group.
-    """
-    found = []
-    for name, times, predicted, weights in _followed(rows, groups):
-        place = probability_bins(predicted)
-        n_bins = int(place.max()) + 1
-        each = 1 - (1 - confidence) / n_bins
-        for number in range(n_bins):
-            some = place == number
-            one = _rates(times.take(some), predicted[some], weights[some], each)
-            rates = {"probability": one["predicted"], "rate": one["observed"]}
-            found.append(Reliability.of(one | rates | {"group": name, "bin": number}))
-    return tuple(found)
 
 
 LEAST_REACHED = 5
