@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from sklearn.linear_model import LogisticRegression
 
 from complaints import refused
 from evenhand import Forecast, audit, audit_pit, certify, compare
@@ -414,17 +413,6 @@ def test_counts_of_a_part_without_the_atom_can_be_added() -> None:
     assert total.positive.n_samples == (y != 0).sum()
     assert total.events is not None
     assert total.events.n_events == (y != 0).sum()
-
-
-def test_fitted_models_of_other_libraries_are_audited() -> None:
-    _, y = outcomes("binary")
-    X = people()[["age", "mean"]]
-    model = LogisticRegression().fit(X, y)
-    found = audit(model, X, y, **QUICK)
-    assert found.outcome_kind == OutcomeKind.BINARY
-    assert found.name == "LogisticRegression"
-    assert found.n_draws == 1
-    assert certify(model, X, y, random_state=0).kind == found.outcome_kind
 
 
 # --- null distribution of worst groups

@@ -629,9 +629,6 @@ def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
     assert folder == {"name": tmp_path.name, "sha256": None, "n_rows": N}
 
 
-# --- everything together
-
-
 def texts(notes: tuple[Note, ...]) -> list[str]:
     return [str(one) for one in notes]
 

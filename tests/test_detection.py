@@ -77,18 +77,6 @@ def test_p_values_of_calibrated_forecasts_are_uniform() -> None:
         assert (p < 0.25).mean() >= 0.2
 
 
-@statistical
-def test_p_values_of_few_rows_are_uniform() -> None:
-    """200 rows: 24 in the group. Several draws of a person are dependent."""
-    n_sets = repeats(400)
-    p = np.empty(n_sets)
-    for seed in range(n_sets):
-        random = np.random.default_rng([seed, 5])
-        pit = Entropic(0.1).ppf(random.random((200, 1)), jittered(200, 16, random))
-        p[seed] = find_group(pit, random.normal(size=(200, 4)), random_state=random).p_value
-    check_uniform(p)
-
-
 def test_studentized_sum_as_in_the_docstring() -> None:
     random = np.random.default_rng(0)
     first, second = random.normal(0.1, 1.0, 40), random.normal(0.05, 0.5, 60)

@@ -150,25 +150,6 @@ def test_no_family_of_forecasts_lies_below_the_limit(exact: bool) -> None:
     assert nearest < 0.05  # some come near enough for the test to mean something
 
 
-# --- the limits by discrete optimization
-
-
-@pytest.mark.parametrize("kappa", [2.0, 7.0])
-def test_limits_lie_above_rate_distortion(kappa: float) -> None:
-    """Mutual information (Blahut-Arimoto, free output) is a lower bound of any price."""
-    n = 200
-    c = (np.arange(n) + 0.5) / n
-    distance = np.abs(c[:, None] - c)
-    kernel, output = np.exp(-kappa * distance), np.full(n, 1 / n)
-    for _ in range(500):
-        law = kernel * output
-        law /= law.sum(axis=-1, keepdims=True)
-        output = law.mean(axis=0)
-    error = float((law * distance).sum(axis=-1).mean())
-    information = float(special.rel_entr(law, output).sum(axis=-1).mean())
-    assert information < price_of_proof(error, exact=False) < price_of_proof(error)
-
-
 # --- shape and ends
 
 
