@@ -1181,8 +1181,8 @@ FAULTS = (
     ),
     Fault(
         "a key or model exchanged inside a context",
-        "if first.values[name] != values[name]:",
-        "if first.values[name] is None:",
+        "if first.values[bound] != values[bound]:",
+        "if first.values[bound] is None:",
         ("test_service.py",),
     ),
     Fault(
