@@ -188,7 +188,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class LogInMemory(DecisionLog):
-    """Entries in a list, without hashes; each has the time of `clock`."""
+    """Entries in a list, with their numbers as hashes; each has the time of `clock`."""
 
     def __init__(self) -> None:
         self.source = "memory"
@@ -218,7 +218,9 @@ class LogInMemory(DecisionLog):
 
     def add(self, entry: Entry) -> Logged:
         time = f"{self.clock:%Y-%m-%dT%H:%M:%S.%f}Z"
-        logged = Logged(**asdict(entry), number=len(self._entries) + 1, time=time)
+        n = len(self._entries)
+        chain = {"previous": f"{n:064}", "sha256": f"{n + 1:064}"}
+        logged = Logged(**asdict(entry), number=n + 1, time=time, **chain)
         self._entries.append(logged)
         return logged
 

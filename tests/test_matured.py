@@ -194,6 +194,13 @@ def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> Non
     refused(message, watched, served_first(), **options)
 
 
+def test_a_log_that_lacks_an_entry_is_refused() -> None:
+    """Times of entries are found by their numbers."""
+    log = served_first()
+    del log._entries[3]
+    refused("entry 4 is missing", watched, log)
+
+
 def test_a_record_that_cannot_be_read_names_its_entries() -> None:
     log = served_first()
     entry = next(log.entries(kind="forecast"))

@@ -178,10 +178,6 @@ def served_of(entries: Sequence[Logged], base: Distribution | None = None) -> Fo
     return forecast.randomized(link.alpha, link, r)
 
 
-Kind = tuple[str | None, float | None]
-"""Name and alpha of a link; None without one."""
-
-
 @dataclass(frozen=True)
 class Scope:
     """What a watch is over: named contexts, or all of a model, also later ones.
@@ -360,7 +356,7 @@ class WatchedContexts:
         """Refuse a promise about another link than that of the served forecasts."""
         if settings["statistic"] != "mean_pit":
             return
-        promised: Kind = (settings["link"], settings["alpha"])
+        promised = (settings["link"], settings["alpha"])
         for name, values in self.values.items():
             if _link(values) != promised:
                 served, wanted = (
@@ -373,7 +369,8 @@ class WatchedContexts:
                 )
 
 
-def _link(values: Mapping[str, Any]) -> Kind:
+def _link(values: Mapping[str, Any]) -> tuple[str | None, float | None]:
+    """Return name and alpha of the link of a context."""
     return values["link"], values["alpha"]
 
 

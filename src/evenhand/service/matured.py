@@ -20,7 +20,7 @@ from evenhand.service.contexts import (
     naming_of,
     served_of,
 )
-from evenhand.service.log import DecisionLog, EntryTimes, Logged, in_blocks
+from evenhand.service.log import DecisionLog, EntryTimes, Logged, in_blocks, verified
 
 # --- first forecasts of the people of some contexts, collected in one pass over a log
 
@@ -180,7 +180,8 @@ def matured_rows(
     Raises
     ------
     InputError
-        If `matures_after` or an entry cannot be read, or a context is unknown.
+        If `matures_after` or an entry cannot be read, a context is unknown, or the log is not as it
+        was written.
 
     Notes
     -----
@@ -196,7 +197,7 @@ def matured_rows(
         return _joined([])
     found = FirstForecasts(WatchedContexts.of(log, names).values, end)
     readings = []
-    for entry in log.entries():
+    for entry in verified(log.entries(), log.source):
         found.add(entry)
         readings.append(entry.time)
     found.set_times(EntryTimes.of(readings, end))
