@@ -528,7 +528,7 @@ def test_rows_of_one_time_need_ids_if_the_log_is_in_another_order() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"pit": [0.5, 1.5]}, r"pit\[0\]\[1\] must lie between 0 and 1, got 1.5"),
+        ({"pit": [0.5, 1.5]}, r"pit\[1\] must lie between 0 and 1, got 1.5"),
         ({"pit": ([0.5, 0.6], [0.4, 0.7])}, r"pit must have lower ends.*0.5 and 0.4 in row 0"),
         ({"pit": [0.5, 0.5], "r": [0.5, 1.0]}, r"r\[1\] must lie strictly between 0 and 1"),
         ({"outcome": [1, 2], "probability": [0.5, 0.5]}, r"outcome\[1\] must be 0 or 1, got 2"),

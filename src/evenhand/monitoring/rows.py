@@ -29,30 +29,29 @@ from evenhand.tables import as_pandas, as_table, forecast_values
 # --- checks of the columns of served rows. Every message names the first wrong row
 
 
-def check_column(
-    name: str,
-    values: Any,
-    n: int,
-    *,
-    low: float = -np.inf,
-    high: float = np.inf,
-    is_open: bool = False,
-    known: Mask | None = None,
-) -> Floats:
-    """Return one float per row within a range.
+LIMITS = {
+    "pit": (0.0, 1.0),
+    "base": (0.0, 1.0),
+    "r": (0.0, 1.0),
+    "excess": (-1.0, 1.0),
+    "delay": (0.0, np.inf),
+    "probability": (0.0, 1.0),
+    "outcome": (-np.inf, np.inf),
+}
+"""Ranges of the columns of numbers; draws lie strictly inside."""
+
+
+def check_numbers(name: str, values: Any, n: int, known: Mask | None = None) -> Floats:
+    """Return one float per row within the range of the column.
 
     Parameters
     ----------
     name : str
-        Name of the column.
+        Name of the column; of one end of cells, such as "pit[0]".
     values : array-like of shape (n,)
         Numbers; missing values become NaN.
     n : int
         Number of rows.
-    low, high : float, default -inf and inf
-        Range of the values that are not missing.
-    is_open : bool, default False
-        Whether the ends of the range are excluded.
     known : ndarray of bool, shape (n,), optional
         Rows whose value must not be missing; values of other rows become NaN.
     """
@@ -68,9 +67,10 @@ def check_column(
                 f"{name}[{lacks[0]}] is missing, but the outcome of this row is known; set known to"
                 " False"
             )
-    inside = (floats > low) & (floats < high) if is_open else (floats >= low) & (floats <= high)
-    rule = f"lie {'strictly ' * is_open}between {low:g} and {high:g}"
-    refuse_entry(name, floats, ~inside & ~np.isnan(floats), rule)
+    low, high = LIMITS[name.partition("[")[0]]
+    is_out = (floats <= low) | (floats >= high) if name == "r" else (floats < low) | (floats > high)
+    rule = f"lie {'strictly ' if name == 'r' else ''}between {low:g} and {high:g}"
+    refuse_entry(name, floats, is_out, rule)
     return floats
 
 
@@ -81,21 +81,11 @@ def _one_per_time(name: str, values: Any, n: int) -> Any:
     return values
 
 
-LIMITS: dict[str, dict[str, Any]] = {
-    "pit": {"low": 0, "high": 1},
-    "base": {"low": 0, "high": 1},
-    "r": {"low": 0, "high": 1, "is_open": True},
-    "excess": {"low": -1, "high": 1},
-    "delay": {"low": 0},
-}
-"""Ranges of the columns of numbers."""
-
-
-def _checked(name: str, value: Any, n: int, **limits: Any) -> Any:
+def _checked(name: str, value: Any, n: int, known: Mask | None) -> Any:
     """Return a column of numbers, or both ends of cells."""
     if not isinstance(value, tuple):
-        return check_column(name, value, n, **limits)
-    low, high = (check_column(f"{name}[{i}]", end, n, **limits) for i, end in enumerate(value))
+        return check_numbers(name, value, n, known)
+    low, high = (check_numbers(f"{name}[{i}]", end, n, known) for i, end in enumerate(value))
     crossed = np.flatnonzero(low > high)
     if crossed.size:
         row = int(crossed[0])
@@ -266,11 +256,10 @@ class Rows:
         n = time.size
         known = _one_per_time("known", np.asarray(self.known, dtype=np.bool_), n)
         checked: dict[str, Any] = {"time": time, "known": known}
-        for name, limits in LIMITS.items():
-            value = getattr(self, name)
-            if value is not None:
-                needed = {} if name in ("r", "delay") else {"known": known}
-                checked[name] = _checked(name, value, n, **limits, **needed)
+        for name in ("pit", "base", "r", "excess", "delay"):
+            if (value := getattr(self, name)) is not None:
+                needed = None if name in ("r", "delay") else known
+                checked[name] = _checked(name, value, n, needed)
         if self.promised is not None:
             checked["promised"] = np.asarray(self.promised, np.bool_)
         if self.columns is not None:
@@ -348,7 +337,7 @@ class Rows:
         if recorded is not None:
             delay, is_in_time = _delays(times, recorded, matures_after, known)
             known = known & is_in_time
-        draws = None if r is None else check_column("r", r, n, low=0, high=1, is_open=True)
+        draws = None if r is None else check_numbers("r", r, n)
         base = None if link is None else _base(cells, draws, link, known)
         table = None if groups is None else check_table(groups, n)
         # in the order of the fields
@@ -442,10 +431,10 @@ def _outcomes(
         ends = pit if isinstance(pit, tuple) else (pit, pit)
         if len(ends) != 2:
             raise bad_input("pit", "be one array or a tuple of two", f"{len(ends)} arrays")
-        low, high = (check_column("pit", end, n) for end in ends)
+        low, high = (check_numbers("pit", end, n) for end in ends)
         return (low, high), ~(np.isnan(low) | np.isnan(high)), None
-    y = check_column("outcome", outcome, n)
-    p = check_column("probability", probability, n, low=0, high=1)
+    y = check_numbers("outcome", outcome, n)
+    p = check_numbers("probability", probability, n)
     known = ~np.isnan(y)
     wrong = np.flatnonzero(known & ~np.isin(y, (0.0, 1.0)))
     if wrong.size:

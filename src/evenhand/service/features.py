@@ -107,7 +107,7 @@ class Cells:
         except InputError:
             raise
         except (TypeError, ValueError, ArithmeticError) as error:
-            raise InputError(f"{self._place} cannot be read ({first_line(error)})") from error
+            raise InputError(f"{self._place} cannot be read ({first_line(error)[:200]})") from error
         if self._kind == "number":
             found = read.to_numpy(dtype=np.float64, na_value=np.nan).tolist()
             return [None if math.isnan(value) else value + 0.0 for value in found]
@@ -596,7 +596,9 @@ def _refusals(rows: Sequence[Features]) -> Iterator[None]:
             if any(row.values[name] is None for row in rows)
         ]
         remedy = f"columns without a value: {and_more(empty)}" if empty else "check its values"
-        raise InputError(f"the model refuses the row ({first_line(error)}); {remedy}") from error
+        raise InputError(
+            f"the model refuses the row ({first_line(error)[:200]}); {remedy}"
+        ) from error
 
 
 # --- loading of the model of a service, with its hash

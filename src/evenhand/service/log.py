@@ -396,7 +396,7 @@ class Database(ABC):
     url: str | sa.URL
 
     triggers: tuple[str, ...]
-    """Statements that make the tables of a log append-only."""
+    """Statements that follow those of `TABLES` and make these append-only."""
 
     is_read_only = False
 
@@ -437,8 +437,8 @@ class Database(ABC):
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of a message, of 200 characters at most."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    """Return the first line of a message."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 # --- decision logs in files of SQLite
