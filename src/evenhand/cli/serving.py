@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -34,6 +35,7 @@ COLUMN = "forecast_id"
 """Column with the ids of forecasts, by which outcomes are recorded."""
 
 
+@dataclass
 class LoggedForecasts:
     """Recorder of forecasts in a decision log.
 
@@ -43,22 +45,23 @@ class LoggedForecasts:
         The service.
     where : str
         The log, for messages.
+    n_new, n_repeated : int, default 0
+        Number of forecasts that were added, and of those that were in the log before.
     """
 
-    def __init__(self, service: Service, where: str) -> None:
-        self._service = service
-        self.where = where
-        self.n_new = 0
-        self.n_repeated = 0
+    service: Service
+    where: str
+    n_new: int = 0
+    n_repeated: int = 0
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns of the model and of the groups."""
-        return tuple(self._service.schema.names)
+        return tuple(self.service.schema.names)
 
     def __call__(self, ids: Sequence[str | int], rows: pd.DataFrame) -> dict[str, Any]:
         """Log the forecasts of people; return the columns of what is logged."""
-        served = self._service.forecast_many(ids, rows)
+        served = self.service.forecast_many(ids, rows)
         n_repeated = sum(one.is_repeated for one in served)
         self.n_repeated += n_repeated
         self.n_new += len(served) - n_repeated
@@ -66,7 +69,7 @@ class LoggedForecasts:
 
     def record(self) -> dict[str, Any]:
         """Return what was logged as plain values."""
-        names = {"context": self._service.context, "model_sha256": self._service.model_sha256}
+        names = {"context": self.service.context, "model_sha256": self.service.model_sha256}
         return names | {"n_new": self.n_new, "n_repeated": self.n_repeated}
 
 

@@ -32,6 +32,7 @@ from evenhand._validate import (
     bad_input,
     check_choice,
     check_count,
+    named,
     outcomes_checked,
 )
 from evenhand.calibration import Cells, n_effective, rate_error
@@ -604,10 +605,10 @@ def warn_of_small_groups(members: Members) -> None:
     if few:
         least = min(few, key=lambda name: few[name])
         warnings.warn(
-            f"by: {count(len(few), 'group has', 'groups have')} fewer than {FEW_ROWS} rows,"
-            f" {least!r} only {few[least]}; if their forecasts are calibrated already, maps of so"
-            " few rows make them worse, so give more rows, or define the groups by rules"
-            " (by={name: rule}), which correct only significant deviations",
+            f"{named('by')}: {count(len(few), 'group has', 'groups have')} fewer than {FEW_ROWS}"
+            f" rows, {least!r} only {few[least]}; if their forecasts are calibrated already, maps"
+            " of so few rows make them worse, so give more rows, or define the groups by rules,"
+            " which correct only significant deviations",
             UserWarning,
             stacklevel=3,
         )
