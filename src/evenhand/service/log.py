@@ -593,11 +593,9 @@ class SQLite(Database):
 
 def _is_file(path: Path, known: os.stat_result | None) -> bool:
     """Return whether a path still leads to a known file."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return False
-    return known is not None and os.path.samestat(found, known)
+    with suppress(FileNotFoundError):
+        return known is not None and os.path.samestat(os.stat(path), known)
+    return False
 
 
 def _driver(connection: sa.Connection) -> sqlite3.Connection:
