@@ -182,16 +182,16 @@ Notes = tuple[Note, ...]
 
 
 def certify_held(
-    rows: RowCells,
-    held: HeldOut,
-    confidence: float,
-    random: np.random.Generator,
+    rows: RowCells, held: HeldOut, random: np.random.Generator
 ) -> tuple[Certificate | None, Notes]:
     """Certify the rows, or return None and a note with the reason if there is no guarantee."""
     # groups are chosen before seeing the rows, so they can share the level (method: proof)
     try:
         proof = certificate_of(
-            rows, confidence=confidence, groups=held.groups.known(), random_state=random
+            rows,
+            confidence=held.options.confidence,
+            groups=held.groups.known(),
+            random_state=random,
         )
     except InputError as error:  # people share draws, or the draws do not cover [0, 1]
         return None, (note(NoteKind.NO_CERTIFICATE, reason=str(error)),)

@@ -650,13 +650,8 @@ def paired(first: AuditedRows, second: AuditedRows, *, confidence: float) -> Com
     # of groups known by probability no rows are members
     listed = names - {group.name for group, _ in first.held.groups.probable()}
     before, after = first.rows, second.rows
-    changes = changes_of(
-        profiles_of(before),
-        profiles_of(after),
-        members_of(first, listed),
-        len(listed),
-        confidence,
-    )
+    profiles = profiles_of(before), profiles_of(after)
+    changes = changes_of(*profiles, members_of(first, listed), len(listed), confidence)
     rows = [
         paired_row(one.groups[name], other.groups[name], changes, found.tolerance)
         for name in found.groups["group"]

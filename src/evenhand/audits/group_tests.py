@@ -21,7 +21,6 @@ from evenhand.audits.verdict import as_named
 from evenhand.calibration import (
     COVERED,
     Cells,
-    Events,
     GroupRows,
     GroupSums,
     coverage_name,
@@ -344,8 +343,8 @@ def tested_groups(
     """
     options = held.options
     whole = 1 - options.confidence
-    cells, events = found.tested, found.binary
-    rows = GroupRows.of(cells, found.residual, random, events)
+    cells = found.tested
+    rows = GroupRows.of(cells, found.residual, random, found.binary)
     scanned, leaks, notes = _scans(rows, held)
     keys = own_keys(found.keys)
     own = own_groups(keys, cells.weights)
@@ -359,7 +358,7 @@ def tested_groups(
     of_own = rows.sums(group.mask for group in own)
     all_rows = np.ones(cells.n_samples, dtype=np.bool_)
     pooled = rows.sums([all_rows])
-    given = _given(rows, events, keys, of_own, own, pooled, shares["everyone"])
+    given = _given(rows, keys, of_own, own, pooled, shares["everyone"])
     family = Family(
         confidence=options.confidence,
         n_groups=n_groups,
@@ -375,9 +374,7 @@ def tested_groups(
         Summed.of(rows, [pair], rows.weighted_sums(pair[1])) for pair in held.groups.probable()
     ]
     share = shares["groups"] or level
-    p_value, adjusted, scanned = _tests(
-        named, probable, scanned, held, min(options.min_size, search.FEW_ROWS), whole / share
-    )
+    p_value, adjusted, scanned = _tests(named, probable, scanned, held, whole / share)
     everyone = Summed.of(rows, [(Group.given(EVERYONE), all_rows)], pooled)
     everyone = everyone if counted is None else counted.everyone
     of_groups = [_everyone(everyone, given, shares["everyone"], whole)]
@@ -466,7 +463,6 @@ def _asymptotic(sums: GroupSums, groups: Groups) -> tuple[str, ...]:
 
 def _given(
     rows: GroupRows,
-    events: Events | None,
     keys: Mapping[str, Floats],
     sums: GroupSums,
     own: Sequence[OwnGroup],
@@ -475,8 +471,8 @@ def _given(
 ) -> GivenForecast:
     """Return the error given the forecast, with the tests of everyone."""
     weights = rows.cells.weights
-    if events is not None:
-        happened, probability = events
+    if rows.events is not None:
+        happened, probability = rows.events
         return rate_error(probability, happened, share, weights)
     by_key: dict[str, float] = {}
     for group, mass in zip(own, sums.weight * sums.error, strict=True):
@@ -507,19 +503,15 @@ def _everyone(pooled: Summed, given: GivenForecast, share: float, whole: float) 
 
 
 def _tests(
-    named: Summed,
-    probable: Sequence[Summed],
-    scanned: search.Scanned,
-    held: HeldOut,
-    least: int,
-    factor: float,
+    named: Summed, probable: Sequence[Summed], scanned: search.Scanned, held: HeldOut, factor: float
 ) -> tuple[Floats, Floats, search.Scanned]:
     """Return p-values and adjusted p-values of named groups, and scanned groups with theirs.
 
-    They are NaN for groups that are not tested: possible leaks, and fewer than `least` rows. A
-    named group that is scanned is one hypothesis.
+    They are NaN for groups that are not tested: possible leaks, and too few rows. A named group
+    that is scanned is one hypothesis.
     """
     names, sums = named.names, named.sums
+    least = min(held.options.min_size, search.FEW_ROWS)
     is_tested = np.array([not held.is_leak(name) for name in names], dtype=np.bool_)
     p_value = np.where(is_tested & (sums.n >= least), sums.tests.p_value, np.nan)
     places, of_scan = scanned.places, scanned.sums.tests.p_value.copy()
@@ -553,9 +545,7 @@ def scan_names(*scans: search.Scanned) -> dict[str, str]:
 
 
 def _scan(
-    scanned: search.Scanned,
-    leaks: search.Scanned,
-    family: tuple[int, float, float],
+    scanned: search.Scanned, leaks: search.Scanned, family: tuple[int, float, float]
 ) -> list[Finding]:
     """Return scanned groups; possible leaks are listed last, without tests.
 

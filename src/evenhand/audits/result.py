@@ -362,18 +362,11 @@ KINDS: dict[str, type[Row]] = {
 """Types of the rows of an audit, by the name of the field that has them."""
 
 
-class _Table:
+class _Table(cached_property[pd.DataFrame]):
     """Rows of an audit as a table, made when it is first read."""
 
-    def __init__(self, field: str = "") -> None:
-        self.field = field
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.field = self.field or name
-
-    def __get__(self, found: Audit, owner: type | None = None) -> pd.DataFrame:
-        # on the class, for the documentation
-        return found.table(self.field) if found is not None else self
+    def __init__(self, field: str) -> None:
+        super().__init__(lambda found: frame(getattr(found.made, field), KINDS[field]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -404,21 +397,21 @@ class Audit(Summarized):
     places: Mapping[str | float, Ints] = field(default_factory=dict)
     ids: Sequence[str] | Mapping[int, str] | None = None
 
-    scores = _Table()
-    groups = _Table()
-    by_forecast = _Table()
-    scan = _Table()
-    learned = _Table()
-    positive_part = _Table()
-    worst_groups = _Table()
-    plain_intervals = _Table()
+    scores = _Table("scores")
+    groups = _Table("groups")
+    by_forecast = _Table("by_forecast")
+    scan = _Table("scan")
+    learned = _Table("learned")
+    positive_part = _Table("positive_part")
+    worst_groups = _Table("worst_groups")
+    plain_intervals = _Table("plain_intervals")
     histogram = _Table("pit")
-    calibration = _Table()
-    reliability = _Table()
-    survival = _Table()
-    miscoverage = _Table()
-    membership = _Table()
-    probability_scores = _Table()
+    calibration = _Table("calibration")
+    reliability = _Table("reliability")
+    survival = _Table("survival")
+    miscoverage = _Table("miscoverage")
+    membership = _Table("membership")
+    probability_scores = _Table("probability_scores")
     leaks = _Table("possible_leaks")
 
     def __getattr__(self, name: str) -> Any:
@@ -441,13 +434,6 @@ class Audit(Summarized):
     def with_rows(self, **rows: Any) -> Audit:
         """Return the audit with other rows that change no decision."""
         return replace(self, made=msgspec.structs.replace(self.made, **rows))
-
-    def table(self, name: str) -> pd.DataFrame:
-        """Return some rows as a table; it is made once."""
-        made: dict[str, pd.DataFrame] = self.__dict__.setdefault("_tables", {})
-        if name not in made:
-            made[name] = frame(getattr(self.made, name), KINDS[name])
-        return made[name]
 
     def certified_by(self, proof: Certificate | None, **rows: Any) -> Audit:
         """Return the audit with another certificate and other rows that change no decision."""

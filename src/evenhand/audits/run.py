@@ -47,7 +47,6 @@ from evenhand.audits.scores import (
     membership,
     plain_intervals,
     rate_ends,
-    relative_widths,
     reliability_rows,
     score_rows,
     scores_of,
@@ -114,7 +113,7 @@ def audit_rows(
     # all share one random generator, so the order of these calls affects the numbers
     proof = None
     if thin is not None:
-        proof, why = certify_held(plain, thin, options.confidence, random)
+        proof, why = certify_held(plain, thin, random)
         unproven = (*unproven, *why)
     # whatever prevents a certificate of a sample prevents one of all rows
     if proof is not None and counted is not None:
@@ -146,7 +145,7 @@ def audit_rows(
     scores[AVERAGE_ERROR] = tested.groups[0].interval("error")
     worst: tuple[WorstGroup, ...] = ()
     if thin is not None and not is_event:
-        worst = worst_groups(plain, options.masses, proof, options.n_simulations, random)
+        worst = worst_groups(plain, options, proof, random)
     kept = held.kept if thin is None else thin.kept
     miscoverage, unmeasured = conditional_coverage(rows, held)
     grid_share, on_grid = grid_findings(rows)
@@ -182,7 +181,7 @@ def audit_rows(
         censoring=None if rows.times is None else counts_of(rows.times),
         survival=tuple(survival_rates(rows, held)),
         worst_groups=worst,
-        plain_intervals=plain_intervals(proof, relative_widths(rows)),
+        plain_intervals=tuple(plain_intervals(proof, rows)),
         possible_leaks=rows_from(Leak, held.leaks),
         notes=(
             *held.notes,

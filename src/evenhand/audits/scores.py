@@ -15,7 +15,7 @@ from evenhand import scoring, search
 from evenhand._validate import Floats, Ints, Mask
 from evenhand.audits.forecasts import RowCells
 from evenhand.audits.group_tests import TestedGroups
-from evenhand.audits.rows import HeldOut
+from evenhand.audits.rows import HeldOut, Search
 from evenhand.calibration import (
     COVERED,
     HISTOGRAM_CONFIDENCE,
@@ -152,11 +152,7 @@ def curve(observed: Floats, n: float) -> tuple[CurvePoint, ...]:
 
 
 def worst_groups(
-    rows: RowCells,
-    masses: Sequence[float],
-    certificate: Certificate | None,
-    n_simulations: int,
-    random: np.random.Generator,
+    rows: RowCells, options: Search, certificate: Certificate | None, random: np.random.Generator
 ) -> tuple[WorstGroup, ...]:
     """Return the oracle worst group of each size, its null distribution and the certified bound.
 
@@ -166,10 +162,14 @@ def worst_groups(
     """
     # random starts have a fixed seed, so the group does not depend on the searches before
     cells, simulate = rows.tested, rows.simulate
-    curve = search.worst_group_curve(cells, masses, random_state=0)
+    curve = search.worst_group_curve(cells, options.masses, random_state=0)
     # an oracle finds groups in calibrated forecasts, too (method: worst groups)
     null = search.null_curve(
-        cells, masses, n_simulations=n_simulations, random_state=random, simulate=simulate
+        cells,
+        options.masses,
+        n_simulations=options.n_simulations,
+        random_state=random,
+        simulate=simulate,
     )
     columns = {
         "mass": curve.masses,
@@ -222,30 +222,22 @@ def learned_findings(
 # --- intervals without a draw
 
 
-def relative_widths(rows: RowCells) -> dict[float, float]:
-    """Return mean widths without a draw by level, divided by that of the served 80% intervals.
-
-    Empty if the served intervals have no width, or if widths are not scored.
-    """
-    widths = rows.scores.get(Measure("interval width", 0.8))
-    if widths is None or not 0 < (served := float(widths.mean())) < np.inf:
-        return {}
-    return dict(zip(WIDER_LEVELS, (rows.plain.mean(axis=0) / served).tolist(), strict=True))
-
-
-def plain_intervals(
-    proof: Certificate | None, widths: Mapping[float, float]
-) -> tuple[PlainInterval, ...]:
-    """Return the floors of intervals without a draw, by level and group size.
+def plain_intervals(proof: Certificate | None, rows: RowCells) -> Iterator[PlainInterval]:
+    """Yield the floors of intervals without a draw, by level and group size.
 
     `proof` is that of a deterministic forecaster or of a link around one: there are none without a
-    certificate and for other forecasters. `widths` are the relative widths by level.
+    certificate and for other forecasters. Widths are divided by that of the served 80% intervals;
+    they are unknown if these have no width, or if widths are not scored.
     """
-    return tuple(
-        PlainInterval.of(vars(one) | {"width": widths.get(one.level)})
-        for mass in MASSES
-        for one in ([] if proof is None else proof.plain_intervals(mass))
-    )
+    if proof is None:
+        return
+    served = float(np.mean(rows.scores.get(Measure("interval width", 0.8), np.nan)))
+    widths = dict[float, float]()
+    if 0 < served < np.inf:
+        widths = dict(zip(WIDER_LEVELS, (rows.plain.mean(axis=0) / served).tolist(), strict=True))
+    for mass in MASSES:
+        for one in proof.plain_intervals(mass):
+            yield PlainInterval.of(vars(one) | {"width": widths.get(one.level)})
 
 
 # --- bounds for groups whose members are known by probability

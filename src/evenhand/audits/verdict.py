@@ -113,15 +113,8 @@ def decided(rows: AuditRows) -> AuditRows:
         groups[0], given = judged_everyone(
             groups[0], rows.given_forecast, rows.tolerance, is_event=rows.is_event
         )
-    found = replace(
-        rows,
-        groups=tuple(groups),
-        given=given,
-        by_forecast=tuple(own),
-        scan=tuple(scan),
-        learned=tuple(tables["learned"]),
-        positive_part=tuple(tables["positive_part"]),
-    )
+    tables |= {"groups": groups, "by_forecast": own, "scan": scan}
+    found = replace(rows, given=given, **{name: tuple(one) for name, one in tables.items()})
     return replace(found, status=status_of(found))
 
 
