@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evenhand._validate import Floats, Mask, bad_input
-from evenhand.audits.forecasts import Block, events_of, forecast_of, read_forecast
+from evenhand.audits.forecasts import RowCells, RowReader, forecast_of
 from evenhand.audits.group_tests import Summed, mean_pits
 from evenhand.audits.scores import CURVE_LEVELS, curve
 from evenhand.calibration import (
@@ -272,9 +272,11 @@ def count_rows(
     forecast = forecast_of(model, X, random)
     # atoms are those of all rows: atoms of a block would depend on the block
     rounding = Rounding(plan.step, plan.span)
-    outcomes, is_own = as_outcomes(y), not isinstance(model, Forecast)
-    block = read_forecast(forecast, outcomes, rounding, ties, random, is_own=is_own)
-    residual = y - block.mean
+    reader = RowReader(as_outcomes(y), ties, forecast.outcome_kind, rounding)
+    is_own = not isinstance(model, Forecast)
+    rows = reader.read(slice(0, y.size), forecast, random, is_own=is_own)
+    residual, part, found = rows.residual, rows.positive, rows.events
+    assert residual is not None
     if not np.abs(residual).max() < MOST_RESIDUAL:
         rule = f"lie within {MOST_RESIDUAL:g} of their forecasts"
         got = f"a residual of {np.abs(residual).max():g}"
@@ -284,30 +286,24 @@ def count_rows(
         for partition in plan.groups
         for name, mask in partition.masks(table[partition.column]).items()
     }
-    is_hurdle = forecast.outcome_kind is OutcomeKind.HURDLE
-    counts = _counted(block, plan, masks, random, has_base=not is_hurdle)
-    off = np.flatnonzero(forecast.is_off_atom(y)) if is_hurdle else np.empty(0, np.intp)
+    counts = _counted(rows, plan, masks, random, has_base=rows.kind is not OutcomeKind.HURDLE)
     positive = None
-    if off.size:
-        part, some = forecast.positive_part()[off], outcomes.take(off)
-        inner = read_forecast(part, some, rounding, ties[off], random, is_own=is_own)
-        inner = inner._replace(cells=inner.cells.at_points())
-        positive = _counted(inner, plan, {}, random, has_base=True)
-    found = events_of(forecast, y)
-    binary = found if forecast.outcome_kind is OutcomeKind.BINARY else None
+    if part is not None:
+        part = replace(part, cells=part.cells.at_points())
+        positive = _counted(part, plan, {}, random, has_base=True)
     return RowCounts(
         plan,
         # in a block no outcome may have a cell
         replace(counts, has_cells=counts.has_cells or forecast.has_atoms),
-        _bars(block),
-        {part_number: _sums(_pits(block, plan), residual - plan.centre, masks, binary)},
+        _bars(rows),
+        {part_number: _sums(_pits(rows, plan), residual - plan.centre, masks, rows.binary)},
         None if found is None else count_events(found.probability, found.happened),
         positive,
     )
 
 
 def _counted(
-    block: Block,
+    rows: RowCells,
     plan: CountPlan,
     masks: Mapping[str, Mask],
     random: np.random.Generator,
@@ -316,19 +312,19 @@ def _counted(
 ) -> PITCounts:
     """Count the PITs of a block of rows, and those of the base of its link."""
     return count_pits(
-        _pits(block, plan),
+        _pits(rows, plan),
         levels=plan.levels,
         groups=masks,
-        base=_base_of(block, plan) if has_base else None,
+        base=_base_of(rows, plan) if has_base else None,
         random_state=random,
     )
 
 
-def _pits(block: Block, plan: CountPlan) -> Cells:
+def _pits(rows: RowCells, plan: CountPlan) -> Cells:
     """Return the PITs of a block, with the cells of outcomes that have atoms."""
     # cells of rounded outcomes are replaced by their drawn positions, as in a certificate
     has_cells = plan.step is None and plan.span == OPEN
-    return block.cells if has_cells else block.cells.at_points()
+    return rows.cells if has_cells else rows.cells.at_points()
 
 
 def _sums(cells: Cells, excess: Floats, masks: Mapping[str, Mask], binary: Events | None) -> Sums:
@@ -345,20 +341,20 @@ def _sums(cells: Cells, excess: Floats, masks: Mapping[str, Mask], binary: Event
     return sums | {name: values[mask].sum(axis=0) for name, mask in masks.items()}
 
 
-def _bars(block: Block) -> NDArray[np.int64]:
-    in_bars = draws_in_bins(block.cells.drawn, BARS)
+def _bars(rows: RowCells) -> NDArray[np.int64]:
+    in_bars = draws_in_bins(rows.cells.drawn, BARS)
     return np.stack((in_bars.sum(axis=0), (in_bars**2).sum(axis=0)))
 
 
-def _base_of(block: Block, plan: CountPlan) -> Floats | None:
+def _base_of(rows: RowCells, plan: CountPlan) -> Floats | None:
     """Return the PITs of the forecaster inside the link of the plan, if it has one."""
     if plan.link is None:
         return None
     # one certificate is for one link
-    if block.base is None or block.base.link != plan.link:
-        got = "another forecaster" if block.base is None else repr(block.base.link)
+    if rows.base is None or rows.base.link != plan.link:
+        got = "another forecaster" if rows.base is None else repr(rows.base.link)
         raise bad_input("the forecaster", f"be a link {plan.link!r} in all parts", got)
-    return block.base.drawn[:, 0]
+    return rows.base.drawn[:, 0]
 
 
 def _notes(n: int, found: AuditRows) -> tuple[Note, ...]:

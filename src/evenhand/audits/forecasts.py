@@ -552,6 +552,7 @@ class Imputation(NamedTuple):
 # --- cells of all rows, read in blocks
 
 
+@dataclass(frozen=True, eq=False)
 class RowReader:
     """Reader of the cells of all rows of an audit, block by block.
 
@@ -561,22 +562,37 @@ class RowReader:
         Outcomes of all rows.
     ties : ndarray of shape (n,)
         Position of each person within the cells, between 0 and 1.
+    kind : OutcomeKind
+        Kind of outcome.
+    rounding : Rounding
+        Rounding cells of outcomes that have atoms although the forecast is continuous.
+    grid : Rounding or None
+        Grid of all outcomes, if they are rounded and the forecasts continuous.
     """
 
-    def __init__(self, outcomes: Outcomes, ties: Floats) -> None:
-        self.outcomes = outcomes
-        self.kind = OutcomeKind.CONTINUOUS
-        self.rounding = Rounding()
-        self.grid: Rounding | None = None
-        self._ties = ties
+    outcomes: Outcomes
+    ties: Floats
+    kind: OutcomeKind
+    rounding: Rounding
+    grid: Rounding | None = None
+
+    @classmethod
+    def of(cls, forecast: Forecast, known: Outcomes, ties: Floats) -> Self:
+        """Read the kind of outcome off the first forecasts, and check all outcomes."""
+        check_forecast_of_times(forecast, known)
+        kind = forecast.outcome_kind
+        # many people may be cut off, or reach the horizon, at one time
+        check_outcomes(known.value, kind=None if known.are_times else str(kind))
+        # the grid is for scores of rounding cells, which times that are cut off do not have
+        is_plain = kind is OutcomeKind.CONTINUOUS and not known.are_times
+        grid = Rounding.grid(known.value) if is_plain else None
+        return cls(known, ties, kind, forecast.rounding(known), grid)
 
     def read(
         self, rows: slice, forecast: Forecast, random: np.random.Generator, *, is_own: bool
     ) -> RowCells:
-        """Read the forecasts of a block of rows; the first block begins with row 0."""
-        if rows.start == 0:
-            self._start(forecast)
-        outcomes, ties = self.outcomes.take(rows), self._ties[rows]
+        """Read the forecasts of a block of rows."""
+        outcomes, ties = self.outcomes.take(rows), self.ties[rows]
         block = read_forecast(forecast, outcomes, self.rounding, ties, random, is_own=is_own)
         cells, base, mean = block
         guess = time_base = None
@@ -616,7 +632,7 @@ class RowReader:
         part, some, ties = (
             forecast.positive_part()[off],
             outcomes.take(off),
-            self._ties[start + off],
+            self.ties[start + off],
         )
         cells, base, mean = read_forecast(part, some, self.rounding, ties, random, is_own=is_own)
         if guess is not None:
@@ -628,18 +644,6 @@ class RowReader:
         return PositivePart(
             rows=off + start, cells=cells, base=base, residual=residual, at=at, keys=keys
         )
-
-    def _start(self, forecast: Forecast) -> None:
-        """Read the kind of outcome off the first forecasts, and check all outcomes."""
-        known = self.outcomes
-        check_forecast_of_times(forecast, known)
-        self.kind = forecast.outcome_kind
-        # many people may be cut off, or reach the horizon, at one time
-        check_outcomes(known.value, kind=None if known.are_times else str(self.kind))
-        self.rounding = forecast.rounding(known)
-        # the grid is for scores of rounding cells, which times that are cut off do not have
-        if self.kind is OutcomeKind.CONTINUOUS and not known.are_times:
-            self.grid = Rounding.grid(known.value)
 
 
 def _at_horizon(forecast: Forecast, horizon: float | None) -> tuple[Floats | None, Floats | None]:
@@ -696,12 +700,13 @@ def read_subject(
     # the intervals of mean scores are narrow at this size: more rows would only take time
     if n > BLOCK_ROWS:
         scored = np.sort(random.choice(n, BLOCK_ROWS, replace=False))
-    reader = RowReader(outcomes, ties)
+    reader: RowReader | None = None
     read: list[RowCells] = []
     kept: list[dict[str, Any]] = []
     for block in row_blocks(n, BLOCK_ROWS):
         with rows_from(block.start):
             forecast = forecast_of(*_block_of(model, X, block), random)
+        reader = reader or RowReader.of(forecast, outcomes, ties)
         read.append(reader.read(block, forecast, random, is_own=is_own))
         # draws given with the forecasts need not lie in equal cells, so all of them are used
         few = (
@@ -714,6 +719,7 @@ def read_subject(
             wide = part if few is forecast else forecast[rows]
             here = slice(block.start + rows.start, block.start + rows.stop)
             kept.append(_kept(wide, part, reader, here, scored))
+    assert reader is not None
     merged = joined(kept)
     found: RowCells = joined(read)
     cells, positive = Cells.joined([found.cells], weights), found.positive
