@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import check_array, check_consistent_length, column_or_1d, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from evenhand._format import in_full, percent
+from evenhand._format import count, in_full, percent
 from evenhand._validate import (
     LARGEST,
     MILD_ATOM,
@@ -170,10 +170,8 @@ def check_support(
     outside = used & ((outcomes < bounds[0]) | (outcomes > bounds[1]))
     if outside.any():
         row = int(np.argmax(outside))
-        count = int(outside.sum())
         rule = f"lie within support={_named(bounds)}"
-        remedy = "correct that row" if count == 1 else f"correct the {count:,} rows outside"
-        remedy = f"{remedy}, or widen the support"
+        remedy = f"correct {count(int(outside.sum()), 'row')} outside, or widen the support"
         raise bad_input(f"{name}[{row}]", rule, f"{outcomes[row]:g}", remedy)
     kept = outcomes[used]
     for bound in filter(np.isfinite, bounds):
@@ -199,7 +197,7 @@ def _named(bounds: tuple[float, float]) -> str:
     return f"({low}, {high})"
 
 
-def check_counts(model: Any, **least: int) -> None:
+def check_integers(model: Any, **least: int) -> None:
     """Refuse parameters of type int that are not whole numbers of at least 1, or as given.
 
     Where None is the default, the value depends on the training rows.
@@ -548,11 +546,9 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _has_columns_of_training(self, X: Any) -> bool:
         """Whether a pandas table has the column names of training, in their order."""
         names = getattr(self, "feature_names_in_", None)
-        return (
-            names is not None
-            and isinstance(X, pd.DataFrame)
-            and X.columns.tolist() == names.tolist()
-        )
+        if names is None or not isinstance(X, pd.DataFrame):
+            return False
+        return bool(X.columns.tolist() == names.tolist())
 
     def _are_plain_numbers(self, X: Any) -> bool:
         """Whether scikit-learn would return these rows unchanged and without a warning.
@@ -695,9 +691,8 @@ def thawed(estimator: Any) -> Any:
 def allows_missing(estimator: Any) -> bool | None:
     """Whether an estimator's tags allow missing values; None if it has no tags."""
     inner = thawed(estimator)
-    return (
-        bool(get_tags(inner).input_tags.allow_nan) if hasattr(inner, "__sklearn_tags__") else None
-    )
+    has_tags = hasattr(inner, "__sklearn_tags__")
+    return bool(get_tags(inner).input_tags.allow_nan) if has_tags else None
 
 
 def point_forecast(forecast: Forecast) -> Floats:

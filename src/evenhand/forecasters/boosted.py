@@ -23,7 +23,7 @@ from evenhand._validate import (
 )
 from evenhand.distributions import Distribution, LocationScale, Quantiles
 from evenhand.draws import RandomState
-from evenhand.forecasters.base import Bounds, Forecaster, Training, check_counts
+from evenhand.forecasters.base import Bounds, Forecaster, Training, check_integers
 from evenhand.forecasters.samples import residual_distribution, smallest_gap, weighted_quantiles
 from evenhand.tables import TableEncoder
 
@@ -89,11 +89,9 @@ def tree_features(encoder: TableEncoder, table: Any) -> Floats:
         n_out = len(column.outputs())
         # the encoder is that of the networks, so its indicators are turned back into levels
         block = encoded[:, start : start + n_out]
-        missing = (
-            encoded[:, start + n_out] > 0
-            if column.had_missing
-            else np.zeros(len(encoded), dtype=np.bool_)
-        )
+        missing = np.zeros(len(encoded), dtype=np.bool_)
+        if column.had_missing:
+            missing = encoded[:, start + n_out] > 0
         if column.kind == "category":
             missing = missing | (block[:, -1] > 0)  # unknown levels
             block = block.argmax(axis=-1)[:, None].astype(np.float64)
@@ -211,11 +209,8 @@ class FoldEnsembles:
         # binned once, as the folds of all fits are subsets of one data set
         options = {"params": settings, "categorical_feature": categories}
         self._rows = lightgbm().Dataset(features, np.zeros(len(features)), **options).construct()
-
-    @property
-    def can_split(self) -> bool:
+        self.can_split = any(self._rows.feature_num_bin(i) > 1 for i in range(features.shape[1]))
         """Whether any feature has more than one value."""
-        return any(self._rows.feature_num_bin(i) > 1 for i in range(self.features.shape[1]))
 
     def take(self, rows: Ints) -> FoldEnsembles:
         """Return the same for a part of the rows."""
@@ -607,7 +602,7 @@ class BoostedDistributionRegressor(Forecaster):
                 )
 
     def _check_parameters(self) -> None:
-        check_counts(self, cv=2, num_leaves=2, n_jobs=-1)
+        check_integers(self, cv=2, num_leaves=2, n_jobs=-1)
         # LightGBM ends the process if there is no memory for its threads
         if self.n_jobs == 0 or self.n_jobs > 1024:
             raise bad_input("n_jobs", "lie between 1 and 1024", self.n_jobs, "-1 uses all")

@@ -21,7 +21,7 @@ from sklearn.linear_model import PoissonRegressor, TweedieRegressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from evenhand._format import count, number_in_full, one_line
+from evenhand._format import count, number_in_full
 from evenhand._validate import Floats, InputError, Ints, bad_input, check_finite, check_horizon
 from evenhand.distributions import (
     Bernoulli,
@@ -467,16 +467,11 @@ def discrete_of(predicted: Any, n_samples: int, name: str) -> Distribution:
         Name of the model, for messages.
     """
     family = type(predicted).__name__
-    if family not in ("Poisson", "NegativeBinomial"):
-        return _tabulated(predicted, n_samples, name)
-    mean = _column(predicted.mean(), n_samples)
-    if family == "Poisson":
-        return Poisson(mean)
-    return NegativeBinomial(mean, (_column(predicted.var(), n_samples) - mean) / mean**2)
-
-
-def _tabulated(predicted: Any, n_samples: int, name: str) -> Distribution:
-    """Return the probabilities of all whole numbers between two extreme quantiles."""
+    if family in ("Poisson", "NegativeBinomial"):
+        mean = _column(predicted.mean(), n_samples)
+        excess = _column(predicted.var(), n_samples) - mean
+        return Poisson(mean) if family == "Poisson" else NegativeBinomial(mean, excess / mean**2)
+    # the probabilities of all whole numbers between two extreme quantiles
     try:
         low, high = (_column(predicted.ppf(p), n_samples) for p in (TAIL, 1 - TAIL))
         first, last = np.floor(low.min()), np.ceil(high.max())
@@ -618,12 +613,9 @@ def level_parameter(estimator: Any) -> str | None:
     any other model if its `quantile` is a number.
     """
     model = final_step(estimator)
-    if (
-        isinstance(estimator, FrozenEstimator)
-        or not hasattr(model, "get_params")
-        or not hasattr(model, "predict")
-        or known_levels(model) is not None
-    ):
+    is_regressor = hasattr(model, "get_params") and hasattr(model, "predict")
+    is_used_as_it_is = isinstance(estimator, FrozenEstimator) or known_levels(model) is not None
+    if is_used_as_it_is or not is_regressor:
         return None
     params = model.get_params(deep=False)
     # `alpha` alone can be a penalty, so the quantile loss must be named
@@ -722,11 +714,6 @@ class SurvivalModel(Forecaster):
         self.times = grid
         # before its first event a model without a parametric baseline predicts none
         self._start = 0.0 if _is_parametric(self.model) else float(known[0])
-
-    def __repr__(self) -> str:
-        return one_line(
-            self, model=type(self.model).__name__, horizon=self.horizon, n_times=self.times.size
-        )
 
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None

@@ -130,12 +130,6 @@ def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None 
     return found
 
 
-def _with_everyone(members: Members) -> Mask:
-    """Return masks of all rows and of the groups, shape (n, 1 + n_groups)."""
-    masks = members.patterns[members.which]
-    return np.column_stack((np.ones(len(masks), dtype=bool), masks))
-
-
 def _tests(weight: Floats, masks: Mask) -> Callable[[Cells, Mask], Floats]:
     """Return the tests of groups by PITs with these weights."""
     return lambda pit, is_done: log_p_values(pit.drawn.ravel(), weight, masks, is_done)
@@ -261,7 +255,7 @@ def learn_rescaling(pit: Cells, weight: Floats, members: Members, level: float) 
 
     Parameters are those of `learn_corrections`.
     """
-    masks = _with_everyone(members)
+    masks = members.matrix.toarray() > 0
     edges = closed(special.ndtr(SCORES))
 
     def fit(_: int, is_done: Mask, __: Cells) -> tuple[Rescaling, Cells]:
@@ -362,7 +356,7 @@ def learn_tilt(pit: Cells, weight: Floats, members: Members, level: float) -> Ti
 
     Parameters are those of `learn_corrections`.
     """
-    masks = _with_everyone(members)
+    masks = members.matrix.toarray() > 0
     knots: dict[int, Floats] = {}
 
     def fit(group: int, _: Mask, moved: Cells) -> tuple[Tilt, Cells] | None:

@@ -333,9 +333,9 @@ Groups: TypeAlias = Grouping | NamedGroups
 
 def learn_groups(by: By | None, X: Any) -> Groups:
     """Learn the definition of groups from the training table."""
-    if isinstance(by, Mapping):
-        return NamedGroups.learn(by, X)
-    return Grouping(None) if by is None else Grouping.learn(by, X)
+    if by is None:
+        return Grouping(None)
+    return NamedGroups.learn(by, X) if isinstance(by, Mapping) else Grouping.learn(by, X)
 
 
 def check_storable(groups: Groups) -> None:

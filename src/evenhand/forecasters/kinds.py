@@ -50,17 +50,6 @@ MOST_TREES = 100
 MOST_BINS = 255
 """Largest number of values of a feature between which trees choose a threshold."""
 
-SETTINGS: dict[str, Any] = {
-    "loss": "gamma",
-    "learning_rate": 0.1,
-    # small trees, as spread rarely depends on interactions of many features
-    "max_leaf_nodes": 3,
-    "max_bins": MOST_BINS,
-    "early_stopping": False,
-    # bins of a large table are computed from a sample of its rows
-    "random_state": 0,
-}
-
 PENALTY = 0.05
 """L2 penalty per row of the smallest leaf. A Newton step on the log scale is unbounded where
 residuals are near 0; with at most 40 smallest leaves this keeps it below 0.1 * 40 / 0.05 = 80, so
@@ -215,7 +204,17 @@ def _grown(
     # leaves of a small table have at least 20 rows, those of a large one 1 / 40 of it
     n_least = max(20, round(0.025 * len(rows)))
     model = HistGradientBoostingRegressor(
-        max_iter=n_trees, min_samples_leaf=n_least, l2_regularization=PENALTY * n_least, **SETTINGS
+        loss="gamma",
+        learning_rate=0.1,
+        max_iter=n_trees,
+        # small trees, as spread rarely depends on interactions of many features
+        max_leaf_nodes=3,
+        min_samples_leaf=n_least,
+        l2_regularization=PENALTY * n_least,
+        max_bins=MOST_BINS,
+        early_stopping=False,
+        # bins of a large table are computed from a sample of its rows
+        random_state=0,
     )
     if weight is None:
         return model.fit(rows, size)
@@ -408,6 +407,9 @@ def _support_of_predictions(support: Support, predicted: Floats, rows: Training)
     return clearly_best(supports, size, rows.weights)
 
 
+Outcome = OutcomeKind | Callable[[Any, Floats], OutcomeKind | None] | None
+"""Kind of outcome of a kind of models, or a function of an estimator and outcomes."""
+
 Learned = dict[str, Any]
 """What is learned beside a model: arrays, and the distribution and spread of residuals."""
 
@@ -441,9 +443,7 @@ class Kind:
     convert: Callable[..., Distribution]
     fit: Callable[[Any, Training], Any] = conversions.fitted
     learn: Callable[[Any, Any, Any], Learned] = lambda model, estimator, rows: {}
-    outcome: OutcomeKind | Callable[[Any, Floats], OutcomeKind | None] | None = (
-        OutcomeKind.CONTINUOUS
-    )
+    outcome: Outcome = OutcomeKind.CONTINUOUS
     reads_rows: bool = False
 
     def outcome_kind_of(self, estimator: Any, y: Floats) -> OutcomeKind | None:
@@ -481,8 +481,7 @@ class Base:
             rows.check_folds()
         model = own.fit(estimator, rows)
         learned = own.learn(model, estimator, rows)
-        unseen_pit = learned.pop("unseen_pit", None)
-        base = cls(own.name, model, learned, unseen_pit)
+        base = cls(own.name, model, learned, learned.pop("unseen_pit", None))
         # refuse output that cannot be used now, not at the first forecast
         base.distribution(take_rows(rows.X, [0]))
         return base
@@ -519,9 +518,8 @@ class Base:
 
 def takes_return_std(model: Any) -> bool:
     """Whether a model predicts standard deviations, which are not those of a DummyRegressor, 0."""
-    return "return_std" in conversions.predict_options(model) and not isinstance(
-        conversions.final_step(model), DummyRegressor
-    )
+    is_dummy = isinstance(conversions.final_step(model), DummyRegressor)
+    return not is_dummy and "return_std" in conversions.predict_options(model)
 
 
 def learn_least_std(model: Any, estimator: Any, rows: Training | None) -> Learned:

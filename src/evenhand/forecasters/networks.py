@@ -33,7 +33,7 @@ from evenhand._validate import (
 from evenhand.distributions import Distribution, Normal, NormalMixture
 from evenhand.draws import RandomState, as_draws
 from evenhand.forecast import Forecast
-from evenhand.forecasters.base import Bounds, Forecaster, check_counts, check_support
+from evenhand.forecasters.base import Bounds, Forecaster, check_integers, check_support
 from evenhand.forecasters.samples import smallest_gap, weighted_quantiles
 from evenhand.tables import TableEncoder
 
@@ -544,13 +544,12 @@ class NeuralForecaster(Forecaster):
         """Return settings of a training: the parameters of these names, and others."""
         from evenhand.forecasters.training import Settings
 
-        names = [one.name for one in fields(Settings)]
-        given = {name: getattr(self, name) for name in names if hasattr(self, name)}
-        return Settings(**given | others)
+        names = (one.name for one in fields(Settings) if hasattr(self, one.name))
+        return Settings(**{name: getattr(self, name) for name in names} | others)
 
     def _check_parameters(self) -> None:
         """Check the counts and the layers."""
-        check_counts(self)
+        check_integers(self)
         if np.ndim(self.hidden) != 1 or len(self.hidden) < 1 + self.takes_draw:
             # the draw is an input of the second hidden layer, so fewer layers would ignore it
             least = "two hidden layers" if self.takes_draw else "one hidden layer"
@@ -584,10 +583,8 @@ class NeuralForecaster(Forecaster):
         if self.inputs_ is not None:
             self.inputs_.check(n_inputs)
             n_inputs += self.inputs_.binned.size
-        if self.shape_.n_inputs != n_inputs:
-            raise InputError(f"the network has {self.shape_.n_inputs} inputs, not {n_inputs}")
         # weights of another shape, of an edited model folder, would broadcast or fail inside torch
-        for i, (n_in, n_out) in enumerate(self.shape_.layers()):
+        for i, (n_in, n_out) in enumerate(replace(self.shape_, n_inputs=n_inputs).layers()):
             for name, size in ((f"kernel_{i}", (n_in, n_out)), (f"bias_{i}", (1, n_out))):
                 array = self.weights_.get(name)
                 if array is None or array.shape[1:] != size or not np.isfinite(array).all():

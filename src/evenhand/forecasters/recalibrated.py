@@ -287,8 +287,6 @@ class PitMaps:
             for step in self.steps:
                 distribution = step.forecast(distribution, members)
             return distribution
-        if len(self.levels) == 1:
-            return Recalibrated(distribution, self.levels[0], self.values[0])
         return Recalibrated(distribution, self.levels, self.values, self._number(members))
 
 
@@ -501,41 +499,6 @@ def check_maps(
         verdict = _verdict(low, high, kind)
         rows.append([name, own.size, kind, *errors, mean, low, high, verdict])
     return pd.DataFrame(rows, columns=CHECK_COLUMNS)
-
-
-def check_text(table: pd.DataFrame, *, n_lost: int | None = None) -> str:
-    """Return a check as text: the verdict, and errors before and after.
-
-    With `n_lost` rows whose times are cut off, the text names what is assumed about them.
-    """
-    rows: list[Any] = list(table.itertuples(index=False))
-    everyone, *groups = rows
-    opening = f"{OF_EVERYONE[everyone.verdict]}."
-    if groups:
-        better, worse = (
-            sum(row.verdict == verdict for row in groups) for verdict in ("helps", "harms")
-        )
-        opening += f" {better:,} of {count(len(groups), 'group')} got better"
-        opening += f", {worse:,} got worse." if worse else ", none got worse."
-    if np.isfinite(everyone.low):
-        sign, word = (1, "better") if everyone.gain >= 0 else (-1, "worse")
-        ends = band(number, *sorted((sign * everyone.low, sign * everyone.high)))
-        opening += f" The mean log score is {word} by {number(sign * everyone.gain)} ({ends})."
-    # sorting keeps the order of groups that are alike, and puts unknown errors last
-    groups.sort(key=lambda row: (row.verdict != "harms", -np.nan_to_num(row.error_before, nan=-1)))
-    cells: TextCells[Any] = {
-        Column("group"): lambda row: row.group,
-        numeric("rows"): lambda row: f"{row.n:,}",
-        numeric("error before"): lambda row: points(row.error_before),
-        numeric("after"): lambda row: points(row.error_after),
-        Column("verdict"): lambda row: row.verdict,
-    }
-    width = line_width(SCREEN)
-    listed = Table.of("Check of the repair", [everyone, *groups[:PRINTED]], cells).text(width)
-    rest = len(groups) - PRINTED
-    more = f"\n{count(rest, 'more group')}: check_, or --json" if rest > 0 else ""
-    note = wrapped(NOTE + (NOTE_OF_TIMES if n_lost else ""), width)
-    return f"{wrapped(opening, width)}\n\n{listed}{more}\n\n{note}"
 
 
 def _error(held_out: HeldOut, weight: Floats, *, is_everyone: bool) -> float:
@@ -926,9 +889,36 @@ class RecalibratedRegressor(WrappingForecaster):
         return self._mapped(forecast, rows, groups)
 
     def summary(self) -> str:
-        """Return the held-out check as text: what the maps changed, by group, and a verdict."""
+        """Return the held-out check as text: the verdict, and errors before and after by group."""
         check_is_fitted(self)
-        return check_text(self.check_, n_lost=self.n_lost_)
+        rows: list[Any] = list(self.check_.itertuples(index=False))
+        everyone, *groups = rows
+        opening = f"{OF_EVERYONE[everyone.verdict]}."
+        if groups:
+            verdicts = [row.verdict for row in groups]
+            better, worse = map(verdicts.count, ("helps", "harms"))
+            opening += f" {better:,} of {count(len(groups), 'group')} got better"
+            opening += f", {worse:,} got worse." if worse else ", none got worse."
+        if np.isfinite(everyone.low):
+            sign, word = (1, "better") if everyone.gain >= 0 else (-1, "worse")
+            ends = band(number, *sorted((sign * everyone.low, sign * everyone.high)))
+            opening += f" The mean log score is {word} by {number(sign * everyone.gain)} ({ends})."
+        # sorting keeps the order of groups that are alike, and puts unknown errors last
+        groups.sort(key=lambda row: -np.nan_to_num(row.error_before, nan=-1))
+        groups.sort(key=lambda row: row.verdict != "harms")
+        cells: TextCells[Any] = {
+            Column("group"): lambda row: row.group,
+            numeric("rows"): lambda row: f"{row.n:,}",
+            numeric("error before"): lambda row: points(row.error_before),
+            numeric("after"): lambda row: points(row.error_after),
+            Column("verdict"): lambda row: row.verdict,
+        }
+        width = line_width(SCREEN)
+        listed = Table.of("Check of the repair", [everyone, *groups[:PRINTED]], cells).text(width)
+        rest = len(groups) - PRINTED
+        more = f"\n{count(rest, 'more group')}: check_, or --json" if rest > 0 else ""
+        note = wrapped(NOTE + (NOTE_OF_TIMES if self.n_lost_ else ""), width)
+        return f"{wrapped(opening, width)}\n\n{listed}{more}\n\n{note}"
 
     def without_groups(self) -> Self:
         """Return the fitted model with only the map of all rows, as if fitted without `by`."""

@@ -563,8 +563,6 @@ def refined(levels: Floats, values: Floats, n_knots: int) -> tuple[Floats, Float
     """Return the same map with knots added on its longest segment, up to `n_knots`."""
     # so that the maps of several groups fit into one array
     missing = n_knots - levels.size
-    if missing == 0:
-        return levels, values
     at = int(np.argmax(np.diff(levels)))
     share = np.arange(1, missing + 1) / (missing + 1)
     added = (knots[at] + share * (knots[at + 1] - knots[at]) for knots in (levels, values))

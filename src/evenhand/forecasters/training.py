@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -215,8 +215,10 @@ RowLoss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor | None, torch.Tenso
 BLOCK_CELLS = 262_144
 """Number of validation cells times networks whose loss is computed at once."""
 
-BETAS = (0.9, 0.999)
-EPSILON = 1e-8
+ADAM: Any = partial(
+    adamw, fused=True, amsgrad=False, beta1=0.9, beta2=0.999, eps=1e-8, maximize=False
+)
+"""A step of Adam; `torch.optim.AdamW` costs a second at its first use."""
 
 QUESTION = 0.4
 """Share of the steps after which a training that still improves is made longer: the step size has
@@ -397,26 +399,12 @@ class Training:
         total = (values * self.weight[rows]).mean(dim=-1).sum()
         gradients = torch.autograd.grad(total, self.parameters)
         values_of = [part.detach() for part in self.parameters]
-        # for parameters as small as these, `torch.optim.AdamW` costs a second at its first use
         kernels, biases = slice(len(values_of) // 2), slice(len(values_of) // 2, None)
         rate, decay = self.learning_rate(), self.settings.weight_decay
         for part, own in ((kernels, decay), (biases, decay * self.settings.decays_biases)):
-            adamw(
-                values_of[part],
-                list(gradients[part]),
-                self.moments[0][part],
-                self.moments[1][part],
-                [],
-                self.n_updates[part],
-                fused=True,
-                amsgrad=False,
-                beta1=BETAS[0],
-                beta2=BETAS[1],
-                lr=rate,
-                weight_decay=own,
-                eps=EPSILON,
-                maximize=False,
-            )
+            first, second = (both[part] for both in self.moments)
+            parts = values_of[part], list(gradients[part]), first, second
+            ADAM(*parts, [], self.n_updates[part], lr=rate, weight_decay=own)
 
     def _next_rows(self) -> torch.Tensor:
         """Return the row numbers of the next step; each network has its own order in each epoch."""
@@ -542,9 +530,8 @@ def train_best(
     where = pick_device(device)
     seed = int(generator(random_state).integers(2**62))
     remedy = "train with fewer rows, a smaller batch_size or network, or device='cpu'"
-    settings = candidates[0].settings
-    batch_size = settings.batch_size
-    with device_errors(where, remedy), _threads(candidates[0].shape, n_networks, batch_size):
+    settings, shape = candidates[0].settings, candidates[0].shape
+    with device_errors(where, remedy), _threads(shape, n_networks, settings.batch_size):
         n_tried = _n_tried(candidates[0], n_networks) if len(candidates) > 1 else n_networks
 
         def training(i: int, n: int, settings: Settings) -> Training:
