@@ -475,13 +475,6 @@ def sums_of_one_draw(pits: Cells, rng: np.random.Generator) -> GroupSums:
     return GroupRows.of(pits, None, rng).sums([np.full(pits.n_samples, True)])
 
 
-@pytest.mark.parametrize("name", TRUE)
-def test_true_values_of_true_forecasts_are_those_of_calibration(name: str) -> None:
-    pits = TRUE[name].all_pits(1)
-    assert calibration_error(pits) == pytest.approx(0, abs=1e-12)
-    assert pits.shares @ covered(pits, 0.8) == pytest.approx(0.8, abs=1e-12)
-
-
 @statistical
 @pytest.mark.parametrize("name", TRUE)
 def test_tests_of_true_forecasts_are_at_their_level(name: str) -> None:

@@ -161,14 +161,6 @@ def chance(n: int, size: int) -> float:
     return count / comb(n, size)
 
 
-@pytest.mark.parametrize(("n", "most"), [(20, 2e-4), (100, 1e-9)])
-def test_the_probability_of_naming_a_group_by_chance_is_as_documented(n: int, most: float) -> None:
-    sizes = list(range(10, min(n - 10, 60) + 1))
-    # a range or the rows outside of one: each at most the count for the group and for its
-    # complement
-    assert max(chance(n, size) + chance(n, n - size) for size in sizes) < most
-
-
 def test_halves_are_told_apart_from_4_65_standard_deviations_on() -> None:
     assert ndtr(-4.65 / 2) == pytest.approx(0.01, abs=1e-4)
     rng = np.random.default_rng(0)

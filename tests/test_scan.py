@@ -198,18 +198,6 @@ def test_adjusted_p_values_are_those_of_the_definition() -> None:
     np.testing.assert_array_equal(order, np.arange(len(holm)))
 
 
-@pytest.mark.parametrize("n", [2, 5, 15])
-def test_normal_tails_are_above_those_of_sums_of_uniforms(n: int) -> None:
-    # Irwin-Hall: P(sum < x) = sum_k (-1)^k C(n, k) (x - k)^n / n! for x >= k; beyond two standard
-    # errors
-    k = np.arange(n + 1)
-    scale = np.array([(-1.0) ** i * stats.binom.pmf(i, n, 0.5) * 2.0**n for i in k])
-    for z in np.linspace(2, np.sqrt(3 * n) - 1e-6, 50) if 3 * n > 4 else [2.0]:
-        x = n / 2 - z * np.sqrt(n / 12)
-        exact = np.sum(scale * np.clip(x - k, 0, None) ** n) / np.prod(np.arange(1.0, n + 1))
-        assert exact <= stats.norm.sf(z)
-
-
 def test_false_alarms_on_calibrated_forecasts_keep_the_level() -> None:
     # expected at most 5% of data sets with any alarm; more than 38 of 500 has probability 0.6% at
     # exactly 5%

@@ -369,13 +369,6 @@ def test_late_and_missing_outcomes_raise_no_more_false_alarms() -> None:
     assert failures <= most_failures(n_sets)
 
 
-def test_the_error_at_the_boundary_is_exactly_the_tolerance() -> None:
-    # CDF of the mixture: 0.92 u below 1/2 and 1.08 u - 0.08 above; W1 is the integral of |F - u|
-    u = np.linspace(0, 1, 200_001)
-    cdf = np.where(u < 0.5, 0.92 * u, 1.08 * u - 0.08)
-    assert np.trapezoid(np.abs(cdf - u), u) == pytest.approx(0.02, abs=1e-9)
-
-
 @statistical
 @pytest.mark.parametrize(
     ("shift", "scale", "median", "late"),
