@@ -895,8 +895,7 @@ class RecalibratedRegressor(WrappingForecaster):
         everyone, *groups = rows
         opening = f"{OF_EVERYONE[everyone.verdict]}."
         if groups:
-            verdicts = [row.verdict for row in groups]
-            better, worse = map(verdicts.count, ("helps", "harms"))
+            better, worse = map([row.verdict for row in groups].count, ("helps", "harms"))
             opening += f" {better:,} of {count(len(groups), 'group')} got better"
             opening += f", {worse:,} got worse." if worse else ", none got worse."
         if np.isfinite(everyone.low):
