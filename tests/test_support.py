@@ -399,7 +399,7 @@ def test_the_command_fits_with_bounds_and_refuses_wrong_ones_in_one_line(
     low, _ = model.forecast(pd.DataFrame({"a": [-3.0, 0.0]}), r=0.01).interval(0.98)
     assert (low >= 0).all()
 
-    for wrong in ("abc", "5:0", "nan:1"):
+    for wrong, got in (("abc", "'abc'"), ("5:0", "(5.0, 0.0)"), ("nan:1", "(nan, 1.0)")):
         complaint = evenhand(*args, "--out", tmp_path / "m", "--support", wrong).complaint()
-        assert "--support must be low:high with low < high, or with one of them" in complaint
-        assert f"got {wrong!r}; for amounts of money write 0:" in complaint
+        assert "--support must be " in complaint
+        assert f"got {got}; for amounts of money " in complaint
