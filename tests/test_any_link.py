@@ -140,7 +140,7 @@ def test_mpaic_of_a_link_bounds_the_true_one_and_comes_near(family: type[Link]) 
         assert true < proof.mpaic(error) < true + 0.07
     assert proof.mpaic(0.0) == 1.0
     assert proof.mpaic(1.0) < 2 / 512  # a cell of draws at either end
-    refused("0 <= error <= 1", proof.mpaic, 1.5)
+    refused("error must be at least 0 and at most 1", proof.mpaic, 1.5)
 
 
 @statistical

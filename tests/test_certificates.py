@@ -510,7 +510,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: certify_pit(R, R, method="betting", mass=0.2).group_error(0.3),
         "local-levels",
     ),
-    "no mass": (lambda: certify_pit(R, R).group_error(0.0), "0 < mass <= 1"),
+    "no mass": (lambda: certify_pit(R, R).group_error(0.0), "mass must be above 0 and at most 1"),
     "level": (lambda: certify_pit(R, R).coverage(80, 0.2), "level"),
     "threshold": (lambda: certify_pit(R, R).mpaic(1.5), "error"),
     "mpaic without draws": (lambda: certify_pit(R).mpaic(0.1), "give r"),

@@ -239,14 +239,13 @@ class FoldEnsembles:
             return_cvbooster=True,
         )["cvbooster"]
         # in their stored form, and without a reference to the training rows
-        texts = (one.model_to_string(found.best_iteration) for one in found.boosters)
-        kept = [lightgbm().Booster(model_str=text) for text in texts]
+        texts = [one.model_to_string(found.best_iteration) for one in found.boosters]
         out = np.zeros(target.size)
-        for booster, held_out in zip(kept, parts, strict=True):
+        for text, held_out in zip(texts, parts, strict=True):
             threads = self.settings["num_threads"]
-            rows = self.features[held_out]
+            booster, rows = lightgbm().Booster(model_str=text), self.features[held_out]
             out[held_out] += booster.predict(rows, raw_score=True, num_threads=threads)
-        return kept, out / len(self.folds)
+        return texts, out / len(self.folds)
 
 
 LEAF_UNIT = 2.0**-38
@@ -259,19 +258,18 @@ FEW_ROWS = 100
 cache of the processor, where LightGBM by itself reads all trees for each row."""
 
 
-def averaged(boosters: list[Any]) -> Any:
-    """Return one booster with the mean output of several; None if there are none.
+def averaged(texts: list[str]) -> Any:
+    """Return one booster with the mean output of several in stored form; None if there are none.
 
     The values of its leaves are rounded, so that no order of its trees matters.
     """
-    if not boosters:
+    if not texts:
         return None
 
     def rounded(line: re.Match[str]) -> str:
-        values = (float(value) / len(boosters) / LEAF_UNIT for value in line[1].split())
+        values = (float(value) / len(texts) / LEAF_UNIT for value in line[1].split())
         return f"leaf_value={' '.join(repr(round(value) * LEAF_UNIT) for value in values)}"
 
-    texts = [one.model_to_string() for one in boosters]
     first, end = texts[0].partition("\nTree=")[0], "\nend of trees"
     trees = [re.findall(rf"(?s)\nTree=.*?(?=\nTree=|{end})", text) for text in texts]
     text = "".join([first, *chain.from_iterable(trees), end, texts[0].partition(end)[2]])
@@ -313,8 +311,8 @@ WEIGHT_CAP = 3.0
 median, so weights range from 1/9 to 9."""
 
 
-Grown = tuple[list[Any], Floats]
-"""Ensembles, and the output for each training row of those that were grown without it."""
+Grown = tuple[list[str], Floats]
+"""Ensembles in stored form, and the output for each training row of those grown without it."""
 
 
 @dataclass(frozen=True, eq=False)
