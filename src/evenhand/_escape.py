@@ -61,7 +61,8 @@ _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\
 
 def printable(text: Any) -> str:
     """Return a text from data with format characters escaped and without those XML forbids."""
-    return visible(_UNPRINTABLE.sub("\ufffd", str(text)), "\t\n\r")
+    line = str(text)
+    return line if line.isprintable() else visible(_UNPRINTABLE.sub("\ufffd", line), "\t\n\r")
 
 
 LONGEST = 300

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -15,8 +16,8 @@ from evenhand._escape import visible
 from evenhand._format import UNKNOWN
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table as Grid
-    from rich.text import Text
 
 WIDTH = 118
 """Characters of a line of text, unless `lines_within` sets another width."""
@@ -245,7 +246,8 @@ def wrapped(paragraph: str, width: int | None = None) -> str:
     """Return text as lines of at most `width` characters; control characters are escaped."""
     from rich.text import Text
 
-    return _printed(Text(visible(paragraph)), width or line_width())
+    lines = Text(visible(paragraph)).wrap(_console(), width or line_width())
+    return "\n".join(line.plain.rstrip() for line in lines).rstrip()
 
 
 def labelled(rows: Sequence[tuple[str, str]], width: int, most: int) -> str:
@@ -331,10 +333,15 @@ def _column_widths(cells: list[list[str]], total: int) -> list[int] | None:
     return widths
 
 
-def _printed(shown: Grid | Text, width: int) -> str:
+@cache
+def _console() -> Console:
     from rich.console import Console
 
-    # no colours and a fixed width, so that the text is the same everywhere
-    out = io.StringIO()
-    Console(file=out, width=width, color_system=None, force_terminal=False).print(shown)
-    return "\n".join(line.rstrip() for line in out.getvalue().rstrip().splitlines())
+    # no colours and no terminal, so that the text is the same everywhere
+    return Console(file=io.StringIO(), width=WIDTH, color_system=None, force_terminal=False)
+
+
+def _printed(shown: Grid, width: int) -> str:
+    with _console().capture() as captured:
+        _console().print(shown, width=width)
+    return "\n".join(line.rstrip() for line in captured.get().rstrip().splitlines())

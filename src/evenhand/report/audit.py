@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
@@ -34,16 +33,16 @@ from evenhand.report.document import (
     Bullets,
     Document,
     Facts,
-    Heading,
-    PageData,
     Paragraph,
     Part,
     Section,
     Sentence,
-    StatusBox,
+    Status,
     about_facts,
     document_html,
     document_text,
+    embedded,
+    hash_of,
 )
 from evenhand.report.kinds import IN_FEATURES, Kind, reach_of, signed
 from evenhand.report.next_steps import Step
@@ -75,14 +74,16 @@ def audit_document(rows: AuditRows) -> Document:
     """Return the document of an audit."""
     slots, kind = Slots(rows), Kind.of(rows)
     first, others = tables.first_groups(rows)
-    data = PageData.of(_listed(rows, [*first, *others]))
+    data = embedded(msgspec.to_builtins(_listed(rows, [*first, *others])))
     about = [rows.about.get(key) for key in ("population", "period", "purpose")]
     facts = [count(rows.n_samples, "row"), *about, rows.provenance.get("date")]
     folds = [_groups(rows, first), _others(rows, first, others), *_folds(slots, rows, kind)]
     return Document(
         title=f"Audit of {short(rows.name, 200)}",
         facts=[short(one) for one in facts if one],
-        opening=Section("Main findings", list(_opening(slots))),
+        status=Status(slots.badge.capitalize(), slots.tone, slots.verdict),
+        lead=slots.title,
+        opening=list(_opening(slots)),
         picture=_picture(pictures.overview(rows), kind),
         next_step=list(_steps(slots.next[:1], rows)),
         cards=list(_cards(slots, rows, kind)),
@@ -100,20 +101,15 @@ def _picture(chart: Chart | None, kind: Kind) -> Section | None:
     return Section(chart.title, [replace(chart, title=""), unit])
 
 
-def _listed(rows: AuditRows, found: Sequence[Finding]) -> dict[str, Any]:
-    """Return the values that a page embeds: those of an audit, without groups it does not list."""
+def _listed(rows: AuditRows, found: Sequence[Finding]) -> AuditRows:
+    """Return the rows that a page embeds: those of an audit, without groups it does not list."""
     listed = {one.group for one in found}
-    kept = {
-        "groups": (*rows.groups[:1], *(one for one in rows.named if one.group in listed)),
-        "scan": tuple(one for one in rows.scan if one.group in listed),
-    }
-    values: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(rows, **kept))
-    return values
+    named = (*rows.groups[:1], *(one for one in rows.named if one.group in listed))
+    scan = tuple(one for one in rows.scan if one.group in listed)
+    return msgspec.structs.replace(rows, groups=named, scan=scan)
 
 
 def _opening(slots: Slots) -> Iterator[Part]:
-    yield StatusBox(slots.badge.capitalize(), slots.tone, [slots.verdict])
-    yield Paragraph(slots.title, "lead")
     if lead := f"{slots.lead} {slots.found_on}".strip():
         yield Paragraph(lead)
     yield Bullets([Sentence(text, f"{name}: ") for name, text in slots.others])
@@ -266,7 +262,7 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
 
 def _bullets(title: str, texts: Sequence[str]) -> Iterator[Part]:
     if texts:
-        yield from [Heading(title)] if title else []
+        yield from [Paragraph(title, "heading")] if title else []
         yield Bullets.of(texts)
 
 
@@ -274,7 +270,7 @@ def _headed(found: Iterable[Table | None]) -> Iterator[Part]:
     """Yield tables with their names as headings."""
     for table in found:
         if table is not None:
-            yield Heading(table.label)
+            yield Paragraph(table.label, "heading")
             yield table
 
 
@@ -306,11 +302,11 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     parts = [*_bullets("", texts), *_headed(shown), *_bullets("Assumed", proof.assumptions)]
     parts += _bullets("Not covered", proof.not_covered)
     if slots.next[1:]:
-        parts += [Heading("To prove more"), *_steps(slots.next[1:], rows)]
+        parts += [Paragraph("To prove more", "heading"), *_steps(slots.next[1:], rows)]
     return _section("proof", title, hint, *parts)
 
 
-def _provenance(rows: AuditRows, data: PageData) -> Section:
+def _provenance(rows: AuditRows, data: str) -> Section:
     """Show what is needed to repeat an audit, and its description."""
     known = rows.provenance
     model, source = known.get("model") or {}, known.get("data") or {}
@@ -336,7 +332,7 @@ def _provenance(rows: AuditRows, data: PageData) -> Section:
         else str(seed),
         "Software": ", ".join(versions) or None,
         "Layout": rows.schema,
-        "Hash of the page": f"sha256 of the embedded data: {data.sha256}",
+        "Hash of the page": hash_of(data),
         "People": "no ids in this file",
     }
     shown = [described, Facts(facts)] if known else []

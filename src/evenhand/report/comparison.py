@@ -29,13 +29,14 @@ from evenhand.report.document import (
     Bullets,
     Document,
     Facts,
-    PageData,
     Paragraph,
     Part,
     Section,
     about_facts,
     document_html,
     document_text,
+    embedded,
+    hash_of,
 )
 from evenhand.report.kinds import formatter_of, reach_of, signed
 from evenhand.results import Values
@@ -312,7 +313,7 @@ def comparison_html(values: Values) -> str:
 
 def comparison_document(values: Values) -> Document:
     """Return the document of a comparison, given as `Comparison.to_dict()`."""
-    found, data = Changes(values), PageData.of(values)
+    found, data = Changes(values), embedded(values)
     before, after = (short(str(name), NAME) for name in values["names"])
     how = HOW_UNPAIRED
     if found.values["is_paired"]:
@@ -329,9 +330,8 @@ def comparison_document(values: Values) -> Document:
     return Document(
         title=f"Comparison of {before} and {after}",
         facts=[*found.facts, f"before: {before}", f"after: {after}"],
-        opening=Section(
-            "Main findings", [Paragraph(found.verdict, "lead"), Bullets.of(found.sentences)]
-        ),
+        lead=found.verdict,
+        opening=[Bullets.of(found.sentences)],
         sections=[
             Section("Groups", _groups(found, found.groups[:FIRST]), "groups"),
             *(
@@ -345,7 +345,7 @@ def comparison_document(values: Values) -> Document:
     )
 
 
-def _provenance(values: Values, data: PageData) -> list[Part]:
+def _provenance(values: Values, data: str) -> list[Part]:
     """Show which audits were compared, and the hash of the page."""
     facts: dict[str, str | None] = {}
     for key, audit in values["provenance"].items():
@@ -357,7 +357,7 @@ def _provenance(values: Values, data: PageData) -> list[Part]:
             f"Version {key}": audit.get("evenhand"),
         }
     facts["Schema"] = values["schema"]
-    facts["Hash of the page"] = f"sha256 of the embedded data: {data.sha256}"
+    facts["Hash of the page"] = hash_of(data)
     return [about_facts({**values, "provenance": values["provenance"]["after"]}), Facts(facts)]
 
 

@@ -7,10 +7,10 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evenhand._escape import printable, short, visible
 from evenhand._table import Table, Value, line_width, wrapped
@@ -20,39 +20,27 @@ from evenhand.results import plain
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+CODE = re.compile("`([^`]+)`")
+
 # --- data embedded in a page: the values that it shows, and their hash
 
 
-CODE = re.compile("`([^`]+)`")
-
-
-@dataclass(frozen=True)
-class PageData:
-    r"""Text of the JSON that a page embeds.
+def embedded(values: Mapping[str, Any]) -> str:
+    r"""Return the JSON that a page embeds; equal values have equal texts, as keys are sorted.
 
     Examples
     --------
-    >>> PageData.of({"name": "a <b>"}).text
+    >>> embedded({"name": "a <b>"})
     '{"name":"a \\u003cb>"}'
     """
+    text = json.dumps(plain(values), sort_keys=True, separators=(",", ":"))
+    # an end tag in a text would end the element that contains the data
+    return text.replace("<", "\\u003c")
 
-    text: str
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> PageData:
-        """Return the data of a page that shows some values.
-
-        Keys are sorted, there are no blanks, and characters beyond ASCII are escaped, so that equal
-        values have equal texts.
-        """
-        text = json.dumps(plain(values), sort_keys=True, separators=(",", ":"))
-        # an end tag in a text would end the element that contains the data
-        return cls(text.replace("<", "\\u003c"))
-
-    @property
-    def sha256(self) -> str:
-        """Hash of the text as UTF-8."""
-        return hashlib.sha256(self.text.encode()).hexdigest()
+def hash_of(data: str) -> str:
+    """Return the hash of embedded data as UTF-8, in words."""
+    return f"sha256 of the embedded data: {hashlib.sha256(data.encode()).hexdigest()}"
 
 
 # --- documents of sections with paragraphs, lists, tables and charts, for pages and text
@@ -75,14 +63,7 @@ class Paragraph:
     """Paragraph; `kind` is its style on a page. Text omits hints on the use of a page."""
 
     text: str
-    kind: Literal["", "code", "hint", "lead", "warn"] = ""
-
-
-@dataclass(frozen=True)
-class Heading:
-    """Heading inside a section."""
-
-    text: str
+    kind: Literal["", "code", "heading", "hint", "warn"] = ""
 
 
 @dataclass(frozen=True)
@@ -98,22 +79,13 @@ class Bullets:
 
 
 @dataclass(frozen=True)
-class StatusBox:
-    """Status of an audit: a title such as "Problem found" that they continue, and its kind."""
-
-    title: str
-    kind: str
-    sentences: Sequence[str]
-
-
-@dataclass(frozen=True)
 class Facts:
     """Names and values; values of None are left out."""
 
     values: Mapping[str, str | None]
 
 
-Part = Paragraph | Heading | Bullets | StatusBox | Facts | Table | Chart
+Part = Paragraph | Bullets | Facts | Table | Chart
 
 
 @dataclass(frozen=True)
@@ -138,6 +110,14 @@ class Section:
     hint: str = ""
 
 
+class Status(NamedTuple):
+    """Status such as "Problem found", its style, and the words that continue it."""
+
+    title: str
+    tone: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Document:
     """Content of a page or text.
@@ -152,28 +132,33 @@ class Document:
         Closing sentence of a page.
     facts : sequence of str
         Facts beside the title.
-    opening : Section, optional
-        Main findings: the status and the first paragraph of kind "lead", which is the heading of a
-        page, then other parts.
+    status : Status, optional
+        Status of what was examined.
+    lead : str
+        The main finding: the heading of a page.
+    opening : sequence of parts
+        Other findings.
     picture : Section, optional
         Picture below the opening of a page; text omits it.
     next_step : sequence of parts
         What to do next, below the picture.
     cards : sequence of Section
         Sections beside the picture; text omits them.
-    data : PageData, optional
-        Data that a page embeds.
+    data : str
+        JSON that a page embeds.
     """
 
     title: str
     sections: Sequence[Section]
     footer: str
     facts: Sequence[str] = ()
-    opening: Section | None = None
+    status: Status | None = None
+    lead: str = ""
+    opening: Sequence[Part] = ()
     picture: Section | None = None
     next_step: Sequence[Part] = ()
     cards: Sequence[Section] = ()
-    data: PageData | None = None
+    data: str = ""
 
 
 # --- description of an audit for its readers: date, population, period, author and purpose
@@ -250,8 +235,6 @@ def _environment() -> Environment:
         "zip": zip,
     }
     environment.filters.update(filters)
-    environment.tests["is_status"] = lambda part: isinstance(part, StatusBox)
-    environment.tests["is_lead"] = lambda part: isinstance(part, Paragraph) and part.kind == "lead"
     return environment
 
 
@@ -284,39 +267,34 @@ def _order(order: float | None) -> str:
 
 def document_text(document: Document) -> str:
     """Return a document as text, without the cards that only pages show."""
-    parts = [wrapped(f"{document.title}: {', '.join(document.facts)}")]
-    if document.opening is not None:
-        parts += _texts(document.opening.parts)
+    blocks = [wrapped(f"{document.title}: {', '.join(document.facts)}")]
+    if document.status is not None:
+        title, _, text = document.status
+        blocks.append(wrapped(f"{title.upper()} {text}"))
+    blocks += filter(None, [wrapped(document.lead), _texts(document.opening)])
     for section in document.sections:
-        parts += _titled(section.title, _texts(section.parts))
-    return "\n\n".join(parts)
+        if text := _texts(section.parts):
+            blocks.append(f"{wrapped(section.title.upper())}\n{text}")
+    return "\n\n".join(blocks)
 
 
-def _titled(title: str, texts: Iterable[str]) -> Iterator[str]:
-    """Yield texts with a title in capitals above the first."""
-    for i, text in enumerate(texts):
-        yield text if i else f"{wrapped(title.upper())}\n{text}"
-
-
-def _texts(parts: Iterable[Part]) -> list[str]:
-    texts: list[str] = []
-    heading = ""
-    for part in parts:
-        text = heading + _text(part)
-        # a heading is printed above the part that follows it
-        heading = f"{text}\n" if isinstance(part, Heading) else ""
-        texts += [text] if text and not heading else []
-    return texts
+def _texts(parts: Iterable[Part]) -> str:
+    """Return parts as text, one blank line apart, but none below a heading."""
+    texts = [(text, part) for part in parts if (text := _text(part))]
+    return "".join(
+        f"{text}\n" if isinstance(part, Paragraph) and part.kind == "heading" else f"{text}\n\n"
+        for text, part in texts
+    ).rstrip()
 
 
 def _text(part: Part) -> str:
-    """Return a part as text; figures and facts are omitted."""
+    """Return a part as text; figures, and hints about what only a page has, are omitted."""
     match part:
-        case Paragraph() if part.kind == "code":
+        case Paragraph(text, "code"):
             # lines of a command end with a backslash, and must not be broken elsewhere
-            return "\n".join(map(visible, part.text.split("\n")))
-        case Paragraph() | Heading() | StatusBox():
-            return wrapped(_in_words(part))
+            return "\n".join(map(visible, text.split("\n")))
+        case Paragraph(text, kind) if kind != "hint":
+            return wrapped(f"{text}:" if kind == "heading" else text)
         case Bullets():
             width = line_width() - 2
             items = (wrapped(str(item), width).replace("\n", "\n  ") for item in part.items)
@@ -331,14 +309,3 @@ def _text(part: Part) -> str:
             return part.text(most=most) + rest
         case _:
             return ""
-
-
-def _in_words(part: Paragraph | Heading | StatusBox) -> str:
-    match part:
-        case StatusBox():
-            return " ".join([part.title.upper(), *part.sentences])
-        case Heading():
-            return f"{part.text}:"
-        case _:
-            # hints are about what only a page has
-            return "" if part.kind == "hint" else part.text

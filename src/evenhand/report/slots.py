@@ -107,7 +107,7 @@ def name_of(one: Finding, rows: AuditRows) -> str:
         listed = (*rows.named, *rows.scan, *rows.learned)
         columns = {c for other in listed for c in (*other.features, other.column) if c}
         found = _comparisons(one.group, columns)
-        rules = [other.group for other in listed]
+        rules = "\n".join(other.group for other in listed)
         name = one.group if found is None else _in_words(found, columns, rules)
     return short(f"{name}{kind.part}" if is_part else name, NAME)
 
@@ -146,7 +146,7 @@ def _comparisons(text: str, columns: set[str]) -> list[tuple[str, str, str]] | N
     return found
 
 
-def _in_words(found: list[tuple[str, str, str]], columns: set[str], rules: list[str]) -> str:
+def _in_words(found: list[tuple[str, str, str]], columns: set[str], rules: str) -> str:
     """Return comparisons as a name: "women over 60", "self-employed, south, kidney 79 or less"."""
     words, ages, others, is_alone = list[str](), list[str](), list[str](), False
     for column, operator, value in found:
@@ -158,10 +158,9 @@ def _in_words(found: list[tuple[str, str, str]], columns: set[str], rules: list[
             (ages if is_age else others).append(text if is_age else f"{column} {text}")
         elif operator in ("=", "is", "!=", "is not"):
             is_alone = bool(WORD.fullmatch(value)) and not any(
-                f"{other} {sign} {value}" in rule
+                f"{other} {sign} {value}" in rules
                 for other in columns - {column}
                 for sign in ("=", "is")
-                for rule in rules
             )
             text = value if is_alone else f"{column} {value}"
             words.append(text if operator in ("=", "is") else f"not {text}")

@@ -51,14 +51,14 @@ from evenhand.report.document import (
     Bullets,
     Document,
     Facts,
-    Heading,
-    PageData,
     Paragraph,
     Part,
     Section,
     Sentence,
-    StatusBox,
+    Status,
     document_html,
+    embedded,
+    hash_of,
 )
 from evenhand.report.kinds import signed
 from evenhand.results import Row, Values, plain
@@ -726,7 +726,7 @@ def watch_document(values: Values) -> Document:
     """
     values = plain(values)
     watched = Watched(values)
-    data = PageData.of(_embedded(values))
+    data = embedded(_embedded(values))
     chart = evidence_chart(watched)
     means = [text.format(false_alarm=in_full(watched.false_alarm)) for text in MEANS]
     sections = [
@@ -735,10 +735,14 @@ def watch_document(values: Values) -> Document:
         _method(watched, data),
     ]
     forecasts, step = count(watched.n_rows, "forecast"), next_step(watched)
+    word, (first, *others) = status_word(watched), rows_of(watched)
+    tone = {"Alarm": "problem", "No alarm": "none", "No rows yet": "few"}[word]
     return Document(
         title=title(watched),
         facts=[watched.span, watched.periods, forecasts] if watched.n_rows else ["no rows yet"],
-        opening=Section("Main findings", list(_opening(watched))),
+        status=Status(f"{word}.", tone, strength(watched)),
+        lead=f"{first.label}: {first.text}.",
+        opening=[Bullets(list(_opening(first, others)))],
         picture=None if chart is None else Section("Evidence over time", [chart]),
         next_step=[Paragraph(f"{step[:1].upper()}{step[1:]}.")] if step else [],
         sections=[section for section in sections if section is not None],
@@ -747,18 +751,11 @@ def watch_document(values: Values) -> Document:
     )
 
 
-def _opening(watched: Watched) -> Iterator[Part]:
-    kinds = {"Alarm": "problem", "No alarm": "none", "No rows yet": "few"}
-    word = status_word(watched)
-    first, *others = rows_of(watched)
-    yield StatusBox(f"{word}.", kinds[word], list(filter(None, [strength(watched)])))
-    yield Paragraph(f"{first.label}: {first.text}.", "lead")
-    items = [Sentence(f"{first.more}.")] if first.more else []
-    items += [
-        Sentence(f"{str(one).removesuffix('.')}.", f"{one.label}: ", one.is_warning)
-        for one in others
-    ]
-    yield Bullets(items)
+def _opening(first: Entry, others: Sequence[Entry]) -> Iterator[Sentence]:
+    if first.more:
+        yield Sentence(f"{first.more}.")
+    for one in others:
+        yield Sentence(f"{str(one).removesuffix('.')}.", f"{one.label}: ", one.is_warning)
 
 
 def _groups(watched: Watched) -> Section | None:
@@ -791,7 +788,7 @@ def _groups(watched: Watched) -> Section | None:
     return Section("Groups", [Paragraph(text), table], "groups") if groups else None
 
 
-def _method(watched: Watched, data: PageData) -> Section:
+def _method(watched: Watched, data: str) -> Section:
     after, sources = watched.matures_after, watched.sources
     facts = {
         "Probability of a false alarm": in_full(watched.false_alarm),
@@ -801,11 +798,11 @@ def _method(watched: Watched, data: PageData) -> Section:
         if after is None
         else days_in_words(after),
         **{name: _source(sources.get(key)) for key, name in SOURCES.items()},
-        "Hash of the page": f"sha256 of the embedded data: {data.sha256}",
+        "Hash of the page": hash_of(data),
     }
     parts: list[Part] = [Facts(facts)]
     if command := sources.get("command"):
-        parts += [Heading("Command"), Paragraph(str(command), "code")]
+        parts += [Paragraph("Command", "heading"), Paragraph(str(command), "code")]
     return Section("How it was computed", parts, "method", hint="settings, log, command, hashes")
 
 
