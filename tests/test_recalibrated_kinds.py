@@ -27,11 +27,10 @@ from evenhand import (
     load,
     save,
 )
-from evenhand.calibration import Cells, calibration_error
+from evenhand.calibration import Cells, Events, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.corrections import (
     NO_CURVE,
-    Events,
     learn_events,
     learn_rescaling,
     losses_of_cells,
@@ -145,7 +144,7 @@ def test_rare_events_are_left_unchanged_with_probability_95() -> None:
         random = np.random.default_rng(seed)
         p = special.expit(random.normal(-4, 1, 1000))
         masks = random.uniform(size=(1000, 2)) < [0.4, 0.3]
-        events = Events(p, random.uniform(size=1000) < p)
+        events = Events(random.uniform(size=1000) < p, p)
         maps = learn_events(events, np.ones(1000), Members.overlapping(("a", "b"), masks))
         failures += not maps.is_identity
     assert failures <= most_failures(n_sets)
@@ -177,7 +176,7 @@ def test_terms_of_events_agree_with_logistic_regression(monkeypatch: pytest.Monk
         (0.7 + 0.4 * b) * (x - 1) + 0.5 - 1.0 * a
     )
     members = Members.overlapping(("a", "b"), table[["a", "b"]].to_numpy())
-    found = learn_events(Events(p, y), np.ones(x.size), members)
+    found = learn_events(Events(y, p), np.ones(x.size), members)
     assert found.is_own.all()
     ones = [np.ones(x.size)] if found.terms[0].any() else []
     terms = np.column_stack([*ones, a, b])
@@ -196,7 +195,7 @@ def test_terms_of_disjoint_groups_shrink_towards_the_map_of_all() -> None:
     odds = random.normal(-1, 1, n)
     y = random.uniform(size=n) < special.expit(odds + 0.5)
     members = Members([str(i) for i in range(n_groups)], 1 + labels)
-    events = Events(special.expit(odds), y)
+    events = Events(y, special.expit(odds))
     found = learn_events(events, np.ones(n), members)
     moved = special.logit(found.apply(events.probability, members))
     # without shrinkage, locations of groups of 60 rows have standard errors of about 0.3
@@ -205,7 +204,7 @@ def test_terms_of_disjoint_groups_shrink_towards_the_map_of_all() -> None:
     # and with differences of 1 between groups there is little shrinkage
     shift = random.choice([-1.0, 1.0], n_groups)
     y = random.uniform(size=n) < special.expit(odds + shift[labels])
-    found = learn_events(Events(events.probability, y), np.ones(n), members)
+    found = learn_events(Events(y, events.probability), np.ones(n), members)
     moved = special.logit(found.apply(events.probability, members))
     slope = np.polyfit(shift[labels], moved - odds, 1)[0]
     assert 0.8 < slope < 1.2
@@ -250,7 +249,7 @@ def test_events_that_contradict_the_forecasts_get_an_increasing_map() -> None:
     random = np.random.default_rng(4)
     p = random.uniform(0.1, 0.9, 4000)
     nobody = Members((), np.zeros(4000, dtype=int))
-    maps = learn_events(Events(p, random.uniform(size=4000) > p), np.ones(4000), nobody)
+    maps = learn_events(Events(random.uniform(size=4000) > p, p), np.ones(4000), nobody)
     grid = np.linspace(0.01, 0.99, 99)
     moved = maps.apply(grid, nobody.take(np.arange(99)))
     assert (np.diff(moved) > 0).all()

@@ -138,19 +138,17 @@ def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> F
     return np.asarray(distribution.ppf(levels).mean(axis=-1))
 
 
-# --- fields of what is read of rows: arrays, cells, and tuples, mappings and dataclasses of them
+# --- fields of what is read of rows: arrays, cells, events, mappings and dataclasses of them
 
 
 def joined(parts: Sequence[Any]) -> Any:
     """Concatenate what was read of blocks of rows; None if it is None in every block."""
     known = [one for one in parts if one is not None]
     first = known[0] if known else None
-    if isinstance(first, Cells):
-        return Cells.joined(known)
+    if isinstance(first, Cells | Events):
+        return type(first).joined(known)
     if isinstance(first, np.ndarray):
         return np.concatenate(known)
-    if isinstance(first, Events):
-        return Events(*map(joined, zip(*known, strict=True)))
     if isinstance(first, Mapping):
         return {key: joined([one[key] for one in known]) for key in first}
     if is_dataclass(first):
@@ -165,12 +163,10 @@ def taken(value: Any, rows: Ints) -> Any:
     """Return some rows of what was read, without weights."""
     if isinstance(value, Cells):
         return value.take(rows).without_weights()
-    if isinstance(value, Outcomes):
+    if isinstance(value, Outcomes | Events):
         return value.take(rows)
     if isinstance(value, np.ndarray):
         return value[rows]
-    if isinstance(value, Events):
-        return Events(*(taken(one, rows) for one in value))
     return value.of_rows(rows) if isinstance(value, PositivePart) else value
 
 

@@ -40,10 +40,27 @@ class Reading(IntEnum):
 
 
 class Events(NamedTuple):
-    """0/1 outcomes and their predicted probabilities, each of shape (n,)."""
+    """What happened of an event in n rows, and its predicted probabilities.
 
-    happened: Floats
+    Parameters
+    ----------
+    happened : ndarray of bool or float, shape (n,)
+        Whether the event happened, or the probability that it did where this is not known.
+    probability : ndarray of shape (n,)
+        Predicted probabilities.
+    """
+
+    happened: NDArray[Any]
     probability: Floats
+
+    def take(self, rows: Any) -> Events:
+        """Return some rows."""
+        return Events(self.happened[rows], self.probability[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Events]) -> Events:
+        """Return the rows of several parts."""
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

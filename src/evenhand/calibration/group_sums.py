@@ -152,7 +152,7 @@ class GroupRows:
             self.cells.take(some).weighted_by(members[some]),
             self.u[some],
             None if self.residual is None else self.residual[some],
-            None if self.events is None else Events(*(values[some] for values in self.events)),
+            None if self.events is None else self.events.take(some),
         )
         return part.sums([np.ones(part.u.size, dtype=np.bool_)])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeVar
 
@@ -14,7 +14,7 @@ from scipy import linalg, optimize, sparse, special, stats
 from sklearn.isotonic import IsotonicRegression
 
 from evenhand._validate import Floats, Mask
-from evenhand.calibration import Cells, n_effective
+from evenhand.calibration import Cells, Events, n_effective
 from evenhand.distributions import Distribution, Normal, Recalibrated
 from evenhand.forecasters.groups import Members
 from evenhand.forecasters.samples import (
@@ -704,39 +704,15 @@ class EventMaps:
         return np.asarray(self.terms[1:].any(axis=-1))
 
 
-@dataclass(frozen=True)
-class Events:
-    """Predicted probabilities of an event in n rows, and what happened.
+def event_gains(events: Events, corrected: Floats) -> Floats:
+    """Return the gain in log score of each row by corrected probabilities.
 
-    Parameters
-    ----------
-    probability : ndarray of shape (n,)
-        Predicted probabilities.
-    happened : ndarray of bool or float, shape (n,)
-        Whether the event happened, or the probability that it did where this is not known.
+    What happened must be known.
     """
-
-    probability: Floats
-    happened: Mask | Floats
-
-    def take(self, rows: Any) -> Events:
-        """Return some rows."""
-        return Events(self.probability[rows], self.happened[rows])
-
-    @classmethod
-    def joined(cls, parts: Sequence[Events]) -> Events:
-        """Return the rows of several parts."""
-        return cls(*(np.concatenate(one) for one in zip(*map(astuple, parts), strict=True)))
-
-    def gains(self, corrected: Floats) -> Floats:
-        """Return the gain in log score of each row by corrected probabilities.
-
-        What happened must be known.
-        """
-        # an event of probability 0 has an infinite loss, which no mean can contain
-        both = np.clip((corrected, self.probability), EXACT, 1 - EXACT)
-        after, before = np.where(self.happened, np.log(both), np.log1p(-both))
-        return np.asarray(after - before)
+    # an event of probability 0 has an infinite loss, which no mean can contain
+    both = np.clip((corrected, events.probability), EXACT, 1 - EXACT)
+    after, before = np.where(events.happened, np.log(both), np.log1p(-both))
+    return np.asarray(after - before)
 
 
 # --- estimation of the terms
@@ -789,7 +765,7 @@ def learn_events(
     --------
     Half of 200 events of predicted probability 0.2 happen:
 
-    >>> events = Events(np.full(200, 0.2), np.arange(200) % 2 == 0)
+    >>> events = Events(np.arange(200) % 2 == 0, np.full(200, 0.2))
     >>> nobody = Members((), np.zeros(200, dtype=int))
     >>> learn_events(events, np.ones(200), nobody).apply(np.full(200, 0.2), nobody)[:1].round(2)
     array([0.5])

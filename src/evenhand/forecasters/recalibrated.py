@@ -35,7 +35,7 @@ from evenhand._validate import (
     named,
     outcomes_checked,
 )
-from evenhand.calibration import Cells, n_effective, rate_error
+from evenhand.calibration import Cells, Events, n_effective, rate_error
 from evenhand.distributions import (
     Bernoulli,
     Distribution,
@@ -52,7 +52,7 @@ from evenhand.forecasters.corrections import (
     LEVEL,
     Correction,
     EventMaps,
-    Events,
+    event_gains,
     learn_corrections,
     learn_events,
 )
@@ -138,13 +138,13 @@ class HeldOut:
             if wrong.any():
                 rule = "be 0 or 1, as the model predicts probabilities"
                 raise bad_input("y", rule, float(value[wrong][0]))
-            return cls(kind, Cells(probability), Events(probability, value == 1))
+            return cls(kind, Cells(probability), Events(value == 1, probability))
         hurdle = as_hurdle(forecast.distribution)
         is_atom = known.has_reached if known.are_times else value == hurdle.at
         # at the atom the positive part has no PIT
         low = _finite(np.where(is_atom, 0.5, hurdle.positive.cdf(value)))
         pit = pit_cells(low, np.where(lost, 1.0, low), lost)
-        events = Events(probability, known.happened & ~is_atom)
+        events = Events(known.happened & ~is_atom, probability)
         return cls(kind, pit, events, hurdle.end == "high")
 
     @classmethod
@@ -331,7 +331,7 @@ class Maps:
         level = LEVEL / 2 if is_hurdle else LEVEL
 
         def of_events(shares: Mask | Floats, groups: Members) -> EventMaps:
-            completed = replace(known, happened=shares)
+            completed = known._replace(happened=shares)
             return learn_events(completed, weight, groups, level, has_curve=held_out.has_curve)
 
         def step(last: tuple[Maps, Any] | None) -> tuple[Maps, Any]:
@@ -381,8 +381,8 @@ class Maps:
             pit, gain = self.pits.apply(held_out.pit, members)
             return replace(held_out, pit=pit), gain
         p = self.events.apply(held_out.events.probability, members)
-        gain = held_out.events.gains(p)
-        events = Events(p, held_out.events.happened)
+        gain = event_gains(held_out.events, p)
+        events = held_out.events._replace(probability=p)
         low, _, _ = ends_of(held_out.pit)
         low, lost = low.copy(), held_out.pit.unknown
         # of hurdles, outcomes that may be off the atom have PITs
