@@ -19,7 +19,6 @@ from evenhand.certificates import (
 )
 from evenhand.distributions import OutcomeKind
 from evenhand.outcomes import Outcomes
-from evenhand.report.certificates import event_row
 from evenhand.search import group_test_rows, shift_of
 from evenhand.selection.target import largest_alpha
 
@@ -119,9 +118,3 @@ def plan_values(planned: Any) -> dict[str, Any]:
         for power in (0.8, 0.9)
     ]
     return values | {"group_tests": tests}
-
-
-def event_lines(row: Any) -> list[str]:
-    """Return the bounds of an event as lines, of which each names its group size."""
-    group, bounds = event_row(row)
-    return [f"{group} {one}" for one in bounds.split("; ")]

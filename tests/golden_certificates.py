@@ -20,7 +20,7 @@ from evenhand.certificates import Certificate, Promise, Unions, certify_counts, 
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
 from golden_calls import around as LinkBase
-from golden_calls import audit, certify, event_lines, least_randomized, plan_values, randomize
+from golden_calls import audit, certify, least_randomized, plan_values, randomize
 from golden_calls import event_counts as certify_event_counts
 from golden_calls import events as certify_events
 from golden_calls import hurdle_counts as certify_hurdle_counts
@@ -53,7 +53,6 @@ ASKED: dict[str, list[dict[str, Any]]] = {
     "least_randomized": [{"goal": 0.3, "mass": 0.2}],
     "with_link": [{"link": Gaussian(0.3)}],
     "summary": [{}],
-    "lines": [{}],
 }
 """Methods of certificates, and what they are asked."""
 
@@ -117,17 +116,6 @@ def simple(value: Any) -> Any:
     return str(value) if isinstance(value, StrEnum) else value
 
 
-OWN = {
-    "least_randomized": least_randomized,
-    "lines": lambda proof: [
-        line
-        for row in proof.event_table((0.1, 0.2, 0.5)).to_dict("records")
-        for line in event_lines(row)
-    ],
-}
-"""Answers that are given by functions."""
-
-
 def answers(proof: Any) -> dict[str, Any]:
     """Return every answer of a certificate."""
     said: dict[str, Any] = {}
@@ -140,11 +128,11 @@ def answers(proof: Any) -> dict[str, Any]:
     for name, questions in ASKED.items():
         if name == "least_randomized" and proof.choice.rule != "simultaneous":
             continue
-        method = functools.partial(OWN[name], proof) if name in OWN else getattr(proof, name)
+        is_own = name == "least_randomized"
+        method = functools.partial(least_randomized, proof) if is_own else getattr(proof, name)
         found = [answer(method, asked) for asked in questions]
-        if name in ("summary", "lines"):
-            text = found[0] if name == "summary" else "\n".join(found[0])
-            found = [counted(shown_numbers(text))]
+        if name == "summary":
+            found = [counted(shown_numbers(found[0]))]
         said[name] = found[0] if len(found) == 1 else found
     if getattr(proof, "follow_up", None) is not None:
         said["follow_up"] = simple(proof.follow_up)

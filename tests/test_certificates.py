@@ -476,7 +476,7 @@ def test_tests_in_a_fixed_order_prove_the_target_and_nothing_else() -> None:
     assert proof.coverage(0.8, 0.5) == (0.0, 1.0)
     for bound in (proof.mpaic, proof.chain):
         refused("chosen on these people", bound, 0.2)
-    assert re.search(r"^every group of 20% +at most 30\.0 points", proof.summary(), re.MULTILINE)
+    assert re.search(r"^20% of people +30\.0", proof.summary(), re.MULTILINE)
     assert proof.table()["mass"].tolist() == [0.2]
     assert proof.table()["chain"].isna().all()
 

@@ -351,8 +351,8 @@ def test_a_betting_certificate_under_a_shift_is_for_one_larger_size() -> None:
     shifted = proof.under_shift(3)
     assert shifted.group_error(0.3) == proof.group_error(0.1)
     assert shifted.average_error() == 0.5
-    assert "every group of 30% " in summary(shifted)
-    assert "everyone nothing is proven" in summary(shifted)
+    assert "30% of people " in summary(shifted)
+    assert "All people together: nothing is proven" in summary(shifted)
     refused("ratio must be a number of at least 1", proof.under_shift, 0.5)
     refused("ratio must be at most 10", proof.under_shift, 11)
 
@@ -366,5 +366,5 @@ def test_all_people_off_the_atom_are_a_group_under_a_shift() -> None:
     served = forecast.randomized(0.1, r=served_draws(1500, random))
     proof = certify(served, y=y, random_state=0).under_shift(5)
     assert proof.own_error() == proof.group_error(1.0)
-    own = f"at most {at_most(proof.own_error())} points given that it is not"
-    assert f"people whose outcome is not 0 {own}" in summary(proof)
+    own = f"off by at most {at_most(proof.own_error())} points"
+    assert f"All people whose outcome is not 0: {own}" in summary(proof)

@@ -733,8 +733,8 @@ FAULTS = (
     ),
     Fault(
         "floors of intervals without a draw at another size",
-        "floors = {(one.level, one.mass): one.floor for one in rows.plain_intervals}",
-        "floors = {(one.level, masses[0]): one.floor for one in rows.plain_intervals}",
+        "floors = {(one.level, one.mass): one.floor for one in found}",
+        "floors = {(one.level, masses[0]): one.floor for one in found}",
         ("test_html.py",),
     ),
     Fault(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -43,6 +43,7 @@ from evenhand.report.document import (
     document_text,
     embedded,
     hash_of,
+    headed,
 )
 from evenhand.report.kinds import IN_FEATURES, Kind, reach_of, signed
 from evenhand.report.next_steps import Step
@@ -255,7 +256,7 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
         yield proven
     more = tables.miscoverage(rows), tables.membership(rows), tables.worst_groups(rows)
     hint = "; ".join(table.label.lower() for table in more if table is not None)
-    yield _section("more", "More about groups", hint, *_headed(more))
+    yield _section("more", "More about groups", hint, *headed(more))
     notes = [f"{one.text[:1].upper()}{one.text[1:]}" for one in rows.notes]
     yield _section("notes", "Notes", "what was left out or done otherwise", *_bullets("", notes))
 
@@ -264,14 +265,6 @@ def _bullets(title: str, texts: Sequence[str]) -> Iterator[Part]:
     if texts:
         yield from [Paragraph(title, "heading")] if title else []
         yield Bullets.of(texts)
-
-
-def _headed(found: Iterable[Table | None]) -> Iterator[Part]:
-    """Yield tables with their names as headings."""
-    for table in found:
-        if table is not None:
-            yield Paragraph(table.label, "heading")
-            yield table
 
 
 def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
@@ -291,15 +284,17 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
         f"From {people}; bounds hold {each}, with {confidence_in_full(proof.confidence)}"
         f" confidence.{of_part} Method: {proof.method}."
     )
+    # every interval of a yes or no that is not a single value covers everything
+    plain = () if kind.has_rates else rows.plain_intervals
     shown = [
-        tables.every_group(rows) if rows.bound else None,
-        tables.plain_intervals(rows),
-        tables.event_bounds(rows),
-        tables.unions(rows),
-        tables.named_bounds(rows),
-        tables.questions(rows),
+        tables.every_group(proof.every_group, plain) if rows.bound else None,
+        tables.plain_intervals(plain, may_be_lost=rows.censoring is not None),
+        tables.event_bounds(proof.events or ()),
+        tables.unions(proof.unions["cells"] if proof.unions else ()),
+        tables.named_bounds(proof.groups),
+        tables.questions(proof.questions),
     ]
-    parts = [*_bullets("", texts), *_headed(shown), *_bullets("Assumed", proof.assumptions)]
+    parts = [*_bullets("", texts), *headed(shown), *_bullets("Assumed", proof.assumptions)]
     parts += _bullets("Not covered", proof.not_covered)
     if slots.next[1:]:
         parts += [Paragraph("To prove more", "heading"), *_steps(slots.next[1:], rows)]

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from evenhand._format import (
-    LEAST_FLOOR,
-    at_least,
-    at_most,
-    band,
-    confidence_in_full,
-    count,
-    in_full,
-    is_known,
-    is_largest,
-    joined,
-    number_in_full,
-    percent,
-    points,
-)
+from evenhand._format import at_most, confidence_in_full, count, is_largest, number_in_full
 from evenhand._kinds import OutcomeKind
-from evenhand._table import SCREEN, labelled, line_width, wrapped
+from evenhand.report.document import Facts, headed, short_text
+from evenhand.report.kinds import people_of
+from evenhand.report.slots import union_sentence
+from evenhand.report.tables import event_bounds, every_group, named_bounds, plain_intervals
+from evenhand.results import Bound, EventBound, NamedBound, PlainInterval, rows_from
 
 if TYPE_CHECKING:
-    from evenhand.certificates import Certificate, FollowUp, PlainInterval
+    from evenhand.certificates import Certificate, FollowUp
 
 ONE_ROW_EACH = "One row per person was used: group sizes are shares of people, not of rows."
 """Remark of results where people have several rows."""
@@ -211,14 +201,12 @@ WHY |= {
 }
 """Why a question is answered, or why it cannot be."""
 
-MEANINGS = {
-    "count": (
-        "Errors are those of randomized PITs, averaged over the position within the probability of"
-        " an outcome. Prediction intervals contain whole outcomes, so they may cover more than"
-        " their nominal level."
-    ),
-}
-"""Remarks on the meaning of errors, by kind of outcome."""
+COUNTED = (
+    "Errors are those of randomized PITs, averaged over the position within the probability of an"
+    " outcome. Prediction intervals contain whole outcomes, so they may cover more than their"
+    " nominal level."
+)
+"""Meaning of errors of counts."""
 
 LOST = (
     "No assumption is made on why people were lost: each of them counts with the largest error"
@@ -235,163 +223,51 @@ WHOLE_CELLS = (
 SIZES, SHOWN_SIZE = (0.1, 0.2, 0.5), 0.2
 """Group sizes of summaries, and the one of intervals without a draw."""
 
-MARGIN = 31
-"""Most characters of the column of labels."""
-
-Facts = Mapping[Any, Any]
-
-Row = tuple[str, str]
-"""For whom a bound is, and the bound."""
-
 
 def certificate_text(proof: Certificate) -> str:
     """Return the bounds of a certificate as text, with their assumptions and limits."""
-    width = line_width(SCREEN)
-    opening = (
-        f"Proven with {confidence_in_full(proof.confidence)} confidence, from"
-        f" {count(proof.n_samples, 'person', 'people')}, {_forecasts(proof)}:"
-    )
-    questions = proof.questions[~proof.questions["answered"]]["question"]
-    conditions = [
-        ("Assumes", "; ".join(proof.assumptions)),
-        ("Not covered", "; ".join(proof.not_covered)),
-    ]
-    if len(questions):
-        conditions.append(("Not answered", f"{'; '.join(questions)} (why: `questions`)"))
-    return "\n\n".join(
-        [
-            f"{wrapped(opening, width)}\n{labelled(_bounds(proof), width, MARGIN)}",
-            wrapped(" ".join(_remarks(proof)), width),
-            labelled(conditions, width, MARGIN),
-        ]
-    )
-
-
-def _forecasts(proof: Certificate) -> str:
-    """Return the kind of forecasts that were certified."""
-    if proof.everyone is None:
-        assert proof.events is not None
-        n_lost = proof.events.n_lost
-        lost = f", and of {n_lost:,} it is not known whether they had it" if n_lost else ""
-        return f"of whom {proof.events.n_events:,} had the event{lost}"
-    under = "" if proof.link is None else f", under {proof.link!r}"
-    drawn = f"{count(proof.n_draws, 'draw')} each{under}"
+    is_event, followed = proof.kind is OutcomeKind.BINARY, proof.follow_up
+    people, off_atom = "people", ""
+    if proof.at is not None and proof.n_positive is not None:
+        people = people_of(number_in_full(proof.at), is_time=followed is not None)
+        off_atom = f" ({proof.n_positive:,} {people})"
+    drawn = f"{count(proof.n_draws, 'draw')} each" + (f", under {proof.link!r}" * bool(proof.link))
     if not proof.is_randomized:
         drawn = "one deterministic forecast each"
-    if proof.at is None or proof.n_positive is None:
-        return drawn
-    outcome = f"an outcome other than {number_in_full(proof.at)}"
-    if proof.follow_up is not None:
-        outcome = f"the event by {number_in_full(proof.at)}"
-    return f"of whom {count(proof.n_positive, 'has', 'have')} {outcome}, {drawn}"
-
-
-def _at_most(error: float) -> str:
-    return "nothing is proven" if is_largest(error) else f"at most {at_most(error)} points"
-
-
-def _bounds(proof: Certificate) -> list[Row]:
-    """Return all bounds: of everyone and named groups, of events, and of every group of a size."""
-    rows = []
-    if proof.kind is not OutcomeKind.BINARY:
-        rows.append(("everyone", _at_most(proof.average_error())))
-        for one in proof.named_table().to_dict("records"):
-            ends = f"{band(points, one['low'], one['high'])} points"
-            rows.append((f"{one['group']} ({count(one['n'], 'row')})", ends))
-    if proof.unions is not None:
-        rows.append(("named groups", union_sentence(proof.unions.facts())))
-    people, event = "", "have the event"
-    own: list[Row] = []
-    if proof.at is not None and proof.n_positive is not None:
-        people, at = " of these", number_in_full(proof.at)
-        event = f"have an outcome other than {at}"
-        who, given = f"people whose outcome is not {at}", "given that it is not"
-        if proof.follow_up is not None:
-            event, who = f"have the event by {at}", f"people with the event by {at}"
-            given = "given that it happens by then"
-        own = [(who, f"{_at_most(proof.own_error())} {given}")]
-    events = proof.event_table(SIZES).to_dict("records")
-    rows += [event_row(row, event) for row in events]
-    rows += own
-    for one in proof.table(SIZES).to_dict("records") if proof.bounds_every_group else []:
-        bound = _at_most(one["group_error"])
-        low, high = one["coverage_80_low"], one["coverage_80_high"]
-        if is_known(low) and band(percent, low, high) != band(percent, 0.0, 1.0):
-            bound += f"; 80% intervals cover {band(percent, low, high)} of outcomes"
-        rows.append((f"every group of {in_full(one['mass'])}{people}", bound))
-    size = SHOWN_SIZE if proof.mass is None else proof.mass * proof.ratio
+    opening = (
+        f"Proven with {confidence_in_full(proof.confidence)} confidence, from"
+        f" {count(proof.n_samples, 'person', 'people')}{off_atom}, {drawn}."
+    )
+    if not is_event:
+        opening += f" All people together: {_off(proof.average_error())}."
+    if off_atom:
+        opening += f" All {people}: {_off(proof.own_error())}."
+    events = rows_from(EventBound, proof.event_table(SIZES))
+    plain: list[PlainInterval] = []
     # an interval of a yes or no has no meaning
-    if not events or proof.at is not None:
-        rows += _floors(proof.plain_intervals(size), people)
-    return rows
-
-
-def union_sentence(found: Facts) -> str:
-    """Return the bounds for every union of named cells."""
-    is_merged = 0 < found["n_cells"] < found["n_before"]
-    group = "union of these merged cells of" if is_merged else "group made of"
-    opening = f"In any {group} {joined(found['columns'])}"
-    if not found["n_cells"]:
-        return (
-            f"{opening} nothing is proven: these make {found['n_before']:,} cells, and at most"
-            " 1,000 are bounded; name fewer columns, or coarser bands."
-        )
-    bounds = []
-    if found["bias"] is not None:
-        most = at_most(max(-found["bias"][0], found["bias"][1]))
-        bounds.append(f"the event rate is within {most} points of the mean probability")
-    if found["error"] is not None:
-        most = at_most(found["error"])
-        bounds.append(f"predicted probabilities are off by at most {most} points")
-    if found["coverage_80"] is not None:
-        bounds.append(f"80% intervals cover {band(percent, *found['coverage_80'])} of outcomes")
-    confidence = confidence_in_full(found["confidence"])
-    each = " each" if len(bounds) > 1 else ""
-    draw = "over its draws" if found["is_randomized"] else "no draw"
-    remarks = ["single probabilities may be farther off"]
-    if is_merged:
-        remarks.append(
-            f"of {found['n_before']} cells those of fewer than 150 rows were merged, and have no"
-            " bound of their own"
-        )
-    if found["overlap"]:
-        remarks.append("the groups overlap, and cells are their combinations")
-    return (
-        f"{opening} ({count(found['n_cells'], 'cell')}, {found['n']:,} rows), {joined(bounds)}"
-        f" ({confidence} confidence{each}, {draw}); {'; '.join(remarks)}."
+    if not events or off_atom:
+        size = SHOWN_SIZE if proof.mass is None else proof.mass * proof.ratio
+        plain = [PlainInterval.of(vars(one)) for one in proof.plain_intervals(size)]
+    every = rows_from(Bound, proof.table(SIZES)) if proof.bounds_every_group else ()
+    tables = (
+        named_bounds(() if is_event else rows_from(NamedBound, proof.named_table())),
+        every_group(every, plain, people),
+        plain_intervals(plain, may_be_lost=followed is not None),
+        event_bounds(events),
     )
+    unanswered = proof.questions[~proof.questions["answered"]]["question"]
+    conditions = {
+        "Assumes": "; ".join(proof.assumptions),
+        "Not covered": "; ".join(proof.not_covered),
+        "Not answered (why: `questions`)": "; ".join(unanswered),
+    }
+    unions = "" if proof.unions is None else union_sentence(proof.unions.facts())
+    remarks = " ".join(_remarks(proof))
+    return short_text(opening, *headed(tables), unions, remarks, Facts(conditions))
 
 
-def event_row(row: Facts, event: str = "have the event") -> Row:
-    """Return the bounds of an event for one group size; `event` is the verb of the event."""
-    above, below = at_most(row["bias_high"]), at_most(-row["bias_low"])
-    bounds = [f"at most {above} points above and at most {below} points below the mean forecast"]
-    low, high = row["event_rate_below"], row["event_rate_above"]
-    if is_known(low) and low < 1:
-        most = at_most(low, percent)
-        bounds.append(f"at most {most} if all forecasts are at most {in_full(row['below'])}")
-    if is_known(high) and high > 0:
-        least = at_least(high, percent)
-        bounds.append(f"at least {least} if all forecasts are at least {in_full(row['above'])}")
-    return (
-        f"every group of {in_full(row['mass'])} of all",
-        f"share who {event}: {'; '.join(bounds)}",
-    )
-
-
-def _floors(intervals: Sequence[PlainInterval], people: str) -> list[Row]:
-    """Return the row of intervals without a draw; nothing if it is uninformative."""
-    useful = [
-        f"{in_full(one.level)} intervals cover at least {at_least(one.floor, percent)}"
-        for one in intervals
-        if one.floor >= LEAST_FLOOR
-    ]
-    if not useful:
-        return []
-    size = in_full(intervals[0].mass)
-    first, *others = useful
-    listed = ", ".join([first, *(one.replace("intervals cover at least ", "") for one in others)])
-    return [(f"every group of {size}{people}", f"without a draw, {listed}; no upper bound")]
+def _off(error: float) -> str:
+    return "nothing is proven" if is_largest(error) else f"off by at most {at_most(error)} points"
 
 
 def _remarks(proof: Certificate) -> Iterator[str]:
@@ -401,6 +277,8 @@ def _remarks(proof: Certificate) -> Iterator[str]:
             "Points are errors of predicted probabilities, means over all levels: 0 is perfect, 50"
             " the worst. Every group is one of at least this share of people, named or not."
         )
+    elif proof.events is not None and proof.events.n_lost:
+        yield f"Of {proof.events.n_lost:,} it is not known whether they had the event."
     if proof.bound is not None:
         yield (
             "The bounds of everyone and of every group are computed from the PITs of the"
@@ -420,8 +298,8 @@ def _remarks(proof: Certificate) -> Iterator[str]:
         )
     if proof.follow_up is not None:
         yield from follow_up_sentences(proof.follow_up, in_cells=proof.at is None)
-    if proof.kind in MEANINGS:
-        yield MEANINGS[proof.kind]
+    if proof.kind is OutcomeKind.COUNT:
+        yield COUNTED
 
 
 def follow_up_sentences(found: FollowUp, *, in_cells: bool = False) -> list[str]:

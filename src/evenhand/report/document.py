@@ -7,13 +7,13 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from evenhand._escape import printable, short, visible
-from evenhand._table import Table, Value, line_width, wrapped
+from evenhand._table import SCREEN, Table, Value, line_width, lines_within, wrapped
 from evenhand.report.charts import Chart, digits, frame_of
 from evenhand.results import plain
 
@@ -108,6 +108,14 @@ class Section:
     parts: Sequence[Part]
     key: str = ""
     hint: str = ""
+
+
+def headed(found: Iterable[Table | None]) -> Iterator[Part]:
+    """Yield tables with their names as headings."""
+    for table in found:
+        if table is not None:
+            yield Paragraph(table.label, "heading")
+            yield table
 
 
 class Status(NamedTuple):
@@ -276,6 +284,12 @@ def document_text(document: Document) -> str:
         if text := _texts(section.parts):
             blocks.append(f"{wrapped(section.title.upper())}\n{text}")
     return "\n\n".join(blocks)
+
+
+def short_text(*blocks: Part | str | None) -> str:
+    """Return blocks as short text, one blank line apart, but none below a heading."""
+    with lines_within(line_width(SCREEN)):
+        return _texts(Paragraph(one) if isinstance(one, str) else one for one in blocks if one)
 
 
 def _texts(parts: Iterable[Part]) -> str:

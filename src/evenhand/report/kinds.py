@@ -57,6 +57,11 @@ PLURAL = re.compile("[a-z]{3,}[^s]s")
 """A target such as "visits"; other names, such as "n_visit" or "loss", are names of columns."""
 
 
+def people_of(at: str, *, is_time: bool) -> str:
+    """Return the people of whom group sizes are shares, of those off an atom or with an event."""
+    return f"people with the event by {at}" if is_time else f"people whose outcome is not {at}"
+
+
 class Directions(NamedTuple):
     """Directions of errors as parts of sentences, with a place for the size of the first two."""
 
@@ -146,8 +151,8 @@ class Kind:
         if name == "hurdle":
             atom = None if rows.certificate is None else rows.certificate.atom
             value = "the repeated value" if atom is None else number_in_full(atom)
-            people, part = f"people whose outcome is not {value}", f", outcome not {value}"
-            kind = replace(kind, atom=value, people=people, part=part)
+            people = people_of(value, is_time=False)
+            kind = replace(kind, atom=value, people=people, part=f", outcome not {value}")
         return kind if kind.has_rates else replace(kind, residual=title)
 
     def _until(self, horizon: float | None, unit: str | None, is_part: bool) -> Kind:
@@ -157,7 +162,7 @@ class Kind:
         time = number_in_full(horizon)
         until = f"{time} {one_line(unit)}" if unit else f"time {time}"
         kind = replace(self, horizon=until, outcome=f"{self.outcome}, followed until {until}")
-        return replace(kind, people=f"people with the event by {until}") if is_part else kind
+        return replace(kind, people=people_of(until, is_time=True)) if is_part else kind
 
     @property
     def is_part(self) -> bool:

@@ -32,7 +32,6 @@ from evenhand._format import (
     ratio,
 )
 from evenhand._kinds import HIGHER, LOWER
-from evenhand.report.certificates import union_sentence
 from evenhand.report.kinds import (
     IN_FEATURES,
     IN_GROUP,
@@ -52,6 +51,7 @@ from evenhand.results import (
     Finding,
     JudgedCondition,
     PlainInterval,
+    Values,
     Verdict,
 )
 
@@ -438,6 +438,42 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
             yield f"In {_every(MASS, kind)}, {covers} ({confidence}, no draw)."
 
 
+def union_sentence(found: Values) -> str:
+    """Return the bounds for every union of named cells."""
+    is_merged = 0 < found["n_cells"] < found["n_before"]
+    group = "union of these merged cells of" if is_merged else "group made of"
+    opening = f"In any {group} {joined(found['columns'])}"
+    if not found["n_cells"]:
+        return (
+            f"{opening} nothing is proven: these make {found['n_before']:,} cells, and at most"
+            " 1,000 are bounded; name fewer columns, or coarser bands."
+        )
+    bounds = []
+    if found["bias"] is not None:
+        most = at_most(max(-found["bias"][0], found["bias"][1]))
+        bounds.append(f"the event rate is within {most} points of the mean probability")
+    if found["error"] is not None:
+        most = at_most(found["error"])
+        bounds.append(f"predicted probabilities are off by at most {most} points")
+    if found["coverage_80"] is not None:
+        bounds.append(f"80% intervals cover {band(percent, *found['coverage_80'])} of outcomes")
+    confidence = confidence_in_full(found["confidence"])
+    each = " each" if len(bounds) > 1 else ""
+    draw = "over its draws" if found["is_randomized"] else "no draw"
+    remarks = ["single probabilities may be farther off"]
+    if is_merged:
+        remarks.append(
+            f"of {found['n_before']} cells those of fewer than 150 rows were merged, and have no"
+            " bound of their own"
+        )
+    if found["overlap"]:
+        remarks.append("the groups overlap, and cells are their combinations")
+    return (
+        f"{opening} ({count(found['n_cells'], 'cell')}, {found['n']:,} rows), {joined(bounds)}"
+        f" ({confidence} confidence{each}, {draw}); {'; '.join(remarks)}."
+    )
+
+
 MEANS_OF_DRAWS = (
     "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts. The"
     " output of `predict` and the column `mean` do not depend on the draw."
@@ -471,7 +507,7 @@ def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
     if not plain or least < LEAST_FLOOR:
         return
     # without one that has this lower bound, the widest
-    one = same_floor(rows, bound) or plain[-1]
+    one = same_floor(plain, bound) or plain[-1]
     covers = f"the {in_full(one.level)} interval covers at least {at_least(one.floor, percent)}"
     # widths are unknown if only PITs are given
     width = ""
@@ -485,10 +521,10 @@ def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
     )
 
 
-def same_floor(rows: AuditRows, bound: Bound) -> PlainInterval | None:
+def same_floor(plain: Iterable[PlainInterval], bound: Bound) -> PlainInterval | None:
     """Return the lowest level of an interval without a draw with at least the same floor."""
     least = bound.coverage_80_low or 0.0
-    found = (one for one in rows.plain_intervals if one.mass == bound.mass)
+    found = (one for one in plain if one.mass == bound.mass)
     return next((one for one in found if (one.floor or 0.0) >= least), None)
 
 

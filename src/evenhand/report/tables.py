@@ -384,42 +384,40 @@ def probability_scores(rows: AuditRows) -> Table | None:
 # --- what is proven
 
 
-def every_group(rows: AuditRows) -> Table | None:
+def every_group(
+    found: Iterable[Bound], plain: Sequence[PlainInterval], people: str = "people"
+) -> Table | None:
     """Return the bounds for every group of a size, named or not."""
-    found = () if rows.certificate is None else rows.certificate.every_group
 
     def chain(one: Bound) -> str:
         # a chain of theorems that ends at the largest error gives no bound
         return UNKNOWN if one.chain is None or is_largest(one.chain) else at_most(one.chain)
 
+    def without_draw(one: Bound) -> str:
+        """Write the least interval without a draw that has the floor of a randomized one."""
+        is_of_size = any(each.mass == one.mass for each in plain)
+        if (one.coverage_80_low or 0.0) < LEAST_FLOOR or not is_of_size:
+            return UNKNOWN  # any interval has a lower bound of 0
+        same = same_floor(plain, one)
+        return "none" if same is None else f"{in_full(same.level)} interval"
+
     cells: Cells[Bound] = {
-        Column("Every group of at least"): lambda one: f"{in_full(one.mass)} of people",
+        Column("Every group of at least"): lambda one: f"{in_full(one.mass)} of {people}",
         numeric("Error at most, points"): lambda one: at_most(one.group_error),
         numeric("By the paper's chain"): chain,
         numeric("80% interval covers at least"): lambda one: at_least(one.coverage_80_low, percent),
         numeric("At most"): lambda one: at_most(one.coverage_80_high, percent),
-        numeric("The same without a draw"): lambda one: _plain_level(rows, one),
+        numeric("The same without a draw"): without_draw,
     }
     return of("Bounds for every group", found, cells)
 
 
-def _plain_level(rows: AuditRows, bound: Bound) -> str:
-    """Return the least interval without a draw that has the floor of a randomized one."""
-    masses = {one.mass for one in rows.plain_intervals}
-    if (bound.coverage_80_low or 0.0) < LEAST_FLOOR or bound.mass not in masses:
-        return UNKNOWN  # any interval has a lower bound of 0
-    one = same_floor(rows, bound)
-    return "none" if one is None else f"{in_full(one.level)} interval"
-
-
-def plain_intervals(rows: AuditRows) -> Table | None:
+def plain_intervals(found: Sequence[PlainInterval], *, may_be_lost: bool) -> Table | None:
     """Return the floors of intervals without a draw by level and group size."""
-    masses = sorted({one.mass for one in rows.plain_intervals if one.mass < 1})
-    floors = {(one.level, one.mass): one.floor for one in rows.plain_intervals}
-    levels = [one for one in rows.plain_intervals if masses and one.mass == masses[0]]
-    most = max((floor or 0.0 for floor in floors.values()), default=0.0)
-    # every interval of a yes or no that is not a single value covers everything
-    if Kind.of(rows).has_rates or most < LEAST_FLOOR:
+    masses = sorted({one.mass for one in found if one.mass < 1})
+    floors = {(one.level, one.mass): one.floor for one in found}
+    levels = [one for one in found if masses and one.mass == masses[0]]
+    if max((floor or 0.0 for floor in floors.values()), default=0.0) < LEAST_FLOOR:
         return None
 
     def floor_at(mass: float) -> Callable[[PlainInterval], str]:
@@ -428,35 +426,27 @@ def plain_intervals(rows: AuditRows) -> Table | None:
     cells: Cells[PlainInterval] = {
         Column("Interval"): lambda one: in_full(one.level),
         # of people who are lost it is not known, so that they count as missed
-        numeric(f"Covers{', at least' if rows.censoring else ''}"): lambda one: percent(
-            one.covered
-        ),
+        numeric(f"Covers{', at least' * may_be_lost}"): lambda one: percent(one.covered),
         **{numeric(f"In every {in_full(mass)}, at least"): floor_at(mass) for mass in masses},
         numeric("Width, of today's 80%"): lambda one: percent(one.width, decimals=0),
     }
     return of("Coverage of intervals without a draw in every group", levels, cells)
 
 
-def named_bounds(rows: AuditRows) -> Table | None:
+def named_bounds(found: Iterable[NamedBound]) -> Table | None:
     """Return the certified bounds for named groups, by falling lower bound."""
-    found = () if rows.certificate is None else rows.certificate.groups
-    small = {one.group for one in rows.named if one.too_small}
-
-    def place(one: NamedBound) -> tuple[bool, float, float]:
-        return one.group in small, -(one.low or 0.0), -(one.error or 0.0)
-
+    listed = sorted(found, key=lambda one: (-(one.low or 0.0), -(one.error or 0.0)))[:LISTED]
     cells: Cells[NamedBound] = {
         Column("Group"): lambda one: one.group,
         numeric("Rows"): lambda one: whole_number(one.n),
         numeric("Error at least, points"): lambda one: Value(at_least(one.low), order=one.low),
         numeric("At most"): lambda one: Value(at_most(one.high), order=one.high),
     }
-    return of("Bounds for named groups", sorted(found, key=place)[:LISTED], cells)
+    return of("Bounds for named groups", listed, cells)
 
 
-def event_bounds(rows: AuditRows) -> Table | None:
-    """Return the certified event rates and biases of every group, by size."""
-    found = () if rows.certificate is None else rows.certificate.events or ()
+def event_bounds(found: Iterable[EventBound]) -> Table | None:
+    """Return the certified event rates and biases of every group of all people, by size."""
     cells: Cells[EventBound] = {
         Column("Every group of at least"): lambda one: f"{in_full(one.mass)} of people",
         numeric("Rate minus probability, at least, points"): lambda one: points(
@@ -471,10 +461,8 @@ def event_bounds(rows: AuditRows) -> Table | None:
     return of("Bounds for events", sorted(found, key=lambda one: one.mass), cells)
 
 
-def unions(rows: AuditRows) -> Table | None:
+def unions(cells_of: Iterable[UnionCell]) -> Table | None:
     """Return the bounds for cells of named columns, the worst first."""
-    proof = rows.certificate
-    found = [] if proof is None or proof.unions is None else proof.unions["cells"]
 
     def worst(one: UnionCell) -> float:
         ends = one.get("error"), one.get("bias_high"), -(one.get("bias_low") or 0.0)
@@ -491,14 +479,14 @@ def unions(rows: AuditRows) -> Table | None:
             points, one.get("bias_low"), one.get("bias_high")
         ),
     }
-    return of("Bounds for unions of groups", sorted(found, key=worst), cells)
+    return of("Bounds for unions of groups", sorted(cells_of, key=worst), cells)
 
 
-def questions(rows: AuditRows) -> Table | None:
+def questions(found: Iterable[Question]) -> Table | None:
     """Return the questions that these rows can answer or not."""
     cells: Cells[Question] = {
         Column("Question"): lambda one: f"{one.question[:1].upper()}{one.question[1:]}?",
         Column("Can be answered"): lambda one: "yes" if one.answered else "no",
         Column("Why"): lambda one: one.why or UNKNOWN,
     }
-    return of("Questions", () if rows.certificate is None else rows.certificate.questions, cells)
+    return of("Questions", found, cells)
