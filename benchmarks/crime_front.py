@@ -15,6 +15,7 @@ cell log score of the model itself plus the price of its link over a calibrated 
 from __future__ import annotations
 
 import argparse
+import sys
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -33,12 +34,16 @@ from evenhand import (
     PAICRegressor,
     RandomizedRegressor,
 )
-from evenhand.datasets import load_crime
 from evenhand.draws import jittered
 from evenhand.links import make_link
 from evenhand.outcomes import Rounding
 from evenhand.scoring import cell_log_score, crps, log_score, spread
 from evenhand.search import worst_group_curve
+
+# tables of the studies, which lie beside this folder, outside the package
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from reproduction.datasets import load_crime
 
 LEVELS = (0.12, 0.20, 0.31)
 MASSES = (0.1, 0.2, 0.5, 1.0)

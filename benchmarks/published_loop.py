@@ -14,17 +14,23 @@ with 1 if training takes more than a tenth, evaluation more than a hundredth, or
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 
 from evenhand import PAICRegressor
-from evenhand.datasets import load_crime
 from evenhand.draws import jittered
 from evenhand.search import worst_group_curve
 from worst_groups import PASSES, published_group
+
+# tables of the studies, which lie beside this folder, outside the package
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from reproduction.datasets import load_crime
 
 ALPHA = 0.1
 CHECK_EVERY, PATIENCE, MOST_STEPS = 100, 20, 10_000

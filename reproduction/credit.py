@@ -20,10 +20,10 @@ from evenhand import (
     certify_pit,
 )
 from evenhand.calibration import calibration_error
-from evenhand.datasets import load_credit
 from evenhand.draws import fresh, jittered
 from evenhand.links import make_link
 from evenhand.search import worst_group_curve
+from reproduction.datasets import load_credit
 from reproduction.game import Floats, LearningApplicants, LendingGame, Mask
 from reproduction.study import (
     BLUE,

@@ -21,12 +21,12 @@ from evenhand import (
     certify_pit,
 )
 from evenhand.calibration import calibration_error
-from evenhand.datasets import load_crime
 from evenhand.draws import jittered
 from evenhand.links import make_link
 from evenhand.outcomes import Rounding
 from evenhand.scoring import cell_log_score, crps, log_score, spread
 from evenhand.search import find_group, null_curve, scan_groups, worst_group_curve
+from reproduction.datasets import load_crime
 from reproduction.game import Floats
 from reproduction.study import (
     BLUE,

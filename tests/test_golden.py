@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_diabetes
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge
 
@@ -55,7 +56,6 @@ from evenhand.calibration import (
     pathwise_errors,
 )
 from evenhand.certificates import certify_counts
-from evenhand.datasets import load_diabetes
 from evenhand.draws import KeyedDraws, jittered
 from evenhand.links import Entropic, Gaussian, Laplace
 from evenhand.scale import audit_parts
@@ -485,7 +485,7 @@ def selections(folder: Path) -> Any:
     table = people(1000, 9)
     X, y = table[FEATURES], table["y"]
     person = np.random.default_rng(12).integers(0, 700, 1000)
-    data = load_diabetes()
+    diabetes = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     models = [forecaster(alpha) for alpha in (0.02, 0.05, 0.1, 0.2)]
     prefit = FrozenEstimator(cheap().fit(people(500, 1)[FEATURES], people(500, 1)["y"]))
     mended = randomize(
@@ -500,7 +500,7 @@ def selections(folder: Path) -> Any:
     around = randomize(cheap(), X, y, goal=0.33, link="laplace", cluster=person, random_state=2)
     tested = randomize(models, X[:400], y[:400], goal=0.32, random_state=3)
     return {
-        "default": chosen_of(randomize(BayesianRidge(), data.X, data.y, goal=0.4, random_state=0)),
+        "default": chosen_of(randomize(BayesianRidge(), *diabetes, goal=0.4, random_state=0)),
         "recalibrated": chosen_of(mended),
         "cluster": chosen_of(around),
         "prefit": chosen_of(randomize(prefit, X[:400], y[:400], goal=0.3, random_state=4)),

@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.metadata
 import inspect
+import re
 import runpy
 import subprocess
 import sys
@@ -44,8 +45,11 @@ def public(room: str) -> list[tuple[str, Any]]:
 
 
 def test_every_public_name_resolves_and_has_a_home() -> None:
-    assert list(evenhand.__all__) == sorted(evenhand.__all__)
-    assert set(evenhand._HOMES) == set(evenhand.__all__)
+    # type checkers read the imports, which do not run
+    text = Path(evenhand.__file__).read_text(encoding="utf-8")
+    assert set(re.findall(r"^    from \S+ import (\w+) as \1$", text, re.M)) == set(
+        evenhand.__all__
+    )
     for name, home in evenhand._HOMES.items():
         found = getattr(evenhand, name)
         assert found.__name__ == name
@@ -153,7 +157,6 @@ RESULTS = {
     "certificates.Certificate.__init__",
     "certificates.Unions.__init__",
     "datasets.Dataset.__init__",
-    "datasets.GeneratedDataset.__init__",
     "decisions.LossGuarantee.__init__",
 }
 # outcomes come first, as losses need not depend on anything else

@@ -36,7 +36,7 @@ from evenhand import (
 from evenhand.audits import compare
 from evenhand.calibration import as_cells, count_pits, local_levels_band
 from evenhand.certificates import certify_counts, certify_link, certify_pit
-from evenhand.datasets import load_diabetes
+from evenhand.datasets import make_doses
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
 from evenhand.draws import jittered
 from evenhand.links import Entropic
@@ -90,7 +90,7 @@ def results() -> dict[str, Any]:
         "null curve": null_curve(pit, [0.1, 0.5], n_simulations=3, random_state=0),
         "band": local_levels_band(np.abs(pit[:, 0] - 0.5), 0.5, 0.95),
         "link": Entropic(0.2),
-        "data set": load_diabetes(),
+        "data set": make_doses(30, random_state=0),
         "model": RandomizedRegressor(BayesianRidge()).fit(X, y),
         "model not fitted": RandomizedRegressor(BayesianRidge()),
     }

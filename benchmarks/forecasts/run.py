@@ -36,7 +36,11 @@ from scores import Scale, forecast_of, row_scores
 from tables import CHOOSING, FOLDS, REPORTED, TABLES, Table
 
 from evenhand import InputError
-from evenhand.datasets import load_credit, load_crime
+
+# tables of the studies, which lie beside this folder, outside the package
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from reproduction.datasets import load_credit, load_crime
 
 HERE = Path(__file__).parent
 FOLDER = HERE.parents[1] / "bench-results" / "forecasts"

@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from evenhand.datasets import load_credit
-
 sys.path.append(str(Path(__file__).parents[1] / "forecasts"))
+# tables of the studies, which lie outside the package
+sys.path.append(str(Path(__file__).resolve().parents[2]))
 from tables import FOLDS, REPORTED, Table, fold_of, prepared, read
+
+from reproduction.datasets import load_credit
 
 ENOUGH_ROWS = 2000
 """Folds are taken until they have so many test rows."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evenhand import InputError
-from evenhand.datasets import load_credit, load_crime
+from reproduction.datasets import load_credit, load_crime
 
 
 @pytest.fixture(scope="session")

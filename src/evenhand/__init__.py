@@ -11,27 +11,36 @@ from typing import TYPE_CHECKING, Any
 from evenhand._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from evenhand._validate import DiscreteOutcomeWarning, InputError, MissingExtraError
-    from evenhand.audits import Audit, audit, audit_pit, certify, compare
-    from evenhand.certificates import Certificate, certify_pit
-    from evenhand.forecast import Forecast
-    from evenhand.forecasters import (
-        BoostedDistributionRegressor,
-        ClassifierForecaster,
-        CountRegressor,
-        HurdleRegressor,
-        MixtureMLPRegressor,
-        PAICRegressor,
-        RandomizedRegressor,
-        RecalibratedClassifier,
-        RecalibratedRegressor,
-    )
-    from evenhand.monitoring import Watch
-    from evenhand.outcomes import Outcomes
-    from evenhand.selection import Selection, plan, randomize
-    from evenhand.service import Service
-    from evenhand.store import load, save
-    from evenhand.tables import UnseenValuesWarning
+    from evenhand._validate import DiscreteOutcomeWarning as DiscreteOutcomeWarning
+    from evenhand._validate import InputError as InputError
+    from evenhand._validate import MissingExtraError as MissingExtraError
+    from evenhand.audits import Audit as Audit
+    from evenhand.audits import audit as audit
+    from evenhand.audits import audit_pit as audit_pit
+    from evenhand.audits import certify as certify
+    from evenhand.audits import compare as compare
+    from evenhand.certificates import Certificate as Certificate
+    from evenhand.certificates import certify_pit as certify_pit
+    from evenhand.forecast import Forecast as Forecast
+    from evenhand.forecast_columns import ForecastColumns as ForecastColumns
+    from evenhand.forecasters import BoostedDistributionRegressor as BoostedDistributionRegressor
+    from evenhand.forecasters import ClassifierForecaster as ClassifierForecaster
+    from evenhand.forecasters import CountRegressor as CountRegressor
+    from evenhand.forecasters import HurdleRegressor as HurdleRegressor
+    from evenhand.forecasters import MixtureMLPRegressor as MixtureMLPRegressor
+    from evenhand.forecasters import PAICRegressor as PAICRegressor
+    from evenhand.forecasters import RandomizedRegressor as RandomizedRegressor
+    from evenhand.forecasters import RecalibratedClassifier as RecalibratedClassifier
+    from evenhand.forecasters import RecalibratedRegressor as RecalibratedRegressor
+    from evenhand.monitoring import Watch as Watch
+    from evenhand.outcomes import Outcomes as Outcomes
+    from evenhand.selection import Selection as Selection
+    from evenhand.selection import plan as plan
+    from evenhand.selection import randomize as randomize
+    from evenhand.service import Service as Service
+    from evenhand.store import load as load
+    from evenhand.store import save as save
+    from evenhand.tables import UnseenValuesWarning as UnseenValuesWarning
 
 _HOMES = {
     name: room
@@ -75,38 +84,7 @@ _ROOMS = (
     "service",
 )
 
-__all__ = [
-    "Audit",
-    "BoostedDistributionRegressor",
-    "Certificate",
-    "ClassifierForecaster",
-    "CountRegressor",
-    "DiscreteOutcomeWarning",
-    "Forecast",
-    "ForecastColumns",
-    "HurdleRegressor",
-    "InputError",
-    "MissingExtraError",
-    "MixtureMLPRegressor",
-    "Outcomes",
-    "PAICRegressor",
-    "RandomizedRegressor",
-    "RecalibratedClassifier",
-    "RecalibratedRegressor",
-    "Selection",
-    "Service",
-    "UnseenValuesWarning",
-    "Watch",
-    "audit",
-    "audit_pit",
-    "certify",
-    "certify_pit",
-    "compare",
-    "load",
-    "plan",
-    "randomize",
-    "save",
-]
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ from evenhand.audits import (
     with_conditions,
     with_sources,
 )
-from evenhand.datasets import GeneratedDataset, make_doses
+from evenhand.datasets import Dataset, make_doses
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit
@@ -44,14 +44,14 @@ FOUND_SIZES = (GROUP_SIZE, 0.5)
 GOAL = 0.25
 
 
-def part_of(data: GeneratedDataset, start: int, stop: int, letter: str) -> GeneratedDataset:
+def part_of(data: Dataset, start: int, stop: int, letter: str) -> Dataset:
     """Return the patients from `start` to `stop`, indexed by ids that start with `letter`."""
     ids = pd.Index([f"{letter}{row:04d}" for row in range(start, stop)], name="patient")
     X, y, truth = data.X[start:stop], data.y[start:stop], data.truth[start:stop]
     return replace(data, X=X.set_axis(ids), y=y.set_axis(ids), truth=truth.set_axis(ids))
 
 
-def make_tables(seed: int) -> dict[str, GeneratedDataset]:
+def make_tables(seed: int) -> dict[str, Dataset]:
     """Generate the tables of the trial and of the three steps, each with other patients."""
     trial = make_doses(N_TRIAL, cohort="trial", random_state=2 * seed)
     clinics = make_doses(3 * N_PART, random_state=2 * seed + 1)
@@ -60,7 +60,7 @@ def make_tables(seed: int) -> dict[str, GeneratedDataset]:
     return {"trial": part_of(trial, 0, N_TRIAL, "t"), **steps}
 
 
-def train(trial: GeneratedDataset, seed: int) -> RecalibratedRegressor:
+def train(trial: Dataset, seed: int) -> RecalibratedRegressor:
     """Fit gradient boosting, with the distribution of its errors estimated by cross-fitting."""
     from sklearn.compose import make_column_transformer
     from sklearn.ensemble import HistGradientBoostingRegressor
@@ -81,7 +81,7 @@ def train(trial: GeneratedDataset, seed: int) -> RecalibratedRegressor:
 
 def audited(
     model: Any,
-    part: GeneratedDataset,
+    part: Dataset,
     name: str,
     groups: Mapping[str, Any],
     seed: int,
@@ -92,7 +92,7 @@ def audited(
     return audit(model, part.X, part.y, learned_masses=learned, name=name, **asked)
 
 
-def options_of(part: GeneratedDataset, groups: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def options_of(part: Dataset, groups: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Return options of audits of some patients."""
     return {
         "groups": {column: part.X[column] for column in GROUPS} | dict(groups),
@@ -118,7 +118,7 @@ def worst_rule(found: Audit) -> GroupRule:
     return GroupRule.from_state(ruled[0].rule)
 
 
-def randomized(repaired: RecalibratedRegressor, part: GeneratedDataset, seed: int) -> Selection:
+def randomized(repaired: RecalibratedRegressor, part: Dataset, seed: int) -> Selection:
     """Choose the least randomization of a fitted model that fresh patients prove."""
     from sklearn.frozen import FrozenEstimator
 
@@ -134,7 +134,7 @@ def randomized(repaired: RecalibratedRegressor, part: GeneratedDataset, seed: in
     )
 
 
-def variant_coverage(model: Any, patients: GeneratedDataset, level: float = 0.8) -> float:
+def variant_coverage(model: Any, patients: Dataset, level: float = 0.8) -> float:
     """Return the true coverage of intervals of patients with the variant that no column records.
 
     In expectation over draws. Doses are rounded to 0.1 mg, which is neglected.
