@@ -1351,8 +1351,8 @@ FAULTS = (
     ),
     Fault(
         "new categories read as missing",
-        "categories = pd.Categorical(read, [*known.values(), *new])",
-        "categories = pd.Categorical(read, [*known.values()])",
+        "dtype = pd.CategoricalDtype([*known.values(), *new])",
+        "dtype = pd.CategoricalDtype([*known.values()])",
         ("test_columns.py",),
     ),
     Fault(

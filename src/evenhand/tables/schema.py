@@ -42,14 +42,17 @@ from evenhand.tables.values import (
     missing,
     missing_words,
     numbers,
+    of_levels,
     parse_numbers,
     parse_text_numbers,
     rounded,
     text_array,
     text_dates,
-    texts,
     unpacked,
 )
+
+TEXT_TYPES: dict[str, Any] = {"string": "string", "str": pd.StringDtype(na_value=np.nan)}
+"""Types of text that models may receive in place of objects, by their names."""
 
 MAX_STORED_LEVELS = 1000
 """Largest number of levels stored per column; new values in columns with more are not detected."""
@@ -161,17 +164,16 @@ class Column:
                 return values
         elif str(values.dtype) == self.dtype and is_plain_text(values):
             return values
-        found = texts(values, place)
-        if self.dtype != "category":
-            return _as(found, self.dtype)
         known = {level(value): value for value in self.categories or ()}
-        of_text = {value: _category(value, known) for value in found.dropna().unique()}
-        read = pd.Series([of_text.get(value, value) for value in found], dtype=object)
-        # new values become new categories: they are not missing
-        old = set(known.values())
-        new = [value for value in dict.fromkeys(read.dropna()) if value not in old]
-        categories = pd.Categorical(read, [*known.values(), *new])
-        return pd.Series(categories, index=values.index, name=values.name)
+        read = of_levels(values, place, lambda text: _category(text, known), np.nan, object)
+        dtype = TEXT_TYPES.get(self.dtype, object)
+        if self.dtype == "category":
+            # new values become new categories: they are not missing
+            old = set(known.values())
+            new = [value for value in dict.fromkeys(read) if pd.notna(value) and value not in old]
+            dtype = pd.CategoricalDtype([*known.values(), *new])
+        found: pd.Series[Any] = pd.Series(read, values.index, name=values.name, dtype=dtype)
+        return found
 
 
 @dataclass(frozen=True)
@@ -304,20 +306,13 @@ def _categories(values: pd.Series[Any], dtype: str) -> tuple[Any, ...] | None:
 
 
 def _category(text: str, known: Mapping[str, Any]) -> Any:
-    """Return the category whose text is given, else the text, or NaN for a missing number."""
+    """Return the category whose text is given, else the text; NaN for empty text and numbers."""
     if text in known or all(isinstance(one, str) for one in known.values()):
-        return known.get(text, text)
+        return known.get(text, text) if text else np.nan
     (number,), (is_wrong,) = parse_numbers(pd.Series([text]))
     if is_wrong:
         return text
     return known.get(level(float(number)), text) if np.isfinite(number) else np.nan
-
-
-def _as(values: pd.Series[Any], dtype: str) -> pd.Series[Any]:
-    if str(values.dtype) == dtype:
-        return values
-    types: dict[str, Any] = {"string": "string", "str": pd.StringDtype(na_value=np.nan)}
-    return values.astype(types.get(dtype, object))
 
 
 # --- inference of column kinds from all cells, as csv files contain no types

@@ -504,12 +504,6 @@ def is_plain_text(values: Values[Any]) -> bool:
     return is_typed and all(type(value) is str and value for value in values.tolist())
 
 
-def texts(values: Values[Any], place: str) -> Values[Any]:
-    """Convert a column to text, where empty text is missing; other values become their levels."""
-    shown = of_levels(values, place, lambda one: one or np.nan, np.nan, object)
-    return pd.Series(shown, index=values.index, name=values.name, dtype=object)
-
-
 # --- conversion of tables of any library and of arrays to pandas, and of dataclasses to JSON
 
 
