@@ -8,7 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -34,40 +34,35 @@ def ending_of(path: Path, endings: Sequence[str]) -> str:
     return max(fitting, key=len)
 
 
-def _reason(error: BaseException) -> str:
-    return (str(error).splitlines() or ["no reason given"])[0][:120]
-
-
 def cast_columns(table: pa.Table, schema: pa.Schema, place: str) -> pa.Table:
     """Cast a table to a schema with the same columns; InputError names a column that does not fit.
 
     `place` names the file in messages.
     """
     # column by column: Arrow's message on a whole table names no column
-    for i, field in enumerate(schema):
-        if table.schema.field(i) == field:
-            continue
-        try:
-            table = table.set_column(i, field, table.column(i).cast(field.type))
-        except pa.ArrowException as error:
-            raise InputError(
-                f"{place}: column {field.name!r} cannot be converted to {field.type}, its type in"
-                f" the rest of the table ({_reason(error)}); write the column with one type"
-            ) from error
-    return table
+    columns = []
+    for values, field in zip(table.columns, schema, strict=True):
+        column = f"{place}: column {field.name!r}"
+        what = f"{column} cannot be converted to {field.type}, its type in the rest of the table"
+        with refused(what, "write the column with one type"):
+            columns.append(values.cast(field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turn any error while reading a file into a one-line InputError that names the file."""
+def refused(what: str, remedy: str) -> Iterator[None]:
+    """Turn any error of a file or of its types into a one-line InputError: what, why, remedy."""
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        ending = ending_of(path, TABLE_ENDINGS)
-        raise InputError(
-            f"{path} is not a readable {ending} file ({_reason(error)}); write it again, with text"
-            " as UTF-8"
-        ) from error
+        reason = (str(error).splitlines() or ["no reason given"])[0][:120]
+        raise InputError(f"{what} ({reason}); {remedy}") from error
+
+
+def readable(path: Path) -> AbstractContextManager[None]:
+    """Turn any error while reading a file into a one-line InputError that names the file."""
+    ending = ending_of(path, TABLE_ENDINGS)
+    return refused(f"{path} is not a readable {ending} file", "write it again, with text as UTF-8")
 
 
 def open_parquet(path: Path, **options: Any) -> parquet.ParquetFile:
@@ -288,21 +283,6 @@ def check_same_columns(names: Sequence[str], wanted: Sequence[str], place: str, 
         )
 
 
-def unify_types(schema: pa.Schema | None, part: pa.Schema, path: Path) -> pa.Schema:
-    """Return types that fit a part and all earlier parts, if any.
-
-    InputError names the column whose types are incompatible.
-    """
-    both = [part] if schema is None else [schema, part]
-    try:
-        return pa.unify_schemas(both, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise InputError(
-            f"{path} has another type than earlier parts ({_reason(error)}); write one type in all"
-            " parts"
-        ) from error
-
-
 # --- block-wise reading of tables larger than memory
 
 Typing = Callable[[pd.DataFrame, str, int], pd.DataFrame]
@@ -457,22 +437,17 @@ class Parts:
 
 
 def _in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:
-    """Regroup batches of any lengths into tables of `size` rows each, except the last."""
+    """Regroup batches of at most `size` rows into tables of `size` rows each, except the last."""
     # batches end at row groups, which blocks and the draws made for them must not depend on
     waiting: list[pa.RecordBatch] = []
-    rows = 0
     for batch in batches:
         waiting.append(batch)
-        rows += batch.num_rows
-        if rows < size:
-            continue
-        table = pa.Table.from_batches(waiting)
-        whole = rows - rows % size
-        for start in range(0, whole, size):
-            yield table.slice(start, size)
-        waiting = table.slice(whole).to_batches()
-        rows = rows - whole
-    if rows:
+        # a batch has at most `size` rows
+        if sum(one.num_rows for one in waiting) >= size:
+            table = pa.Table.from_batches(waiting)
+            yield table.slice(0, size)
+            waiting = table.slice(size).to_batches()
+    if waiting:
         yield pa.Table.from_batches(waiting)
 
 
@@ -528,7 +503,10 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
             columns = columns or names
             # pandas gives the columns of a part without rows arbitrary types
             if n_rows:
-                types = unify_types(types, pa.schema([schema.field(n) for n in columns]), part)
+                typed = pa.schema([schema.field(name) for name in columns])
+                other = f"{part} has another type than earlier parts"
+                with refused(other, "write one type in all parts"):
+                    types = pa.unify_schemas([types or typed, typed], promote_options="permissive")
         except InputError as error:
             if not skip_bad:
                 raise
