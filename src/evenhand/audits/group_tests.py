@@ -57,7 +57,7 @@ search, by size."""
 def rule_of(parts: Iterable[Group]) -> list[dict[str, Any]] | None:
     """Return the rule of a group, or of the intersection of several; None for masks."""
     groups = tuple(parts)
-    if any(group.column is None or group.mask is not None for group in groups):
+    if any(group.column is None for group in groups):
         return None
     return GroupRule.of(*groups).to_state()
 

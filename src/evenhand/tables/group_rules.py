@@ -23,13 +23,7 @@ from evenhand._validate import (
     typed_fields,
 )
 from evenhand.tables.groups import Condition, Group, Operator, codes_of, comparable, point_of
-from evenhand.tables.values import (
-    as_table,
-    column_of,
-    kind_of,
-    missing,
-    unpacked,
-)
+from evenhand.tables.values import as_json, as_table, column_of, kind_of, missing, unpacked
 
 if TYPE_CHECKING:
     from evenhand.forecast import Forecast
@@ -264,14 +258,7 @@ class GroupRule:
 
     def to_state(self) -> list[dict[str, Any]]:
         """Return the rule as JSON values."""
-        keys = ("column", "operator", "value")
-        return [
-            {
-                "comparisons": [{key: getattr(one, key) for key in keys} for one in c.comparisons],
-                "or_missing": c.or_missing,
-            }
-            for c in self.conditions
-        ]
+        return [as_json(condition) for condition in self.conditions]
 
     @classmethod
     def from_state(cls, state: Sequence[Mapping[str, Any]]) -> Self:

@@ -64,9 +64,7 @@ class Group:
     operator : {"=", "!=", "<", "<=", ">", ">=", "missing", "present"} or None
         Comparison operator; None for a mask.
     value : str or None
-        Value compared with, as text; None for "missing" and "present".
-    mask : str or None
-        Name of a given mask.
+        Value compared with, as text; None for "missing" and "present". The name of a mask.
 
     Examples
     --------
@@ -77,26 +75,25 @@ class Group:
     column: str | None
     operator: Operator | None
     value: str | None = None
-    mask: str | None = None
 
     @classmethod
     def given(cls, name: str) -> Self:
         """Return the group of a mask with a given name."""
-        return cls(None, None, mask=name)
+        return cls(None, None, name)
 
     @property
     def name(self) -> str:
         """Name of the group in tables, such as `age <= 50`."""
-        return self._text(self.operator) if self.mask is None else self.mask
+        return self._text(self.operator)
 
     @property
     def words(self) -> str:
         """Comparison as part of a sentence, such as `job is cook`."""
-        return self.name if self.operator is None else self._text(WORDS[self.operator])
+        return self._text(self.operator and WORDS[self.operator])
 
     def _text(self, operator: str | None) -> str:
-        text = f"{self.column} {operator}"
-        return text if self.value is None else f"{text} {self.value}"
+        words = (self.column, operator, self.value)
+        return " ".join(word for word in words if word is not None)
 
 
 @dataclass(frozen=True)
