@@ -1291,8 +1291,8 @@ FAULTS = (
     ),
     Fault(
         "missing values in the group of the last value",
-        "if self.has_missing:\n            codes[missing] = len(self.groups) - 1",
-        "if self.has_missing:\n            codes[missing] = len(self.groups) - 2",
+        "if self.has_missing:\n            codes[is_missing] = len(self.groups) - 1",
+        "if self.has_missing:\n            codes[is_missing] = len(self.groups) - 2",
         ("test_tables.py",),
     ),
     Fault(
@@ -1359,7 +1359,7 @@ FAULTS = (
         "missing values in the upper half where training had none",
         "point_of(self.cut, present), 0, 1)\n        if self.has_missing:",
         "point_of(self.cut, present), 0, 1)\n"
-        "            codes[missing] = 1\n"
+        "            codes[is_missing] = 1\n"
         "        if self.has_missing:",
         ("test_watch_groups.py",),
     ),

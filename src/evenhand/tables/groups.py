@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from evenhand._format import count
 from evenhand._validate import (
     Floats,
     InputError,
@@ -30,6 +31,7 @@ from evenhand.tables.values import (
     column_of,
     kind_of,
     level,
+    missing,
     moments,
     of_levels,
     unpacked,
@@ -245,7 +247,7 @@ def codes_of(values: pd.Series[Any], texts: Sequence[str], place: str) -> Ints:
         position = {text: i for i, text in enumerate(shown)}
         return of_levels(values, place, lambda one: position.get(one, -1), -1)
     found = np.full(len(values), -1, dtype=np.intp)
-    is_there = values.notna().to_numpy(dtype=bool)
+    is_there = ~missing(values)
     codes = found[is_there]
     present = comparable(values[is_there])
     for i, text in enumerate(texts):
@@ -342,9 +344,6 @@ class Seen:
         """Summarize some or all values of a column; InputError for lists, structs and maps."""
         orders = dict.fromkeys("iuf", "number") | {"M": "date"}
         kind = orders.get(values.dtype.kind, "text")
-        # the first rows usually show that a column has many distinct values
-        if kind != "text" and values[: 2 * MAX_GROUPS].nunique() > MAX_GROUPS:
-            return cls(None, bool(values.isna().any()), kind)
         codes, distinct = coded(values, f"column {values.name!r}")
         has_missing = bool((codes < 0).any())
         kind = "none" if len(distinct) == 0 else kind
@@ -436,8 +435,8 @@ class Partition:
             cut = None if present.empty else median_cut(present)
             return cls(name, (), cut, seen.has_missing, kind)
         if seen.labels is None:
-            count = values.dropna().map(level).nunique()
-            got = count if count > MAX_GROUPS else f"more than {MAX_GROUPS}"
+            n = values.dropna().map(level).nunique()
+            got = n if n > MAX_GROUPS else f"more than {MAX_GROUPS}"
             rule = f"have at most {MAX_GROUPS} distinct values"
             raise bad_input(f"{source}: column {name!r}", rule, got, "merge the rare values")
         order = None if seen.kind == "text" else seen.labels.__getitem__
@@ -459,16 +458,16 @@ class Partition:
 
     def codes(self, values: pd.Series[Any]) -> Ints:
         """Return the index in `groups` of each row's group; -1 for a value without a group."""
-        missing = values.isna().to_numpy(dtype=bool)
+        is_missing = missing(values)
         if self.cut is None:
             codes = codes_of(values, self.values, f"column {self.column!r}")
         else:
             codes = np.full(len(values), -1, dtype=np.intp)
             # missing values are in neither half, so they are not compared
-            present = comparable(values[~missing])
-            codes[~missing] = np.where(present <= point_of(self.cut, present), 0, 1)
+            present = comparable(values[~is_missing])
+            codes[~is_missing] = np.where(present <= point_of(self.cut, present), 0, 1)
         if self.has_missing:
-            codes[missing] = len(self.groups) - 1
+            codes[is_missing] = len(self.groups) - 1
         return codes
 
     def masks(self, values: pd.Series[Any]) -> Groups:
@@ -604,22 +603,14 @@ def _formed(
     groups: Any, n: int, X: Any, is_block: bool
 ) -> Iterator[tuple[str, Group, NDArray[Any]]]:
     """Yield the place for messages, the definition and the mask or membership of each group."""
-    if isinstance(groups, Groups):
-        for group, values in groups.every():
+    given = _values_by_name(groups, n, X)
+    if isinstance(given, Groups):
+        for group, values in given.every():
             yield f"groups[{group.name!r}]", group, values
         return
-    named = _values_by_name(groups, n, X)
-    if named is None:
-        table = as_pandas(X)
-        if not isinstance(table, pd.DataFrame):
-            got = type(groups).__name__
-            raise bad_input("groups", "be masks by name, as X is not a table", got)
-        columns = as_table(table, n, per="outcome")
-        for group, mask in group_columns(columns, check_names(groups), source="X").pairs():
-            yield "groups", group, mask
-    for name, values in named or ():
+    for name, values in given:
         place = f"groups[{name!r}]"
-        column = _one_column(values, place, n, X, "booleans" if is_block else "booleans or labels")
+        column = _one_column(values, place, n, X)
         # categories of True and False are labels, so that missing values can be a separate group
         if not isinstance(column.dtype, pd.CategoricalDtype) and kind_of(column) == "boolean":
             yield place, Group.given(str(name)), _mask(column, place)
@@ -635,24 +626,25 @@ def _formed(
                 yield place, group, mask
 
 
-def _values_by_name(groups: Any, n: int, X: Any) -> Iterable[tuple[Any, Any]] | None:
-    """Return the values of each name; None if there are only names."""
+def _values_by_name(groups: Any, n: int, X: Any) -> Groups | Iterable[tuple[Any, Any]]:
+    """Return the values of each name, or the groups that columns of X define."""
     if groups is None:
         return ()
     if isinstance(groups, Mapping):
-        return groups.items()
-    if isinstance(groups, str):
-        rule = "be a list of column names or masks by name"
-        raise bad_input("groups", rule, repr(groups), f"write [{groups!r}]")
+        return groups if isinstance(groups, Groups) else groups.items()
     table = as_pandas(groups, "groups")
     if isinstance(table, pd.Series):
         if table.name in (None, ""):
             raise InputError("groups is a Series without a name; write {'name': series}")
         return [(table.name, groups)]
-    if not isinstance(table, pd.DataFrame):
-        return None
-    _check_match("groups", groups, n, X)
-    return [(name, table.iloc[:, j].array) for j, name in enumerate(table.columns)]
+    if isinstance(table, pd.DataFrame):
+        _check_match("groups", groups, n, X)
+        return [(name, table.iloc[:, j].array) for j, name in enumerate(table.columns)]
+    names, columns = check_names(groups), as_pandas(X)
+    if not isinstance(columns, pd.DataFrame):
+        got = type(groups).__name__
+        raise bad_input("groups", "be masks by name, as X is not a table", got)
+    return group_columns(as_table(columns, n, per="outcome"), names, source="X")
 
 
 def _check_match(place: str, values: Any, n: int, X: Any) -> None:
@@ -669,7 +661,7 @@ def _check_match(place: str, values: Any, n: int, X: Any) -> None:
         )
 
 
-def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Series[Any]:
+def _one_column(values: Any, place: str, n: int, X: Any) -> pd.Series[Any]:
     """Convert values of any library to a column without an index."""
     series = as_pandas(values, place)
     if isinstance(series, pd.Series):
@@ -678,7 +670,8 @@ def _one_column(values: Any, place: str, n: int, X: Any, kinds: str) -> pd.Serie
         return pd.Series(series.array, name=series.name)
     array = values if isinstance(values, pd.api.extensions.ExtensionArray) else np.asarray(values)
     if array.shape != (n,):
-        raise bad_input(place, f"be {n} {kinds}", f"{array.dtype} of shape {array.shape}")
+        rule = f"be {n} booleans or labels"
+        raise bad_input(place, rule, f"{array.dtype} of shape {array.shape}")
     return pd.Series(array)
 
 
@@ -699,13 +692,12 @@ def are_probabilities(column: pd.Series[Any]) -> bool:
 
 
 def _mask(column: pd.Series[Any], place: str) -> Mask:
-    missing = column.isna().to_numpy(dtype=bool)
-    if missing.any():
-        count = int(missing.sum())
+    is_missing = missing(column)
+    if is_missing.any():
+        n = count(int(is_missing.sum()), "missing value")
         raise InputError(
-            f"{place} is a mask with {count} missing value{'s' * (count != 1)}, the first in row"
-            f" {int(np.argmax(missing))} (counted from 0); fill them, or make them a separate group"
-            " with .astype('category')"
+            f"{place} is a mask with {n}, the first in row {int(np.argmax(is_missing))} (counted"
+            " from 0); fill them, or make them a separate group with .astype('category')"
         )
     return column.to_numpy(dtype=np.bool_)
 
@@ -721,7 +713,8 @@ def check_names(groups: Any) -> list[Any]:
     # rows that are read in parts are not in memory and cannot be matched with masks
     table = as_pandas(groups, "groups")
     if isinstance(table, str | Mapping | pd.DataFrame | pd.Series):
-        remedy = "add the groups to the table as columns"
+        is_name = isinstance(groups, str)
+        remedy = f"write [{groups!r}]" if is_name else "add the groups to the table as columns"
         raise bad_input("groups", "be a list of column names", type(groups).__name__, remedy)
     names = list(groups)
     for name in names:
