@@ -530,7 +530,7 @@ def test_an_id_that_comes_twice_is_refused_with_both_places(tmp_path: Path) -> N
     table.loc[400, "id"] = table.loc[17, "id"]
     folder = write_parts(table, tmp_path / "in", [200, 350], ".csv")
     told = complaint(audit_parts, GIVEN, folder, "y", id_column="id", sample_size=100, **QUICK)
-    assert "part-2.csv: column 'id', row 51 repeats the id 17 of part-0.csv, row 18" in told
+    assert "in: column 'id', part-2.csv, row 51 repeats the id 17 of part-0.csv, row 18" in told
     assert "--person id" in told
     table.loc[400, "id"] = -1
     folder = write_parts(table, tmp_path / "good", [200, 350], ".csv")
@@ -780,7 +780,7 @@ def test_ids_that_come_in_several_parts_are_told(tmp_path: Path) -> None:
     table.loc[[41], "id"] = 3
     folder = write_parts(table, tmp_path / "in", [20, 40])
     done = forecast_parts(SERVED, folder, tmp_path / "out", **ASKED)
-    assert done.repeated == Repeated("7", 4, 2, "part-0.parquet, row 8 and part-0.parquet, row 16")
+    assert done.repeated == Repeated("7", 4, 2, "part-0.parquet, row 8", "part-0.parquet, row 16")
 
 
 def test_forecasts_go_on_without_bad_parts_into_a_folder_only(tmp_path: Path) -> None:

@@ -278,7 +278,7 @@ def _inform(
         others = f"; {shared.n_labels:,} ids are repeated in total" if shared.n_labels > 1 else ""
         inform(
             f"warning: {shared.n_rows:,} rows have the id {shared.label!r} and share one draw; the"
-            f" first are {shared.where}{others}"
+            f" first are {shared.first} and {shared.again}{others}"
         )
     for line in done.unseen.lines():
         inform(f"warning: {line}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import add
@@ -332,7 +333,7 @@ def forecast_parts(
         # all parts have the same columns, with room for larger counts than are expected
         n = 2 * int(max((largest for _, largest in over(_largest_count, job)), default=0)) + 1
         job = replace(job, counts=n if n <= MOST_COUNTS else 0)
-    written = (_to_file if _is_file(target) else _to_folder)(job, over, target)
+    written = _write(job, over, target)
     people = People.joined([one for one, _ in written])
     return Written(
         len(people.rows),
@@ -460,17 +461,12 @@ def _largest_count(job: ForecastJob, parts: Parts, i: int, advance: Advance) -> 
     return largest
 
 
-def _to_file(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kept]:
-    with TableWriter(target) as writer:
-        # a nested function cannot be sent to workers, but a file has none (`check_output`)
-        def write(job: ForecastJob, parts: Parts, i: int, advance: Advance) -> list[Kept]:
-            return _written(writer, job.blocks(parts, i, advance))
-
-        return [one for _, kept in over(write, job) for one in kept]
-
-
-def _to_folder(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kept]:
-    # all or nothing: parts are written to a hidden folder, which is renamed at the end
+def _write(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kept]:
+    """Write all or nothing: a file, or parts to a hidden folder, which is renamed at the end."""
+    if _is_file(target):
+        # a writer cannot be sent to workers, but a file has none (`check_output`)
+        with TableWriter(target) as writer:
+            return [one for _, kept in over(_write_part, (job, writer)) for one in kept]
     with Partial(link_target(target), is_folder=True) as hidden:
         found = [one for _, kept in over(_write_part, (job, hidden.path)) for one in kept]
         for half in hidden.path.glob(".*"):  # left by workers that died while writing
@@ -479,31 +475,26 @@ def _to_folder(job: ForecastJob, over: Callable[..., Any], target: Path) -> list
 
 
 def _write_part(
-    shared: tuple[ForecastJob, Path], parts: Parts, i: int, advance: Advance
+    shared: tuple[ForecastJob, TableWriter | Path], parts: Parts, i: int, advance: Advance
 ) -> list[Kept]:
-    job, folder = shared
-    with TableWriter(folder / parts.names[i]) as writer:
-        return _written(writer, job.blocks(parts, i, advance))
-
-
-def _written(writer: TableWriter, blocks: Iterable[tuple[pd.DataFrame, Kept]]) -> list[Kept]:
-    # spreadsheets run text that begins with = or @ as a formula; parquet is read by programs
-    is_parquet = writer.path.name.lower().endswith(".parquet")
-    found = []
-    for table, kept in blocks:
-        writer.write(table if is_parquet else spreadsheet_safe(table))
-        found.append(kept)
-    return found
+    job, out = shared
+    with TableWriter(out / parts.names[i]) if isinstance(out, Path) else nullcontext(out) as writer:
+        # spreadsheets run text that begins with = or @ as a formula; parquet is read by programs
+        is_parquet = writer.path.name.lower().endswith(".parquet")
+        found = []
+        for table, kept in job.blocks(parts, i, advance):
+            writer.write(table if is_parquet else spreadsheet_safe(table))
+            found.append(kept)
+        return found
 
 
 def _warn_of_guarded(ids: Sequence[str | int], column: str, start: int) -> None:
     # an id read from a csv file written by evenhand would get a different draw than the original id
     for row, value in enumerate(ids, start=start + 1):
-        original = unguarded(value) if isinstance(value, str) else value
-        if original != value:
+        if isinstance(value, str) and unguarded(value) != value:
             warnings.warn(
-                f"{column}, row {row}: {value!r} may be {original!r} with the apostrophe that"
-                " evenhand adds in csv files, and has a different draw; remove the apostrophe"
+                f"{column}, row {row}: {value!r} may be {unguarded(value)!r} with the apostrophe"
+                " that evenhand adds in csv files, and has a different draw; remove the apostrophe"
                 " if it was added",
                 stacklevel=2,
             )

@@ -60,6 +60,7 @@ from evenhand.tables import (
     id_column,
     number_column,
     open_parts,
+    repeated_id,
 )
 
 # --- columns that an audit of a table in parts reads, by purpose
@@ -460,8 +461,9 @@ def audit_parts(
         surveys = {i: replace(one, people=None) for i, one in surveys.items()}  # to free memory
         if person is not None:
             kept = people.chosen()
-        else:
-            people.refuse_repeated(parts, columns.person)
+        elif (twice := people.repeated(parts, columns.person)) is not None:
+            place = columns.source, columns.person
+            raise repeated_id(*place, twice.again, twice.label, twice.first)
     chosen = chosen_rows(surveys, kept, sample_size, seed)
     some = [i for i in chosen if chosen[i].size]
     sample = joined(

@@ -17,7 +17,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import id_text
 from evenhand.forecast import Forecast
 from evenhand.forecast_columns import ForecastColumns, check_events
-from evenhand.tables import Parts, Schema, id_column, repeated_id, unreported
+from evenhand.tables import Parts, Schema, unreported
 
 # --- sources of forecasts: a forecaster, or columns of another model
 
@@ -216,28 +216,19 @@ class People:
 
     def repeated(self, parts: Parts, column: str) -> Repeated | None:
         """Return the label with the most rows; None if all labels are distinct."""
-        rows, counts = self._most()
-        if len(rows) < 2:
-            return None
-        label = str(_label_at(parts, column, *rows[0]))
-        names = [f"{name}, " if parts.is_folder else "" for name in parts.names]
-        where = " and ".join(f"{names[part]}row {row + 1}" for part, row in rows)
-        return Repeated(label, int(counts.max()), int((counts > 1).sum()), where)
-
-    def refuse_repeated(self, parts: Parts, column: str) -> None:
-        """Raise InputError if a label is repeated."""
-        (first, row), *others = self._most()[0]
-        for part, again in others:
-            there = f"{parts.names[first]}, row" if part != first else "row"
-            label = _label_at(parts, column, part, again)
-            raise repeated_id(parts.names[part], column, again + 1, label, f"{there} {row + 1}")
-
-    def _most(self) -> tuple[list[tuple[int, int]], pd.Series[int]]:
-        """Return part and row of the first two rows of the label with most; rows of each label."""
         ordered = self.rows.sort_values(["part", "row"], ignore_index=True)
         counts = ordered["label"].value_counts(sort=False)  # in the order of the first rows
-        pair = ordered[ordered["label"] == counts.idxmax()][:2]
-        return list(zip(pair["part"].tolist(), pair["row"].tolist(), strict=True)), counts
+        if len(counts) == len(ordered):
+            return None
+        most = ordered[ordered["label"] == counts.idxmax()]
+        (part, row), other = zip(most["part"][:2].tolist(), most["row"][:2].tolist(), strict=True)
+        _, table = next(parts.blocks(part, [column], size=row + 1))
+        where = [
+            f"{parts.names[i]}, row {k + 1}" if parts.is_folder else f"row {k + 1}"
+            for i, k in ((part, row), other)
+        ]
+        label = str(table[column].iloc[row])
+        return Repeated(label, len(most), int((counts > 1).sum()), *where)
 
 
 @dataclass(frozen=True)
@@ -252,19 +243,12 @@ class Repeated:
         Number of its rows.
     n_labels : int
         Number of repeated ids.
-    where : str
+    first, again : str
         The first two rows of `label`.
     """
 
     label: str
     n_rows: int
     n_labels: int
-    where: str
-
-
-def _label_at(parts: Parts, column: str, part: int, row: int) -> str | int:
-    source = parts.names[part]
-    for start, table in parts.blocks(part, [column]):
-        if row < start + len(table):
-            return id_column(table.iloc[[row - start]], column, source=source, start=row)[0]
-    raise InputError(f"{source} has changed since it was first read; start again")
+    first: str
+    again: str

@@ -239,17 +239,17 @@ def refuse_repeated(ids: Sequence[str | int], column: str, *, source: str) -> No
         # as text: the ids 1 and "1" mean the same person
         before = first.setdefault(id_text(value), row)
         if before != row:
-            raise repeated_id(source, column, row, value, f"row {before}")
+            raise repeated_id(source, column, f"row {row}", value, f"row {before}")
 
 
-def repeated_id(source: str, column: str, row: int, value: str | int, first: str) -> InputError:
-    """Return the error for row `row` of `source`, from 1, which repeats an id."""
+def repeated_id(source: str, column: str, again: str, value: str | int, first: str) -> InputError:
+    """Return the error for a row of `source` that repeats the id of its row `first`."""
     remedy = (
         "rows of one person are not independent: name people who have several rows with --person"
         f" {column}"
     )
     return InputError(
-        f"{source}: column {column!r}, row {row} repeats the id {value} of {first}; {remedy}"
+        f"{source}: column {column!r}, {again} repeats the id {value} of {first}; {remedy}"
     )
 
 
