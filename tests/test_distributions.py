@@ -57,7 +57,7 @@ from evenhand.distributions import (
     Transformed,
     Truncated,
 )
-from evenhand.distributions.records import KINDS
+from evenhand.distributions.wrappers import KINDS
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
 from quadrature import Floats, panels
 

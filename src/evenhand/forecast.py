@@ -271,9 +271,8 @@ class Forecast:
         InputError
             If the selection is empty.
         """
-        is_slice = isinstance(rows, slice)
         every: Any = np.arange(self.n_samples)
-        index: Any = rows if is_slice else every[rows].reshape(-1)
+        index = rows if isinstance(rows, slice) else every[rows].reshape(-1)
         draws = self.r
         # one row of draws, shape (1, m), is shared by all people
         if draws is not None and (draws.ndim == 1 or draws.shape[0] > 1):

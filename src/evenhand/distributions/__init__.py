@@ -23,10 +23,10 @@ from evenhand.distributions.families import (
     empirical,
     from_ppf,
 )
-from evenhand.distributions.records import Joined, from_records, to_records
 from evenhand.distributions.wrappers import End as End
 from evenhand.distributions.wrappers import (
     Hurdle,
+    Joined,
     LocationScale,
     Randomized,
     Recalibrated,
@@ -35,6 +35,8 @@ from evenhand.distributions.wrappers import (
     Truncated,
     as_hurdle,
     beyond,
+    from_records,
+    to_records,
 )
 
 __all__ = [

@@ -458,7 +458,7 @@ class Distribution(ABC):
 
     def _lattice_knots(self, first: Floats, last: Floats) -> Knots:
         values, ends = self.nodes(first, last, np.zeros(0))
-        right = self._cdf_at_nodes(ends)
+        right = self.expand().cdf(ends)
         left = np.concatenate((np.zeros_like(right[..., :1]), right[..., :-1]), axis=-1)
         return Knots(values, left, right)
 
@@ -498,13 +498,6 @@ class Distribution(ABC):
         """
         raise NotImplementedError
 
-    def _cdf_at_nodes(self, ends: Floats) -> Floats:
-        return self.at_nodes(ends).plain(upper=False)
-
-    def at_nodes(self, ends: Floats) -> Tail:
-        """Return the tails at the greatest outcomes that the nodes of a lattice stand for."""
-        return self.expand().tail(ends)
-
 
 def score_grid(reach: float, step: float) -> Floats:
     """Return normal scores from `-reach` to `reach`, symmetric, about `step` apart."""
@@ -532,6 +525,14 @@ def found_inside(distribution: Distribution, kind: type[Kind]) -> Kind | None:
 
 
 # --- parameters
+
+
+def parameters(*positive: str, **values: ArrayLike) -> tuple[Floats, ...]:
+    """Return finite parameters, broadcast together; those named first are positive."""
+    arrays = {
+        name: batch_array(name, value, positive=name in positive) for name, value in values.items()
+    }
+    return broadcast(**arrays)
 
 
 def broadcast(**arrays: Floats) -> tuple[Floats, ...]:

@@ -32,6 +32,7 @@ from evenhand.distributions.base import (
     increasing_array,
     joint_shape,
     over_scores,
+    parameters,
     probability_array,
     score_grid,
 )
@@ -67,9 +68,7 @@ class Normal(Distribution):
     has_mean: ClassVar[bool] = True
 
     def __init__(self, loc: ArrayLike, scale: ArrayLike) -> None:
-        self.loc, self.scale = broadcast(
-            loc=batch_array("loc", loc), scale=batch_array("scale", scale, positive=True)
-        )
+        self.loc, self.scale = parameters("scale", loc=loc, scale=scale)
 
     def _score(self, y: ArrayLike) -> Floats:
         return np.asarray((np.asarray(y, dtype=np.float64) - self.loc) / self.scale)
@@ -150,11 +149,9 @@ class NormalMixture(Distribution):
         if raw.ndim < 1 or (raw < 0).any() or not (raw.sum(axis=-1) > 0).all():
             rule = "be at least 0 with a positive sum over the last axis"
             raise bad_input("weights", rule, f"{raw.tolist()}"[:80])
-        self.weights, self.loc, self.scale = broadcast(
-            weights=raw / raw.sum(axis=-1, keepdims=True),
-            loc=batch_array("loc", loc),
-            scale=batch_array("scale", scale, positive=True),
-        )
+        weights = raw / raw.sum(axis=-1, keepdims=True)
+        found = parameters("scale", weights=weights, loc=loc, scale=scale)
+        self.weights, self.loc, self.scale = found
 
     def _score(self, y: ArrayLike) -> Floats:
         return np.asarray((np.asarray(y, dtype=np.float64)[..., None] - self.loc) / self.scale)
@@ -474,6 +471,7 @@ class Counts(Distribution):
 
     has_mean: ClassVar[bool] = True
     kind: ClassVar[OutcomeKind | None] = OutcomeKind.COUNT
+    rate: Floats
     dispersion: Any
 
     @abstractmethod
@@ -487,6 +485,9 @@ class Counts(Distribution):
     @abstractmethod
     def _half_difference(self) -> Floats:
         """Return `E|Y - Y'| / 2` of two independent copies."""
+
+    def mean(self) -> Floats:
+        return self.rate
 
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
         point = np.asarray(y, dtype=np.float64)
@@ -582,20 +583,6 @@ class Counts(Distribution):
         before = np.concatenate((ends[..., :1] - 1, ends[..., :-1]), axis=-1)
         return np.asarray((before + 1 + ends) / 2), ends
 
-    def at_nodes(self, ends: Floats) -> Tail:
-        first, k, wide = ends[..., :1], ends[..., 1:], self.expand()
-        if (np.diff(ends) > 1).any():
-            return super().at_nodes(ends)
-        # probabilities by their ratios; each tail is summed from its own end
-        mean, dispersion = wide.mean(), wide.dispersion
-        with np.errstate(divide="ignore"):
-            ratio = mean * (1 + dispersion * (k - 1)) / (np.maximum(k, 1) * (1 + dispersion * mean))
-            logs = np.log(np.where(k > ends[..., :-1], ratio, 0.0)).cumsum(axis=-1)
-            mass = np.exp(wide._log_mass_of(first) + logs)
-            lower = np.concatenate((wide.cdf(first), mass), axis=-1).cumsum(axis=-1)
-            upper = np.concatenate((wide.sf(ends[..., -1:]), mass[..., ::-1]), axis=-1)
-            return Tail.smaller(np.log(lower), np.log(upper.cumsum(axis=-1)[..., ::-1]))
-
     def std(self) -> Floats:
         return np.asarray(np.sqrt(self.mean() + self.dispersion * self.mean() ** 2))
 
@@ -645,15 +632,10 @@ class Poisson(Counts):
     def __init__(self, mean: ArrayLike) -> None:
         self.rate = batch_array("mean", mean, positive=True)
 
-    def mean(self) -> Floats:
-        return self.rate
-
     def _tail_of(self, k: Floats, upper: Mask) -> Floats:
         # regularized incomplete gamma functions
-        rate, found = np.broadcast_to(self.rate, k.shape), np.empty(k.shape)
-        for side, function in ((upper, special.gammainc), (~upper, special.gammaincc)):
-            found[side] = function(k[side] + 1, rate[side])
-        return found
+        lower, above = special.gammaincc(k + 1, self.rate), special.gammainc(k + 1, self.rate)
+        return np.where(upper, above, lower)
 
     def _log_mass_of(self, k: Floats) -> Floats:
         return -_deviance(k, self.rate, k - self.rate) - _stirling_rest(k)
@@ -684,24 +666,19 @@ class NegativeBinomial(Counts):
     (array([3.464]), array([9.]))
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"center": 0, "dispersion": 0}
+    fields: ClassVar[dict[str, int | None]] = {"rate": 0, "dispersion": 0}
 
     def __init__(self, mean: ArrayLike, dispersion: ArrayLike) -> None:
-        self.center, self.dispersion = broadcast(
-            mean=batch_array("mean", mean, positive=True),
-            dispersion=batch_array("dispersion", dispersion, positive=True),
-        )
+        found = parameters("mean", "dispersion", mean=mean, dispersion=dispersion)
+        self.rate, self.dispersion = found
         wrong = (self.dispersion < LEAST_DISPERSION) | (self.dispersion > 1 / LEAST_DISPERSION)
         rule = f"lie between {LEAST_DISPERSION:g} and {1 / LEAST_DISPERSION:g}"
         remedy = "use Poisson distributions if there is none"
         refuse_entry("dispersion", self.dispersion, wrong, rule, remedy)
 
-    def mean(self) -> Floats:
-        return self.center
-
     def _tail_of(self, k: Floats, upper: Mask) -> Floats:
         # the incomplete beta function I_x(a, b) of the probability of a failure, or of a success
-        size, odds = 1 / self.dispersion, self.dispersion * self.center
+        size, odds = 1 / self.dispersion, self.dispersion * self.rate
         a, b = np.where(upper, k + 1, size), np.where(upper, size, k + 1)
         x, rest = np.where(upper, odds, 1.0) / (1 + odds), np.where(upper, 1.0, odds) / (1 + odds)
         found: Floats = np.asarray(special.betainc(a, b, x), dtype=np.float64)
@@ -713,9 +690,9 @@ class NegativeBinomial(Counts):
 
     def _log_mass_of(self, k: Floats) -> Floats:
         # successes and failures among size + k trials, each as for Poisson distributions
-        size, odds = 1 / self.dispersion, self.dispersion * self.center
+        size, odds = 1 / self.dispersion, self.dispersion * self.rate
         trials = size + k
-        gap = (k - self.center) / (1 + odds)
+        gap = (k - self.rate) / (1 + odds)
         failures = _deviance(k, trials * odds / (1 + odds), gap)
         successes = _deviance(size, trials / (1 + odds), -gap)
         rests = _stirling_rest(trials) - _stirling_rest(size) - _stirling_rest(k)
@@ -731,7 +708,7 @@ class NegativeBinomial(Counts):
             log_square = np.log1p(dispersion * spread * special.expit(2 * u)) / dispersion
             return np.asarray((-np.expm1(-log_square) * np.exp(-u)) @ DIFFERENCE_WEIGHTS)
 
-        return in_blocks(integral, self.center[..., None], self.dispersion[..., None])
+        return in_blocks(integral, self.rate[..., None], self.dispersion[..., None])
 
 
 # --- look-up in the knots of each row

@@ -1,22 +1,25 @@
-"""Distributions made from others: on bounded outcomes, with an atom, or by maps of tails."""
+"""Distributions made from others, batches of several families, and records of distributions."""
 
 from __future__ import annotations
 
+import inspect
+import re
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
+from scipy import interpolate, ndimage, special
 
 from evenhand._kinds import OutcomeKind
 from evenhand._logarithms import log1mexp, log_expm1, softplus
 from evenhand._validate import (
     Floats,
     InputError,
+    Ints,
     Mask,
     bad_input,
     check_choice,
@@ -39,17 +42,17 @@ from evenhand.distributions.base import (
     batch_array,
     broadcast,
     found_inside,
-    has_rows,
     in_blocks,
     increasing_array,
     joint_shape,
     log_between,
+    parameters,
     probability_array,
     score_grid,
 )
 from evenhand.distributions.families import count_below, entries
 from evenhand.draws import RandomState, generator, jittered
-from evenhand.links import Link
+from evenhand.links import Link, make_link
 
 
 @dataclass(frozen=True)
@@ -112,12 +115,9 @@ class Support:
     def log_slope(self, y: ArrayLike) -> Floats:
         """Logarithm of the derivative of `to_line` at outcomes inside the interval."""
         point = np.asarray(y, dtype=np.float64)
-        slopes = [np.full_like(point, -np.inf)]
-        if np.isfinite(self.low):
-            slopes.append(self._log_slope(point - self.low))
-        if np.isfinite(self.high):
-            slopes.append(self._log_slope(self.high - point))
-        return np.logaddexp.reduce(slopes) if len(slopes) > 1 else np.zeros_like(point)
+        ends = ((1, self.low), (-1, self.high))
+        slopes = [self._log_slope(side * (point - end)) for side, end in ends if np.isfinite(end)]
+        return np.logaddexp.reduce(slopes) if slopes else np.zeros_like(point)
 
     def inside(self, y: ArrayLike) -> Floats:
         """Return the outcomes; those in the interval keep a distance of `edge` from its bounds."""
@@ -202,9 +202,7 @@ class LocationScale(Distribution):
 
     def __init__(self, base: Distribution, loc: ArrayLike, scale: ArrayLike = 1.0) -> None:
         self.base = base
-        self.loc, self.scale = broadcast(
-            loc=batch_array("loc", loc), scale=batch_array("scale", scale, positive=True)
-        )
+        self.loc, self.scale = parameters("scale", loc=loc, scale=scale)
         joint_shape(base=base.batch_shape, loc=self.loc.shape)
         check_no_atoms("base", base)
 
@@ -270,9 +268,8 @@ class Transformed(Distribution):
         point = self.support.inside(y)
         line = self.support.to_line(point)
         is_inside = np.isfinite(line)
-        if not is_inside.all():
-            line = np.where(is_inside, line, 0.0)
-            point = np.where(is_inside, point, self.support.from_line(0.0))
+        line = np.where(is_inside, line, 0.0)
+        point = np.where(is_inside, point, self.support.from_line(0.0))
         # change of variables: the density is per unit of y
         density = self.base.logpdf(line) + self.support.log_slope(point)
         return np.where(is_inside, density, -np.inf)
@@ -480,12 +477,11 @@ class Hurdle(Distribution):
         return np.where(is_atom, self.at, self.positive.point(part))
 
     def nodes(self, first: Floats, last: Floats, scores: Floats) -> tuple[Floats, Floats]:
-        inner = self.positive.quantile_table(scores)
-        inner = np.broadcast_to(inner, (*self.batch_shape, inner.shape[-1]))
+        shape = (*self.batch_shape, scores.size)
+        inner = np.broadcast_to(self.positive.quantile_table(scores), shape)
         atom = np.full((*self.batch_shape, 1), self.at)
         # sorted, as the part of a model may reach beyond the atom
-        found = np.sort(np.concatenate((atom, inner), axis=-1), axis=-1)
-        return found, found
+        return (np.sort(np.concatenate((atom, inner), axis=-1), axis=-1),) * 2
 
     def mean(self) -> Floats:
         return np.asarray(self.at + (1 - self.chance) * (self.positive.mean() - self.at))
@@ -572,7 +568,7 @@ class Mapped(Distribution):
         if not self.is_lattice:
             return super()._measured(measure, *arguments)
         shape, k = self.batch_shape, len(self.batch_shape)
-        found = np.empty(np.broadcast_shapes(shape, *(array.shape for array in arguments)))
+        found, *full = map(np.array, np.broadcast_arrays(np.empty(shape), *arguments))
         first, last = self._span
         # rows with about as many values together, and not too many of them
         sizes = np.minimum(last - first, MOST_VALUES).reshape(len(first), -1).max(axis=-1)
@@ -582,11 +578,8 @@ class Mapped(Distribution):
         breaks = np.flatnonzero(np.diff(group) + np.diff(sizes[order])) + 1
         for rows in np.split(order, breaks):
             at: Any = (..., rows, *(slice(None),) * (k - 1))
-            some = (
-                array[at] if has_rows(array.shape[-k:], shape) else array for array in arguments
-            )
             knots = self.take(rows)._lattice_knots(first[rows], last[rows])
-            found[at] = measure(knots, *some)
+            found[at] = measure(knots, *(array[at] for array in full))
         return found
 
     def span(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
@@ -598,12 +591,6 @@ class Mapped(Distribution):
 
     def nodes(self, first: Floats, last: Floats, scores: Floats) -> tuple[Floats, Floats]:
         return self.base.nodes(first, last, scores)
-
-    def at_nodes(self, ends: Floats) -> Tail:
-        return self.expand().forward(self.base.at_nodes(ends).near())
-
-    def _cdf_at_nodes(self, ends: Floats) -> Floats:
-        return self.expand()._mapped(self.base.at_nodes(ends).near(), upper=False)
 
     def _mapped(self, tail: Tail, *, upper: bool) -> Floats:
         """Return the probabilities on one side to which smaller tails of the base are mapped."""
@@ -703,9 +690,7 @@ class Randomized(Mapped):
         # two more nodes on each side, at which the CDF is 0 and 1
         ends = np.zeros((*levels.shape[:-1], 2))
         padded = np.concatenate((ends, levels, ends + 1), axis=-1)
-        near = padded[..., 3:-1] - padded[..., 1:-3]
-        wide = padded[..., 4:] - padded[..., :-4]
-        weights = (8 * near - wide) / 12
+        weights = ndimage.correlate1d(padded, np.array([1, -8, 0, 8, -1]) / 12)[..., 2:-2]
         return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
     def mean_over_draws(self, random_state: RandomState = None) -> Floats:
@@ -752,10 +737,8 @@ class Randomized(Mapped):
             return _levels_at(self.link, self.r)
         # for many draws interpolate in a table of the link, which changes means and CRPS by at
         # most 3e-4 sd
-        nodes, table = _tabulated(type(self.link), self.link)
-        left = np.clip(np.searchsorted(nodes, self.r) - 1, 0, nodes.size - 2)
-        share = np.clip((self.r - nodes[left]) / (nodes[left + 1] - nodes[left]), 0, 1)[..., None]
-        return np.asarray(table[left] * (1 - share) + table[left + 1] * share)
+        inside = np.clip(self.r, TAIL_NODES[0], 1 - TAIL_NODES[0])
+        return np.asarray(_tabulated(type(self.link), self.link)(inside))
 
 
 def _scores_of(link: Link) -> Floats:
@@ -783,10 +766,10 @@ def _levels_at(link: Link, r: Floats) -> Floats:
 # forecasts are scored in blocks of rows, all of which need the same 7 MB. Links of other families
 # with the same name and alpha are equal, so the family is a part of the key
 @lru_cache(maxsize=2)
-def _tabulated(family: type[Link], link: Link) -> tuple[Floats, Floats]:
-    """Return draws and the randomized CDF at each of them."""
+def _tabulated(family: type[Link], link: Link) -> interpolate.BSpline:
+    """Return the randomized CDF as a function of the draw, linear between nodes."""
     nodes = np.unique(np.concatenate((TAIL_NODES, np.arange(65, 960) / 1024, 1 - TAIL_NODES)))
-    return nodes, _levels_at(link, nodes)
+    return interpolate.make_interp_spline(nodes, _levels_at(link, nodes), k=1)
 
 
 # --- recalibration maps
@@ -921,3 +904,280 @@ def beyond(part: Distribution, at: float, end: End) -> Distribution:
     if (outside <= NEGLIGIBLE).all():
         return part
     return Truncated(part, Support(low=at) if end == "low" else Support(high=at))
+
+
+# --- rows of several families
+
+Part = tuple[Ints, Distribution]
+"""Numbers of rows, and their distributions in this order."""
+
+
+class Joined(Distribution):
+    """Distributions of several batches as one batch of shape (n,).
+
+    Parameters
+    ----------
+    parts : sequence of (ndarray of int, Distribution)
+        Numbers of the rows of each batch, which together are 0, ..., n - 1, and the batch. All
+        batches have the same number of axes, and describe the same kind of outcome.
+
+    Examples
+    --------
+    >>> from evenhand.distributions import Normal, Quantiles
+    >>> flat = Quantiles([0.1, 0.9], [[1.0, 9.0]])
+    >>> Joined([([1], flat), ([0, 2], Normal([0.0, 5.0], 1.0))]).ppf(0.5)
+    array([0., 5., 5.])
+    """
+
+    fields: ClassVar[dict[str, int | None]] = {}
+
+    def __init__(self, parts: Sequence[tuple[ArrayLike, Distribution]]) -> None:
+        self.parts: list[Part] = [(np.asarray(rows, dtype=np.intp), batch) for rows, batch in parts]
+        kinds = sorted({str(batch.outcome_kind) for _, batch in self.parts})
+        if len(kinds) > 1:
+            got = f"several kinds ({', '.join(kinds)})"
+            raise bad_input("parts", "describe outcomes of one kind", got)
+
+    @property
+    def outcome_kind(self) -> OutcomeKind:
+        return self.parts[0][1].outcome_kind
+
+    @cached_property
+    def batch_shape(self) -> tuple[int, ...]:
+        n = sum(rows.size for rows, _ in self.parts)
+        return (n, *self.parts[0][1].batch_shape[1:])
+
+    def take(self, rows: Any) -> Self:
+        chosen = np.arange(self.batch_shape[0])[rows]
+        parts: list[tuple[ArrayLike, Distribution]] = []
+        for numbers, batch in self.parts:
+            place = np.full(self.batch_shape[0], -1)
+            place[numbers] = np.arange(numbers.size)
+            inside = place[chosen]
+            if (inside >= 0).any():
+                parts.append((np.flatnonzero(inside >= 0), batch.take(inside[inside >= 0])))
+        return type(self)(parts)
+
+    def take_draws(self, columns: Ints) -> Self:
+        return type(self)([(rows, batch.take_draws(columns[rows])) for rows, batch in self.parts])
+
+    def expand(self) -> Self:
+        return type(self)([(rows, batch.expand()) for rows, batch in self.parts])
+
+    def _by_part(self, evaluate: Callable[..., Any], *arguments: ArrayLike) -> Floats:
+        """Evaluate each batch at its rows of arguments that broadcast against the whole batch."""
+        shape = np.broadcast_shapes(self.batch_shape, *(np.shape(array) for array in arguments))
+        axis = len(shape) - len(self.batch_shape)
+        full = [np.broadcast_to(array, shape) for array in arguments]
+        parts = ((batch, [array.take(rows, axis) for array in full]) for rows, batch in self.parts)
+        found: Floats = self._in_order([evaluate(batch, *some) for batch, some in parts], axis)
+        return found
+
+    def _in_order(self, found: Sequence[Any], axis: int) -> Any:
+        """Join arrays, or tuples of arrays, of the batches along the axis of rows."""
+        if isinstance(found[0], tuple):
+            return tuple(self._in_order(arrays, axis) for arrays in zip(*found, strict=True))
+        order = np.argsort(np.concatenate([rows for rows, _ in self.parts]))
+        return np.concatenate(found, axis).take(order, axis)
+
+    def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
+        return Tail(*self._by_part(lambda batch, some: batch.tail(some, left=left), y))
+
+    def point(self, tail: Tail) -> Floats:
+        return self._by_part(lambda batch, *some: batch.point(Tail(*some)), *tail)
+
+    def nodes(self, first: Floats, last: Floats, scores: Floats) -> tuple[Floats, Floats]:
+        inner = [batch.nodes(first[rows], last[rows], scores) for rows, batch in self.parts]
+        size = max(ends.shape[-1] for _, ends in inner)
+        padded = []
+        for (_, batch), both in zip(self.parts, inner, strict=True):
+            place = np.minimum(np.arange(size), both[0].shape[-1] - 1)
+            shape = (*batch.batch_shape, size)
+            padded.append(tuple(np.broadcast_to(array[..., place], shape) for array in both))
+        found: tuple[Floats, Floats] = self._in_order(padded, 0)
+        return found
+
+    def logpdf(self, y: ArrayLike) -> Floats:
+        return self._by_part(lambda batch, some: batch.logpdf(some), y)
+
+    def log_mass(self, y: ArrayLike) -> Floats:
+        return self._by_part(lambda batch, some: batch.log_mass(some), y)
+
+    def mean(self) -> Floats:
+        return self._by_part(lambda batch: batch.mean())
+
+    def std(self) -> Floats:
+        return self._by_part(lambda batch: batch.std())
+
+    def crps(self, y: ArrayLike) -> Floats:
+        return self._by_part(lambda batch, some: batch.crps(some), y)
+
+
+# --- records
+
+Record = dict[str, Any]
+
+
+def _concrete(kind: Any) -> list[type[Distribution]]:
+    """Return the classes below one that are not abstract."""
+    below = [found for child in kind.__subclasses__() for found in _concrete(child)]
+    return below if inspect.isabstract(kind) else [kind, *below]
+
+
+KINDS = {
+    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in _concrete(Distribution)
+}
+"""Distributions of the package by their names in records."""
+
+
+def to_records(distribution: Distribution) -> list[Record]:
+    """Return the parameters of each distribution of a batch, as JSON values.
+
+    Parameters
+    ----------
+    distribution : Distribution
+        Batch of shape (n,).
+
+    Returns
+    -------
+    list of dict
+        A record for each distribution, which does not depend on the others of the batch: `family`
+        and its parameters, finite numbers. The families of the package and their wrappers are
+        stored exactly.
+
+    Raises
+    ------
+    InputError
+        If the batch has another shape, or its family is not one of the package.
+
+    Examples
+    --------
+    >>> from evenhand.distributions import Normal
+    >>> records = to_records(Normal([0.0, 10.0], 2.0))
+    >>> records[1]
+    {'family': 'normal', 'loc': 10.0, 'scale': 2.0}
+    >>> from_records(records).cdf(10.0).round(3)
+    array([1. , 0.5])
+    """
+    shape = distribution.batch_shape
+    if len(shape) != 1:
+        remedy = "give one draw per person"
+        raise bad_input("distribution", "have one axis, shape (n,)", f"shape {shape}", remedy)
+    return _records(distribution, shape[0])
+
+
+def _fields(kind: type[Distribution]) -> dict[str, int | None]:
+    """Return the parameters in a record."""
+    return getattr(kind, "recorded", kind.fields)
+
+
+def _records(batch: Distribution, n: int) -> list[Record]:
+    """Return the records of a batch that broadcasts to shape (n,)."""
+    if isinstance(batch, Joined):
+        found: dict[int, Record] = {}
+        for rows, part in batch.parts:
+            found |= zip(rows.tolist(), _records(part, rows.size), strict=True)
+        # a batch of one row is shared by all
+        return [found[row if len(found) > 1 else 0] for row in range(n)]
+    # the exact type: a subclass may compute another distribution from the same arrays
+    family = next((name for name, kind in KINDS.items() if type(batch) is kind), None)
+    if family is None:
+        raise bad_input("distribution", "be a family of the package", type(batch).__name__)
+    columns: dict[str, Sequence[Any]] = {"family": [family] * n}
+    for name, dims in _fields(type(batch)).items():
+        part = getattr(batch, name)
+        if isinstance(part, Distribution):
+            columns[name] = _records(part, n)
+        elif dims is not None:
+            shape = (n, *part.shape[part.ndim - dims :])
+            columns[name] = np.broadcast_to(part, shape).tolist()
+        elif isinstance(part, Link):
+            columns |= {"link": [part.name] * n, "alpha": [float(part.alpha)] * n}
+        else:
+            columns[name] = [part.to_state() if isinstance(part, Support) else part] * n
+    records = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    if not isinstance(batch, Truncated):
+        return records
+    # the part of a hurdle is truncated in all rows of a batch if one row needs it: the others
+    # have the record of the base
+    cut = zip(records, _is_cut(batch, n), strict=True)
+    return [record if is_cut else record["base"] for record, is_cut in cut]
+
+
+def _is_cut(batch: Truncated, n: int) -> Mask:
+    """Return whether truncation changes each distribution."""
+    support = batch.support
+    outside = np.maximum(batch.base.logcdf(support.low), batch.base.logsf(support.high, left=True))
+    return np.broadcast_to((outside > NEGLIGIBLE) | (support.edge > 0), n)
+
+
+def from_records(records: Sequence[Mapping[str, Any]]) -> Distribution:
+    """Rebuild a batch of distributions, shape (n,), from the output of `to_records`.
+
+    Parameters
+    ----------
+    records : sequence of dict
+        One record per distribution; their families may differ, but not their kind of outcome.
+
+    Raises
+    ------
+    InputError
+        If there are no records, or one of them is not the output of `to_records`.
+
+    Examples
+    --------
+    >>> mixed = [{"family": "normal", "loc": 1.0, "scale": 1.0},
+    ...          {"family": "samples", "values": [1.0, 2.0, 3.0]}]
+    >>> from_records(mixed).mean()
+    array([1., 2.])
+    """
+    if len(records) == 0:
+        raise InputError("records is empty; give at least one")
+    rows: dict[Any, list[int]] = {}
+    parts: list[tuple[Ints, Distribution]] = []
+    row = 0
+    try:
+        for row, record in enumerate(records):
+            rows.setdefault(_form(record), []).append(row)
+        for row, *others in rows.values():
+            chosen = [row, *others]
+            parts.append((np.array(chosen), _built([records[i] for i in chosen])))
+    except (KeyError, TypeError, ValueError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        place = f"records[{row}]"
+        raise InputError(f"{place} is not the record of a distribution ({reason})") from error
+    return parts[0][1] if len(parts) == 1 else Joined(parts)
+
+
+def _form(record: Mapping[str, Any]) -> Any:
+    """Return what records must have in common to be one batch."""
+    kind = KINDS[check_choice("family", record["family"], tuple(KINDS))]
+    form: list[Any] = [kind]
+    for name, dims in _fields(kind).items():
+        part = record[name]
+        if name == kind.inner:
+            form.append(_form(part))
+        elif dims is None:
+            form.append(tuple(sorted(part.items())) if isinstance(part, Mapping) else part)
+        elif dims:
+            form.append(len(part))
+    return (*form, record.get("alpha"))
+
+
+def _built(records: Sequence[Mapping[str, Any]]) -> Distribution:
+    first = records[0]
+    kind: Any = KINDS[first["family"]]
+    arguments: list[Any] = []
+    for name, dims in _fields(kind).items():
+        column = [record[name] for record in records]
+        if name == kind.inner:
+            arguments.append(_built(column))
+        elif dims is not None:
+            arguments.append(np.array(column, dtype=np.float64))
+        elif name == "link":
+            arguments.append(make_link(first["link"], first["alpha"]))
+        else:
+            arguments.append(Support.from_state(column[0]) if name == "support" else column[0])
+    # each row has its own map
+    built: Distribution = kind(*arguments, *[np.arange(len(records))] * (kind is Recalibrated))
+    return built
