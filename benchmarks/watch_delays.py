@@ -249,7 +249,7 @@ def both_sides(
 ) -> tuple[Callable[[int, Values], Values], float]:
     """Return the test of a watch: all quantiles, two sides at half of the risk each."""
     cells = QuantileCells.of(target, MASS, -0.5)
-    sides = [(sign, WeightedStart(runs, cells.n_cells)) for sign in (1, -1)]
+    sides = [(sign, WeightedStart(runs, cells.left.size)) for sign in (1, -1)]
 
     def largest(day: int, score: Values) -> Values:
         x = tables.mean_pits(score)

@@ -135,7 +135,7 @@ def test_ratios_of_a_cell_are_the_least_over_its_quantiles(mass):
     cells = QuantileCells.of(target, mass, -0.5)
     x = np.concatenate((np.random.default_rng(3).uniform(-0.5, 0.5, size=50), [-0.5, 0.3, 0.5]))
     found = cells.ratios(x)
-    for place in range(cells.n_cells):
+    for place in range(cells.left.size):
         q = np.linspace(cells.left[place], cells.right[place], 400)
         q = q[q < target]
         z = np.maximum(x[:, None] - q, 0) / (mass * (target - q))
@@ -271,7 +271,7 @@ def false_alarms(draw, runs, seed, days=DAYS):
     """Runs with an alarm on either side at the level of 5%, read after every row."""
     rng = np.random.default_rng(seed)
     cells = QuantileCells.of(TARGET, MASS, -0.5)
-    n_processes = runs * cells.n_cells
+    n_processes = runs * cells.left.size
     banks = [EProcesses(np.zeros(n_processes), np.ones(n_processes)) for _ in range(2)]
     has_alarm = np.zeros(runs, dtype=bool)
     for day in range(1, days + 1):
@@ -297,7 +297,7 @@ def test_simulated_processes_are_those_of_a_promise_test():
     x = smooth(np.random.default_rng(5), (PEOPLE * 3, 1), 1)[:, 0]
     test = Evidence(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
     cells = QuantileCells.of(TARGET, MASS, -0.5)
-    bank = EProcesses(np.zeros(cells.n_cells), np.ones(cells.n_cells))
+    bank = EProcesses(np.zeros(cells.left.size), np.ones(cells.left.size))
     for rows in np.split(x, 3):
         test.begin_period()
         bank.begin_period()

@@ -131,7 +131,7 @@ def read_state(method: str) -> Iterator[None]:
     """
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # the message of an InputError needs no name of its class
         reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
         raise InputError(f"the state is not the output of {method} ({reason})") from error

@@ -53,16 +53,17 @@ def read(name: str, declared: Any, value: Any, now: Any = None) -> Any:
         now.restore(value)
         return now
     origin, inner = get_origin(declared), get_args(declared)
-    rebuild = [getattr(kind, name, None) for kind in inner for name in ("from_state", "from_dict")]
+    rebuild = [one.from_dict for one in inner if hasattr(one, "from_dict")]
     found: Any
-    if value is not None and any(rebuild):
-        found = next(filter(None, rebuild))(value)
+    if value is not None and rebuild:
+        found = rebuild[0](value)
     elif origin is np.ndarray:
         found = np.array(value, dtype=get_args(inner[1])[0])
         if now is not None and found.shape != now.shape:
             raise ValueError(f"{name} has the shape {found.shape}, not {now.shape}")
     elif origin is dict:
-        found = {key: read(key, inner[1], value[key], one) for key, one in now.items()}
+        # keys that are there already must be in the state
+        found = {key: read(key, inner[1], value[key], now.get(key)) for key in now or value}
     elif origin is list:
         found = [read(name, inner[0], one) for one in typed(name, value, list)]
     elif np.datetime64 in inner:
@@ -226,9 +227,6 @@ class EProcesses(Stored):
 
 Direction = Literal["higher", "lower", "narrow", "wide", "extreme", "central", "gap"]
 
-BLOCK = 1 << 20
-"""Most values of a statement in an array."""
-
 DIGITS = 4
 """Decimals of the evidence that is kept per period, for drawings."""
 
@@ -272,30 +270,40 @@ class Statement:
         return np.asarray(logs.argmin(axis=-1) if self.reduce == "min" else logs.argmax(axis=-1))
 
 
+Part = Literal["promise", "group", "draws"]
+
+
 @dataclass(frozen=True)
-class Crossing:
-    """The first row at which a test reached its threshold.
+class Alarm:
+    """Evidence that reached its threshold: a promise or tolerance is broken, or draws are not fair.
 
     Parameters
     ----------
-    row : int
-        Number of the row, counted from 0 in the rows of the call.
+    part : {"promise", "group", "draws"}
+        What was tested: the promise for every group of a size, the tolerance of a named group, or
+        whether draws are uniform.
     group : str or None
-        Name of the set of rows; None for all rows.
-    direction : str
-        Direction of the value that decides.
-    since : int
-        Number of the period, from 1, from which on its evidence is largest.
-    log_evidence, threshold : float
-        Logarithms of the evidence and of the threshold.
+        Name of the group; None if all rows were tested.
+    direction : {"higher", "lower", "narrow", "wide", "extreme", "central", "gap"}
+        Outcomes higher or lower than forecast, forecasts too narrow or too wide; draws too high,
+        too low, too often near 0 and 1 or near 1/2; PITs too far from their draws.
+    date : str
+        Start of the period in which the threshold was reached.
+    since : str
+        Start of the period from which on the evidence was largest: about when the change began.
+    log_evidence : float
+        Logarithm of the evidence when it reached the threshold.
+    threshold : float
+        Logarithm of the threshold.
     n_rows : int
-        Rows of the set until then.
+        Number of rows of the group until then.
     """
 
-    row: int
+    part: Part
     group: str | None
     direction: Direction
-    since: int
+    date: str
+    since: str
     log_evidence: float
     threshold: float
     n_rows: int
@@ -308,6 +316,10 @@ class Tests(Stored):
     ----------
     statement : Statement
         The statement.
+    part : {"promise", "group", "draws"}
+        What the statement is about.
+    risk : float
+        Probability of a false alarm that all sets share.
 
     Attributes
     ----------
@@ -324,12 +336,12 @@ class Tests(Stored):
     --------
     >>> low, bound = np.full(2, -1.0), np.full(2, 0.02)
     >>> statement = Statement(("higher", "lower"), low, bound, lambda rows: rows.excess)
-    >>> tests = Tests(statement)
+    >>> tests = Tests(statement, "group", 0.05)
     >>> tests.add(["sex = 1"], [np.log(20)])
     >>> tests.begin_period()
-    >>> found = tests.update(np.tile([0.6, -0.6], (30, 1)), np.full((30, 1), True))
-    >>> [(one.direction, one.n_rows) for one in found]
-    [('higher', 17)]
+    >>> found = tests.update(np.tile([0.6, -0.6], (30, 1)), np.full((30, 1), True), str)
+    >>> [(row, alarm.direction, alarm.n_rows, alarm.since) for row, alarm in found]
+    [(16, 'higher', 17, '1')]
     """
 
     __test__: ClassVar[bool] = False  # not a class of tests for pytest
@@ -339,8 +351,10 @@ class Tests(Stored):
     history: list[list[float]]
     processes: EProcesses
 
-    def __init__(self, statement: Statement) -> None:
+    def __init__(self, statement: Statement, part: Part, risk: float) -> None:
         self.statement = statement
+        self.part = part
+        self.risk = risk
         self.names: list[str | None] = []
         self.thresholds: Floats = np.zeros(0)
         self.n_rows = np.zeros(0, dtype=np.intp)
@@ -376,8 +390,10 @@ class Tests(Stored):
                 past.append(_rounded(now))
         self.processes.begin_period()
 
-    def update(self, x: Floats, members: Mask) -> list[Crossing]:
-        """Add rows of the current period and return the tests that reach their thresholds.
+    def update(
+        self, x: Floats, members: Mask, date_of: Callable[[int], str]
+    ) -> list[tuple[int, Alarm]]:
+        """Add rows of the current period and return alarms with the rows that raise them.
 
         Parameters
         ----------
@@ -385,43 +401,38 @@ class Tests(Stored):
             Values of the statement; NaN where it is not about a row.
         members : ndarray of bool, shape (n, G)
             Rows of each set.
+        date_of : callable
+            Returns the start of a period by its number, from 1.
         """
         rows, counts = _packed(members)
-        step = max(1, BLOCK // max(1, members.shape[-1] * x.shape[-1]))
-        found = []
-        for first in range(0, len(rows), step):
-            some = rows[first : first + step]
-            found += self._update(x, some, np.clip(counts - first, 0, len(some)))
-        return found
-
-    def _update(self, x: Floats, rows: Ints, counts: Ints) -> list[Crossing]:
-        """Add the first `counts` rows of each column of row numbers, (m, G)."""
         n_values = x.shape[-1]
         is_padding = np.arange(len(rows))[:, None] >= counts
-        values = np.where(is_padding[..., None], np.nan, x[rows]).reshape(len(rows), -1)
+        values = np.where(is_padding[..., None], np.nan, x[rows])
+        values = values.reshape(len(rows), counts.size * n_values)
         # arrays are replaced by an update, never changed
         before = copy.copy(self.processes)
         path = self.statement.log_evidence(self.processes.update(values))
         path[is_padding] = -np.inf
         is_reached = (path >= self.thresholds) & ~self.has_alarm
         found = []
-        for j in np.flatnonzero(is_reached.any(axis=0)):
+        for j in np.flatnonzero(is_reached.any(axis=0)).tolist():
             end = int(np.argmax(is_reached[:, j])) + 1
             # rows after the crossing would change its direction and start, and the rows that an
             # update brings must not matter
             then = copy.copy(before)
             then.update(values[:end])
             best = int(self.statement.decisive(then.log_evidence)[j])
-            crossing = Crossing(
-                int(rows[end - 1, j]),
+            alarm = Alarm(
+                self.part,
                 self.names[j],
                 self.statement.directions[best],
-                int(then.since[j * n_values + best]),
+                date_of(then.period),
+                date_of(int(then.since[j * n_values + best])),
                 float(path[end - 1, j]),
                 float(self.thresholds[j]),
                 int(self.n_rows[j]) + end,
             )
-            found.append(crossing)
+            found.append((int(rows[end - 1, j]), alarm))
         self.has_alarm = self.has_alarm | is_reached.any(axis=0)
         self.n_rows = self.n_rows + counts
         self.largest = np.maximum(self.largest, path.max(axis=0, initial=0.0))
@@ -433,6 +444,7 @@ class Tests(Stored):
         decisive = self.statement.decisive(self.processes.log_evidence)
         return [
             {
+                "part": self.part,
                 "group": name,
                 "direction": self.statement.directions[decisive[j]],
                 "log_evidence": [*self.history[j], _rounded(now[j])],
@@ -441,9 +453,11 @@ class Tests(Stored):
             for j, name in enumerate(self.names)
         ]
 
-    def evidence(self, j: int = 0) -> dict[str, float]:
-        """Return the evidence of a set now and at most, and its threshold."""
+    def evidence(self, j: int = 0) -> dict[str, Any]:
+        """Return the evidence of a set now and at most, its threshold, and the rows behind it."""
         return {
+            "n": int(self.n_rows[j]),
+            "is_alarm": bool(self.has_alarm[j]),
             "log_evidence": float(self.log_evidence[j]),
             "max_log_evidence": float(self.largest[j]),
             "threshold": float(self.thresholds[j]),

@@ -2,97 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from evenhand._validate import Mask, about, bad_input, check_column
+from evenhand.monitoring.e_processes import Stored
+from evenhand.monitoring.rows import Rows
+from evenhand.monitoring.statements import needed
 from evenhand.tables import EVERYONE, Group, Partition, of_levels
 
 MOST_LATER = 100
 """Most groups of one column that may appear after the first update; more are most likely ids."""
 
 
-class NamedGroups:
+class NamedGroups(Stored):
     """Groups by the values of columns, such as `sex = 2`, and the rows that belong to them.
 
     Columns define groups as in an audit: one group per value, or two halves at the median. Values
     that are seen later for the first time, and are not in a half, become further groups, in the
     order of their first rows.
 
-    Parameters
-    ----------
-    partitions : sequence of Partition
-        Groups of each column, learned from the first rows.
-    has_everyone : bool, default False
-        Whether all rows are a group, too, the first one; the only one without any columns.
-
     Attributes
     ----------
+    partitions : list of Partition
+        Groups of each column, learned from the first rows.
+    has_everyone : bool
+        Whether all rows are a group, too, the first one.
     names : list of str
-        Names of the groups, those that appeared later last.
+        Names of the groups, those that appeared later last; none before groups are learned.
     n_first : int
         Number of groups of the first rows.
+    n_later : dict
+        Number of groups of each column that appeared later.
 
     Examples
     --------
-    >>> table = pd.DataFrame({"sex": ["f", "m", "f"]})
-    >>> groups = NamedGroups.learn(table, ["sex"])
-    >>> groups.members(pd.DataFrame({"sex": ["m", None]})).tolist()
+    >>> groups = NamedGroups()
+    >>> groups.learn(pd.DataFrame({"sex": ["f", "m", "f"]}), ["sex"])
+    >>> days = ["2026-03-01", "2026-03-02"]
+    >>> groups.members(Rows.of(days, [0.1, 0.2], groups={"sex": ["m", None]})).tolist()
     [[False, True, False], [False, False, True]]
     >>> groups.names
     ['sex = f', 'sex = m', 'sex missing']
     """
 
-    def __init__(self, partitions: Sequence[Partition], *, has_everyone: bool = False) -> None:
-        self.partitions = tuple(partitions)
-        self.has_everyone = has_everyone or not partitions
-        self.names = [EVERYONE] * self.has_everyone
-        self.names += [name for one in self.partitions for name in one.names]
-        self.n_first = len(self.names)
-        self._later: dict[str, int] = dict.fromkeys((one.column for one in self.partitions), 0)
+    partitions: list[Partition]
+    has_everyone: bool
+    names: list[str]
+    n_first: int
+    n_later: dict[str, int]
 
-    @classmethod
-    def learn(cls, table: pd.DataFrame, columns: Sequence[str]) -> NamedGroups:
+    def __init__(self) -> None:
+        self.partitions = []
+        self.has_everyone = False
+        self.names = []
+        self.n_first = 0
+        self.n_later = {}
+
+    def learn(self, table: pd.DataFrame | None, columns: Sequence[str]) -> None:
         """Learn the groups of some columns; InputError if a column is missing or has only ids."""
         named = [name for name in columns if name != EVERYONE]
         source = "rows of the first update"
-        learned = [Partition.learn(_column(table, name), name, source=source) for name in named]
-        return cls(learned, has_everyone=EVERYONE in columns)
+        self.partitions = [
+            Partition.learn(_column(table, name), name, source=source) for name in named
+        ]
+        self.has_everyone = EVERYONE in columns
+        self.names = [EVERYONE] * self.has_everyone
+        self.names += [name for one in self.partitions for name in one.names]
+        self.n_first = len(self.names)
+        self.n_later = dict.fromkeys(named, 0)
 
-    def check(self, table: pd.DataFrame) -> None:
-        """Refuse a table without the columns of the groups."""
+    def check(self, rows: Rows) -> None:
+        """Refuse rows without the columns of the groups."""
         for partition in self.partitions:
-            check_column(partition.column, table.columns, "the table of groups")
+            _column(rows.columns, partition.column)
 
-    def members(self, table: Any) -> Mask:
+    def members(self, rows: Rows) -> Mask:
         """Return the rows of each group, (n, G), after adding the groups that appear in them."""
-        if not self.partitions:
-            return np.full((len(table), 1), True)
-        labels = np.column_stack([_labels(one, table) for one in self.partitions])
+        labels = [_labels(one, rows.columns) for one in self.partitions]
         # in the order of rows, whatever the columns, so that splits into updates do not matter
-        codes, distinct = pd.factorize(labels.ravel())
-        columns = np.unique(codes, return_index=True)[1] % len(self.partitions)
+        codes, distinct = pd.factorize(np.array(labels, dtype=object).ravel(order="F"))
+        columns = np.unique(codes, return_index=True)[1] % max(len(labels), 1)
         places = [
             self._place_of(name, self.partitions[j].column)
             for name, j in zip(distinct, columns.tolist(), strict=True)
         ]
-        of_row = np.array(places, dtype=np.intp)[codes].reshape(labels.shape)
-        members = np.zeros((len(table), len(self.names)), dtype=np.bool_)
+        of_row = np.array(places, dtype=np.intp)[codes].reshape(len(rows), len(labels))
+        members = np.zeros((len(rows), len(self.names)), dtype=np.bool_)
         members[:, : self.has_everyone] = True
-        rows, _ = np.nonzero(of_row >= 0)
-        members[rows, of_row[of_row >= 0]] = True
+        in_group, _ = np.nonzero(of_row >= 0)
+        members[in_group, of_row[of_row >= 0]] = True
         return members
 
     def _place_of(self, name: str, column: str) -> int:
         """Return the index of a group, adding one that appears later; -1 if there are too many."""
         if name in self.names:
             return self.names.index(name)
-        if self._later[column] >= MOST_LATER:
+        if self.n_later[column] >= MOST_LATER:
             return -1
-        self._later[column] += 1
+        self.n_later[column] += 1
         self.names.append(name)
         return len(self.names) - 1
 
@@ -108,34 +119,15 @@ class NamedGroups:
         weights = np.append(np.ones(self.n_first), 1 / (later * (later + 1)))
         return [float(one) for one in np.log(n_parts / (risk * weights))]
 
-    def to_state(self) -> dict[str, Any]:
-        """Return the groups as JSON values."""
-        return {
-            "partitions": [partition.to_state() for partition in self.partitions],
-            "everyone": self.has_everyone,
-            "later": self.names[self.n_first :],
-            "n_later": dict(self._later),
-        }
 
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> NamedGroups:
-        """Rebuild the groups from the output of `to_state`."""
-        groups = cls(
-            [Partition.from_state(one) for one in state["partitions"]],
-            has_everyone=state["everyone"],
-        )
-        groups.names += state["later"]
-        groups._later = dict(state["n_later"])
-        return groups
-
-
-def _column(table: pd.DataFrame, name: str) -> pd.Series[Any]:
+def _column(table: pd.DataFrame | None, name: str) -> pd.Series[Any]:
+    table = needed(table, "columns, but the watch has groups", "give them as columns")
     check_column(name, table.columns, "the table of groups")
     # columns of numbers in object arrays, such as those of a log, become numbers
     return table[name].infer_objects()
 
 
-def _labels(partition: Partition, table: pd.DataFrame) -> Any:
+def _labels(partition: Partition, table: pd.DataFrame | None) -> Any:
     """Return the name of the group of each row, also of values without one in the first rows."""
     values = _column(table, partition.column)
     with about("rows"):

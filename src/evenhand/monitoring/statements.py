@@ -295,11 +295,6 @@ class QuantileCells(NamedTuple):
         edges[0] = low
         return cls(target, mass, edges, np.append(edges[1:], target))
 
-    @property
-    def n_cells(self) -> int:
-        """Number of cells."""
-        return self.left.size
-
     def ratios(self, x: Floats) -> Floats:
         """Return the least `z_q` over each cell, shape (..., n_cells)."""
         value = x[..., None]
@@ -367,8 +362,8 @@ def _kept_side(promise: Promise, side: Direction, target: float) -> Statement:
         ratios = cells.ratios(np.where(rows.known, -value if side == "lower" else value, least))
         return np.where(covered[:, None], ratios, np.nan)
 
-    low = np.zeros(cells.n_cells)
-    return Statement((side,) * cells.n_cells, low, low + 1, values, "min")
+    low = np.zeros(cells.left.size)
+    return Statement((side,) * low.size, low, low + 1, values, "min")
 
 
 # --- bounds of a certificate on base PITs, which may be left without a broken promise

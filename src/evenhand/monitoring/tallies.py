@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any, ClassVar
@@ -210,16 +209,13 @@ class SeenDraws(Stored):
         return np.asarray(new)
 
     def to_state(self) -> dict[str, Any]:
-        """Return the draws as JSON values: bytes of little-endian floats in base64."""
-        draws = np.array([*self._draws], dtype="<f8").tobytes()
-        packed = base64.b64encode(draws).decode("ascii")
-        return {"n_repeated": self.n_repeated, "draws": packed}
+        """Return the draws as JSON values."""
+        return {"n_repeated": self.n_repeated, "draws": [*self._draws]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over the output of `to_state`."""
         self.n_repeated = int(state["n_repeated"])
-        draws = np.frombuffer(base64.b64decode(state["draws"], validate=True), dtype="<f8")
-        self._draws = dict.fromkeys(draws.tolist())
+        self._draws = dict.fromkeys(map(float, state["draws"]))
 
 
 # --- values of a promise in bins, for estimates of recent periods and of all

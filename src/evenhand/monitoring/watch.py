@@ -27,10 +27,11 @@ from evenhand._validate import (
     check_choice,
     check_fraction,
     named,
+    read_state,
     short,
 )
 from evenhand.certificates import Certificate, Promise
-from evenhand.monitoring.e_processes import Crossing, Direction, Statement, Stored, Tests, read
+from evenhand.monitoring.e_processes import Alarm, Part, Statement, Stored, Tests, read
 from evenhand.monitoring.groups import NamedGroups
 from evenhand.monitoring.rows import Rows, as_duration, as_time
 from evenhand.monitoring.statements import (
@@ -40,14 +41,13 @@ from evenhand.monitoring.statements import (
     excess_of,
     kept_envelope,
     kept_promise,
-    needed,
     promise_values,
 )
 from evenhand.monitoring.tallies import BiasSums, Delays, PITSums, SeenDraws, ValueCounts
 from evenhand.report import watch_html, watch_text
 from evenhand.selection import Selection
 from evenhand.store import CERTIFICATE, read_certificate
-from evenhand.tables import check_names
+from evenhand.tables import EVERYONE, check_names
 
 # --- calendar periods of a watch, in UTC
 
@@ -107,66 +107,17 @@ class Settings:
     matures_after_days: float | None
 
     def __post_init__(self) -> None:
-        if isinstance(self.groups, str):
-            rule = "be a list of column names"
-            raise bad_input("groups", rule, repr(self.groups), f"write [{self.groups!r}]")
         # each once, before anything reads it
         object.__setattr__(self, "groups", tuple(dict.fromkeys(map(str, check_names(self.groups)))))
         check_fraction("tolerance", self.tolerance)
         check_fraction("false_alarm", self.false_alarm)
         check_choice("period", self.period, PERIODS)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as JSON values."""
-        return asdict(self) | {"groups": list(self.groups)}
 
-
-# --- alarms and notices of a watch, and the part of the allowed risk that each test has
-
-Part = Literal["promise", "group", "draws"]
+# --- the share of the allowed risk that each part of a watch has
 
 SHARES: dict[Part, float] = {"promise": 0.5, "group": 0.4, "draws": 0.1}
 """Share of each part in the probability of a false alarm, if a watch has all parts."""
-
-
-@dataclass(frozen=True)
-class Alarm:
-    """Evidence that reached its threshold: a promise or tolerance is broken, or draws are not fair.
-
-    Parameters
-    ----------
-    part : {"promise", "group", "draws"}
-        What was tested: the promise for every group of a size, the tolerance of a named group, or
-        whether draws are uniform.
-    group : str or None
-        Name of the group; None if all rows were tested.
-    direction : {"higher", "lower", "narrow", "wide", "extreme", "central", "gap"}
-        Outcomes higher or lower than forecast, forecasts too narrow or too wide; draws too high,
-        too low, too often near 0 and 1 or near 1/2; PITs too far from their draws.
-    date : str
-        Start of the period in which the threshold was reached.
-    since : str
-        Start of the period from which on the evidence was largest: about when the change began.
-    log_evidence : float
-        Logarithm of the evidence when it reached the threshold.
-    threshold : float
-        Logarithm of the threshold.
-    n_rows : int
-        Number of rows of the group until then.
-    """
-
-    part: Part
-    group: str | None
-    direction: Direction
-    date: str
-    since: str
-    log_evidence: float
-    threshold: float
-    n_rows: int
-
-
-class Notice(Alarm):
-    """Evidence of a change that breaks no promise, such as PITs outside the certified envelope."""
 
 
 def risk_shares(false_alarm: float, parts: Iterable[Part]) -> dict[Part, float]:
@@ -190,21 +141,14 @@ def risk_shares(false_alarm: float, parts: Iterable[Part]) -> dict[Part, float]:
 STATE_SCHEMA = "evenhand.watch-state/1"
 """Name and version of the layout of states."""
 
-CHUNK = 1 << 14
-"""Most rows that are added at once, which limits the memory of an update."""
+CHUNK = 1 << 17
+"""Most pairs of a row and a group that are added at once, which limits the memory of an update."""
 
 MOST_PERIODS = 200_000
 """Most periods between two rows: 22 years of hours. More are a wrong clock."""
 
 OF_GROUPS = ("group", "draws of groups")
 """Names of the tests of each group; the others are of all rows."""
-
-
-def part_of(name: str) -> Part:
-    """Return the part of a watch that a test belongs to."""
-    if name.startswith("draws"):
-        return "draws"
-    return "group" if name == "group" else "promise"
 
 
 @dataclass
@@ -217,13 +161,10 @@ class Ledger(Stored):
         Settings of the watch.
     promise : Promise or None
         What is promised for every group of a size.
-    groups : NamedGroups or None
-        Groups, once they are defined.
     """
 
     settings: Settings
     promise: Promise | None
-    groups: NamedGroups | None = None
     n_rows: int = 0
     n_learned: int = 0
     first: int | None = None
@@ -231,32 +172,27 @@ class Ledger(Stored):
     reached: np.datetime64 | None = None
     kind: Kind = "pit"
     tests: dict[str, Tests] = field(default_factory=dict)
+    # no groups until they are defined
+    groups: NamedGroups = field(default_factory=NamedGroups)
     # values of the promise, errors of groups, draws that were seen, and their distribution
     values: ValueCounts | None = None
     errors: PITSums | BiasSums | None = None
     seen: SeenDraws = field(default_factory=SeenDraws)
     drawn: PITSums = field(default_factory=lambda: PITSums(1))
     alarms: list[Alarm] = field(default_factory=list)
-    notices: list[Notice] = field(default_factory=list)
+    notices: list[Alarm] = field(default_factory=list)
     delays: Delays = field(init=False)
 
     def __post_init__(self) -> None:
         self.matures_after = as_duration(self.settings.matures_after_days)
         self.delays = Delays(self.settings.matures_after_days or 0.0)
-        # risks of the tests of groups
-        self._risks: dict[str, float] = {}
-
-    @property
-    def n_periods(self) -> int:
-        """Number of periods so far, the current one included."""
-        return 0 if self.first is None else self.current - self.first + 1
 
     def learn(self, table: Any) -> None:
         """Define the groups by the features of the first rows, which do not count in them."""
-        if self.first is not None or self.groups is not None:
+        if self.first is not None or self.groups.names:
             raise InputError("the groups are defined already; begin another watch for others")
         if self.settings.groups:
-            self.groups = NamedGroups.learn(table, self.settings.groups)
+            self.groups.learn(table, self.settings.groups)
             self.n_learned = len(table)
 
     def add(self, rows: Rows, until: np.datetime64 | None) -> None:
@@ -266,8 +202,9 @@ class Ledger(Stored):
         if len(rows):
             if self.first is None:
                 self._begin(rows)
-            for first in range(0, len(rows), CHUNK):
-                self._add(rows.take(slice(first, first + CHUNK)))
+            step = max(1, CHUNK // max(8, len(self.groups.names)))
+            for first in range(0, len(rows), step):
+                self._add(rows.take(slice(first, first + step)))
             self.reached = ends[-1]
         if until is not None:
             self.reached = until
@@ -290,7 +227,8 @@ class Ledger(Stored):
                 f"until is {until[0]}, before {reached[-1]}, which the watch has reached; leave"
                 " until out or give a later time"
             )
-        self._check_columns(rows)
+        if ends:
+            self._check_columns(rows)
         numbers = self._numbers(np.array([*ends, *until], dtype="datetime64[us]")).tolist()
         start = numbers[0] if numbers and self.first is None else self.current
         if numbers and numbers[-1] - start > MOST_PERIODS:
@@ -300,25 +238,23 @@ class Ledger(Stored):
             )
 
     def _check_columns(self, rows: Rows) -> None:
-        if not len(rows):
-            return
         if self.promise is not None:
             promise_values(self.promise, rows)
         # the first rows define what the later ones need
-        if self.first is not None and self.kind == "event":
-            excess_of(rows)
-        if self.first is not None and self.groups is not None and self.groups.partitions:
-            self.groups.check(_table_of(rows))
+        if self.first is not None:
+            if self.kind == "event":
+                excess_of(rows)
+            self.groups.check(rows)
 
     def _numbers(self, times: NDArray[Any]) -> NDArray[np.int64]:
         return period_numbers(times, self.settings.period)
 
     def _begin(self, rows: Rows) -> None:
         """Learn groups and kinds from the rows of the first update, and share out the risk."""
-        if self.groups is None and self.settings.groups:
-            self.groups = NamedGroups.learn(_table_of(rows), self.settings.groups)
-        elif self.groups is None and self.promise is None:
-            self.groups = NamedGroups([])
+        if not self.groups.names:
+            # without anything else to watch, everyone is a group
+            everyone = () if self.promise else (EVERYONE,)
+            self.groups.learn(rows.columns, self.settings.groups or everyone)
         self.kind = "pit" if rows.excess is None else "event"
         self._make_tests(has_draws=rows.r is not None and not bool(np.isnan(rows.r).all()))
         self.first = int(self._numbers(rows.time[:1] + self.matures_after)[0])
@@ -327,47 +263,46 @@ class Ledger(Stored):
 
     def _make_tests(self, *, has_draws: bool) -> None:
         """Make the tests: the promise, its envelope, named groups and the draws."""
-        promise, groups, settings = self.promise, self.groups, self.settings
-        there = {"promise": promise is not None, "group": groups is not None, "draws": has_draws}
+        promise, settings = self.promise, self.settings
+        there = {"promise": promise, "group": self.groups.names, "draws": has_draws}
         risks = risk_shares(settings.false_alarm, [part for part in SHARES if there[part]])
         if promise is not None:
             self.values = ValueCounts(promise)
             # each side has half of the risk
             sides = kept_promise(promise)
             for side in sides:
-                self._test(f"promise {side.directions[0]}", side, risks["promise"] / len(sides))
+                risk = risks["promise"] / len(sides)
+                self._test(f"promise {side.directions[0]}", "promise", side, risk)
             # base PITs are known under a known link
             if promise.envelope is not None and promise.statistic == "mean_pit":
                 for side in kept_envelope(promise.envelope):
-                    self._test(f"envelope {side.directions[0]}", side, settings.false_alarm / 2)
-        if groups is not None:
+                    name = f"envelope {side.directions[0]}"
+                    self._test(name, "promise", side, settings.false_alarm / 2)
+        if self.groups.names:
             self.errors = BiasSums() if self.kind == "event" else PITSums()
-            self._test("group", calibrated(self.kind, settings.tolerance), risks["group"])
+            statement = calibrated(self.kind, settings.tolerance)
+            self._test("group", "group", statement, risks["group"])
         if has_draws:
-            by_group = groups is not None and bool(groups.partitions)
+            by_group = bool(self.groups.partitions)
             # all rows have half of the risk if there are groups
             risk = risks["draws"] / 2 if by_group else risks["draws"]
-            self._test("draws", FAIR_DRAWS, risk)
+            self._test("draws", "draws", FAIR_DRAWS, risk)
             if by_group:
-                self._test("draws of groups", FAIR_DRAWS, risk)
+                self._test("draws of groups", "draws", FAIR_DRAWS, risk)
         self._add_groups()
 
-    def _test(self, name: str, statement: Statement, risk: float) -> None:
+    def _test(self, name: str, part: Part, statement: Statement, risk: float) -> None:
         """Test a statement about all rows, or about each group, at a risk of a false alarm."""
-        self.tests[name] = Tests(statement)
-        if name in OF_GROUPS:
-            self._risks[name] = risk
-        else:
+        self.tests[name] = Tests(statement, part, risk)
+        if name not in OF_GROUPS:
             self.tests[name].add([None], [-math.log(risk)])
 
     def _add_groups(self) -> None:
         """Add groups that have appeared to their tests."""
-        if self.groups is None:
-            return
-        for name, risk in self._risks.items():
-            n_known = len(self.tests[name].names)
-            thresholds = self.groups.log_thresholds(risk)
-            self.tests[name].add(self.groups.names[n_known:], thresholds[n_known:])
+        for test in (self.tests[name] for name in OF_GROUPS if name in self.tests):
+            n_known = len(test.names)
+            thresholds = self.groups.log_thresholds(test.risk)
+            test.add(self.groups.names[n_known:], thresholds[n_known:])
         if self.errors is not None:
             self.errors.extend(len(self.groups.names))
 
@@ -381,7 +316,9 @@ class Ledger(Stored):
 
     def _add(self, rows: Rows) -> None:
         """Add rows period by period."""
-        members = self._members(rows)
+        members = self.groups.members(rows)
+        # cuts by people served later would not be known when these were served
+        members[: max(0, self.n_learned - self.n_rows), self.groups.has_everyone :] = False
         self._add_groups()
         self.delays.add(rows.known, rows.delay)
         if self.errors is not None:
@@ -399,49 +336,33 @@ class Ledger(Stored):
                 value, covered = values
                 self.values.add(value[some][covered[some]])
             found = [
-                (crossing, name)
+                (row, name, alarm)
                 for name, mine in sets.items()
-                for crossing in self.tests[name].update(x[name][some], mine[some])
+                for row, alarm in self.tests[name].update(x[name][some], mine[some], self.date_of)
             ]
             # in the order of rows, which splits of the rows into updates must not change
-            for crossing, name in sorted(found, key=lambda one: one[0].row):
-                self._note(crossing, name)
+            for _, name, alarm in sorted(found, key=lambda one: one[0]):
+                # people outside the envelope break no promise
+                (self.notices if name.startswith("envelope") else self.alarms).append(alarm)
         self.n_rows += len(rows)
-
-    def _members(self, rows: Rows) -> Mask:
-        if self.groups is None:
-            return np.zeros((len(rows), 0), dtype=np.bool_)
-        members = self.groups.members(_table_of(rows) if self.groups.partitions else rows.time)
-        # cuts by people served later would not be known when these were served
-        members[: max(0, self.n_learned - self.n_rows), self.groups.has_everyone :] = False
-        return members
 
     def _sets(self, rows: Rows, members: Mask) -> dict[str, Mask]:
         """Return the rows of the sets of each test that these rows are for."""
         everyone = np.full((len(rows), 1), True)
-        sets = {name: everyone for name in self.tests if part_of(name) != "draws"}
-        if "group" in sets:
-            sets["group"] = members
-        if "draws" in self.tests and rows.r is not None:
+        sets = {name: members if name in OF_GROUPS else everyone for name in self.tests}
+        of_draws = [name for name, test in self.tests.items() if test.part == "draws"]
+        if rows.r is None:
+            return {name: mine for name, mine in sets.items() if name not in of_draws}
+        if of_draws:
             # a repeated draw follows from the past, and would be counted as often as people ask
-            sets["draws"] = self.seen.is_new(rows.r)[:, None]
-            draws = rows.r[sets["draws"][:, 0]]
-            self.drawn.add(np.stack((draws, draws)), everyone[: draws.size])
-        if "draws of groups" in self.tests and rows.r is not None:
-            sets["draws of groups"] = members & sets["draws"]
+            is_new = self.seen.is_new(rows.r)
+            self.drawn.add(np.stack((rows.r, rows.r))[:, is_new], everyone[is_new])
+            sets |= {name: sets[name] & is_new[:, None] for name in of_draws}
         return sets
 
-    def _note(self, crossing: Crossing, test: str) -> None:
-        """Keep a crossing as an alarm, or as a notice if it breaks no promise."""
-        assert self.first is not None
-        dates = self.current, self.first + crossing.since - 1
-        date, since = (start_of(number, self.settings.period) for number in dates)
-        values = vars(crossing) | {"part": part_of(test), "date": date, "since": since}
-        del values["row"]
-        if test.startswith("envelope"):
-            self.notices.append(Notice(**values))
-        else:
-            self.alarms.append(Alarm(**values))
+    def date_of(self, number: int) -> str:
+        """Return the start of a period by its number, from 1 for the first one."""
+        return start_of((self.first or 0) + number - 1, self.settings.period)
 
     def check_like(self, other: Ledger) -> None:
         """Refuse if another watch has another promise or other settings."""
@@ -457,16 +378,13 @@ class Ledger(Stored):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Ledger:
         """Rebuild the ledger from the output of `to_state`."""
-        names = ("settings", "promise", "groups", "kind")
+        names = ("settings", "promise", "kind")
         ledger = cls(**{name: read(name, cls._declared()[name], state[name]) for name in names})
+        ledger.groups.restore(state["groups"])
         if state["first"] is not None:
             ledger._make_tests(has_draws="draws" in state["tests"])
         ledger.restore(state)
         return ledger
-
-
-def _table_of(rows: Rows) -> Any:
-    return needed(rows.columns, "columns, but the watch has groups", "give them as columns")
 
 
 # --- promises of certificates, of selected randomizations, and of folders with a certificate
@@ -532,12 +450,16 @@ SCHEMA = "evenhand.watch/1"
 """Name and version of the layout of the values."""
 
 
+PROMISED = ("mass", "target", "targets", "statistic", "confidence", "atom", "link", "alpha")
+"""Keys of a promise that are listed with the settings; None without one."""
+
+
 def watch_values(ledger: Ledger) -> dict[str, Any]:
     """Return settings, alarms, evidence per period and estimates as JSON values."""
-    start, n_periods = ledger.first, ledger.n_periods
-    dates = [start_of((start or 0) + i, ledger.settings.period) for i in range(n_periods)]
+    n_periods = 0 if ledger.first is None else ledger.current - ledger.first + 1
+    dates = [ledger.date_of(1 + i) for i in range(n_periods)]
     tests = [
-        {"part": part_of(name), **record}
+        record
         for name, test in ledger.tests.items()
         # what gives no alarm is no evidence for one
         if not name.startswith("envelope")
@@ -574,13 +496,12 @@ def watch_values(ledger: Ledger) -> dict[str, Any]:
 
 
 def _settings(ledger: Ledger) -> dict[str, Any]:
-    promise = ledger.promise
-    names = ("mass", "target", "targets", "statistic", "confidence", "atom")
-    promised = dict.fromkeys((*names, "link", "alpha")) if promise is None else promise.to_dict()
+    promised = {} if ledger.promise is None else ledger.promise.to_dict()
     return {
-        **ledger.settings.to_dict(),
+        **asdict(ledger.settings),
+        "groups": list(ledger.settings.groups),
         "kind": None if ledger.first is None else ledger.kind,
-        **{name: promised[name] for name in (*names, "link", "alpha")},
+        **{name: promised.get(name) for name in PROMISED},
     }
 
 
@@ -597,31 +518,30 @@ def _promise(ledger: Ledger, dates: list[str]) -> dict[str, Any] | None:
         recent = {"since": dates[since["since"] - 1], **{name: since[name] for name in names}}
     tests = ledger.tests.items()
     sides = [test.evidence() for name, test in tests if name.startswith("promise")]
+    evidence = ("log_evidence", "max_log_evidence", "threshold")
     return {
         **{name: found[name] for name in names},
-        **{name: max(side[name] for side in sides) for name in sides[0]},
+        **{name: max(side[name] for side in sides) for name in evidence},
         "recent": recent,
     }
 
 
 def _groups(ledger: Ledger) -> list[dict[str, Any]]:
     """Return the estimates and the evidence of each group."""
-    groups, errors = ledger.groups, ledger.errors
-    if groups is None or errors is None:
+    errors = ledger.errors
+    if errors is None:
         return []
     tests = ledger.tests["group"]
     return [
         {
             "name": name,
-            "n": int(tests.n_rows[j]),
             "n_missing": int(tests.n_rows[j]) - errors.n_rows(j),
             "error": errors.error(j),
             "bias_direction": errors.direction(j),
+            "since_start": j < ledger.groups.n_first,
             **tests.evidence(j),
-            "is_alarm": bool(tests.has_alarm[j]),
-            "since_start": j < groups.n_first,
         }
-        for j, name in enumerate(groups.names)
+        for j, name in enumerate(ledger.groups.names)
     ]
 
 
@@ -631,11 +551,9 @@ def _draws(ledger: Ledger) -> dict[str, Any] | None:
     if tests is None:
         return None
     return {
-        "n": int(tests.n_rows[0]),
         "n_repeated": ledger.seen.n_repeated,
         "error": ledger.drawn.error(0),
         **tests.evidence(),
-        "is_alarm": bool(tests.has_alarm[0]),
     }
 
 
@@ -754,7 +672,7 @@ class Watch(Summarized):
         return list(self._ledger.alarms)
 
     @property
-    def notices(self) -> list[Notice]:
+    def notices(self) -> list[Alarm]:
         """Changes so far that break no promise."""
         return list(self._ledger.notices)
 
@@ -830,20 +748,11 @@ class Watch(Summarized):
             If the state is of another certificate or of other settings, or is
             no state of a watch. The message is one line.
         """
-        schema = state.get("schema") if isinstance(state, Mapping) else None
-        if schema != STATE_SCHEMA:
-            raise InputError(
-                f"this is not the state of a watch (its schema is {schema!r:.60}, not"
-                f" {STATE_SCHEMA!r}); pass the output of Watch.state"
-            )
         watch = cls.__new__(cls)
-        try:
+        with read_state("Watch.state"):
+            if (schema := state["schema"]) != STATE_SCHEMA:
+                raise InputError(f"its schema is {schema!r:.60}, not {STATE_SCHEMA!r}")
             watch._ledger = Ledger.from_state(state)
-        except InputError:
-            raise
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise InputError(f"the state of the watch is damaged ({reason:.120})") from error
         if like is not None:
             watch._ledger.check_like(like._ledger)
         return watch
