@@ -182,7 +182,7 @@ def test_outcomes_missing_and_late_are_counted_with_their_usual_delay() -> None:
     assert found is not None
     counts = [int(n.replace(",", "")) for n in found.groups()]
     assert counts == [values["n_missing"], values["n_rows"], values["n_late"]]
-    values["delays"]["days_90"] = 21.5
+    values["days_90"] = 21.5
     assert "; 90% of the recorded came within 22 days; 1,489 more" in printed(values)
 
 

@@ -138,6 +138,7 @@ def watch(n: int = 200, names: list[str] | None = None, n_rows: int | None = Non
         "n_late": missing // 4,
         "n_waiting": 1489,
         "n_repeated": 0,
+        "days_90": None,
         "alarms": [],
         "notices": [],
         "dates": dates,
@@ -162,12 +163,6 @@ def watch(n: int = 200, names: list[str] | None = None, n_rows: int | None = Non
             "max_log_evidence": max(draws),
             "threshold": math.log(100),
             "is_alarm": False,
-        },
-        "delays": {
-            "days": [0, 5, 10, 15, 20, 25, 30, 35, 40, 45],
-            "counts": [210, 1320, 2480, 2230, 1490, 870, 62, 31, 7],
-            "n_late": missing // 4,
-            "n_missing": missing,
         },
         "sources": {
             "log": "decisions.sqlite",
@@ -251,7 +246,6 @@ def events() -> Any:
     values["draws"] = None
     values["tests"] = [test for test in values["tests"] if test["part"] != "draws"]
     values["promise"] |= {"estimate": 0.031, "best_case": 0.018, "worst_case": 0.049}
-    values["delays"]["days"] = [40 * i for i in range(10)]
     return values
 
 
@@ -262,7 +256,6 @@ def empty() -> Any:
         values[key] = []
     values |= {"status": "no rows yet", "first": None, "until": None, "n_periods": 0}
     values |= {"promise": None, "draws": None, "n_waiting": 214}
-    values["delays"] = {"days": [], "counts": [], "n_late": 0, "n_missing": 0}
     return values
 
 

@@ -1,4 +1,4 @@
-"""Sums of a watch that are exact in any order: PITs, biases, values of a promise, delays, draws."""
+"""Sums of a watch that are exact in any order: PITs, biases, draws, values of a promise."""
 
 from __future__ import annotations
 
@@ -129,51 +129,6 @@ class BiasSums(GroupSums):
         """Return whether outcomes are higher or lower than predicted; None if neither."""
         total = int(self.counts[group, 1])
         return ("higher" if total > 0 else "lower") if total else None
-
-
-class Delays(Stored):
-    """Outcomes by the days from serving to their record, and counts of late and missing ones.
-
-    Parameters
-    ----------
-    matures_after_days : float
-        Horizon in days; bins divide it evenly. Without one (0) their edges are fixed.
-
-    Examples
-    --------
-    >>> delays = Delays(10.0)
-    >>> delays.add(np.array([True, False, False]), np.array([0.5, np.nan, 12.0]))
-    >>> delays.n_missing, delays.n_late, delays.counts[:2]
-    (2, 1, array([1, 0]))
-    """
-
-    counts: Ints
-    n_missing: int
-    n_late: int
-
-    N_BINS: ClassVar[int] = 20
-    EDGES: ClassVar[tuple[int, ...]] = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 36525)
-
-    def __init__(self, matures_after_days: float) -> None:
-        even = [matures_after_days * i / self.N_BINS for i in range(self.N_BINS + 1)]
-        self.edges: list[float] = (
-            even if matures_after_days > 0 else [float(one) for one in self.EDGES]
-        )
-        self.counts = np.zeros(len(self.edges) - 1, dtype=np.int64)
-        self.n_missing = 0
-        self.n_late = 0
-
-    def add(self, known: Mask, delay: Floats | None) -> None:
-        """Add rows; delays in days are NaN where there is no outcome."""
-        self.n_missing += int((~known).sum())
-        if delay is None:
-            return
-        self.n_late += int((~known & ~np.isnan(delay)).sum())
-        waited = delay[known & ~np.isnan(delay)]
-        # a bin contains its upper end, so that the latest outcome in time is in the last one
-        bins = np.searchsorted(self.edges, waited, side="left") - 1
-        bins = np.clip(bins, 0, self.counts.size - 1)
-        self.counts = self.counts + np.bincount(bins, minlength=self.counts.size)
 
 
 class SeenDraws(Stored):

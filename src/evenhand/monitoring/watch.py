@@ -43,7 +43,7 @@ from evenhand.monitoring.statements import (
     kept_promise,
     promise_values,
 )
-from evenhand.monitoring.tallies import BiasSums, Delays, PITSums, SeenDraws, ValueCounts
+from evenhand.monitoring.tallies import BiasSums, PITSums, SeenDraws, ValueCounts
 from evenhand.report import watch_html, watch_text
 from evenhand.selection import Selection
 from evenhand.store import CERTIFICATE, read_certificate
@@ -166,6 +166,8 @@ class Ledger(Stored):
     settings: Settings
     promise: Promise | None
     n_rows: int = 0
+    n_missing: int = 0
+    n_late: int = 0
     n_learned: int = 0
     first: int | None = None
     current: int = 0
@@ -181,11 +183,9 @@ class Ledger(Stored):
     drawn: PITSums = field(default_factory=lambda: PITSums(1))
     alarms: list[Alarm] = field(default_factory=list)
     notices: list[Alarm] = field(default_factory=list)
-    delays: Delays = field(init=False)
 
     def __post_init__(self) -> None:
         self.matures_after = as_duration(self.settings.matures_after_days)
-        self.delays = Delays(self.settings.matures_after_days or 0.0)
 
     def learn(self, table: Any) -> None:
         """Define the groups by the features of the first rows, which do not count in them."""
@@ -320,7 +320,9 @@ class Ledger(Stored):
         # cuts by people served later would not be known when these were served
         members[: max(0, self.n_learned - self.n_rows), self.groups.has_everyone :] = False
         self._add_groups()
-        self.delays.add(rows.known, rows.delay)
+        self.n_missing += int((~rows.known).sum())
+        if rows.delay is not None:
+            self.n_late += int((~rows.known & ~np.isnan(rows.delay)).sum())
         if self.errors is not None:
             observed = excess_of(rows) if self.kind == "event" else np.stack(rows.pit)
             self.errors.add(observed[..., rows.known], members[rows.known])
@@ -465,7 +467,6 @@ def watch_values(ledger: Ledger) -> dict[str, Any]:
         if not name.startswith("envelope")
         for record in test.records()
     ]
-    delays = ledger.delays
     return {
         "schema": SCHEMA,
         "status": ("alarm" if ledger.alarms else "no alarm") if ledger.n_rows else "no rows yet",
@@ -474,10 +475,11 @@ def watch_values(ledger: Ledger) -> dict[str, Any]:
         "until": dates[-1] if dates else None,
         "n_periods": n_periods,
         "n_rows": ledger.n_rows,
-        "n_missing": delays.n_missing,
-        "n_late": delays.n_late,
+        "n_missing": ledger.n_missing,
+        "n_late": ledger.n_late,
         "n_waiting": None,
         "n_repeated": None,
+        "days_90": None,
         "alarms": [_alarm(alarm, tests) for alarm in ledger.alarms],
         "notices": [asdict(notice) for notice in ledger.notices],
         "dates": dates,
@@ -485,13 +487,6 @@ def watch_values(ledger: Ledger) -> dict[str, Any]:
         "promise": _promise(ledger, dates),
         "groups": _groups(ledger),
         "draws": _draws(ledger),
-        "delays": {
-            "days": list(delays.edges),
-            "counts": delays.counts.tolist(),
-            "n_late": delays.n_late,
-            "n_missing": delays.n_missing,
-        },
-        "events": [],
     }
 
 

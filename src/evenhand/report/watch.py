@@ -436,7 +436,7 @@ def _missing(watched: Watched) -> str:
     text = f"{missing:,} of {n:,} ({percent(missing / n)})"
     if late:
         text += f", of which {late:,} were recorded later"
-    usual = (watched.values.get("delays") or {}).get("days_90")
+    usual = watched.values.get("days_90")
     if usual is not None:
         text += f"; 90% of the recorded came within {days_in_words(math.ceil(usual))}"
     if waiting := int(watched.values.get("n_waiting") or 0):

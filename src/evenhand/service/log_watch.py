@@ -294,7 +294,7 @@ class LogWatch:
             "n_waiting": self.n_waiting,
             "n_late": self.n_late,
             "n_repeated": self.n_repeated,
-            "delays": values["delays"] | {"n_late": self.n_late, "days_90": self._usual_delay},
+            "days_90": self._usual_delay,
             "notes": self.notes,
             "sources": {
                 "log": self.log.source,
