@@ -194,15 +194,18 @@ def test_a_fiftieth_of_the_rows_may_share_an_outcome_in_silence_and_no_more(n: i
 @pytest.mark.parametrize(
     ("y", "remedy"),
     [
-        (np.arange(100.0) % 2, "ClassifierForecaster for an event, coded as 0 and 1"),
-        (np.arange(100.0) % 5, "CountRegressor for counts or ClassifierForecaster for ordered sc"),
-        (np.arange(100.0) % 5 - 2, "use ClassifierForecaster for ordered scores"),
+        (np.arange(100.0) % 2, "use ClassifierForecaster or probability= for an event, coded"),
+        (np.arange(100.0) % 5, "outcome=count for counts or ClassifierForecaster or pmf= for o"),
+        (np.arange(100.0) % 5 - 2, "use ClassifierForecaster or pmf= for ordered scores"),
         (
             np.r_[np.zeros(50), np.arange(50) % 4 + 0.5],
-            r"scores or HurdleRegressor\(at=0\) for am",
+            r"scores or HurdleRegressor\(at=0\) or chance_of_zero= for am",
         ),
-        (np.repeat(np.arange(25.0), np.arange(25, 0, -1) ** 2), "use CountRegressor for counts"),
-        (np.r_[np.zeros(50), 0.5 + np.arange(50)], r"use HurdleRegressor\(at=0\) for amounts$"),
+        (np.repeat(np.arange(25.0), np.arange(25, 0, -1) ** 2), "use CountRegressor or outcome=c"),
+        (
+            np.r_[np.zeros(50), 0.5 + np.arange(50)],
+            r"e HurdleRegressor\(at=0\) or chance_of_zero= for amounts$",
+        ),
         (np.r_[np.full(50, 99.0), 0.5 + np.arange(50)], r'HurdleRegressor\(at=99, end="high"\)$'),
         (np.r_[np.full(50, 9.0), 0.5 + np.arange(50)], "separate model of that value"),
     ],

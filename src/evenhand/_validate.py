@@ -425,7 +425,6 @@ def check_outcomes(
     *,
     name: str = "y",
     kind: str | None = "continuous",
-    remedy: str | None = None,
 ) -> None:
     """Check that there are enough outcomes, and that they are of the kind that is forecast.
 
@@ -440,8 +439,6 @@ def check_outcomes(
         be constant, and a warning is given about outcomes with atoms: fewer than 20 distinct
         values, or one value in more than 2% of the rows. Binary outcomes must be 0 or 1. With None
         the kind is not known yet: all rows may have atoms, but must not be constant.
-    remedy : str, optional
-        What to do about discrete outcomes, in place of the forecaster to use.
 
     Raises
     ------
@@ -452,7 +449,8 @@ def check_outcomes(
     Warns
     -----
     DiscreteOutcomeWarning
-        If the forecast is continuous and the outcomes are not; names the forecaster to use.
+        If the forecast is continuous and the outcomes are not; names the forecaster to use, and
+        what to name of forecasts in columns.
 
     Examples
     --------
@@ -473,30 +471,26 @@ def check_outcomes(
     if kind == "binary" and not np.isin(y, (0.0, 1.0)).all():
         row = int(np.argmin(np.isin(y, (0.0, 1.0))))
         raise bad_input(f"{name}[{row}]", "be 0 or 1", f"{y[row]:g}", "code the event as 1")
-    trouble = _about_atoms(y, name, remedy) if kind == "continuous" else None
+    trouble = _about_atoms(y, name) if kind == "continuous" else None
     if trouble is not None:
         warnings.warn(trouble, DiscreteOutcomeWarning, stacklevel=3)
 
 
-def _about_atoms(y: Floats, name: str, remedy: str | None) -> str | None:
-    """Return the warning about the atoms of outcomes that are forecast as continuous.
-
-    It names the forecaster to use, or `remedy` in place of it. None if there are no atoms.
-    """
+def _about_atoms(y: Floats, name: str) -> str | None:
+    """Return the warning about the atoms of outcomes that are forecast as continuous, if any."""
     found = discrete_kind(y)
     if found is not None:
+        at = f"HurdleRegressor(at={found.atom:g}"
         advice = found.advice(
-            event="ClassifierForecaster for an event, coded as 0 and 1",
-            counts="CountRegressor for counts",
-            scores="ClassifierForecaster for ordered scores",
-            amounts=f"HurdleRegressor(at={found.atom:g}) for amounts",
+            event="ClassifierForecaster or probability= for an event, coded as 0 and 1",
+            counts="CountRegressor or outcome=count for counts",
+            scores="ClassifierForecaster or pmf= for ordered scores",
+            amounts=f"{at}){' or chance_of_zero=' if found.atom == 0 else ''} for amounts",
             # a hurdle inside the range would not be exact (outcomes: 4.2)
-            other=f'HurdleRegressor(at={found.atom:g}, end="high")'
-            if found.kind == "capped"
-            else "a separate model of that value, for example ClassifierForecaster",
+            capped=f'{at}, end="high")',
+            other="a separate model of that value, for example ClassifierForecaster",
         )
-        remedy = remedy or f"use {advice}"
-        return f"{name} {found.facts}, so no continuous forecast is calibrated; {remedy}"
+        return f"{name} {found.facts}, so no continuous forecast is calibrated; use {advice}"
     value, share = largest_atom(y)
     # a single row is more than 2% of fewer than 50 rows: only a repeated value is an atom
     if share <= MILD_ATOM or share * y.size < 1.5:
@@ -512,7 +506,7 @@ class Discrete(NamedTuple):
 
     Parameters
     ----------
-    kind : str
+    kinds : tuple of str
         Event, one or two of counts, scores and amounts, capped or other.
     facts : str
         Why they are discrete, such as `has 5 distinct values in 100 rows`.
@@ -520,17 +514,14 @@ class Discrete(NamedTuple):
         The most frequent outcome.
     """
 
-    kind: str
+    kinds: tuple[str, ...]
     facts: str
     atom: float
 
-    def advice(self, *, event: str, counts: str, scores: str, amounts: str, other: str) -> str:
-        """Return what to do about outcomes of this kind; an empty text is left out."""
-        if self.kind == "event":
-            return event
-        texts = {"counts": counts, "scores": scores, "amounts": amounts}
-        found = [text for noun, text in texts.items() if noun in self.kind and text]
-        return " or ".join(found) or other
+    def advice(self, **texts: str) -> str:
+        """Return what to do about outcomes of these kinds, by the texts for each kind."""
+        found = [texts[kind] for kind in self.kinds if texts.get(kind)]
+        return " or ".join(found) or texts["other"]
 
 
 def discrete_kind(y: Floats) -> Discrete | None:
@@ -538,25 +529,29 @@ def discrete_kind(y: Floats) -> Discrete | None:
 
     Examples
     --------
-    >>> discrete_kind(np.arange(100.0) % 2).kind, discrete_kind(np.arange(100.0))
-    ('event', None)
+    >>> discrete_kind(np.arange(100.0) % 2).kinds, discrete_kind(np.arange(100.0))
+    (('event',), None)
     """
     values = np.unique(y)
     atom, share = largest_atom(y)
-    is_whole = bool((values == np.round(values)).all() and values[0] >= 0)
+    if values.size >= MIN_DISTINCT and share <= MAX_ATOM:
+        return None
+    is_whole = (values == np.round(values)).all() and values[0] >= 0
     has_zeros = share > MAX_ATOM and atom == values[0]
     if values.size == 2:
-        return Discrete("event", f"has only the values {values[0]:g} and {values[1]:g}", atom)
-    if values.size < MIN_DISTINCT:
+        return Discrete(("event",), f"has only the values {values[0]:g} and {values[1]:g}", atom)
+    are_few = values.size < MIN_DISTINCT
+    facts = f"is {atom:g} in {percent(share, 'up')} of the rows"
+    if are_few:
         facts = f"has {values.size} distinct values in {y.size} rows"
-        kinds = "counts or scores" if is_whole else "scores or amounts" if has_zeros else "scores"
-        return Discrete(kinds, facts, atom)
-    if share <= MAX_ATOM:
-        return None
-    kinds = "amounts" if has_zeros else "capped" if atom == values[-1] else "other"
-    if is_whole:
-        kinds = "counts or amounts" if has_zeros else "counts"
-    return Discrete(kinds, f"is {atom:g} in {percent(share, 'up')} of the rows", atom)
+    possible = {
+        "counts": is_whole,
+        "scores": are_few,
+        "amounts": has_zeros and not (are_few and is_whole),
+    }
+    kinds = [kind for kind, is_possible in possible.items() if is_possible]
+    kinds = kinds or ["capped" if atom == values[-1] else "other"]
+    return Discrete(tuple(kinds), facts, atom)
 
 
 def check_number(name: str, value: Any, least: float, remedy: str = "") -> float:

@@ -27,7 +27,6 @@ from evenhand._validate import (
     check_column,
     check_horizon,
     did_you_mean,
-    discrete_kind,
     place_of_rows,
     short,
 )
@@ -438,34 +437,6 @@ class ForecastColumns:
                 least = "" if self.samples is not None else " of at least 0"
                 rule = f"be a whole number{least} for outcome=count"
                 refuse(~is_possible, rule=rule)
-
-    def remedy_for(self, y: Floats) -> str | None:
-        """Return the option for discrete outcomes of columns that make continuous forecasts.
-
-        None if no option fits the outcomes.
-
-        Examples
-        --------
-        >>> ForecastColumns(mean="m", std="s").remedy_for(np.arange(100.0) % 2)
-        'if the forecasts are probabilities of an event, name their column with probability='
-        """
-        found = discrete_kind(y)
-        if found is None:
-            return None
-        counts = "for counts or scores add outcome=count"
-        if self.quantiles is not None:
-            counts = "for counts or scores name pmf=, or mean= with outcome=count"
-        is_coded = bool(np.isin(y, (0.0, 1.0)).all())
-        amounts = "for amounts with zeros add chance_of_zero=, with the other columns for the rest"
-        advice = found.advice(
-            event="if the forecasts are probabilities of an event, name their column with"
-            f" probability={'' if is_coded else ', and code the event as 1, the other as 0'}",
-            counts=counts,
-            scores="",
-            amounts=amounts if found.atom == 0 else "",
-            other="",
-        )
-        return advice or None
 
     def of(self, table: pd.DataFrame, source: str, start: int = 0) -> tuple[Forecast, None]:
         """Return the forecasts."""

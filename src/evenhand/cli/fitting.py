@@ -114,7 +114,7 @@ def discrete_target(y: Floats) -> str | None:
     is_coded = bool(np.isin(y, (0.0, 1.0)).all())
     meaning = "the probability of 1 add --outcome binary"
     other = "one of them add --outcome binary, with the event coded as 1 and the other as 0"
-    is_count = "counts" in found.kind
+    is_count = "counts" in found.kinds
     advice = found.advice(
         event=f"for {meaning if is_coded else other}",
         counts="for counts or scores add --outcome count",

@@ -298,7 +298,7 @@ def read_rows(request: Request, *, is_randomized: bool = False) -> Read:
         subject.check_outcomes(y, data, target=rows.target, source=source)
         if is_randomized and kind != "binary":
             selection.refuse_events(y, place)
-        check_outcomes(y, name=place, kind=kind, remedy=subject.remedy_for(y))
+        check_outcomes(y, name=place, kind=kind)
     people = people_of(data, rows.id, rows.person, rows.target, source)
     named, searched = request.columns(list(data.columns))
     known = tables.group_columns(data, named, source=source)

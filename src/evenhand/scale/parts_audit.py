@@ -525,8 +525,7 @@ def _audited(
     table = sample.reset_index(drop=True)
     y = number_column(table, columns.target, source=columns.source)
     kind = columns.subject.outcome_kind_in(table, columns.source)
-    remedy = columns.subject.remedy_for(y)
-    check_outcomes(y, name=f"{columns.source}: column {columns.target!r}", kind=kind, remedy=remedy)
+    check_outcomes(y, name=f"{columns.source}: column {columns.target!r}", kind=kind)
     model, X = columns.subject.of(table, columns.source)
     masks = [pair for name in columns.named for pair in known[name].masks(table[name]).pairs()]
     with warnings.catch_warnings():

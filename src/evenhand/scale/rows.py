@@ -64,9 +64,6 @@ class ModelSubject:
         if self.outcome_kind_in(table, source) is OutcomeKind.BINARY:
             check_events(y, target=target, source=source, start=start)
 
-    def remedy_for(self, y: Floats) -> None:
-        """Return None: the kind of outcome of a fitted model cannot be changed by an option."""
-
     @property
     def inner(self) -> ForecastColumns | None:
         """The forecasts in columns that the forecaster changes, if it does."""
