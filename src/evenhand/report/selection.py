@@ -26,6 +26,7 @@ from evenhand._format import (
     points_in_full,
     whole,
 )
+from evenhand._kinds import NARROW, WIDE
 from evenhand._table import SCREEN, Cells, Column, Table, line_width, numeric, wrapped
 from evenhand.report.certificates import ONE_ROW_EACH, follow_up_sentences
 
@@ -56,19 +57,19 @@ def _covers(low: float, high: float) -> str:
 # --- a selection
 
 
-def selection_text(facts: Facts, learned: Any, spread: Any) -> str:
+def selection_text(facts: Facts, learned: Any) -> str:
     """Return what decides, the intervals with and without a draw, and the guarantee.
 
-    `learned` and `spread` are the groups in which the model is off without a draw, or None.
+    `learned` is the group in which the model is off the most without a draw, or None.
     """
     if not_worth := worth_sentence(facts):
         remedy = "Take the interval without a draw, improve the model, or plan more rows:"
         goal = facts["goal"]
         command = "evenhand plan" + ("" if goal is None else f" --goal {goal:g}")
-        reasons = " ".join([*_spread(spread), *_learned_group(learned)])
+        reasons = " ".join(_learned_group(learned))
         return f"{_text(not_worth, _intervals(facts), reasons, remedy)}\n  {command}"
     return _text(
-        " ".join([*_spread(spread), *_decision(facts)]),
+        " ".join(_decision(facts)),
         _intervals(facts),
         " ".join(_statements(facts)),
         " ".join([*_unions(facts), *_learned_group(learned), *_recalibration(facts)]),
@@ -107,18 +108,6 @@ def _goal(facts: Facts) -> str:
     if facts["max_wider"] is not None:
         return f"at intervals {in_full(facts['max_wider'])} wider"
     return f"at a price of {facts['max_price']:g} nats"
-
-
-def _spread(found: Any) -> list[str]:
-    if found is None:
-        return []
-    where = f" ({found.description})" if found.description else ""
-    return [
-        "Learn the spread first: the width of this model's intervals does not vary enough with the"
-        f" features. Its 80% intervals cover an estimated {whole_percent(found.coverage_80)} of"
-        f" outcomes in a group{where}, {whole_percent(found.overall_80)} overall. That would help"
-        " more than a draw."
-    ]
 
 
 def _decision(facts: Facts) -> list[str]:
@@ -254,9 +243,15 @@ def _learned_group(found: Any) -> list[str]:
     if found.low > 0:
         confidence = confidence_in_full(found.confidence)
         evidence = f", at least {at_least(found.low)} with {confidence} confidence"
+    helps_more = ""
+    if found.direction in (NARROW, WIDE):
+        helps_more = (
+            f" 80% intervals cover {whole_percent(found.coverage_80)} there: learning the spread"
+            " from the features, or recalibrating, helps more than a draw."
+        )
     return [
         f"Without a draw, the largest error found {group}{about} is an estimated"
-        f" {points(found.error)} points{evidence}: {found.direction}."
+        f" {points(found.error)} points{evidence}: {found.direction}.{helps_more}"
     ]
 
 

@@ -8,7 +8,7 @@ from evenhand.selection.choice import randomize
 from evenhand.selection.choice import refuse_events as refuse_events
 from evenhand.selection.choice import split_rows as split_rows
 from evenhand.selection.plans import Plan, PlannedCertificate, PlannedError, plan
-from evenhand.selection.result import NotWorthItWarning, Selection, SpreadGroup
+from evenhand.selection.result import NotWorthItWarning, Selection
 from evenhand.selection.target import GOALS as GOALS
 from evenhand.selection.target import Target
 
@@ -18,7 +18,6 @@ __all__ = [
     "PlannedCertificate",
     "PlannedError",
     "Selection",
-    "SpreadGroup",
     "Target",
     "plan",
     "randomize",

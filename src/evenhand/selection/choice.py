@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ from evenhand.outcomes import Outcomes, Rounding, as_outcomes
 from evenhand.report import worth_sentence
 from evenhand.selection.chosen_link import Wrapped, affordable, choose_link, least_price
 from evenhand.selection.comparison import COMPARED_DRAWS, HeldOutScores, mean_with_error
-from evenhand.selection.result import GroupSearches, NotWorthItWarning, Selection
+from evenhand.selection.result import NotWorthItWarning, Selection, group_without_draw
 from evenhand.selection.target import Target
 from evenhand.tables import as_table, copies_in_words, row_blocks, take_rows, unreported
 
@@ -403,7 +404,9 @@ def select_around(
         wider=wider,
         alternative=recalibrated if alternative else None,
         plain=chosen.plain,
-        searches=GroupSearches(wrapped.searched(), X, target, int(random.integers(2**31))),
+        search=partial(
+            group_without_draw, wrapped.searched(), X, target, int(random.integers(2**31))
+        ),
         worthy_error=worthy,
     )
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from evenhand._format import Summarized, four_digits, one_line
-from evenhand._kinds import NARROW, WIDE
 from evenhand._validate import Floats, InputError, Ints
-from evenhand.calibration import Cells, as_cells, covered
+from evenhand.calibration import Cells
 from evenhand.certificates import Certificate, PlainInterval, Promise
 from evenhand.distributions import OutcomeKind
 from evenhand.forecasters import RecalibratedRegressor
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from evenhand.audits import Audit
 
 
-# --- learned groups in which a deterministic model is off: overall, and in its spread
+# --- the learned group in which a deterministic model is off the most
 
 SEARCH_FOLDS = 3
 """Folds of a search: the models of the last two are trained, which takes 0.2 s at 1,000 rows."""
@@ -36,107 +35,33 @@ SEARCH_ROWS = 10_000
 """Most rows of a search."""
 
 
-@dataclass(frozen=True, eq=False)
-class SpreadGroup:
-    """Learned group whose spread differs the most from that of other people.
-
-    Parameters
-    ----------
-    error : float
-        Estimate of the part of the group's W1 error that is due to a spread other than that of all
-        people, 0 to 1/4; not clipped, as that of `FoundGroup`.
-    is_significant : bool
-        Whether the spread differs significantly.
-    coverage_80, overall_80 : float
-        Share of outcomes that the model's 80% prediction intervals cover in the group and overall.
-    description : str or None
-        Conditions that nearly define the group, as in `FoundGroup`.
-    """
-
-    error: float
-    is_significant: bool
-    coverage_80: float
-    overall_80: float
-    description: str | None
-
-
-@dataclass(frozen=True, eq=False)
-class GroupSearches:
-    """Searches for learned groups in which a deterministic model is off.
+def group_without_draw(pit: Floats | Cells, X: Any, target: Target, seed: int) -> FoundGroup | None:
+    """Return the learned group with the largest error; None with too few rows or unusable features.
 
     Parameters
     ----------
     pit : Cells or ndarray of shape (n,)
         PITs of the deterministic model on rows that it has not seen; with cells for outcomes with
-        atoms, over whose positions `learned` averages.
+        atoms, over whose positions the search averages.
     X : table or array of n rows
         Features.
     target : Target
         Group size, as a share of the rows, and confidence level of bounds and tests.
     seed : int
-        Seed of the searches.
+        Seed of the search.
     """
-
-    pit: Floats | Cells
-    X: Any
-    target: Target
-    seed: int
-
-    def learned(self) -> FoundGroup | None:
-        """Return the group with the largest error; None with too few rows or unusable features."""
-        return self._found(self.pit)
-
-    def spread(self) -> SpreadGroup | None:
-        """Return the group whose spread differs the most; None as for `learned`.
-
-        The distances of PITs from 1/2 are replaced by their ranks, whose distribution is uniform
-        overall: a group deviates from it only if its spread is not that of all people, so a model
-        that recalibration repairs has no such group. Under the hypothesis that the distance does
-        not depend on the features, the ranks are in random order.
-        """
-        pits = as_cells(self.pit)
-        # a rank needs one value per person: the drawn position in a cell
-        (drawn,) = pits.drawn.T
-        n = drawn.size
-        # equal distances, as of PITs of 0 and 1, are ranked at random: mean ranks are not uniform
-        order = np.random.default_rng(self.seed).permutation(n)
-        ranks = np.empty(n)
-        ranks[order] = (rankdata(np.abs(drawn[order] - 0.5), method="ordinal") - 0.5) / n
-        found = self._found(ranks)
-        if found is None:
-            return None
-        inside = covered(pits, LEVEL)
-        return SpreadGroup(
-            # a symmetric deviation of the PITs is half as large as that of their distances
-            error=found.error / 2,
-            is_significant=found.is_significant,
-            coverage_80=float(inside[found.rows].mean()),
-            overall_80=float(inside.mean()),
-            description=found.description,
-        )
-
-    def _found(self, pit: Floats | Cells) -> FoundGroup | None:
-        try:
-            search = GroupSearch(
-                pit,
-                self.X,
-                n_folds=SEARCH_FOLDS,
-                max_rows=SEARCH_ROWS,
-                random_state=self.seed,
-            )
-            return search.find(self.target.group_mass, confidence=self.target.confidence)
-        except InputError:
-            # too few rows, or features that only the model can read
-            return None
+    try:
+        search = GroupSearch(pit, X, n_folds=SEARCH_FOLDS, max_rows=SEARCH_ROWS, random_state=seed)
+        return search.find(target.group_mass, confidence=target.confidence)
+    except InputError:
+        # too few rows, or features that only the model can read
+        return None
 
 
 # --- the result
 
 UNION_CELLS = 20
 """Most cells of named columns, of whose unions a bound without a draw is shown."""
-
-LARGE_SPREAD = 0.2
-"""Error of a group in spread, as a share of the certified group error, that a summary reports."""
 
 
 class NotWorthItWarning(UserWarning):
@@ -205,8 +130,8 @@ class Selection(Summarized):
         The prediction interval without a draw that covers at least as many outcomes in every group
         as the randomized 80% interval, and its mean width divided by that of the randomized one,
         minus 1. None if no level up to 99% does, or no randomized model was chosen by a link.
-    searches : GroupSearches or None
-        Searches for learned groups; None for models that were already randomized.
+    search : callable or None
+        Search for the learned group; None for models that were already randomized.
     worthy_error : float or None
         If a link is not worth its price (`is_worth_it`): the smallest group error whose promise
         would be, on these people. It is an estimate, because prices are. None otherwise, and if the
@@ -240,7 +165,7 @@ class Selection(Summarized):
     wider: float = np.nan
     alternative: RecalibratedRegressor | None = None
     plain: tuple[PlainInterval, float] | None = None
-    searches: GroupSearches | None = None
+    search: Callable[[], FoundGroup | None] | None = None
     worthy_error: float | None = None
 
     @property
@@ -317,27 +242,7 @@ class Selection(Summarized):
         is computed when it is first read, which takes about 0.2 s at 1,000 rows. None with too few
         rows, and for models that were already randomized.
         """
-        return None if self.searches is None else self.searches.learned()
-
-    @cached_property
-    def spread_group(self) -> SpreadGroup | None:
-        """Learned group in which the spread of outcomes is not the predicted one.
-
-        A model that learns the spread from the features then helps more than a draw. None unless
-        the errors of `learned_group` are significant and in spread, the spread in this group
-        differs significantly from that of all people, and the error that is due to it is at least a
-        fifth of the certified group error. For a calibrated model there is such a group with a
-        probability of at most one minus the confidence. Computed when it is first read, as
-        `learned_group`.
-        """
-        learned = self.learned_group
-        # a wrong level moves PITs away from 1/2, too
-        if self.searches is None or learned is None or learned.direction not in (NARROW, WIDE):
-            return None
-        found = self.searches.spread() if learned.is_significant else None
-        if found is None or not found.is_significant:
-            return None
-        return found if found.error >= LARGE_SPREAD * self.group_error else None
+        return None if self.search is None else self.search()
 
     @property
     def is_worth_it(self) -> bool:
@@ -391,7 +296,7 @@ class Selection(Summarized):
 
     def summary(self) -> str:
         """Return what decides, intervals with and without a draw, and the guarantee as text."""
-        return selection_text(self.facts(), self.learned_group, self.spread_group)
+        return selection_text(self.facts(), self.learned_group)
 
     def __repr__(self) -> str:
         return one_line(
