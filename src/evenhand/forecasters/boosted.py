@@ -238,14 +238,13 @@ class FoldEnsembles:
             folds=[(rows[~held_out], rows[held_out]) for held_out in parts],
             return_cvbooster=True,
         )["cvbooster"]
-        # in their stored form, and without a reference to the training rows
-        texts = [one.model_to_string(found.best_iteration) for one in found.boosters]
-        out = np.zeros(target.size)
-        for text, held_out in zip(texts, parts, strict=True):
-            threads = self.settings["num_threads"]
-            booster, rows = lightgbm().Booster(model_str=text), self.features[held_out]
-            out[held_out] += booster.predict(rows, raw_score=True, num_threads=threads)
-        return texts, out / len(self.folds)
+        best, out = found.best_iteration, np.zeros(target.size)
+        threads = self.settings["num_threads"]
+        for one, held_out in zip(found.boosters, parts, strict=True):
+            options = {"raw_score": True, "num_iteration": best, "num_threads": threads}
+            out[held_out] += one.predict(self.features[held_out], **options)
+        # in their stored form, without a reference to the training rows
+        return [one.model_to_string(best) for one in found.boosters], out / len(self.folds)
 
 
 LEAF_UNIT = 2.0**-38
@@ -268,14 +267,14 @@ def averaged(texts: list[str]) -> Any:
 
     def rounded(line: re.Match[str]) -> str:
         values = (float(value) / len(texts) / LEAF_UNIT for value in line[1].split())
-        return f"leaf_value={' '.join(repr(round(value) * LEAF_UNIT) for value in values)}"
+        return f"\nleaf_value={' '.join(repr(round(value) * LEAF_UNIT) for value in values)}\n"
 
-    first, end = texts[0].partition("\nTree=")[0], "\nend of trees"
-    trees = [re.findall(rf"(?s)\nTree=.*?(?=\nTree=|{end})", text) for text in texts]
-    text = "".join([first, *chain.from_iterable(trees), end, texts[0].partition(end)[2]])
+    tree, end = "\nTree=", "\nend of trees"
+    trees = [part for text in texts for part in text.partition(end)[0].split(tree)[1:]]
+    first, last = texts[0].partition(tree)[0], texts[0].partition(end)[2]
     # LightGBM counts bytes and trees itself if the sizes of trees are not there
-    text = re.sub(r"(?m)^tree_sizes=.*\n", "", text)
-    return lightgbm().Booster(model_str=re.sub(r"(?m)^leaf_value=(.*)$", rounded, text))
+    text = re.sub(r"\ntree_sizes=.*\n", "\n", tree.join([first, *trees]) + end + last)
+    return lightgbm().Booster(model_str=re.sub(r"\nleaf_value=(.*)\n", rounded, text))
 
 
 def raw_output(booster: Any, features: Floats, n_threads: int) -> Floats:
