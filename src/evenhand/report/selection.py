@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -27,10 +27,11 @@ from evenhand._format import (
     whole,
 )
 from evenhand._kinds import NARROW, WIDE
-from evenhand._table import SCREEN, Cells, Column, Table, line_width, numeric, wrapped
+from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.certificates import ONE_ROW_EACH, follow_up_sentences
-
-Facts = Mapping[str, Any]
+from evenhand.report.document import Paragraph, short_text
+from evenhand.report.kinds import people_of
+from evenhand.results import Values
 
 NO_CEILING = 0.99
 NO_WIDER = 0.01
@@ -40,43 +41,34 @@ up to which an interval without a draw is as wide as a randomized one."""
 whole_percent = partial(percent, decimals=0)
 
 
-def _text(*blocks: str | Table) -> str:
-    """Return paragraphs and tables, one blank line apart."""
-    width = line_width(SCREEN)
-    shown = (one.text(width) if isinstance(one, Table) else wrapped(one, width) for one in blocks)
-    return "\n\n".join(filter(None, shown))
-
-
-def _covers(low: float, high: float) -> str:
-    """Write both ends of a certified coverage; an upper end of 100% is none."""
-    if low <= 0:
-        return "not proven"
-    return f"{at_least(low, percent)} or more" if is_trivial(high) else band(percent, low, high)
-
-
 # --- a selection
 
 
-def selection_text(facts: Facts, learned: Any) -> str:
+def selection_text(facts: Values, learned: Any) -> str:
     """Return what decides, the intervals with and without a draw, and the guarantee.
 
     `learned` is the group in which the model is off the most without a draw, or None.
     """
     if not_worth := worth_sentence(facts):
-        remedy = "Take the interval without a draw, improve the model, or plan more rows:"
         goal = facts["goal"]
-        command = "evenhand plan" + ("" if goal is None else f" --goal {goal:g}")
-        reasons = " ".join(_learned_group(learned))
-        return f"{_text(not_worth, _intervals(facts), reasons, remedy)}\n  {command}"
-    return _text(
-        " ".join(_decision(facts)),
+        return short_text(
+            not_worth,
+            _intervals(facts),
+            _learned_group(learned),
+            Paragraph(
+                "Take the interval without a draw, improve the model, or plan more rows", "heading"
+            ),
+            Paragraph("  evenhand plan" + ("" if goal is None else f" --goal {goal:g}"), "code"),
+        )
+    return short_text(
+        _decision(facts),
         _intervals(facts),
         " ".join(_statements(facts)),
-        " ".join([*_unions(facts), *_learned_group(learned), *_recalibration(facts)]),
+        " ".join([*_without_draw(facts), _learned_group(learned)]).strip(),
     )
 
 
-def worth_sentence(facts: Facts) -> str:
+def worth_sentence(facts: Values) -> str:
     """Return a sentence if a forecast that ignores every feature is better; otherwise nothing."""
     # a NaN, of a price or of a score that is not known, compares as False
     if not facts["lost_without_features"] > 0:
@@ -102,7 +94,7 @@ def worth_sentence(facts: Facts) -> str:
     )
 
 
-def _goal(facts: Facts) -> str:
+def _goal(facts: Values) -> str:
     if facts["goal"] is not None:
         return f"at {points_in_full(facts['goal'])} points"
     if facts["max_wider"] is not None:
@@ -110,32 +102,33 @@ def _goal(facts: Facts) -> str:
     return f"at a price of {facts['max_price']:g} nats"
 
 
-def _decision(facts: Facts) -> list[str]:
+def _decision(facts: Values) -> str:
     """Return what a draw is needed for, beside what can be had without one."""
     plain, (low, high) = facts["plain"], facts["coverage_80"]
     if facts["alpha"] == 1:
         is_needed = facts["goal"] is None
-        return ["A draw is not possible at this cost." if is_needed else "No draw is needed."]
+        return "A draw is not possible at this cost." if is_needed else "No draw is needed."
     if plain is None:
-        return []
-    group = f"every group of {in_full(facts['group_mass'])} of {_people(facts)}"
-    interval = f"a {in_full(plain['level'])} interval covers at least"
-    text = f"Without a draw, {interval} {at_least(plain['floor'], percent)} in {group}."
-    if plain["floor"] >= low > 0:
-        floor = f"{at_least(plain['floor'], percent)} in {group}"
-        text = f"A floor needs no draw: without one, {interval} {floor}."
-        if high >= NO_CEILING and plain["wider"] <= NO_WIDER:
-            return [
-                text,
-                "For intervals the draw buys nothing here: a smaller group error, such as 0.25,"
-                " buys a ceiling.",
-            ]
-    if not is_trivial(high):
-        return [text, f"A draw adds a ceiling ({at_most(high, percent)})."]
-    return [text, "The draw adds no ceiling."]
+        return ""
+    floor = (
+        f"a {in_full(plain['level'])} interval covers at least {at_least(plain['floor'], percent)}"
+        f" in every group of {in_full(facts['group_mass'])} of {_people(facts)}."
+    )
+    is_enough = plain["floor"] >= low > 0
+    text = (
+        f"A floor needs no draw: without one, {floor}" if is_enough else f"Without a draw, {floor}"
+    )
+    if is_enough and high >= NO_CEILING and plain["wider"] <= NO_WIDER:
+        return (
+            f"{text} For intervals the draw buys nothing here: a smaller group error, such as"
+            " 0.25, buys a ceiling."
+        )
+    if is_trivial(high):
+        return f"{text} The draw adds no ceiling."
+    return f"{text} A draw adds a ceiling ({at_most(high, percent)})."
 
 
-def _intervals(facts: Facts) -> Table:
+def _intervals(facts: Values) -> Table:
     """Return the intervals with and without a draw, those without one first."""
     rows = []
     plain, wider = facts["plain"], facts["wider"]
@@ -143,59 +136,68 @@ def _intervals(facts: Facts) -> Table:
         label = f"no draw, {in_full(plain['level'])} interval"
         # its width is given beside the randomized interval, off an atom for other people
         beside = (1 + plain["wider"]) * (1 + wider) - 1 if facts["atom"] is None else math.nan
-        rows.append((label, _covers(plain["floor"], 1.0), beside))
+        rows.append((label, plain["floor"], 1.0, beside))
     label = "with a draw, 80% interval" if facts["alpha"] < 1 else "80% interval"
-    rows.append((label, _covers(*facts["coverage_80"]), wider))
+    rows.append((label, *facts["coverage_80"], wider))
+
+    def covers(row: tuple[str, float, float, float]) -> str:
+        _, low, high, _ = row
+        if low <= 0:
+            return "not proven"
+        # an upper end of 100% is none
+        is_open = is_trivial(high)
+        return f"{at_least(low, percent)} or more" if is_open else band(percent, low, high)
+
     whose = ", named or not" if facts["atom"] is None else f" of {_people(facts)}"
-    group = f"every group of {in_full(facts['group_mass'])}{whose}"
-    cells: Cells[tuple[str, str, float]] = {
-        Column(group): lambda row: row[0],
-        Column("covers"): lambda row: row[1],
-        numeric("wider than today's 80%"): lambda row: whole_percent(row[2]),
+    cells: Cells[tuple[str, float, float, float]] = {
+        Column(f"every group of {in_full(facts['group_mass'])}{whose}"): lambda row: row[0],
+        Column("covers"): covers,
+        numeric("wider than today's 80%"): lambda row: whole_percent(row[3]),
     }
     return Table.of("Intervals in every group", rows, cells)
 
 
-def guarantee(facts: Facts) -> str:
+def guarantee(facts: Values) -> str:
     """Return the guarantee of a selection: the bound, the groups and the number of people."""
     learned = f"; trained on {count(facts['n_learning'], 'other row')}"
     if facts["n_learning"] == 0:
         learned = ", whom the model must not have seen"
     # the bounds are for the people whose outcome is not an atom that is left as it is
-    n_off_atom = facts["n_off_atom"]
-    n = facts["n_certifying"] if n_off_atom is None else n_off_atom
-    who = count(n, "person", "people") if facts["atom"] is None else f"{n:,} of them"
+    who = count(facts["n_certifying"], "person", "people")
+    if facts["atom"] is not None:
+        who = f"{facts['n_off_atom']:,} of them"
+    return f"{_bound(facts)} ({who}{learned})."
+
+
+def _bound(facts: Values) -> str:
+    # outcomes that predicted probabilities are about, if not all
+    of = ""
+    if facts["atom"] is not None:
+        at = number_in_full(facts["atom"])
+        is_time = facts["follow_up"] is not None
+        of = f" of {f'times, given an event by {at}' if is_time else f'outcomes other than {at}'},"
     return (
         f"In every group of at least {in_full(facts['group_mass'])} of {_people(facts)}, predicted"
-        f" probabilities{_of_part(facts)} are off by at most {at_most(facts['group_error'])}"
-        f" points, with {confidence_in_full(facts['confidence'])} confidence ({who}{learned})."
+        f" probabilities{of} are off by at most {at_most(facts['group_error'])} points, with"
+        f" {confidence_in_full(facts['confidence'])} confidence"
     )
 
 
-def _people(facts: Facts) -> str:
+def _people(facts: Values) -> str:
     """Return the people of whom group sizes are shares."""
-    if facts["follow_up"] is not None:
-        return f"the people who have the event by {number_in_full(facts['atom'])}"
-    return (
-        "people" if facts["atom"] is None else f"the people whose outcome is not {facts['atom']:g}"
-    )
+    if facts["atom"] is None:
+        return "people"
+    return f"the {people_of(number_in_full(facts['atom']), is_time=facts['follow_up'] is not None)}"
 
 
-def _of_part(facts: Facts) -> str:
-    """Return the outcomes that predicted probabilities are about, if not all."""
-    if facts["follow_up"] is not None:
-        return f" of times, given an event by {number_in_full(facts['atom'])},"
-    return "" if facts["atom"] is None else f" of outcomes other than {facts['atom']:g}"
-
-
-def _statements(facts: Facts) -> Iterator[str]:
+def _statements(facts: Values) -> Iterator[str]:
     """Yield the guarantee with its conditions, and the choice of the randomization."""
     yield guarantee(facts)
     if facts["one_row_each"]:
         yield ONE_ROW_EACH
     if facts["atom"] is not None:
         followed = facts["follow_up"]
-        what = f"{facts['atom']:g}" if followed is None else "an event by the horizon"
+        what = number_in_full(facts["atom"]) if followed is None else "an event by the horizon"
         yield f"The probability of {what} is not randomized: a draw cannot improve it."
         yield from [] if followed is None else follow_up_sentences(followed)
     plain = facts["plain"]
@@ -216,29 +218,35 @@ def _statements(facts: Facts) -> Iterator[str]:
     yield "forecasts. A second try with other rows needs its own error probability."
 
 
-def _unions(facts: Facts) -> list[str]:
+def _without_draw(facts: Values) -> Iterator[str]:
+    """Yield what rows prove of named groups, and whether recalibration comes first."""
     k, error = facts["planned_unions"]
-    if not k:
-        return []
-    return [
-        f"Named groups need no draw: if the model is right, {facts['n_certifying']:,} rows prove"
-        f" at most {at_most(error)} points in any group made of {count(k, 'equal cell')} of named"
-        " columns, in nine of ten samples."
-    ]
+    if k:
+        yield (
+            f"Named groups need no draw: if the model is right, {facts['n_certifying']:,} rows"
+            f" prove at most {at_most(error)} points in any group made of"
+            f" {count(k, 'equal cell')} of named columns, in nine of ten samples."
+        )
+    errors = {row["forecaster"]: float(row["average_error"]) for row in facts["comparison"]}
+    # no advice for a recalibrated base, or for a model that is randomized already
+    can_help = is_known(facts["price"]) and not facts["is_recalibrated"]
+    if can_help and errors["as it is"] > 0.05:
+        error = errors["as it is"]
+        yield (
+            f"Overall, the model itself is off by an estimated {points(error)} points; recalibrate"
+            " it first."
+        )
 
 
-def _learned_group(found: Any) -> list[str]:
+def _learned_group(found: Any) -> str:
     """Return the largest error of a learned group without a draw."""
     if found is None:
-        return []
+        return ""
     group = f"in a group of {in_full(found.mass)} of people defined by features"
     if not found.is_significant:
-        return [f"Without a draw, no significant error was found {group}."]
-    about = ""
-    if found.description:
-        about = f" (approximately: {found.description})"
-    elif found.features:
-        about = f" (by {', '.join(found.features)})"
+        return f"Without a draw, no significant error was found {group}."
+    rule = found.description and f"approximately: {found.description}"
+    about = rule or (f"by {', '.join(found.features)}" if found.features else "")
     evidence = f" (p {p_value(found.p_value, '= ')})"
     if found.low > 0:
         confidence = confidence_in_full(found.confidence)
@@ -249,53 +257,34 @@ def _learned_group(found: Any) -> list[str]:
             f" 80% intervals cover {whole_percent(found.coverage_80)} there: learning the spread"
             " from the features, or recalibrating, helps more than a draw."
         )
-    return [
-        f"Without a draw, the largest error found {group}{about} is an estimated"
-        f" {points(found.error)} points{evidence}: {found.direction}.{helps_more}"
-    ]
+    return (
+        f"Without a draw, the largest error found {group}{f' ({about})' if about else ''} is an"
+        f" estimated {points(found.error)} points{evidence}: {found.direction}.{helps_more}"
+    )
 
 
-def _recalibration(facts: Facts) -> list[str]:
-    # recalibration is no advice for a recalibrated base or a model that is randomized already
-    if not is_known(facts["price"]) or facts["is_recalibrated"]:
-        return []
-    errors = {row["forecaster"]: float(row["average_error"]) for row in facts["comparison"]}
-    if errors["as it is"] <= 0.05:
-        return []
-    return [
-        f"Overall, the model itself is off by an estimated {points(errors['as it is'])} points;"
-        " recalibrate it first."
-    ]
-
-
-def caveat(facts: Facts) -> str:
+def caveat(facts: Values) -> str:
     """Return the caveat for an audit of the rows on which the randomization was chosen.
 
     It reports first if the randomized forecast is worse than one that ignores every feature.
     """
     chosen = (
-        "Alpha was chosen on these same people. Accounting for that: at most"
-        f" {at_most(facts['group_error'])} points in every group of at least"
-        f" {in_full(facts['group_mass'])} of {_people(facts)}, with"
-        f" {confidence_in_full(facts['confidence'])} confidence. Bounds for named groups, 95%"
-        " intervals and p-values do not account for it."
+        f"Alpha was chosen on these same people. Accounting for that: {_bound(facts)}. Bounds for"
+        " named groups, 95% intervals and p-values do not account for it."
     )
-    return " ".join(filter(None, [worth_sentence(facts), chosen]))
+    return f"{worth_sentence(facts)} {chosen}".strip()
 
 
 # --- a plan
-
-
-def plan_text(facts: Facts) -> str:
-    """Return the table of a plan: what an audit finds, or what is proven for every group."""
-    return _audit_plan(facts) if facts["detectable"] else _promise_plan(facts)
-
 
 SHARES = {1.0: "all people", 0.5: "half of people", 0.2: "one fifth", 0.1: "one tenth"}
 """Names of the groups of a plan by their share of the rows."""
 
 
-def _audit_plan(facts: Facts) -> str:
+def plan_text(facts: Values) -> str:
+    """Return the table of a plan: what an audit finds, or what is proven for every group."""
+    if not facts["detectable"]:
+        return _promise_plan(facts)
     found = {(one["n_samples"], one["share"]): one["error"] for one in facts["detectable"]}
     errors = [
         [whole(n), *(points(found[n, share], "up") for share in SHARES)]
@@ -307,7 +296,7 @@ def _audit_plan(facts: Facts) -> str:
     groups = count(facts["n_groups"], "group")
     least = f"Groups of fewer than {facts['min_size']} rows are not examined (-)."
     others = "Yes/no outcomes: --rate 0.1. " if rate is None else ""
-    return _text(
+    return short_text(
         f"{what} that an audit finds with {in_full(facts['power'])} probability, in points"
         f" ({groups})",
         table,
@@ -315,7 +304,7 @@ def _audit_plan(facts: Facts) -> str:
     )
 
 
-def _promise_plan(facts: Facts) -> str:
+def _promise_plan(facts: Values) -> str:
     goal = f"at most {points_in_full(facts['goal'] or 0)} points off"
     if facts["max_wider"] is not None:
         goal = f"80% intervals at most {in_full(facts['max_wider'])} wider"
@@ -329,7 +318,7 @@ def _promise_plan(facts: Facts) -> str:
         f" samples{least}. Union: points of error of any group made of (so many) named cells, no"
         " draw."
     )
-    return _text(
+    return short_text(
         f"Every group of {in_full(facts['group_mass'])}, named or not: {goal}"
         f" ({confidence_in_full(facts['confidence'])} confidence)",
         _certificates(facts),
@@ -337,9 +326,9 @@ def _promise_plan(facts: Facts) -> str:
     )
 
 
-def _certificates(facts: Facts) -> Table:
+def _certificates(facts: Values) -> Table:
     """Return what rows certify, first without a draw and then with one."""
-    cells: Cells[Facts] = {
+    cells: Cells[Values] = {
         numeric("rows"): lambda one: whole(one["n_samples"]) if one["n_samples"] else "unlimited",
         numeric("no draw, at least"): lambda one: (
             f"{in_full(one['plain_level'])}: {at_least(one['plain_floor'], percent)}"

@@ -435,7 +435,7 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
         for each in [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]:
             level, floor = in_full(each.level), at_least(each.floor, percent)
             covers = f"the {level} interval covers at least {floor} of outcomes"
-            yield f"In {_every(MASS, kind)}, {covers} ({confidence}, no draw)."
+            yield f"In {_every(MASS, kind.people)}, {covers} ({confidence}, no draw)."
 
 
 def union_sentence(found: Values) -> str:
@@ -480,8 +480,9 @@ MEANS_OF_DRAWS = (
 )
 
 
-def _every(mass: float, kind: Kind) -> str:
-    return f"every group of at least {in_full(mass)} of {kind.people}, named or not"
+def _every(mass: float, people: str) -> str:
+    """Return the groups that a bound is for."""
+    return f"every group of at least {in_full(mass)} of {people}, named or not"
 
 
 def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
@@ -490,7 +491,7 @@ def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
     # each bound holds for all groups of its size simultaneously (method.md, 5)
     is_joint = proof is not None and proof.link_bound is not None
     off = f"predicted probabilities are off by at most {at_most(bound.group_error)} points"
-    text, each = f"In {_every(bound.mass, kind)}, {off}", "confidence"
+    text, each = f"In {_every(bound.mass, kind.people)}, {off}", "confidence"
     is_trivially_high = most is None or is_trivial(most)
     if least >= LEAST_FLOOR or not is_trivially_high:
         low = at_least(least, percent)
@@ -530,7 +531,7 @@ def same_floor(plain: Iterable[PlainInterval], bound: Bound) -> PlainInterval | 
 
 def _nothing(rows: AuditRows, kind: Kind) -> str:
     """Return that a bound is the largest error, and what to do where many times are cut off."""
-    text = f"These rows prove nothing useful for {_every(MASS, kind)}."
+    text = f"These rows prove nothing useful for {_every(MASS, kind.people)}."
     censoring = rows.censoring
     if censoring is None or not censoring.n_lost:
         return text
