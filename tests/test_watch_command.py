@@ -91,9 +91,9 @@ def test_an_alarm_names_the_group_the_direction_and_the_date(
     done = watch(evenhand, place / "broken.sqlite")
     text = " ".join(done.out.split())
     assert done.code == 0
-    assert re.search(r"ALARM sex = f above 2 points since about [^:]*: outcomes higher than", text)
+    assert re.search(r"sex = f: above 2 points since about [^:]*: outcomes higher than", text)
     # served from 25 January on, counted a week later; the estimate of the start is near
-    since = re.search(r"audit the rows served since about (\d+) (\w+) 2026, then repair", text)
+    since = re.search(r"Audit the rows served since about (\d+) (\w+) 2026, then repair", text)
     assert since is not None
     day = {"January": 0, "February": 31}[since[2]] + int(since[1])
     assert 20 <= day <= 30

@@ -52,32 +52,32 @@ def test_an_alarm_comes_first_with_what_since_when_how_strong_and_what_to_do() -
     since = [datetime.fromisoformat(one["since"]) for one in (of_promise, of_group)]
     # what is audited was served a maturity of 30 days before the first change
     served = written(min(since) - timedelta(days=30))
-    for text, colon in ((shown(values), ":"), (printed(values), "")):
+    for text in (shown(values), printed(values)):
         promise = (
-            f"Promise, every group of 20%{colon} BROKEN since about {written(since[0])}: outcomes"
+            f"Promise, every group of 20%: BROKEN since about {written(since[0])}: outcomes"
             " higher than forecast."
         )
         assert promise in text
         assert text.index(promise) < text.index("age > 60")
         error = 100 * next(one["error"] for one in values["groups"] if one["name"] == "age > 60")
         assert (
-            f"age > 60{colon} above 2 points since about {written(since[1])}: forecasts too narrow"
+            f"age > 60: above 2 points since about {written(since[1])}: forecasts too narrow"
             f" ({error:.1f} points over all forecasts)"
         ) in text
-        assert f"udit the rows served since about {served}, then repair or refit" in text
-        assert "do not rely on the certificate" in text
-        assert f"Notice, no alarm{colon} left the range of the certificate" in text
-    assert printed(values).split(" forecasts ", 1)[1].startswith("ALARM Promise")
+        assert f"Audit the rows served since about {served}, then repair or refit" in text
+        assert "Do not rely on the certificate" in text
+        assert "Notice, no alarm: left the range of the certificate" in text
+    assert re.search(r"ALARM\. If nothing [^.]*\. Promise, every group", printed(values))
     # the page has the date of the alarm itself, and the rows until then
     raised = written(datetime.fromisoformat(of_promise["date"]))
-    assert f"{raised} after {of_promise['n_rows']:,} forecasts" in shown(values)
+    assert f"{raised}, after {of_promise['n_rows']:,} forecasts" in shown(values)
 
 
 def test_what_to_audit_is_named_by_its_maturity_if_periods_are_long() -> None:
     values = alarm()
     values["settings"]["period"] = "month"
     since = written(datetime.fromisoformat(values["alarms"][0]["since"]))
-    assert f"audit the rows that matured since {since}, then" in printed(values)
+    assert f"Audit the rows that matured since {since}, then" in printed(values)
 
 
 def test_a_watch_without_an_alarm_names_what_is_nearest_to_one() -> None:
@@ -89,7 +89,7 @@ def test_a_watch_without_an_alarm_names_what_is_nearest_to_one() -> None:
     for text in (shown(values), printed(values)):
         most = rf"no alarm\. ?Most evidence: {math.floor(1000 * share) / 10:.1f}% of the alarm"
         assert re.search(f"{most} threshold, of {row['name']}\\.", text, re.I)
-        assert "no evidence against it in 200 days. Promised: at most 30.0 points" in text
+        assert re.search("no evidence against it in 200 days. (- )?Promised: at most 30.0 p", text)
 
 
 def test_probability_of_the_evidence_is_the_share_of_a_false_alarm() -> None:
@@ -123,7 +123,7 @@ def test_a_promise_with_two_bounds_has_signs_and_ends_rounded_outwards() -> None
     # of the lower side, an error of 1.81 to 4.91 points is a bias of -4.91 to -1.81
     values["promise"] |= {"estimate": 0.0311, "best_case": 0.0181, "worst_case": 0.0491}
     assert (
-        "Promised, in every group of at least 20% of the people whose outcome is not 0: a bias of"
+        "Promised: in every group of at least 20% of the people whose outcome is not 0: a bias of"
         " -6.2 to +8.2 points (95% confidence). Worst group: an estimated -3.1 points, -5.0 to"
         " -1.8 whatever"
     ) in printed(values)
@@ -189,11 +189,9 @@ def test_outcomes_missing_and_late_are_counted_with_their_usual_delay() -> None:
 def test_the_page_embeds_its_data() -> None:
     values = quiet()
     data = data_of(watch_html(values))
-    assert {key: one for key, one in data.items() if key != "tests"} == {
+    assert data == {
         key: one for key, one in json.loads(json.dumps(values)).items() if key != "tests"
     }
-    for kept, test in zip(data["tests"], values["tests"], strict=True):
-        assert kept["log_evidence"] == pytest.approx(test["log_evidence"], abs=5.1e-4)
 
 
 # Hostile names, and text of a terminal.

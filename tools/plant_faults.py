@@ -763,8 +763,8 @@ FAULTS = (
     ),
     Fault(
         "the probability of the evidence of an alarm rounded down",
-        "return math.floor(value / unit + 1e-9) * unit",
-        "return math.ceil(value / unit - 1e-9) * unit",
+        "math.floor(value / unit + 1e-9) * unit",
+        "math.ceil(value / unit - 1e-9) * unit",
         ("test_watch_page.py",),
     ),
     Fault(

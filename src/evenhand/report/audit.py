@@ -346,10 +346,7 @@ LABEL = 18
 def audit_text(rows: AuditRows, *, full: bool = False) -> str:
     """Return an audit as text of about 12 lines, or in full with all tables."""
     if full:
-        document = audit_document(rows)
-        next_step = Section("Next step", document.next_step)
-        sections = [next_step, *document.cards, *document.sections]
-        return document_text(replace(document, sections=sections))
+        return document_text(audit_document(rows))
     slots, width = Slots(rows), line_width(SCREEN)
     # without a problem, the verdict is followed by what the rows would have shown
     shown = "" if slots.name else slots.lead.removesuffix(SMALLER)

@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from evenhand._escape import short
 from evenhand._format import in_full, is_known, points_in_full
-from evenhand._table import Table
 
 PIT_TITLE = "Predicted probability of an outcome this low (PIT)"
 OUTCOMES_TITLE = "Share of outcomes"
@@ -207,8 +206,6 @@ class Chart:
         Layers in drawing order.
     title, note : str
         Text above the chart.
-    numbers : Table, optional
-        Values of the chart.
     height : float
         Height in units of the picture; a figure is 480 units wide.
     rows : sequence of Row
@@ -223,7 +220,6 @@ class Chart:
     y: Axis | None = None
     title: str = ""
     note: str = ""
-    numbers: Table | None = None
     height: float = 300
     rows: Sequence[Row] = ()
     heads: Sequence[str] = ()

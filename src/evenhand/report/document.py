@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -151,7 +151,7 @@ class Document:
     next_step : sequence of parts
         What to do next, below the picture.
     cards : sequence of Section
-        Sections beside the picture; text omits them.
+        Sections beside the picture.
     data : str
         JSON that a page embeds.
     """
@@ -273,14 +273,19 @@ def _order(order: float | None) -> str:
 # --- rendering as text
 
 
-def document_text(document: Document) -> str:
-    """Return a document as text, without the cards that only pages show."""
+def document_text(document: Document, *, is_short: bool = False) -> str:
+    """Return a document as text; a short one ends with what to do next."""
+    if is_short:
+        head = replace(document, cards=(), sections=())
+        with lines_within(line_width(SCREEN)):
+            return document_text(head)
+    next_step = Section("Next", document.next_step)
     blocks = [wrapped(f"{document.title}: {', '.join(document.facts)}")]
     if document.status is not None:
         title, _, text = document.status
         blocks.append(wrapped(f"{title.upper()} {text}"))
     blocks += filter(None, [wrapped(document.lead), _texts(document.opening)])
-    for section in document.sections:
+    for section in (next_step, *document.cards, *document.sections):
         if text := _texts(section.parts):
             blocks.append(f"{wrapped(section.title.upper())}\n{text}")
     return "\n\n".join(blocks)

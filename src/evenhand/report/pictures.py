@@ -273,7 +273,6 @@ def calibration(rows: AuditRows) -> Chart | None:
         share_axis("Share of outcomes at or below"),
         title="Calibration curve",
         note=f"At {where}, the band {verb} the predicted probability." if area.low else "",
-        numbers=tables.calibration(rows),
     )
 
 
@@ -309,7 +308,6 @@ def pit(rows: AuditRows) -> Chart | None:
         Axis(0, top, OUTCOMES_TITLE, nice_ticks(0.0, top, 4), in_full),
         title="Distribution of PITs",
         note=f"{count(outside, 'bar lies', 'bars lie')} outside the band." if outside else inside,
-        numbers=tables.pit(rows),
     )
 
 

@@ -30,9 +30,7 @@ from evenhand.report.kinds import IN_TIME, Kind, formatter_of, reach_of, signed,
 from evenhand.report.slots import name_of, result_of, same_floor
 from evenhand.results import (
     AuditRows,
-    Bin,
     Bound,
-    CurvePoint,
     EventBound,
     Finding,
     Interval,
@@ -263,26 +261,6 @@ def worst_groups(rows: AuditRows) -> Table | None:
 
 
 # --- calibration, rates and scores
-
-
-def calibration(rows: AuditRows) -> Table | None:
-    """Return the calibration curve of everyone."""
-    cells: Cells[CurvePoint] = {
-        Column("Predicted"): lambda one: in_full(one.level),
-        numeric("Observed"): lambda one: percent(one.observed),
-        numeric("95% band"): lambda one: band(percent, one.low, one.high),
-    }
-    return of("Numbers of the calibration curve", rows.calibration, cells)
-
-
-def pit(rows: AuditRows) -> Table | None:
-    """Return the distribution of PITs of everyone."""
-    cells: Cells[Bin] = {
-        Column("PIT"): lambda one: f"{in_full(one.start)} to {in_full(one.end)}",
-        numeric("Share of outcomes"): lambda one: percent(one.share),
-        numeric("Band under calibration"): lambda one: band(percent, one.low, one.high),
-    }
-    return of("Numbers of the distribution of PITs", rows.pit, cells)
 
 
 def reliability(rows: AuditRows) -> Table | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+
+import numpy as np
+from msgspec.structs import asdict
+from numpy.typing import NDArray
 
 from evenhand._escape import short
 from evenhand._format import (
@@ -24,23 +27,12 @@ from evenhand._format import (
     points_in_full,
     whole,
 )
-from evenhand._table import (
-    SCREEN,
-    Cells,
-    Column,
-    Table,
-    Value,
-    labelled,
-    line_width,
-    numeric,
-    wrapped,
-)
+from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.charts import (
     Axis,
     Chart,
     Color,
     Line,
-    Place,
     Point,
     Points,
     Shape,
@@ -52,16 +44,18 @@ from evenhand.report.document import (
     Document,
     Facts,
     Paragraph,
-    Part,
     Section,
     Sentence,
     Status,
     document_html,
+    document_text,
     embedded,
     hash_of,
 )
-from evenhand.report.kinds import signed
+from evenhand.report.kinds import people_of, signed
 from evenhand.results import Row, Values, plain
+
+Floats = NDArray[np.float64]
 
 NEVER = -math.inf
 """Log evidence before a test has started."""
@@ -71,9 +65,6 @@ NAME = 60
 
 LISTED = 8
 """Most alarms, and most names without an alarm, that are listed."""
-
-MARGIN = 31
-"""Most characters of the column of labels."""
 
 BROKEN = {
     "promise": "BROKEN since about {since}: {what}",
@@ -161,8 +152,8 @@ def days_in_words(days: float) -> str:
     return f"{n} {name}{'' if n == '1' else 's'}"
 
 
-LEAST, MOST = 0.001, 1_000_000
-"""Least share and largest multiple of the alarm threshold, and rarest odds, that are printed."""
+MOST = 1_000_000
+"""Largest multiple of the alarm threshold, and rarest odds, that are printed."""
 
 
 def of_alarm(ratio: float) -> str:
@@ -170,18 +161,12 @@ def of_alarm(ratio: float) -> str:
 
     Examples
     --------
-    >>> [of_alarm(math.log(x)) for x in (0.00001, 0.0123, 0.5, 1.0, 12.34, 1e9)]
-    ['under 0.1%', '1.2%', '50%', '1 time', '12.3 times', 'over 1,000,000 times']
+    >>> [of_alarm(math.log(x)) for x in (0.00001, 0.0123, 0.999, 1.0, 12.34, 1e9)]
+    ['0.0%', '1.2%', '99.9%', '1 times', '12.3 times', '1,000,000 times']
     """
-    if ratio >= math.log(MOST):
-        return f"over {MOST:,} times"
-    share = math.exp(ratio)
-    if ratio >= 0:
-        words = plain_number(share, "down")
-        return f"{words} time{'' if words == '1' else 's'}"
-    # never 100%, which would be an alarm
-    least = f"under {percent(LEAST)}"
-    return least if share < LEAST else percent(share, "down", 1 if share < 0.1 else 0)
+    share = math.exp(min(ratio, math.log(MOST)))
+    # rounded down: never 100%, which would be an alarm
+    return percent(share, "down") if ratio < 0 else f"{plain_number(share, 'down')} times"
 
 
 def of_threshold(ratio: float) -> str:
@@ -190,7 +175,7 @@ def of_threshold(ratio: float) -> str:
     Examples
     --------
     >>> of_threshold(math.log(0.5)), of_threshold(math.log(3))
-    ('50% of the alarm threshold', '3 times the alarm threshold')
+    ('50.0% of the alarm threshold', '3 times the alarm threshold')
     """
     return f"{of_alarm(ratio)}{' of' if ratio < 0 else ''} the alarm threshold"
 
@@ -210,14 +195,10 @@ def rarity(false_alarm: float, ratio: float) -> str:
     >>> rarity(0.05, math.log(130)), rarity(0.05, 100.0)
     ('at most 1 in 2,600', 'at most 1 in 1,000,000')
     """
-    cases = math.exp(min(ratio - math.log(false_alarm), math.log(MOST)))
-    return f"at most 1 in {plain_number(_two_digits(cases))}"
-
-
-def _two_digits(value: float) -> float:
-    # rounded down, the direction in which the bound stays valid
+    value = math.exp(min(ratio - math.log(false_alarm), math.log(MOST)))
+    # two digits, rounded down, the direction in which the bound stays valid
     unit = 10.0 ** (math.floor(math.log10(value) + 1e-9) - 1)
-    return math.floor(value / unit + 1e-9) * unit
+    return f"at most 1 in {plain_number(math.floor(value / unit + 1e-9) * unit)}"
 
 
 # --- the values of a watch in types
@@ -237,34 +218,10 @@ class Signal(Row, frozen=True):
     max_log_evidence: float | None = None
 
     @property
-    def ratio(self) -> float:
-        """Log of the share of the alarm threshold on its date."""
-        return self.log_evidence - self.threshold
-
-    @property
-    def highest(self) -> float:
-        """Log of the share at most until now, at the ends of periods."""
-        known_ones = filter(is_known, (self.log_evidence, self.max_log_evidence))
-        return max(known_ones) - self.threshold
-
-    @property
     def what(self) -> str:
         """What deviates; draws are not outcomes, and have words of their own."""
         words = DRAWS if self.part == "draws" else DIRECTIONS
         return words.get(self.direction or "", self.direction or "changed")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """Line of a watch: its label, what comes first, and what explains it."""
-
-    label: str
-    text: str
-    more: str = ""
-    is_warning: bool = False
-
-    def __str__(self) -> str:
-        return f"{self.text}. {self.more}" if self.more else self.text
 
 
 class Watched:
@@ -277,17 +234,15 @@ class Watched:
     """
 
     def __init__(self, values: Values) -> None:
-        self.values = values
+        self.values = values = plain(values)
         self.settings: Values = values.get("settings") or {}
         self.sources: Values = values.get("sources") or {}
-        self.tests: Sequence[Values] = values.get("tests") or ()
+        self.draws: Values = values.get("draws") or {}
         self.n_rows = int(values.get("n_rows") or 0)
         self.false_alarm = float(self.settings["false_alarm"])
         self.tolerance = points_in_full(float(self.settings["tolerance"]))
         self.matures_after: float | None = self.settings.get("matures_after_days")
         self.periods = count(int(values.get("n_periods") or 0), str(self.settings.get("period")))
-        first, until = values.get("first"), values.get("until")
-        self.span = f"{date_words(first)} to {date_words(until)}" if first and until else ""
         # those with an alarm first, then those with most evidence
         self.groups: list[Values] = sorted(
             values.get("groups") or (),
@@ -297,7 +252,7 @@ class Watched:
         self.alarms, self.notices = (
             sorted(
                 map(Signal.of, values.get(key) or ()),
-                key=lambda one: (one.part != "promise", _day(one.date)),
+                key=lambda one: (one.part != "promise", one.date),
             )
             for key in ("alarms", "notices")
         )
@@ -309,6 +264,16 @@ class Watched:
             return "Promise, every group" + ("" if mass is None else f" of {in_full(mass)}")
         name = short(group or "everyone", NAME)
         return name if part == "group" else "Draws" + (f", {name}" if group else "")
+
+    def paths(self, part: str) -> tuple[list[str | None], Floats]:
+        """Return the groups of the tests of a part, and their log evidence over threshold."""
+        tests = [one for one in self.values.get("tests") or () if one["part"] == part]
+        evidence = [
+            [NEVER if one is None else one - test["threshold"] for one in test["log_evidence"]]
+            for test in tests
+        ]
+        n_periods = len(self.values.get("dates") or ())
+        return [one["group"] for one in tests], np.reshape(evidence, (len(tests), n_periods))
 
 
 def ratio_of(row: Values, key: str) -> float:
@@ -336,112 +301,113 @@ def bound_words(settings: Values) -> str:
 
 
 def _promised(watched: Watched) -> str:
-    """Return what was promised, to whom and with which confidence, and its estimate."""
+    """Return what was promised, to whom, and the estimate of the worst group.
+
+    The range of the estimate has missing outcomes at best and at worst.
+    """
     settings, promise = watched.settings, watched.values.get("promise")
     atom, confidence = settings.get("atom"), settings.get("confidence")
-    text = "Promised"
+    text = f"{STATISTICS[settings['statistic']]}{bound_words(settings)}"
     if atom is not None:
-        text += f", in every group of at least {in_full(settings.get('mass'))} of the people whose"
-        text += f" outcome is not {number_in_full(atom)}"
-    text += f": {STATISTICS[settings['statistic']]}{bound_words(settings)}"
+        people = people_of(number_in_full(atom), is_time=False)
+        text = f"in every group of at least {in_full(settings.get('mass'))} of the {people}: {text}"
     if confidence is not None:
         text += f" ({confidence_in_full(confidence)} confidence)"
-    return text if promise is None else f"{text}. {_estimated(promise, settings)}"
+    if promise is None:
+        return f"{text}."
+    has_signs = settings.get("targets") is not None
+    show: Callable[..., str] = signed if has_signs else points
 
+    def sign(found: Values) -> int:
+        """Return the sign of an estimate, which is negative on the lower of two sides."""
+        return -1 if has_signs and found.get("direction") == "lower" else 1
 
-def _estimated(promise: Values, settings: Values) -> str:
-    """Return the estimate for the worst group, with missing outcomes at best and at worst."""
     estimate, best, worst = (promise[key] for key in ("estimate", "best_case", "worst_case"))
     if not is_known(estimate):
-        return "Not estimated yet"
-    show: Callable[..., str] = points if settings.get("targets") is None else signed
-    sign = _sign(promise, settings)
-    text = f"Worst group: an estimated {show(sign * estimate)} points"
+        return f"{text}. Not estimated yet."
+    text += f". Worst group: an estimated {show(sign(promise) * estimate)} points"
     if is_known(best) and is_known(worst) and (best, worst) != (estimate, estimate):
-        low, high = sorted((sign * best, sign * worst))
+        low, high = sorted((sign(promise) * best, sign(promise) * worst))
         ends = [show(low, toward="down"), show(high, toward="up")]
         text += f", {' to '.join(ends)} whatever the missing outcomes are"
     recent = promise.get("recent")
     if recent is not None and is_known(recent["estimate"]):
-        now = show(_sign(recent, settings) * recent["estimate"])
+        now = show(sign(recent) * recent["estimate"])
         text += f"; {now} from {date_words(recent['since'])} on"
-    return text
+    return f"{text}."
 
 
-def _sign(found: Values, settings: Values) -> int:
-    """Return the sign of an estimate, which is negative on the lower of two sides."""
-    is_lower = settings.get("targets") is not None and found.get("direction") == "lower"
-    return -1 if is_lower else 1
+# --- sentences: what is broken, what is not, what is missing, how strong the evidence is
 
 
-# --- lines of a watch: what is broken, what is not, what is missing, and what to do
-
-
-def rows_of(watched: Watched) -> Iterator[Entry]:
-    """Yield the lines of a watch, the most important first."""
+def sentences(watched: Watched) -> Iterator[Sentence]:
+    """Yield the findings of a watch, the most important first."""
+    values, draws = watched.values, watched.draws
     is_promised = watched.settings.get("target") is not None
     if not watched.n_rows:
-        yield Entry("Waiting", _waiting(watched))
+        yield Sentence(_waiting(watched), "Waiting: ")
+    errors = {one["name"]: one.get("error") for one in watched.groups}
     for one in watched.alarms[:LISTED]:
-        yield _alarm_row(one, watched)
+        words = {"since": date_words(one.since), "what": one.what, "tolerance": watched.tolerance}
+        error = errors.get(one.group or "") if one.part == "group" else None
+        if one.part == "draws" and one.group is None:
+            error = draws.get("error")
+        over_all = f" ({points(error)} points over all forecasts)" if is_known(error) else ""
+        text = BROKEN[one.part].format(**words) + over_all
+        yield Sentence(f"{text}.", f"{watched.name(one.part, one.group)}: ", is_warning=True)
     if len(watched.alarms) > LISTED:
-        yield Entry("More alarms", f"{len(watched.alarms) - LISTED:,}, in other groups or parts")
+        n = len(watched.alarms) - LISTED
+        yield Sentence(f"{n:,}, in other groups or parts.", "More alarms: ", is_warning=True)
     parts = {one.part for one in watched.alarms}
     if is_promised and "promise" not in parts:
         quiet = (
-            f"no evidence against it in {watched.periods}" if watched.n_rows else "not tested yet"
+            f"no evidence against it in {watched.periods}." if watched.n_rows else "not tested yet."
         )
-        yield Entry(watched.name("promise"), quiet, _promised(watched))
+        yield Sentence(quiet, f"{watched.name('promise')}: ")
+    promised = _promised(watched) if is_promised else "nothing, as no certificate was given."
+    yield Sentence(promised, "Promised: ")
     quiet_groups = [short(one["name"], 30) for one in watched.groups if not one["is_alarm"]]
-    draws = watched.values.get("draws")
-    if draws is not None and watched.n_rows and "draws" not in parts:
+    if draws and watched.n_rows and "draws" not in parts:
         quiet_groups.append(f"draws ({points(draws.get('error'))} points from uniform)")
     if quiet_groups:
-        yield Entry("No alarm", and_more(quiet_groups, LISTED))
-    if not is_promised:
-        yield Entry("Promise", "none is watched, as no certificate was given")
+        yield Sentence(f"{and_more(quiet_groups, LISTED)}.", "No alarm: ")
     for one in watched.notices[-1:]:
         when = f"left the range of the certificate on {date_words(one.date)}: {one.what}"
-        yield Entry("Notice, no alarm", when, "The promise may still be kept")
+        yield Sentence(f"{when}. The promise may still be kept.", "Notice, no alarm: ")
     if watched.n_rows:
-        yield Entry("Missing outcomes", _missing(watched))
-    notes = [_repeated(draws or {}), late_sentence(watched.values)]
-    for note in filter(None, [*notes, *(watched.values.get("notes") or ())]):
-        yield Entry("Caution", note, is_warning=True)
-
-
-def _alarm_row(one: Signal, watched: Watched) -> Entry:
-    words = {"since": date_words(one.since), "what": one.what, "tolerance": watched.tolerance}
-    text = BROKEN[one.part].format(**words)
-    more = _promised(watched) if one.part == "promise" else ""
-    group = next((row for row in watched.groups if row["name"] == one.group), {})
-    error = group.get("error") if one.part == "group" else None
-    if one.part == "draws" and one.group is None:
-        error = (watched.values.get("draws") or {}).get("error")
-    over_all = f" ({points(error)} points over all forecasts)" if is_known(error) else ""
-    return Entry(watched.name(one.part, one.group), text + over_all, more, is_warning=True)
+        yield Sentence(f"{_missing(watched)}.", "Missing outcomes: ")
+    cautions = [late_sentence(values), *(values.get("notes") or ())]
+    if n := int(draws.get("n_repeated") or 0):
+        total, was = n + int(draws["n"]), "was" if n == 1 else "were"
+        cautions[:0] = [
+            f"{n:,} of {count(total, 'draw')} {was} the same as an earlier one and not counted;"
+            " check how the draws are made"
+        ]
+    for text in filter(None, cautions):
+        yield Sentence(f"{text.removesuffix('.')}.", "Caution: ", is_warning=True)
 
 
 def _waiting(watched: Watched) -> str:
     if watched.matures_after is None:
-        return "no forecast has been watched yet"
+        return "no forecast has been watched yet."
     n = int(watched.values.get("n_waiting") or 0)
     until = f"no forecast has matured yet, after {days_in_words(watched.matures_after)}"
-    return f"{until}: {count(n, 'forecast is', 'forecasts are')} waiting" if n else until
+    return f"{until}: {count(n, 'forecast is', 'forecasts are')} waiting." if n else f"{until}."
 
 
 def _missing(watched: Watched) -> str:
     """Return how many outcomes are missing, late or still waited for."""
-    n, missing, late = n_outcomes(watched.values)
+    values = watched.values
+    n, missing, late = n_outcomes(values)
     text = f"{missing:,} of {n:,} ({percent(missing / n)})"
     if late:
         text += f", of which {late:,} were recorded later"
-    usual = watched.values.get("days_90")
+    usual = values.get("days_90")
     if usual is not None:
         text += f"; 90% of the recorded came within {days_in_words(math.ceil(usual))}"
-    if waiting := int(watched.values.get("n_waiting") or 0):
+    if waiting := int(values.get("n_waiting") or 0):
         text += f"; {count(waiting, 'more forecast has', 'more forecasts have')} not matured"
-    if repeated := int(watched.values.get("n_repeated") or 0):
+    if repeated := int(values.get("n_repeated") or 0):
         text += f"; {count(repeated, 'forecast')} of people counted before left out"
     return text
 
@@ -465,95 +431,46 @@ def late_sentence(values: Values) -> str:
     )
 
 
-def _repeated(draws: Values) -> str:
-    """Return how many draws were those of earlier forecasts; empty if none was."""
-    n = int(draws.get("n_repeated") or 0)
-    if not n:
-        return ""
-    total = n + int(draws["n"])
-    return (
-        f"{n:,} of {count(total, 'draw')} {'was' if n == 1 else 'were'} the same as an earlier one"
-        " and not counted; check how the draws are made"
-    )
-
-
-def next_step(watched: Watched) -> str:
-    """Return what to do after alarms; empty without one."""
-    steps = []
-    of_outcomes = [one for one in watched.alarms if one.part != "draws"]
-    if of_outcomes:
-        since = min((one.since for one in of_outcomes), key=_day)
+def next_steps_of(watched: Watched) -> Iterator[str]:
+    """Yield what to do after alarms."""
+    parts = {one.part for one in watched.alarms}
+    if parts - {"draws"}:
+        since = min(one.since for one in watched.alarms if one.part != "draws")
         when = f"that matured since {date_words(since)}"
         # a week or a month is too long for a date
         if watched.matures_after and watched.settings["period"] in ("hour", "day"):
             when = f"served since about {date_words(since, watched.matures_after)}"
-        steps.append(f"audit the rows {when}, then repair or refit the model")
-    if any(one.part == "promise" for one in watched.alarms):
-        steps.append("do not rely on the certificate; certify again, in a new context")
-    if any(one.part == "draws" for one in watched.alarms):
-        steps.append(
-            "check whether people were served under several ids to obtain a better draw, and"
-            " whether the key was lost or replaced"
+        yield f"Audit the rows {when}, then repair or refit the model."
+    if "promise" in parts:
+        yield "Do not rely on the certificate; certify again, in a new context."
+    if "draws" in parts:
+        yield (
+            "Check whether people were served under several ids to obtain a better draw, and"
+            " whether the key was lost or replaced."
         )
-    return "; ".join(steps)
 
 
 def strength(watched: Watched) -> str:
     """Return how strong the evidence is: of the alarms together, or what is nearest to one."""
-    if watched.alarms:
-        # of groups also within a period, not only at its end
-        ratios = [ratio_of(one, "max_log_evidence") for one in watched.groups if one["is_alarm"]]
-        highest = max(*ratios, *(one.highest for one in watched.alarms), NEVER)
-        rare = rarity(watched.false_alarm, highest)
-        return f"If nothing were wrong, such evidence would have a probability of {rare}."
+    # of groups also within a period, not only at its end
     found = [
         (ratio_of(one, "max_log_evidence"), short(one["name"], NAME)) for one in watched.groups
     ]
     for part, name in (("promise", "the promise"), ("draws", "the draws")):
-        ratios = [max(_path(one), default=NEVER) for one in watched.tests if one["part"] == part]
-        found.append((max(ratios, default=NEVER), name))
-    ratio, name = max(found, key=lambda one: one[0])
-    return "" if ratio == NEVER else f"Most evidence: {of_threshold(ratio)}, of {name}."
-
-
-def status_word(watched: Watched) -> str:
-    """Return the status: the words of a badge."""
+        found.append((watched.paths(part)[1].max(initial=NEVER), name))
     if watched.alarms:
-        return "Alarm"
-    return "No alarm" if watched.n_rows else "No rows yet"
-
-
-def title(watched: Watched) -> str:
-    """Return what is watched, by the file or the database of the log."""
-    log = str(watched.sources.get("log") or "").rpartition("/")[2]
-    return f"Watch of {short(log, NAME) if log else 'served forecasts'}"
-
-
-def watch_text(values: Values) -> str:
-    """Return a watch, given as `Watch.to_dict()`, as short text."""
-    watched = Watched(plain(values))
-    width = line_width(SCREEN)
-    rows = list(rows_of(watched))
-    facts = f", {watched.span}: {count(watched.n_rows, 'forecast')}" if watched.n_rows else ""
-    status = status_word(watched).upper()
-    is_alarm = bool(watched.alarms)
-    lines = [
-        wrapped(title(watched) + facts, width),
-        wrapped(status if is_alarm else f"{status}. {strength(watched)}", width),
-        labelled([(row.label, str(row)) for row in rows], width, MARGIN),
-    ]
-    if is_alarm:
-        lines.append(wrapped(strength(watched), width))
-        lines.append(labelled([("Next", next_step(watched))], width, MARGIN))
-    return "\n".join(lines)
+        keys = ("log_evidence", "max_log_evidence")
+        alarms = [ratio_of(asdict(one), key) for one in watched.alarms for key in keys]
+        rare = rarity(watched.false_alarm, max(*alarms, *(ratio for ratio, _ in found)))
+        return f"If nothing were wrong, such evidence would have a probability of {rare}."
+    ratio, name = max(found)
+    return "" if ratio == NEVER else f"Most evidence: {of_threshold(ratio)}, of {name}."
 
 
 # --- evidence over time, in decimal logs of its share of the alarm threshold
 
 TICKS = {-6: "÷10⁶", -4: "÷10⁴", -2: "÷100", 0: "alarm", 2: "×100", 4: "×10⁴"}
 """Ticks of the axis of evidence, which is the same on all pages; beyond it, curves are cut."""
-
-LOWEST, TOP = float(min(TICKS)), float(max(TICKS))
 
 MARKS: dict[str, tuple[str, Color, Shape]] = {
     "promise": ("promise", "blue", "circle"),
@@ -562,141 +479,92 @@ MARKS: dict[str, tuple[str, Color, Shape]] = {
 }
 """Name, colour and shape of each part."""
 
-SIGNALS: dict[str, tuple[Color, Shape]] = {
-    "notice": ("grey", "triangle"),
-    "alarm": ("red", "square"),
-}
-"""Colour and shape of alarms and notices."""
-
 MARKED, DRAWN = 15, 300
 """Most marks of a curve that a pointer can distinguish, and most points in each direction: the
 picture is 420 units wide."""
 
-Led = tuple[int, float, str | None]
-"""Period, highest evidence of a part in it, and the group that has it."""
-
-
-def _path(test: Values) -> list[float]:
-    """Return the log evidence over threshold of a test by period."""
-    limit: float = test["threshold"]
-    return [one - limit if is_known(one) else NEVER for one in test["log_evidence"]]
-
-
-def _leading(tests: Sequence[Values]) -> list[Led]:
-    """Return the most evidence of some tests in each period that has any."""
-    by_period: dict[int, tuple[float, str | None]] = {}
-    for test in tests:
-        for i, ratio in enumerate(_path(test)):
-            if ratio > by_period.get(i, (NEVER, None))[0]:
-                by_period[i] = ratio, test["group"]
-    return [(i, *by_period[i]) for i in sorted(by_period)]
-
 
 def decimal(ratio: float) -> float:
     """Return the decimal log of evidence over threshold, cut at the ends of the axis."""
-    return min(max(ratio / math.log(10), LOWEST), TOP)
+    return float(np.clip(ratio / math.log(10), min(TICKS), max(TICKS)))
 
 
 def evidence_chart(watched: Watched) -> Chart | None:
     """Draw the evidence of each part by period with the threshold; None without a period."""
-    days = [_day(date) for date in watched.values.get("dates") or ()]
-    curves = {
-        part: _leading([one for one in watched.tests if one["part"] == part]) for part in MARKS
-    }
-    ratios = [ratio for curve in curves.values() for _, ratio, _ in curve]
-    if not days or not ratios:
+    dates: Sequence[str] = watched.values.get("dates") or ()
+    days = list(map(_day, dates))
+    curves = []
+    for part, style in MARKS.items():
+        names, paths = watched.paths(part)
+        if (paths > NEVER).any():
+            curves.append(_curve(names, paths, style, days, dates))
+    if not curves:
         return None
-    signals = {"notice": watched.notices, "alarm": watched.alarms}
-    x = time_axis(days[0], days[-1], watched.span)
     note = "A line that reaches the dashed line raises an alarm."
     if len(watched.groups) > 1:
         n = len(watched.groups)
         note += f" The line of groups is that of the group with the highest evidence, of {n:,}."
-    if any(decimal(ratio) != ratio / math.log(10) for ratio in ratios):
-        note += f" Evidence is drawn between {TICKS[-6]} and {TICKS[4]}."
+    note += f" Evidence is drawn between {TICKS[-6]} and {TICKS[4]}."
+    signals_of: list[tuple[str, Color, Shape, list[Signal]]] = [
+        ("notice", "grey", "triangle", watched.notices),
+        ("alarm", "red", "square", watched.alarms),
+    ]
+    signals = [
+        Points(
+            [
+                Point(
+                    _day(one.date),
+                    decimal(one.log_evidence - one.threshold),
+                    f"{date_words(one.date)}, after {count(one.n_rows, 'forecast')}: {word},"
+                    f" {watched.name(one.part, one.group)}, {one.what}; since about"
+                    f" {date_words(one.since)}.",
+                )
+                for one in found
+            ],
+            word,
+            color,
+            shape,
+        )
+        for word, color, shape, found in signals_of
+        if found
+    ]
+    x = time_axis(days[0], days[-1], f"{date_words(dates[0])} to {date_words(dates[-1])}")
     return Chart(
         "Evidence of each part by period, on a logarithmic scale; an alarm is raised at the"
         " dashed line.",
         x,
-        [
-            Line([(x.low, 0.0), (x.high, 0.0)], "alarm threshold"),
-            *(_curve(part, curve, days, watched) for part, curve in curves.items() if curve),
-            *(_signal_points(word, found, watched) for word, found in signals.items() if found),
-        ],
-        Axis(LOWEST, TOP, "Evidence (log scale)", [*TICKS], lambda power: TICKS[round(power)]),
+        [Line([(x.low, 0.0), (x.high, 0.0)], "alarm threshold"), *curves, *signals],
+        Axis(min(TICKS), max(TICKS), "Evidence (log scale)", [*TICKS], lambda x: TICKS[round(x)]),
         note=note,
-        numbers=_signal_table(watched) if watched.alarms or watched.notices else None,
     )
 
 
-def _curve(part: str, curve: Sequence[Led], days: Sequence[float], watched: Watched) -> Points:
-    """Return a curve with evenly spaced marks, the last and the highest among them."""
-    label, color, shape = MARKS[part]
-    highest = max(range(len(curve)), key=lambda i: curve[i][1])
-    step = math.ceil(len(curve) / MARKED)
+def _curve(
+    names: Sequence[str | None],
+    paths: Floats,
+    style: tuple[str, Color, Shape],
+    days: Sequence[float],
+    dates: Sequence[str],
+) -> Points:
+    """Return the most evidence of a part by period, with evenly spaced marks."""
+    label, color, shape = style
+    leading, most = paths.argmax(axis=0), paths.max(axis=0)
+    known = np.flatnonzero(most > NEVER)
     marks = []
-    for i in sorted({*range(len(curve) - 1, -1, -step), highest}):
-        place, ratio, group = curve[i]
-        when, name = date_words(watched.values["dates"][place]), tip_name(group or label)
-        tip = f"{when}, {name}: {of_threshold(ratio)}."
-        marks.append(Point(days[place], decimal(ratio), tip))
-    along = [(days[place], decimal(ratio)) for place, ratio, _ in curve]
-    return Points(marks, label, color, shape, along=thinned(along))
+    # the last and the highest among them
+    step = math.ceil(known.size / MARKED)
+    for i in sorted({*known[::-step].tolist(), int(most.argmax())}):
+        name = tip_name(names[leading[i]] or label)
+        tip = f"{date_words(dates[i])}, {name}: {of_threshold(most[i])}."
+        marks.append(Point(days[i], decimal(most[i]), tip))
+    # of each stretch its extremes
+    stretches = np.array_split(known, min(known.size, DRAWN))
+    ends = {int(one[k]) for one in stretches for k in (most[one].argmin(), most[one].argmax())}
+    along = [(days[i], decimal(most[i])) for i in sorted(ends | {int(known[-1])})]
+    return Points(marks, label, color, shape, along=along)
 
 
-def thinned(places: Sequence[Place], most: int = DRAWN) -> list[Place]:
-    """Return a curve with the lowest and highest point of each of `most` stretches, and the last.
-
-    Examples
-    --------
-    >>> len(thinned([(i, i % 7) for i in range(10_000)], 100))
-    201
-    """
-    if len(places) <= 2 * most:
-        return list(places)
-    size = math.ceil(len(places) / most)
-    found = {places[-1]}
-    for start in range(0, len(places), size):
-        block = places[start : start + size]
-        found |= {min(block, key=lambda one: one[1]), max(block, key=lambda one: one[1])}
-    return sorted(found)
-
-
-def _signal_points(word: str, signals: Sequence[Signal], watched: Watched) -> Points:
-    points = [
-        Point(
-            _day(one.date),
-            decimal(one.ratio),
-            f"{date_words(one.date)}: {word}, {watched.name(one.part, one.group)}, {one.what};"
-            f" since about {date_words(one.since)}.",
-        )
-        for one in signals
-    ]
-    return Points(points, word, *SIGNALS[word])
-
-
-def _signal_table(watched: Watched) -> Table:
-    cells: Cells[tuple[str, Signal]] = {
-        Column("what"): lambda it: Value(
-            watched.name(it[1].part, it[1].group), f"{it[0]}, {it[1].what}"
-        ),
-        Column("since about"): lambda it: date_words(it[1].since),
-        Column("raised on"): lambda it: Value(
-            date_words(it[1].date), f"after {count(it[1].n_rows, 'forecast')}"
-        ),
-        Column("if nothing is wrong"): lambda it: (
-            rarity(watched.false_alarm, it[1].highest) if it[0] == "alarm" else UNKNOWN
-        ),
-    }
-    items = [("alarm", one) for one in watched.alarms]
-    items += [("notice", one) for one in watched.notices]
-    return Table.of("Alarms and notices", items, cells)
-
-
-# --- the page
-
-EMBEDDED, DECIMALS = 80, 3
-"""Most tests of groups whose evidence by period a page embeds, and its decimals."""
+# --- the page, and the text of its head
 
 SOURCES = {
     "log": "Log",
@@ -716,6 +584,11 @@ def watch_html(values: Values) -> str:
     return document_html(watch_document(values))
 
 
+def watch_text(values: Values) -> str:
+    """Return a watch, given as `Watch.to_dict()`, as short text."""
+    return document_text(watch_document(values), is_short=True)
+
+
 def watch_document(values: Values) -> Document:
     """Return the page of a watch.
 
@@ -724,43 +597,41 @@ def watch_document(values: Values) -> Document:
     values : dict
         `Watch.to_dict()`; see `evenhand.monitoring.watch_schema`.
     """
-    values = plain(values)
     watched = Watched(values)
-    data = embedded(_embedded(values))
+    # the evidence by period is in the JSON of the watch, and would be most of the page
+    data = embedded({key: one for key, one in watched.values.items() if key != "tests"})
     chart = evidence_chart(watched)
     means = [text.format(false_alarm=in_full(watched.false_alarm)) for text in MEANS]
-    sections = [
-        _groups(watched),
-        Section("What an alarm means", [Bullets.of(means)], "meaning", hint="and what it does not"),
-        _method(watched, data),
-    ]
-    forecasts, step = count(watched.n_rows, "forecast"), next_step(watched)
-    word, (first, *others) = status_word(watched), rows_of(watched)
-    tone = {"Alarm": "problem", "No alarm": "none", "No rows yet": "few"}[word]
+    word, tone = ("No alarm.", "none") if watched.n_rows else ("No rows yet.", "few")
+    if watched.alarms:
+        word, tone = "Alarm.", "problem"
+    lead, *others = sentences(watched)
+    # by the file or the database of the log
+    log = short(str(watched.sources.get("log") or "").rpartition("/")[2], NAME)
+    facts = [count(watched.n_rows, "forecast"), watched.periods] if watched.n_rows else []
+    first, until = watched.values.get("first"), watched.values.get("until")
+    if first and until:
+        facts.append(f"{date_words(first)} to {date_words(until)}")
     return Document(
-        title=title(watched),
-        facts=[watched.span, watched.periods, forecasts] if watched.n_rows else ["no rows yet"],
-        status=Status(f"{word}.", tone, strength(watched)),
-        lead=f"{first.label}: {first.text}.",
-        opening=[Bullets(list(_opening(first, others)))],
+        title=f"Watch of {log or 'served forecasts'}",
+        facts=facts or ["no rows yet"],
+        status=Status(word, tone, strength(watched)),
+        lead=str(lead),
+        opening=[Bullets(others)],
         picture=None if chart is None else Section("Evidence over time", [chart]),
-        next_step=[Paragraph(f"{step[:1].upper()}{step[1:]}.")] if step else [],
-        sections=[section for section in sections if section is not None],
+        next_step=list(map(Paragraph, next_steps_of(watched))),
+        sections=[
+            *([_groups(watched)] if watched.groups else []),
+            Section("What an alarm means", [Bullets.of(means)], "meaning", "and what it does not"),
+            _method(watched, data),
+        ],
         footer="Made by evenhand. The JSON of this watch contains all digits.",
         data=data,
     )
 
 
-def _opening(first: Entry, others: Sequence[Entry]) -> Iterator[Sentence]:
-    if first.more:
-        yield Sentence(f"{first.more}.")
-    for one in others:
-        yield Sentence(f"{str(one).removesuffix('.')}.", f"{one.label}: ", one.is_warning)
-
-
-def _groups(watched: Watched) -> Section | None:
-    """Show the groups with their evidence and errors; None without groups."""
-    groups = watched.groups
+def _groups(watched: Watched) -> Section:
+    """Show the groups with their evidence and errors."""
     error = "bias (points)" if watched.settings.get("kind") == "event" else "error (points)"
 
     def most(one: Values) -> Value:
@@ -784,12 +655,18 @@ def _groups(watched: Watched) -> Section | None:
         " is its direction: outcomes higher or lower than forecast, or forecasts too narrow or too"
         " wide."
     )
-    table = Table.of("Groups", groups, cells, search="Find a group")
-    return Section("Groups", [Paragraph(text), table], "groups") if groups else None
+    table = Table.of("Groups", watched.groups, cells, search="Find a group")
+    return Section("Groups", [Paragraph(text), table], "groups")
 
 
 def _method(watched: Watched, data: str) -> Section:
     after, sources = watched.matures_after, watched.sources
+
+    def shown(value: Any) -> str:
+        if isinstance(value, list):
+            return and_more([short(one, NAME) for one in value])
+        return whole(value) if isinstance(value, int) else short(value)
+
     facts = {
         "Probability of a false alarm": in_full(watched.false_alarm),
         "Tolerance of groups": f"{watched.tolerance} points",
@@ -797,36 +674,9 @@ def _method(watched: Watched, data: str) -> Section:
         "Matures after": "none: an outcome counts once it is known"
         if after is None
         else days_in_words(after),
-        **{name: _source(sources.get(key)) for key, name in SOURCES.items()},
+        **{name: shown(sources[k]) for k, name in SOURCES.items() if sources.get(k) is not None},
+        "Command": f"`{sources['command']}`" if sources.get("command") else None,
         "Hash of the page": hash_of(data),
     }
-    parts: list[Part] = [Facts(facts)]
-    if command := sources.get("command"):
-        parts += [Paragraph("Command", "heading"), Paragraph(str(command), "code")]
-    return Section("How it was computed", parts, "method", hint="settings, log, command, hashes")
-
-
-def _source(value: Any) -> str | None:
-    if isinstance(value, list):
-        return and_more([short(one, NAME) for one in value])
-    if value is None:
-        return None
-    return whole(value) if isinstance(value, int) else short(value)
-
-
-def _embedded(values: Values) -> dict[str, Any]:
-    """Return the values that a page embeds: evidence by period rounded, of few groups.
-
-    The evidence of many groups in many periods would be most of the page.
-    """
-    tests = list(values.get("tests") or ())
-    groups = [test for test in tests if test["part"] == "group"]
-    groups.sort(key=lambda test: -max(filter(is_known, test["log_evidence"]), default=0))
-    kept = [test for test in tests if test["part"] != "group" or test in groups[:EMBEDDED]]
-    paths = [
-        [one if one is None else round(one, DECIMALS) for one in t["log_evidence"]] for t in kept
-    ]
-    return {
-        **values,
-        "tests": [{**t, "log_evidence": path} for t, path in zip(kept, paths, strict=True)],
-    }
+    hint = "settings, log, command, hashes"
+    return Section("How it was computed", [Facts(facts)], "method", hint)
