@@ -16,6 +16,7 @@ import pytest
 
 from command_outcome import Command, key_file
 from evenhand import ForecastColumns, load, save
+from evenhand.audits import Search
 from evenhand.draws import KeyedDraws
 from evenhand.scale import ModelSubject, audit_parts
 from parts_examples import KEY, SERVED, a_model, bad_folder, people, temporary, write_parts
@@ -29,8 +30,8 @@ FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").di
 def evenhand(evenhand: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """Call the command in this process, with a small sample and quick searches."""
     monkeypatch.setitem(audit_parts.__kwdefaults__, "sample_size", SAMPLE)
-    monkeypatch.setitem(audit_parts.__kwdefaults__, "masses", (0.2, 1.0))
-    monkeypatch.setitem(audit_parts.__kwdefaults__, "learned_masses", ())
+    others = Search.__init__.__defaults__[2:]
+    monkeypatch.setattr(Search.__init__, "__defaults__", ((0.2, 1.0), (), *others))
     return evenhand
 
 
@@ -175,8 +176,8 @@ def test_an_output_that_is_there_is_refused_and_left_as_it_was(
     told = evenhand(*predict_args(place, place / "parts", tmp_path / "file")).complaint()
     assert "name a new folder" in told
     assert (tmp_path / "file").read_text() == "kept\n"
-    told = evenhand(*predict_args(place, place / "parts", tmp_path / "no" / "out")).complaint()
-    assert "not a writable folder" in told
+    told = evenhand(*predict_args(place, place / "parts", tmp_path / "file" / "out")).complaint()
+    assert "file is a file; name another folder" in told
 
 
 @pytest.mark.parametrize("out", ["out", "out.parquet"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from evenhand._files import Partial, link_target
+from evenhand._files import Partial, check_folder, link_target
 from evenhand._validate import Floats, InputError, check_column
 from evenhand.distributions import (
     Categorical,
@@ -365,12 +364,7 @@ def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bo
         return check_writable(target, TABLE_ENDINGS)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target} already exists and is not an empty folder; name a new folder")
-    parent = link_target(target).parent
-    if not os.access(parent, os.W_OK):
-        raise InputError(
-            f"{target} cannot be created because {parent} is not a writable folder; name another"
-        )
-    return target
+    return check_folder(target)
 
 
 def _is_file(target: Path) -> bool:
@@ -403,11 +397,10 @@ class ForecastJob:
 
         `start` is the number of the first row within the part `source`.
         """
-        forecaster, X = self.subject.of(table, source, start)
-        if isinstance(forecaster, Forecast):
-            return forecaster, forecaster.mean()
+        model: Any = getattr(self.subject, "forecaster", self.subject)
+        X = table[self.subject.columns(table.columns, source)]
         with refusals(source, start, start + len(table) - 1):
-            both: tuple[Forecast, Floats] = forecaster.forecast_and_predict(X, r)
+            both: tuple[Forecast, Floats] = model.forecast_and_predict(X, r)
         return both
 
     def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, Kept]]:
@@ -467,7 +460,9 @@ def _write(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kep
         # a writer cannot be sent to workers, but a file has none (`check_output`)
         with TableWriter(target) as writer:
             return [one for _, kept in over(_write_part, (job, writer)) for one in kept]
-    with Partial(link_target(target), is_folder=True) as hidden:
+    folder = link_target(target)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with Partial(folder, is_folder=True) as hidden:
         found = [one for _, kept in over(_write_part, (job, hidden.path)) for one in kept]
         for half in hidden.path.glob(".*"):  # left by workers that died while writing
             half.unlink()

@@ -29,9 +29,6 @@ from evenhand._validate import (
     coded,
 )
 from evenhand.audits import (
-    LEARNED_MASSES,
-    MASSES,
-    MIN_SIZE,
     Audit,
     CountPlan,
     NoteKind,
@@ -334,12 +331,7 @@ def audit_parts(
     features: Sequence[str] | None = None,
     id_column: str | None = None,
     person: str | None = None,
-    masses: Sequence[float] = MASSES,
-    learned_masses: Sequence[float] = LEARNED_MASSES,
     levels: Sequence[float] = (),
-    min_size: int = MIN_SIZE,
-    tolerance: float | None = None,
-    confidence: float = 0.95,
     sample_size: int = SAMPLE_SIZE,
     client: Any = None,
     skip_bad: bool = False,
@@ -347,6 +339,7 @@ def audit_parts(
     name: str | None = None,
     about: Mapping[str, str] | None = None,
     verbose: bool = False,
+    **searches: Any,
 ) -> Audit:
     """Audit forecasts of a table in parts, with at most one block of rows in memory at a time.
 
@@ -374,8 +367,6 @@ def audit_parts(
     person : str, optional
         Column with ids of people who have several rows: one row per person, chosen at random, is
         audited. It takes about 100 bytes of memory per row.
-    masses, learned_masses, min_size, tolerance, confidence
-        As in `audit`.
     levels : sequence of float
         Nominal levels of intervals whose coverage can be certified, besides 0.8 and 0.9.
     sample_size : int, default 100,000
@@ -393,6 +384,9 @@ def audit_parts(
         As in `audit`.
     verbose : bool, default False
         Whether to show progress on a terminal: finished parts, rows per second, time left.
+    **searches
+        Options of tests and searches, as in `audit`: `masses`, `learned_masses`, `min_size`,
+        `tolerance`, `confidence`, `n_simulations`.
 
     Returns
     -------
@@ -436,9 +430,8 @@ def audit_parts(
     (3000, 1.0)
     """
     check_count("sample_size", sample_size)
-    described = check_about(about)
     # options are checked before the table is read, which may take hours
-    search = Search(masses, learned_masses, min_size, tolerance, confidence)
+    described, search = check_about(about), Search(**searches)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
     subject = as_subject(model)
@@ -486,16 +479,8 @@ def audit_parts(
         # parts skipped during scoring must not be part of the searches either
         sample = sample[sample.index.isin(good, level=0)]
     with waiting(f"searching {len(sample):,} rows", enabled=verbose):
-        audit = _audited(
-            columns,
-            sample,
-            known,
-            counted_rows,
-            search=search,
-            random_state=seed,
-            name=name,
-            about=described,
-        )
+        asked = {"search": search, "random_state": seed, "name": name, "about": described}
+        audit = _audited(columns, sample, known, counted_rows, **asked)
     if person is not None and audit.certificate is not None:
         audit = replace(audit, certificate=replace(audit.certificate, one_row_each=True))
     return _sourced(audit, surveys, good, skipped or {}, sample, columns)

@@ -88,11 +88,10 @@ def as_subject(model: Any) -> Subject:
 
 def _forecast_of(subject: Subject, first: pd.DataFrame, source: str) -> Forecast:
     """Return the forecast of the first row of a table."""
-    if isinstance(subject, ForecastColumns):
-        return subject.of(first, source)[0]
+    model: Any
     model, X = subject.of(first, source)
     with refusals(source, 0, 0):
-        forecast: Forecast = model.forecast(X, r=0.5)
+        forecast: Forecast = model if X is None else model.forecast(X, r=0.5)
     return forecast
 
 
