@@ -14,12 +14,11 @@ from evenhand.tables.files import check_writable as check_writable
 from evenhand.tables.files import open_parts as open_parts
 from evenhand.tables.files import spreadsheet_safe as spreadsheet_safe
 from evenhand.tables.files import unguarded as unguarded
-from evenhand.tables.group_rules import OWN_VALUES as OWN_VALUES
-from evenhand.tables.group_rules import GroupRule as GroupRule
-from evenhand.tables.group_rules import forecast_values as forecast_values
 from evenhand.tables.groups import EVERYONE as EVERYONE
+from evenhand.tables.groups import OWN_VALUES as OWN_VALUES
 from evenhand.tables.groups import Condition as Condition
 from evenhand.tables.groups import Group as Group
+from evenhand.tables.groups import GroupRule as GroupRule
 from evenhand.tables.groups import Groups as Groups
 from evenhand.tables.groups import Partition as Partition
 from evenhand.tables.groups import Seen as Seen
@@ -27,6 +26,7 @@ from evenhand.tables.groups import are_probabilities as are_probabilities
 from evenhand.tables.groups import check_groups as check_groups
 from evenhand.tables.groups import check_names as check_names
 from evenhand.tables.groups import feature_groups as feature_groups
+from evenhand.tables.groups import forecast_values as forecast_values
 from evenhand.tables.groups import group_columns as group_columns
 from evenhand.tables.schema import Column as Column
 from evenhand.tables.schema import Schema as Schema
