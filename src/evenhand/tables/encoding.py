@@ -128,34 +128,29 @@ class EncodedColumn:
 
         At least one end is finite. None if the interval has no description in words.
         """
+        found: list[tuple[Operator, str | None]]
+        is_above, or_missing = high == math.inf, False
         if output == len(self.outputs()):
-            return Condition((Group(self.name, "missing" if high == math.inf else "present"),))
-        if self.kind == "category":
-            return self._condition_on_level(output, is_level=high == math.inf)
-        if output > 0:  # bounds on a sine or cosine of the year mean nothing to a reader
+            found = [("missing" if is_above else "present", None)]
+        elif self.kind == "category" and output < len(self.levels):
+            found = [("=" if is_above else "!=", self.levels[output])]
+            if not is_above and len(self.levels) == 2 and not self.had_missing:
+                found = [("=", self.levels[1 - output])]  # "sex = woman", not "sex != man"
+        elif self.kind == "category" or output > 0:
+            # rare and unseen levels, and bounds on a sine of the year, mean nothing to a reader
             return None
-        # missing values are encoded as 0
-        or_missing = self.had_missing and low < 0 <= high
-        if self.kind == "boolean":
-            words = [word for word, code in (("false", -1), ("true", 1)) if low < code <= high]
-            if not words:
-                return Condition((Group(self.name, "missing"),))
-            return Condition((Group(self.name, "=", words[0]),), or_missing)
-        ends: list[tuple[Operator, float]] = [(">", low), ("<=", high)]
-        finite = [(operator, end) for operator, end in ends if math.isfinite(end)]
-        return Condition(
-            tuple(Group(self.name, operator, self._shown(end)) for operator, end in finite),
-            or_missing,
-        )
-
-    def _condition_on_level(self, output: int, *, is_level: bool) -> Condition | None:
-        if output == len(self.levels):  # rare and unseen levels have no description
-            return None
-        if is_level:
-            return Condition((Group(self.name, "=", self.levels[output]),))
-        if len(self.levels) == 2 and not self.had_missing:  # "sex = woman", not "sex != man"
-            return Condition((Group(self.name, "=", self.levels[1 - output]),))
-        return Condition((Group(self.name, "!=", self.levels[output]),))
+        elif self.kind == "boolean":
+            found = [
+                ("=", word) for word, code in (("false", -1), ("true", 1)) if low < code <= high
+            ]
+            # missing values are encoded as 0
+            or_missing = self.had_missing and low < 0 <= high and found != []
+            found = found or [("missing", None)]
+        else:
+            or_missing = self.had_missing and low < 0 <= high
+            ends: list[tuple[Operator, float]] = [(">", low), ("<=", high)]
+            found = [(operator, self._shown(end)) for operator, end in ends if math.isfinite(end)]
+        return Condition(tuple(Group(self.name, *one) for one in found), or_missing)
 
     def _shown(self, end: float) -> str:
         """Return an end of a range in the units of the column."""
@@ -178,8 +173,9 @@ def encoded_kind(values: pd.Series[Any], name: str) -> Kind:
         rule = "contain numbers, text, booleans or dates"
         raise bad_input(f"column {name!r}", rule, inferred, "convert it first, or drop it")
     types = {type(value) for value in values.dropna()} - {bool, np.bool_}
-    has_numbers = any(issubclass(one, float | int | np.number) for one in types)
-    return "number" if has_numbers else "category"
+    return (
+        "number" if any(issubclass(one, float | int | np.number) for one in types) else "category"
+    )
 
 
 def _numbers(kind: Kind, name: str, values: pd.Series[Any]) -> Floats:
