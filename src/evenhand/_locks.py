@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
@@ -17,9 +17,6 @@ except ImportError:  # Windows has no flock
 
 OLD_SECONDS = 24 * 60 * 60
 """Age above which a file counts as abandoned on file systems without locks."""
-
-SAVING = ".evenhand-saving"
-"""Name of the lock file of a folder, which exists while the folder is being written."""
 
 PATIENCE_SECONDS = 10.0
 """Time to wait for another process before a warning is given."""
@@ -55,44 +52,20 @@ def is_old(path: Path) -> bool:
 def one_writer(folder: Path) -> Iterator[bool]:
     """Wait until no other process writes to a folder, and make others wait during the block.
 
-    Yields whether the lock is held: False on file systems without locks.
+    Yields whether the folder is locked: False on file systems without locks.
     """
-    path = folder / SAVING
-    handle, alone = _acquire(path)
+    handle = os.open(folder, os.O_RDONLY)
+    locked = None
     try:
-        yield alone
+        locked = lock(handle)
+        if locked is False:
+            locked = _wait(handle, folder)
+        yield bool(locked)
     finally:
-        try:
-            with suppress(OSError):
-                path.unlink(missing_ok=True)
-        finally:
-            if alone:
-                # a forked child has a copy of the handle: closing ours would not release the lock
-                fcntl.flock(handle, fcntl.LOCK_UN)
-            os.close(handle)
-
-
-def _acquire(path: Path) -> tuple[int, bool]:
-    while True:
-        handle = _open_lock(path)
-        try:
-            locked = lock(handle)
-            if locked is False:
-                locked = _wait(handle, path.parent)
-            # the last writer removes the file, and a lock on a removed file excludes nobody
-            if locked is None or is_at(handle, path):
-                return handle, locked is not None
-        except BaseException:
-            os.close(handle)
-            raise
+        if locked:
+            # a forked child has a copy of the handle: closing ours would not release the lock
+            fcntl.flock(handle, fcntl.LOCK_UN)
         os.close(handle)
-
-
-def _open_lock(path: Path) -> int:
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except PermissionError:  # a file of another user, left behind by a killed process
-        return os.open(path, os.O_RDONLY)
 
 
 def _wait(handle: int, folder: Path) -> bool | None:
