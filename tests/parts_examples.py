@@ -129,7 +129,7 @@ def bad_folder(folder: Path, case: str) -> tuple[Path, str]:
         told = "part-2.parquet: column 'y' has 1 missing value, the first in row 18"
     else:
         part.iloc[17, part.columns.get_loc("std")] = 0.0
-        told = "part-2.parquet: column 'std', row 18: a standard deviation must be positive"
+        told = "part-2.parquet: column 'std', row 18 must be finite and positive"
     part.to_parquet(place)
     return folder, told
 

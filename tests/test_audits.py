@@ -719,7 +719,7 @@ def test_a_forecast_that_is_none_is_named_by_its_row_in_any_block(
     rows = pd.DataFrame({"mu": np.linspace(-2, 2, 900), "sigma": 1.0})
     model = RandomizedRegressor(ForecastColumns("mu", "sigma")).fit(rows, rows["mu"])
     rows.loc[700, "sigma"] = -1
-    with pytest.raises(InputError, match="X: column 'sigma', row 701: a standard deviation must"):
+    with pytest.raises(InputError, match="X: column 'sigma', row 701 must be finite and pos"):
         audit(model, rows, np.sin(np.arange(900.0)), random_state=0)
 
 

@@ -300,7 +300,7 @@ def test_missing_outcomes_are_refused_with_the_option_that_leaves_them_out(
     rows.loc[[2, 3], "p"] = [np.nan, 1.5]
     rows.to_csv("due.csv", index=False)
     done = evenhand("audit", "due.csv", *COLUMNS["binary"], "--drop-missing")
-    assert "due.csv without rows that lack 'event': column 'p', row 3: a probability" in done.err
+    assert "due.csv without rows that lack 'event': column 'p', row 3 must lie" in done.err
     rows.assign(event=None).to_csv("none.csv", index=False)
     said = evenhand("audit", "none.csv", *COLUMNS["binary"], "--drop-missing").complaint()
     assert "none.csv: column 'event' has 600 missing values, the first in row 1; drop tho" in said

@@ -251,7 +251,7 @@ REFUSED = {
     "--forecast mean=mu,std=sigma --target lost": "'loss'",
     "--forecast mean=id,std=sigma --target loss": "'id', row 1 must be a number, got 'p1-0'",
     "--forecast mean=mu,std=minus --target loss": "'minus', row 3",
-    "--forecast samples=c --target loss": "old.csv: row 1 has equal samples",
+    "--forecast samples=c --target loss": "old.csv: row 1 must have a spread above 0",
     "--forecast mean=loss,std=sigma --target loss": "'loss' is the target",
     "--forecast probability=p --target event --link laplace": "--link: ",
     "--forecast probability=p --target event --goal 0.3": "--goal: ",

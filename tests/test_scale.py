@@ -770,7 +770,7 @@ def test_values_that_a_model_reads_from_columns_are_named_with_their_file_and_ro
     tmp_path: Path,
 ) -> None:
     people(300).assign(std=[*[1.0] * 287, -2.0, *[1.0] * 12]).to_parquet(tmp_path / "t.parquet")
-    told = r"^t\.parquet: column 'std', row 288: a standard deviation must be positive, got -2;"
+    told = r"^t\.parquet: column 'std', row 288 must be finite and positive, got -2"
     refused(told, forecast_parts, SERVED, tmp_path / "t.parquet", tmp_path / "out.csv", **ASKED)
 
 

@@ -355,7 +355,7 @@ def test_links_randomize_the_time_and_not_the_probability_of_the_event() -> None
     ("times", "survival", "message"),
     [
         ([0.0, 1.0], [[1.0, 0.5]], r"times\[0\] must be above 0, got 0.0; leave out time 0"),
-        ([1.0, 2.0], [[0.5, 0.6]], r"survival\[0\] must fall, got 0.6 after 0.5 in column 1"),
+        ([1.0, 2.0], [[0.5, 0.6]], r"survival\[0, 1\] must fall, got 0.6 after 0.5"),
         ([1.0, 2.0], [[90, 80]], r"survival\[0, 0\] must lie between 0 and 1, got 90.0; give a fr"),
         ([1.0, 2.0], [[0.9, np.nan]], r"survival\[0, 1\] must lie between 0 and 1, got nan"),
     ],

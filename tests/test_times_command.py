@@ -79,8 +79,8 @@ def test_with_a_horizon_forecasts_have_an_atom_there(form: dict[str, str]) -> No
 
 
 BAD_COLUMNS: list[tuple[dict[str, str], dict[str, float], str]] = [
-    ({"survival": "s20"}, {"s20": 1.2}, "column 's20', row 1: a probability must lie between"),
-    ({"survival": "s"}, {"s10": 0.99}, "must not rise with time, got 0.99 at 10 after"),
+    ({"survival": "s20"}, {"s20": 1.2}, "column 's20', row 1 must lie between"),
+    ({"survival": "s"}, {"s10": 0.99}, "column 's10', row 1 must fall, got 0.99 after"),
     ({"survival": "2=s2,2=s5"}, {}, "one column for each time, got 's2' and 's5' for 2"),
     ({"survival": "0=s2"}, {}, "name a column for a time above 0"),
     ({"survival": "z"}, {}, "no columns with this prefix, such as z30"),

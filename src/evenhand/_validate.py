@@ -69,8 +69,16 @@ shown_names: ContextVar[Mapping[str, str]] = ContextVar("shown_names", default=M
 """Options by the parameters that they set, while a command runs."""
 
 
+_columns: ContextVar[Mapping[str, Sequence[str]]] = ContextVar(
+    "columns", default=MappingProxyType({})
+)
+"""Columns by the parameters that are read from them; several are those of an array."""
+
+
 def named(parameter: str) -> str:
-    """Return the name of a parameter in messages: that of its option while a command runs."""
+    """Return the name of a parameter in messages: its column, or its option in a command."""
+    if columns := _columns.get().get(parameter):
+        return f"column {columns[0]!r}" if len(columns) == 1 else f"columns {and_more(columns)}"
     return shown_names.get().get(parameter, parameter)
 
 
@@ -138,14 +146,14 @@ def read_state(method: str) -> Iterator[None]:
 
 
 @contextmanager
-def about(source: str, start: int = 0, **columns: str | None) -> Iterator[None]:
+def about(source: str, start: int = 0, **columns: str | Sequence[str] | None) -> Iterator[None]:
     """Begin the message of any InputError in the block with the name of the table.
 
-    Forecasts in columns count its rows from the one that `start` is. Messages name the `columns`
-    from which parameters were read.
+    Rows are counted from the one that `start` is. Messages name the `columns` from which parameters
+    were read: one, or one for each column of an array.
     """
-    found = {name: f"column {one!r}" for name, one in columns.items() if one is not None}
-    names = shown_names.set({**shown_names.get(), **found})
+    found = {k: [one] if isinstance(one, str) else one for k, one in columns.items() if one}
+    names = _columns.set({**_columns.get(), **found})
     token = _place.set((source, start))
     try:
         yield
@@ -154,7 +162,7 @@ def about(source: str, start: int = 0, **columns: str | None) -> Iterator[None]:
             raise
         raise type(error)(f"{source}: {error}") from error
     finally:
-        shown_names.reset(names)
+        _columns.reset(names)
         _place.reset(token)
 
 
@@ -295,9 +303,13 @@ def refuse_entry(name: str, array: Floats, wrong: Mask, rule: str, remedy: str =
 
 def place_of(name: str, index: tuple[Any, ...]) -> str:
     """Return the name of an entry of an array, or of a column of a table, for messages."""
-    if index and named(name).startswith("column "):
-        return f"{named(name)}, row {index[0] + 1}"
-    return f"{name}[{', '.join(str(i) for i in index)}]" if index else name
+    columns = _columns.get().get(name)
+    if not index or not columns:
+        return f"{name}[{', '.join(str(i) for i in index)}]" if index else name
+    row = f"row {_place.get()[1] + index[0] + 1}"
+    if len(columns) > 1 and len(index) == 1:
+        return row
+    return f"column {columns[index[-1] if len(columns) > 1 else 0]!r}, {row}"
 
 
 def check_finite(name: str, values: ArrayLike) -> Floats:

@@ -21,13 +21,14 @@ from evenhand._format import and_more
 from evenhand._validate import (
     Floats,
     InputError,
-    Mask,
+    about,
     bad_input,
     check_choice,
     check_column,
     check_horizon,
     did_you_mean,
     place_of_rows,
+    refuse_entry,
     short,
 )
 from evenhand.distributions import SUM_TOLERANCE, OutcomeKind
@@ -160,6 +161,23 @@ def _has_prefix(name: str, prefix: str, part: str) -> bool:
     if part in ("pmf", "survival"):
         return re.fullmatch(NUMBERS[part][0], rest) is not None
     return rest[:1] in tuple("0123456789._")
+
+
+ROUNDING = 1e-9
+"""Rise of survival probabilities that is no error: curves are computed in floats."""
+
+Values = Mapping[str, Floats]
+"""Numbers in columns, shape (n, number of columns), or at their ends, by part."""
+
+PARAMETERS = {
+    "mean": "loc",
+    "std": "scale",
+    "quantiles": "values",
+    "samples": "values",
+    "pmf": "probabilities",
+    "chance_of_zero": "chance",
+}
+"""Parameters of distributions that parts give, where their names differ."""
 
 
 # --- names of columns with forecasts of another model, and the kind of outcome that they describe
@@ -447,21 +465,59 @@ class ForecastColumns:
                 " outcomes are counts (Poisson), or name probability= instead if they are 0 or 1;"
                 " or let evenhand recalibrate learn the spread from other rows with outcomes"
             )
-        values = ColumnValues(table, self.by_option(table.columns, source), source, start)
-        match kind:
-            case OutcomeKind.BINARY:
-                forecast = Forecast.from_probability(values.probabilities("probability")[:, 0])
-            case OutcomeKind.COUNT:
-                forecast = _of_counts(values)
-            case OutcomeKind.CONTINUOUS | OutcomeKind.HURDLE if self.is_of_times:
-                forecast = _of_times(values, self)
-            case OutcomeKind.HURDLE:
-                chance = values.probabilities("chance_of_zero")[:, 0]
-                amounts = _of_amounts(values, sort=self.sort_quantiles)
-                forecast = Forecast.from_hurdle(chance, amounts)
-            case OutcomeKind.CONTINUOUS:
-                forecast = _continuous(values, sort=self.sort_quantiles)
-        return forecast, None
+        columns = self.by_option(table.columns, source)
+        if self.survival is not None:
+            # everybody survives time 0
+            later = {name: time for name, time in columns["survival"].items() if time > 0}
+            if not later:
+                got = repr(next(iter(columns["survival"])))
+                raise bad_input("survival=", "name a column for a time above 0", got)
+            columns["survival"] = later
+        values = {
+            option: np.column_stack(
+                [number_column(table, name, source=source, start=start) for name in names]
+            )
+            for option, names in columns.items()
+        }
+        parameters = {
+            name: [*names]
+            for option, names in columns.items()
+            for name in (option, PARAMETERS.get(option, option))
+        }
+        # values that make no forecast are refused where forecasts are made
+        with about(source, start, **parameters):
+            if kind is OutcomeKind.BINARY:
+                return Forecast.from_probability(values["probability"][:, 0]), None
+            numbers = {name: np.array([*found.values()]) for name, found in columns.items()}
+            if kind is OutcomeKind.COUNT:
+                return _of_counts(values, numbers), None
+            return self._with_density(values, numbers), None
+
+    def _with_density(self, values: Values, numbers: Values) -> Forecast:
+        """Return forecasts with a continuous part."""
+        if self.survival is not None:
+            survival = values["survival"]
+            falling = np.minimum.accumulate(survival, axis=-1)
+            curves = np.where(survival - falling > ROUNDING, survival, falling)
+            return Forecast.from_survival(numbers["survival"], curves, self.horizon)
+        if self.chance_of_zero is not None:
+            for option in {"mean", "quantiles", "samples"} & values.keys():
+                rule = "be above 0: forecasts of the outcomes above 0 leave out the zeros"
+                refuse_entry(option, values[option], values[option] <= 0, rule)
+        if self.quantiles is not None:
+            levels, sort = numbers["quantiles"], self.sort_quantiles
+            forecast = Forecast.from_quantiles(levels, values["quantiles"], sort=sort)
+        elif self.samples is not None:
+            forecast = Forecast.from_samples(values["samples"])
+        else:
+            forecast = Forecast.from_normal(values["mean"][:, 0], values["std"][:, 0])
+        if self.chance_of_zero is not None:
+            return Forecast.from_hurdle(values["chance_of_zero"][:, 0], forecast)
+        if self.horizon is None:
+            return forecast
+        # times up to a horizon (outcomes: 5)
+        chance = 1 - forecast.cdf(self.horizon)
+        return Forecast.from_hurdle(chance, forecast, at=self.horizon, end="high")
 
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
@@ -539,124 +595,33 @@ def _values(support: list[float]) -> str:
     return f"{listed}, ..., {support[-1]:g}" if len(support) > MOST_VALUES else listed
 
 
-# --- numbers in the columns of forecasts of another model, checked by row
-
-
-class ColumnValues:
-    """Numbers in the columns of forecasts, by option.
-
-    Parameters
-    ----------
-    table : DataFrame of n rows
-        Output of the model.
-    columns : dict of str to dict of str to float
-        Columns by option, with their levels, values or times: output of `columns_of_part`.
-    source : str
-        File name for messages.
-    start : int, default 0
-        Number of the first row within its file, for messages.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"p": [0.2, 1.5]})
-    >>> columns = ForecastColumns(probability="p").by_option(table.columns, "t.csv")
-    >>> ColumnValues(table, columns, "t.csv").probabilities("probability")
-    Traceback (most recent call last):
-    evenhand._validate.InputError: t.csv: column 'p', row 2: a probability must lie between 0 and
-    1, got 1.5; correct it or drop the row
-    """
-
-    def __init__(
-        self,
-        table: pd.DataFrame,
-        columns: Mapping[str, Mapping[str, float]],
-        source: str,
-        start: int = 0,
-    ) -> None:
-        self.columns = columns
-        self.source = source
-        self.start = start
-        self._values: dict[str, Floats] = {
-            option: np.column_stack(
-                [number_column(table, name, source=source, start=start) for name in names]
-            )
-            for option, names in columns.items()
-        }
-
-    def __contains__(self, option: object) -> bool:
-        return option in self._values
-
-    def __getitem__(self, option: str) -> Floats:
-        """Return the numbers of an option, shape (n, number of columns)."""
-        return self._values[option]
-
-    def one(self, option: str) -> Floats:
-        """Return the numbers of an option with one column, shape (n,)."""
-        return self._values[option][:, 0]
-
-    def probabilities(self, option: str) -> Floats:
-        """Return the probabilities of an option, shape (n, number of columns)."""
-        values = self._values[option]
-        self.refuse(option, (values < 0) | (values > 1), "a probability must lie between 0 and 1")
-        return values
-
-    def numbers(self, option: str) -> Floats:
-        """Return the level, value or time of each column of an option."""
-        return np.array([*self.columns[option].values()])
-
-    def place(self, option: str, row: int, column: int = 0) -> str:
-        """Return the place of a value in messages; rows are counted from 0 here."""
-        name = [*self.columns[option]][column]
-        return f"{self.source}: column {name!r}, row {self.start + row + 1}"
-
-    def refuse(self, option: str, wrong: Mask, rule: str) -> None:
-        """Raise InputError for the first value marked as wrong, an array (n, columns)."""
-        if wrong.any():
-            row, column = (int(k) for k in np.argwhere(wrong)[0])
-            raise InputError(
-                f"{self.place(option, row, column)}: {rule}, got"
-                f" {self._values[option][row, column]:g}; correct it or drop the row"
-            )
-
-
-# --- forecasts of other models in the columns of a table
-
-ROUNDING = 1e-9
-"""Rise of survival probabilities that is no error: curves are computed in floats."""
+# --- forecasts of counts
 
 MOST_ROUNDING = 0.05
 """Largest error of a sum of probabilities that is explained by their rounding. With few decimals
 and many columns, rounding could explain any sum."""
 
 
-def _of_counts(values: ColumnValues) -> Forecast:
+def _of_counts(values: Values, numbers: Values) -> Forecast:
     """Return forecasts of counts from probabilities, samples, or moments."""
     if "pmf" in values:
-        return _from_pmf(values)
+        return Forecast.from_pmf(numbers["pmf"], _with_sum_1(values["pmf"]))
     if "samples" in values:
         samples = values["samples"]
-        rule = "a sample of counts must be a whole number"
-        values.refuse("samples", samples != np.round(samples), rule)
+        refuse_entry("samples", samples, samples != np.round(samples), "be a whole number")
         return Forecast.from_samples(samples, kind=OutcomeKind.COUNT)
-    mean = values.one("mean")
-    values.refuse("mean", values["mean"] <= 0, "the mean of a count must be positive")
+    mean = values["mean"][:, 0]
+    refuse_entry("mean", mean, mean <= 0, "be positive, as it is the mean of a count")
     if "std" not in values:
         return Forecast.from_poisson(mean)
-    std = values.one("std")
-    is_narrow = std**2 <= mean
-    if is_narrow.any():
-        row = int(np.argmax(is_narrow))
-        raise InputError(
-            f"{values.place('std', row)}: the standard deviation of a negative binomial"
-            f" distribution must be above the square root of its mean ({np.sqrt(mean[row]):.4g}),"
-            f" got {std[row]:g}; leave std= out for Poisson distributions"
-        )
+    std = values["std"][:, 0]
+    rule = "be above the square root of the mean of the count"
+    refuse_entry("std", std, std**2 <= mean, rule, "leave std= out for Poisson distributions")
     return Forecast.from_negative_binomial(mean, (std**2 - mean) / mean**2)
 
 
-def _from_pmf(values: ColumnValues) -> Forecast:
-    """Return forecasts from the probability of each value."""
-    probabilities = values.probabilities("pmf")
+def _with_sum_1(probabilities: Floats) -> Floats:
+    """Return probabilities of the values of a count, whose sums may be rounded."""
     total = probabilities.sum(axis=1)
     off = np.abs(total - 1)
     # written with few decimals, each probability is off by up to half a unit of the last one
@@ -664,92 +629,13 @@ def _from_pmf(values: ColumnValues) -> Forecast:
         (d for d in range(16) if (np.round(probabilities, d) == probabilities).all()), 16
     )
     explained = min(probabilities.shape[1] * 0.5 * 10.0**-decimals, MOST_ROUNDING)
-    is_off = off > explained + SUM_TOLERANCE
-    if is_off.any():
-        row = int(np.argmax(is_off))
-        raise InputError(
-            f"{values.source}: row {values.start + row + 1}: the probabilities in the"
-            f" {len(values.columns['pmf'])} columns of pmf= must sum to 1, got {total[row]:.7g};"
-            " name a column for each possible value, and write probabilities with all digits"
-        )
+    rule = f"add up to 1 over the {probabilities.shape[1]} columns of pmf="
+    remedy = "name a column for each possible value, and write probabilities with all digits"
+    refuse_entry("pmf", total, off > explained + SUM_TOLERANCE, rule, remedy)
     if (off > SUM_TOLERANCE).any():
         warnings.warn(
             f"probabilities of pmf= are rounded to {decimals} decimals; each row is divided by its"
             " sum",
             stacklevel=2,
         )
-    return Forecast.from_pmf(values.numbers("pmf"), probabilities / total[:, None])
-
-
-def _of_amounts(values: ColumnValues, *, sort: bool) -> Forecast:
-    """Return forecasts of the outcomes above 0."""
-    for option in ("mean", "quantiles", "samples"):
-        if option in values:
-            rule = "forecasts of the outcomes above 0 must be positive and leave out the zeros"
-            values.refuse(option, values[option] <= 0, rule)
-    return _continuous(values, sort=sort)
-
-
-def _of_times(values: ColumnValues, columns: ForecastColumns) -> Forecast:
-    """Return forecasts of times, up to a horizon if there is one (outcomes: 5)."""
-    horizon = columns.horizon
-    if columns.survival is not None:
-        return _from_survival(values, horizon)
-    forecast = _continuous(values, sort=columns.sort_quantiles)
-    if horizon is None:
-        return forecast
-    return Forecast.from_hurdle(1 - forecast.cdf(horizon), forecast, at=horizon, end="high")
-
-
-def _from_survival(values: ColumnValues, horizon: float | None) -> Forecast:
-    """Return forecasts from survival probabilities."""
-    times, survival = values.numbers("survival"), values.probabilities("survival")
-    rises = np.diff(survival, axis=-1) > ROUNDING
-    if rises.any():
-        row, column = (int(k) for k in np.argwhere(rises)[0])
-        before, after = survival[row, column : column + 2]
-        raise InputError(
-            f"{values.place('survival', row, column + 1)}: survival probabilities must not rise"
-            f" with time, got {after:g} at {times[column + 1]:g} after {before:g} at"
-            f" {times[column]:g}; name columns with the probability that the time is beyond each"
-            " time, not up to it"
-        )
-    falling = np.minimum.accumulate(survival, axis=-1)
-    # everybody survives time 0
-    is_later = times > 0
-    if not is_later.any():
-        got = repr(next(iter(values.columns["survival"])))
-        raise bad_input("survival=", "name a column for a time above 0", got)
-    return Forecast.from_survival(times[is_later], falling[:, is_later], horizon)
-
-
-def _continuous(values: ColumnValues, *, sort: bool) -> Forecast:
-    """Return forecasts of a continuous outcome."""
-    if "quantiles" in values:
-        return _from_quantiles(values, sort=sort)
-    if "samples" in values:
-        samples = values["samples"]
-        equal = samples.min(axis=1) == samples.max(axis=1)
-        if equal.any():
-            raise InputError(
-                f"{values.source}: row {values.start + int(equal.argmax()) + 1} has equal samples"
-                " only, which have no density; correct it or drop the row"
-            )
-        return Forecast.from_samples(samples)
-    values.refuse("std", values["std"] <= 0, "a standard deviation must be positive")
-    return Forecast.from_normal(values.one("mean"), values.one("std"))
-
-
-def _from_quantiles(values: ColumnValues, *, sort: bool) -> Forecast:
-    quantiles = values["quantiles"]
-    # equal quantiles are allowed: the distribution separates them
-    falls = np.diff(quantiles, axis=-1) < 0
-    if falls.any() and not sort:
-        row, column = (int(k) for k in np.argwhere(falls)[0])
-        below, above = quantiles[row, column : column + 2]
-        raise InputError(
-            f"{values.place('quantiles', row, column + 1)}: quantiles must not decrease with their"
-            f" level, got {above:g} after {below:g}; correct them, or sort each row with"
-            " sort_quantiles=yes (in Python: sort_quantiles=True)"
-        )
-    return Forecast.from_quantiles(values.numbers("quantiles"), quantiles, sort=sort)
+    return np.asarray(probabilities / total[:, None])

@@ -571,8 +571,8 @@ def check_monotone(name: str, array: Floats, sign: int, rule: str, remedy: str) 
     if wrong.any():
         *row, column = (int(i) for i in np.argwhere(wrong)[0])
         before, after = array[*row, column], array[*row, column + 1]
-        got = f"{after:g} after {before:g} in column {column + 1}"
-        raise bad_input(place_of(name, (*row,)), rule, got, remedy)
+        place = place_of(name, (*row, column + 1))
+        raise bad_input(place, rule, f"{after:g} after {before:g}", remedy)
 
 
 def batch_array(name: str, values: ArrayLike, *, positive: bool = False) -> Floats:

@@ -887,7 +887,7 @@ class Quantiles(Piecewise):
         # monotone rearrangement: never farther from the true quantiles than crossing ones
         if sort:
             knots = np.sort(knots, axis=-1)
-        remedy = "correct the quantiles, or pass sort=True to sort each row"
+        remedy = "correct them, or sort each row: sort=True, or sort_quantiles=yes for columns"
         check_monotone("values", knots, 1, "not have crossing quantiles", remedy)
         self.levels, self.values = _in_rows(levels=grid, values=_spread_ties(knots))
 
