@@ -344,7 +344,7 @@ def test_the_first_sentence_counts_the_changes(
         for i, (outcome, important) in enumerate(listed)
     ]
     found = replace(compared("wrong", "repaired"), groups=pd.DataFrame(rows))
-    assert verdict == " ".join(found.summary().split("\n\n")[0].split("\n")[1:])
+    assert verdict == " ".join(found.summary().split("\n\n")[1].split())
     assert verdict in found.to_html()
     assert verdict in " ".join(found.summary(full=True).split())
     assert found.is_worse == verdict.startswith("WORSE")
@@ -362,7 +362,7 @@ def test_a_text_has_at_most_16_lines_of_80_characters(after: str) -> None:
         lines = found.summary().split("\n")
         assert len(lines) <= 16
         assert max(map(len, lines)) <= 80
-        assert lines[-1] == "All groups: summary(full=True)"
+        assert lines[-1] == "- All groups: summary(full=True)"
 
 
 def test_a_text_has_the_groups_that_changed_most_with_both_values() -> None:

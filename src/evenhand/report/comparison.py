@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from evenhand._escape import short
@@ -24,7 +22,7 @@ from evenhand._format import (
     ratio,
     whole,
 )
-from evenhand._table import SCREEN, Cells, Column, Table, Value, line_width, numeric, wrapped
+from evenhand._table import Cells, Column, Table, Value, numeric
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -37,6 +35,7 @@ from evenhand.report.document import (
     document_text,
     embedded,
     hash_of,
+    short_text,
 )
 from evenhand.report.kinds import formatter_of, reach_of, signed
 from evenhand.results import Values
@@ -46,50 +45,21 @@ NAME = 60
 
 Show = Callable[..., str]
 
+COVERED: dict[str, tuple[Column, Show]] = {
+    "coverage_80": (numeric("80% interval covers"), percent),
+    "error": (numeric("error (points)"), points),
+}
+"""Measures of groups, with their columns; a short text has the first three."""
 
-# --- words by kind of outcome
-
-
-@dataclass(frozen=True)
-class Words:
-    """What texts and pages show of the groups of a kind of outcome.
-
-    Parameters
-    ----------
-    listed : dict of str to (Column, function)
-        Measures on a page, and how their values are written.
-    printed : tuple of str
-        Those in a short text.
-    undecided : tuple of str
-        Measures whose changes are mentioned if those of the error have no verdict: the one that is
-        printed, the one whose interval counts, a name, and the value that is right.
-    """
-
-    listed: Mapping[str, tuple[Column, Show]]
-    printed: tuple[str, ...]
-    undecided: tuple[str, str, str, str]
-
-
-COVERED = Words(
-    {
-        "coverage_80": (numeric("80% interval covers"), percent),
-        "error": (numeric("error (points)"), points),
-    },
-    ("coverage_80", "error"),
-    ("coverage_80", "coverage_80", "coverage", "80%"),
-)
-EVENTS = Words(
-    {
-        "rate": (numeric("observed"), percent),
-        "predicted": (numeric("predicted"), percent),
-        "bias": (numeric("difference (points)"), signed),
-        "slope": (numeric("slope"), ratio),
-        "log_loss": (numeric("log score"), number),
-        "error": (numeric("error (points)"), points),
-    },
-    ("rate", "predicted", "bias"),
-    ("predicted", "bias", "the prediction", "the rate"),
-)
+EVENTS: dict[str, tuple[Column, Show]] = {
+    "rate": (numeric("observed"), percent),
+    "predicted": (numeric("predicted"), percent),
+    "bias": (numeric("difference (points)"), signed),
+    "slope": (numeric("slope"), ratio),
+    "log_loss": (numeric("log score"), number),
+    "error": (numeric("error (points)"), points),
+}
+"""Those of 0/1 outcomes."""
 
 
 # --- groups and their verdicts
@@ -106,12 +76,6 @@ ORDER = ("worse", "better", "problem after", "problem before", "problem in both"
 def is_slight(row: Values) -> bool:
     """Whether a significant change is within the tolerance."""
     return row["outcome"] in ("worse", "better") and not row["important"]
-
-
-def verdict_of(row: Values) -> str:
-    """Return the verdict on a group as a table has it."""
-    found = IN_WORDS.get(row["outcome"], row["outcome"])
-    return f"slightly {found}" if is_slight(row) else str(found)
 
 
 def order_of(row: Values) -> tuple[bool, int, float]:
@@ -137,42 +101,31 @@ def distinct(rows: Sequence[Values]) -> list[Values]:
     return list(found.values())
 
 
-@dataclass(frozen=True)
 class Changes:
     """What a comparison found, given as `Comparison.to_dict()`."""
 
-    values: Values
-
-    @cached_property
-    def groups(self) -> list[Values]:
-        """Everyone, then the groups that changed most."""
-        everyone, *rows = self.values["groups"]
-        return [everyone, *sorted(distinct(rows), key=order_of)]
-
-    @property
-    def words(self) -> Words:
-        return EVENTS if "slope_before" in self.groups[0] else COVERED
-
-    @property
-    def facts(self) -> list[str]:
-        """Number of rows, also of the second audit if it has others, and of groups."""
-        data = self.values["provenance"]["after"].get("data") or {}
-        n, n_after = self.values["n_samples"], self.groups[0].get("n_after")
-        rows = count(n, "row") + (f" of {short(data['name'], NAME)}" if data.get("name") else "")
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.is_paired: bool = values["is_paired"]
+        self.tolerance = f"{points_in_full(values['tolerance'])} points"
+        # everyone, then the groups that changed most
+        everyone, *rows = values["groups"]
+        self.groups: list[Values] = [everyone, *sorted(distinct(rows), key=order_of)]
+        self.is_event = "slope_before" in everyone
+        data = values["provenance"]["after"].get("data") or {}
+        n, n_after = values["n_samples"], everyone.get("n_after")
+        size = count(n, "row") + (f" of {short(data['name'], NAME)}" if data.get("name") else "")
+        # the second audit may have other rows
         if n_after not in (None, n):
-            rows = f"{n:,} and {count(n_after, 'row')}"
-        return [rows, count(len(self.groups), "group")]
-
-    @property
-    def tolerance(self) -> str:
-        return f"{points_in_full(self.values['tolerance'])} points"
+            size = f"{n:,} and {count(n_after, 'row')}"
+        self.facts = [size, count(len(self.groups), "group")]
 
     @property
     def verdict(self) -> str:
         """In how many groups the error got better and worse, or is a problem."""
         total, slight = count(len(self.groups), "group"), sum(map(is_slight, self.groups))
         n = Counter(row["outcome"] for row in self.groups if not is_slight(row))
-        if not self.values["is_paired"]:
+        if not self.is_paired:
             both, new = n["problem in both"], n["problem after"]
             before, after = both + n["problem before"], both + new
             if not before + after:
@@ -193,44 +146,50 @@ class Changes:
 
     @property
     def sentences(self) -> Iterator[str]:
-        """Changes that have no verdict, and everyone's scores."""
-        if self.values["is_paired"]:
-            yield from self._undecided()
-        else:
+        """Remarks on audits that are not paired, and everyone's scores."""
+        if not self.is_paired:
             yield from self.values["notes"][:1]
             yield from [NO_PROOF] * any(row["important"] for row in self.groups)
         known = {row["measure"]: (row["before"], row["after"]) for row in self.values["measures"]}
         parts = []
-        if self.words is EVENTS:
+        if self.is_event:
             error, slope = (_pair(self.groups[0], name) for name in ("error", "slope"))
             parts.append(f"{_to(error, points)} points off by score")
             if all(map(is_known, slope)):
                 parts.append(f"slope {_to(slope, ratio)} (right is 1)")
         elif width := known.get("80% interval width"):
             unit = short(self.values["about"].get("unit", ""), NAME)
-            parts.append(" ".join(f"80% interval {_to(width, plain_number)} {unit} wide".split()))
+            parts.append(f"80% interval {_to(width, plain_number)} {unit}".strip() + " wide")
         for name, shown in (("CRPS", "CRPS"), ("log loss", "log score")):
             if name in known:
                 parts.append(f"{shown} {_to(known[name], number)} (smaller is better)")
         if parts:
             yield f"Everyone: {'; '.join(parts)}."
 
-    def _undecided(self) -> Iterator[str]:
-        shown, measure, name, right = self.words.undecided
-        rows = [
-            row
-            for row in self.groups
-            if row["outcome"] == "not significant"
-            # the interval of the change excludes 0
-            and max(row[f"{measure}_change_low"] or 0, -(row[f"{measure}_change_high"] or 0)) > 0
-        ]
-        if rows:
-            row = max(rows, key=lambda row: abs(row[f"{measure}_change"]))
-            yield (
-                f"In {count(len(rows), 'group')} {name} changed, but these rows do not show whether"
-                f" it is nearer to {right} now. Largest: {short(row['group'], NAME)}, from"
-                f" {_to(_pair(row, shown), percent)} ({count(row['n'], 'row')})."
-            )
+    def table(self, rows: Sequence[Values], *, is_short: bool = False, **options: Any) -> Table:
+        """Return groups; in a short text with few measures, and without changes."""
+        measures = EVENTS if self.is_event else COVERED
+        printed = list(measures) if not is_short else list(measures)[:3]
+        if is_short and not self.is_paired:
+            printed = ["error"]
+
+        def verdict(row: Values) -> str:
+            found = IN_WORDS.get(row["outcome"], row["outcome"])
+            return f"slightly {found}" if is_slight(row) else str(found)
+
+        def size(row: Values) -> Value:
+            n, after = row["n"], row.get("n_after", row["n"])
+            return Value(whole(n) + (f" → {whole(after)}" if after != n else ""), order=n)
+
+        cells: Cells[Values] = {
+            Column("group"): lambda row: short(row["group"], NAME) if is_short else row["group"],
+            numeric("rows"): size,
+        }
+        for measure in printed:
+            column, show = measures[measure]
+            cells[column] = _writer(measure, show, has_change=not (is_short and self.is_paired))
+        cells[Column("verdict")] = verdict
+        return Table.of("Groups", rows, cells, **options)
 
 
 Pair = tuple[float | None, float | None]
@@ -242,6 +201,30 @@ def _pair(row: Values, measure: str) -> Pair:
 
 def _to(pair: Pair, show: Show, join: str = " to ") -> str:
     return join.join(map(show, pair))
+
+
+def _writer(measure: str, show: Show, *, has_change: bool) -> Callable[[Values], Value]:
+    """Return a function that writes a measure before and after, and its interval."""
+
+    def written(row: Values) -> Value:
+        if measure in row:
+            return Value(show(row[measure]), order=row[measure])
+        pair, change = _pair(row, measure), row.get(f"{measure}_change")
+        shown = _to(pair, show, " → ") if any(map(is_known, pair)) else UNKNOWN
+        if f"{measure}_before_low" in row:
+            # the own intervals of both audits
+            sides = (
+                [row[f"{measure}_{at}_{end}"] for end in ("low", "high")]
+                for at in ("before", "after")
+            )
+            ends = (reach_of(*one) if show is signed else band(show, *one) for one in sides)
+            return Value(shown, " → ".join(ends), change)
+        if not has_change or not is_known(change):
+            return Value(shown, order=change)
+        reach = reach_of(row[f"{measure}_change_low"], row[f"{measure}_change_high"])
+        return Value(shown, signed(change) + (f", {reach}" if reach != UNKNOWN else ""), change)
+
+    return written
 
 
 # --- text of at most 16 lines
@@ -257,24 +240,18 @@ def comparison_text(values: Values, *, full: bool = False) -> str:
     """Return a comparison, given as `Comparison.to_dict()`, as text; `full` has all groups."""
     if full:
         return document_text(comparison_document(values))
-    found, width = Changes(values), line_width(SCREEN)
+    found = Changes(values)
     before, after = (short(str(name), 24) for name in values["names"])
     is_command = bool(values["provenance"]["after"].get("command"))
     more = "--full, or --out comparison.html" if is_command else "summary(full=True)"
-    first = [f"Before: {before}. After: {after}. {', '.join(found.facts)}", found.verdict]
-    last = [*found.sentences, f"All groups: {more}"]
-    head, tail = ("\n".join(wrapped(one, width) for one in texts) for texts in (first, last))
+    head = f"Before: {before}. After: {after}. {', '.join(found.facts)}"
+    tail = Bullets.of([*found.sentences, f"All groups: {more}"])
     for n in range(ROWS, 0, -1):
-        table = Table.of("Groups", found.groups[:n], _cells(found, is_short=True)).text(width)
-        if head.count("\n") + table.count("\n") + tail.count("\n") + 5 <= LINES:
+        table = found.table(found.groups[:n], is_short=True)
+        text = short_text(head, found.verdict, table, tail)
+        if text.count("\n") < LINES:
             break
-    return f"{head}\n\n{table}\n\n{tail}"
-
-
-def _own(row: Values, measure: str, show: Show) -> list[str]:
-    """Write the own intervals of an estimate before and after."""
-    ends = ([row[f"{measure}_{at}_{end}"] for end in ("low", "high")] for at in ("before", "after"))
-    return [reach_of(*one) if show is signed else band(show, *one) for one in ends]
+    return text
 
 
 # --- page and full text
@@ -316,102 +293,62 @@ def comparison_document(values: Values) -> Document:
     found, data = Changes(values), embedded(values)
     before, after = (short(str(name), NAME) for name in values["names"])
     how = HOW_UNPAIRED
-    if found.values["is_paired"]:
+    if found.is_paired:
         how = HOW.format(confidence=in_full(values["confidence"]))
-        how += HOW_OF_EVENTS if found.words is EVENTS else ""
-    notes = [Bullets.of(values["notes"])] if values["notes"] else []
-    folds: dict[str, tuple[str, str, Sequence[Part]]] = {
-        "The other groups": ("others", "smaller changes", _groups(found, found.groups[FIRST:])),
-        "Scores": ("scores", "of all rows", _scores(values)),
-        "How changes are judged": ("how", "intervals of changes", [Paragraph(how)]),
-        "Notes": ("notes", "what was left out or done otherwise", notes),
-        "Where this comes from": ("provenance", "both audits", _provenance(values, data)),
-    }
+        how += HOW_OF_EVENTS if found.is_event else ""
+    note = "Values before and after, and in brackets " + (
+        "the change with its paired interval." if found.is_paired else "their intervals."
+    )
+    note += f" Tolerance: {found.tolerance}."
+    others = found.groups[FIRST:]
+    rest = ""
+    if len(others) > SHOWN:
+        n = count(len(others) - SHOWN, "group")
+        rest = f" {n} with the smallest changes are in the JSON alone."
+    options: dict[str, Any] = {"search": "Find a group", "printed": SHOWN}
+    first = found.table(found.groups[:FIRST], note=note, **options)
+    table = found.table(others[:SHOWN], note=f"{note}{rest}", **options)
+    about = {**values, "provenance": values["provenance"]["after"]}
+    sections = [
+        Section("Groups", [first], "groups"),
+        Section("The other groups", [table] if others else [], "others", "smaller changes"),
+        Section("Scores", _scores(values), "scores", "of all rows"),
+        Section("How changes are judged", [Paragraph(how)], "how", "intervals of changes"),
+        Section(
+            "Notes",
+            [Bullets.of(values["notes"])] if values["notes"] else [],
+            "notes",
+            "what was left out or done otherwise",
+        ),
+        Section(
+            "Where this comes from",
+            [about_facts(about), _sources(values, data)],
+            "provenance",
+            "both audits",
+        ),
+    ]
     return Document(
         title=f"Comparison of {before} and {after}",
         facts=[*found.facts, f"before: {before}", f"after: {after}"],
         lead=found.verdict,
         opening=[Bullets.of(found.sentences)],
-        sections=[
-            Section("Groups", _groups(found, found.groups[:FIRST]), "groups"),
-            *(
-                Section(title, parts, key, hint)
-                for title, (key, hint, parts) in folds.items()
-                if parts
-            ),
-        ],
+        sections=[section for section in sections if section.parts],
         footer="Works offline, without ids of people. The JSON of this comparison has all digits.",
         data=data,
     )
 
 
-def _provenance(values: Values, data: str) -> list[Part]:
-    """Show which audits were compared, and the hash of the page."""
+def _sources(values: Values, data: str) -> Facts:
+    """Return which audits were compared, and the hash of the page."""
     facts: dict[str, str | None] = {}
     for key, audit in values["provenance"].items():
-        model = (audit.get("model") or {}).get("sha256")
         facts |= {
             f"Date {key}": audit.get("date"),
             f"Command {key}": audit.get("command"),
-            f"Hash of the model {key}": None if model is None else f"sha256: {model}",
+            f"Hash of the model {key}": (audit.get("model") or {}).get("sha256"),
             f"Version {key}": audit.get("evenhand"),
         }
-    facts["Schema"] = values["schema"]
-    facts["Hash of the page"] = hash_of(data)
-    return [about_facts({**values, "provenance": values["provenance"]["after"]}), Facts(facts)]
-
-
-def _groups(found: Changes, rows: Sequence[Values]) -> list[Part]:
-    """Show groups with their values before and after; nothing without any."""
-    shown = rows[:SHOWN]
-    note = "Values before and after, and in brackets " + (
-        "the change with its paired interval." if found.values["is_paired"] else "their intervals."
-    )
-    note += f" Tolerance: {found.tolerance}."
-    if rest := len(rows) - len(shown):
-        note += f" {count(rest, 'group')} with the smallest changes are in the JSON alone."
-    label = "Groups" if rows[:1] == found.groups[:1] else "Other groups"
-    table = Table.of(label, shown, _cells(found), search="Find a group", printed=SHOWN, note=note)
-    return [table] if rows else []
-
-
-def _cells(found: Changes, *, is_short: bool = False) -> Cells[Values]:
-    """Return the columns of groups; in a short text those of few measures, and no changes."""
-    words, is_paired = found.words, found.values["is_paired"]
-    printed = words.printed if is_paired else ("error",)
-    cells: Cells[Values] = {
-        Column("group"): lambda row: short(row["group"], NAME) if is_short else row["group"],
-        numeric("rows"): _rows,
-    }
-    for measure in printed if is_short else words.listed:
-        column, show = words.listed[measure]
-        cells[column] = _writer(measure, show, has_change=not (is_short and is_paired))
-    cells[Column("verdict")] = verdict_of
-    return cells
-
-
-def _rows(row: Values) -> Value:
-    """Write the number of rows of a group, and that of the second audit if it is another."""
-    n, after = row["n"], row.get("n_after", row["n"])
-    return Value(whole(n) + (f" → {whole(after)}" if after != n else ""), order=n)
-
-
-def _writer(measure: str, show: Show, *, has_change: bool) -> Callable[[Values], Value]:
-    """Return a function that writes a measure before and after, and its interval."""
-
-    def written(row: Values) -> Value:
-        if measure in row:
-            return Value(show(row[measure]), order=row[measure])
-        pair, change = _pair(row, measure), row.get(f"{measure}_change")
-        shown = _to(pair, show, " → ") if any(map(is_known, pair)) else UNKNOWN
-        if f"{measure}_before_low" in row:
-            return Value(shown, " → ".join(_own(row, measure, show)), change)
-        if not has_change or not is_known(change):
-            return Value(shown, order=change)
-        reach = reach_of(row[f"{measure}_change_low"], row[f"{measure}_change_high"])
-        return Value(shown, signed(change) + (f", {reach}" if reach != UNKNOWN else ""), change)
-
-    return written
+    return Facts(facts | {"Schema": values["schema"], "Hash of the page": hash_of(data)})
 
 
 def _scores(values: Values) -> list[Part]:
