@@ -154,7 +154,7 @@ def test_curves_pass_through_the_most_evidence_of_each_part(name: str) -> None:
         }
         layer = points(chart)[label]
         assert chart.y is not None
-        for x, y in [*layer.along, *(point.place for point in layer.points)]:
+        for x, y in [*layer.along, *((one.x, one.y) for one in layer.points)]:
             assert y == pytest.approx(min(max(highest[x], chart.y.low), chart.y.high))
         ends = [min(max(value, -6.0), 4.0) for value in highest.values()]
         # thinning keeps the extremes and both ends

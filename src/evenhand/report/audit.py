@@ -237,12 +237,13 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     yield _section("own", "By the forecast itself", hint, tables.by_forecast(rows))
     hint, title = "the continuous part of the forecasts", f"Outcomes other than {kind.atom}"
     yield _section("positive", title, hint, tables.positive_part(rows))
-    chart, table = pictures.reliability(rows), tables.reliability(rows)
-    yield _section("rates", "Predicted probabilities and rates", "by group", chart, table)
-    drawn = [one for one in (pictures.calibration(rows), pictures.pit(rows)) if one is not None]
-    if drawn and not kind.has_rates:
+    curve = pictures.calibration(rows)
+    if kind.has_rates:
+        title, table = "Predicted probabilities and rates", tables.reliability(rows)
+        yield _section("rates", title, "by group", curve, table)
+    elif curve or rows.pit:
         assumed = f" This assumes that {IN_FEATURES}." if kind.has_range else ""
-        parts: list[Part] = [*drawn, Paragraph(f"{PITS}{assumed}")]
+        parts = curve, pictures.pit(rows), Paragraph(f"{PITS}{assumed}")
         yield _section("calibration", "Calibration of everyone", "distribution of PITs", *parts)
     chart = None if pictures.overview_is_survival(rows) else pictures.survival(rows)
     title, hint = f"Rates of the event by {kind.horizon}", "predicted and observed"

@@ -50,11 +50,6 @@ class Axis:
     show: Callable[[float], str] = plain
 
 
-def share_axis(title: str) -> Axis:
-    """Return an axis from 0% to 100%."""
-    return Axis(0, 1, title, (0.0, 0.2, 0.4, 0.6, 0.8, 1.0), in_full)
-
-
 ERROR_TOPS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 """Possible ends of an axis of errors."""
 
@@ -148,14 +143,10 @@ class Point:
     upright: Place | None = None
     stem: Place | None = None
 
-    @property
-    def place(self) -> Place:
-        return self.x, self.y
-
 
 @dataclass(frozen=True)
 class Points:
-    """Points of one colour and shape, optionally joined; those that are off are red squares.
+    """Points of one colour and shape; those that are off are red squares.
 
     `along` is a curve with many more points than are marked; it is drawn below the marks.
     """
@@ -164,7 +155,6 @@ class Points:
     label: str = ""
     color: Color = "blue"
     shape: Shape = "circle"
-    joined_by: Literal["nothing", "line"] = "nothing"
     off_label: str = ""
     rank: int = 0
     along: Sequence[Place] = ()

@@ -28,12 +28,11 @@ from evenhand.report.charts import (
     nice_ticks,
     plain,
     rate_axis,
-    share_axis,
     tip_name,
 )
 from evenhand.report.kinds import Kind
 from evenhand.report.slots import capitalized, name_of
-from evenhand.results import AuditRows, Bin, CurvePoint, Finding
+from evenhand.results import AuditRows, Finding
 
 DRAWN = 8
 """Most rows of a chart."""
@@ -243,41 +242,51 @@ def survival(rows: AuditRows) -> Chart | None:
 
 
 def calibration(rows: AuditRows) -> Chart | None:
-    """Draw observed shares by predicted probability; None if they are not known."""
-    curve = [one for one in rows.calibration if None not in (one.level, one.observed)]
-    if not curve:
+    """Draw observed shares, or rates of an event, by predicted probability; None if unknown."""
+    places = [
+        (one.probability, one.rate, one) if rows.is_event else (one.level, one.observed, one)
+        for one in rows.calibration
+    ]
+    curve = [(x, y, one.low, one.high) for x, y, one in places if x is not None and y is not None]
+    # of events, bins of people are marked; the curve is isotonic
+    bins = [one for one in rows.reliability if one.group == rows.reliability[0].group]
+    seen = [
+        (one.probability, one.rate, one.low, one.high)
+        for one in bins
+        if one.probability is not None and one.rate is not None
+    ]
+    if not (seen or curve):
         return None
+    show = percent if rows.is_event else in_full
     marks = [
         Point(
-            one.level or 0.0,
-            one.observed or 0.0,
-            f"Predicted {in_full(one.level)}: {percent(one.observed)} of outcomes lie at or below"
-            f" this quantile (95% band {band(percent, one.low, one.high)}).",
-            # the band holds for all levels at once: one level outside is evidence
-            _is_outside(one.level, one),
+            x,
+            y,
+            f"Predicted {show(x)}: observed {percent(y)} ({band(percent, low, high)}).",
+            # intervals and bands hold for all marks at once: one that excludes x is evidence
+            _is_outside(x, low, high),
         )
-        for one in curve
+        for x, y, low, high in seen or curve
     ]
-    off = sum(point.is_off for point in marks)
-    where = f"{off} of {count(len(curve), 'level')}" if off else "every level"
-    verb = "does not contain" if off else "contains"
-    area = Area.of(((one.level or 0.0, one.low, one.high) for one in curve), "95% band")
+    ends = [end or 0.0 for one in (*seen, *curve) for end in (one[0], one[1], one[3])]
+    axis = rate_axis(max(ends), "Predicted probability")
+    band_of = [(x, low, high) for x, _, low, high in curve or seen]
+    title = "Observed rate" if rows.is_event else "Share of outcomes at or below the quantile"
     return Chart(
-        "Calibration curve: share of outcomes at or below the forecast quantile of each level.",
-        share_axis("Predicted probability"),
+        f"{title} by predicted probability, of everyone.",
+        axis,
         [
-            area,
-            Line([(0, 0), (1, 1)], "right forecasts"),
-            Points(marks, "observed", joined_by="line", off_label="outside the band"),
+            Area.of(band_of, "95% band of the curve" if curve else "95% intervals"),
+            Line([(0, 0), (axis.high, axis.high)], "right forecasts"),
+            Line([(x, y) for x, y, _, _ in curve], "isotonic curve" * rows.is_event, "curve"),
+            Points(marks, "observed", off_label="interval excludes the predicted probability"),
         ],
-        share_axis("Share of outcomes at or below"),
-        title="Calibration curve",
-        note=f"At {where}, the band {verb} the predicted probability." if area.low else "",
+        replace(axis, title=title),
+        title="Reliability diagram" if rows.is_event else "Calibration curve",
     )
 
 
-def _is_outside(value: float | None, band_of: CurvePoint | Bin) -> bool:
-    low, high = band_of.low, band_of.high
+def _is_outside(value: float | None, low: float | None, high: float | None) -> bool:
     return value is not None and not (low or 0.0) <= value <= (1.0 if high is None else high)
 
 
@@ -286,17 +295,23 @@ def pit(rows: AuditRows) -> Chart | None:
     bins = [one for one in rows.pit if one.share is not None]
     if not bins:
         return None
-    bars = [_bar(one) for one in bins]
+    bars = []
+    for one in bins:
+        is_off = _is_outside(one.share, one.low, one.high)
+        tip = (
+            f"PIT {in_full(one.start)} to {in_full(one.end)}: {percent(one.share)} of outcomes;"
+            f" under calibration {band(percent, one.low, one.high)}."
+        )
+        tip += " Outside the band." * is_off
+        bars.append(Bar(one.start, one.end, one.share or 0.0, tip, is_off))
     top = max(end or 0.0 for one in bins for end in (one.share, one.high)) * 1.08 or 1.0
     # steps along the ends of the band
     area = Area.of(((x, one.low, one.high) for one in bins for x in (one.start, one.end)), PIT_BAND)
     # bins are equally wide, so each contains the same share of uniform PITs
     even = 1 / len(bins)
-    outside = sum(bar.is_off for bar in bars)
-    inside = "All bars lie within the band." if area.low else ""
     return Chart(
         "Histogram of PITs. Under calibration, all bars are as high as the dashed line.",
-        share_axis(PIT_TITLE),
+        rate_axis(1.0, PIT_TITLE),
         [
             area,
             Bars(bars, "share of outcomes", "outside the band"),
@@ -307,48 +322,4 @@ def pit(rows: AuditRows) -> Chart | None:
         ],
         Axis(0, top, OUTCOMES_TITLE, nice_ticks(0.0, top, 4), in_full),
         title="Distribution of PITs",
-        note=f"{count(outside, 'bar lies', 'bars lie')} outside the band." if outside else inside,
-    )
-
-
-def _bar(one: Bin) -> Bar:
-    is_off = _is_outside(one.share, one)
-    tip = (
-        f"PIT {in_full(one.start)} to {in_full(one.end)}: {percent(one.share)} of outcomes; under"
-        f" calibration {band(percent, one.low, one.high)}.{' Outside the band.' if is_off else ''}"
-    )
-    return Bar(one.start, one.end, one.share or 0.0, tip, is_off)
-
-
-def reliability(rows: AuditRows) -> Chart | None:
-    """Draw event rates of everyone by predicted probability; None if they are not known."""
-    bins = [one for one in rows.reliability if None not in (one.probability, one.rate)]
-    bins = [one for one in bins if one.group == bins[0].group]
-    if not bins:
-        return None
-    curve = [one for one in rows.calibration if None not in (one.probability, one.rate)]
-    places = [(one.probability or 0.0, one.rate or 0.0) for one in curve]
-    ends = [(one.probability or 0.0, one.low, one.high) for one in curve or bins]
-    most = [end or 0.0 for one in bins for end in (one.probability, one.rate, one.high)]
-    axis = rate_axis(max([*most, *map(max, places)]), "Mean predicted probability")
-    marks = [
-        Point(
-            one.probability or 0.0,
-            one.rate or 0.0,
-            f"Predicted {percent(one.probability)} on average: the rate is {percent(one.rate)}"
-            f" (interval {band(percent, one.low, one.high)}, {whole(one.n)} rows).",
-        )
-        for one in bins
-    ]
-    return Chart(
-        "Event rates of everyone by predicted probability.",
-        axis,
-        [
-            Area.of(ends, "95% band of the curve" if curve else "95% intervals"),
-            Line([(0, 0), (axis.high, axis.high)], "right forecasts"),
-            Line(places, "isotonic curve", "curve"),
-            Points(marks, "observed rate", joined_by="nothing" if curve else "line"),
-        ],
-        replace(axis, title="Observed rate"),
-        title="Reliability diagram",
     )
