@@ -104,13 +104,13 @@ class Deadly(ForecastColumns):
         return GIVEN.of(table, source, start)
 
 
-def work_and_tell(shared: Any, parts: Parts, i: int, advance: Any) -> tuple[int, int]:
+def work_and_tell(shared: Any, parts: Parts, i: int) -> tuple[int, int]:
     """Return the number of a part and of the process at work on it; leave a file each time."""
     Path(shared, f"{i}-{os.getpid()}").touch()
     return i, os.getpid()
 
 
-def size_of(shared: bytes, parts: Parts, i: int, advance: Any) -> int:
+def size_of(shared: bytes, parts: Parts, i: int) -> int:
     """Return the length of what all parts share."""
     return len(shared)
 

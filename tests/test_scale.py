@@ -143,7 +143,7 @@ def test_outcomes_whose_squares_are_no_numbers_are_refused() -> None:
 def surveyed(table: Path | Parts, seed: int = 0, person: str | None = None) -> dict[int, Survey]:
     parts = table if isinstance(table, Parts) else open_parts(table)
     shared = AuditColumns.of(GIVEN, parts, "y", (), (), None, person), seed
-    found = {i: survey_part(shared, parts, i, lambda rows: None) for i in range(len(parts))}
+    found = {i: survey_part(shared, parts, i) for i in range(len(parts))}
     return {i: one for i, one in found.items() if one is not None}
 
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -16,9 +15,8 @@ from evenhand._validate import InputError, check_count, require_extra
 from evenhand.tables import Parts, Schema, cells_of_text, cells_of_type, found_schema
 
 Result = TypeVar("Result")
-Advance = Callable[[int], None]
-Work = Callable[[Any, Parts, int, Advance], Result]
-"""Function of the shared data, the parts, the number of a part and `advance(rows)`."""
+Work = Callable[[Any, Parts, int], Result]
+"""Function of the shared data, the parts and the number of a part."""
 
 CONNECT_SECONDS = 15
 KEEP_INTERVAL = "2s"
@@ -97,8 +95,8 @@ def over_parts(
     Parameters
     ----------
     work : callable
-        `work(shared, parts, i, advance)` processes part `i` and reports finished rows by
-        `advance(rows)`. It must be a module-level function, because workers are other processes.
+        `work(shared, parts, i)` processes part `i`. It must be a module-level function, because
+        workers are other processes.
     shared : object
         Data that all parts need, such as the model.
     parts : Parts
@@ -121,13 +119,13 @@ def over_parts(
     with part_progress(description, len(chosen), total, enabled=verbose) as advance:
         attempts: Generator[tuple[int, Any]]
         if client is None:
-            here = partial(_attempt, work, shared, parts, advance=lambda rows: advance(rows, 0))
-            attempts = ((i, here(i)) for i in chosen)
+            here = replace(parts, advance=lambda rows: advance(rows, 0))
+            attempts = ((i, _attempt(work, shared, here, i)) for i in chosen)
         else:
             attempts = _attempts(work, shared, parts, chosen, client)
         with closing(attempts):  # an error cancels all other tasks at once
             for i, result in attempts:
-                # in this process `work` has already reported its rows
+                # in this process blocks have already reported their rows
                 advance(0 if client is None else parts.counts[i] or 0, 1)
                 if not isinstance(result, InputError):
                     yield i, result
@@ -191,12 +189,12 @@ def _remotely(work: Work[Any], held: tuple[Any, Parts], i: int) -> Any:
             f"{parts.paths[i]} does not exist on a worker; store the table where all workers can"
             " open it by the same path"
         )
-    return _attempt(work, shared, parts, i, lambda rows: None)
+    return _attempt(work, shared, parts, i)
 
 
-def _attempt(work: Work[Any], shared: Any, parts: Parts, i: int, advance: Advance) -> Any:
+def _attempt(work: Work[Any], shared: Any, parts: Parts, i: int) -> Any:
     try:
-        return work(shared, parts, i, advance)
+        return work(shared, parts, i)
     except InputError as error:
         return error
 
@@ -221,14 +219,11 @@ def typed_parts(
     return parts.typed(schema.apply)
 
 
-def cells_of_part(
-    columns: tuple[str, ...], parts: Parts, i: int, advance: Advance
-) -> dict[str, Counter[str]]:
+def cells_of_part(columns: tuple[str, ...], parts: Parts, i: int) -> dict[str, Counter[str]]:
     """Count the cells of some columns of one part by type."""
     found = {name: Counter[str]() for name in columns}
     count = cells_of_text if parts.counts[i] is None else cells_of_type
     for _, block in parts.blocks(i, columns):
         for name in columns:
             found[name] += count(block[name])
-        advance(len(block))
     return found

@@ -26,7 +26,7 @@ from evenhand.distributions import (
 )
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
-from evenhand.scale.engine import Advance, over_parts, typed_parts
+from evenhand.scale.engine import over_parts, typed_parts
 from evenhand.scale.rows import People, Repeated, Subject, as_subject, first_forecast, refusals
 from evenhand.tables import (
     TABLE_ENDINGS,
@@ -403,7 +403,7 @@ class ForecastJob:
             both: tuple[Forecast, Floats] = model.forecast_and_predict(X, r)
         return both
 
-    def blocks(self, parts: Parts, i: int, advance: Advance) -> Iterator[tuple[pd.DataFrame, Kept]]:
+    def blocks(self, parts: Parts, i: int) -> Iterator[tuple[pd.DataFrame, Kept]]:
         """Yield the forecasts of each block of a part, with its people and unseen values."""
         draws = None if self.key is None else KeyedDraws(self.key, self.context)
         source = parts.names[i]
@@ -441,16 +441,14 @@ class ForecastJob:
             copied |= {name: table[name].to_numpy() for name in self.keep}
             kept = People.of(ids, i, start), UnseenValues.of(self.subject.schema, table)
             yield pd.DataFrame(copied | made), kept
-            advance(len(table))
 
 
-def _largest_count(job: ForecastJob, parts: Parts, i: int, advance: Advance) -> float:
+def _largest_count(job: ForecastJob, parts: Parts, i: int) -> float:
     """Return the largest count that any row of a part expects."""
     largest = 0.0
     for start, table in parts.blocks(i, job.columns):
         forecast, _ = job.forecast(table, parts.names[i], start)
         largest = max(largest, float(forecast.ppf(1 - 1e-9).max()))
-        advance(len(table))
     return largest
 
 
@@ -469,15 +467,13 @@ def _write(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kep
     return found
 
 
-def _write_part(
-    shared: tuple[ForecastJob, TableWriter | Path], parts: Parts, i: int, advance: Advance
-) -> list[Kept]:
+def _write_part(shared: tuple[ForecastJob, TableWriter | Path], parts: Parts, i: int) -> list[Kept]:
     job, out = shared
     with TableWriter(out / parts.names[i]) if isinstance(out, Path) else nullcontext(out) as writer:
         # spreadsheets run text that begins with = or @ as a formula; parquet is read by programs
         is_parquet = writer.path.name.lower().endswith(".parquet")
         found = []
-        for table, kept in job.blocks(parts, i, advance):
+        for table, kept in job.blocks(parts, i):
             writer.write(table if is_parquet else spreadsheet_safe(table))
             found.append(kept)
         return found

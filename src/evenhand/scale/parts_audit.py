@@ -45,7 +45,7 @@ from evenhand.certificates import WIDER_LEVELS
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator
 from evenhand.outcomes import Rounding
-from evenhand.scale.engine import Advance, over_parts, typed_parts
+from evenhand.scale.engine import over_parts, typed_parts
 from evenhand.scale.rows import People, Subject, as_subject, refusals, searched_columns
 from evenhand.tables import (
     Groups,
@@ -189,9 +189,7 @@ def chosen_rows(
     }
 
 
-def survey_part(
-    shared: tuple[AuditColumns, int], parts: Parts, i: int, advance: Advance
-) -> Survey | None:
+def survey_part(shared: tuple[AuditColumns, int], parts: Parts, i: int) -> Survey | None:
     """Survey one part, checking its values for the audit; return None for a part without rows."""
     columns, seed = shared
     source = parts.names[i]
@@ -219,7 +217,6 @@ def survey_part(
             found = {name: Seen.of(table[name]) for name in columns.named}
         seen = {name: seen[name] + found[name] for name in seen} or found
         unseen.append(UnseenValues.of(columns.subject.schema, table))
-        advance(len(table))
     if n == 0:
         return None
     who = People.joined(people) if people else None
@@ -230,7 +227,7 @@ def survey_part(
 
 
 def take_part(
-    shared: tuple[AuditColumns, Mapping[int, Ints]], parts: Parts, i: int, advance: Advance
+    shared: tuple[AuditColumns, Mapping[int, Ints]], parts: Parts, i: int
 ) -> pd.DataFrame:
     """Return the chosen rows of one part; raise InputError if the forecaster refuses them.
 
@@ -238,11 +235,13 @@ def take_part(
     """
     columns, rows = shared[0], shared[1][i]
     source = parts.names[i]
-    taken = []
-    for start, table in parts.blocks(i, columns.columns):
-        taken.append(table.iloc[_within(rows, start, len(table))])
-        advance(len(table))
-    table = pd.concat(taken, ignore_index=True)
+    table = pd.concat(
+        [
+            block.iloc[_within(rows, start, len(block))]
+            for start, block in parts.blocks(i, columns.columns)
+        ],
+        ignore_index=True,
+    )
     forecaster: Any
     forecaster, X = columns.subject.of(table, source)
     if X is not None:
@@ -274,10 +273,7 @@ rows would take 64 times the space."""
 
 
 def count_part(
-    shared: tuple[AuditColumns, CountPlan, RowBits | None, int],
-    parts: Parts,
-    i: int,
-    advance: Advance,
+    shared: tuple[AuditColumns, CountPlan, RowBits | None, int], parts: Parts, i: int
 ) -> RowCounts | None:
     """Score one part; return None if none of its rows are audited.
 
@@ -297,7 +293,6 @@ def count_part(
             with refusals(source, start, start + len(whole) - 1):
                 found = count_rows(model, X, y, table, plan, i, random)
             total = found if total is None else total + found
-        advance(len(whole))
     return total
 
 

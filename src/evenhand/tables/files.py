@@ -315,6 +315,8 @@ class Parts:
         Whether the parts are in a folder.
     kinds : Typing or None
         Function that converts columns to their kinds, for csv and parquet alike; see `typed`.
+    advance : callable or None
+        Takes the number of rows of each block once it has been processed, to show progress.
 
     Examples
     --------
@@ -338,6 +340,7 @@ class Parts:
     source: str
     is_folder: bool
     kinds: Typing | None = None
+    advance: Callable[[int], object] | None = None
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -384,6 +387,8 @@ class Parts:
         for start, table in self.tables(i, chosen, size):
             block = to_pandas(table)
             yield start, block if self.kinds is None else self.kinds(block, self.names[i], start)
+            if self.advance is not None:
+                self.advance(len(block))
 
     def tables(
         self, i: int, columns: Sequence[str], size: int | None = None
