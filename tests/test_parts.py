@@ -364,17 +364,6 @@ def test_later_blocks_take_the_columns_and_types_of_the_first(tmp_path: Path) ->
     assert (tmp_path / "t.csv").read_text() == "x,y\n0.5,1\n7,3\n"
 
 
-def test_later_blocks_may_have_more_categories(tmp_path: Path) -> None:
-    names = [f"c{i}" for i in range(300)]
-    with TableWriter(tmp_path / "t.parquet") as writer:
-        for block in (names[:1], names[1:]):
-            writer.write(pd.DataFrame({"kind": pd.Categorical(block)}))
-    found = read_table(tmp_path / "t.parquet")["kind"]
-    assert isinstance(found.dtype, pd.CategoricalDtype)
-    assert found.tolist() == names
-    assert pd.read_parquet(tmp_path / "t.parquet")["kind"].tolist() == names
-
-
 class StoppedError(Exception):
     pass
 

@@ -120,7 +120,7 @@ def over_parts(
         attempts: Generator[tuple[int, Any]]
         if client is None:
             here = replace(parts, advance=lambda rows: advance(rows, 0))
-            attempts = ((i, _attempt(work, shared, here, i)) for i in chosen)
+            attempts = ((i, _attempt(work, (shared, here), i)) for i in chosen)
         else:
             attempts = _attempts(work, shared, parts, chosen, client)
         with closing(attempts):  # an error cancels all other tasks at once
@@ -158,7 +158,7 @@ def _attempts(
         # suspects are repeated each alone: another part may have killed their worker
         for numbers in chain([chosen], ([i] for i in suspects)):
             # not pure: an earlier result of the same key may have been lost with its worker
-            futures = {client.submit(_remotely, work, held, i, pure=False): i for i in numbers}
+            futures = {client.submit(_attempt, work, held, i, pure=False): i for i in numbers}
             for future in distributed.as_completed(list(futures)):
                 i = futures.pop(future)
                 try:
@@ -182,17 +182,14 @@ def _attempts(
         client.cancel([*futures, held])
 
 
-def _remotely(work: Work[Any], held: tuple[Any, Parts], i: int) -> Any:
+def _attempt(work: Work[Any], held: tuple[Any, Parts], i: int) -> Any:
+    """Return the result of one part, or the error of its input."""
     shared, parts = held
     if not parts.paths[i].exists():
         return InputError(
-            f"{parts.paths[i]} does not exist on a worker; store the table where all workers can"
-            " open it by the same path"
+            f"{parts.paths[i]} does not exist for the process that reads it; store the table where"
+            " all workers can open it by the same path"
         )
-    return _attempt(work, shared, parts, i)
-
-
-def _attempt(work: Work[Any], shared: Any, parts: Parts, i: int) -> Any:
     try:
         return work(shared, parts, i)
     except InputError as error:
@@ -209,7 +206,7 @@ def typed_parts(
 
     Where most parts have numbers or dates, text in another part is refused when it is read.
     """
-    unknown = tuple(name for name in columns if name not in schema)
+    unknown = tuple(dict.fromkeys(name for name in columns if name not in schema))
     # parquet parts have types, but csv cells are text: one part may contain integers and another
     # words, so only all parts together determine the type of a column
     if unknown and None in parts.counts:

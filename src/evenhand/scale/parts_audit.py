@@ -122,11 +122,6 @@ class AuditColumns:
         read = dict.fromkeys((target, *named, *searched, *used, *persons[:1]))
         return cls(subject, source, target, named, searched, next(iter(persons), None), tuple(read))
 
-    @property
-    def grouping(self) -> tuple[str, ...]:
-        """Columns that define groups or in which groups are searched."""
-        return tuple(dict.fromkeys((*self.named, *self.searched)))
-
 
 # --- surveys of tables in parts: rows, outcomes, values of group columns, and people
 
@@ -434,7 +429,7 @@ def audit_parts(
     columns = AuditColumns.of(subject, parts, target, groups, features, id_column, person)
     skipped = dict(parts.skipped) if skip_bad else None
     over = partial(over_parts, parts=parts, client=client, skipped=skipped, verbose=verbose)
-    parts = typed_parts(over, parts, columns.grouping, subject.schema)
+    parts = typed_parts(over, parts, (*columns.named, *columns.searched), subject.schema)
     over = partial(over, parts=parts)
     # parts skipped when the table was opened or typed are not read again
     unread = [i for i in range(len(parts)) if parts.names[i] not in (skipped or {})]

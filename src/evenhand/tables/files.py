@@ -248,21 +248,6 @@ def read_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     return open_parts(path).whole()
 
 
-def table_paths(path: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
-    """Return a path and its files: the file itself, or the parts of a folder sorted by name."""
-    place = Path(path)
-    if not place.exists():
-        raise InputError(f"{place}: no such path; check its spelling and folder")
-    if not place.is_dir():
-        return place, [place]
-    paths = sorted(part for part in place.iterdir() if part.is_file() and part.name[0] not in "._")
-    # a folder of other files, such as a model
-    if not any(part.name.lower().endswith(TABLE_ENDINGS) for part in paths):
-        endings = ", ".join(TABLE_ENDINGS)
-        raise InputError(f"{place} is a folder without parts; parts end in {endings}")
-    return place, paths
-
-
 def to_pandas(table: pa.Table) -> pd.DataFrame:
     """Convert a table to pandas, with dates as datetimes and without an index column."""
     # pandas metadata would turn saved index columns (often the ids) into an index, where they have
@@ -493,7 +478,17 @@ def open_parts(path: str | os.PathLike[str], *, skip_bad: bool = False) -> Parts
     >>> parts.names, list(parts.skipped)
     (('a.csv',), ['b.csv'])
     """
-    place, paths = table_paths(path)
+    place = Path(path)
+    if not place.exists():
+        raise InputError(f"{place}: no such path; check its spelling and folder")
+    paths = [place]
+    if place.is_dir():
+        found = sorted(part for part in place.iterdir() if part.is_file())
+        paths = [part for part in found if part.name[0] not in "._"]
+        # a folder of other files, such as a model
+        if not any(part.name.lower().endswith(TABLE_ENDINGS) for part in paths):
+            endings = ", ".join(TABLE_ENDINGS)
+            raise InputError(f"{place} is a folder without parts; parts end in {endings}")
     types: Any = None
     columns: list[str] = []
     counts: dict[Path, int | None] = {}
@@ -659,7 +654,7 @@ class TableWriter:
             table = pa.Table.from_pandas(frame, preserve_index=False)
             if is_first:
                 # with checksums, damage in the middle of the file is detected when it is read
-                schema = _roomy(table.schema)
+                schema = table.schema
                 self._sink = parquet.ParquetWriter(self._sink, schema, write_page_checksum=True)
                 self._open.callback(self._sink.close)
             self._sink.write_table(cast_columns(table, self._sink.schema, place))
@@ -674,16 +669,6 @@ class TableWriter:
                 self._partial.commit()
         finally:
             self._partial.discard()
-
-
-def _roomy(schema: pa.Schema) -> pa.Schema:
-    """Widen dictionary types, as later blocks may have more categories than the first."""
-    for i, field in enumerate(schema):
-        if pa.types.is_dictionary(field.type):
-            # pandas encodes few categories in 8 bits
-            wide = pa.dictionary(pa.int32(), field.type.value_type, ordered=field.type.ordered)
-            schema = schema.set(i, field.with_type(wide))
-    return schema
 
 
 def write_table(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:

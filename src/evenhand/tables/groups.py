@@ -143,11 +143,9 @@ class Groups(Mapping[str, Mask]):
     """
 
     def __init__(self, pairs: Iterable[tuple[Group, NDArray[Any]]] = ()) -> None:
-        self._known: dict[str, tuple[Group, Mask]] = {}
-        self._probable: dict[str, tuple[Group, Floats]] = {}
-        for group, values in pairs:
-            kind: Any = self._known if values.dtype == np.bool_ else self._probable
-            kind[group.name] = (group, values)
+        every = {pair[0].name: pair for pair in pairs}
+        self._known = {name: one for name, one in every.items() if one[1].dtype == np.bool_}
+        self._probable = {name: one for name, one in every.items() if name not in self._known}
 
     def __getitem__(self, name: str) -> Mask:
         return self._known[name][1]

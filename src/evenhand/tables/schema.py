@@ -208,9 +208,6 @@ class Schema:
         """Names of the columns."""
         return tuple(column.name for column in self.columns)
 
-    def __getitem__(self, name: str) -> Column:
-        return next(column for column in self.columns if column.name == name)
-
     def __contains__(self, name: object) -> bool:
         return name in self.names
 
@@ -501,14 +498,13 @@ class Tally:
             found = as_numbers(values, column.kind)
             found = found[np.isfinite(found)]
             low, high = column.ends
+            n_unseen = int(((found < low) | (found > high)).sum())
             ends = float(found.min(initial=np.inf)), float(found.max(initial=-np.inf))
-            return cls(
-                column, n, n_missing, int(((found < low) | (found > high)).sum()), None, *ends
-            )
+            return cls(column, n, n_missing, n_unseen, None, *ends)
         if column.levels is None:  # too many to be stored, or of another kind
             return cls(column, n, n_missing)
         counts = level_counts(values, f"column {column.name!r}")
-        new = {one for one in counts if one is not None and one not in column.known_levels}
+        new = set(filter(None, counts)) - column.known_levels
         return cls(column, n, n_missing, sum(counts[one] for one in new), min(new, default=None))
 
     def __add__(self, other: Tally) -> Tally:
