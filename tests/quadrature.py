@@ -1,9 +1,12 @@
-"""Gauss-Legendre rules for tests, apart from the package's own."""
+"""Gauss-Legendre rules for tests, apart from the package's own, and the link of a correlation."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
+
+from evenhand.links import Gaussian
 
 Floats = NDArray[np.float64]
 
@@ -20,3 +23,10 @@ def split_at(points: Floats, edges: Floats) -> Floats:
     """Return `edges` with one more edge in each row, where the integrand has its kink."""
     rows = np.broadcast_to(edges, (points.size, edges.size))
     return np.sort(np.concatenate((rows, points[:, None]), axis=-1), axis=-1)
+
+
+def gaussian_link(rho: float) -> Gaussian:
+    """Return the Gaussian link with a correlation, above 0 and below 1."""
+    return Gaussian(
+        float(optimize.brentq(lambda alpha: Gaussian(alpha).rho - rho, 1e-9, 1.0, xtol=1e-17))
+    )

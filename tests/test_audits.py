@@ -51,6 +51,7 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters import ForecastColumns, RandomizedRegressor
 from evenhand.links import Entropic, Gaussian, make_link
 from evenhand.outcomes import Outcomes, Rounding, as_outcomes
+from quadrature import gaussian_link
 from repeats import repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -82,7 +83,7 @@ class Stub:
         if self.rho is None:
             return base
         if self.by_link:
-            return base.randomized(link=Gaussian.from_rho(self.rho), r=r)
+            return base.randomized(link=gaussian_link(self.rho), r=r)
         return Forecast(Normal(*randomized_normal(mean, r, self.rho)), r)
 
 
@@ -813,7 +814,7 @@ def test_people_of_a_link_with_several_rows_are_counted_once(
     # the base's PITs are those of the rows whose served PITs are kept
     u = stats.norm(X["score"], STD).cdf(y)
     assert np.abs(u.reshape(150, 2) - base.drawn).min(axis=-1).max() < 1e-12
-    link = Gaussian.from_rho(0.8)
+    link = gaussian_link(0.8)
     np.testing.assert_allclose(link.ppf(base.drawn, cells.draws), cells.drawn, atol=1e-9)
     assert proof.group_error(0.2) == certify_link(base.drawn, link).group_error(0.2)
     assert any("share of the rows" in text for text in proof.not_covered)
@@ -825,7 +826,7 @@ def test_forecasts_with_draws_of_their_own_are_averaged_over_those() -> None:
     # the draws are all low, where the forecasts of a Gaussian link are high: a - b rho Phi^-1(r) /
     # s
     r = np.full((1, 2), [0.1, 0.2])
-    link = Gaussian.from_rho(0.6)
+    link = gaussian_link(0.6)
     served = flat(N).randomized(link=link, r=r)
     mean = means_read(served, None, N)
     expected = -(0.6 / 0.8) * special.ndtri(r).mean()

@@ -59,7 +59,7 @@ from evenhand.distributions import (
 )
 from evenhand.distributions.wrappers import KINDS
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
-from quadrature import Floats, panels
+from quadrature import Floats, gaussian_link, panels
 
 every_link = pytest.mark.parametrize(
     "link", [Laplace(0.08), Laplace(0.4), Entropic(0.08), Gaussian(0.4)], ids=str
@@ -628,8 +628,8 @@ DRAWS = np.array([1e-6, 0.004, 0.3, 0.5, 0.77, 0.9999])
 @pytest.mark.parametrize(
     "link",
     [
-        Gaussian.from_rho(0.3),
-        Gaussian.from_rho(0.6),
+        gaussian_link(0.3),
+        gaussian_link(0.6),
         Gaussian(0.1),
         Gaussian(0.02),
         Gaussian(0.005),

@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, optimize, special, stats
 
 from evenhand.links import Entropic, Gaussian, Laplace, Link
-from quadrature import panels, split_at
+from quadrature import gaussian_link, panels, split_at
 
 ALPHAS = (0.05, 0.12, 0.2, 1 / 3, 0.5)
 
@@ -83,7 +83,7 @@ def test_price_and_mean_error_are_the_integrals_of_the_density(
 
 @pytest.mark.parametrize("rho", [0.05, 0.3, 0.7, 0.95, 0.999])
 def test_gaussian_price_and_mean_error_in_closed_form_and_by_integration(rho: float) -> None:
-    link = Gaussian.from_rho(rho)
+    link = gaussian_link(rho)
     assert link.price == pytest.approx(-0.5 * np.log((1 - rho) * (1 + rho)), rel=1e-12, abs=1e-15)
     # E|Phi(Z) - Phi(T)| over a bivariate normal pair, panels in z split at the kink z = t; beyond
     # 8.5 lies 2e-17

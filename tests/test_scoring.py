@@ -14,10 +14,10 @@ from sklearn.preprocessing import StandardScaler
 
 from evenhand import InputError, RandomizedRegressor, scoring
 from evenhand.forecast import Forecast
-from evenhand.links import Gaussian
 from evenhand.scoring import cell_log_score
 from forecaster_examples import linear_task
 from grid_examples import CELL_LOSS, RAW_GAIN, honest, rounded_task, spiky
+from quadrature import gaussian_link
 
 X, Y = linear_task(150)
 SCORERS = [scoring.neg_log_score, scoring.neg_crps]
@@ -31,7 +31,7 @@ def test_scores_of_randomized_forecasts_are_means_over_the_draw() -> None:
     # around a standard normal the Gaussian link gives normal forecasts: their scores are formulas,
     # and their means over the draw integrals over a normal score
     rho = 0.6
-    alpha = Gaussian.from_rho(rho).alpha
+    alpha = gaussian_link(rho).alpha
     model = RandomizedRegressor(standard_normal, alpha=alpha, link="gaussian").fit(X, Y)
     scale = 1 / np.sqrt(1 - rho**2)
 

@@ -636,8 +636,8 @@ class Randomized(Mapped):
     --------
     >>> from evenhand.distributions import Normal
     >>> from evenhand.links import Gaussian
-    >>> Randomized(Normal([0.0], 1.0), Gaussian.from_rho(0.6), 0.5).std().round(2)
-    array([1.25])
+    >>> Randomized(Normal([0.0], 1.0), Gaussian(0.2), 0.5).std().round(2)
+    array([1.4])
     """
 
     fields: ClassVar[dict[str, int | None]] = {"base": 0, "link": None, "r": 0}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property, lru_cache
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import interpolate, optimize, special
+from scipy import interpolate, special
 
-from evenhand._validate import Floats, Mask, as_number, bad_input, check_draws, check_fraction
+from evenhand._validate import Floats, Mask, bad_input, check_draws, check_fraction
 
 # --- quadrature over draws, and the mean error of the Laplace link, which defines `alpha`
 
@@ -47,18 +46,6 @@ def laplace_mean_error(kappa: float) -> float:
         special.gammainc(1, a) + special.gammainc(1, b)
     )
     return float(2 * (w * conditional).sum() / kappa)
-
-
-def alpha_from_mean_error(error: float) -> float:
-    """Return the alpha at which `Laplace(alpha).mean_error` is `error`, 0 < error <= 1/3."""
-    if error >= 1 / 3:
-        return 1.0
-    # the mean error is at most 1/kappa and at most 1/3
-    top = np.log(2 / error)
-    found = optimize.brentq(
-        lambda x: laplace_mean_error(float(np.exp(x))) - error, -40.0, top, xtol=1e-14, rtol=1e-14
-    )
-    return float(1 / (1 + np.exp(found)))
 
 
 # --- mean PIT over draws, `mu(u) = integral H(u; r) dr` (method: the sharp certificate)
@@ -237,14 +224,6 @@ EDGES = np.concatenate((_HALF, 1 - _HALF[-2::-1]))
 """Edges of the panels of draws over which errors are integrated."""
 
 
-def check_kappa(kappa: float) -> float:
-    """Return `kappa` as a float if it is finite and not negative."""
-    number = as_number(kappa)
-    if not 0 <= number < math.inf:
-        raise bad_input("kappa", "satisfy 0 <= kappa < infinity", repr(kappa))
-    return number
-
-
 class Link(ABC):
     """Conditional distributions `K(.; r)` on [0, 1] of a base's PIT, given the draw `r`.
 
@@ -268,21 +247,9 @@ class Link(ABC):
         self.alpha = check_fraction("alpha", alpha, high_open=False)
         self._solve()
 
-    @classmethod
-    def _with_parameter(cls, parameter: str, value: float) -> Self:
-        """Make the link from its own parameter; alpha follows from the mean error."""
-        link = cls.__new__(cls)
-        setattr(link, parameter, value)
-        link._prepare()
-        link.alpha = alpha_from_mean_error(link.mean_error)
-        return link
-
     @abstractmethod
     def _solve(self) -> None:
         """Compute the link's own parameter from `self.alpha`, and the tables for evaluation."""
-
-    def _prepare(self) -> None:  # noqa: B027  (not every link needs a table)
-        """Compute the tables for evaluation from the link's own parameter."""
 
     @property
     @abstractmethod

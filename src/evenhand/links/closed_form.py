@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy import special
 
 from evenhand._logarithms import log1mexp, log_expm1_scaled, log_softplus, softplus
-from evenhand._validate import Floats, Mask, check_fraction
+from evenhand._validate import Floats, Mask
 from evenhand.links.base import (
     TINY,
     Link,
-    check_kappa,
     gauss_legendre,
     half_unit_rule,
     laplace_mean_error,
@@ -40,11 +39,6 @@ class Laplace(Link):
     """
 
     name: ClassVar[str] = "laplace"
-
-    @classmethod
-    def from_kappa(cls, kappa: float) -> Self:
-        """Make the link from its sharpness `kappa >= 0` (0 is the identity)."""
-        return cls(1 / (1 + check_kappa(kappa)))
 
     def _solve(self) -> None:
         self.kappa = (1 - self.alpha) / self.alpha
@@ -156,27 +150,15 @@ class Gaussian(Link):
     Examples
     --------
     >>> from evenhand.links import Gaussian
-    >>> round(Gaussian.from_rho(0.6).price, 6)
-    0.223144
+    >>> link = Gaussian(alpha=0.2)
+    >>> bool(np.isclose(link.price, -np.log(1 - link.rho**2) / 2))
+    True
     """
 
     name: ClassVar[str] = "gaussian"
 
-    @classmethod
-    def from_rho(cls, rho: float) -> Self:
-        """Make the link from its correlation, 0 <= rho < 1 (0 is the identity)."""
-        check_fraction("rho", rho, low_open=False)
-        # mean error = 1/2 - arcsin((1 + rho) / 2) / pi, an orthant probability; in this form it is
-        # exactly 1/3 at rho = 0
-        return cls._with_parameter(
-            "_error", 1 / 3 - float(np.arcsin((1 + rho) / 2) - np.arcsin(0.5)) / np.pi
-        )
-
     def _solve(self) -> None:
         self._error = laplace_mean_error((1 - self.alpha) / self.alpha)
-        self._prepare()
-
-    def _prepare(self) -> None:
         # rho = 2 cos(pi e) - 1, in a form in which 1 - rho^2 keeps its digits as rho -> 1
         cosine = float(np.cos(np.pi * self._error))
         self._rest = float(np.sin(np.pi * self._error / 2) * np.sqrt(8 * cosine))

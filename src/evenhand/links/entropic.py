@@ -14,8 +14,8 @@ and `v = sqrt(gap) sinh(tau) / g_m` makes `ds / dtau` smooth and bounded for eve
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
-from typing import ClassVar, NamedTuple, Self
+from functools import cache, lru_cache
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,7 +23,7 @@ from scipy import interpolate, optimize, special
 
 from evenhand._logarithms import log_expm1, log_expm1_scaled, log_softplus, softplus
 from evenhand._validate import Floats, Mask, as_floats, bad_input, check_choice
-from evenhand.links.base import Link, check_kappa, gauss_legendre, laplace_mean_error
+from evenhand.links.base import Link, gauss_legendre, laplace_mean_error
 from evenhand.links.closed_form import Gaussian, Laplace
 
 Function = Callable[[Floats], Floats]
@@ -54,11 +54,6 @@ class Entropic(Link):
 
     name: ClassVar[str] = "entropic"
 
-    @classmethod
-    def from_kappa(cls, kappa: float) -> Self:
-        """Make the link from its sharpness `kappa >= 0` (0 is the identity)."""
-        return cls._with_parameter("kappa", check_kappa(kappa))
-
     def _solve(self) -> None:
         # all links have the same mean error at the same alpha: that of the Laplace link
         sharpness = (1 - self.alpha) / self.alpha
@@ -66,10 +61,6 @@ class Entropic(Link):
             None if sharpness < NEGLIGIBLE else _potential_with(laplace_mean_error(sharpness))
         )
         self.kappa = 0.0 if self._potential is None else self._potential.kappa
-
-    def _prepare(self) -> None:
-        # tables are slow to compute and cached: links with the same kappa are made repeatedly
-        self._potential = _potential_at(self.kappa) if self.kappa >= NEGLIGIBLE else None
 
     @property
     def mean_error(self) -> float:
@@ -201,11 +192,11 @@ FLAT = 80.0
 exact: the potential differs from flat by exp(-40 sqrt(2)), far below rounding errors."""
 
 
-@lru_cache(maxsize=64)
-def profile_at(kappa: float) -> Profile:
-    """Solve for the profile at `kappa`."""
+@cache
+def longest_profile() -> Profile:
+    """Solve for the profile at `FLAT`."""
     # the potential is symmetric: the profile extends from the middle to one end
-    length = min(kappa, FLAT) / 2
+    length = FLAT / 2
     found = optimize.brentq(
         lambda x: np.log(Profile.from_logit(x).length / length), -50.0, 150.0, xtol=1e-13
     )
@@ -214,7 +205,7 @@ def profile_at(kappa: float) -> Profile:
 
 def _from_mean_error(error: float) -> tuple[float, Profile]:
     """Solve for kappa and the profile at a mean error."""
-    longest = profile_at(FLAT)
+    longest = longest_profile()
     if error < statistics_of(longest, FLAT)[0]:
         # flat in the middle: error kappa^2 = 4 (depth + (kappa/2 - length) / 2), a quadratic
         spare = longest.depth - longest.length * longest.peak_squared / 2
@@ -361,11 +352,6 @@ class _Potential:
 
 
 @lru_cache(maxsize=64)
-def _potential_at(kappa: float) -> _Potential:
-    return _Potential(kappa, profile_at(kappa))
-
-
-@lru_cache(maxsize=64)
 def _potential_with(error: float) -> _Potential:
     return _Potential(*_from_mean_error(error))
 
@@ -462,7 +448,7 @@ def _remainder(exact: bool) -> interpolate.BSpline:
     if exact:
         found = [_entropic(float(k)) for k in kappa]
     else:
-        links = [Laplace.from_kappa(float(k)) for k in kappa]
+        links = [Laplace(1 / (1 + float(k))) for k in kappa]
         found = [(link.mean_error, link.price) for link in links]
     error, price = np.array(sorted(found)).T
     part = error / FREE
@@ -475,7 +461,7 @@ def _remainder(exact: bool) -> interpolate.BSpline:
 def _entropic(kappa: float) -> tuple[float, float]:
     """Return mean error and price of an entropic link; below `FLAT` its kappa is near `kappa`."""
     if kappa >= FLAT:
-        return statistics_of(profile_at(FLAT), kappa)
+        return statistics_of(longest_profile(), kappa)
     # approximate inverse, exact in both limits: points of a grid need no exact kappa, which would
     # have to be solved for
     profile = Profile.from_logit(float(np.log(kappa / 2) + kappa / np.sqrt(2)))
