@@ -5,14 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
+from scipy import stats
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
 
 from evenhand._files import check_folder
 from evenhand._format import percent
+from evenhand._validate import InputError
 from evenhand.audits import (
     LEARNED_MASSES,
+    Audit,
     audit,
     compare,
     parse_condition,
@@ -20,12 +28,11 @@ from evenhand.audits import (
     with_sources,
 )
 from evenhand.datasets import Dataset, make_doses
-
-if TYPE_CHECKING:
-    from evenhand.audits import Audit
-    from evenhand.forecasters import RecalibratedRegressor
-    from evenhand.selection import Selection
-    from evenhand.tables import GroupRule
+from evenhand.draws import nodes
+from evenhand.forecasters import RecalibratedRegressor
+from evenhand.selection import Selection, randomize
+from evenhand.store import save
+from evenhand.tables import GroupRule
 
 SCHEMA = "evenhand.demo/1"
 
@@ -62,13 +69,6 @@ def make_tables(seed: int) -> dict[str, Dataset]:
 
 def train(trial: Dataset, seed: int) -> RecalibratedRegressor:
     """Fit gradient boosting, with the distribution of its errors estimated by cross-fitting."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.ensemble import HistGradientBoostingRegressor
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OrdinalEncoder
-
-    from evenhand.forecasters import RecalibratedRegressor
-
     encoded = make_column_transformer(
         (OrdinalEncoder(), ["sex", "clinic"]), remainder="passthrough"
     )
@@ -107,9 +107,6 @@ def options_of(part: Dataset, groups: Mapping[str, Any], seed: int) -> dict[str,
 
 def worst_rule(found: Audit) -> GroupRule:
     """Return the rule of the learned group of `GROUP_SIZE`, else of another group that is off."""
-    from evenhand._validate import InputError
-    from evenhand.tables import GroupRule
-
     ruled = [one for one in found.off if one.rule is not None]
     # learned groups first: they may combine more than two features, and cut anywhere
     ruled.sort(key=lambda group: (group.mass is None, group.mass != GROUP_SIZE))
@@ -120,10 +117,6 @@ def worst_rule(found: Audit) -> GroupRule:
 
 def randomized(repaired: RecalibratedRegressor, part: Dataset, seed: int) -> Selection:
     """Choose the least randomization of a fitted model that fresh patients prove."""
-    from sklearn.frozen import FrozenEstimator
-
-    from evenhand.selection import randomize
-
     return randomize(
         FrozenEstimator(repaired),
         part.X,
@@ -139,10 +132,6 @@ def variant_coverage(model: Any, patients: Dataset, level: float = 0.8) -> float
 
     In expectation over draws. Doses are rounded to 0.1 mg, which is neglected.
     """
-    from scipy import stats
-
-    from evenhand.draws import nodes
-
     has = patients.truth["variant"].to_numpy()
     forecast = model.forecast(patients.X, nodes(64))
     mean, std = (patients.truth[[name]].to_numpy() for name in ("mean", "std"))
@@ -168,8 +157,6 @@ def run(
     command : str, optional
         The command line, for the reports.
     """
-    from evenhand.store import save
-
     # checked before anything is computed
     check_folder(out)
     tables = make_tables(seed)
