@@ -280,7 +280,7 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     texts = [*slots.proven]
     if proof.average_error is not None:
         texts.append(f"All people together: off by at most {at_most(proof.average_error)} points.")
-    of_part = f" Bounds for every group are about {kind.people}." if kind.is_part else ""
+    of_part = f" Bounds for every group are about {kind.people}." if kind.people != "people" else ""
     texts.append(
         f"From {people}; bounds hold {each}, with {confidence_in_full(proof.confidence)}"
         f" confidence.{of_part} Method: {proof.method}."

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any, Literal
 
-from evenhand._escape import short
 from evenhand._format import in_full, is_known, points_in_full
 
 PIT_TITLE = "Predicted probability of an outcome this low (PIT)"
@@ -21,15 +20,6 @@ Place = tuple[float, float]
 Color = Literal["blue", "red", "orange", "grey"]
 Shape = Literal["circle", "square", "diamond", "hollow", "triangle"]
 Side = Literal["left", "right", "above", "below"]
-
-
-TIP_NAME = 60
-"""Most characters of a name in the label of a mark."""
-
-
-def tip_name(name: object) -> str:
-    """Shorten a name for the label of a mark."""
-    return short(" ".join(str(name).split()), TIP_NAME)
 
 
 def plain(value: float) -> str:

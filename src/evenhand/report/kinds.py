@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from evenhand._escape import short
 from evenhand._format import (
     UNKNOWN,
     in_full,
@@ -15,7 +16,6 @@ from evenhand._format import (
     number,
     number_in_full,
     percent,
-    plain_number,
     points,
 )
 from evenhand._kinds import HIGHER, LOWER, NARROW, WIDE
@@ -108,14 +108,11 @@ class Kind:
         Definition of the error.
     error, residual : str
         Titles of the columns of errors, and of outcome minus forecast.
-    has_coverage : bool, default True
-        Whether forecasts have intervals, of which coverage is reported.
     has_rates : bool, default False
-        Whether forecasts are probabilities, which are compared with rates.
-    has_residual : bool, default True
-        Whether mean outcomes are compared with mean forecasts; times that are cut off are not.
+        Whether forecasts are probabilities, which have no intervals and are compared with rates.
     has_range : bool, default False
-        Whether errors have a range that assumes nothing about times that are cut off.
+        Whether errors have a range that assumes nothing about times that are cut off, whose means
+        are not compared with mean forecasts.
     """
 
     name: str
@@ -130,54 +127,34 @@ class Kind:
     point: str = SCALE
     error: str = "Error in points"
     residual: str = "Outcome minus forecast"
-    has_coverage: bool = True
     has_rates: bool = False
-    has_residual: bool = True
     has_range: bool = False
 
     @classmethod
     def of(cls, rows: AuditRows) -> Kind:
         """Return the words for an audit."""
         given, target = rows.about.get("unit"), rows.target or ""
+        kind = KINDS["times" if rows.censoring is not None else rows.outcome_kind or ""]
         unit = one_line(given) if given else units_of(rows.target)
-        name = "times" if rows.censoring is not None else rows.outcome_kind or ""
-        if name == "count" and not given and PLURAL.fullmatch(target):
+        if kind.name == "count" and not given and PLURAL.fullmatch(target):
             # what is counted is the unit of a count, if the name is a plural noun
             unit = target
-        kind = replace(KINDS[name], unit=unit)
-        title = f"{kind.residual}, {one_line(given)}" if given else kind.residual
-        if rows.censoring is not None:
-            return kind._until(rows.censoring.horizon, given, rows.outcome_kind == "hurdle")
-        if name == "hurdle":
+        words: dict[str, Any] = {"unit": unit}
+        if given and not kind.has_rates:
+            words["residual"] = f"{kind.residual}, {unit}"
+        if rows.censoring is not None and rows.censoring.horizon is not None:
+            time = number_in_full(rows.censoring.horizon)
+            until = f"{time} {unit}" if given else f"time {time}"
+            words |= {"horizon": until, "outcome": f"{kind.outcome}, followed until {until}"}
+            # events may be a part of their own
+            if rows.outcome_kind == "hurdle":
+                words["people"] = people_of(until, is_time=True)
+        elif kind.name == "hurdle":
             atom = None if rows.certificate is None else rows.certificate.atom
-            value = "the repeated value" if atom is None else number_in_full(atom)
-            people = people_of(value, is_time=False)
-            kind = replace(kind, atom=value, people=people, part=f", outcome not {value}")
-        return kind if kind.has_rates else replace(kind, residual=title)
-
-    def _until(self, horizon: float | None, unit: str | None, is_part: bool) -> Kind:
-        """Return the words for times with a horizon, whose events may be a part of their own."""
-        if horizon is None:
-            return self
-        time = number_in_full(horizon)
-        until = f"{time} {one_line(unit)}" if unit else f"time {time}"
-        kind = replace(self, horizon=until, outcome=f"{self.outcome}, followed until {until}")
-        return replace(kind, people=people_of(until, is_time=True)) if is_part else kind
-
-    @property
-    def is_part(self) -> bool:
-        """Whether bounds for every group are about some of the people."""
-        return self.people != "people"
-
-    def size(self, residual: float) -> str:
-        """Return the absolute value of a mean residual with its unit."""
-        if self.has_rates:
-            return f"{points(abs(residual))} points"
-        return f"{plain_number(abs(residual))} {self.unit}"
-
-    def forecast(self, value: float | None, key: str) -> str:
-        """Write a value by which people were divided into groups: a probability as a share."""
-        return percent(value) if Key.named(key).is_share else plain_number(value)
+            value = kind.atom if atom is None else number_in_full(atom)
+            words |= {"atom": value, "people": people_of(value, is_time=False)}
+            words["part"] = f", outcome not {value}"
+        return replace(kind, **words)
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -209,7 +186,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 ),
                 error="Distance in points",
                 residual="Difference in points",
-                has_coverage=False,
                 has_rates=True,
             ),
             Kind(
@@ -223,7 +199,6 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                     f"{SCALE} Where times are censored, these are Kaplan-Meier estimates, which"
                     f" assume that {IN_GROUP}."
                 ),
-                has_residual=False,
                 has_range=True,
             ),
         )
@@ -242,11 +217,6 @@ class Key:
     lowest: str = "lowest"
     highest: str = "highest"
     is_share: bool = False
-
-    @classmethod
-    def named(cls, name: str) -> Key:
-        """Return the words for a value by its name in rules."""
-        return KEYS.get(name) or cls(f"values of {name}")
 
 
 KEYS: Mapping[str, Key] = MappingProxyType(
@@ -303,8 +273,8 @@ def reach_of(low: float | None, high: float | None, show: Callable[..., str] = p
     return f"{signed(low, show, 'down')} to {signed(high, show, 'up')}"
 
 
-LONGEST_TARGET = 60
-"""Most characters of the name of an outcome in a sentence."""
+LONGEST_NAME = 60
+"""Most characters of the name of an outcome, a unit or a mark in a sentence."""
 
 
 def units_of(target: str | None) -> str:
@@ -312,11 +282,9 @@ def units_of(target: str | None) -> str:
     return f"units of {'y' if target is None else one_line(target)}"
 
 
-def one_line(name: str) -> str:
-    """Return the name of an outcome or its unit as part of a sentence, shortened if it is long."""
-    # a column name may contain line breaks, and a sentence is one line
-    line = " ".join(str(name).split())
-    return line if len(line) <= LONGEST_TARGET else f"{line[: LONGEST_TARGET - 1]}…"
+def one_line(name: object) -> str:
+    """Return a name as part of a sentence: one line, shortened if it is long."""
+    return short(" ".join(str(name).split()), LONGEST_NAME)
 
 
 @dataclass(frozen=True)

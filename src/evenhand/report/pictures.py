@@ -28,9 +28,8 @@ from evenhand.report.charts import (
     nice_ticks,
     plain,
     rate_axis,
-    tip_name,
 )
-from evenhand.report.kinds import Kind
+from evenhand.report.kinds import Kind, one_line
 from evenhand.report.slots import capitalized, name_of
 from evenhand.results import AuditRows, Finding
 
@@ -55,7 +54,7 @@ def overview(rows: AuditRows) -> Chart | None:
     if overview_is_survival(rows):
         return survival(rows)
     drawn = [one for one in groups_drawn(rows) if one.size.value is not None]
-    is_covered = kind.has_coverage and all(one.coverage_80 is not None for one in drawn)
+    is_covered = not kind.has_rates and all(one.coverage_80 is not None for one in drawn)
     # a mark at 80% must not stand for a problem of another kind
     is_plain = leading is None or abs((leading.coverage_80 or LEVEL) - LEVEL) > rows.tolerance
     return groups(drawn, rows, is_covered=is_covered and is_plain) if drawn else None
@@ -95,7 +94,7 @@ def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Lay
     layers: dict[bool, list[Point]] = {False: [], True: []}
     for one, point in places:
         result = tables.result(one, rows).text
-        tip = f"{tip_name(name_of(one, rows))}: {point.tip} ({count(one.n, 'row')}); {result}."
+        tip = f"{one_line(name_of(one, rows))}: {point.tip} ({count(one.n, 'row')}); {result}."
         layers[one.problem].append(replace(point, tip=tip))
     return [
         Points(layers[False], "none found", "grey", "hollow"),

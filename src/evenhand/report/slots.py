@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 from evenhand._escape import short
 from evenhand._format import (
@@ -26,6 +24,7 @@ from evenhand._format import (
     is_trivial,
     joined,
     percent,
+    plain_number,
     points,
     points_in_full,
     points_with_digits,
@@ -35,6 +34,7 @@ from evenhand._kinds import HIGHER, LOWER
 from evenhand.report.kinds import (
     IN_FEATURES,
     IN_GROUP,
+    KEYS,
     NO_HORIZON,
     WITHOUT,
     Key,
@@ -89,7 +89,7 @@ def name_of(one: Finding, rows: AuditRows) -> str:
     """Return the name of a group in sentences, by one rule for all groups.
 
     Values of categories stand alone where one column has them, ages without the name of their
-    column. A rule that cannot be read as comparisons of known columns is the name itself.
+    column.
     """
     kind = Kind.of(rows)
     is_part = any(one is other for other in rows.positive_part)
@@ -106,17 +106,16 @@ def name_of(one: Finding, rows: AuditRows) -> str:
     else:
         listed = (*rows.named, *rows.scan, *rows.learned)
         columns = {c for other in listed for c in (*other.features, other.column) if c}
-        found = _comparisons(one.group, columns)
-        rules = "\n".join(other.group for other in listed)
-        name = one.group if found is None else _in_words(found, columns, rules)
+        name = _in_words(one.group, columns, "\n".join(other.group for other in listed))
     return short(f"{name}{kind.part}" if is_part else name, NAME)
 
 
 def _own_name(one: Finding, kind: Kind) -> str:
     """Return the name of a group by the forecast: "lowest fifth of forecasts (41 to 62 mg)"."""
-    key = Key.named(one.key or "")
+    key = KEYS.get(one.key or "") or Key(f"values of {one.key}")
     part, n_parts = one.part or 1, one.n_parts or 2
-    ends = [kind.forecast(end, one.key or "") for end in (one.lowest, one.highest)]
+    show = percent if key.is_share else plain_number
+    ends = [show(end) for end in (one.lowest, one.highest)]
     reach = " to ".join(dict.fromkeys(ends))
     if not key.is_share and not kind.unit.startswith("units of "):
         reach += f" {kind.unit}"
@@ -131,39 +130,37 @@ def _own_name(one: Finding, kind: Kind) -> str:
     return f"{place} {size} of {key.of} ({reach})"
 
 
-def _comparisons(text: str, columns: set[str]) -> list[tuple[str, str, str]] | None:
-    """Return column, operator and value of the comparisons of a rule; None for another text."""
-    found = []
-    for part in text.split(" and "):
-        # longer names first: the column "age at entry" takes precedence over the column "age"
-        for column in sorted(columns, key=len, reverse=True):
-            match = COMPARISON.fullmatch(part[len(column) :]) if part.startswith(column) else None
-            if match is not None:
-                found.append((column, match[1], (match[2] or "").strip('"')))
-                break
-        else:
-            return None
-    return found
+def _in_words(text: str, columns: set[str], rules: str) -> str:
+    """Return a rule as a name: "women over 60", "self-employed, south, kidney 79 or less".
 
-
-def _in_words(found: list[tuple[str, str, str]], columns: set[str], rules: str) -> str:
-    """Return comparisons as a name: "women over 60", "self-employed, south, kidney 79 or less"."""
+    A rule that cannot be read as comparisons of known columns is the name itself.
+    """
     words, ages, others, is_alone = list[str](), list[str](), list[str](), False
-    for column, operator, value in found:
+    # longer names first: the column "age at entry" takes precedence over the column "age"
+    known = sorted(columns, key=len, reverse=True)
+    for part in text.split(" and "):
+        column = next(
+            (one for one in known if part.startswith(one) and COMPARISON.fullmatch(part, len(one))),
+            None,
+        )
+        match = COMPARISON.fullmatch(part, len(column or ""))
+        if column is None or match is None:
+            return text
+        operator, value = match[1], (match[2] or "").strip('"')
         if operator in NUMBER:
             is_age = column.lower() == "age"
             # long numbers have commas between thousands
             number = f"{int(value):,}" if re.fullmatch(r"\d{5,}", value) else value
-            text = (AGE if is_age else NUMBER)[operator].format(number)
-            (ages if is_age else others).append(text if is_age else f"{column} {text}")
+            text_of = (AGE if is_age else NUMBER)[operator].format(number)
+            (ages if is_age else others).append(text_of if is_age else f"{column} {text_of}")
         elif operator in ("=", "is", "!=", "is not"):
             is_alone = bool(WORD.fullmatch(value)) and not any(
                 f"{other} {sign} {value}" in rules
                 for other in columns - {column}
                 for sign in ("=", "is")
             )
-            text = value if is_alone else f"{column} {value}"
-            words.append(text if operator in ("=", "is") else f"not {text}")
+            text_of = value if is_alone else f"{column} {value}"
+            words.append(text_of if operator in ("=", "is") else f"not {text_of}")
         else:
             is_known = operator in ("is not missing", "present")
             others.append(f"{column} {'known' if is_known else 'missing'}")
@@ -186,14 +183,6 @@ def result_of(one: Finding, rows: AuditRows) -> str:
 
 
 # --- verdict
-
-
-def _heading(rows: AuditRows) -> str:
-    data = rows.provenance.get("data", {}).get("name")
-    of = short(rows.name, NAME) + ("" if data in (None, rows.name) else f" on {short(data, NAME)}")
-    size = f"{count(rows.n_samples, 'row')}, {count(len(rows.examined), 'group')}"
-    drawn = f", {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else ""
-    return f"Audit of {of}: {size}{drawn}"
 
 
 def _verdict(rows: AuditRows, kind: Kind) -> str:
@@ -301,9 +290,7 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
 
 
 def _found_on(one: Finding, rows: AuditRows) -> str:
-    """Return on which rows the worst case was found and checked."""
-    if one.mass is None:
-        return ""
+    """Return on which rows a group was found by search, and checked."""
     # of weighted rows and of samples of parts, it is not known how many were searched
     is_known = rows.family is None or rows.family.effective_share == 1
     is_known = is_known and "n_searched" not in rows.provenance.get("data", {})
@@ -371,10 +358,13 @@ def _rates(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[str]:
 def _direction(one: Finding, kind: Kind) -> str:
     """Return the direction of a group's error, with the mean difference; "" if it is unknown."""
     direction = one.direction
-    bias = one.reported_bias if kind.has_residual else 0.0
+    bias = 0.0 if kind.has_range else one.reported_bias
+    size = f"{plain_number(abs(bias))} {kind.unit}"
+    if kind.has_rates:
+        size = f"{points(abs(bias))} points"
     by_mean = LOWER if (one.bias or 0.0) < 0 else HIGHER
-    mean = kind.directions.of(by_mean, kind.size(bias)) if bias else None
-    if direction in (LOWER, HIGHER) and direction != by_mean and one.bias and kind.has_residual:
+    mean = kind.directions.of(by_mean, size) if bias else None
+    if direction in (LOWER, HIGHER) and direction != by_mean and one.bias and not kind.has_range:
         # levels and mean disagree if a few large misses dominate the mean
         rank = f"outcomes rank {'lower' if direction == LOWER else 'higher'} than forecast"
         return f"{rank}, but on average {mean}" if mean else rank
@@ -667,30 +657,25 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
 
 
 def _condition(one: JudgedCondition) -> str:
-    """Return whether a condition of a gate is met."""
+    """Return whether a condition of a gate is met, and its value."""
     met = "not known" if one.is_true is None else "met" if one.is_true else "not met"
-    shown = "" if one.value is None or one.text == one.quantity else f" ({_value(one)})"
-    return f"`--fail-if {one.text}`: {met}{shown}."
-
-
-def _value(condition: JudgedCondition) -> str:
-    value, name = condition.value or 0.0, condition.quantity
-    if name == "groups_beyond_tolerance":
-        return f"it is {value:g}"
+    if one.value is None or one.text == one.quantity:
+        return f"`--fail-if {one.text}`: {met}."
     # bounds are rounded to the side on which they stay valid
-    if name == "coverage":
-        return f"at least {at_least(value, percent)}"
-    if name == "certified_event_rate":
-        return f"at most {at_most(value, percent)}"
-    shown = at_most(value)
-    if shown.removesuffix(".0") == points_in_full(condition.limit):
-        shown = points_with_digits(value)  # those by which it differs from the limit
-    return f"at most {shown} points"
+    shown = f"at most {at_most(one.value)} points"
+    if one.quantity == "groups_beyond_tolerance":
+        shown = f"it is {one.value:g}"
+    elif one.quantity == "coverage":
+        shown = f"at least {at_least(one.value, percent)}"
+    elif one.quantity == "certified_event_rate":
+        shown = f"at most {at_most(one.value, percent)}"
+    elif at_most(one.value).removesuffix(".0") == points_in_full(one.limit):
+        # digits by which it differs from the limit
+        shown = f"at most {points_with_digits(one.value)} points"
+    return f"`--fail-if {one.text}`: {met} ({shown})."
 
 
 # --- the slots
-
-T = TypeVar("T")
 
 TONES = {Verdict.PROBLEM: "problem", Verdict.NO_PROBLEM: "none", Verdict.TOO_FEW: "few"}
 """Styles of the verdicts on a page."""
@@ -699,12 +684,8 @@ MORE = {True: "--full", False: "summary(full=True)"}
 """Where all groups are, after an audit by the command and after one in Python."""
 
 
-def _slot(write: Callable[[AuditRows, Kind], Iterable[T]]) -> cached_property[tuple[T, ...]]:
-    return cached_property(lambda slots: tuple(write(slots.rows, slots.kind)))
-
-
 class Slots:
-    """Sentences of a report on an audit; lists are written when they are read.
+    """Sentences of a report on an audit.
 
     Attributes
     ----------
@@ -740,50 +721,53 @@ class Slots:
         What the audit does not cover.
     next : tuple of Step
         What to do next, the most urgent first.
-    decided : tuple of str
-        How the verdict was decided.
     """
 
     def __init__(self, rows: AuditRows) -> None:
         kind, leading, verdict = Kind.of(rows), rows.leading, rows.status.verdict
         self.rows, self.kind = rows, kind
-        self.heading, self.verdict = _heading(rows), _verdict(rows, kind)
+        data = rows.provenance.get("data", {}).get("name")
+        of = short(rows.name, NAME)
+        of += "" if data in (None, rows.name) else f" on {short(data, NAME)}"
+        drawn = f", {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else ""
+        size = f"{count(rows.n_samples, 'row')}, {count(len(rows.examined), 'group')}"
+        self.heading, self.verdict = f"Audit of {of}: {size}{drawn}", _verdict(rows, kind)
         self.badge, self.tone = str(verdict).upper(), TONES[verdict]
-        self.more, self.gate = MORE[rows.has_command], [_condition(one) for one in rows.conditions]
+        self.more, self.gate = MORE[rows.has_command], list(map(_condition, rows.conditions))
+        self.others = tuple(_others(rows, kind))
+        self.everyone = tuple(
+            sentence
+            for one in rows.overall
+            if one.size.value is not None
+            for sentence in _sentences(_case(one, rows, kind))
+        )
+        self.proven, self.cautions = tuple(_proven(rows, kind)), tuple(_cautions(rows, kind))
+        self.not_tested = tuple(_not_tested(rows, kind))
+        self.next = tuple(next_steps(rows, kind))
         self.name = self.fact = self.found_on = ""
-        if leading is None:
-            self.title, self.lead = self._without_problem(), _shown(rows, kind)
-        else:
+        if leading is not None:
             self.name = capitalized(name_of(leading, rows))
             self.fact, *facts = _case(leading, rows, kind)
             self.title, self.lead = f"{self.name}: {self.fact}.", " ".join(_sentences(facts))
-            self.found_on = _found_on(leading, rows)
-
-    others = _slot(_others)
-    everyone = _slot(
-        lambda rows, kind: _sentences(
-            clause
-            for one in rows.overall
-            if one.size.value is not None
-            for clause in _case(one, rows, kind)
-        )
-    )
-    proven = _slot(_proven)
-    cautions = _slot(_cautions)
-    not_tested = _slot(_not_tested)
-    next = _slot(next_steps)
-    decided = _slot(_decided)
-
-    def _without_problem(self) -> str:
-        """Return everyone's number, and that of the worst named group."""
-        rows, n = self.rows, self.rows.n_samples
-        if rows.status.verdict is Verdict.TOO_FEW:
-            return f"{count(n, 'row')} {'is' if n == 1 else 'are'} too few for an audit."
-        if not self.everyone:
-            return "No errors are known."
+            if leading.mass is not None:
+                self.found_on = _found_on(leading, rows)
+            return
+        # everyone's number, and that of the worst named group
+        self.lead = _shown(rows, kind)
         named = [one for one in rows.named if one.is_judged and one.coverage_80 is not None]
-        if not named or rows.everyone is None or rows.everyone.coverage_80 is None:
-            return self.everyone[0]
-        one = min(named, key=lambda one: one.rank)
-        whose = f"{name_of(one, rows)}: {percent(one.coverage_80)}"
-        return f"{self.everyone[0].removesuffix('.')} ({whose})."
+        if verdict is Verdict.TOO_FEW:
+            are = "is" if rows.n_samples == 1 else "are"
+            self.title = f"{count(rows.n_samples, 'row')} {are} too few for an audit."
+        elif not self.everyone:
+            self.title = "No errors are known."
+        elif not named or rows.everyone is None or rows.everyone.coverage_80 is None:
+            self.title = self.everyone[0]
+        else:
+            one = min(named, key=lambda one: one.rank)
+            whose = f"{name_of(one, rows)}: {percent(one.coverage_80)}"
+            self.title = f"{self.everyone[0].removesuffix('.')} ({whose})."
+
+    @property
+    def decided(self) -> list[str]:
+        """How the verdict was decided."""
+        return list(_decided(self.rows, self.kind))

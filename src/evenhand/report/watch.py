@@ -37,7 +37,6 @@ from evenhand.report.charts import (
     Points,
     Shape,
     time_axis,
-    tip_name,
 )
 from evenhand.report.document import (
     Bullets,
@@ -52,7 +51,7 @@ from evenhand.report.document import (
     embedded,
     hash_of,
 )
-from evenhand.report.kinds import people_of, signed
+from evenhand.report.kinds import one_line, people_of, signed
 from evenhand.results import Row, Values, plain
 
 Floats = NDArray[np.float64]
@@ -554,7 +553,7 @@ def _curve(
     # the last and the highest among them
     step = math.ceil(known.size / MARKED)
     for i in sorted({*known[::-step].tolist(), int(most.argmax())}):
-        name = tip_name(names[leading[i]] or label)
+        name = one_line(names[leading[i]] or label)
         tip = f"{date_words(dates[i])}, {name}: {of_threshold(most[i])}."
         marks.append(Point(days[i], decimal(most[i]), tip))
     # of each stretch its extremes
