@@ -28,7 +28,6 @@ from evenhand._table import (
     wrapped,
 )
 from evenhand.report import pictures, tables
-from evenhand.report.charts import Chart
 from evenhand.report.document import (
     Bullets,
     Document,
@@ -40,6 +39,7 @@ from evenhand.report.document import (
     Status,
     about_facts,
     document_html,
+    document_markdown,
     document_text,
     embedded,
     hash_of,
@@ -75,46 +75,36 @@ def audit_document(rows: AuditRows) -> Document:
     """Return the document of an audit."""
     slots, kind = Slots(rows), Kind.of(rows)
     first, others = tables.first_groups(rows)
-    data = embedded(msgspec.to_builtins(_listed(rows, [*first, *others])))
+    # a page embeds the groups that it lists
+    listed = {one.group for one in (*first, *others)}
+    named = (*rows.groups[:1], *(one for one in rows.named if one.group in listed))
+    scan = tuple(one for one in rows.scan if one.group in listed)
+    shown = msgspec.structs.replace(rows, groups=named, scan=scan)
+    data = embedded(msgspec.to_builtins(shown))
     about = [rows.about.get(key) for key in ("population", "period", "purpose")]
     facts = [count(rows.n_samples, "row"), *about, rows.provenance.get("date")]
-    folds = [_groups(rows, first), _others(rows, first, others), *_folds(slots, rows, kind)]
+    opening: list[Part] = [Bullets([Sentence(text, f"{name}: ") for name, text in slots.others])]
+    opening += [Paragraph(text, "warn") for text in slots.cautions]
+    if lead := f"{slots.lead} {slots.found_on}".strip():
+        opening.insert(0, Paragraph(lead))
+    chart, picture = pictures.overview(rows), None
+    if chart is not None:
+        unit = Paragraph(f"Error: {kind.point[:1].lower()}{kind.point[1:]}", "hint")
+        picture = Section(chart.title, [replace(chart, title=""), unit])
+    folds = [*_groups(rows, first, others), *_folds(slots, rows, kind), _provenance(rows, data)]
     return Document(
         title=f"Audit of {short(rows.name, 200)}",
         facts=[short(one) for one in facts if one],
         status=Status(slots.badge.capitalize(), slots.tone, slots.verdict),
         lead=slots.title,
-        opening=list(_opening(slots)),
-        picture=_picture(pictures.overview(rows), kind),
+        opening=opening,
+        picture=picture,
         next_step=list(_steps(slots.next[:1], rows)),
         cards=list(_cards(slots, rows, kind)),
-        sections=[one for one in (*folds, _provenance(rows, data)) if one.parts],
+        sections=[one for one in folds if one.parts],
         footer="Works offline, without ids of people. The JSON of this audit has all digits.",
         data=data,
     )
-
-
-def _picture(chart: Chart | None, kind: Kind) -> Section | None:
-    """Return the picture with the definition of the error."""
-    if chart is None:
-        return None
-    unit = Paragraph(f"Error: {kind.point[:1].lower()}{kind.point[1:]}", "hint")
-    return Section(chart.title, [replace(chart, title=""), unit])
-
-
-def _listed(rows: AuditRows, found: Sequence[Finding]) -> AuditRows:
-    """Return the rows that a page embeds: those of an audit, without groups it does not list."""
-    listed = {one.group for one in found}
-    named = (*rows.groups[:1], *(one for one in rows.named if one.group in listed))
-    scan = tuple(one for one in rows.scan if one.group in listed)
-    return msgspec.structs.replace(rows, groups=named, scan=scan)
-
-
-def _opening(slots: Slots) -> Iterator[Part]:
-    if lead := f"{slots.lead} {slots.found_on}".strip():
-        yield Paragraph(lead)
-    yield Bullets([Sentence(text, f"{name}: ") for name, text in slots.others])
-    yield from (Paragraph(text, "warn") for text in slots.cautions)
 
 
 WIDTH = 88
@@ -138,8 +128,13 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     everyone = [text for text in slots.everyone if text != slots.title]
     if everyone:
         yield Section("Everyone", [Bullets.of(everyone)])
-    source = rows.provenance
-    model, data = source.get("model") or {}, source.get("data") or {}
+    source, known, times = rows.provenance, rows.censoring, None
+    if known is not None:
+        times = count(known.n_events, "event")
+        if kind.horizon:
+            times += f" by {kind.horizon}, {known.n_reached:,} seen without it until then"
+        lost = percent(known.n_lost / known.n_people) if known.n_people else "-"
+        times += f", {known.n_lost:,} lost before ({lost})"
     kinds = {
         "by the forecast": rows.by_forecast,
         "named": rows.named,
@@ -147,42 +142,20 @@ def _cards(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
         "found by search": rows.learned,
     }
     groups = [f"{len(found):,} {name}" for name, found in kinds.items() if found]
-    draws = f"randomized, {count(rows.n_draws, 'draw')} per row" if rows.is_randomized else None
-    unit = rows.about.get("unit")
-    outcome = (
-        ", ".join(short(one, 60) for one in dict.fromkeys((rows.target, unit)) if one)
-        or kind.outcome
-    )
-    yield Section(
-        "What was examined",
-        [
-            Facts(
-                {
-                    "Model": model.get("name") or rows.name,
-                    "Data": data.get("name"),
-                    "Forecast of": outcome,
-                    "Forecasts": draws,
-                    "Times": _times(rows, kind),
-                    "Groups": "; ".join(["everyone", *groups]),
-                    "Tolerance": f"{points_in_full(rows.tolerance)} points",
-                }
-            )
-        ],
-    )
+    named = dict.fromkeys((rows.target, rows.about.get("unit")))
+    facts = {
+        "Model": (source.get("model") or {}).get("name") or rows.name,
+        "Data": (source.get("data") or {}).get("name"),
+        "Forecast of": ", ".join(short(one, 60) for one in named if one) or kind.outcome,
+        "Forecasts": f"randomized, {count(rows.n_draws, 'draw')} per row"
+        if rows.is_randomized
+        else None,
+        "Times": times,
+        "Groups": "; ".join(["everyone", *groups]),
+        "Tolerance": f"{points_in_full(rows.tolerance)} points",
+    }
+    yield Section("What was examined", [Facts(facts)])
     yield Section("What is not covered", [Bullets.of(slots.not_tested)])
-
-
-def _times(rows: AuditRows, kind: Kind) -> str | None:
-    """Return the numbers of events, of people who reached the horizon and of those lost."""
-    known = rows.censoring
-    if known is None:
-        return None
-    until = f" by {kind.horizon}" if kind.horizon else ""
-    facts = [f"{count(known.n_events, 'event')}{until}"]
-    if kind.horizon:
-        facts.append(f"{whole(known.n_reached)} seen without it until then")
-    lost = percent(known.n_lost / known.n_people) if known.n_people else "-"
-    return f"{', '.join(facts)}, {whole(known.n_lost)} lost before ({lost})"
 
 
 # --- sections of an audit
@@ -193,29 +166,25 @@ def _section(key: str, title: str, hint: str, *parts: Part | None) -> Section:
     return Section(title, [part for part in parts if part is not None], key, hint=hint)
 
 
-def _groups(rows: AuditRows, first: Sequence[Finding]) -> Section:
+def _groups(
+    rows: AuditRows, first: Sequence[Finding], others: Sequence[Finding]
+) -> Iterator[Section]:
+    """Yield the first groups, the worst first, then the other groups, folded."""
     confidence = confidence_in_full(rows.confidence)
-    slope = ", or a slope outside 0.8 to 1.25" if Kind.of(rows).has_rates else ""
+    slope = ", or a slope outside 0.8 to 1.25" if rows.is_event else ""
     note = (
         f"Sorted by the lower end of the error. In brackets: joint {confidence} intervals. Problem:"
         f" a significant error over {points_in_full(rows.tolerance)} points{slope}."
     )
     shown = [*tables.everyone(rows), *first]
-    table = tables.groups("Groups", shown, rows, search=tables.FIND, note=note)
-    return _section("groups", "Groups", "", table)
-
-
-def _others(rows: AuditRows, first: Sequence[Finding], others: Sequence[Finding]) -> Section:
+    yield _section("groups", "Groups", "", tables.groups("Groups", shown, rows, note=note))
     n = sum(one.problem and one.same_as is None for one in others)
     hint = f"{n:,} with a problem found, {len(others) - n:,} without" if n else "no problem found"
-    total, listed = (
-        len(rows.named) + len(rows.scanned) + len(rows.learned),
-        len(first) + len(others),
-    )
+    total = len(rows.named) + len(rows.scanned) + len(rows.learned)
+    listed = len(first) + len(others)
     rest = f"The first {listed:,} of {total:,} groups are listed, problems before others."
-    note = rest if total > listed else ""
-    table = tables.groups("Other groups", others, rows, search=tables.FIND, note=note)
-    return _section("others", "The other groups", hint, table)
+    table = tables.groups("Other groups", others, rows, note=rest if total > listed else "")
+    yield _section("others", "The other groups", hint, table)
 
 
 PITS = (
@@ -323,13 +292,10 @@ def _provenance(rows: AuditRows, data: str) -> Section:
         "Hash of the data": source.get("sha256"),
         "Hash of the values": known.get("values_sha256"),
         "Draws": known.get("draws"),
-        "Seed": "not set: bootstrap and simulations vary between runs"
-        if seed is None
-        else str(seed),
+        "Seed": str("not set: bootstrap and simulations vary" if seed is None else seed),
         "Software": ", ".join(versions) or None,
         "Layout": rows.schema,
         "Hash of the page": hash_of(data),
-        "People": "no ids in this file",
     }
     shown = [described, Facts(facts)] if known else []
     return _section("provenance", "Where this comes from", "data, model, command", *shown)
@@ -402,44 +368,10 @@ def _by_tenth(rows: AuditRows) -> Table:
     return Table.of("By tenth of the probability", rows.by_forecast, cells)
 
 
-# --- an audit as Markdown, for documents of others
-
-
 def audit_markdown(rows: AuditRows) -> str:
-    """Return an audit as Markdown: its sentences, and the table of groups, the worst first."""
-    slots = Slots(rows)
-    first, others = tables.first_groups(rows)
-    table = tables.groups("Groups", [*tables.everyone(rows), *first], rows)
-    parts = [
-        f"## {slots.heading}",
-        f"**{slots.badge}** {slots.verdict}".strip(),
-        f"**{slots.title}**",
-    ]
-    parts += [slots.lead, *slots.cautions, *(f"- {name}: {text}" for name, text in slots.others)]
-    parts += [*slots.gate, *([] if table is None else [_pipes(table)])]
-    parts += [f"{len(others):,} other groups are not listed."] if others else []
-    for title, texts in {"Proven": slots.proven, "Not tested": slots.not_tested}.items():
-        parts += [f"### {title}", *(f"- {text}" for text in texts)] if texts else []
-    parts += ["### Next", *map(_step, slots.next, [rows.has_command] * len(slots.next))]
-    return "\n\n".join(_markdown(part) for part in parts if part) + "\n"
-
-
-def _step(step: Step, has_command: bool) -> str:
-    code = step.code(has_command)[1]
-    return f"{step.what}\n\n```\n{code}\n```" if code else step.what
-
-
-def _markdown(text: str) -> str:
-    """Escape what Markdown would read as HTML, outside code and tables."""
-    return text if "\n" in text else visible(text).replace("<", "&lt;")
-
-
-def _pipes(table: Table) -> str:
-    """Return a table in the form of Markdown."""
-    titles = [column.title for column in table.columns]
-    sides = ["---:" if column.is_number else "---" for column in table.columns]
-    rows = [titles, sides, *([str(cell) for cell in row] for row in table.rows)]
-    escaped = (
-        [visible(cell).replace("<", "&lt;").replace("|", "\\|") for cell in row] for row in rows
-    )
-    return "\n".join(f"| {' | '.join(row)} |" for row in escaped)
+    """Return an audit as Markdown: its page without folds, the guarantees and a gate's values."""
+    slots, document = Slots(rows), audit_document(rows)
+    more = {"What is proven": slots.proven, "Gate": slots.gate}
+    sections = [Section(title, [Bullets.of(texts)]) for title, texts in more.items() if texts]
+    cards = [one for one in document.cards if one.title not in more]
+    return document_markdown(replace(document, cards=[*sections, *cards]))

@@ -328,3 +328,45 @@ def _text(part: Part) -> str:
             return part.text(most=most) + rest
         case _:
             return ""
+
+
+# --- rendering as Markdown, for documents of others
+
+
+def document_markdown(document: Document) -> str:
+    """Return a document as Markdown, without charts and folded sections."""
+    title, _, text = document.status or Status("", "none", "")
+    facts, lead = ", ".join(document.facts), document.lead
+    head = [f"## {document.title}: {facts}", f"**{title.upper()}** {text}", f"**{lead}**"]
+    blocks = [*map(_escaped, head), *map(_markdown, document.opening)]
+    for section in (Section("Next", document.next_step), *document.cards, *document.sections):
+        if section.parts and not section.hint:
+            blocks += [f"### {section.title}", *map(_markdown, section.parts)]
+    return "\n\n".join(filter(None, blocks)) + "\n"
+
+
+def _escaped(text: object) -> str:
+    """Escape what Markdown would read as HTML."""
+    return visible(str(text)).replace("<", "&lt;")
+
+
+def _markdown(part: Part) -> str:
+    """Return a part as Markdown."""
+    match part:
+        case Paragraph(text, "code"):
+            return f"```\n{text}\n```"
+        case Paragraph(text):
+            return _escaped(text)
+        case Bullets(items):
+            return "\n".join(f"- {_escaped(item)}" for item in items)
+        case Facts(values):
+            return "\n".join(
+                f"- {name}: {_escaped(value)}" for name, value in values.items() if value
+            )
+        case Table():
+            sides = ["---:" if column.is_number else "---" for column in part.columns]
+            titles = [column.title for column in part.columns]
+            cells = ([_escaped(cell).replace("|", "\\|") for cell in row] for row in part.rows)
+            return "\n".join(f"| {' | '.join(row)} |" for row in (titles, sides, *cells))
+        case _:
+            return ""

@@ -49,9 +49,6 @@ from evenhand.results import Cell as UnionCell
 
 replace = msgspec.structs.replace
 
-FIND = "Find a group"
-"""Label of the field that searches tables of groups."""
-
 LISTED = 400
 """Most groups that a page or text lists."""
 
@@ -93,7 +90,9 @@ def share(value: float | None) -> Value:
 # --- groups: everyone, and whatever made a group
 
 
-def groups(label: str, found: Sequence[Finding], rows: AuditRows, **options: str) -> Table | None:
+def groups(
+    label: str, found: Sequence[Finding], rows: AuditRows, *, note: str = ""
+) -> Table | None:
     """Return the table of findings: the exact rule of each group, its numbers and its result."""
     kind = Kind.of(rows)
 
@@ -129,7 +128,9 @@ def groups(label: str, found: Sequence[Finding], rows: AuditRows, **options: str
         ),
         Column("Result"): lambda one: result(one, rows),
     }
-    return of(label, found, cells, **options)
+    # short tables need no search
+    search = "Find a group" if label in ("Groups", "Other groups") else ""
+    return of(label, found, cells, note=note, search=search)
 
 
 def rule_of(one: Finding, rows: AuditRows) -> Value:
