@@ -174,11 +174,6 @@ def test_the_mean_error_is_that_of_the_people() -> None:
     assert certify_link(many, family(0.1)).mean_error() == pytest.approx(exact, abs=5e-5)
 
 
-def test_a_group_smaller_than_any_share_that_is_bounded_may_be_as_wrong_as_can_be() -> None:
-    # one value's bound is 0.95 for all masses below
-    assert certify_link([0.1], Entropic(0.1)).group_error(0.01) == 0.5
-
-
 def test_people_with_several_rows_count_once() -> None:
     u = np.random.default_rng(7).uniform(size=50)
     person = np.repeat(np.arange(50), 3)

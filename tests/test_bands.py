@@ -79,16 +79,6 @@ def test_probability_equals_enumeration_of_all_counts(n: int, data: st.DataObjec
 
 
 @pytest.mark.parametrize(
-    ("n", "slope"), [(1, 0.3), (2, 0.9), (7, 0.02), (60, 0.9), (200, 0.3), (1500, 0.02)]
-)
-def test_probability_for_a_line_through_the_corner_is_that_of_daniels(n: int, slope: float) -> None:
-    # Daniels 1945: P(U_(i) >= s i / n for all i) = 1 - s for every n; mirrored to upper bounds
-    ranks = np.arange(1, n + 1)
-    bounds = 1 - slope * (n + 1 - ranks) / n
-    assert probability_within(ranks, bounds, n) == pytest.approx(1 - slope, abs=1e-9)
-
-
-@pytest.mark.parametrize(
     ("n", "scaled"), [(2, 0.4), (2, 1.3), (20, 0.8), (200, 0.4), (1500, 0.8), (1500, 1.3)]
 )
 def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(
@@ -186,17 +176,6 @@ def test_worst_mean_equals_a_linear_programme_and_two_integrals(
     )
 
 
-@given(VALUES, MASSES)
-@settings(max_examples=40, deadline=None)
-def test_worst_mean_under_a_band_equals_quadrature(values: Floats, mass: float) -> None:
-    band = local_levels_band(values, 0.5, 0.9)
-    t = (np.arange(40_000) + 0.5) / 80_000
-    # twelve steps, each placed within half a cell; the integrand is at most mass
-    assert band.cvar(mass) == pytest.approx(
-        np.minimum(mass, at(band, t)).mean() * 0.5 / mass, abs=13 / 80_000
-    )
-
-
 # --- bets
 
 
@@ -263,15 +242,6 @@ def test_bets_are_laid_before_the_row_is_seen() -> None:
         np.testing.assert_array_equal(
             np.array(pivots_and_stakes(others, 0.2, 0.5, 0.95))[:, : k + 1], bets[:, : k + 1]
         )
-
-
-@pytest.mark.parametrize("mass", [0.05, 0.2, 1.0])
-def test_bets_on_constant_values(mass: float) -> None:
-    assert betting_cvar(np.full(300, 0.5), mass, 0.5, 0.95, 0) == 0.5
-    # 0 in every row: a share p of 1/2 stays possible only while (1 - p)^n > 1 - confidence
-    bound = betting_cvar(np.zeros(300), mass, 0.5, 0.95, 0)
-    least = 0.5 * min(1.0, -np.expm1(np.log(0.05) / 300) / mass)
-    assert least <= bound <= 3 * least + 0.01
 
 
 # --- probabilities and the error of an average

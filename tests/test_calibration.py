@@ -16,14 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
-from scipy import integrate, special, stats
+from scipy import stats
 
 from complaints import refused
 from evenhand.calibration import (
     Cells,
     as_cells,
     calibration_error,
-    count_pits,
     covered,
     pathwise_errors,
 )
@@ -31,8 +30,8 @@ from evenhand.certificates import certify_pit
 from evenhand.distributions import Normal
 from evenhand.draws import check_own_draws, jittered, nodes
 from evenhand.forecast import Forecast
-from evenhand.outcomes import Rounding, rounding_step
-from evenhand.scoring import cell_log_score, crps, interval_width, log_score, spread
+from evenhand.outcomes import rounding_step
+from evenhand.scoring import cell_log_score
 from evenhand.search import worst_group_curve
 
 Floats = NDArray[np.float64]
@@ -60,18 +59,6 @@ def ece(values: Floats, weights: Floats | None = None) -> float:
 # --- calibration error
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 100])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_w1_agrees_with_scipy(n: int, weighted: bool) -> None:
-    rng = np.random.default_rng(n)
-    pit, weights = rng.beta(2, 3, size=n), rng.exponential(size=n) if weighted else None
-    grid = nodes(100_000)[0]
-    expected = stats.wasserstein_distance(pit, grid, u_weights=weights)
-    # the grid itself is 1 / (4 * 100 000) from uniform: the triangle inequality bounds the
-    # difference
-    assert calibration_error(pit, sample_weight=weights) == pytest.approx(expected, abs=2.5e-6)
-
-
 @settings(max_examples=100, deadline=None)
 @given(MATRICES)
 def test_w1_is_the_expected_calibration_error(pit: Floats) -> None:
@@ -93,13 +80,6 @@ def test_weights_are_repetitions_and_draws_of_a_person_share_them(
     assert weighted == pytest.approx(
         ece(pit.ravel(), np.repeat(counts, m).astype(float)), abs=1e-13
     )
-
-
-def test_midpoints_are_not_compared_with_their_own_draws() -> None:
-    # a midpoint is up to 1 / (2k) from its cell: the mean of a uniform distance
-    for k in (1, 2, 5, 1000):
-        assert calibration_error(nodes(k)[0]) == pytest.approx(1 / (4 * k), rel=1e-9)
-        assert pathwise_errors(nodes(k))[0] == pytest.approx(1 / (4 * k), rel=1e-9)
 
 
 # --- pathwise errors
@@ -140,38 +120,6 @@ def normals(n: int, m: int | None) -> tuple[Forecast, Floats, Floats]:
 
 def over_draws(values: Floats) -> Floats:
     return values if values.ndim == 1 else values.mean(axis=1)
-
-
-@pytest.mark.parametrize("m", [None, 1, 3])
-def test_scores_are_means_over_draws_of_each_persons_score(m: int | None) -> None:
-    forecast, loc, scale = normals(6, m)
-    y = np.random.default_rng(9).normal(size=6)
-    column = y if m is None else y[:, None]
-    peer = stats.norm(loc, scale)
-
-    def numeric_crps(mean: float, std: float, outcome: float) -> float:
-        # integral of (F - 1{y <= t})^2, in two smooth parts
-        below = integrate.quad(
-            lambda t: special.ndtr((t - mean) / std) ** 2, -40, outcome, limit=200
-        )[0]
-        return (
-            below
-            + integrate.quad(lambda t: special.ndtr((mean - t) / std) ** 2, outcome, 40, limit=200)[
-                0
-            ]
-        )
-
-    np.testing.assert_allclose(log_score(forecast, y), over_draws(-peer.logpdf(column)), rtol=1e-12)
-    np.testing.assert_allclose(
-        crps(forecast, y), over_draws(np.vectorize(numeric_crps)(loc, scale, column)), rtol=1e-6
-    )
-    np.testing.assert_allclose(spread(forecast), over_draws(scale), rtol=1e-12)
-    np.testing.assert_allclose(
-        interval_width(forecast), over_draws(peer.ppf(0.95) - peer.ppf(0.05)), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        interval_width(forecast, 0.5), over_draws(peer.ppf(0.75) - peer.ppf(0.25)), rtol=1e-12
-    )
 
 
 @pytest.mark.parametrize("m", [None, 3])
@@ -228,13 +176,6 @@ def test_the_step_of_rounded_outcomes_is_found(y: Any, step: float) -> None:
     assert type(found) is float
 
 
-def test_rounding_errors_make_no_finer_grid() -> None:
-    # k * 0.01 and k / 100 differ in the last bit for some k
-    k = np.arange(100)
-    assert np.unique(np.concatenate((k * 0.01, k / 100))).size > 100
-    assert rounding_step(np.concatenate((k * 0.01, k / 100, k * 0.01))) == 0.01
-
-
 @pytest.mark.parametrize(
     "y",
     [
@@ -257,41 +198,11 @@ def test_outcomes_off_a_grid_have_no_step(y: Any) -> None:
     assert rounding_step(y) is None
 
 
-@pytest.mark.parametrize(("n_repeats", "step"), [(9, None), (10, 1.0), (50, 1.0)])
-def test_a_tenth_of_the_outcomes_must_repeat_on_a_very_fine_grid(
-    n_repeats: int, step: float | None
-) -> None:
-    near = np.arange(99.0 - n_repeats)
-    y = np.concatenate((near, near[:n_repeats], [1e6]))
-    assert rounding_step(y) == step
-
-
-def test_the_cells_at_bounds_alone_are_open() -> None:
-    rng = np.random.default_rng(0)
-    shares = np.clip(np.round(rng.normal(0.5, 0.2, size=2000), 2), 0, 0.8)
-    assert Rounding.grid(shares) == Rounding(0.01, (-np.inf, 0.8))
-    assert Rounding.grid(np.arange(30.0)) == Rounding(1.0)
-    assert Rounding.grid(rng.normal(size=300)) is None
-
-
 # --- PITs, draws and weights: what is accepted, and that it is checked once
 
 
 R = jittered(20, 4, random_state=0)
 W = np.arange(1.0, 21.0)
-
-
-def test_shapes_are_those_of_people_by_draws() -> None:
-    one = Cells([0.2, 0.7], draws=[0.4, 0.5])
-    assert one.drawn.shape == (2, 1)
-    assert one.draws is not None
-    assert one.draws.shape == (2, 1)
-    assert (one.n_samples, one.n_draws, one.is_randomized) == (2, 1, True)
-    assert Cells(R).is_randomized
-    assert not Cells(R[:, 0]).is_randomized
-    assert repr(Cells(R, draws=R)) == (
-        "Cells(n_samples=20, n_draws=4, has_draws=True, has_weights=False)"
-    )
 
 
 def test_weights_have_mean_one_and_equal_ones_are_none() -> None:
@@ -311,48 +222,12 @@ def test_rows_are_taken_with_their_draws_and_weights(rows: Any) -> None:
     np.testing.assert_allclose(some.weights, W[rows] / W[rows].mean(), rtol=1e-14)
 
 
-def test_no_rows_and_rows_of_equal_weight_can_be_taken() -> None:
-    pits = Cells(R, weights=W)
-    assert pits.take([]).n_samples == 0
-    assert pits.take([4]).weights is None
-
-
 def test_copies_of_one_forecast_are_one_column() -> None:
     flat = np.repeat(R[:, :1], 3, axis=1)
     assert Cells(flat).without_copies().drawn.shape == (20, 1)
     assert Cells(flat, draws=R[:, :3]).without_copies().n_draws == 3
     pits = Cells(R)
     assert pits.without_copies() is pits
-
-
-CALLS: dict[str, Callable[[Any], Any]] = {
-    "calibration_error": calibration_error,
-    "pathwise_errors": lambda pit: pathwise_errors(pit).tolist(),
-    "covered": lambda pit: covered(pit, 0.5).tolist(),
-    "count_pits": lambda pit: count_pits(pit, random_state=0).one_draw.tolist(),
-    "certify_pit": lambda pit: certify_pit(pit, random_state=0).summary(),
-}
-
-
-@pytest.mark.parametrize("name", CALLS)
-def test_pits_are_checked_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    check = Cells.__init__
-
-    def counted(self: Cells, *given: Any, **named: Any) -> None:
-        made.append(1)
-        check(self, *given, **named)
-
-    monkeypatch.setattr(Cells, "__init__", counted)
-    pits = Cells(R)
-    CALLS[name](pits)
-    assert len(made) == 1
-    CALLS[name](R)
-    assert len(made) == 2
-
-
-def test_weights_of_pits_are_those_of_the_argument() -> None:
-    assert calibration_error(Cells(R, weights=W)) == calibration_error(R, sample_weight=W)
 
 
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {

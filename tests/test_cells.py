@@ -5,13 +5,9 @@ Hypothesis checks properties; random checks are seeded, with the false-alarm rat
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -40,10 +36,7 @@ from evenhand.calibration import (
 )
 from evenhand.calibration.group_sums import coverage_intervals, error_intervals
 from evenhand.draws import jittered
-from evenhand.forecast import Forecast
 from evenhand.links import make_link
-from evenhand.outcomes import Rounding
-from evenhand.scoring import crps, log_score, log_score_on
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -103,15 +96,6 @@ def test_sums_of_ramps_are_exact(kind: str, n: int, is_weighted: bool) -> None:
         assert found == pytest.approx(expected, abs=1e-14)
 
 
-def test_cells_of_tiny_width_do_not_change_the_sum() -> None:
-    rng = np.random.default_rng(3)
-    low, high = random_cells(rng, 60, "narrow")
-    low[:20], high[:20] = 0.3, 0.3 + 1e-15 * np.arange(20)
-    high = np.maximum(low, high)
-    expected = exact_w1(low, high, np.ones(60))
-    assert calibration_error((low, high)) == pytest.approx(expected, abs=1e-14)
-
-
 def test_pathwise_errors_are_those_of_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(6)
     low, high = (end.reshape(30, 8) for end in random_cells(rng, 240, "narrow"))
@@ -132,14 +116,6 @@ def test_the_error_of_an_event_is_half_the_distance_of_the_mean_probability() ->
     high = np.where(y[:, None], 1.0, 1 - p)
     expected = np.abs(y - p.mean(axis=-1)) / 2
     np.testing.assert_allclose(pathwise_errors((low, high)), expected, rtol=0, atol=1e-14)
-
-
-def test_the_error_of_one_probability_is_half_its_distance_from_the_rate() -> None:
-    # outcomes: theorem 4.1
-    y = np.arange(200) < 60
-    for p in (0.1, 0.3, 0.9):
-        cells = np.where(y, 1 - p, 0.0), np.where(y, 1.0, 1 - p)
-        assert calibration_error(cells) == pytest.approx(abs(p - 0.3) / 2, abs=1e-14)
 
 
 CELLS = st.integers(1, 6).flatmap(
@@ -186,25 +162,6 @@ def test_cells_that_are_points_give_the_errors_of_their_points(
     )
 
 
-@settings(max_examples=50, deadline=None)
-@given(CELLS, st.data())
-def test_weights_are_repetitions_of_people(
-    ends: list[list[list[float]]], data: st.DataObject
-) -> None:
-    low, high = np.array(ends).transpose(2, 0, 1)
-    n = low.shape[0]
-    counts = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n).filter(any))
-    pits = Cells.between(low, high, np.linspace(0, 1, n), weights=counts)
-    chosen = pits.take(np.repeat(np.arange(n), counts))
-    unweighted = Cells.between(chosen.low, chosen.high, np.zeros(chosen.n_samples))
-    for measure in (calibration_error, cell_error):
-        assert measure(pits) == pytest.approx(measure(unweighted), abs=1e-13)
-    if all(counts):
-        np.testing.assert_allclose(
-            pathwise_errors(pits), pathwise_errors((low, high)), rtol=0, atol=0
-        )
-
-
 def test_a_true_forecast_has_an_error_that_vanishes() -> None:
     # each outcome of Poisson(2) in its expected share: the cells partition [0, 1]
     y = np.arange(40)
@@ -214,15 +171,6 @@ def test_a_true_forecast_has_an_error_that_vanishes() -> None:
     assert cell_error((low, high), sample_weight=pmf) == pytest.approx(0, abs=1e-14)
     # mid-PITs of the same law are far from uniform (outcomes: 2)
     assert calibration_error((low + high) / 2, sample_weight=pmf) == pytest.approx(0.051, abs=1e-3)
-
-
-def test_the_cell_error_of_a_biased_event_is_blind() -> None:
-    # 0.5 announced, rate 0.6: W1 0.05; every whole-cell set holds what it states
-    y = np.arange(10) < 6
-    cells = np.where(y, 0.5, 0.0), np.where(y, 1.0, 0.5)
-    assert calibration_error(cells) == pytest.approx(0.05, abs=1e-14)
-    # B(c) = 0.4 below 0.5, where it is less than c from 0.4 on: a triangle of side 0.1
-    assert cell_error(cells) == pytest.approx(0.005, abs=1e-14)
 
 
 def test_a_tuple_of_arrays_is_cells_and_a_tuple_of_numbers_is_pits() -> None:
@@ -369,24 +317,6 @@ def test_sums_test_drawn_pits_and_average_coverage() -> None:
     assert high[0] == pytest.approx(stats.beta.isf(tail, np.ceil(hits) + 1, 100 - np.ceil(hits)))
 
 
-# --- scores of forecasts with atoms
-
-
-def test_scores_of_counts_are_those_of_their_probabilities() -> None:
-    mean = np.array([0.5, 2.0, 7.0])
-    forecast = Forecast.from_poisson(mean)
-    y = np.array([0.0, 3.0, 5.0])
-    np.testing.assert_allclose(log_score(forecast, y), -stats.poisson.logpmf(y, mean))
-    # counts have cells of their own, whatever the grid
-    np.testing.assert_allclose(log_score_on(forecast, y, Rounding(5.0)), log_score(forecast, y))
-    # integral of (F - 1{y <= t})^2 by sums over whole numbers
-    t = np.arange(200)
-    steps = stats.poisson.cdf(t[:, None], mean) - (t[:, None] >= y)
-    np.testing.assert_allclose(crps(forecast, y), (steps**2).sum(axis=0), atol=1e-9)
-    with pytest.raises(InputError, match=r"lie within the support of the forecasts, got 2\.5"):
-        log_score(forecast, [0.0, 2.5, 1.0])
-
-
 # --- how often tests and intervals fail, under true and under wrong forecasts
 
 
@@ -521,41 +451,3 @@ def test_histograms_of_true_forecasts_stay_in_their_bands(name: str) -> None:
         for i, share in enumerate((found["share"], drawn)):
             outside[i] += ((share < found["low"] - 1e-12) | (share > found["high"] + 1e-12)).any()
     assert outside.max() <= most_failures(count)
-
-
-# --- the other mathematics library of `make test-rounding`: one unit off, reproducibly
-
-
-LIBRARY = Path(__file__).resolve().parents[1] / "tools" / "another_libm"
-
-CODE = """
-import math, pickle
-import numpy as np
-from scipy import special, stats
-
-x = np.linspace(-5, 5, 2001)
-for function in (np.exp, np.sin, special.ndtr, special.expit):
-    assert isinstance(function, np.ufunc)
-    moved, plain = function(x), function._ufunc(x)
-    assert (moved != plain).mean() > 0.5
-    assert (np.abs(moved - plain) <= np.spacing(np.abs(plain))).all()
-    # the same one by one, in another layout (NumPy: rising strides), in place, in part, by pickle
-    assert [function(float(one)) for one in x] == moved.tolist()
-    assert (function(x[3::2]) == moved[3::2]).all()
-    held = x.copy()
-    assert pickle.loads(pickle.dumps(function))(held, out=held, where=x > 0) is held
-    assert (held == np.where(x > 0, moved, x)).all()
-assert (np.sin(-x) == -np.sin(x)).all()
-# what every library rounds alike
-assert np.exp(0.0) == 1 == np.cos(0)
-assert math.log2(8) == 3 == np.log10(1000.0)
-assert special.ndtr([-np.inf, 0, np.inf]).tolist() == [0, 0.5, 1]
-assert sum(math.exp(one) != np.exp._ufunc(one) for one in x) > 1000
-assert stats.norm.cdf(x).tolist() == special.ndtr(x).tolist()
-"""
-
-
-def test_results_move_by_one_unit_and_alike_for_equal_arguments() -> None:
-    subprocess.run(
-        [sys.executable, "-c", CODE], check=True, env=os.environ | {"PYTHONPATH": str(LIBRARY)}
-    )

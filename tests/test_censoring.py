@@ -75,15 +75,6 @@ def test_each_person_has_an_event_or_reached_or_is_lost(
     np.testing.assert_array_equal(some.is_lost, times.is_lost[::2])
 
 
-def test_people_followed_to_a_horizon_are_chosen_by_entry_alone() -> None:
-    entered, y, event = [0.0, 1.0, 4.0, 5.0], [10.0, 0.5, 5.0, 1.0], [0, 0, 1, 1]
-    times = Outcomes(y, event, horizon=5, entered=entered)
-    # follow-up ends at 10: whoever entered by 5 could be followed for 5, whatever happened
-    np.testing.assert_array_equal(times.is_followed, [True, True, True, True])
-    later = Outcomes(y, event, horizon=6, entered=entered)
-    np.testing.assert_array_equal(later.is_followed, [True, True, True, False])
-
-
 def test_entry_may_be_given_as_dates() -> None:
     days = np.array(["2020-01-01", "2020-01-11", "2020-02-01"], dtype="datetime64[D]")
     y, event = [40.0, 3.0, 5.0], [0, 1, 1]
@@ -175,23 +166,6 @@ def test_the_error_is_the_integral_of_the_distance_from_uniform(seed: int) -> No
 # --- errors of a population, of which all or none are shifted
 
 
-@pytest.mark.parametrize("shift", [0.0, 1.0])
-def test_the_estimated_error_is_that_of_the_population(shift: float) -> None:
-    # 400,000 people: standard errors below 0.0008, and an error of zero is estimated as about
-    # 0.3 / sqrt(n) = 0.0005; five standard errors, false alarms 1e-5
-    random = np.random.default_rng(11)
-    sample = Sample.of(2_000_000 if shift else 400_000, random, shift)
-    pits = sample.pits(random)
-    if shift:
-        pits = pits.take(sample.is_shifted)
-    found = KaplanMeier.of(pits.low[:, 0], ~pits.unknown).error()
-    assert found == pytest.approx(true_error(shift), abs=0.004)
-    # positions drawn beyond the time that is known are uniform if the forecasts are right
-    drawn = calibration_error(pits.drawn[:, 0])
-    # otherwise they hide a part of the error: 0.151 of 0.260 is left (outcomes: 5)
-    assert drawn == pytest.approx(0.151 if shift else 0.0, abs=0.004)
-
-
 def true_error(shift: float) -> float:
     """Return the error of PITs `Phi(z + shift)`."""
     return float(stats.norm.cdf(shift / np.sqrt(2)) - 0.5)
@@ -268,15 +242,6 @@ def test_the_error_is_that_of_the_kaplan_meier_estimate() -> None:
     assert found.coverage[0.8].value == pytest.approx(estimate.at(0.9) - estimate.at(0.1))
 
 
-def test_cells_of_known_pits_are_averaged() -> None:
-    low = np.repeat([0.0, 0.3, 0.8], 20)
-    high = np.repeat([0.3, 0.8, 1.0], [20, 20, 20])
-    pits = Cells.between(low, high, np.random.default_rng(0).random(60))
-    # cells are entered at 32 positions
-    assert censored_error(pits).error == pytest.approx(calibration_error(pits), abs=1 / 32)
-    assert range_of(pits)[1] == pytest.approx(calibration_error(pits))
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_the_range_contains_each_completion_and_its_ends_are_reached(seed: int) -> None:
     random = np.random.default_rng(seed)
@@ -299,22 +264,6 @@ def test_the_range_contains_each_completion_and_its_ends_are_reached(seed: int) 
     assert (least, most) == pytest.approx((inside, outside), abs=1e-5)
 
 
-def test_weights_are_copies_of_people() -> None:
-    random = np.random.default_rng(1)
-    # so many people are left at the end that both estimates reach it
-    known = random.random(200)
-    lost = (random.random(200) < 0.4) & (known < 0.5)
-    counts = random.integers(1, 4, 200)
-    ends = known, np.where(lost, 1.0, known)
-    weighted = Cells.between(
-        *ends, random.random(200), weights=counts, reading=lost * Reading.UNKNOWN
-    )
-    whole = cut(np.repeat(known, counts), np.repeat(lost, counts))
-    assert range_of(weighted) == pytest.approx(range_of(whole))
-    one, other = censored_error(weighted), censored_error(whole)
-    assert (one.error, one.mean) == pytest.approx((other.error, other.mean))
-
-
 def test_the_variance_without_cuts_is_that_of_means() -> None:
     u = np.random.default_rng(3).beta(1.2, 1, 2000)
     found = censored_error(Cells(u))
@@ -325,19 +274,6 @@ def test_the_variance_without_cuts_is_that_of_means() -> None:
     # the level is also the function of the largest variance, as all covariances are positive
     high = found.error + t.isf(0.025) * u.std(ddof=1) / np.sqrt(2000)
     assert found.high == pytest.approx(high, abs=2e-3)
-
-
-def test_the_least_error_is_proven_where_the_known_are_too_many() -> None:
-    # a third of the people have an event by a PIT of 0.1: at least 1/3 of outcomes are below it
-    random = np.random.default_rng(5)
-    known = np.where(np.arange(3000) % 3 == 0, 0.1 * random.random(3000), 0.3)
-    lost = np.arange(3000) % 3 > 0
-    found = censored_error(cut(known, lost))
-    least, most = found.least, found.most
-    # (1/3 - c)_+ for c from 0.1 on, and (c / 0.3 - c) before, at least
-    truth = (1 / 3 - 0.1) ** 2 / 2
-    assert 0.01 < least < truth + (1 / 0.3 - 1) * 0.1**2
-    assert most < 0.5
 
 
 # --- confidence -----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import betainccinv, ndtr
+from scipy.special import ndtr
 
 from complaints import refused
 from evenhand._validate import InputError
@@ -42,7 +42,6 @@ from evenhand.calibration import (
     pathwise_errors,
 )
 from evenhand.calibration import PIT_BINS as BINS
-from evenhand.calibration.bands import probability_within
 from evenhand.certificates import Certificate, certify_counts, certify_link, certify_pit
 from evenhand.draws import fresh, jittered
 from evenhand.links import Entropic, Gaussian, Laplace, Link
@@ -125,16 +124,6 @@ def test_gaps_are_those_of_the_one_draw(n: int, m: int, seed: int) -> None:
     np.testing.assert_array_equal(
         np.cumsum(counts.gap), at_or_below(rows.own.gaps.high, GAP_BINS, 1.0)
     )
-
-
-def test_input_stays_as_it_is_and_counts_travel() -> None:
-    r = jittered(50, 4, 0)
-    pit, mask = r[:, ::-1].copy(), np.arange(50) < 20
-    before = pit.copy(), r.copy(), mask.copy()
-    counts = count_pits(pit, r, groups={"some": mask}, random_state=0)
-    for mine, theirs in zip(before, (pit, r, mask), strict=True):
-        np.testing.assert_array_equal(mine, theirs)
-    assert same(pickle.loads(pickle.dumps(counts)), counts)
 
 
 # --- adding up
@@ -372,34 +361,6 @@ def test_levels_that_were_not_counted_are_named_and_left_out_of_tables() -> None
 # --- many people
 
 MANY = 3200 * BINS  # 20,480,000
-
-
-def test_the_probability_of_a_band_over_millions_is_known_to_1e_8() -> None:
-    n = 20_000_000
-    # at a level of 1e-12 for each of some 4,000 ranks the band is left with probability below 1e-8
-    # (Bonferroni)
-    ranks = local_levels(n, 1 - 1e-9)[0]
-    bounds = np.asarray(betainccinv(ranks, n - ranks + 1, 1e-12))
-    assert 1e-12 * ranks.size < 1e-8
-    assert probability_within(ranks, bounds, n) == pytest.approx(1, abs=1e-8)
-
-
-def test_local_levels_of_twenty_million_are_levels() -> None:
-    confidence = 1 - 0.05 * 0.9
-    ranks, bounds = local_levels(MANY, confidence)
-    assert (ranks[0], ranks[-1]) == (1, MANY)
-    assert (np.diff(bounds) > 0).all()
-    levels = np.asarray(stats.beta.sf(bounds[:-1], ranks[:-1], MANY - ranks[:-1] + 1))
-    np.testing.assert_allclose(levels, levels[0], rtol=1e-3)
-    # no less than Bonferroni's equal shares, which always hold; no more than for two ranks so far
-    # apart as to be nearly independent
-    risk = 1 - confidence
-    assert risk / ranks.size < levels[0] < 1 - np.sqrt(1 - risk)
-    # in the middle bounds are those of a normal distribution with this level
-    middle = (ranks > 0.1 * MANY) & (ranks < 0.9 * MANY)
-    share = ranks[middle] / (MANY + 1)
-    z = (bounds[middle] - share) / np.sqrt(share * (1 - share) / MANY)
-    np.testing.assert_allclose(z, stats.norm.isf(levels[0]), rtol=1e-3)
 
 
 def many() -> PITCounts:

@@ -118,44 +118,6 @@ def test_each_set_of_bounds_has_its_confidence(name: str) -> None:
     assert failures.max() <= most_failures(n_sets), failures
 
 
-@statistical
-def test_the_band_over_all_thresholds_has_its_confidence_for_continuous_forecasts() -> None:
-    """P(p <= t, Y = 1) increases in t, so its bound is violated first at the end of a step."""
-    rng = np.random.default_rng(5)
-    n_sets = repeats(1000)
-    failures = 0
-    for _ in range(n_sets):
-        p = rng.beta(1, 9, size=5000)
-        proof = certify_events(p, rng.uniform(size=5000) < p)
-        assert proof.events is not None
-        band = proof.events.band(0.95, of_events=True)
-        ends = np.append(band.starts[1:], 1.0)
-        failures += bool((beta_share(ends) > band.upper + 1e-12).any())
-    assert failures <= most_failures(n_sets)
-
-
-def beta_share(t: Floats) -> Floats:
-    """`P(p <= t, Y = 1)` if p ~ Beta(1, 9) is right: p times its density is Beta(2, 9) / 10."""
-    return np.asarray(stats.beta(2, 9).cdf(t) / 10)
-
-
-@statistical
-def test_bounds_of_a_rare_event_are_those_of_the_specification() -> None:
-    """Medians over data sets are exact to 0.0003; the specification gives three decimals."""
-    thresholds = np.array([0.02, 0.05, 0.1, 0.2])
-    truth = beta_share(thresholds)
-    assert truth == pytest.approx([0.0016, 0.0086, 0.0264, 0.0624], abs=5e-5)
-    rng = np.random.default_rng(6)
-    bounds = []
-    for _ in range(repeats(300, least=60)):
-        p = rng.beta(1, 9, size=5000)
-        proof = certify_events(p, rng.uniform(size=5000) < p)
-        bounds.append([proof.event_rate(below=t, mass=1.0) for t in thresholds])
-    median = np.median(bounds, axis=0)
-    assert median == pytest.approx([0.004, 0.013, 0.034, 0.074], abs=8e-4)
-    assert (median < truth + 0.0173).all()  # what a band of constant width adds
-
-
 def test_counts_only_widen_the_bounds_and_add_up() -> None:
     rng = np.random.default_rng(10)
     p = np.concatenate((rng.beta(0.02, 2, size=1000), rng.beta(2, 2, size=1000), [0.0, 1.0]))
