@@ -166,20 +166,6 @@ def test_planted_groups_are_found_by_scan_or_learned_group(kind: str) -> None:
     assert right >= least_found(n_sets, 200, 0.8)
 
 
-@statistical
-def test_a_shape_that_the_scan_does_not_test_is_learned_and_described() -> None:
-    """The scan tests level and spread; the learned group alone finds and names the pair."""
-    n_sets = repeats(40, 16)
-    found = named = 0
-    for seed in range(n_sets):
-        X, pit, _ = planted_table("shape", seed + 500)
-        group = find_group(pit, X, random_state=seed)
-        found += group.is_significant
-        named += {c.comparisons[0].column for c in group.conditions} == set(PLANTED["shape"][0])
-    assert found >= least_found(n_sets, 40, 0.9)
-    assert named >= least_found(n_sets, 40, 0.6)
-
-
 # models
 
 
@@ -255,18 +241,6 @@ def test_held_out_predictions_do_not_depend_on_the_held_out_row() -> None:
 
 
 # rules and rows
-
-
-def test_conditions_select_the_rows_of_a_rule() -> None:
-    X, targets = mixed_columns()
-    table = cut_table(X)
-    rules = learned_group.learn_rules(table, targets[:, 0] + targets[:, 1], 0.1)
-    assert [len(rule) for rule in rules][:2] == [1, 2]
-    for rule in rules:
-        rows = learned_group.rule_mask(rule, table.codes)
-        assert 0 < rows.sum() < len(X)
-        conditions = learned_group.conditions_of(rule, table)
-        np.testing.assert_array_equal(GroupRule(conditions).mask(X), rows)
 
 
 def test_the_rule_as_printed_selects_the_described_rows() -> None:
@@ -463,18 +437,6 @@ def test_a_rule_that_selects_many_more_people_is_not_printed() -> None:
     assert half.description_share == pytest.approx(0.5, abs=0.1)
     assert tenth.description is None or tenth.description_share <= 0.15
     assert tenth.low > 0
-
-
-def test_of_many_rows_a_subset_is_used() -> None:
-    random = np.random.default_rng([1, 77])
-    X = random.normal(size=(5000, 10))
-    region = np.where(X[:, 0] > 0, 1.0, -1.0)
-    pit = special.ndtr(random.normal(size=5000) + 0.5 * region)
-    group = find_group(pit, X, 0.5, max_rows=500, random_state=0)
-    assert (group.n_rows, group.n_judged) == (500, 300)
-    assert group.rows.max() > 500
-    assert (np.diff(group.rows) > 0).all()
-    assert abs(region[group.rows].mean()) > 0.5
 
 
 # bad input

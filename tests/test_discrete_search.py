@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from discrete_laws import pits_of
@@ -59,18 +58,6 @@ def test_values_of_cells_are_means_over_positions_in_the_cell() -> None:
     for pattern in starting_patterns():
         expected = np.mean([pattern_basis(some) @ pattern for some in many], axis=0)
         np.testing.assert_allclose(pattern_basis(pits) @ pattern, expected, atol=1e-6)
-
-
-def test_scanned_errors_are_those_of_ramps() -> None:
-    """Within 1/128, the largest error of 64 bins."""
-    random = np.random.default_rng(3)
-    pits = pits_of("poisson 2", 400, random)
-    X = pd.DataFrame({"g": random.choice(["p", "q"], 400), "h": random.choice(["r", "s"], 400)})
-    found = scan_groups(pits, X, 30, random_state=0).set_index("group")
-    for name in ("p", "q"):
-        mask = (X["g"] == name).to_numpy()
-        exact = calibration_error(pits.take(mask))
-        assert found.loc[f"g = {name}", "error"] == pytest.approx(exact, abs=1 / 128)
 
 
 @pytest.mark.parametrize(
@@ -156,21 +143,6 @@ def test_scans_and_learned_groups_keep_their_level(law: str) -> None:
             scan["p_adjusted"].min() < 0.05 or (scan["error_low"] > 0).any(),
         ]
     assert (alarms <= most_failures(count)).all(), alarms / count
-
-
-def test_a_planted_group_of_events_is_found() -> None:
-    """The event rate is 0.35 instead of 0.15 for a third of 3,000 people: error 0.2 / 2 = 0.1."""
-    random = np.random.default_rng(7)
-    x = random.random(3000)
-    is_event = random.random(3000) < np.where(x > 2 / 3, 0.35, 0.15)
-    pits = Cells.between(
-        np.where(is_event, 0.85, 0.0), np.where(is_event, 1, 0.85), random.random(3000)
-    )
-    X = pd.DataFrame({"x": x, "noise": random.random(3000)})
-    group = find_group(pits, X, 1 / 3, random_state=0)
-    assert group.features[0] == "x"
-    assert group.direction == "outcomes higher than forecast"
-    assert 0 < group.low < 0.1 < group.error + 0.03
 
 
 # --- tests of learned groups of rare outcomes

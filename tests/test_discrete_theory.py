@@ -92,22 +92,6 @@ def test_an_exact_link_over_the_cdf_is_calibrated_in_the_cell_reading(
     assert distance.mean() < 1e-4
 
 
-@pytest.mark.parametrize("link", LINKS)
-@pytest.mark.parametrize("name", ["poisson 2", "negative binomial", "ordinal of 5"])
-def test_served_masses_are_differences_of_the_link(name: str, link: str) -> None:
-    build, (y, mass) = LAWS[name]
-    kept = mass > 1e-6
-    y = y[kept]
-    served = build()[np.zeros(y.size, dtype=int)].randomized(0.12, link, r=nodes(9))
-    cdf = np.cumsum(mass)[kept]
-    made = LINKS[link](0.12)
-    high, low = (
-        made.ppf(np.clip(level, 0, 1)[:, None], nodes(9)) for level in (cdf, cdf - mass[kept])
-    )
-    np.testing.assert_allclose(np.exp(served.log_mass(y)), high - low, atol=1e-9)
-    np.testing.assert_array_equal(served.log_density(y), served.log_mass(y))
-
-
 @pytest.mark.parametrize("chance", [0.3, 0.5, 0.8])
 def test_randomized_hurdles_are_uniform(chance: float) -> None:
     # Kolmogorov-Smirnov at 1e-6

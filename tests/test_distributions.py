@@ -59,7 +59,7 @@ from evenhand.distributions import (
 )
 from evenhand.distributions.wrappers import KINDS
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
-from quadrature import Floats, gaussian_link, panels
+from quadrature import Floats, panels
 
 every_link = pytest.mark.parametrize(
     "link", [Laplace(0.08), Laplace(0.4), Entropic(0.08), Gaussian(0.4)], ids=str
@@ -384,15 +384,6 @@ def test_tail_and_point_are_inverse_in_both_tails(batch: Distribution) -> None:
         np.testing.assert_array_equal(batch.tail(y.astype(np.float32)).log.dtype, np.float64)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(families(CONTINUOUS_FAMILIES, 1e4), st.sampled_from(ALL_LINKS), st.floats(1e-5, 1 - 1e-5))
-def test_axioms_hold_for_any_draw_and_link(base: Distribution, link: Link, r: float) -> None:
-    batch = Randomized(base, link, [r])
-    low = 0.0 if isinstance(base, SurvivalCurves) else -np.inf
-    assert_tails_add_up_rise_and_stay_finite(batch, low)
-    assert_quantiles_invert_both_tails(batch)
-
-
 @pytest.mark.parametrize(
     ("family", "link"),
     [((normal, mixture)[k % 2], link) for k, link in enumerate(ALL_LINKS) if link.alpha < 0.3],
@@ -588,25 +579,6 @@ def test_crossing_quantiles_are_sorted_and_ties_are_spread_in_their_own_row_only
     np.testing.assert_array_equal(batch.take([1]).values, batch.values[1:])
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        [5.0, 5.0, 5.0],
-        [0.0, 0.0, 0.0],
-        [1e6, 1e6, 1e6 + 1e-3],
-        [-1e9, -1e9, -1e9 + 1e-6],
-        [0.0, 0.0, 1e-300],
-    ],
-)
-def test_tied_quantiles_have_a_density_whatever_their_size(values: list[float]) -> None:
-    batch = Quantiles([0.1, 0.5, 0.9], [values])
-    for y in (values[0], values[0] + 1.0, values[0] - 1.0):
-        assert np.isfinite(batch.logpdf(y)).all()
-        assert np.isfinite(batch.logcdf(y)).all()
-        assert np.isfinite(batch.logsf(y)).all()
-    assert_quantiles_invert_both_tails(batch)
-
-
 # --- location and scale
 
 
@@ -621,40 +593,6 @@ def test_rows_are_taken_from_what_has_rows_and_not_from_what_is_shared() -> None
 
 
 # --- randomized
-
-DRAWS = np.array([1e-6, 0.004, 0.3, 0.5, 0.77, 0.9999])
-
-
-@pytest.mark.parametrize(
-    "link",
-    [
-        gaussian_link(0.3),
-        gaussian_link(0.6),
-        Gaussian(0.1),
-        Gaussian(0.02),
-        Gaussian(0.005),
-    ],
-    ids=str,
-)
-def test_gaussian_link_around_a_normal_is_a_normal(link: Gaussian) -> None:
-    loc, scale = np.array([[0.0], [50.0]]), np.array([[1.0], [4.0]])
-    root = np.sqrt((1 - link.rho) * (1 + link.rho))
-    direct = Normal(loc - scale * link.rho * special.ndtri(DRAWS) / root, scale / root)
-    batch = Randomized(Normal(loc, scale), link, DRAWS)
-    y = direct.loc + np.array([[-3.0, -0.5, 0.0, 0.2, 1.0, 5.0]]) * direct.scale
-    for name in DIRECT:
-        # 1 - rho^2 is 3e-4 at the last alpha, and scores of a thousand are squared: relative 1e-9
-        np.testing.assert_allclose(
-            getattr(batch, name)(y), getattr(direct, name)(y), rtol=1e-8, atol=1e-8
-        )
-    for p in (1e-12, 0.01, 0.5, 0.9, 1 - 1e-9):
-        np.testing.assert_allclose(batch.ppf(p), direct.ppf(p), rtol=1e-9, atol=1e-9)
-    for name, arguments in (("mean", ()), ("std", ()), ("crps", (y,))):
-        error = (
-            np.abs(getattr(batch, name)(*arguments) - getattr(direct, name)(*arguments))
-            / direct.scale
-        )
-        assert (error < 6e-4).all()  # the table of quantiles: see SMOOTH
 
 
 @pytest.mark.parametrize(
@@ -688,43 +626,6 @@ def test_randomized_is_the_link_at_the_pit_of_the_base(link: Link) -> None:
     assert (np.diff(batch.cdf(y), axis=-1) > 0).all()
 
 
-@every_link
-def test_over_the_truth_a_link_costs_its_price_and_errs_by_its_error(link: Link) -> None:
-    # means of 4 x 5000 independent terms, 5 standard errors: each assertion fails by chance in 6 of
-    # 10 million seeds
-    rng = np.random.default_rng(16)
-    base = mixture((4,)).expand()
-    y, r = base.ppf(rng.uniform(size=(4, 5_000))), rng.uniform(size=(4, 5_000))
-    batch = Randomized(base, link, r)
-    for values, expected in (
-        (base.logpdf(y) - batch.logpdf(y), link.price),
-        (np.abs(batch.cdf(y) - r), link.mean_error),
-    ):
-        assert abs(values.mean() - expected) < 5 * values.std() / np.sqrt(values.size)
-
-
-@pytest.mark.parametrize(
-    ("link", "shape"),
-    [(Laplace(0.1), (9,)), (Entropic(0.1), (9, 5)), (Gaussian(0.3), (1, 5))],
-)
-def test_randomized_is_the_same_in_blocks_of_rows(
-    link: Link, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(21)
-    batch = Randomized(
-        normal(shape[:1] if len(shape) == 1 else (shape[0], 1)), link, rng.uniform(size=shape)
-    )
-    y = rng.normal(0, 5, (9,) if len(shape) == 1 else (9, 1))
-    whole = {name: getattr(batch, name)(y) for name in (*DIRECT, "cdf", "sf")}
-    for name in ("cdf", "sf"):
-        np.testing.assert_allclose(whole[name], np.exp(whole["log" + name]), rtol=1e-12, atol=1e-15)
-    monkeypatch.setattr("evenhand.distributions.base.CACHED", 2 * shape[-1])
-    for name, values in whole.items():
-        assert values.shape == ((9,) if len(shape) == 1 else (9, shape[1]))
-        # vectorized logarithms may differ in the last digit with the place in the array
-        np.testing.assert_allclose(getattr(batch, name)(y), values, rtol=1e-13, atol=1e-15)
-
-
 def brute_mean_over_draws(base: Distribution, link: Link) -> Floats:
     """Mean of a batch (n, 1) over draws and probabilities, on one grid, finer at the ends."""
     x = (np.arange(160) + 0.5) / 160
@@ -755,25 +656,6 @@ def test_mean_over_draws_is_without_bias(family: Build, link: Link) -> None:
     assert (error < 0.1 * spread).all()
     # and the base's own mean, which a uniform PIT might suggest, is elsewhere
     assert (np.abs(base.mean()[:, 0] - expected) > 0.01 * spread).any()
-
-
-@every_link
-def test_mean_over_draws_of_a_symmetric_base_is_its_centre(link: Link) -> None:
-    base = Normal(np.array([[-3.0], [100.0]]), np.array([[0.1], [2.0]]))
-    found = Randomized(base, link, np.array([[0.1, 0.7]])).mean_over_draws(np.random.default_rng(0))
-    np.testing.assert_allclose(found, base.loc, rtol=1e-12)
-
-
-@every_link
-def test_mean_over_draws_of_one_law_moved_is_the_laws_moved(link: Link) -> None:
-    distribution = quantiles((1, 1))
-    moved = LocationScale(
-        distribution, np.array([[1.0], [2.0], [-5.0]]), np.array([[1.0], [0.5], [3.0]])
-    )
-    found = Randomized(moved, link, 0.5).mean_over_draws(np.random.default_rng(0))
-    expected = moved.loc[:, 0] + moved.scale[:, 0] * brute_mean_over_draws(distribution, link)
-    # 4096 quantiles of the one distribution
-    np.testing.assert_allclose(found[:, 0], expected, atol=5e-3)
 
 
 def test_the_forecast_of_a_person_does_not_hang_on_how_many_are_asked_for() -> None:
@@ -868,24 +750,6 @@ def test_quantiles_are_the_least_outcomes_of_enough_probability(
             assert (batch.cdf(y) >= levels - slack).all()
             assert (batch.cdf(y, left=True) <= levels + slack).all()
     assert (np.diff(batch.ppf(ATOM_LEVELS), axis=-1) >= 0).all()
-
-
-@pytest.mark.parametrize(("example", "shape"), some(WITH_ATOMS, 4))
-def test_the_quantile_at_the_cdf_of_an_atom_is_the_atom(example: Example, shape: Shape) -> None:
-    batch = example.build(shape).expand()
-    y = nodes_of(example.build(shape))
-    is_atom = np.exp(batch.log_mass(y)) > 1e-6
-    assert is_atom.any()
-    cdf, sf = batch.cdf(y), batch.sf(y)
-    with np.errstate(divide="ignore"):
-        for tail, upper in ((cdf, False), (sf, True)):
-            back = batch.point(Tail(np.log(tail), np.full(y.shape, upper)))
-            # at probability 1 the quantile is the end of the support
-            inner = is_atom & (cdf < 1 - 1e-9) & (cdf > 1e-9)
-            np.testing.assert_array_equal(back[inner], y[inner])
-    middle = (batch.cdf(y) + batch.cdf(y, left=True)) / 2
-    back = batch.ppf(middle)
-    np.testing.assert_array_equal(back[is_atom], y[is_atom])
 
 
 @pytest.mark.parametrize(("example", "shape"), some(WITH_ATOMS, 5))
