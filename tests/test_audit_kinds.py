@@ -85,15 +85,6 @@ def audited(kind: str) -> Audit:
 # --- PITs and their cells
 
 
-def test_cells_of_counts_are_those_of_their_distribution() -> None:
-    forecast, y = outcomes("count")
-    pits = read_subject(forecast, None, as_outcomes(y), np.random.default_rng(0)).cells
-    peer = stats.poisson(people()["mean"])
-    np.testing.assert_allclose(pits.low[:, 0], peer.cdf(y - 1), rtol=1e-9)
-    np.testing.assert_allclose(pits.high[:, 0], peer.cdf(y), rtol=1e-9)
-    assert ((pits.low <= pits.drawn) & (pits.drawn <= pits.high)).all()
-
-
 def test_cells_of_a_hurdle_are_empty_off_the_atom() -> None:
     forecast, y = outcomes("hurdle")
     found = read_subject(forecast, None, as_outcomes(y), np.random.default_rng(0))
@@ -136,15 +127,6 @@ def test_estimates_average_over_the_positions_and_the_seed_moves_tests_alone(kin
     proofs = [found.certificate for found in (audited(kind), other)]
     assert len({proof.average_error() for proof in proofs if proof is not None}) == 2
     pd.testing.assert_frame_equal(audited(kind).calibration, other.calibration, rtol=1e-9)
-
-
-def test_the_calibration_curve_is_the_mean_over_positions() -> None:
-    forecast, y = outcomes("count")
-    pits = read_subject(forecast, None, as_outcomes(y), np.random.default_rng(0)).cells
-    ties = (np.arange(4000) + 0.5) / 4000
-    drawn = pits.low[:, 0] + ties[:, None] * (pits.high - pits.low)[:, 0]
-    for row in audited("count").calibration.itertuples():
-        assert row.observed == pytest.approx((drawn <= row.level).mean(), abs=1 / 4000)
 
 
 @pytest.mark.parametrize("kind", ["binary", "hurdle"])
@@ -248,22 +230,6 @@ def test_the_bias_of_a_group_without_an_event_has_an_upper_limit() -> None:
         assert rows.loc[name, "bias_low"] == pytest.approx(-0.005)
 
 
-def test_a_wrong_probability_of_a_group_is_found() -> None:
-    _, y = outcomes("binary")
-    women = (people()["sex"] == "f").to_numpy()
-    told = np.where(women, np.clip(people()["chance"] + 0.3, 0, 1), people()["chance"])
-    found = audit(Forecast.from_probability(told), people(), y, groups=["sex"], **QUICK)
-    groups = found.groups.set_index("group")
-    assert groups.loc["sex = f", "off"]
-    assert groups.loc["sex = f", "bias_high"] < 0
-    assert not groups.loc["sex = m", "off"]
-    # errors of groups are full differences of event rate and mean probability (verdict: 2)
-    difference = (told - y)[women].mean()
-    assert groups.loc["sex = f", "error"] == pytest.approx(difference, rel=1e-9)
-    assert groups.loc["sex = f", "error_low"] == pytest.approx(-groups.loc["sex = f", "bias_high"])
-    assert groups.loc["sex = f", "problem"]
-
-
 def test_named_groups_of_the_positive_part_are_those_of_its_pits() -> None:
     forecast, y = outcomes("hurdle")
     off = y != 0
@@ -304,21 +270,6 @@ def test_events_are_certified_from_their_probabilities(kind: str) -> None:
         assert proof is not None
         assert proof.event_rate(below=0.1, mass=0.2) == expected.event_rate(below=0.1, mass=0.2)
         assert proof.bias(0.5) == expected.bias(0.5)
-
-
-def test_the_certificate_of_a_randomized_hurdle_is_that_of_its_positive_part() -> None:
-    forecast, y = outcomes("hurdle")
-    served = forecast.randomized(0.15, r=jittered(N, 32, random_state=4))
-    found = audit(served, people(), y, groups=["sex"], **QUICK)
-    proof = found.certificate
-    assert proof is not None
-    off = y != 0
-    part = served.positive_part()[off]
-    alone = certify(part, y=y[off], random_state=0)
-    assert proof.group_error(0.2) == pytest.approx(alone.group_error(0.2), rel=1e-9)
-    assert proof.group_error(0.2) < 0.4
-    # not of shares of all people
-    assert "certified" not in found.worst_groups
 
 
 def test_certificates_of_rounded_amounts_name_the_rounding() -> None:
@@ -399,6 +350,9 @@ def test_tables_in_parts_are_certified_as_in_memory(kind: str) -> None:
             assert found.groups[end][0] == pytest.approx(whole.groups[end][0], rel=1e-6)
 
 
+# --- outcomes with atoms under continuous forecasts
+
+
 def test_counts_of_a_part_without_the_atom_can_be_added() -> None:
     forecast, y = outcomes("hurdle")
     plan = CountPlan((), (0.8,), None, (-np.inf, np.inf))
@@ -413,39 +367,6 @@ def test_counts_of_a_part_without_the_atom_can_be_added() -> None:
     assert total.positive.n_samples == (y != 0).sum()
     assert total.events is not None
     assert total.events.n_events == (y != 0).sum()
-
-
-# --- null distribution of worst groups
-
-
-def test_the_null_distribution_is_that_of_outcomes_drawn_from_the_forecasts() -> None:
-    """True probabilities of 10%: the PITs of drawn positions would give more than 0.38."""
-    random = np.random.default_rng(0)
-    y = (random.random(1000) < 0.1) * 1.0
-    options = QUICK | {"n_simulations": 40, "masses": (0.2,)}
-    # 0/1 outcomes as numbers of events: of events themselves no worst groups are listed
-    forecast = Forecast.from_pmf([0, 1, 2], np.tile([0.9, 0.1, 0.0], (1000, 1)))
-    assert audit(Forecast.from_probability(np.full(1000, 0.1)), y=y, **options).worst_groups.empty
-    found = audit(forecast, y=y, **options).worst_groups
-    events = y.sum()
-    # all events are in the worst 200 rows: P = 0.1, and their rate is the number over 200
-    expected = (events / 200 - 0.1) / 2
-    assert found["error"][0] == pytest.approx(expected, abs=1e-9)
-    assert found["null_mean"][0] == pytest.approx((100 / 200 - 0.1) / 2, abs=0.01)
-    # binomial numbers of events between their 5% and 95% quantiles, of 40 simulations
-    for column, level in (("null_low", 0.05), ("null_high", 0.95)):
-        quantile = (stats.binom(1000, 0.1).ppf(level) / 200 - 0.1) / 2
-        assert found[column][0] == pytest.approx(quantile, abs=0.02)
-
-
-# --- outcomes with atoms under continuous forecasts
-
-
-def test_only_ends_that_are_atoms_are_open() -> None:
-    y = np.concatenate(([0.0, 0.0, 9.0], np.repeat([3.0, 4.0, 5.0], 15)))
-    low, high = Rounding.of(y).ends(np.array([0.0, 4.0, 9.0]))
-    np.testing.assert_array_equal(low, [-np.inf, 3.5, 8.5])
-    np.testing.assert_array_equal(high, [0.5, 4.5, 9.5])  # one row of 48 is no atom
 
 
 def test_an_atom_at_an_end_is_open_off_a_grid() -> None:

@@ -18,7 +18,6 @@ from complaints import refused
 from evenhand import Forecast, ForecastColumns, InputError, RecalibratedRegressor, audit
 from evenhand.audits.result import repair_name
 from evenhand.calibration import calibration_error
-from evenhand.report.slots import Slots
 from evenhand.results import Finding
 from evenhand.scale import audit_parts
 from evenhand.tables import GroupRule
@@ -109,21 +108,6 @@ def test_masks_have_no_rule_and_are_named() -> None:
         found.repair(standard, fresh, outcomes, groups={"clubb": mask})
 
 
-def test_the_suggested_line_repairs_a_mask_beside_groups_with_rules() -> None:
-    table, y = people(2000, 3, 1.0)
-    masks = {"club": (table["x"] > 0.3).to_numpy()}
-    found = audit(standard(table), table, y + masks["club"], groups=masks)
-    assert any(one.rule for one in found.off)
-    code = Slots(found.made).next[0].python
-    table, y = people(2000, 4, 1.0)
-    masks = {"club": (table["x"] > 0.3).to_numpy()}
-    names = {"found": found, "model": standard, "X_other": table, "y_other": y + masks["club"]}
-    # only groups that combine the mask with a column are left out
-    with pytest.warns(UserWarning, match=r"not repaired.* other rows: '[^']* and club'"):
-        exec(code, names | {"masks": masks}, names)
-    assert {"club", "sex = 2"} <= set(names["repaired"].by)
-
-
 def test_a_repair_on_the_rows_of_the_audit_warns() -> None:
     table, y = people(800, 5, 0.0)
     found = audit(standard(table), table, y, groups=["sex"], random_state=0)
@@ -171,37 +155,6 @@ def test_fitted_models_are_not_fitted_again() -> None:
     assert isinstance(model.estimator, FrozenEstimator)
     np.testing.assert_array_equal(fitted.coef_, coefficients)
     refused("model must be a fitted model or a function", found.repair, forecast, *fresh)
-
-
-def test_groups_of_outcomes_with_atoms_are_repaired() -> None:
-    """The group of sex 2 with x > 0.5 differs; an audit finds groups of it, and they are repaired.
-
-    On 4,000 fresh rows the group has about 1,000, whose error is below 0.035 with 99.9% confidence
-    if 1,000 rows of the repair estimate the map without error of its form.
-    """
-    rows, others, fresh = (people(4000, seed, 0.0)[0] for seed in range(3))
-    seeds = (10, 11, 12)
-    y, z, new = (
-        counts(table, 1.0).sample(seed)
-        for table, seed in zip((rows, others, fresh), seeds, strict=True)
-    )
-    found = audit(counts(rows, 0.0), rows, y, random_state=0)
-    model = found.repair(lambda X: counts(X, 0.0), others, z, random_state=0)
-    assert (model.groups_["map"] == "own").any()
-    assert model.check_.set_index("group").loc["everyone", "verdict"] == "helps"
-    worst = ((fresh["sex"] == 2) & (fresh["x"] > 0.5)).to_numpy()
-    before, after = (
-        calibration_error(tuple(end[worst] for end in forecast.pit_interval(new)))
-        for forecast in (counts(fresh, 0.0), model.forecast(fresh))
-    )
-    assert before > 0.08
-    assert after < 0.035
-
-
-def counts(X: Any, planted: float) -> Forecast:
-    """Forecasts without a difference of a group, and the truth with one."""
-    is_off = ((X["sex"] == 2) & (X["x"] > 0.5)).to_numpy()
-    return Forecast.from_poisson(2 * np.exp(0.6 * planted * is_off))
 
 
 def test_the_groups_of_an_audit_in_parts_are_repaired_on_fresh_rows(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from evenhand import Audit, Forecast, InputError, Outcomes, audit, certify, compare
-from evenhand.audits import NoteKind, audit_schema, notes_of, parse_condition
+from evenhand import Audit, Forecast, Outcomes, audit, certify, compare
+from evenhand.audits import NoteKind, audit_schema, notes_of
 from evenhand.audits.forecasts import read_subject
 from evenhand.calibration import calibration_error
 from evenhand.distributions import Hurdle, Randomized
@@ -151,16 +151,6 @@ def test_ends_of_event_rates_hold_for_everyone_and_all_groups_jointly() -> None:
         assert one[end] == pytest.approx(exact.low if end == "least" else exact.high, abs=1e-9)
 
 
-def test_ends_without_an_assumption_include_those_of_kaplan_meier() -> None:
-    found = audited(2.0)
-    # of scanned groups those that are off are sized
-    scan = found.scan[found.scan["off"]]
-    assert 0 < len(scan) == found.scan["most_error"].notna().sum()
-    for table in (found.groups, scan, found.by_forecast):
-        assert (table["least_error"] <= table["km_error_low"] + 1e-12).all()
-        assert (table["most_error"] >= table["km_error_high"] - 1e-12).all()
-
-
 def test_groups_by_the_forecast_are_those_of_its_median() -> None:
     who, found = people(), audited()
     # the width of these forecasts is in the order of their medians
@@ -198,14 +188,6 @@ def test_two_audits_are_compared_by_their_sizes(tmp_path: Path) -> None:
     assert row(paired.groups, "site = b")["error_before_low"] == b["error_after_low"]
 
 
-def test_audits_of_other_times_are_not_compared() -> None:
-    with pytest.raises(InputError, match="times up to the horizon 2"):
-        compare(audited(), audited(2.0))
-    plain = audit(Forecast.from_normal(np.zeros(2000), np.ones(2000)), y=people().time, **QUICK)
-    with pytest.raises(InputError, match=r"of times, .* of a continuous outcome"):
-        compare(audited(), plain)
-
-
 @pytest.mark.parametrize("horizon", [None, 1.0])
 def test_columns_made_of_any_event_are_no_features(horizon: float | None) -> None:
     who = people()
@@ -240,17 +222,6 @@ def test_assumptions_are_noted() -> None:
     who = people()
     found = audit(who.forecast(), y=Outcomes(who.latent, np.ones(2000)), **QUICK)
     assert notes_of(found.notes, NoteKind.NO_TIME_CUT_OFF)
-
-
-def test_the_gate_of_groups_beyond_the_tolerance_is_that_of_kaplan_meier() -> None:
-    found = audited()
-    n_beyond = parse_condition("groups_beyond_tolerance > 0").value(found)
-    # the same rows once: "site = a" and "site = b" are scanned, too
-    is_named = found.scan["group"].isin(found.groups["group"])
-    tables = found.groups.iloc[1:], found.scan[~is_named], found.by_forecast, found.learned
-    beyond = [(table["off"] & (table["km_error_low"] > 0.02)).sum() for table in tables]
-    assert n_beyond == sum(beyond) + (found.groups["km_error_low"][0] > 0.02)
-    assert n_beyond > 1
 
 
 def test_log_score_of_cut_off_times_is_that_of_a_later_time() -> None:
@@ -370,19 +341,3 @@ def test_audits_of_times_take_each_kind_of_row_and_group(
         # the members are not known, so nothing is proven for them
         assert np.isnan(row(found.groups, "p")["most_error"])
         assert found.membership.empty
-
-
-def test_a_group_that_was_not_followed_to_the_horizon_has_no_upper_end() -> None:
-    """Half of the people were seen for at most 1.2: the last value of Kaplan-Meier is no rate."""
-    random = np.random.default_rng(11)
-    n = 600
-    late = np.arange(n) < n // 2
-    T = random.exponential(1.0, n)
-    C = np.where(late, random.uniform(0, 1.2, n), 5.0)
-    grid = np.linspace(0.1, 4, 40)
-    curves = Forecast.from_survival(grid, np.tile(np.exp(-grid), (n, 1)), horizon=2.0)
-    times = Outcomes(np.minimum(T, C), T <= C, horizon=2.0)
-    found = audit(curves, y=times, groups={"late": late}, random_state=0)
-    row = found.survival.set_index("group").loc["late"]
-    assert row["observed"] < 0.8 < row["predicted"] < row["high"]
-    assert row["high"] == row["most"]

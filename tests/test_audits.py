@@ -40,16 +40,16 @@ from evenhand.audits import (
     with_sources,
 )
 from evenhand.audits import audit as full_audit
-from evenhand.audits.forecasts import read_forecast, read_subject
+from evenhand.audits.forecasts import read_forecast
 from evenhand.audits.scores import calibration_curve
 from evenhand.calibration import Cells, pathwise_errors
 from evenhand.certificates import certify_link
 from evenhand.certificates.parts import part_of_rows
-from evenhand.distributions import Distribution, Normal, NormalMixture, Randomized
+from evenhand.distributions import Distribution, Normal, NormalMixture
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import ForecastColumns, RandomizedRegressor
-from evenhand.links import Entropic, Gaussian, make_link
+from evenhand.links import Entropic, make_link
 from evenhand.outcomes import Outcomes, Rounding, as_outcomes
 from quadrature import gaussian_link
 from repeats import repeats, statistical
@@ -268,36 +268,6 @@ def test_one_served_draw_per_person_is_randomized_with_one_column() -> None:
     assert not proof.bounds_every_group
 
 
-def test_planted_bias_is_seen_in_its_group_and_told() -> None:
-    X, y = table(4000)
-    found = audit(Stub(0.8), X, y, groups=["region"], random_state=1)
-    groups = found.groups.set_index("group")
-    # the group's mean PIT is E Phi(s (e + 0.8 / STD) + rho Z) = Phi(0.8 s / (STD sqrt 2)) with s =
-    # 0.6; the mean of a person's draws varies by less than 0.3 around it: five standard errors, a
-    # false alarm in 10^6
-    expected = special.ndtr(0.8 * 0.6 / (STD * np.sqrt(2)))
-    assert groups.loc["region = north", "mean_pit"] == pytest.approx(
-        expected, abs=5 * 0.3 / np.sqrt(1900)
-    )
-    assert groups.loc["region = south", "mean_pit"] == pytest.approx(
-        0.5, abs=5 * 0.3 / np.sqrt(1900)
-    )
-    assert groups.loc["region = north", "error_low"] > groups.loc["region = south", "error_high"]
-    sure = found.scan[found.scan["p_adjusted"] < 0.05]
-    assert "region = north" in set(sure["group"])
-    assert set(sure["direction"]) == {"outcomes higher than forecast"}
-
-
-def test_the_bias_of_everyone_has_the_interval_of_a_t_test() -> None:
-    y = special.ndtri((np.arange(N) + 0.5) / N) + 1.0
-    row = audit(flat(N), y=y, random_state=0).groups.iloc[0]
-    # everyone is the only member of the family
-    half = stats.t.ppf(0.975, N - 1) * stats.sem(y)
-    assert row["bias"] == pytest.approx(1.0, abs=1e-9)
-    assert row["bias_high"] - row["bias"] == pytest.approx(half, rel=5e-3)
-    assert row["bias"] - row["bias_low"] == pytest.approx(half, rel=5e-3)
-
-
 def test_weights_are_repetitions_in_estimates() -> None:
     X, y = table()
     counts = np.random.default_rng(1).integers(0, 4, size=N)
@@ -353,25 +323,6 @@ def test_weighted_rows_are_thinned_for_searches_and_certificates() -> None:
     refused("largest_weight must be at least the largest weight", of_largest, 2.0)
 
 
-def test_a_group_with_all_weight_on_one_row_is_too_small() -> None:
-    X, y = table()
-    weight = np.where(np.arange(N) < N // 2, 1.0, 1e-6)
-    weight[0] = 1e6
-    found = audit(
-        Stub(),
-        X,
-        Outcomes(y, weight=weight),
-        groups={"one": np.arange(N) < 100},
-        random_state=0,
-    )
-    row = found.groups.set_index("group").loc["one"]
-    assert row["too_small"]
-    # neither all people nor the group have an interval
-    assert "bias_low" not in row
-    assert (row["error_low"], row["error_high"]) == (0.0, 0.5)
-    assert row["coverage_80_high"] - row["coverage_80_low"] > 0.5  # Wilson's band of one trial
-
-
 def test_the_band_of_a_weighted_mean_is_that_of_resampled_people() -> None:
     X, y = table()
     rng = np.random.default_rng(2)
@@ -424,30 +375,6 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
     # the most
     (error,) = found.worst_groups.loc[found.worst_groups["mass"] == 1.0, "error"]
     assert error < 0.2
-
-
-def test_a_group_of_weight_zero_is_left_out_with_a_note() -> None:
-    X, y = table()
-    north = (X["region"] == "north").to_numpy()
-    found = audit(
-        Stub(),
-        X,
-        Outcomes(y, weight=~north),
-        groups={"north": north, "south": ~north},
-        random_state=0,
-    )
-    assert list(found.groups["group"]) == ["everyone", "south"]
-    assert note(NoteKind.EMPTY_GROUP, ("north",)) in found.notes
-
-
-# --- groups
-
-
-@pytest.mark.parametrize(("size", "too_small"), [(29, True), (30, False)])
-def test_groups_under_thirty_rows_are_too_small_to_tell(size: int, too_small: bool) -> None:
-    X, y = table()
-    found = audit(Stub(), X, y, groups={"few": np.arange(N) < size}, random_state=0)
-    assert found.groups["too_small"].tolist() == [False, too_small]
 
 
 # --- outcomes and input
@@ -666,15 +593,6 @@ def test_a_mistaken_option_is_an_error_and_not_a_note(options: dict[str, Any], f
     refused(facts, audit_pit, np.full(N, 0.5), **options)
 
 
-def test_features_that_cannot_be_read_are_an_error_and_not_a_note() -> None:
-    X, y = table()
-    X.loc[6, "score"] = np.inf
-    facts = "column 'score', row 7 must lie between .* got inf"
-    refused(facts, audit, flat(N), X, y)
-    refused(facts, audit, flat(N), y=y, features=X)
-    refused(facts, audit_pit, np.full(N, 0.5), X=X)
-
-
 def test_one_row_of_each_person_is_audited() -> None:
     X, y = table(200)
     rows = np.repeat(np.arange(200), 3)
@@ -724,23 +642,6 @@ def test_a_forecast_that_is_none_is_named_by_its_row_in_any_block(
         audit(model, rows, np.sin(np.arange(900.0)), random_state=0)
 
 
-def test_many_rows_are_forecast_in_blocks_to_the_same_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = table(900)
-    whole = audit(Stub(), X, y, groups=["region"], random_state=0)
-    monkeypatch.setattr("evenhand.audits.forecasts.BLOCK_ROWS", 250)
-    parts = audit(Stub(), X, y, groups=["region"], random_state=0)
-    # PITs and groups are of all rows; scores of 250 rows chosen at random
-    np.testing.assert_allclose(parts.groups["error"], whole.groups["error"], rtol=1e-12)
-    np.testing.assert_allclose(parts.groups["bias"], whole.groups["bias"], rtol=1e-9)
-    assert parts.notes[0] == note(NoteKind.SCORED_ROWS, numbers=(250,))
-    spread = 1.96 * np.std(stats.norm(X["score"], STD).logpdf(y)) / np.sqrt(250)
-    # a band of 250 rows holds the score of all in 95%; three times it is missed in 10^-8
-    assert parts.score("log score") == pytest.approx(whole.score("log score"), abs=3 * spread)
-    draws = read_subject(Stub(0.8), X, as_outcomes(y), np.random.default_rng(0)).cells.draws
-    assert draws is not None
-    assert np.unique(draws).size == 900 * 64
-
-
 def means_read(model: Any, X: Any, n: int) -> Floats:
     random, zeros = np.random.default_rng(0), np.zeros(n)
     is_own = not isinstance(model, Forecast)
@@ -780,22 +681,6 @@ def test_a_link_is_certified_from_the_pits_of_its_base(link: str, n: int) -> Non
     assert (unrelated.link, unrelated.bound) == (None, None)
 
 
-def test_a_forecast_is_a_link_only_around_one_distribution_each() -> None:
-    n = 40
-    draws = jittered(n, 4, 0)
-    base, link = Normal(np.zeros(n), np.ones(n)), Gaussian(0.2)
-    around = Forecast(base).randomized(link=link, r=draws)
-    assert around.inside_link() is around.distribution
-    assert around[3:9].inside_link() is not None
-    one = Forecast(base).randomized(link=link, r=draws[:, 0])
-    assert one.inside_link() is one.distribution
-    # a base with a distribution per draw, a draw that is no draw, other wrappers
-    several = Randomized(Normal(np.zeros((n, 4)), np.ones((n, 4))), link, draws)
-    assert Forecast(several, draws).inside_link() is None
-    assert Forecast(Randomized(base, link, np.full(n, 0.5))).inside_link() is None
-    assert Forecast(base).inside_link() is None
-
-
 def test_people_of_a_link_with_several_rows_are_counted_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -822,19 +707,6 @@ def test_people_of_a_link_with_several_rows_are_counted_once(
     assert audit(Stub(0.8, by_link=True), X, weighted, random_state=0).certificate is None
 
 
-def test_forecasts_with_draws_of_their_own_are_averaged_over_those() -> None:
-    # the draws are all low, where the forecasts of a Gaussian link are high: a - b rho Phi^-1(r) /
-    # s
-    r = np.full((1, 2), [0.1, 0.2])
-    link = gaussian_link(0.6)
-    served = flat(N).randomized(link=link, r=r)
-    mean = means_read(served, None, N)
-    expected = -(0.6 / 0.8) * special.ndtri(r).mean()
-    # one outcome of two from each: four standard errors of N means of two outcomes with standard
-    # deviation 1.25
-    assert mean.mean() == pytest.approx(expected, abs=4 * 1.25 / np.sqrt(2 * N))
-
-
 @pytest.mark.parametrize("link", ["entropic", "laplace", "gaussian"])
 def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link: str) -> None:
     X, _ = table(100)
@@ -855,19 +727,6 @@ def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link: str) -
     assert mean.mean() == pytest.approx(expected, abs=4 * mean.std() / 10 + 1e-3)
     assert mean.std() < 0.3
     assert abs(expected - base.mean()[0]) > 0.1
-
-
-def test_text_that_names_each_row_is_not_learned_from() -> None:
-    rng = np.random.default_rng(3)
-    n = 600
-    table = pd.DataFrame({"id": [f"p{i}" for i in range(n)], "age": rng.uniform(20, 80, n)})
-    y = rng.normal(size=n) + (table["age"].to_numpy() > 60)
-    forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
-    found = audit(forecast, y=y, features=table, learned_masses=(0.2,), random_state=0)
-    assert note(NoteKind.COLUMN_NOT_LEARNED, ("id",)) in found.notes
-    assert "groups were searched in 1 feature: age" in texts(found.notes)
-    alone = audit(forecast, y=y, features=table[["age"]], learned_masses=(0.2,), random_state=0)
-    pd.testing.assert_frame_equal(found.learned, alone.learned)
 
 
 def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> None:
@@ -891,14 +750,3 @@ def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> No
         least = held["certificate"]["groups"][0].get("low", 0.0)
         judged.append((bool(of_scan["off"]), least >= 0.0005))
     assert (True, False) in judged  # worlds in which only the scan tells
-
-
-@pytest.mark.parametrize(("sigma", "is_noted"), [(0.5, False), (1.5, True)])
-def test_intervals_of_skewed_residuals_have_a_note(sigma: float, is_noted: bool) -> None:
-    y = np.random.default_rng(0).lognormal(0, sigma, size=1000)
-    forecast = Forecast.from_normal(np.full(1000, y.mean()), np.full(1000, y.std()))
-    found = full_audit(forecast, y=y, masses=(1.0,), n_simulations=2, random_state=0)
-    (skewed,) = notes_of(found.notes, NoteKind.SKEWED_RESIDUALS) or (None,)
-    assert (skewed is not None) == is_noted
-    if skewed is not None:
-        assert skewed.numbers == (pytest.approx(stats.skew(y)),)

@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 from sksurv.ensemble import RandomSurvivalForest
 
 from complaints import refused
-from evenhand import Forecast, RandomizedRegressor, RecalibratedRegressor, load, save
+from evenhand import Forecast, RandomizedRegressor, load, save
 from evenhand.distributions import Normal, NormalMixture
 from evenhand.forecasters import kind_of
 from evenhand.forecasters.conversions import FITTED_LEVELS
@@ -357,6 +357,9 @@ def test_ensembles_of_scikit_learn_become_mixtures_of_their_members() -> None:
         np.testing.assert_allclose(base.mean(), own.predict(NEW), rtol=0, atol=1e-9)
 
 
+# --- attached again
+
+
 @pytest.mark.parametrize(
     ("members", "message"),
     [
@@ -367,28 +370,6 @@ def test_ensembles_of_scikit_learn_become_mixtures_of_their_members() -> None:
 )
 def test_members_that_cannot_be_mixed_are_refused(members: list[Any], message: str) -> None:
     refused(message, plain, members)
-
-
-# --- recalibrate
-
-
-@pytest.mark.parametrize(
-    "estimator", [Ridge(), FrozenEstimator(BayesianRidge().fit(X[:60], Y[:60]))]
-)
-def test_recalibrate_is_a_recalibrated_regressor_inside_the_link(estimator: Any) -> None:
-    model = RandomizedRegressor(estimator, recalibrate=True, cv=4, random_state=7).fit(X, Y)
-    seed = int(np.random.default_rng(7).integers(2**31))
-    inside = RecalibratedRegressor(clone(estimator), cv=4, random_state=seed)
-    outside = RandomizedRegressor(inside, cv=4, random_state=7).fit(X, Y)
-    for r in (0.1, 0.8):
-        np.testing.assert_array_equal(
-            model.forecast(NEW, r).pit(NEW_Y), outside.forecast(NEW, r).pit(NEW_Y)
-        )
-    assert type(model.estimator_) is RecalibratedRegressor
-    assert clone(model).get_params()["recalibrate"] is True
-
-
-# --- attached again
 
 
 @pytest.mark.parametrize(

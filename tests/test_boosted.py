@@ -122,15 +122,6 @@ def test_pits_of_held_out_rows_are_uniform_on_average(
         assert abs(inside - level) < 4 * np.sqrt(2 * level * (1 - level) / 4000)
 
 
-def test_forecasts_have_the_unit_of_the_outcome() -> None:
-    X, y, _ = wavy_task(300, 6, "normal")
-    plain, other = quick().fit(X, y), quick().fit(X, 1000 + 8 * y)
-    np.testing.assert_allclose(
-        other.forecast(X).ppf(0.3), 1000 + 8 * plain.forecast(X).ppf(0.3), rtol=1e-6
-    )
-    np.testing.assert_allclose(other.forecast(X).std(), 8 * plain.forecast(X).std(), rtol=1e-6)
-
-
 # --- beside plain gradient boosting
 
 
@@ -235,27 +226,6 @@ def test_outputs_do_not_depend_on_how_many_rows_and_trees_are_evaluated_at_once(
     assert 0 < difference.max() <= averaged(plain).num_trees() * 2.0**-39
 
 
-# --- weights
-
-
-def test_whole_weights_are_like_repeated_rows() -> None:
-    random = np.random.default_rng(9)
-    X = random.uniform(-1, 1, size=(1500, 2))
-    # two kinds of people nobody can tell apart: three of the one count as one of the other
-    is_high = random.uniform(size=1500) < 0.5
-    y = X[:, 0] + np.where(is_high, 2.0, -2.0) + 0.3 * random.normal(size=1500)
-    times = np.where(is_high, 3, 1)
-    weighted = quick().fit(X, y, times.astype(float))
-    repeated = quick().fit(np.repeat(X, times, axis=0), np.repeat(y, times))
-    plain = quick().fit(X, y)
-    # the means are X + 2 (3 - 1) / 4 = X + 1 and X + 0: 1500 rows have a standard error of 0.05
-    for model, mean in ((weighted, 1.0), (repeated, 1.0), (plain, 0.0)):
-        assert model.predict(X).mean() == pytest.approx(X[:, 0].mean() + mean, abs=0.2)
-        # the share of low people is 1/4 or 1/2
-        assert model.forecast(X).cdf(X[:, 0]).mean() == pytest.approx(0.5 - mean / 4, abs=0.06)
-    assert abs(weighted.forecast(X).cdf(X[:, 0]) - repeated.forecast(X).cdf(X[:, 0])).mean() < 0.05
-
-
 # --- tables
 
 
@@ -283,6 +253,9 @@ def test_categories_and_missing_values_are_found() -> None:
     ).all()
 
 
+# --- copies, links, and what is refused
+
+
 def test_where_no_feature_can_be_split_the_law_says_all() -> None:
     y = np.random.default_rng(15).normal(size=200)
     model = quick().fit(np.ones((200, 2)), y)
@@ -293,9 +266,6 @@ def test_where_no_feature_can_be_split_the_law_says_all() -> None:
     np.testing.assert_allclose(
         forecast.ppf(levels), [np.quantile(y, levels, method="weibull")], rtol=0, atol=1e-12
     )
-
-
-# --- copies, links, and what is refused
 
 
 @pytest.mark.parametrize(

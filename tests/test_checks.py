@@ -18,11 +18,9 @@ from evenhand._validate import (
     MissingExtraError,
     check_choice,
     check_column,
-    check_draws,
     check_finite,
     check_fraction,
     check_outcomes,
-    check_weights,
     discrete_kind,
     outcomes_checked,
     require_extra,
@@ -78,22 +76,7 @@ def test_a_choice_is_one_of_those_named() -> None:
         assert re.search(f"^link .*'entropic', 'laplace'.* {got}$", message)
 
 
-@pytest.mark.parametrize(
-    ("r", "place", "value"),
-    [
-        (0.0, "r ", "0.0"),
-        ([0.5, 1.0], "r[1] ", "1.0"),
-        ([[0.5, 0.1], [0.2, math.nan]], "r[1, 1] ", "nan"),
-        ([0.5, -2.0, 7.0], "r[1] ", "-2.0"),
-    ],
-)
-def test_a_draw_outside_is_named_with_its_place(r: Any, place: str, value: str) -> None:
-    message = complaint(check_draws, r)
-    assert message.startswith(place)
-    assert message.endswith(value)
-
-
-# --- arrays
+# --- columns
 
 
 @pytest.mark.parametrize(
@@ -111,23 +94,6 @@ def test_values_that_cannot_be_used_are_named_with_place_and_remedy(
     values: Any, facts: str
 ) -> None:
     assert re.search(facts, complaint(check_finite, "y", values))
-
-
-@pytest.mark.parametrize(
-    ("weights", "facts"),
-    [
-        ([1.0, 2.0], r"^sample_weight .*per row \(3\).*\(2,\)"),
-        ([1.0, -2.0, -3.0], r"^sample_weight\[1\] .*at least 0.*-2\.0"),
-        ([0.0, 0.0, 0.0], "^sample_weight .*positive sum.*zeros"),
-        ([1.0, math.nan, 1.0], r"^sample_weight\[1\] .*finite.*nan; drop"),
-        ([[1.0, 1.0, 1.0]], r"^sample_weight .*1 dimension.*\(1, 3\)"),
-    ],
-)
-def test_weights_that_weigh_nothing_are_refused(weights: Any, facts: str) -> None:
-    assert re.search(facts, complaint(check_weights, weights, 3))
-
-
-# --- columns
 
 
 @pytest.mark.parametrize(
@@ -170,12 +136,6 @@ def warned(y: Any, **kwargs: Any) -> str:
         check_outcomes(y, **kwargs)
     assert len(caught) == 1
     return str(caught[0].message)
-
-
-def test_nineteen_distinct_values_are_discrete_and_twenty_are_not() -> None:
-    # 1000 rows in equal shares: 19 or 20 values, each below the largest share
-    assert "y has 19 distinct values in 1000 rows, so no con" in warned(np.arange(1000.0) % 19)
-    assert discrete_kind(np.arange(1000.0) % 20) is None
 
 
 def test_a_tenth_of_the_rows_may_share_an_outcome_and_no_more() -> None:

@@ -127,14 +127,6 @@ def test_both_audits_use_the_same_rows_whatever_the_seed(n: int) -> None:
     assert len(found.notes) == (n < 1000)
 
 
-def test_scores_have_the_interval_of_a_paired_mean() -> None:
-    first, second = np.random.default_rng(0).normal(size=(2, 50))
-    found = comparison.paired_mean(first, second, np.ones(50), 0.95)
-    change = second - first
-    half = stats.norm.ppf(0.975) * change.std() / np.sqrt(50)
-    assert (found.low, found.high) == pytest.approx((change.mean() - half, change.mean() + half))
-
-
 def test_the_interval_of_a_bias_is_that_of_a_paired_t_test() -> None:
     first, second = np.random.default_rng(0).normal(size=(2, 80, 1))
     ones = np.ones(80)
@@ -147,6 +139,9 @@ def test_the_interval_of_a_bias_is_that_of_a_paired_t_test() -> None:
     assert (found.low, found.high) == pytest.approx((change.mean() - half, change.mean() + half))
 
 
+# --- coverage of the intervals
+
+
 @pytest.mark.parametrize("n", [49, 50])
 def test_changes_have_intervals_from_50_rows_on(n: int) -> None:
     # 1 / sum (1 / n)^2 may be a rounding error below n
@@ -155,8 +150,6 @@ def test_changes_have_intervals_from_50_rows_on(n: int) -> None:
     found = comparison.paired_change(*sides, np.ones(n, dtype=bool), 1, 0.95)
     assert np.isfinite([found.low, found.high]).all() == (n >= 50)
 
-
-# --- coverage of the intervals
 
 SCENARIOS = {
     "calibrated before and after": ((0.0, 1.0), (0.0, 1.0)),
@@ -209,20 +202,6 @@ def test_paired_intervals_contain_all_true_changes_jointly(
             found = [comparison.paired_change(*sides, mask, GROUPS, 0.95) for mask in masks]
             missed[i] += any(not one.low <= truth[i] <= one.high for one in found)
     assert missed.max() <= most_failures(n_sets)
-
-
-def test_intervals_are_longer_on_the_side_where_a_distance_near_0_is_overestimated() -> None:
-    """The mean absolute distance of a mean that is 0 is above 0, so the change may be larger."""
-    random = np.random.default_rng(0)
-    far, near = (
-        comparison.Profile(mean + random.normal(size=(400, 1)), np.zeros(1), np.ones(400))
-        for mean in (0.5, 0.0)
-    )
-    for first, second, sign in ((far, near, 1), (near, far, -1)):
-        found = comparison.paired_change(first, second, np.ones(400) == 1, 1, 0.95)
-        below, above = found.value - found.low, found.high - found.value
-        # the mean of |Z| / sqrt(400)
-        assert below - above == pytest.approx(sign * np.sqrt(2 / np.pi) / 20, rel=0.1)
 
 
 def test_profiles_are_the_shares_of_positions_at_or_below_each_edge() -> None:
@@ -365,18 +344,6 @@ def test_a_text_has_at_most_16_lines_of_80_characters(after: str) -> None:
         assert lines[-1] == "- All groups: summary(full=True)"
 
 
-def test_a_text_has_the_groups_that_changed_most_with_both_values() -> None:
-    found = compared("wrong", "repaired")
-    rows = found.groups[found.groups["outcome"] == "better"].sort_values("error_change")
-    lines = [" ".join(line.split()) for line in found.summary().split("\n")]
-    table = [line for line in lines[5:] if line.endswith("better") and "→" in line]
-    for line, row in zip(table[1:], rows[:2].to_dict("records"), strict=False):
-        covered = f"{row['coverage_80_before']:.1%} → {row['coverage_80_after']:.1%}"
-        error = f"{100 * row['error_before']:.1f} → {100 * row['error_after']:.1f}"
-        assert line.startswith(row["group"][:12])
-        assert line.endswith(f" {row['n']} {covered} {error} better")
-
-
 def test_tables_are_written_with_all_digits_and_replaced(tmp_path: Path) -> None:
     folder = tmp_path / "tables"
     found = audited("wrong")
@@ -458,13 +425,6 @@ def loss_of(p: Floats, y: Floats) -> float:
     return float(-np.log(np.where(y == 1, p, 1 - p)).mean())
 
 
-def distance_of(profile: comparison.Profile) -> float:
-    """Return the mean distance of the weighted column means from their targets."""
-    assert profile.target is not None
-    mean = np.average(profile.values, axis=0, weights=profile.weight)
-    return float(np.abs(mean - profile.target).mean())
-
-
 def test_scores_that_are_too_extreme_get_better_though_their_mean_was_right() -> None:
     found = compared_events((1.0, 0), (0.62, 0))
     everyone = found.groups.iloc[0]
@@ -513,35 +473,6 @@ def test_there_is_no_coverage_and_groups_by_the_forecast_are_not_listed(paired: 
     # nor a certificate for every group, which an audit of 0/1 outcomes says there cannot be
     page = " ".join(found.summary(full=True).split())
     assert not [word for word in ("coverage", "covers", "every group", "ertified") if word in page]
-
-
-def test_a_text_has_rates_slope_and_log_score() -> None:
-    X, y = people_with_events()
-    text = " ".join(compared_events((0.62, 0.8), (0.62, 0)).summary().split())
-    women = (X["sex"] == "f").to_numpy()
-    before, after = (probability(0.62, shift) for shift in (0.8, 0.0))
-    values = [y[women].mean(), before[women].mean(), after[women].mean()]
-    gaps = [100 * (values[0] - one) for one in values[1:]]
-    observed, *predicted = (f"{one:.1%}" for one in values)
-    row = f"{observed} {' → '.join(predicted)} {' → '.join(f'{gap:+.1f}' for gap in gaps)}"
-    assert f"sex = f {women.sum():,} {row} better" in text
-    losses = [f"{loss_of(p, y):.3f}" for p in (before, after)]
-    assert f"log score {' to '.join(losses)} (smaller is better)" in text
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_error_of_everyone_is_the_mean_by_score(weighted: bool) -> None:
-    random = np.random.default_rng(1)
-    p = random.uniform(size=900)
-    y = (random.uniform(size=900) < p**2).astype(np.float64)
-    weight = random.choice([1.0, 3.0], 900) if weighted else np.ones(900)
-    profile = comparison.event_profiles(y, p, weight if weighted else None)[comparison.BY_SCORE]
-    # groups of equal weight by increasing probability; 900 rows are 6, or fewer effective rows 4
-    k = 4 if weighted else 6
-    order = np.argsort(p)
-    middle = (np.cumsum(weight[order]) - weight[order] / 2) / weight.sum()
-    sums = [abs((weight * (y - p))[order][np.floor(k * middle) == part].sum()) for part in range(k)]
-    assert distance_of(profile) == pytest.approx(sum(sums) / weight.sum(), rel=1e-5)
 
 
 SLOPES = {
