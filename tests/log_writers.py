@@ -109,8 +109,8 @@ def wait_for(is_true: Callable[[], bool]) -> None:
 
 def adding(name: str) -> Callable[[Transaction], None]:
     def work(transaction: Transaction) -> None:
-        assert transaction.find(name) is None
-        assert transaction.n_of(name) == 0
+        assert not transaction.find(name)
+        assert not transaction.n_of(name)
         transaction.add(Entry("forecast", name, name, name, {"name": name, "text": "x" * 500}))
 
     return work
@@ -122,7 +122,7 @@ def forecast(name: str, subject: str = "ada") -> Entry:
 
 def filled(log: DecisionLog, n_entries: int) -> None:
     """Add entries of three subjects in one transaction."""
-    log.run(lambda t: [t.add(forecast(str(i), f"subject-{i % 3}")) for i in range(n_entries)])
+    log.run(lambda t: t.add(*[forecast(str(i), f"subject-{i % 3}") for i in range(n_entries)]))
 
 
 def tampered(path: Path, *statements: str) -> None:

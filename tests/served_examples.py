@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -210,19 +211,19 @@ class LogInMemory(DecisionLog):
             self._entries = before
             raise
 
-    def find(self, request: str) -> Logged | None:
-        return next((one for one in self._entries if one.request == request), None)
+    def find(self, *requests: str) -> dict[str, Logged]:
+        return {str(one.request): one for one in self._entries if one.request in requests}
 
-    def n_of(self, subject: str) -> int:
-        return sum(one.subject == subject for one in self._entries)
+    def n_of(self, *subjects: str) -> Counter[str]:
+        return Counter(str(one.subject) for one in self._entries if one.subject in subjects)
 
-    def add(self, entry: Entry) -> Logged:
+    def add(self, *entries: Entry) -> list[Logged]:
         time = f"{self.clock:%Y-%m-%dT%H:%M:%S.%f}Z"
         n = len(self._entries)
-        chain = {"previous": f"{n:064}", "sha256": f"{n + 1:064}"}
-        logged = Logged(**asdict(entry), number=n + 1, time=time, **chain)
-        self._entries.append(logged)
-        return logged
+        for i, entry in enumerate(entries, n):
+            chain = {"previous": f"{i:064}", "sha256": f"{i + 1:064}"}
+            self._entries.append(Logged(**asdict(entry), number=i + 1, time=time, **chain))
+        return self._entries[n:]
 
     def get(self, id: str) -> Logged | None:
         mine = (one for one in self._entries if one.kind == "forecast")

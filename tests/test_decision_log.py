@@ -47,37 +47,35 @@ def test_an_entry_is_found_as_it_was_added(log: DecisionLog) -> None:
         "none": None,
         "nested": [{"b": 1, "a": -0.0}],
     }
-    added = log.run(lambda t: t.add(Entry("forecast", "one", "q", "s", values)))
+    (added,) = log.run(lambda t: t.add(Entry("forecast", "one", "q", "s", values)))
     assert added.values == values
     assert (added.number, added.previous, len(added.sha256)) == (1, "0" * 64, 64)
-    for found in (log.find("q"), log.get("one"), *log.entries()):
+    for found in (*log.forecasts("request", ["q"]), log.get("one"), *log.entries()):
         assert found == added
     assert log.head() == Head(1, added.sha256)
 
 
 def test_what_is_not_in_the_log_is_not_found(log: DecisionLog) -> None:
-    assert (log.find("q"), log.get("one"), log.head(), list(log.entries())) == (
-        None,
-        None,
-        None,
-        [],
-    )
+    assert (log.get("one"), log.head(), list(log.entries())) == (None, None, [])
     log.run(lambda t: t.add(Entry("context", "one", "q")))
     assert log.get("one") is None  # a context is no forecast
-    assert (log.find("\ud800"), log.get("\0")) == (None, None)
+    assert (log.get("\ud800"), log.get("\0"), log.get(None)) == (None, None, None)
 
 
 def test_a_transaction_sees_what_is_in_the_log_and_what_it_added(log: DecisionLog) -> None:
     log.run(lambda t: t.add(forecast("a")))
 
     def work(transaction):  # type: ignore[no-untyped-def]
-        assert transaction.n_of("ada") == 1
-        added = transaction.add(forecast("b"))
-        assert transaction.find("request-a").number == 1
-        assert transaction.find("request-b") == added
-        return transaction.n_of("ada"), transaction.n_of("bob")
+        assert transaction.n_of("ada") == {"ada": 1}
+        added = transaction.add(forecast("b"), forecast("c"))
+        found = transaction.find("request-c", "request-b", "request-a", "request-none")
+        assert sorted(found) == ["request-a", "request-b", "request-c"]
+        assert [found["request-a"].number, found["request-b"], found["request-c"]] == [1, *added]
+        n = transaction.n_of("ada", "bob")
+        return n["ada"], n["bob"]
 
-    assert log.run(work) == (2, 0)
+    assert log.run(work) == (3, 0)
+    assert verify(log).n_entries == 3
 
 
 def test_entries_come_in_order_after_a_number_and_of_a_kind(log: DecisionLog) -> None:
@@ -110,7 +108,7 @@ def test_a_work_that_fails_leaves_nothing(log: DecisionLog) -> None:
     with pytest.raises(KeyError, match="own error"):
         log.run(fails)
     assert log.head() is None
-    assert log.run(lambda t: (t.n_of("ada"), t.add(forecast("a")).number)) == (0, 1)
+    assert log.run(lambda t: (t.n_of("ada")["ada"], t.add(forecast("a"))[0].number)) == (0, 1)
 
 
 def test_a_failing_work_takes_no_other_work_of_its_group_with_it(log: DecisionLog) -> None:
@@ -118,7 +116,7 @@ def test_a_failing_work_takes_no_other_work_of_its_group_with_it(log: DecisionLo
 
     def numbered(i: int):  # type: ignore[no-untyped-def]
         def work(transaction):  # type: ignore[no-untyped-def]
-            added = transaction.add(forecast(str(i)))
+            (added,) = transaction.add(forecast(str(i)))
             if i % 3 == 0:
                 raise KeyError(i)
             return added.values["name"]
@@ -173,7 +171,9 @@ def test_a_work_must_not_call_run(log: DecisionLog) -> None:
 
 def test_32_threads_lose_and_repeat_nothing(log: DecisionLog) -> None:
     def serve(thread: int) -> list[int]:
-        return [log.run(lambda t, i=i: t.add(forecast(f"{thread}-{i}"))).number for i in range(20)]
+        return [
+            log.run(lambda t, i=i: t.add(forecast(f"{thread}-{i}")))[0].number for i in range(20)
+        ]
 
     with ThreadPoolExecutor(32) as pool:
         numbers = [number for served in pool.map(serve, range(32)) for number in served]
@@ -199,11 +199,11 @@ def test_eight_threads_make_one_log(where: str) -> None:
 
 def test_one_request_in_32_threads_is_logged_once(log: DecisionLog) -> None:
     def once(transaction):  # type: ignore[no-untyped-def]
-        return transaction.find("request-a") or transaction.add(forecast("a"))
+        return list(transaction.find("request-a").values()) or transaction.add(forecast("a"))
 
     with ThreadPoolExecutor(32) as pool:
         answers = list(pool.map(lambda _: log.run(once), range(32)))
-    assert answers == [log.find("request-a")] * 32
+    assert answers == [[log.get("id-a")]] * 32
 
 
 def test_readers_do_not_wait_for_a_writer(log: DecisionLog) -> None:
@@ -212,7 +212,7 @@ def test_readers_do_not_wait_for_a_writer(log: DecisionLog) -> None:
     def read(transaction):  # type: ignore[no-untyped-def]
         transaction.add(forecast("b"))
         with ThreadPoolExecutor(1) as pool:
-            return pool.submit(lambda: [log.find("request-b"), verify(log).n_entries]).result(30)
+            return pool.submit(lambda: [log.get("id-b"), verify(log).n_entries]).result(30)
 
     assert log.run(read) == [None, 1]
 
@@ -225,8 +225,8 @@ def test_a_writer_that_never_ends_is_named(
     with pytest.raises(LogError, match="another process has been writing for 60 seconds; end it"):
         other.run(lambda _: log.run(lambda t: t.add(forecast("a"))))
     other.close()
-    assert log.find("request-a") is None
-    assert log.run(lambda t: t.add(forecast("a"))).number == 1
+    assert log.get("id-a") is None
+    assert log.run(lambda t: t.add(forecast("a")))[0].number == 1
 
 
 # processes

@@ -178,7 +178,7 @@ def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(morta
     finally:
         mortal.start()
     assert verify(log).n_entries == 3
-    assert log.find("request-unconfirmed") is None
+    assert log.get("id-unconfirmed") is None
     log.close()
 
 

@@ -66,7 +66,7 @@ def log(path: Path) -> Iterator[DecisionLog]:
 
 
 def test_the_hash_is_that_of_the_stored_canonical_content(log: DecisionLog, path: Path) -> None:
-    added = log.run(lambda t: t.add(Entry("outcome", "one", values={"y": 2.5})))
+    (added,) = log.run(lambda t: t.add(Entry("outcome", "one", values={"y": 2.5})))
     with sqlite3.connect(path) as connection:
         ((content,),) = connection.execute("SELECT content FROM entries").fetchall()
     expected = (
@@ -179,7 +179,7 @@ def test_nothing_is_written_to_a_file_that_was_moved_away(log: DecisionLog, path
         log.run(lambda t: t.add(forecast("a")))
     # an answer that is repeated would be in no log either
     with pytest.raises(LogError, match="was moved or replaced"):
-        log.find("request-1")
+        log.get("id-1")
     new.run(lambda t: t.add(forecast("b")))
     assert verify(new).n_entries == 1
     new.close()
@@ -311,7 +311,7 @@ def test_a_log_that_can_only_be_read_is_read(log: DecisionLog, path: Path, is_op
         def read() -> None:
             reader = open_log(copy)
             assert verify(reader).head == head
-            assert reader.find("request-1") is not None
+            assert reader.get("id-1") is not None
             with pytest.raises(LogError, match="can only be read; make it writable") as caught:
                 reader.run(lambda t: t.add(forecast("x")))
             assert "\n" not in str(caught.value)
@@ -462,7 +462,7 @@ def test_a_changed_entry_is_never_returned(log: DecisionLog, path: Path) -> None
     filled(log, 5)
     tampered(path, "UPDATE entries SET content = replace(content, '0.1', '0.2') WHERE number = 3")
     for read in (
-        lambda: log.find("request-2"),
+        lambda: list(log.forecasts("request", ["request-2"])),
         lambda: log.get("id-2"),
         lambda: list(log.entries()),
     ):
@@ -522,7 +522,7 @@ def test_works_that_gather_share_one_transaction(log: DecisionLog) -> None:
         calls = [pool.submit(log.run, lambda t, i=i: t.add(forecast(str(i)))) for i in range(32)]
         wait_for(lambda: n_waiting(log) == 32)
         may_end.set()
-        assert {call.result().number for call in calls} == set(range(1, 33))
+        assert {call.result()[0].number for call in calls} == set(range(1, 33))
     assert n_transactions == 2
 
 
@@ -537,7 +537,7 @@ def test_an_interrupted_leader_keeps_nothing_and_leaves_others_an_error(log: Dec
         assert isinstance(calls[1].exception(), LogError)
         assert str(calls[1].exception()).endswith("the write was interrupted; repeat it")
     assert log.head() is None
-    assert log.run(lambda t: t.add(forecast("later"))).number == 1
+    assert log.run(lambda t: t.add(forecast("later")))[0].number == 1
 
 
 def test_an_interrupted_waiter_takes_its_work_back(log: DecisionLog) -> None:
@@ -558,7 +558,7 @@ def test_an_interrupted_waiter_takes_its_work_back(log: DecisionLog) -> None:
         assert n_waiting(log) == 0
         may_end.set()
         assert first.result() is None
-    assert log.run(lambda t: t.add(forecast("later"))).number == 1
+    assert log.run(lambda t: t.add(forecast("later")))[0].number == 1
     assert verify(log).n_entries == 1
 
 
@@ -581,7 +581,7 @@ def test_a_leader_that_takes_its_work_back_leaves_the_lead_to_another(log: Decis
         may_end.set()
         first.result()
         assert isinstance(victim.exception(60), KeyboardInterrupt)
-        assert second.result(60).number == 1
+        assert second.result(60)[0].number == 1
 
 
 def test_an_error_of_the_commit_is_raised_to_all_that_share_it(

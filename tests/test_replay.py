@@ -64,7 +64,7 @@ def rewritten(served: Served, log: DecisionLog, **changes: Any) -> str:
     forged = Entry(
         "forecast", f"forged {sorted(changes.items())}", None, None, entry.values | changes
     )
-    return log.run(lambda found: found.add(forged)).id
+    return log.run(lambda found: found.add(forged))[0].id
 
 
 # Equal.

@@ -86,9 +86,10 @@ def open_context(log: DecisionLog, values: dict[str, Any]) -> Logged:
     requests = digest_of("context", name), digest_of("context", name, values)
 
     def work(transaction: Transaction) -> Logged:
-        first = transaction.find(requests[0])
+        known = transaction.find(*requests)
+        first = known.get(requests[0])
         if first is None:
-            return transaction.add(Entry("context", name, requests[0], None, values))
+            return transaction.add(Entry("context", name, requests[0], None, values))[0]
         for bound, noun in BOUND.items():
             if first.values[bound] != values[bound]:
                 before, now = (str(one[bound])[:19] for one in (first.values, values))
@@ -98,9 +99,8 @@ def open_context(log: DecisionLog, values: dict[str, Any]) -> Logged:
                 )
         if first.values == values:
             return first
-        return transaction.find(requests[1]) or transaction.add(
-            Entry("context", name, requests[1], None, values)
-        )
+        entry = Entry("context", name, requests[1], None, values)
+        return known.get(requests[1]) or transaction.add(entry)[0]
 
     return log.run(work)
 

@@ -11,6 +11,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Self, TypeVar
 from urllib.parse import quote
@@ -41,7 +43,7 @@ T = TypeVar("T")
 
 EntryKind = Literal["context", "forecast", "outcome"]
 
-Key = Literal["number", "id", "subject"]
+Key = Literal["number", "id", "request", "subject"]
 """Column by which forecasts are looked up."""
 
 
@@ -260,6 +262,10 @@ class Row(NamedTuple):
     sha256: str
 
 
+COPIED: Callable[[Logged], tuple[Any, ...]] = attrgetter(*Row._fields[:5])
+"""What a row copies from its content."""
+
+
 def next_row(entry: Entry, last: Logged | None, source: str) -> Row:
     """Return the row that appends an entry to a log with this last entry."""
     now = datetime.now(UTC)
@@ -282,11 +288,8 @@ def next_row(entry: Entry, last: Logged | None, source: str) -> Row:
 
 
 def _row(entry: Logged) -> Row:
-    content = vars(entry).copy()
-    del content["sha256"]
-    text = _canonical(content)
-    found = entry.number, entry.kind, entry.id, entry.request, entry.subject
-    return Row(*found, text, _sha256(text))
+    text = _canonical({name: value for name, value in vars(entry).items() if name != "sha256"})
+    return Row._make((*COPIED(entry), text, _sha256(text)))
 
 
 def logged(row: Row, source: str) -> Logged:
@@ -296,24 +299,22 @@ def logged(row: Row, source: str) -> Logged:
         raise changed(source, row.number, "has been changed")
     try:
         entry = Logged(**json.loads(content), sha256=row.sha256)
-        copies = (entry.number, entry.kind, entry.id, entry.request, entry.subject)
     except (TypeError, ValueError) as error:
         raise changed(source, row.number, REPLACED) from error
-    if copies != row[:5]:
+    if COPIED(entry) != row[:5]:
         raise changed(source, row.number, "is not what its row shows: a column has been changed")
     return entry
 
 
-def is_storable(text: Any) -> bool:
+def is_storable(value: str | int) -> bool:
     """Return whether databases can have this text in a column.
 
     Not if it contains the character 0, or half of a surrogate pair.
     """
     try:
-        text.encode()
-    except (AttributeError, UnicodeEncodeError):
+        return b"\0" not in str(value).encode()
+    except UnicodeEncodeError:
         return False
-    return "\0" not in text
 
 
 def digest_of(*parts: Any) -> str:
@@ -536,7 +537,6 @@ class SQLite(Database):
         return connection
 
     def lock(self, connection: sa.Connection) -> None:
-        self.check_in_place()
         _when_free(_driver(connection), "BEGIN IMMEDIATE")
         self._check_wal(connection)
 
@@ -668,8 +668,6 @@ class PostgreSQL(Database):
         URL of the database.
     """
 
-    url: sa.URL
-
     triggers = (
         "ALTER TABLE entries ALTER number TYPE BIGINT",
         """CREATE FUNCTION refuse_change_of_log() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -723,18 +721,16 @@ class PostgreSQL(Database):
 
 # --- requests of concurrent threads that are answered in one call
 
-Asked = TypeVar("Asked")
 
-
-class Ticket(Future[Any], Generic[Asked]):
+class Ticket(Future[Any], Generic[T]):
     """A request that waits for its batch, and later its result or error."""
 
-    def __init__(self, request: Asked) -> None:
+    def __init__(self, request: T) -> None:
         super().__init__()
         self.request = request
 
 
-class Batches(Generic[Asked]):
+class Batches(Generic[T]):
     """Queue of requests. The first thread that finds nobody at work answers all that wait.
 
     While it is at work, other threads gather; the first of them is the next. So the price of one
@@ -751,13 +747,13 @@ class Batches(Generic[Asked]):
 
     def __init__(
         self,
-        answer: Callable[[list[Ticket[Asked]]], None],
+        answer: Callable[[list[Ticket[T]]], None],
         interrupted: Exception,
     ) -> None:
         self._answer = answer
         self._interrupted = interrupted
         self._changed = threading.Condition()
-        self._waiting: list[Ticket[Asked]] = []
+        self._waiting: list[Ticket[T]] = []
         self._leader: int | None = None
 
     @property
@@ -765,7 +761,7 @@ class Batches(Generic[Asked]):
         """Whether the calling thread is answering a batch."""
         return self._leader == threading.get_ident()
 
-    def run(self, request: Asked) -> Any:
+    def run(self, request: T) -> Any:
         """Return the answer to a request; its errors are raised."""
         ticket = Ticket(request)
         with self._changed:
@@ -794,7 +790,7 @@ class Batches(Generic[Asked]):
                 self._changed.notify_all()
         return ticket.result()
 
-    def _is_next(self, ticket: Ticket[Asked]) -> bool:
+    def _is_next(self, ticket: Ticket[T]) -> bool:
         return self._leader is None and self._waiting[0] is ticket
 
 
@@ -822,25 +818,24 @@ TABLES = (
 PAGE = 1000
 """Entries that are read at a time."""
 
-BY_REQUEST = "SELECT * FROM entries WHERE request = :wanted"
-BY_ID = "SELECT * FROM entries WHERE kind = 'forecast' AND id = :wanted"
 LAST = "SELECT * FROM entries ORDER BY number DESC LIMIT 1"
-N_OF = "SELECT count(*) FROM entries WHERE subject = :wanted"
-INSERT = f"INSERT INTO entries VALUES ({', '.join(f':{name}' for name in Row._fields)})"
+BY_REQUEST = "SELECT * FROM entries WHERE request IN ?"
+N_OF = "SELECT subject, count(*) FROM entries WHERE subject IN ? GROUP BY subject"
+INSERT = f"INSERT INTO entries VALUES ({', '.join('?' * len(Row._fields))})"
 
 
-@cache
-def _statement(text: str) -> sa.TextClause:
-    """Return a statement, read once: that takes longer than SQLite takes to answer."""
-    import sqlalchemy as sa
+def _run(connection: sa.Connection, statement: str, values: Sequence[Any]) -> sa.CursorResult[Any]:
+    """Execute a statement with its values, or with each row of them; `IN ?` is for all values."""
+    # as text of the driver: what SQLAlchemy adds to it takes longer than SQLite takes to answer
+    statement = statement.replace("IN ?", f"IN ({', '.join('?' * len(values)) or 'NULL'})")
+    if connection.dialect.name != "sqlite":
+        statement = statement.replace("?", "%s")
+    return connection.exec_driver_sql(statement, values)
 
-    made = sa.text(text)
-    return made.bindparams(sa.bindparam("some", expanding=True)) if ":some" in text else made
 
-
-def _rows_of(connection: sa.Connection, statement: str, **values: Any) -> list[Row]:
+def _rows_of(connection: sa.Connection, statement: str, *values: Any) -> list[Row]:
     """Return the rows that a statement finds."""
-    return [Row(*row) for row in connection.execute(_statement(statement), values)]
+    return [Row._make(row) for row in _run(connection, statement, values)]
 
 
 @dataclass
@@ -861,33 +856,39 @@ class Transaction:
     connection: sa.Connection
     last: Logged | None
 
-    def find(self, request: str) -> Logged | None:
-        """Return the entry with this `request`, from the log or added before."""
-        found = _rows_of(self.connection, BY_REQUEST, wanted=request)
-        return logged(found[0], self.source) if found else None
+    def find(self, *requests: str) -> dict[str, Logged]:
+        """Return the entries with these requests, by request, from the log or added before."""
+        found = _rows_of(self.connection, BY_REQUEST, *requests)
+        return {str(row.request): logged(row, self.source) for row in found}
 
-    def n_of(self, subject: str) -> int:
-        """Return the number of entries with this `subject`, in the log and added before."""
-        return int(self.connection.execute(_statement(N_OF), {"wanted": subject}).scalar_one())
+    def n_of(self, *subjects: str) -> Counter[str]:
+        """Return the number of entries with each subject, in the log and added before."""
+        return Counter(dict(map(tuple, _run(self.connection, N_OF, subjects))))
 
-    def add(self, entry: Entry) -> Logged:
-        """Append an entry, which is durable once `run` has returned.
+    def add(self, *entries: Entry) -> list[Logged]:
+        """Append entries, which are durable once `run` has returned.
 
-        InputError if its request, or its id among forecasts, is in the log.
+        InputError if the request of one, or its id among forecasts, is in the log.
         """
         import sqlalchemy as sa
 
-        row = next_row(entry, self.last, self.source)
+        rows: list[Row] = []
+        found = [self.last]
+        for entry in entries:
+            rows.append(next_row(entry, found[-1], self.source))
+            # read back, so that what is returned now equals what is read later
+            found.append(logged(rows[-1], self.source))
         try:
-            self.connection.execute(_statement(INSERT), row._asdict())
+            if rows:
+                _run(self.connection, INSERT, rows)
         except sa.exc.IntegrityError as error:
+            requests, ids = (and_more([repr(row[i]) for row in rows]) for i in (3, 2))
             raise InputError(
-                f"{self.source}: an entry with the request {entry.request!r}, or a forecast with"
-                f" the id {entry.id!r}, is in the log already; find it before adding one"
+                f"{self.source}: an entry with the request {requests}, or a forecast with the id"
+                f" {ids}, is in the log already; find it before adding one"
             ) from error
-        # read back, so that what is returned now equals what is read later
-        self.last = logged(row, self.source)
-        return self.last
+        self.last = found[-1]
+        return [one for one in found[1:] if one is not None]
 
 
 # --- append-only decision logs with a hash chain
@@ -968,44 +969,36 @@ class DecisionLog:
         result: T = self._works.run(work)
         return result
 
-    def find(self, request: str) -> Logged | None:
-        """Return the entry with this `request`, without waiting for writers."""
-        # a repeated answer must be in the log that others see
-        self._database.check_in_place()
-        return self._one(BY_REQUEST, request)
-
     def get(self, id: str) -> Logged | None:
         """Return the forecast with this id."""
-        return self._one(BY_ID, id)
+        return next(self.forecasts("id", [id] if isinstance(id, str) else []), None)
 
     def entries(self, *, after: int = 0, kind: EntryKind | None = None) -> Iterator[Logged]:
         """Yield the entries after a number, in order, in one consistent view of the log."""
         # entries never change, so those up to today's head are one view, however long it is read
         last = self._rows(LAST)
         until = last[0].number if last else 0
-        wanted = "SELECT * FROM entries WHERE number > :after AND number <= :until"
+        wanted = "SELECT * FROM entries WHERE number > ? AND number <= ?"
         if kind is not None:
             wanted += f" AND kind = '{kind}'"
         while after < until:
-            page = self._rows(
-                f"{wanted} ORDER BY number LIMIT :page", after=after, until=until, page=PAGE
-            )
+            page = self._rows(f"{wanted} ORDER BY number LIMIT ?", after, until, PAGE)
             # one by one, so that the first change of a log is the one that is named
             for row in page:
                 yield logged(row, self.source)
             after = page[-1].number if page else until
 
     def forecasts(self, by: Key, values: Iterable[Any]) -> Iterator[Logged]:
-        """Yield the forecasts with these numbers, ids or subjects, in order if these are."""
-        wanted = f"SELECT * FROM entries WHERE kind = 'forecast' AND {by} IN :some ORDER BY number"
-        for some in in_blocks(values, PAGE):
-            for row in self._rows(wanted, some=some):
+        """Yield the forecasts with these numbers, ids, ..., in order if these are."""
+        wanted = f"SELECT * FROM entries WHERE kind = 'forecast' AND {by} IN ? ORDER BY number"
+        for some in in_blocks(filter(is_storable, values), PAGE):
+            for row in self._rows(wanted, *some):
                 yield logged(row, self.source)
 
     def head(self) -> Head | None:
         """Return the number and hash of the last entry; None for an empty log."""
-        last = self._one(LAST)
-        return None if last is None else Head(last.number, last.sha256)
+        last = [logged(row, self.source) for row in self._rows(LAST)]
+        return Head(last[0].number, last[0].sha256) if last else None
 
     def close(self) -> None:
         """Close files and connections."""
@@ -1030,19 +1023,17 @@ class DecisionLog:
             # another thread may have locked the pool, which is empty
             self._engine = self._new_engine()
 
-    def _one(self, statement: str, wanted: str = "") -> Logged | None:
-        found = self._rows(statement, wanted=wanted) if is_storable(wanted) else []
-        return logged(found[0], self.source) if found else None
-
-    def _rows(self, statement: str, **values: Any) -> list[Row]:
+    def _rows(self, statement: str, *values: Any) -> list[Row]:
         with self._open() as connection:
-            return _rows_of(connection, statement, **values)
+            return _rows_of(connection, statement, *values)
 
     @contextmanager
     def _open(self) -> Iterator[sa.Connection]:
         """Yield a connection; what is not committed in the block is undone."""
         if self._refusal is not None:
             raise LogError(f"{self.source}: {self._refusal}")
+        # a repeated answer must be in the log that others see
+        self._database.check_in_place()
         with self._database.translated(), self._engine.connect() as connection:
             yield connection
 
@@ -1349,8 +1340,7 @@ def export(log: DecisionLog, path: str | os.PathLike[str]) -> Verification:
     if log.head() is None:
         raise InputError(f"{log.source} has no entries; there is nothing to export")
     texts = [(name, pa.string()) for name in Row._fields[1:]]
-    version = {"evenhand.decision_log": str(FORMAT)}
-    schema = pa.schema([("number", pa.int64()), *texts]).with_metadata(version)
+    schema = pa.schema([("number", pa.int64()), *texts], {"evenhand.decision_log": str(FORMAT)})
     try:
         with Partial(target) as partial:
             os.fchmod(partial.handle, 0o600)

@@ -71,8 +71,7 @@ class WatchState:
             # a changed number would be evidence that nobody saw
             if values.pop("sha256") != digest_of(values):
                 raise InputError(f"{path} has been changed since a watch wrote it; {remedy}")
-            parts = {"scope": Scope, "head": Head}
-            for name, kind in parts.items():
+            for name, kind in (("scope", Scope), ("head", Head)):
                 if values[name] is not None:
                     values[name] = kind(**typed_fields(kind, values[name]))
             values["until"] = str(as_time("until", values["until"]))

@@ -246,7 +246,7 @@ def record_outcome(
     evenhand._validate.InputError: ...log.sqlite has no forecast '5f3c'; give the id ...
     """
     # without a search for similar ids, which reads the whole log: a server may be asked for any
-    forecast = log.get(id) if isinstance(id, str) else None
+    forecast = log.get(id)
     if forecast is None:
         remedy = "give the id that was served with the forecast"
         raise InputError(f"{log.source} has no forecast {id!r:.80}; {remedy}")
@@ -402,13 +402,13 @@ def _add(transaction: Transaction, id: str, y: float, observed: str | None) -> t
     """Add an outcome of a forecast, unless the last one has the same value."""
     # outcomes of a forecast are numbered, so that the last one is found without a search
     subject = digest_of("outcomes", id)
-    n = transaction.n_of(subject)
-    last = transaction.find(digest_of("outcome", id, n)) if n else None
-    if last is not None and last.values["y"] == y:
-        return last, "repeated"
+    n = transaction.n_of(subject)[subject]
+    last = [*transaction.find(digest_of("outcome", id, n)).values()] if n else []
+    if last and last[0].values["y"] == y:
+        return last[0], "repeated"
     values = {"y": y, "observed": observed}
     entry = Entry("outcome", id, digest_of("outcome", id, n + 1), subject, values)
-    return transaction.add(entry), "correction" if n else "first"
+    return transaction.add(entry)[0], "correction" if n else "first"
 
 
 def _observed(name: str, time: Any) -> str:

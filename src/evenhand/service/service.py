@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from evenhand.service.log import (
 )
 from evenhand.service.outcomes import record_outcome
 from evenhand.service.replay import Replay, replay_forecast
-from evenhand.tables import Schema
+from evenhand.tables import Schema, check_names
 
 # --- forecasts as they are served
 
@@ -205,14 +205,12 @@ class Service:
         if not isinstance(draws, KeyedDraws):
             raise bad_input("draws", "be KeyedDraws(key, context)", type(draws).__name__)
         check_choice("person", person, ("hash", "id"))
-        if isinstance(groups, str):
-            raise bad_input("groups", "be a sequence of names", repr(groups), f"[{groups!r}]")
         self.log = log
         self._draws = draws
         self._names_by_hash = person == "hash"
         self._keeps_features = keep_features
         self._loaded = loaded(model)
-        self._reader = RowReader(self._loaded.forecaster, groups)
+        self._reader = RowReader(self._loaded.forecaster, check_names(groups))
         self._forecasting = Forecasting(
             self._loaded.forecaster, self._reader, check_levels(levels), decide
         )
@@ -394,17 +392,20 @@ class Service:
 
     def _served(self, asked: Sequence[_Asked]) -> list[Served]:
         """Return the logged answers, and forecast and log what is not in the log."""
-        known = [self.log.find(one.request) for one in asked]
-        new = {one.request: one for one, entry in zip(asked, known, strict=True) if entry is None}
-        if not new:
-            return [Served.of(one, self.model_sha256, is_repeated=True) for one in known if one]
-        # outside the transaction, so that others do not wait for the model
-        values = self._values(list(new.values()))
-
-        def work(transaction: Transaction) -> list[Served]:
-            return [self._logged(transaction, one, values.get(one.request)) for one in asked]
-
-        return self.log.run(work)
+        known = _by_request(self.log.forecasts("request", [one.request for one in asked]))
+        new = {one.request: one for one in asked if one.request not in known}
+        added: dict[str, Logged] = {}
+        if new:
+            # outside the transaction, so that others do not wait for the model
+            values = self._values(list(new.values()))
+            before, added = self.log.run(lambda work: self._logged(work, new, values))
+            known |= before | added
+        # of rows with the same request, the first one is the one that was added
+        are_new = (added.pop(one.request, None) is not None for one in asked)
+        return [
+            Served.of(known[one.request], self.model_sha256, is_repeated=not is_new)
+            for one, is_new in zip(asked, are_new, strict=True)
+        ]
 
     def _values(self, asked: Sequence[_Asked]) -> dict[str, dict[str, Any]]:
         """Return what is logged of new forecasts by request, all but their revision."""
@@ -455,17 +456,26 @@ class Service:
             one.set_result(list(islice(found, len(one.request.rows))))
 
     def _logged(
-        self, transaction: Transaction, asked: _Asked, values: dict[str, Any] | None
-    ) -> Served:
-        """Return the answer in the log, which another request may have added just before."""
-        known = transaction.find(asked.request)
-        if known is not None or values is None:
-            return Served.of(cast(Logged, known), self.model_sha256, is_repeated=True)
-        subject = person_subject(self.context, asked.name)
-        revision = {"revision": transaction.n_of(subject)}
-        id = asked.request[:ID_DIGITS]
-        entry = Entry("forecast", id, asked.request, subject, values | revision)
-        return Served.of(transaction.add(entry), self.model_sha256, is_repeated=False)
+        self, transaction: Transaction, asked: dict[str, _Asked], values: dict[str, dict[str, Any]]
+    ) -> tuple[dict[str, Logged], dict[str, Logged]]:
+        """Log forecasts, except those that another request has just added; return these first."""
+        known = transaction.find(*asked)
+        new = {
+            request: person_subject(self.context, one.name)
+            for request, one in asked.items()
+            if request not in known
+        }
+        n = transaction.n_of(*new.values())
+        entries = []
+        for request, subject in new.items():
+            content = values[request] | {"revision": n[subject]}
+            entries.append(Entry("forecast", request[:ID_DIGITS], request, subject, content))
+            n[subject] += 1
+        return known, _by_request(transaction.add(*entries))
+
+
+def _by_request(entries: Iterable[Logged]) -> dict[str, Logged]:
+    return {str(one.request): one for one in entries}
 
 
 class _Rows(NamedTuple):
