@@ -235,7 +235,7 @@ def test_the_guide_to_the_page_of_a_watch_shows_and_names_what_it_has() -> None:
     status, headline = shown.split("\n")
     assert "ALARM" in text
     assert status.removeprefix("Alarm. ") in text
-    assert headline.replace(": ", " ", 1).removesuffix(".") in text
+    assert headline in text
     # and its sections are those that the guide describes
     guide = (PAGES / "watch.rst").read_text(encoding="utf-8")
     listed = guide.partition("\nReading the page\n")[2].partition("\nAfter an alarm\n")[0]

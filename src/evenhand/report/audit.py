@@ -18,13 +18,9 @@ from evenhand._format import (
 )
 from evenhand._table import (
     SCREEN,
-    Cells,
-    Column,
-    Table,
     folded_command,
     labelled,
     line_width,
-    numeric,
     wrapped,
 )
 from evenhand.report import pictures, tables
@@ -45,9 +41,9 @@ from evenhand.report.document import (
     hash_of,
     headed,
 )
-from evenhand.report.kinds import IN_FEATURES, Kind, reach_of, signed
+from evenhand.report.kinds import IN_FEATURES, Kind
 from evenhand.report.next_steps import Step
-from evenhand.report.slots import SMALLER, Slots, capitalized, name_of
+from evenhand.report.slots import SMALLER, Slots, capitalized
 from evenhand.results import AuditRows, Finding
 
 # --- the document of an audit: its slots, a picture, the worst groups, and folded details
@@ -304,7 +300,7 @@ def _provenance(rows: AuditRows, data: str) -> Section:
 # --- short text of an audit: verdict, worst case, other cases, what was not tested, next step
 
 LINES = 12
-"""Most lines, beside the table by tenth and what a reader must not miss."""
+"""Most lines, beside what a reader must not miss."""
 
 LABEL = 18
 """Most characters of the column of labels."""
@@ -333,8 +329,7 @@ def audit_text(rows: AuditRows, *, full: bool = False) -> str:
         if text.count("\n") < LINES or not least[0]:
             break
         blocks.remove(least)
-    table = f"\n\n{_by_tenth(rows).text(width)}" if rows.is_event and rows.by_forecast else ""
-    return text + table
+    return text
 
 
 def _blocks(slots: Slots, rows: AuditRows) -> Iterator[tuple[int, str, str]]:
@@ -353,19 +348,6 @@ def _blocks(slots: Slots, rows: AuditRows) -> Iterator[tuple[int, str, str]]:
     tested = (one.rstrip(".") for one in slots.not_tested[: 3 if rows.censoring else 2])
     yield 0, "Not tested", "; ".join(f"{one[:1].lower()}{one[1:]}" for one in tested)
     yield from ((0, "Gate", text) for text in slots.gate)
-
-
-def _by_tenth(rows: AuditRows) -> Table:
-    """Return predicted probabilities and event rates by tenth of the probability."""
-    cells: Cells[Finding] = {
-        Column("probability"): lambda g: name_of(g, rows).partition("(")[2].rstrip(")"),
-        numeric("rows"): lambda g: whole(g.n),
-        numeric("predicted"): lambda g: percent(g.predicted),
-        numeric("observed"): lambda g: percent(g.rate),
-        numeric("difference"): lambda g: f"{signed(g.bias)} ({reach_of(g.bias_low, g.bias_high)})",
-        Column(""): lambda g: "problem" if g.problem else "",
-    }
-    return Table.of("By tenth of the probability", rows.by_forecast, cells)
 
 
 def audit_markdown(rows: AuditRows) -> str:

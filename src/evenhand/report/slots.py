@@ -289,17 +289,6 @@ def _case(one: Finding, rows: AuditRows, kind: Kind) -> list[str]:
     return [*(rate or []), *found] if not rate or is_everyone else [*rate, error]
 
 
-def _found_on(one: Finding, rows: AuditRows) -> str:
-    """Return on which rows a group was found by search, and checked."""
-    # of weighted rows and of samples of parts, it is not known how many were searched
-    is_known = rows.family is None or rows.family.effective_share == 1
-    is_known = is_known and "n_searched" not in rows.provenance.get("data", {})
-    n = rows.n_samples - (one.n_judged or 0)
-    others = f" of {one.n_judged:,}" if one.n_judged else ""
-    where = f"{n:,} rows" if is_known and one.n_judged else "other rows"
-    return f"Found on {where}, checked on {one.n:,}{others} others."
-
-
 def _probabilities(everyone: Finding, rows: AuditRows) -> list[str]:
     """Return size, slope and level of the error of the probabilities of all people."""
     given = rows.given_forecast
@@ -407,7 +396,14 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
     if proof.unions is not None:
         yield union_sentence({**proof.unions, "error": None})
     if bound is not None and not is_useful:
-        yield _nothing(rows, kind)
+        text = f"These rows prove nothing useful for {_every(MASS, kind.people)}."
+        if rows.censoring is not None and rows.censoring.n_lost:
+            entered = "" if rows.censoring.n_followed is not None else ", give the dates of entry"
+            text += (
+                f" Too many people are lost before {kind.horizon}, each of whom counts with the"
+                f" largest error: use an earlier horizon{entered} or follow people for longer."
+            )
+        yield text
     confidence = f"{confidence_in_full(proof.confidence)} confidence"
     if kind.has_rates:
         for one in proof.events or ():
@@ -450,17 +446,17 @@ def union_sentence(found: Values) -> str:
     confidence = confidence_in_full(found["confidence"])
     each = " each" if len(bounds) > 1 else ""
     draw = "over its draws" if found["is_randomized"] else "no draw"
-    remarks = ["single probabilities may be farther off"]
+    remarks = ""
     if is_merged:
-        remarks.append(
-            f"of {found['n_before']} cells those of fewer than 150 rows were merged, and have no"
+        remarks += (
+            f"; of {found['n_before']} cells those of fewer than 150 rows were merged, and have no"
             " bound of their own"
         )
     if found["overlap"]:
-        remarks.append("the groups overlap, and cells are their combinations")
+        remarks += "; the groups overlap, and cells are their combinations"
     return (
         f"{opening} ({count(found['n_cells'], 'cell')}, {found['n']:,} rows), {joined(bounds)}"
-        f" ({confidence} confidence{each}, {draw}); {'; '.join(remarks)}."
+        f" ({confidence} confidence{each}, {draw}){remarks}."
     )
 
 
@@ -519,19 +515,6 @@ def same_floor(plain: Iterable[PlainInterval], bound: Bound) -> PlainInterval | 
     return next((one for one in found if (one.floor or 0.0) >= least), None)
 
 
-def _nothing(rows: AuditRows, kind: Kind) -> str:
-    """Return that a bound is the largest error, and what to do where many times are cut off."""
-    text = f"These rows prove nothing useful for {_every(MASS, kind.people)}."
-    censoring = rows.censoring
-    if censoring is None or not censoring.n_lost:
-        return text
-    entered = "" if censoring.n_followed is not None else ", give the dates of entry"
-    return (
-        f"{text} Too many people are lost before {kind.horizon}, each of whom counts with the"
-        f" largest error: use an earlier horizon{entered} or follow people for longer."
-    )
-
-
 # --- cautions, and what is not tested
 
 LEAKS_LISTED = 5
@@ -564,8 +547,8 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
         yield WEIGHTED.format(joined(probable))
     times = rows.censoring
     if times is not None:
-        lost = f"{times.n_lost:,} of {count(times.n_people, 'person', 'people')} were lost before"
-        yield f"{lost} {kind.horizon or 'an event'}; errors are Kaplan-Meier estimates."
+        before = kind.horizon or "an event"
+        yield f"{times.n_lost:,} of {times.n_people:,} people were lost before {before}."
     everyone = rows.everyone
     if rows.is_randomized and everyone is not None and everyone.reported_bias < 0:
         yield MEANS_OF_DRAWS
@@ -578,9 +561,6 @@ def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what the audit does not cover; the first ones fit a line."""
     least = rows.family.min_size if rows.family is not None and rows.scanned else None
     of_few = f"under {least:,} rows" if least is not None else "that were not examined"
-    searched = min((one.n for one in rows.learned), default=least)
-    if least is not None and searched is not None and searched < least:
-        of_few += f" (under {searched:,} by search)"
     yield f"Groups {of_few}."
     yield "Later changes."
     if kind.horizon:
@@ -750,7 +730,8 @@ class Slots:
             self.fact, *facts = _case(leading, rows, kind)
             self.title, self.lead = f"{self.name}: {self.fact}.", " ".join(_sentences(facts))
             if leading.mass is not None:
-                self.found_on = _found_on(leading, rows)
+                of = f" of {leading.n_judged:,}" if leading.n_judged else ""
+                self.found_on = f"Found by search, checked on {leading.n:,}{of} other rows."
             return
         # everyone's number, and that of the worst named group
         self.lead = _shown(rows, kind)

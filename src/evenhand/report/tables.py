@@ -205,8 +205,9 @@ def by_forecast(rows: AuditRows) -> Table | None:
 
 def positive_part(rows: AuditRows) -> Table | None:
     """Return the groups of the people whose outcome is not the atom, the worst first."""
-    first, others = rows.positive_part[:1], sorted(rows.positive_part[1:], key=lambda one: one.rank)
-    return groups("Groups without the atom", [*first, *others][:LISTED], rows)
+    everyone = rows.positive_part[:1]
+    found = sorted(rows.positive_part[1:], key=lambda one: one.rank)[:LISTED]
+    return groups("Groups without the atom", [*everyone, *found], rows)
 
 
 def membership(rows: AuditRows) -> Table | None:

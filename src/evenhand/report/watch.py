@@ -284,21 +284,6 @@ def ratio_of(row: Values, key: str) -> float:
 # --- the promise; its numbers have signs where both sides have bounds of their own
 
 
-def bound_words(settings: Values) -> str:
-    """Return the promised bound, or both of them, rounded away from the claim.
-
-    Examples
-    --------
-    >>> bound_words({"target": 0.349884}), bound_words({"target": 0.812, "targets": [0.812, 0.354]})
-    ('at most 35.0 points', '-35.4 to +81.2 points')
-    """
-    targets = settings.get("targets")
-    if targets is None:
-        return f"at most {at_most(settings.get('target'))} points"
-    above, below = targets
-    return f"{signed(-below, toward='down')} to {signed(above, toward='up')} points"
-
-
 def _promised(watched: Watched) -> str:
     """Return what was promised, to whom, and the estimate of the worst group.
 
@@ -306,7 +291,12 @@ def _promised(watched: Watched) -> str:
     """
     settings, promise = watched.settings, watched.values.get("promise")
     atom, confidence = settings.get("atom"), settings.get("confidence")
-    text = f"{STATISTICS[settings['statistic']]}{bound_words(settings)}"
+    # bounds are rounded away from the claim
+    bound = f"at most {at_most(settings.get('target'))} points"
+    if settings.get("targets") is not None:
+        above, below = settings["targets"]
+        bound = f"{signed(-below, toward='down')} to {signed(above, toward='up')} points"
+    text = f"{STATISTICS[settings['statistic']]}{bound}"
     if atom is not None:
         people = people_of(number_in_full(atom), is_time=False)
         text = f"in every group of at least {in_full(settings.get('mass'))} of the {people}: {text}"
