@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-# every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand import InputError, compare, plan
-from evenhand.audits import parse_condition
+from evenhand.audits import Search, parse_condition
 from evenhand.audits.result import repair_name
 from evenhand.calibration import Cells, count_pits
 from evenhand.certificates import Certificate, Promise, Unions, certify_counts, count_events
@@ -31,6 +30,9 @@ from golden_calls import plain_intervals as wider_intervals
 from golden_calls import repaired as repair
 from golden_data import KINDS, QUICK, forecasts_of, found_of, outcomes_of, people
 from golden_files import case, counted, shown_numbers
+
+# every import from the package stands here: a refactor may edit these lines, and nothing below them
+from parts_examples import searching
 
 # ---- every answer of a certificate
 
@@ -312,14 +314,19 @@ def audit_times(folder: Path) -> Any:
     """Audits of times that may be cut off, with and without a horizon, and randomized."""
     table, said = people(500, 23), {}
     features = table[["age", "region", "member"]]
-    options: dict[str, Any] = QUICK | {"learned_masses": (0.5,), "masses": (0.2, 1.0)}
+    options: dict[str, Any] = searching(QUICK, learned_masses=(0.5,), masses=(0.2, 1.0))
     for kind in ("times", "cut times"):
         outcomes = outcomes_of(kind, table, 23)
         forecast = forecasts_of(kind, table)
         r = jittered(500, 4, random_state=1)
         for name, one in ((kind, forecast), (f"randomized {kind}", forecast.randomized(0.2, r=r))):
             found = audit(
-                one, features, **outcomes, groups=["member"], min_size=60, random_state=7, **options
+                one,
+                features,
+                **outcomes,
+                groups=["member"],
+                random_state=7,
+                **searching(options, min_size=60),
             )
             plain = found_of(found)
             said[name] = {key: plain[key] for key in KEPT_OF_TIMES}
@@ -333,13 +340,17 @@ def repaired(kind: str) -> tuple[Any, Any]:
     old, new = people(500, 24), people(500, 25)
     features = old[["age", "region", "member"]]
     outcomes = outcomes_of(kind, old, 24)
-    options: dict[str, Any] = {"masses": (1.0,), "learned_masses": (), "tolerance": 0.0}
+    options: dict[str, Any] = {"search": Search(masses=(1.0,), learned_masses=(), tolerance=0.0)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = audit(
-            forecasts_of(kind, old), features, **outcomes, groups=["member"], min_size=120,
-            random_state=0, **options,
-        )  # fmt: skip
+            forecasts_of(kind, old),
+            features,
+            **outcomes,
+            groups=["member"],
+            random_state=0,
+            **searching(options, min_size=120),
+        )
         model = repair(found, cost(kind), new, **outcomes_of(kind, new, 25), random_state=0)
     return found, model
 
@@ -370,7 +381,9 @@ def comparisons(folder: Path) -> Any:
         _, model = repaired(kind)
         outcomes = outcomes_of(kind, table, 27)
         options: dict[str, Any] = {"groups": ["member", "region"], "random_state": 0}
-        options |= {"masses": (1.0,), "learned_masses": (), "features": table[["rooms"]]}
+        options = searching(options, masses=(1.0,), learned_masses=()) | {
+            "features": table[["rooms"]]
+        }
         made = compare(forecasts_of(kind, table), model, table, **outcomes, **options)
         found, pair = made.to_dict(), made.audits
         gates = ("groups_beyond_tolerance > 0", "too-few-rows", "problem")

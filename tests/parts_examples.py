@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression
 
 from command_outcome import KEY, written
 from evenhand import ForecastColumns, RandomizedRegressor
+from evenhand.audits import Search
 from evenhand.tables import Parts
 
 GIVEN = ForecastColumns("mean", "std")
@@ -25,10 +26,16 @@ SERVED = RandomizedRegressor(GIVEN, 0.2).fit(pd.DataFrame({"mean": SPAN, "std": 
 ASKED: dict[str, Any] = {"id_column": "id", "key": KEY, "context": "2026-11"}
 """Options of forecasts."""
 
-QUICK: dict[str, Any] = {"masses": (0.2, 1.0), "learned_masses": ()}
+
+def searching(options: dict[str, Any], **changed: Any) -> dict[str, Any]:
+    """Return options of an audit with some fields of its `search` changed."""
+    return options | {"search": replace(options.get("search", Search()), **changed)}
+
+
+QUICK: dict[str, Any] = {"search": Search(masses=(0.2, 1.0), learned_masses=())}
 """Options of an audit whose searches take no time."""
 
-QUICK_AUDIT: dict[str, Any] = QUICK | {"n_simulations": 2, "random_state": 0}
+QUICK_AUDIT: dict[str, Any] = searching(QUICK, n_simulations=2) | {"random_state": 0}
 """The same of an audit in memory."""
 
 

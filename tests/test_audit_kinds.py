@@ -22,7 +22,6 @@ from evenhand.audits import (
     count_rows,
     notes_of,
     parse_condition,
-    with_search,
 )
 from evenhand.audits import audited as audited_rows
 from evenhand.audits.forecasts import read_subject
@@ -33,6 +32,7 @@ from evenhand.draws import jittered
 from evenhand.outcomes import Rounding, as_outcomes
 from evenhand.tables import EVERYONE
 from parts_examples import QUICK_AUDIT as QUICK
+from parts_examples import searching
 from repeats import most_failures, repeats, statistical
 
 N = 800
@@ -320,8 +320,7 @@ def in_parts(forecast: Forecast, y: Floats, n_parts: int = 3) -> Audit:
         part = count_rows(forecast[rows], None, y[rows], people().iloc[rows], plan, i, random)
         total = part if total is None else total + part
     assert total is not None
-    asked = with_search(QUICK)
-    return audited_rows(forecast[:400], people()[:400], y[:400], counted=total, **asked).audit
+    return audited_rows(forecast[:400], people()[:400], y[:400], counted=total, **QUICK).audit
 
 
 @pytest.mark.parametrize("kind", ["binary", "count", "hurdle", "randomized hurdle"])
@@ -473,8 +472,10 @@ def test_audits_of_true_forecasts_rarely_find_groups(law: str) -> None:
         X = pd.DataFrame({"a": random.normal(size=n), "b": random.choice(["u", "v", "w"], n)})
         # the distribution of the same forecasts with other outcomes
         y = forecast.sample(random)
-        options = QUICK | {"random_state": random, "learned_masses": (0.2, 0.5), "masses": (1.0,)}
-        made = audit(forecast, X, y, groups=["b"], min_size=100, **options)
+        options = searching(QUICK, learned_masses=(0.2, 0.5), masses=(1.0,)) | {
+            "random_state": random
+        }
+        made = audit(forecast, X, y, groups=["b"], **searching(options, min_size=100))
         listed = (made.groups, made.by_forecast, made.scan, made.learned, made.positive_part)
         found += any(table["off"].any() for table in listed if len(table))
     assert found <= most_failures(sets)

@@ -30,9 +30,9 @@ from evenhand import (
 )
 from evenhand.audits import Audit, audit_schema, with_sources
 from evenhand.monitoring import watch_schema
-from parts_examples import QUICK_AUDIT, people
+from parts_examples import QUICK_AUDIT, people, searching
 
-QUICK = QUICK_AUDIT | {"learned_masses": (0.2,)}
+QUICK = searching(QUICK_AUDIT, learned_masses=(0.2,))
 CHECK = jsonschema.Draft202012Validator(audit_schema())
 
 

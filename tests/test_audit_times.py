@@ -25,10 +25,10 @@ from evenhand.calibration import calibration_error
 from evenhand.distributions import Hurdle, Randomized
 from evenhand.links import make_link
 from evenhand.results import Censoring
-from parts_examples import QUICK_AUDIT
+from parts_examples import QUICK_AUDIT, searching
 
 GRID = np.geomspace(0.02, 400.0, 100)
-QUICK = QUICK_AUDIT | {"learned_masses": (0.2,), "random_state": 5}
+QUICK = searching(QUICK_AUDIT, learned_masses=(0.2,)) | {"random_state": 5}
 
 
 class People(NamedTuple):

@@ -31,6 +31,7 @@ from evenhand.audits import (
     Audit,
     Note,
     NoteKind,
+    Search,
     audit_pit,
     certify,
     compare,
@@ -51,6 +52,7 @@ from evenhand.forecast import Forecast
 from evenhand.forecasters import ForecastColumns, RandomizedRegressor
 from evenhand.links import Entropic, make_link
 from evenhand.outcomes import Outcomes, Rounding, as_outcomes
+from parts_examples import searching
 from quadrature import gaussian_link
 from repeats import repeats, statistical
 
@@ -59,7 +61,7 @@ Floats = NDArray[np.float64]
 N = 400
 STD = 1.5
 MASSES = (0.2, 0.5, 1.0)
-QUICK: dict[str, Any] = {"n_simulations": 2, "learned_masses": (), "masses": MASSES}
+QUICK: dict[str, Any] = {"search": Search(n_simulations=2, learned_masses=(), masses=MASSES)}
 
 
 def randomized_normal(mean: Floats, r: Floats, rho: float) -> tuple[Floats, Floats]:
@@ -298,7 +300,14 @@ def test_weighted_rows_are_thinned_for_searches_and_certificates() -> None:
 
     def of_largest(largest: float) -> Audit:
         known = Outcomes(y, weight=weight, largest_weight=largest)
-        return audit(Stub(), X, known, groups=["region"], learned_masses=(0.5,), random_state=0)
+        return audit(
+            Stub(),
+            X,
+            known,
+            groups=["region"],
+            search=Search(learned_masses=(0.5,)),
+            random_state=0,
+        )
 
     found = of_largest(4.0)
     (thinned,) = notes_of(found.notes, NoteKind.THINNED)
@@ -350,13 +359,15 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
     # rows without a weight are off by a mile: any part that saw them would tell
     y = np.where(weight > 0, y, y + 40.0)
     options: dict[str, Any] = {
+        "search": Search(learned_masses=[0.5]),
         "groups": {"odd": np.arange(N) % 2 == 1},
-        "learned_masses": [0.5],
         "random_state": 0,
     }
-    options["min_size"] = 60
+    options = searching(options, min_size=60)
     if given_as == "pit":
-        found = audit_pit(forecast.pit(y), X=X, sample_weight=weight, n_simulations=2, **options)
+        found = audit_pit(
+            forecast.pit(y), X=X, sample_weight=weight, **searching(options, n_simulations=2)
+        )
     elif given_as == "persons":
         known = Outcomes(y, weight=weight, person=np.arange(N) // 2)
         found = audit(forecast, y=known, features=X, **options)
@@ -566,7 +577,7 @@ def texts(notes: tuple[Note, ...]) -> list[str]:
 
 def test_few_rows_leave_notes_instead_of_numbers() -> None:
     X, y = table(60)
-    found = full_audit(Stub(), X, y, random_state=0, n_simulations=2)
+    found = full_audit(Stub(), X, y, random_state=0, search=Search(n_simulations=2))
     assert found.scan.empty
     assert found.learned.empty
     assert found.notes[0] == note(NoteKind.TOO_FEW_TO_SCAN, numbers=(150, 60))
@@ -579,18 +590,20 @@ def test_few_rows_leave_notes_instead_of_numbers() -> None:
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"masses": [0.2, 3]}, r"masses\[1\] must be above 0 and at most 1.* 3.0"),
-    ({"learned_masses": [0, 3]}, r"learned_masses\[0\] must be above 0 and at most 1.* 0.0"),
+    (
+        {"search": Search(learned_masses=[0, 3])},
+        r"learned_masses\[0\] must be above 0 and at most 1.* 0.0",
+    ),
     ({"min_size": 1}, "min_size .*at least 2.* 1"),
     ({"n_simulations": 1}, "n_simulations .*at least 2.* 1"),
     ({"confidence": 95}, "confidence must be .* 95"),
+    ({"tolerance": 2}, "tolerance must be .* 2"),
 ]
 
 
 @pytest.mark.parametrize(("options", "facts"), MISTAKES)
 def test_a_mistaken_option_is_an_error_and_not_a_note(options: dict[str, Any], facts: str) -> None:
-    X, y = table()
-    refused(facts, full_audit, flat(N), y=y, features=X[["score"]], **options)
-    refused(facts, audit_pit, np.full(N, 0.5), **options)
+    refused(facts, Search, **options)
 
 
 def test_one_row_of_each_person_is_audited() -> None:
@@ -738,7 +751,12 @@ def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> No
         # a spread, which bounds of errors see late
         y = rng.normal(size=600) * np.where(X["sex"] == "f", 1.3, 1.0)
         named = {"women": X["sex"] == "f", "the same": X["sex"] == "f"}
-        options = {"features": X, "groups": named, "masses": (0.5,), "random_state": seed}
+        options = {
+            "search": Search(masses=(0.5,)),
+            "features": X,
+            "groups": named,
+            "random_state": seed,
+        }
         found = audit(flat(600), y=y, **options)
         held = found.to_dict()
         assert [row.get("scanned_as") for row in held["groups"]] == [None, "sex = f", "sex = f"]

@@ -17,6 +17,7 @@ from scipy import integrate, stats
 from censored_laws import STUDY, Sample, forecast_cdf
 from complaints import refused
 from evenhand import Forecast, InputError, Outcomes, audit
+from evenhand.audits import Search
 from evenhand.calibration import (
     Cells,
     KaplanMeier,
@@ -194,9 +195,7 @@ def test_the_test_of_censored_times_has_its_level(horizon: float | None) -> None
             survival_forecast(sample.x, horizon),
             y=Outcomes(sample.time, sample.event, horizon),
             groups={"fifth": sample.is_shifted, "low x": sample.x < 0},
-            masses=(0.5,),
-            learned_masses=(),
-            n_simulations=2,
+            search=Search(masses=(0.5,), learned_masses=(), n_simulations=2),
             random_state=seed,
         ).groups.set_index("group")
         below[:2] += found.loc[["fifth", "low x"], "p_value"].to_numpy() < 0.05

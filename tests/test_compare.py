@@ -18,13 +18,13 @@ from scipy import special, stats
 
 from complaints import refused
 from evenhand import Forecast, InputError, Outcomes, audit, compare
-from evenhand.audits import Audit, Comparison, comparison
+from evenhand.audits import Audit, Comparison, Search, comparison
 from evenhand.calibration import Cells
 from repeats import most_failures, repeats, statistical
 
 N = 600
 EDGES = np.arange(1, 40) / 40
-QUICK: dict[str, Any] = {"n_simulations": 2, "learned_masses": (), "masses": (1.0,)}
+QUICK: dict[str, Any] = {"search": Search(n_simulations=2, learned_masses=(), masses=(1.0,))}
 
 
 @cache

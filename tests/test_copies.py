@@ -15,13 +15,14 @@ from sklearn.linear_model import BayesianRidge
 
 from command_outcome import Command
 from evenhand import Forecast, Outcomes, audit, certify, randomize
+from evenhand.audits import Search
 from evenhand.tables import copies_in_words
 
 Floats = NDArray[np.float64]
 Outcome = Callable[[Floats, np.random.Generator], Floats]
 N, TIMES = 200, 5
 COPIES = "80.0% of 1,000 rows are exact copies of other rows"
-QUICK: dict[str, Any] = {"masses": (1.0,), "learned_masses": (), "n_simulations": 2}
+QUICK: dict[str, Any] = {"search": Search(masses=(1.0,), learned_masses=(), n_simulations=2)}
 
 OUTCOMES: dict[str, Outcome] = {
     "continuous": lambda f, random: f + random.normal(size=f.size),

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from complaints import refused
 from evenhand import audit_pit, decisions
-from evenhand.audits import verdict
+from evenhand.audits import Search, verdict
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import NormalMixture
 from evenhand.draws import jittered
@@ -385,7 +385,7 @@ def test_only_learned_groups_that_are_off_have_a_rule(
 
 def test_p_values_of_learned_groups_are_adjusted_for_their_number_and_share() -> None:
     X, pit, _ = planted_table("pair", 2)
-    found = audit_pit(pit, X=X, learned_masses=(0.1, 0.2, 0.5), random_state=0)
+    found = audit_pit(pit, X=X, search=Search(learned_masses=(0.1, 0.2, 0.5)), random_state=0)
     p = found.learned["p_value"].to_numpy()
     steps = np.maximum.accumulate(np.sort(p) * [3, 2, 1])[np.argsort(np.argsort(p))]
     # one point of five, where everyone has that of groups by the forecast, which is not known
@@ -406,8 +406,8 @@ def test_the_bounds_of_an_audit_hold_together() -> None:
     assert shared.confidence == 0.95
     single = GroupSearch(pit, X, random_state=0).find(0.2)
     assert shared.low < single.low
-    table = audit_pit(pit, X=X, learned_masses=(0.2, 0.5), random_state=0).learned
-    alone = audit_pit(pit, X=X, learned_masses=(0.2,), random_state=0).learned
+    table = audit_pit(pit, X=X, search=Search(learned_masses=(0.2, 0.5)), random_state=0).learned
+    alone = audit_pit(pit, X=X, search=Search(learned_masses=(0.2,)), random_state=0).learned
     assert 0 < table["error_low"][0] < alone["error_low"][0]
 
 

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from evenhand._validate import Floats
+from evenhand.audits import Search
 from evenhand.calibration import Cells, GroupRows, GroupSums
 from evenhand.calibration.events import rate_intervals, trend_weights
 from evenhand.calibration.group_sums import bias_intervals, error_intervals
@@ -255,7 +256,7 @@ def test_counted_groups_have_the_tests_of_rows_in_memory(tmp_path: Path) -> None
     p, y, X = planted()
     table = X.assign(p=p, y=y)
     table.to_parquet(tmp_path / "rows.parquet")
-    options = {"learned_masses": (), "masses": (1.0,), "random_state": 0}
+    options = {"search": Search(learned_masses=(), masses=(1.0,)), "random_state": 0}
     subject = ForecastColumns(probability="p")
     found = audit_parts(
         subject, tmp_path / "rows.parquet", "y", groups=["a"], sample_size=1500, **options

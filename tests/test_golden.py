@@ -38,8 +38,6 @@ from sklearn.linear_model import BayesianRidge
 import golden_certificates
 import golden_distributions  # noqa: F401  (its cases)
 import golden_service  # noqa: F401  (its cases)
-
-# every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand import (
     Forecast,
     ForecastColumns,
@@ -94,6 +92,9 @@ from golden_files import (
     write,
 )
 
+# every import from the package stands here: a refactor may edit these lines, and nothing below them
+from parts_examples import searching
+
 # ---- cases: what is kept
 
 
@@ -140,10 +141,16 @@ def audit_randomized(folder: Path) -> Any:
     groups = ["region", "member", "age", "since", "income"]
     return found_of(
         audit(
-            forecaster(), table[FEATURES], table["y"], groups=groups, features=features,
-            min_size=60, random_state=3, name="a linear model", **QUICK,
+            forecaster(),
+            table[FEATURES],
+            table["y"],
+            groups=groups,
+            features=features,
+            random_state=3,
+            name="a linear model",
+            **searching(QUICK, min_size=60),
         )
-    )  # fmt: skip
+    )
 
 
 @case
@@ -157,13 +164,19 @@ def audit_masks_and_labels(folder: Path) -> Any:
         "since": table["since"],
     }
     groups["late"] = (y > y.median()).to_numpy()
-    options = QUICK | {"learned_masses": ()}
+    options = searching(QUICK, learned_masses=())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rounded outcomes are remarked on
         found = audit(
-            forecaster(0.3, "laplace"), table[FEATURES], y, groups=groups,
-            features=table[["rooms"]], min_size=60, random_state=4, target_name="loss", **options,
-        )  # fmt: skip
+            forecaster(0.3, "laplace"),
+            table[FEATURES],
+            y,
+            groups=groups,
+            features=table[["rooms"]],
+            random_state=4,
+            target_name="loss",
+            **searching(options, min_size=60),
+        )
     return found_of(found, ("calibration",))
 
 
@@ -175,11 +188,16 @@ def audit_weights(folder: Path) -> Any:
     weight[::31] = 0.0
     return found_of(
         audit(
-            forecaster(), table[FEATURES], table["y"], groups=table[["region", "member"]],
-            sample_weight=weight, features=table[["rooms", "member"]], min_size=60,
-            random_state=5, **QUICK,
+            forecaster(),
+            table[FEATURES],
+            table["y"],
+            groups=table[["region", "member"]],
+            sample_weight=weight,
+            features=table[["rooms", "member"]],
+            random_state=5,
+            **searching(QUICK, min_size=60),
         )
-    )  # fmt: skip
+    )
 
 
 @case
@@ -189,12 +207,17 @@ def audit_cluster(folder: Path) -> Any:
     person = np.random.default_rng(9).integers(0, 450, 800)
     return found_of(
         audit(
-            forecaster(0.2, "gaussian"), table[FEATURES], table["y"], groups=["region"],
-            cluster=person, features=table[["rooms", "member"]], min_size=50, confidence=0.9,
-            random_state=6, **QUICK,
+            forecaster(0.2, "gaussian"),
+            table[FEATURES],
+            table["y"],
+            groups=["region"],
+            cluster=person,
+            features=table[["rooms", "member"]],
+            random_state=6,
+            **searching(QUICK, min_size=50, confidence=0.9),
         ),
         ("calibration", "pit"),
-    )  # fmt: skip
+    )
 
 
 @case
@@ -203,7 +226,7 @@ def audit_forecasts(folder: Path) -> Any:
     table = people(600, 6)
     y, mean, std = (table[name].to_numpy() for name in ("y", "mean", "std"))
     levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
-    options: dict[str, Any] = QUICK | {"learned_masses": (), "masses": (0.2, 1.0), "min_size": 60}
+    options: dict[str, Any] = searching(QUICK, learned_masses=(), masses=(0.2, 1.0), min_size=60)
     values = mean[:, None] + std[:, None] * np.array([-1.6, -0.7, 0.0, 0.7, 1.6])
     drawn = mean[:, None] + std[:, None] * np.random.default_rng(1).random((600, 21))
     normal = Forecast.from_normal(mean, std)
@@ -240,7 +263,7 @@ def audit_kinds(folder: Path) -> Any:
         "scores": (Forecast.from_pmf([1, 2, 3], ordinal), np.clip(1 + counts, 1, 3)),
         "amounts": (Forecast.from_hurdle(1 - chance, amounts).randomized(0.2, r=r), paid),
     }
-    options: dict[str, Any] = QUICK | {"learned_masses": (0.5,), "masses": (0.2, 1.0)}
+    options: dict[str, Any] = searching(QUICK, learned_masses=(0.5,), masses=(0.2, 1.0))
     said = {}
     for name, (forecast, y) in several.items():
         found = audit(
@@ -248,9 +271,8 @@ def audit_kinds(folder: Path) -> Any:
             table[["age", "region", "member"]],
             y,
             groups=["member"],
-            min_size=60,
             random_state=7,
-            **options,
+            **searching(options, min_size=60),
         )
         # the error of a learned group of right forecasts is 0 up to chance: rounding errors of
         # its sum would be compared
@@ -270,12 +292,15 @@ def audit_of_pits(folder: Path) -> Any:
         X,
         residual=residual,
         groups=X[["kind", "flag"]],
-        min_size=80,
         random_state=8,
-        **QUICK,
+        **searching(QUICK, min_size=80),
     )
     alone = audit_pit(
-        flat, X=features[["x", "kind"]], groups=["kind"], min_size=80, random_state=8, **QUICK
+        flat,
+        X=features[["x", "kind"]],
+        groups=["kind"],
+        random_state=8,
+        **searching(QUICK, min_size=80),
     )
     return {"with draws": found_of(drawn), "alone": found_of(alone)}
 
@@ -568,11 +593,9 @@ def parts(folder: Path) -> Any:
     for i, (start, stop) in enumerate(itertools.pairwise(cuts)):
         table[start:stop].to_parquet(folder / f"part-{i}.parquet", index=False)
     person = {"groups": ["region", "member", "age", "since"], "sample_size": 300, "id_column": "id"}
-    options: dict[str, Any] = person | {
-        "masses": (0.2, 0.5, 1.0),
-        "learned_masses": (),
-        "min_size": 60,
-    }
+    options: dict[str, Any] = searching(
+        person, masses=(0.2, 0.5, 1.0), learned_masses=(), min_size=60
+    )
     columns = ForecastColumns(mean="mean", std="std")
     several = {
         "columns": audit_parts(

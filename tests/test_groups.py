@@ -15,7 +15,7 @@ from command_outcome import Command
 from complaints import refused
 from evenhand import Forecast, ForecastColumns, Outcomes, audit, audit_pit, certify
 from evenhand._validate import InputError
-from evenhand.audits import Audit, NoteKind, note, notes_of, parse_condition
+from evenhand.audits import Audit, NoteKind, Search, note, notes_of, parse_condition
 from evenhand.calibration import count_pits
 from evenhand.certificates import certify_pit
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
@@ -419,7 +419,11 @@ def found() -> Audit:
     r = jittered(400, 16, rng)
     pit = Laplace(0.1).ppf(rng.random(400)[:, None], r)
     return audit_pit(
-        pit, r, rng.normal(size=(400, 2)), masses=[0.2, 1.0], learned_masses=[0.2], random_state=0
+        pit,
+        r,
+        rng.normal(size=(400, 2)),
+        search=Search(masses=[0.2, 1.0], learned_masses=[0.2]),
+        random_state=0,
     )
 
 
@@ -496,7 +500,10 @@ def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> Non
     # the certificate of the true distribution is at least 0.4: no deterministic model could pass
     rng = np.random.default_rng(0)
     single = audit_pit(
-        rng.random(400), groups={"half": np.arange(400) < 200}, masses=[0.2], random_state=0
+        rng.random(400),
+        groups={"half": np.arange(400) < 200},
+        search=Search(masses=[0.2]),
+        random_state=0,
     )
     floor = "certified_group_error(0.2) > 0.1"
     assert "no bound below 0.4 can be certified" in refusal(floor, single)
@@ -505,10 +512,10 @@ def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> Non
     # a wider interval has a floor in every group of a size, and the model decides on it
     wider = parse_condition("coverage(0.98, 0.2) < 0.6")
     assert 0.6 < wider.value(single) == single.certificate.coverage(0.98, 0.2)[0] < 0.9  # type: ignore[union-attr]
-    narrow = audit_pit(rng.beta(0.5, 0.5, size=400), masses=[0.2], random_state=0)
+    narrow = audit_pit(rng.beta(0.5, 0.5, size=400), search=Search(masses=[0.2]), random_state=0)
     assert wider.judged(narrow).is_true
     assert not wider.judged(single).is_true
-    drawn = audit_pit(rng.random(400), rng.random(400), masses=[0.2], random_state=0)
+    drawn = audit_pit(rng.random(400), rng.random(400), search=Search(masses=[0.2]), random_state=0)
     assert "only one draw per person" in refusal("certified_group_error(0.2) > 0.1", drawn)
     # everybody is a group that was named beforehand
     assert not parse_condition("certified_group_error(1) > 0.2").judged(single).is_true

@@ -16,10 +16,10 @@ from evenhand.results import Verdict
 from evenhand.scale import audit_parts
 from evenhand.search import find_leaks, leaks
 from evenhand.tables import check_groups
-from parts_examples import QUICK_AUDIT
+from parts_examples import QUICK_AUDIT, searching
 
 N = 2000
-QUICK = QUICK_AUDIT | {"learned_masses": (0.2,), "masses": (0.2,)}
+QUICK = searching(QUICK_AUDIT, learned_masses=(0.2,), masses=(0.2,))
 
 PARTS = {name: value for name, value in QUICK.items() if name != "n_simulations"}
 

@@ -20,12 +20,12 @@ from evenhand.audits import Audit
 from evenhand.monitoring import Rows
 from evenhand.scale import audit_parts
 from evenhand.tables import GroupRule
-from parts_examples import QUICK_AUDIT
+from parts_examples import QUICK_AUDIT, searching
 from test_golden_pages import data_of
 from test_html import data_text
 
 N = 600
-QUICK = QUICK_AUDIT | {"learned_masses": (0.2,), "masses": (1.0,)}
+QUICK = searching(QUICK_AUDIT, learned_masses=(0.2,), masses=(1.0,))
 
 
 def people(n: int = N) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[np.float64]]]:

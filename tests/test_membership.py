@@ -10,14 +10,14 @@ import pytest
 from scipy import optimize
 
 from evenhand import Forecast, audit, audit_pit
-from evenhand.audits import Audit
+from evenhand.audits import Audit, Search
 from evenhand.audits.scores import mean_bounds
 from evenhand.calibration import calibration_error, covered
 from evenhand.report.slots import Slots
 from repeats import most_failures, repeats, statistical
 from test_scan import student_p_value
 
-QUICK: dict[str, Any] = {"masses": [1.0], "learned_masses": [], "n_simulations": 2}
+QUICK: dict[str, Any] = {"search": Search(masses=[1.0], learned_masses=[], n_simulations=2)}
 
 
 def audited(pit: Any, shares: Any, residual: Any = None, **options: Any) -> Audit:

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 from evenhand import audit_pit
-from evenhand.audits import NoteKind, notes_of
+from evenhand.audits import NoteKind, Search, notes_of
 from evenhand.calibration import Cells
 from evenhand.search import conditional_miscoverage
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
@@ -120,7 +120,7 @@ def test_many_rows_are_sampled_and_the_seed_determines_the_result() -> None:
 def test_an_audit_estimates_it_by_its_features() -> None:
     pit, X = planted(1000, np.random.default_rng(0))
     table = pd.DataFrame(X, columns=["a", "b", "c"])
-    options: dict[str, Any] = {"masses": [1.0], "learned_masses": [], "n_simulations": 2}
+    options: dict[str, Any] = {"search": Search(masses=[1.0], learned_masses=[], n_simulations=2)}
     found = audit_pit(pit, X=table, random_state=0, **options)
     pd.testing.assert_frame_equal(
         found.miscoverage, conditional_miscoverage(pit, table, random_state=0)

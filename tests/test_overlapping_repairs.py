@@ -28,6 +28,7 @@ from evenhand import (
     load,
     save,
 )
+from evenhand.audits import Search
 from evenhand.calibration import Cells, calibration_error
 from evenhand.forecasters.corrections import (
     Rescaling,
@@ -463,7 +464,7 @@ def counts(X: Any) -> Forecast:
 
 def test_groups_by_the_forecast_that_an_audit_finds_are_repaired() -> None:
     table, y = applicants(5000, 0)
-    quick: dict[str, Any] = {"n_simulations": 2, "learned_masses": (), "masses": (1.0,)}
+    quick: dict[str, Any] = {"search": Search(n_simulations=2, learned_masses=(), masses=(1.0,))}
     found = audit(extreme(table), table, y, features=table[["sex"]], random_state=0, **quick)
     problems = found.by_forecast.loc[found.by_forecast["problem"], "group"].tolist()
     assert len(problems) >= 4

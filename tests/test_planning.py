@@ -15,6 +15,7 @@ from scipy.special import ndtr, ndtri
 from command_outcome import Command
 from complaints import refused
 from evenhand import Forecast, audit, plan
+from evenhand.audits import Search
 from evenhand.calibration import CDFBands
 from evenhand.certificates import LinkBounds, certify_link
 from evenhand.cli.repairing import plan as plan_command
@@ -241,7 +242,9 @@ def test_what_is_planned_is_what_an_audit_of_so_many_rows_would_have_shown(is_ev
     else:
         mean, std = rng.normal(size=n), rng.uniform(0.5, 2, n)
         forecast, y = Forecast.from_normal(mean, std), rng.normal(mean, std)
-    found = audit(forecast, X, y, groups=["fifth"], learned_masses=(0.5,), random_state=0)
+    found = audit(
+        forecast, X, y, groups=["fifth"], search=Search(learned_masses=(0.5,)), random_state=0
+    )
     everyone, *fifths = found.status.detectable
     rate = 0.5 if is_event else None
     planned = {

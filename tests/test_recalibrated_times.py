@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
 from evenhand import Forecast, InputError, Outcomes, RecalibratedRegressor, audit, load, save
+from evenhand.audits import Search
 from evenhand.calibration import Cells, KaplanMeier, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.groups import Members
 from evenhand.forecasters.recalibrated import HeldOut, Maps
 from evenhand.forecasters.samples import distribution_of, error_of, learn_map, pit_cells
 from forecaster_examples import error_by_chance
+from parts_examples import searching
 from repeats import most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
@@ -360,8 +362,8 @@ def test_groups_without_events_take_the_map_of_all_and_have_no_verdict_below_10(
 def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) -> None:
     first, second, fresh = People(800, 16), People(1000, 17), People(20_000, 18)
     model = model_of(horizon)
-    searched: dict[str, Any] = {"features": first.X[["g"]], "learned_masses": []}
-    searched |= {"masses": [0.2], "n_simulations": 2}
+    searched: dict[str, Any] = {"search": Search(learned_masses=[]), "features": first.X[["g"]]}
+    searched = searching(searched, masses=[0.2], n_simulations=2)
     found = audit(model(first.X), first.X, first.outcomes(horizon), random_state=0, **searched)
     repaired = found.repair(model, second.X, second.outcomes(horizon), random_state=0)
     assert repaired.n_lost_ is not None

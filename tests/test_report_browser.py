@@ -17,6 +17,7 @@ import pytest
 import evenhand
 from browser.report_examples import AUDITS, made
 from browser.watch_examples import WATCHES
+from evenhand.audits import Search
 from evenhand.report import audit_html, watch_html
 from evenhand.results import AuditRows
 from in_browser import PHONE, WIDE, pages_of, serious_findings
@@ -55,7 +56,7 @@ def changed_events():
     is_woman = (X["sex"] == "f").to_numpy()
     y = (rng.random(n) < np.where(is_woman, p**4, p)).astype(float)
     predicted = [np.where(is_woman, p**power, p) for power in (4, 1)]
-    quick = {"masses": (0.2, 1.0), "learned_masses": (), "n_simulations": 2}
+    quick = {"search": Search(masses=(0.2, 1.0), learned_masses=(), n_simulations=2)}
     both = map(evenhand.Forecast.from_probability, predicted)
     return evenhand.compare(*both, X, y, groups=["sex"], random_state=0, **quick)
 

@@ -25,7 +25,14 @@ from sklearn.linear_model import LinearRegression
 from complaints import complaint, refused
 from evenhand import Forecast, ForecastColumns, RandomizedRegressor, audit
 from evenhand._validate import DiscreteOutcomeWarning, InputError
-from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, forecast_of, notes_of
+from evenhand.audits import (
+    CountPlan,
+    NoteKind,
+    audit_pit,
+    count_rows,
+    forecast_of,
+    notes_of,
+)
 from evenhand.audits.forecasts import read_forecast
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import Cells, calibration_error
@@ -51,6 +58,7 @@ from parts_examples import (
     a_model,
     bad_folder,
     people,
+    searching,
     temporary,
     write_parts,
 )
@@ -259,7 +267,7 @@ def compare(
     masks = {name: mask for name, mask in pairs if mask.any()}
     options = {"residual": residual, "random_state": 0, **QUICK}
     confidence = confidence_alone(found, len(masks))
-    expected = audit_pit(pits, groups=masks, confidence=confidence, **options)
+    expected = audit_pit(pits, groups=masks, **searching(options, confidence=confidence))
     assert (found.n_samples, found.n_draws) == (expected.n_samples, expected.n_draws)
     ours, theirs = found.groups.set_index("group"), expected.groups.set_index("group")
     assert ours.index.tolist() == theirs.index.tolist()
@@ -272,7 +280,7 @@ def compare(
     np.testing.assert_allclose(ours[sure].iloc[1:], theirs[sure].iloc[1:], rtol=1e-10, atol=1e-12)
     # everyone has a share of its own, which is all of the family where there are no groups
     level = found.family.shares["everyone"]
-    alone = audit_pit(pits, confidence=1 - level, **options)
+    alone = audit_pit(pits, **searching(options, confidence=1 - level))
     np.testing.assert_allclose(
         ours[sure].iloc[0], alone.groups[sure].iloc[0].astype(float), rtol=1e-10, atol=1e-12
     )
@@ -470,7 +478,7 @@ def test_a_table_no_larger_than_the_sample_is_audited_in_memory(
     table = people(600)
     folder = write_parts(table, tmp_path / "in", [100, 350])
     subject = make(model)
-    options = {"random_state": 7, "min_size": 80, "name": "it", **QUICK}
+    options = {"random_state": 7, "name": "it", **searching(QUICK, min_size=80)}
     searched = ["age", "sex", "score"]
     found = audit_parts(
         subject, folder, "y", groups=["sex", "age"], features=searched, sample_size=600, **options
@@ -514,7 +522,7 @@ def test_a_cluster_is_who_is_audited_once_even_where_ids_are_named_too(tmp_path:
     table = people(400).assign(who=np.arange(400) // 2)
     folder = write_parts(table, tmp_path / "in", [150])
     both = {"id_column": "id", "person": "who", "random_state": 0, **QUICK}
-    both["learned_masses"] = (0.5,)
+    both = searching(both, learned_masses=(0.5,))
     for sample_size in (100, 400):
         found = audit_parts(GIVEN, folder, "y", sample_size=sample_size, **both)
         assert found.n_samples == 200
@@ -682,7 +690,7 @@ def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path: Path, n_b
 
 
 @pytest.mark.parametrize(
-    "option", [{"confidence": 2}, {"masses": [7]}, {"learned_masses": [3]}, {"min_size": 0}]
+    "option", [{"sample_size": 0}, {"levels": [2]}, {"about": "unit"}, {"random_state": -1}]
 )
 def test_mistaken_options_are_refused_before_the_table_is_read(
     rich: Path, option: dict[str, Any], monkeypatch: pytest.MonkeyPatch

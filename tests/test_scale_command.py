@@ -73,8 +73,7 @@ def test_an_audit_of_a_folder_is_that_of_the_library(
         groups=["sex", "age"],
         sample_size=SAMPLE,
         random_state=5,
-        masses=(0.2, 1.0),
-        learned_masses=(),
+        search=Search(),
         name="model",
     )
     ours = json.loads(expected.to_json())
@@ -88,10 +87,9 @@ def test_an_audit_of_a_folder_is_that_of_the_library(
 def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> None:
     args = ("audit", place / "parts", "--forecast", place / "model", "--target", "y")
     options = {
+        "search": Search(masses=(0.2,), learned_masses=()),
         "sample_size": SAMPLE,
         "random_state": 0,
-        "masses": (0.2,),
-        "learned_masses": (),
         "levels": [0.7],
     }
     found = audit_parts(load(place / "model"), place / "parts", "y", **options)

@@ -28,6 +28,7 @@ from evenhand import (
     audit,
     randomize,
 )
+from evenhand.audits import Search
 from evenhand.calibration import calibration_error
 from evenhand.certificates import certify_link, certify_pit
 from evenhand.draws import jittered, nodes
@@ -40,6 +41,7 @@ from evenhand.selection.chosen_link import Costs, Wrapped
 from evenhand.selection.comparison import without_features
 from evenhand.selection.target import LEAST_ALPHA, largest_alpha
 from grid_examples import CELL_LOSS, honest, rounded_task, spiky
+from parts_examples import searching
 from repeats import WHOLE, most_failures, repeats, statistical
 
 N = 1500
@@ -422,14 +424,20 @@ def law_pit(X: Any, y: Any) -> np.ndarray:
 def audited(found: Any, X: Any, y: Any, **options: Any) -> Any:
     held = found.certifying
     served = audit(
-        found.model, X.iloc[held], y[held], confidence=found.confidence, random_state=0, **options
+        found.model,
+        X.iloc[held],
+        y[held],
+        random_state=0,
+        **searching(options, confidence=found.confidence),
     )
     return found.audited(served)
 
 
 def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen: Any) -> None:
     X, y = data()
-    found = audited(chosen, X, y, groups=["sex"], learned_masses=[0.5], n_simulations=2)
+    found = audited(
+        chosen, X, y, groups=["sex"], search=Search(learned_masses=[0.5], n_simulations=2)
+    )
     assert (
         found.certificate.group_error(0.2)
         == chosen.certificate.group_error(0.2)
@@ -461,7 +469,7 @@ def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() ->
     assert looser.group_error(0.25) < 0.3  # the test passes well below its target
     assert chosen.group_error == chosen.certificate.group_error(0.25) == 0.35
     assert chosen.certificate.group_error(0.2) == 0.5  # smaller groups were not tested
-    found = audited(chosen, X, y, learned_masses=[0.5], n_simulations=2)
+    found = audited(chosen, X, y, search=Search(learned_masses=[0.5], n_simulations=2))
     (row,) = found.to_dict()["certificate"]["every_group"]
     assert (row["mass"], row["group_error"], row["coverage_80_low"]) == (0.25, 0.35, 0.0)
 

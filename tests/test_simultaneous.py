@@ -22,7 +22,7 @@ from evenhand.calibration.group_sums import (
     most_variance,
 )
 from evenhand.search import scan_groups
-from parts_examples import QUICK_AUDIT
+from parts_examples import QUICK_AUDIT, searching
 from repeats import most_failures, repeats, statistical
 
 FEATURES = 12
@@ -247,7 +247,7 @@ def test_weights_make_effective_trials() -> None:
 # --- audits
 
 
-QUICK = QUICK_AUDIT | {"masses": (1.0,)}
+QUICK = searching(QUICK_AUDIT, masses=(1.0,))
 
 
 def family_of(n_groups: int) -> Family:

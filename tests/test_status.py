@@ -21,7 +21,7 @@ import typer.main
 from browser.report_examples import AUDITS, FAMILY, full_deterministic, group, made, rates
 from command_outcome import Command
 from evenhand import audit_pit
-from evenhand.audits import detectable_error, parse_condition, with_conditions
+from evenhand.audits import Search, detectable_error, parse_condition, with_conditions
 from evenhand.audits.verdict import decided, status_of
 from evenhand.cli.commands import app
 from evenhand.report import audit_markdown, audit_text
@@ -233,7 +233,9 @@ def test_conditions_do_not_change_the_verdict() -> None:
 
 def test_conditions_of_a_gate_read_the_status() -> None:
     random = np.random.default_rng(0)
-    found = audit_pit(random.random(400) ** 2, masses=[1.0], n_simulations=2, random_state=0)
+    found = audit_pit(
+        random.random(400) ** 2, search=Search(masses=[1.0], n_simulations=2), random_state=0
+    )
     texts = ("problem", "too-few-rows", "not-proven", "groups_beyond_tolerance > 0")
     given = with_conditions(found, map(parse_condition, texts))
     assert [one.is_true for one in given.conditions] == [True, False, True, True]

@@ -22,6 +22,7 @@ from browser.report_examples import full_deterministic, group, made
 from evenhand import Audit, Forecast, Outcomes, audit
 from evenhand._format import band, percent, points
 from evenhand._table import Table
+from evenhand.audits import Search
 from evenhand.draws import jittered
 from evenhand.figures import plot_groups
 from evenhand.report import audit_html, audit_text
@@ -81,9 +82,7 @@ def audited(kind: str = "horizon") -> Audit:
             who.entered if kind == "randomized" else None,
         ),
         groups=["ward"],
-        masses=(0.2, 1.0),
-        learned_masses=(0.2,),
-        n_simulations=2,
+        search=Search(masses=(0.2, 1.0), learned_masses=(0.2,), n_simulations=2),
         about={"unit": "years"},
         random_state=0,
     )

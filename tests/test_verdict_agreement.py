@@ -19,7 +19,7 @@ from scipy import special
 from evenhand import Audit, Forecast, Outcomes, audit, audit_pit, figures
 from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE
 from evenhand._validate import Floats, InputError
-from evenhand.audits import parse_condition
+from evenhand.audits import Search, parse_condition
 from evenhand.audits.verdict import UNDECIDED, decided
 from evenhand.report import audit_markdown, audit_text, tables
 from evenhand.report.slots import Slots, name_of, result_of
@@ -310,11 +310,11 @@ def made(kind: str, seed: int) -> Audit:
     off = np.where(X["job"] == rng.choice(["a", "b"]), rng.choice([0.0, 0.3, 1.0]), 0.0)
     steep = rng.choice([1.0, 1.0, 0.6])
     options: dict[str, Any] = {
+        "search": Search(
+            learned_masses=(0.5,) if rng.random() < 0.5 else (), masses=(0.2, 1.0), n_simulations=2
+        ),
         "X": X,
         "groups": ["job"],
-        "learned_masses": (0.5,) if rng.random() < 0.5 else (),
-        "masses": (0.2, 1.0),
-        "n_simulations": 2,
         "random_state": seed,
     }
     outcome: Floats | Outcomes = steep * m + off + rng.normal(size=n)
@@ -360,7 +360,7 @@ def test_text_page_tables_and_json_have_one_count(kind: str) -> None:
         )
 
 
-QUICK: dict[str, Any] = {"masses": (0.5,), "learned_masses": (0.2,), "n_simulations": 2}
+QUICK: dict[str, Any] = {"search": Search(masses=(0.5,), learned_masses=(0.2,), n_simulations=2)}
 
 
 def people(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
@@ -392,7 +392,7 @@ def small_shift() -> Audit:
     """All of region 2 is off by about 1.1 points, which 40,000 rows show."""
     X, y = people(40_000, 4)
     shifted = y + 0.04 * (X["region"] == "2").to_numpy()
-    return audited(X, shifted, features=X[["region"]], learned_masses=())
+    return audited(X, shifted, features=X[["region"]], search=Search(learned_masses=()))
 
 
 def leaking() -> Audit:
@@ -499,4 +499,4 @@ def test_the_gate_counts_the_groups_beyond_the_tolerance(audits: dict[str, Audit
 def test_a_tolerance_is_a_share() -> None:
     for value in (-0.1, float("nan"), "much"):
         with pytest.raises(InputError, match="tolerance must be at least 0 and at most 1"):
-            audited(*people(100, 0), tolerance=value)
+            audited(*people(100, 0), search=Search(tolerance=value))

@@ -16,11 +16,13 @@ from scipy import special, stats
 
 from evenhand import Audit, Forecast, audit, audit_pit
 from evenhand._validate import Floats
+from evenhand.audits import Search
 from evenhand.audits.group_tests import shares_of
 from evenhand.calibration import mid_ranks
+from parts_examples import searching
 from repeats import most_failures, repeats, statistical
 
-QUICK: dict[str, Any] = {"learned_masses": (), "masses": (1.0,), "n_simulations": 2}
+QUICK: dict[str, Any] = {"search": Search(learned_masses=(), masses=(1.0,), n_simulations=2)}
 
 Table = tuple[Forecast, Floats]
 Random = np.random.Generator
@@ -227,7 +229,7 @@ def test_a_significant_trend_decides_by_its_slope() -> None:
     rng = np.random.default_rng(3)
     z = rng.normal(-4, 1.0, 30_000)
     forecast, y = events(special.expit(z), special.expit(-4 + 0.5 * (z + 4)), rng)
-    found = audit(forecast, y=y, tolerance=0.05, random_state=0, **QUICK)
+    found = audit(forecast, y=y, random_state=0, **searching(QUICK, tolerance=0.05))
     everyone = found.groups.iloc[0]
     assert everyone["error"] < 0.05
     assert everyone["slope"] < 0.8
@@ -245,7 +247,9 @@ def test_the_tolerance_of_rates_is_at_most_a_fifth_of_the_rate(
     forecast = Forecast.from_probability(np.full(500, probability))
     found = audit(forecast, y=y, random_state=0, **QUICK)
     assert found.tolerance == pytest.approx(expected)
-    assert audit(forecast, y=y, random_state=0, tolerance=0.03, **QUICK).tolerance == 0.03
+    assert (
+        audit(forecast, y=y, random_state=0, **searching(QUICK, tolerance=0.03)).tolerance == 0.03
+    )
 
 
 def test_impossible_outcomes_are_named_with_their_row() -> None:

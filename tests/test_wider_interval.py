@@ -15,7 +15,7 @@ from scipy import stats
 
 from evenhand import Forecast, Outcomes, audit, audit_pit
 from evenhand._format import at_least, at_most, in_full, percent
-from evenhand.audits import Audit
+from evenhand.audits import Audit, Search
 from evenhand.calibration import Cells, count_pits, covered
 from evenhand.certificates import certify_counts, certify_pit, coverage_floor
 from evenhand.distributions import Normal
@@ -105,7 +105,7 @@ def stated() -> Forecast:
 
 def audited(forecast: Forecast, **more: Any) -> Audit:
     y = Outcomes(outcomes(), **more)
-    return audit(forecast, y=y, masses=(0.2,), n_simulations=2, random_state=0)
+    return audit(forecast, y=y, search=Search(masses=(0.2,), n_simulations=2), random_state=0)
 
 
 def served(**more: Any) -> Audit:
@@ -145,7 +145,7 @@ def test_a_deterministic_forecaster_and_a_link_around_it_have_the_same_floors() 
 
 def test_pits_alone_have_floors_without_widths() -> None:
     u = stated().pit(outcomes())
-    found = audit_pit(u, masses=(0.2,), n_simulations=2, random_state=0)
+    found = audit_pit(u, search=Search(masses=(0.2,), n_simulations=2), random_state=0)
     check(found, u)
     assert "width" not in found.plain_intervals
     assert not any("width" in row for row in found.to_dict()["plain_intervals"])
@@ -181,7 +181,7 @@ def test_forecasters_without_a_deterministic_base_have_no_plain_interval() -> No
     r = jittered(N, 8, 1)
     own = Forecast(Normal(r - 0.5, np.ones((N, 8))), r)
     u = Entropic(0.1).cdf(stated().pit(outcomes())[:, None], r)
-    pits = audit_pit(u, r, masses=(0.2,), n_simulations=2, random_state=0)
+    pits = audit_pit(u, r, search=Search(masses=(0.2,), n_simulations=2), random_state=0)
     weighted = audited(stated(), weight=np.linspace(1, 2, N))
     for found in (audited(own), pits, weighted):
         assert found.plain_intervals.empty

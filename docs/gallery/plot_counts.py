@@ -16,7 +16,7 @@ from sklearn.linear_model import PoissonRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from evenhand import CountRegressor, RecalibratedRegressor, audit
+from evenhand import CountRegressor, RecalibratedRegressor, Search, audit
 from evenhand.figures import as_percent
 
 # %%
@@ -42,7 +42,14 @@ repair = repair.fit(X[repaired], y[repaired])
 
 models = {"Poisson": model, "repaired by plan": repair}
 audits = {
-    name: audit(one, X[audited], y[audited], groups=["plan"], learned_masses=(), random_state=0)
+    name: audit(
+        one,
+        X[audited],
+        y[audited],
+        groups=["plan"],
+        search=Search(learned_masses=()),
+        random_state=0,
+    )
     for name, one in models.items()
 }
 audits["Poisson"].groups[["group", "n", "error", "coverage_80"]].round(3)

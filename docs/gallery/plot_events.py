@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from evenhand import RecalibratedRegressor, audit
+from evenhand import RecalibratedRegressor, Search, audit
 from evenhand.figures import as_percent
 
 # %%
@@ -39,7 +39,14 @@ repaired = repaired.fit(X[2000:4000], y[2000:4000])
 fig, axes = plt.subplots(1, 2, figsize=(7, 3.6), sharex=True, sharey=True, layout="constrained")
 colours = {"very good": "#0072b2", "good": "#009e73", "fair or poor": "#d55e00"}
 for ax, title, one in zip(axes, ("the model", "repaired by group"), (model, repaired), strict=True):
-    found = audit(one, X[4000:], y[4000:], groups=["marriage"], learned_masses=(), random_state=0)
+    found = audit(
+        one,
+        X[4000:],
+        y[4000:],
+        groups=["marriage"],
+        search=Search(learned_masses=()),
+        random_state=0,
+    )
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=1)
     for shift, (name, colour) in zip((-0.004, 0, 0.004), colours.items(), strict=True):
         bins = found.reliability.query(

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import BayesianRidge
 
-from evenhand import RecalibratedRegressor, compare
+from evenhand import RecalibratedRegressor, Search, compare
 from evenhand.figures import ERROR_TITLE, as_points
 
 # %%
@@ -38,7 +38,7 @@ changes = compare(
     table[test],
     y[test],
     groups=["kind"],
-    learned_masses=(),
+    search=Search(learned_masses=()),
     random_state=0,
     names=("one map", "a map for each group"),
 )

@@ -14,7 +14,7 @@ from lifelines import CoxPHFitter
 from lifelines.datasets import load_lymph_node
 from sklearn.frozen import FrozenEstimator
 
-from evenhand import Outcomes, RecalibratedRegressor, audit
+from evenhand import Outcomes, RecalibratedRegressor, Search, audit
 from evenhand.figures import plot_survival
 from evenhand.forecasters import SurvivalModel
 
@@ -51,7 +51,7 @@ def audit_of(forecaster):
         audited,
         known_of(audited),
         groups=["affected"],
-        learned_masses=(),
+        search=Search(learned_masses=()),
         random_state=0,
     )
 

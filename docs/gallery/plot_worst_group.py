@@ -12,7 +12,7 @@ search in calibrated forecasts of the same kind.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from evenhand import Forecast, audit
+from evenhand import Forecast, Search, audit
 from evenhand.draws import jittered
 from evenhand.figures import plot_worst_group
 
@@ -37,9 +37,7 @@ for forecast, title in (
         forecast,
         y=y,
         features=X,
-        masses=masses,
-        learned_masses=(0.2, 0.5),
-        n_simulations=10,
+        search=Search(masses=masses, learned_masses=(0.2, 0.5), n_simulations=10),
         random_state=0,
     )
     plot_worst_group(found.worst_groups, ax=ax, learned=found.learned)

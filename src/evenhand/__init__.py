@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evenhand._validate import InputError as InputError
     from evenhand._validate import MissingExtraError as MissingExtraError
     from evenhand.audits import Audit as Audit
+    from evenhand.audits import Search as Search
     from evenhand.audits import audit as audit
     from evenhand.audits import audit_pit as audit_pit
     from evenhand.audits import certify as certify
@@ -46,7 +47,7 @@ _HOMES = {
     name: room
     for room, names in {
         "_validate": "DiscreteOutcomeWarning InputError MissingExtraError",
-        "audits": "Audit audit audit_pit certify compare",
+        "audits": "Audit Search audit audit_pit certify compare",
         "certificates": "Certificate certify_pit",
         "forecast": "Forecast",
         "forecast_columns": "ForecastColumns",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from evenhand._files import check_folder
 from evenhand._format import percent
 from evenhand._validate import InputError
 from evenhand.audits import (
-    LEARNED_MASSES,
     Audit,
+    Search,
     audit,
     compare,
     parse_condition,
@@ -45,8 +45,8 @@ STEPS = ("clinics-find", "clinics-repair", "clinics-prove")
 
 GROUPS = ("sex", "age", "clinic")
 GROUP_SIZE = 0.2
-FOUND_SIZES = (GROUP_SIZE, 0.5)
-"""Sizes of learned groups in step 1, where no group is smaller than those of the certificate."""
+SEARCH = Search(learned_masses=(GROUP_SIZE, 0.5))
+"""Search of step 1, where no group is smaller than those of the certificate."""
 
 GOAL = 0.25
 
@@ -77,19 +77,6 @@ def train(trial: Dataset, seed: int) -> RecalibratedRegressor:
         encoded, HistGradientBoostingRegressor(max_iter=200, max_leaf_nodes=6, random_state=seed)
     )
     return RecalibratedRegressor(boosting, random_state=seed).fit(trial.X, trial.y)
-
-
-def audited(
-    model: Any,
-    part: Dataset,
-    name: str,
-    groups: Mapping[str, Any],
-    seed: int,
-    learned: Sequence[float] = LEARNED_MASSES,
-) -> Audit:
-    """Audit a model on some patients, with the columns of `GROUPS` and further groups."""
-    asked = options_of(part, groups, seed)
-    return audit(model, part.X, part.y, learned_masses=learned, name=name, **asked)
 
 
 def options_of(part: Dataset, groups: Mapping[str, Any], seed: int) -> dict[str, Any]:
@@ -164,7 +151,8 @@ def run(
     model = train(tables["trial"], seed)
     others, more, fresh = (tables[name] for name in STEPS)
     inform(f"finding groups among {N_PART:,} patients of the clinics ...")
-    found = audited(model, others, "model", {}, seed, FOUND_SIZES)
+    asked = options_of(others, {}, seed)
+    found = audit(model, others.X, others.y, name="model", search=SEARCH, **asked)
     rule = worst_rule(found)
     inform(f"repairing the model with {N_PART:,} others ...")
     repaired = found.repair(model, more.X, more.y, random_state=seed)
@@ -174,11 +162,10 @@ def run(
     names = ("model", "repaired model", "randomized model")
     # the same rows and the same seed, so that differences are due to the models
     group = {rule.name: rule.mask(fresh.X)}
-    changes = compare(
-        model, repaired, fresh.X, fresh.y, names=names[:2], **options_of(fresh, group, seed)
-    )
+    asked = options_of(fresh, group, seed)
+    changes = compare(model, repaired, fresh.X, fresh.y, names=names[:2], **asked)
     before, after = changes.audits
-    drawn = audited(chosen.model, fresh, names[2], group, seed)
+    drawn = audit(chosen.model, fresh.X, fresh.y, name=names[2], **asked)
     limit = f"certified_group_error({GROUP_SIZE:g}) > {GOAL:g}"
     proof = with_conditions(chosen.audited(drawn), [parse_condition(limit)])
 

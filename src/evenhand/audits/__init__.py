@@ -17,10 +17,9 @@ from evenhand.audits.gate import Condition, parse_condition
 from evenhand.audits.gate import with_conditions as with_conditions
 from evenhand.audits.result import Audit, with_sources
 from evenhand.audits.result import renumbered as renumbered
-from evenhand.audits.rows import LEARNED_MASSES, MASSES, MIN_SIZE
-from evenhand.audits.rows import Search as Search
+from evenhand.audits.rows import STANDARD as STANDARD
+from evenhand.audits.rows import Search
 from evenhand.audits.rows import check_about as check_about
-from evenhand.audits.rows import with_search as with_search
 from evenhand.audits.run import AuditedRows as AuditedRows
 from evenhand.audits.run import audit, audit_pit
 from evenhand.audits.run import audited as audited
@@ -31,9 +30,6 @@ from evenhand.results import Family, Note
 from evenhand.results import schema as audit_schema
 
 __all__ = [
-    "LEARNED_MASSES",
-    "MASSES",
-    "MIN_SIZE",
     "Audit",
     "Comparison",
     "Condition",
@@ -41,6 +37,7 @@ __all__ = [
     "Measure",
     "Note",
     "NoteKind",
+    "Search",
     "audit",
     "audit_pit",
     "audit_schema",

@@ -20,10 +20,10 @@ from scipy import special
 
 from evenhand._files import written
 from evenhand._format import Summarized, and_more, number_in_full, one_line
-from evenhand._validate import Floats, InputError, Mask, bad_input, check_fraction
+from evenhand._validate import Floats, InputError, Mask, bad_input
 from evenhand.audits.forecasts import RowCells
 from evenhand.audits.result import Audit, write_tables
-from evenhand.audits.rows import with_search
+from evenhand.audits.rows import STANDARD, Search
 from evenhand.audits.run import AuditedRows, audited
 from evenhand.audits.scores import weighted_mean
 from evenhand.calibration import Cells, n_effective, own_parts, ramps_at
@@ -483,7 +483,7 @@ class Comparison(Summarized):
     tolerance : float
         Change of the error up to which a group is not important; that of the second audit.
     confidence : float
-        Confidence of the intervals.
+        Confidence of the intervals; that of the second audit.
     is_paired : bool
         Whether changes have paired intervals.
     n_samples : int
@@ -563,7 +563,7 @@ def compare(
     y: ArrayLike | Outcomes | None = None,
     *,
     names: tuple[str, str] | None = None,
-    confidence: float = 0.95,
+    search: Search = STANDARD,
     random_state: RandomState = None,
     **options: Any,
 ) -> Comparison:
@@ -583,14 +583,13 @@ def compare(
     names : tuple of str, optional
         Names of what is compared. By default those of the types or of the audits, or of their
         files; equal ones become "model (first)" and "model (second)".
-    confidence : float, default 0.95
-        Confidence of both audits, and of the intervals of changes: for groups jointly by measure,
-        for scores each by itself.
+    search : Search, optional
+        Options of tests and searches of both audits. Its `confidence` is that of the intervals of
+        changes, too: for groups jointly by measure, for scores each by itself.
     random_state : int, generator or None
         Seed of both audits, which use the same positions and draws.
     **options
-        Other options of `audit`, of both audits: `groups`, `features`, `min_size`, `tolerance`,
-        `about` and so on.
+        Other options of `audit`, of both audits: `groups`, `features`, `about` and so on.
 
     Returns
     -------
@@ -620,27 +619,26 @@ def compare(
     >>> compare(*changes.audits).groups["outcome"].tolist()  # two audits, not paired
     ['problem before']
     """
-    check_fraction("confidence", confidence)
     if y is None:
         if X is not None or options:
             raise InputError("y is missing: models are compared on rows with outcomes; pass y=")
-        return _compared(Recorded.of(before), Recorded.of(after), names, confidence)
+        return _compared(Recorded.of(before), Recorded.of(after), names)
     # one seed, so that both audits keep the same rows and draw the same positions
     is_seed = isinstance(random_state, Integral)
     seed = random_state if is_seed else int(generator(random_state).integers(2**63))
-    asked = with_search(options | {"confidence": confidence})
-    asked |= {"random_state": seed}
+    asked = options | {"search": search, "random_state": seed}
     first, second = (
         audited(model, X, y, **(asked | {"name": name}))
         for model, name in zip((before, after), names or (None, None), strict=True)
     )
-    return paired(first, second, confidence=confidence)
+    return paired(first, second)
 
 
-def paired(first: AuditedRows, second: AuditedRows, *, confidence: float) -> Comparison:
+def paired(first: AuditedRows, second: AuditedRows) -> Comparison:
     """Compare two audits of the same rows, which were made with one seed, row by row."""
     one, other = (Recorded.of(side.audit) for side in (first, second))
-    found = _compared(one, other, None, confidence)
+    found = _compared(one, other, None)
+    confidence = found.confidence
     left_out = map(str, notes_of(second.audit.notes, *LEFT_OUT))
     notes = (*left_out, *found.notes[1:])
     found = replace(found, notes=notes, audits=(first.audit, second.audit))
@@ -664,9 +662,7 @@ def paired(first: AuditedRows, second: AuditedRows, *, confidence: float) -> Com
     )
 
 
-def _compared(
-    one: Recorded, other: Recorded, names: tuple[str, str] | None, confidence: float
-) -> Comparison:
+def _compared(one: Recorded, other: Recorded, names: tuple[str, str] | None) -> Comparison:
     """Compare two audits by their estimates."""
     names = names or _names(one, other)
     _check_kinds(one, other, names)
@@ -681,7 +677,7 @@ def _compared(
         pd.DataFrame(columns=list(SCORE_COLUMNS)),
         _measures(one, other),
         tolerance=other.rows.tolerance,
-        confidence=confidence,
+        confidence=other.rows.confidence,
         is_paired=False,
         n_samples=one.rows.n_samples,
         notes=(UNPAIRED, *_left_out(one, other, names)),

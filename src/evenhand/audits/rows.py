@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +31,7 @@ from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, needs_no_weights
 from evenhand.report import NoteKind, note
 from evenhand.results import Note
-from evenhand.search import LEAK_COLUMNS, find_leaks
+from evenhand.search import LEAK_COLUMNS, MIN_SIZE, find_leaks
 from evenhand.tables import (
     Groups,
     TableEncoder,
@@ -44,15 +44,13 @@ from evenhand.tables import (
 
 # --- options, checked before any work
 
-MASSES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-LEARNED_MASSES = (0.1, 0.2, 0.5)
-"""Default group sizes of an audit, as shares of the rows."""
 
-MIN_SIZE = 150
-"""Default minimum number of rows in a scanned group."""
+def _shares(name: str, values: ArrayLike) -> list[float]:
+    shares = check_finite(name, np.atleast_1d(np.asarray(values)))
+    return [
+        check_fraction(f"{name}[{i}]", share, high_open=False) for i, share in enumerate(shares)
+    ]
 
-N_SIMULATIONS = 20
-"""Default number of simulated calibrated forecasters."""
 
 TOLERANCE = 0.02
 """Default tolerance: an error of 2 points."""
@@ -60,17 +58,46 @@ TOLERANCE = 0.02
 
 @dataclass(frozen=True)
 class Search:
-    """Options of an audit's tests and searches, checked when it is made: parameters of `audit`."""
+    """Options of tests and searches of an audit, checked when they are made.
 
-    masses: Sequence[float] = MASSES
-    learned_masses: Sequence[float] = LEARNED_MASSES
+    Parameters
+    ----------
+    masses : sequence of float
+        Group sizes of the oracle worst group and of the certificate, as shares of the rows.
+    learned_masses : sequence of float
+        Group sizes of the learned worst group; none are learned if it is empty.
+    min_size : int, default 150
+        Minimum number of rows in a scanned group.
+    tolerance : float, optional
+        Error that does not matter, 0 to 1: a significant group whose estimated error is beyond it
+        is a problem. By default 0.02, which is 2 points; for 0/1 outcomes, whose errors are
+        differences of event rate and probability, at most a fifth of the mean probability of the
+        event, or of its absence.
+    confidence : float, default 0.95
+        Confidence level of the certificate, and of all tests and intervals of groups together.
+    n_simulations : int, default 20
+        Number of simulated calibrated forecasters behind `null_mean` and its range.
+
+    Raises
+    ------
+    InputError
+        If an option is out of range.
+
+    Examples
+    --------
+    >>> Search(masses=[0.2], tolerance=0.05).masses
+    [0.2]
+    """
+
+    masses: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    learned_masses: Sequence[float] = (0.1, 0.2, 0.5)
     min_size: int = MIN_SIZE
     tolerance: float | None = None
     confidence: float = 0.95
-    n_simulations: int = N_SIMULATIONS
+    n_simulations: int = 20
 
     def __post_init__(self) -> None:
-        """Check options before any work, so that a search can later fail only for lack of rows."""
+        # before any work, so that a search can later fail only for lack of rows
         learned, tolerance = self.learned_masses, self.tolerance
         checked = {
             "masses": _shares("masses", self.masses),
@@ -87,12 +114,8 @@ class Search:
             object.__setattr__(self, name, value)
 
 
-def with_search(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of `audit` with those of its searches in one object, `search`."""
-    names = {one.name for one in fields(Search)}
-    found = {name: value for name, value in options.items() if name not in names}
-    search = Search(**{name: value for name, value in options.items() if name in names})
-    return dict(search=search, **found)
+STANDARD = Search()
+"""Default options of an audit."""
 
 
 def resolved_tolerance(given: float | None, probability: float | None) -> float:
@@ -141,13 +164,6 @@ def _text(value: Any, place: str) -> str:
             place, "be a text that is not empty", repr(value), "give a text or leave it out"
         )
     return value.strip()
-
-
-def _shares(name: str, values: ArrayLike) -> list[float]:
-    shares = check_finite(name, np.atleast_1d(np.asarray(values)))
-    return [
-        check_fraction(f"{name}[{i}]", share, high_open=False) for i, share in enumerate(shares)
-    ]
 
 
 # --- held-out rows

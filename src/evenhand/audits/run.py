@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand import search
 from evenhand._validate import InputError, bad_input, check_finite
 from evenhand.audits.certified import Notes, certify_held, conditional_coverage, learn_groups
 from evenhand.audits.counted import RowCounts
@@ -22,10 +21,7 @@ from evenhand.audits.forecasts import (
 from evenhand.audits.group_tests import TestedGroups, tested_groups
 from evenhand.audits.result import Audit, check_people, provenance_of
 from evenhand.audits.rows import (
-    LEARNED_MASSES,
-    MASSES,
-    MIN_SIZE,
-    N_SIMULATIONS,
+    STANDARD,
     HeldOut,
     Search,
     check_about,
@@ -73,7 +69,7 @@ from evenhand.results import (
     rows_from,
 )
 from evenhand.scoring import isotonic_curve, probability_scores
-from evenhand.search import FEW_ROWS
+from evenhand.search import FEW_ROWS, FoundGroup, n_learnable
 from evenhand.tables import EVERYONE, Schema, UnseenValues, as_pandas, unreported
 
 # --- parts that need only PITs, in their order
@@ -120,13 +116,13 @@ def audit_rows(
         proof = counted.certified(proof, options.confidence)
     n_learned = 0
     if thin is not None and thin.searched is not None:
-        n_learned = search.n_learnable(plain.cells.n_samples, options.learned_masses)
+        n_learned = n_learnable(plain.cells.n_samples, options.learned_masses)
     part = rows.positive
     # who is lost may or may not have the event by the horizon: times have no such part
     has_part = part is not None and rows.times is None and part.rows.size >= FEW_ROWS
     level = (1 - options.confidence) / (2 if has_part else 1)
     tested = tested_groups(rows, held, random, n_learned=n_learned, level=level, counted=counted)
-    learned: list[search.FoundGroup] = []
+    learned: list[FoundGroup] = []
     unlearned: Notes = ()
     if thin is not None:
         confidence = 1 - tested.family.shares["learned"]
@@ -294,12 +290,7 @@ def audit(
     groups: Any = None,
     features: Any = None,
     ids: ArrayLike | Sequence[object] | None = None,
-    masses: Sequence[float] = MASSES,
-    learned_masses: Sequence[float] = LEARNED_MASSES,
-    min_size: int = MIN_SIZE,
-    tolerance: float | None = None,
-    confidence: float = 0.95,
-    n_simulations: int = N_SIMULATIONS,
+    search: Search = STANDARD,
     random_state: RandomState = None,
     name: str | None = None,
     target_name: str | None = None,
@@ -338,21 +329,8 @@ def audit(
         search.
     ids : array-like of shape (n,), optional
         Ids of the people: `Audit.members` and `Audit.to_csv` list the members of groups by them.
-    masses : sequence of float
-        Group sizes of the oracle worst group and of the certificate, as shares of the rows.
-    learned_masses : sequence of float
-        Group sizes of the learned worst group.
-    min_size : int, default 150
-        Minimum number of rows in a scanned group.
-    tolerance : float, optional
-        Error that does not matter, 0 to 1: a significant group whose estimated error is beyond it
-        is a problem. By default 0.02, which is 2 points; for 0/1 outcomes, whose errors are
-        differences of event rate and probability, at most a fifth of the mean probability of the
-        event, or of its absence.
-    confidence : float, default 0.95
-        Confidence level of the certificate, and of all tests and intervals of groups together.
-    n_simulations : int, default 20
-        Number of simulated calibrated forecasters behind `null_mean` and its range.
+    search : Search, optional
+        Options of tests and searches: sizes of groups, tolerance and confidence.
     random_state : int, generator or None
         Seed of the draws, of PITs within rounding cells, of the bootstrap and of searches.
     name : str, optional
@@ -372,8 +350,8 @@ def audit(
     ------
     InputError
         If outcomes are missing, infinite, constant or fewer than 20, or do not match the forecasts;
-        or if an option is out of range or a feature cannot be read. Too few rows for a
-        search give a note in the result, not an error.
+        or if a feature cannot be read. Too few rows for a search give a note in the result, not an
+        error.
 
     Notes
     -----
@@ -407,12 +385,11 @@ def audit(
     >>> round(found.score("90% coverage"), 2)
     1.0
     """
-    sizes = masses, learned_masses, min_size
     return audited(
         model,
         X,
         y,
-        search=Search(*sizes, tolerance, confidence, n_simulations),
+        search=search,
         groups=groups,
         features=features,
         ids=ids,
@@ -508,12 +485,7 @@ def audit_pit(
     largest_weight: float | None = None,
     person: ArrayLike | None = None,
     ids: ArrayLike | Sequence[object] | None = None,
-    masses: Sequence[float] = MASSES,
-    learned_masses: Sequence[float] = LEARNED_MASSES,
-    min_size: int = MIN_SIZE,
-    tolerance: float | None = None,
-    confidence: float = 0.95,
-    n_simulations: int = N_SIMULATIONS,
+    search: Search = STANDARD,
     random_state: RandomState = None,
     name: str = "PITs",
     target_name: str | None = None,
@@ -538,9 +510,7 @@ def audit_pit(
         As in `audit`.
     sample_weight, largest_weight, person : optional
         As `weight`, `largest_weight` and `person` of `Outcomes`.
-    masses, learned_masses, min_size, tolerance : optional
-        As in `audit`.
-    confidence, n_simulations, random_state, name : optional
+    search, random_state, name : optional
         As in `audit`.
     target_name : str, optional
         Name of the outcome in reports; by default the name of `residual` if it is a Series, else
@@ -555,8 +525,7 @@ def audit_pit(
     Raises
     ------
     InputError
-        If PITs, draws and residuals do not match, an option is out of range or a feature cannot be
-        read.
+        If PITs, draws and residuals do not match, or a feature cannot be read.
 
     Examples
     --------
@@ -566,8 +535,6 @@ def audit_pit(
     True
     """
     described = check_about(about)
-    sizes = masses, learned_masses, min_size
-    options = Search(*sizes, tolerance, confidence, n_simulations)
     random = generator(random_state)
     cells = as_cells(pit, r, sample_weight, random)
     n = cells.n_samples
@@ -581,7 +548,7 @@ def audit_pit(
         largest_weight=largest_weight,
         person=person,
     )
-    held = hold_out(options, known, X, features, groups, random, residual)
+    held = hold_out(search, known, X, features, groups, random, residual)
     # rows of validated PITs need no second validation, and all rows need no copy
     some = cells if held.kept.size == n else cells.take(held.kept)
     return audit_rows(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from evenhand._validate import InputError, check_fraction
+from evenhand._validate import InputError
 from evenhand.cli import options
 from evenhand.cli.checks import check_out, described, refuse_without_effect
 from evenhand.cli.options import (
@@ -36,6 +36,7 @@ from evenhand.cli.rows import (
 
 if TYPE_CHECKING:
     from evenhand.audits import Audit, Comparison
+    from evenhand.audits import Search as AuditSearch
 
 
 def give(
@@ -125,17 +126,13 @@ def audit(
     seed: options.FixedSeed = 0,
 ) -> None:
     """For whom are forecasts wrong? Rows must be new to the model."""
-    check_fraction("confidence", confidence)
-    if tolerance is not None:
-        check_fraction("tolerance", tolerance, low_open=False, high_open=False)
     # options are checked before a table is read, which may take minutes
-    conditions = [audits.parse_condition(text) for text in fail_if or []]
     asked: dict[str, Any] = {
-        "tolerance": tolerance,
-        "confidence": confidence,
+        "search": audits.Search(tolerance=tolerance, confidence=confidence),
         "random_state": seed,
         "about": described("--about", about),
     }
+    conditions = [audits.parse_condition(text) for text in fail_if or []]
     folder = Path(forecast) if Path(forecast).exists() else None
     inputs = {"the table": table, "the model": folder}
     check_out(out, inputs, (".md",), tables)
@@ -195,7 +192,7 @@ def compare(
 
     Two forecasts in a table have paired intervals. Two audits are compared by their estimates.
     """
-    check_fraction("confidence", confidence)
+    search_options = audits.Search(confidence=confidence)
     forecasts = forecast or []
     counts = (len(paths), len(forecasts), rows.target != "")
     if counts not in ((1, 2, True), (2, 0, False)):
@@ -205,7 +202,7 @@ def compare(
         )
     if not forecasts:
         of_tables = [one.name for group in (Rows, Times, Search) for one in fields(group)]
-        refuse_without_effect(context, of_tables, "with two audits")
+        refuse_without_effect(context, [*of_tables, "confidence"], "with two audits")
     names = ["the table"] if forecasts else ["the old audit", "the new audit"]
     inputs = dict(zip(names, paths, strict=True))
     check_out(out, inputs, folder=tables)
@@ -221,9 +218,9 @@ def compare(
             for one, text in zip(given, forecasts, strict=True)
         ]
         labels = forecasts if labels[0] == labels[1] else labels
-        made = compared_rows(requests, labels, confidence)
+        made = compared_rows(requests, labels, search_options)
     else:
-        made = audits.compare(paths[0], paths[1], confidence=confidence)
+        made = audits.compare(paths[0], paths[1])
     give(made, "comparison", out, tables, as_json=as_json, full=full)
     if fail_if_worse:
         if not made.is_paired:
@@ -234,7 +231,7 @@ def compare(
 
 
 def compared_rows(
-    requests: Sequence[Request], names: Sequence[str], confidence: float
+    requests: Sequence[Request], names: Sequence[str], search: AuditSearch
 ) -> Comparison:
     """Compare two forecasts of a table, in groups of columns that neither of them uses."""
     before, after = (read_rows(request) for request in requests)
@@ -245,7 +242,7 @@ def compared_rows(
         shared = shared if shared.shape[1] else None
     sides = []
     for request, read, name in zip(requests, (before, after), names, strict=True):
-        asked = {"name": name, "confidence": confidence, "random_state": 0}
+        asked = {"name": name, "search": search, "random_state": 0}
         same = replace(read, groups=before.groups, searched=shared)
         side = audited_rows(request, same, asked)
         model = request.given.folder
@@ -253,4 +250,4 @@ def compared_rows(
             side.audit, command=command_line(), model=model, data=request.table
         )
         sides.append(side._replace(audit=found))
-    return audits.paired(sides[0], sides[1], confidence=confidence)
+    return audits.paired(sides[0], sides[1])

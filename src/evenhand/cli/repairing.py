@@ -314,7 +314,7 @@ def _report(
                 X,
                 read.outcomes.take(held),
                 features=searched,
-                confidence=proven.record["confidence"],
+                search=audits.Search(confidence=proven.record["confidence"]),
                 random_state=seed,
                 name=request.given.name(request.table),
                 target_name=request.rows.target,

@@ -356,7 +356,7 @@ def audited_rows(request: Request, read: Read, options: Mapping[str, Any]) -> Au
             features=read.searched,
             ids=read.people,
             target_name=request.rows.target,
-            **audits.with_search(options),
+            **options,
         )
     found = rows.audit.with_rows(notes=(*read.notes, *rows.audit.notes))
     found = audits.renumbered(found, read.data.index.to_numpy())

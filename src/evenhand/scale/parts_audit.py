@@ -29,6 +29,7 @@ from evenhand._validate import (
     coded,
 )
 from evenhand.audits import (
+    STANDARD,
     Audit,
     CountPlan,
     NoteKind,
@@ -329,7 +330,7 @@ def audit_parts(
     name: str | None = None,
     about: Mapping[str, str] | None = None,
     verbose: bool = False,
-    **searches: Any,
+    search: Search = STANDARD,
 ) -> Audit:
     """Audit forecasts of a table in parts, with at most one block of rows in memory at a time.
 
@@ -374,9 +375,8 @@ def audit_parts(
         As in `audit`.
     verbose : bool, default False
         Whether to show progress on a terminal: finished parts, rows per second, time left.
-    **searches
-        Options of tests and searches, as in `audit`: `masses`, `learned_masses`, `min_size`,
-        `tolerance`, `confidence`, `n_simulations`.
+    search : Search, optional
+        Options of tests and searches, as in `audit`.
 
     Returns
     -------
@@ -421,7 +421,7 @@ def audit_parts(
     """
     check_count("sample_size", sample_size)
     # options are checked before the table is read, which may take hours
-    described, search = check_about(about), Search(**searches)
+    described = check_about(about)
     counted = tuple(sorted({*LEVELS, *(check_fraction("level", level) for level in levels)}))
     seed = _seed(random_state)
     subject = as_subject(model)
