@@ -551,9 +551,10 @@ def _scan(
 
     `family` is the number of groups, their error probability and that of the whole audit.
     """
-    listed = leaks.table(*family).assign(direction=POSSIBLE_LEAK, p_value=np.nan)
-    scan = scanned.table(*family, _slopes(scanned.sums, scanned.adjusted, family[-1]))
-    return [one for table in (scan, listed) for one in rows_from(Finding, table)]
+    scan = scanned.columns(*family, _slopes(scanned.sums, scanned.adjusted, family[-1]))
+    listed = rows_from(Finding, leaks.columns(*family))
+    untested = {"direction": POSSIBLE_LEAK, "p_value": None}
+    return [*rows_from(Finding, scan), *(replace(one, **untested) for one in listed)]
 
 
 def _slopes(
@@ -595,7 +596,7 @@ def _scans(rows: GroupRows, held: HeldOut) -> tuple[search.Scanned, search.Scann
     scanned = search.scan_rows(rows, table, held.judged, least)
     notes = tuple(
         note(NoteKind.COLUMN_NOT_SCANNED, (column,), reason=why)
-        for column, why in scanned.masks.attrs["left_out"].items()
+        for column, why in scanned.masks.left_out.items()
     )
     if not (scanned.sums.n >= least).any():
         notes += (note(NoteKind.NO_LARGE_GROUP, numbers=(least,)),)

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
-from pyarrow import compute
 from scipy import special
 
 from evenhand._kinds import AS_FORECAST, HIGHER, LOWER, NARROW, TOO_SMALL, WIDE, Direction
@@ -83,14 +81,6 @@ class Masks:
     def names(self) -> list[str]:
         """Names of the masks, such as `age <= 50`."""
         return [group.name for group in self.groups]
-
-    @property
-    def attrs(self) -> dict[str, dict[str, str]]:
-        """Attributes of the table of `scan_groups`, in words: `left_out` and `same_rows`."""
-        return {
-            "left_out": dict(self.left_out),
-            "same_rows": {given.name: same.name for given, same in self.same_rows.items()},
-        }
 
     def rows(self, mask: int) -> Mask:
         """Return the rows of a mask, shape (n,)."""
@@ -484,7 +474,7 @@ def _draws_below(pits: Cells) -> NDArray[Any]:
     return np.cumsum(counts[:, :BINS], axis=-1)
 
 
-# --- names and directions
+# --- directions
 
 LEVEL = 0.05
 """Default significance level of scans."""
@@ -493,44 +483,13 @@ DIRECTIONS: tuple[Direction, ...] = (LOWER, HIGHER, WIDE, NARROW, AS_FORECAST)
 """Directions by code: a low (0) or high (1) mean PIT, a low (2) or high (3) spread of PITs."""
 
 
-def _direction_codes(sums: GroupSums, adjusted: Floats, level: float) -> Ints:
+def _directions(sums: GroupSums, adjusted: Floats, level: float) -> NDArray[np.object_]:
+    """Return the direction of each group, by the test with the larger statistic."""
     z_level, z_spread, _ = sums.tests
     by_spread = np.abs(z_spread) > np.abs(z_level)
     z = np.where(by_spread, z_spread, z_level)
-    return np.where(adjusted < level, 2 * by_spread + (z > 0), len(DIRECTIONS) - 1)
-
-
-def _names(masks: Masks, first: Ints, second: Ints) -> Any:
-    """Return the name of each group, joined in Arrow.
-
-    Joining Python strings for so many groups would take more time than their tests.
-    """
-    # the last entry is an empty name, for groups of one mask, whose first mask is all rows
-    before = pa.array([f"{name} and " for name in masks.names] + [""], pa.large_string())
-    first = np.where(first == ALL_ROWS, len(masks.names), first)
-    parts = (
-        before.take(pa.array(first)),
-        pa.array(masks.names, pa.large_string()).take(pa.array(second)),
-    )
-    return _text(compute.binary_join_element_wise(*parts, pa.scalar("", pa.large_string())))
-
-
-def _text(values: Any) -> Any:
-    # an array, not a series: pandas would align the index of a series with that of other columns
-    return values.to_pandas().array
-
-
-def _features(masks: Masks, first: Ints, second: Ints) -> NDArray[np.object_]:
-    """Return a tuple of feature names for each group; groups of the same features share one."""
-    labels = masks.labels
-    size = len(masks.labels)
-    feature = np.append(masks.feature, size)  # all rows belong to no feature
-    codes, pairs = pd.factorize(feature[first] * size + feature[second])
-    pairs = (pairs // max(size, 1)).tolist(), (pairs % max(size, 1)).tolist()
-    tuples = [
-        (labels[j],) if i == size else (labels[i], labels[j]) for i, j in zip(*pairs, strict=True)
-    ]
-    return np.fromiter(tuples, dtype=object, count=len(tuples))[codes]
+    codes = np.where(adjusted < level, 2 * by_spread + (z > 0), len(DIRECTIONS) - 1)
+    return np.array(DIRECTIONS, dtype=object)[codes]
 
 
 # --- scan
@@ -688,7 +647,11 @@ def scan_groups(
     rows = GroupRows.of(pits, residuals, random_state, pits.events())
     scanned = scan_rows(rows, table, named, min_size)
     scanned = replace(scanned, adjusted=holm(scanned.sums.tests.p_value))
-    return scanned.table(len(scanned.sums), 1 - confidence)
+    found = pd.DataFrame(scanned.columns(len(scanned.sums), 1 - confidence))
+    masks = scanned.masks
+    same = {given.name: same.name for given, same in masks.same_rows.items()}
+    found.attrs |= {"left_out": masks.left_out, "same_rows": same}
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -754,14 +717,14 @@ class Scanned:
         for i in map(int, order[self.adjusted[order] < level]):
             yield self.name(i), self.parts(i), self.rows(i)
 
-    def table(
+    def columns(
         self,
         n_groups: int,
         share: float,
         level: float | None = None,
         slopes: Mapping[str, Floats] | None = None,
-    ) -> pd.DataFrame:
-        """Return the table of `scan_groups`.
+    ) -> dict[str, Any]:
+        """Return the columns of the table of `scan_groups`.
 
         Parameters
         ----------
@@ -772,30 +735,27 @@ class Scanned:
         slopes : dict of str to ndarray of shape (g,), optional
             Further columns.
         """
-        sums, masks, adjusted = self.sums, self.masks, self.adjusted
-        codes = _direction_codes(sums, adjusted, share if level is None else level)
+        sums, masks, adjusted, few = self.sums, self.masks, self.adjusted, self.few
         # sort by p-value, then by error: the second sort is stable and keeps the order of the first
         order = np.argsort(-sums.error)
         order = order[np.argsort(adjusted[order], kind="stable")]
-        first, second = self.first[order], self.second[order]
-        texts = pa.array(DIRECTIONS, pa.large_string()).take(pa.array(codes))
-        columns = {"n": sums.n.astype(np.int64), "direction": _text(texts)}
-        columns |= simultaneous_intervals(sums, n_groups, share) | dict(slopes or {})
-        columns |= {"p_value": sums.tests.p_value, "p_adjusted": adjusted}
-        listed = {name: values[order] for name, values in columns.items()}
-        features = {"features": _features(masks, first, second)}
-        frame = pd.DataFrame({"group": _names(masks, first, second)} | listed | features)
-        if self.few:
-            few: dict[str, Any] = {
-                "group": list(self.few),
-                "n": list(self.few.values()),
-                "direction": TOO_SMALL,
-            }
-            few |= {str(name): np.nan for name in frame if frame[name].dtype == np.float64}
-            few["features"] = pd.Series([(name,) for name in self.few], dtype=object)
-            frame = pd.concat([frame, pd.DataFrame(few)[list(frame)]], ignore_index=True)
-        frame.attrs |= masks.attrs
-        return frame
+        numbers = simultaneous_intervals(sums, n_groups, share) | dict(slopes or {})
+        numbers |= {"p_value": sums.tests.p_value, "p_adjusted": adjusted}
+        unknown = np.full(len(few), np.nan)
+        directions = _directions(sums, adjusted, share if level is None else level)[order]
+        pairs = list(zip(self.first[order].tolist(), self.second[order].tolist(), strict=True))
+        names = masks.names
+        # the last one is for groups of one mask, whose first mask is -1, all rows
+        before = [*(f"{name} and " for name in names), ""]
+        labels = [masks.labels[i] for i in masks.feature]
+        features = [tuple(labels[i] for i in pair if i != ALL_ROWS) for pair in pairs]
+        return {
+            "group": [*(before[i] + names[j] for i, j in pairs), *few],
+            "n": [*sums.n[order].astype(np.int64).tolist(), *few.values()],
+            "direction": [*directions, *[TOO_SMALL] * len(few)],
+            **{name: np.append(values[order], unknown) for name, values in numbers.items()},
+            "features": [*features, *((name,) for name in few)],
+        }
 
 
 def scan_rows(rows: GroupRows, table: pd.DataFrame, named: Groups, min_size: int) -> Scanned:
