@@ -11,12 +11,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from evenhand import audit as full_audit
 from evenhand import load
 from evenhand._format import percent
 from evenhand.demo import (
-    FOUND_SIZES,
-    audited,
+    SEARCH,
     make_tables,
+    options_of,
     randomized,
     train,
     variant_coverage,
@@ -116,13 +117,15 @@ def test_the_story_is_the_same_for_other_seeds() -> None:
     for seed in range(9, 9 - n_seeds, -1):
         trial, others, more, fresh = make_tables(seed).values()
         model = train(trial, seed)
-        found = audited(model, others, "model", {}, seed, FOUND_SIZES)
+        asked = options_of(others, {}, seed)
+        found = full_audit(model, others.X, others.y, search=SEARCH, **asked)
         rule = worst_rule(found)
         left_out = (others.X["sex"] == "woman") & (others.X["age"] > 60)
         members = rule.mask(others.X)
         assert (members & left_out).sum() > 0.85 * (members | left_out).sum()
         repaired = found.repair(model, more.X, more.y, random_state=seed)
-        after = audited(repaired, fresh, "repaired", {"found": rule.mask(fresh.X)}, seed)
+        asked = options_of(fresh, {"found": rule.mask(fresh.X)}, seed)
+        after = full_audit(repaired, fresh.X, fresh.y, **asked)
         row = after.groups.set_index("group").loc["found"]
         # 450 patients learn the map and as many others test it: the difference of two estimates
         # with a standard error of 2 points each
