@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -54,9 +55,8 @@ Members = dict[str | float, Ints]
 search, by size."""
 
 
-def rule_of(parts: Iterable[Group]) -> list[dict[str, Any]] | None:
+def rule_of(*groups: Any) -> list[dict[str, Any]] | None:
     """Return the rule of a group, or of the intersection of several; None for masks."""
-    groups = tuple(parts)
     if any(group.column is None for group in groups):
         return None
     return GroupRule.of(*groups).to_state()
@@ -73,7 +73,7 @@ class Summed:
 
     Parameters
     ----------
-    groups : sequence of Group
+    groups : sequence of Group or OwnGroup
         What defines them.
     sums : GroupSums
         Sums over each of them.
@@ -83,13 +83,15 @@ class Summed:
         Mean PITs.
     """
 
-    groups: Sequence[Group]
+    groups: Sequence[Group | OwnGroup]
     sums: GroupSums
     n: Sequence[int]
     mean_pit: Sequence[float]
 
     @classmethod
-    def of(cls, rows: GroupRows, pairs: Iterable[tuple[Group, Any]], sums: GroupSums) -> Summed:
+    def of(
+        cls, rows: GroupRows, pairs: Iterable[tuple[Group | OwnGroup, Any]], sums: GroupSums
+    ) -> Summed:
         """Return groups of rows; each has a mask or a probability of membership of every row."""
         listed = list(pairs)
         cells, members = rows.cells, [one for _, one in listed]
@@ -147,7 +149,8 @@ class Summed:
             "mean_pit": self.mean_pit,
             "error_low": np.where(proves, columns["error_low"], 0.0),
             "too_small": self.sums.n_effective < SMALL_GROUP,
-            "column": [group.column for group in self.groups],
+            "column": [one.column for one in self.groups],
+            "rule": [rule_of(one) for one in self.groups],
             "p_value": tests[0],
             "p_adjusted": tests[1],
         }
@@ -159,26 +162,13 @@ class Summed:
 PARTS = ("half", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 """Names of the parts that 2 to 10 groups divide people into."""
 
-KEY_COLUMNS = ("key", "part", "n_parts", "lowest", "highest")
-"""Columns of groups by the forecast, beside those of other groups."""
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class OwnGroup:
     """Group of people whose forecasts have similar values.
 
-    Parameters
-    ----------
-    key : str
-        Name of the value, which rules use as a column.
-    part, n_parts : int
-        Place among the groups by this value, from 1, and their number.
-    lowest, highest : float
-        Range of the values.
-    rule : GroupRule
-        Rule on the value that selects the group among other rows.
-    mask : ndarray of bool, shape (n,)
-        Its rows.
+    `part` of `n_parts` is its place among the groups by this value, from 1; `rule` selects it among
+    other rows.
     """
 
     key: str
@@ -186,8 +176,8 @@ class OwnGroup:
     n_parts: int
     lowest: float
     highest: float
-    rule: GroupRule
-    mask: Mask
+    rule: list[dict[str, Any]]
+    column: ClassVar[None] = None
 
     @property
     def name(self) -> str:
@@ -218,27 +208,22 @@ def own_keys(values: Mapping[str, Floats]) -> dict[str, Floats]:
     return found
 
 
-def own_groups(keys: Mapping[str, Floats], weights: Floats | None) -> tuple[OwnGroup, ...]:
-    """Return the groups by each value of the forecasts; none of too few rows."""
-    found: list[OwnGroup] = []
+def own_groups(
+    keys: Mapping[str, Floats], weights: Floats | None
+) -> Iterator[tuple[OwnGroup, Mask]]:
+    """Yield the groups by each value of the forecasts, with their rows; none of too few rows."""
     for key, values in keys.items():
         parts, n_parts = own_parts(values, weights)
-        if n_parts == 1:
-            continue
         listed = np.unique(parts)
+        if listed.size == 1:
+            continue
         ends = [(float(values[parts == k].min()), float(values[parts == k].max())) for k in listed]
-        for i, k in enumerate(listed):
-            low, high = ends[i]
-            sides = []
-            if i:
-                sides.append(Group(key, ">", _between(ends[i - 1][1], low)))
-            if i + 1 < listed.size:
-                sides.append(Group(key, "<=", _between(high, ends[i + 1][0])))
-            if not sides:
-                continue
-            rule = GroupRule((Condition(tuple(sides)),))
-            found.append(OwnGroup(key, int(k) + 1, n_parts, low, high, rule, parts == k))
-    return tuple(found)
+        cuts = [_between(last, first) for (_, last), (first, _) in pairwise(ends)]
+        above = [(), *((Group(key, ">", cut),) for cut in cuts)]
+        below = [*((Group(key, "<=", cut),) for cut in cuts), ()]
+        for k, (low, high), *sides in zip(listed, ends, above, below, strict=True):
+            rule = GroupRule((Condition(sum(sides, ())),)).to_state()
+            yield OwnGroup(key, int(k) + 1, n_parts, low, high, rule), parts == k
 
 
 def _between(last: float, first: float) -> str:
@@ -298,7 +283,7 @@ class TestedGroups:
     """Tables of groups, with the family that their tests and intervals share.
 
     `members` are the rows of groups that may be off, `scanned` the scanned groups, `own`
-    the groups by the forecast and `given` the error given the forecast.
+    the groups by the forecast with their rows, and `given` the error given the forecast.
     """
 
     groups: list[Finding]
@@ -308,7 +293,7 @@ class TestedGroups:
     family: Family
     notes: Notes
     members: Members
-    own: tuple[OwnGroup, ...]
+    own: list[tuple[OwnGroup, Mask]]
     scanned: search.Scanned
 
 
@@ -347,22 +332,22 @@ def tested_groups(
     rows = GroupRows.of(cells, found.residual, random, found.binary)
     scanned, leaks, notes = _scans(rows, held)
     keys = own_keys(found.keys)
-    own = own_groups(keys, cells.weights)
+    own = list(own_groups(keys, cells.weights))
     named = Summed.of(rows, held.groups.pairs(), rows.sums(held.groups.values()))
     named = named if counted is None else counted.named
     n_groups = _n_groups(scanned, leaks, {*held.groups.names, *named.names})
     present = {"by_forecast": bool(own), "groups": n_groups > 0, "learned": n_learned > 0}
     shares = shares_of(level, present)
     # own groups of the same rows by two values are one hypothesis
-    masks = {group.mask.tobytes() for group in own}
-    of_own = rows.sums(group.mask for group in own)
+    n_own = len({mask.tobytes() for _, mask in own})
+    of_own = rows.sums(mask for _, mask in own)
     all_rows = np.ones(cells.n_samples, dtype=np.bool_)
     pooled = rows.sums([all_rows])
     given = _given(rows, keys, of_own, own, pooled, shares["everyone"])
     family = Family(
         confidence=options.confidence,
         n_groups=n_groups,
-        n_by_forecast=len(masks),
+        n_by_forecast=n_own,
         n_learned=n_learned,
         n_tests=len(given.tests),
         shares=shares,
@@ -401,51 +386,34 @@ def tested_groups(
     p_own = of_own.tests.p_value
     share_own = shares["by_forecast"] or 1.0
     by_own = _scaled(holm(p_own), whole / share_own)
-    pairs = [(Group.given(group.name), group.mask) for group in own]
-    more: Any = {name: [getattr(group, name) for group in own] for name in KEY_COLUMNS}
-    by_forecast = Summed.of(rows, pairs, of_own).findings(
-        (len(masks), share_own), (p_own, by_own), whole, **more
+    names = [one.name for one in dataclasses.fields(OwnGroup)]
+    more: Any = {name: [getattr(group, name) for group, _ in own] for name in names}
+    by_forecast = Summed.of(rows, own, of_own).findings(
+        (n_own, share_own), (p_own, by_own), whole, **more
     )
-    rules, members = _rules_and_members(
-        [group for group, p in zip(listed, adjusted, strict=True) if p < whole],
-        scanned.least(MOST_SCANNED, whole),
-        [group for group, p in zip(own, by_own, strict=True) if p < whole],
-        held,
-    )
-
-    def ruled(found: Sequence[Finding]) -> list[Finding]:
-        return [replace(one, rule=rules[one.group]) if one.group in rules else one for one in found]
-
+    off = list(scanned.least(MOST_SCANNED, whole))
+    rules = {name: rule_of(*parts) for name, parts, _ in off}
+    scan = as_named(scan, of_groups, SHARED)
+    members: Members = {}
+    if counted is None:  # members of a sample are not those of all rows
+        known: list[Any] = [*held.groups.pairs(), *own]
+        p_known = (*adjusted[: len(named.n)], *by_own)
+        masks = [
+            (one.name, mask) for (one, mask), p in zip(known, p_known, strict=True) if p < whole
+        ]
+        members = {name: held.kept[mask] for name, mask in masks}
+        members |= {name: held.kept[mask] for name, _, mask in off if name not in members}
     return TestedGroups(
-        ruled(of_groups),
-        ruled(as_named(scan, of_groups, SHARED)),
-        ruled(by_forecast),
+        of_groups,
+        [replace(one, rule=rules[one.group]) if one.group in rules else one for one in scan],
+        by_forecast,
         given,
         family,
         notes,
-        # members of a sample are not those of all rows
-        members if counted is None else {},
+        members,
         own,
         scanned,
     )
-
-
-def _rules_and_members(
-    named: Iterable[Group],
-    scan: Iterable[tuple[str, tuple[Group, ...], Mask]],
-    own: Iterable[OwnGroup],
-    held: HeldOut,
-) -> tuple[dict[str, Any], Members]:
-    """Return the rules and the row numbers of groups that may be off, by name."""
-    found: list[tuple[str, Any, Mask | None]] = [
-        (one.name, rule_of([one]), held.groups.get(one.name)) for one in named
-    ]
-    found += [(name, rule_of(parts), mask) for name, parts, mask in scan]
-    found += [(one.name, one.rule.to_state(), one.mask) for one in own]
-    # of two groups of one name the first counts
-    rules = {name: rule for name, rule, _ in reversed(found)}
-    members = {name: held.kept[mask] for name, _, mask in reversed(found) if mask is not None}
-    return rules, members
 
 
 def _scaled(p_value: Any, factor: float) -> Any:
@@ -465,7 +433,7 @@ def _given(
     rows: GroupRows,
     keys: Mapping[str, Floats],
     sums: GroupSums,
-    own: Sequence[OwnGroup],
+    own: Sequence[tuple[OwnGroup, Mask]],
     pooled: GroupSums,
     share: float,
 ) -> GivenForecast:
@@ -475,7 +443,7 @@ def _given(
         happened, probability = rows.events
         return rate_error(probability, happened, share, weights)
     by_key: dict[str, float] = {}
-    for group, mass in zip(own, sums.weight * sums.error, strict=True):
+    for (group, _), mass in zip(own, sums.weight * sums.error, strict=True):
         by_key[group.key] = by_key.get(group.key, 0.0) + float(mass)
     measured = max(by_key.values(), default=0.0) / float(pooled.weight[0])
     error = float(pooled.error[0])
@@ -510,29 +478,19 @@ def _tests(
     They are NaN for groups that are not tested: possible leaks, and too few rows. A named group
     that is scanned is one hypothesis.
     """
-    names, sums = named.names, named.sums
-    least = min(held.options.min_size, search.FEW_ROWS)
-    is_tested = np.array([not held.is_leak(name) for name in names], dtype=np.bool_)
-    p_value = np.where(is_tested & (sums.n >= least), sums.tests.p_value, np.nan)
+    names = [name for one in (named, *probable) for name in one.names]
+    p_value = np.concatenate([one.sums.tests.p_value for one in (named, *probable)])
+    p_value[: len(named.n)][named.sums.n < min(held.options.min_size, search.FEW_ROWS)] = np.nan
+    p_value[[held.is_leak(name) for name in names]] = np.nan
     places, of_scan = scanned.places, scanned.sums.tests.p_value.copy()
-    listed = [(i, places[name]) for i, name in enumerate(names) if name in places]
-    for i, place in listed:
-        if sums.rows is None:  # counted in all rows, of which the scan has a sample
-            of_scan[place] = p_value[i]
-        p_value[i] = of_scan[place]
-    is_own = np.array([name not in places for name in names], dtype=np.bool_)
-    weighted = [
-        np.nan if held.is_leak(name) else float(one.sums.tests.p_value[0])
-        for one in probable
-        for name in one.names
-    ]
-    adjusted = _scaled(holm(np.concatenate((of_scan, p_value[is_own], weighted))), factor)
-    found = np.full(len(names), np.nan)
-    found[is_own], of_weighted = np.split(adjusted[of_scan.size :], [is_own.sum()])
-    for i, place in listed:
-        found[i] = adjusted[place]
+    at = np.array([places.get(name, of_scan.size + i) for i, name in enumerate(names)], np.intp)
+    is_listed = at < of_scan.size
+    if named.sums.rows is None:  # counted in all rows, of which the scan has a sample
+        of_scan[at[is_listed]] = p_value[is_listed]
+    tests = np.append(of_scan, np.where(is_listed, np.nan, p_value))
+    adjusted = _scaled(holm(tests), factor)
     scanned = dataclasses.replace(scanned, adjusted=adjusted[: of_scan.size])
-    return np.append(p_value, weighted), np.append(found, of_weighted), scanned
+    return tests[at], adjusted[at], scanned
 
 
 def scan_names(*scans: search.Scanned) -> dict[str, str]:

@@ -508,8 +508,8 @@ def with_sizes(
     significant = tested.scanned.least(MOST_SCANNED, 1 - family.confidence)
     of_scan = {name: _columns(named(mask), has_mean=False) for name, _, mask in significant}
     of_own = {
-        group.name: _columns(sized(group.mask, "by_forecast", family.n_by_forecast))
-        for group in tested.own
+        group.name: _columns(sized(mask, "by_forecast", family.n_by_forecast))
+        for group, mask in tested.own
     }
     return dataclasses.replace(
         tested,
