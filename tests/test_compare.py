@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from complaints import refused
-from evenhand import Forecast, InputError, Outcomes, audit, compare
+from evenhand import Forecast, Outcomes, audit, compare
 from evenhand.audits import Audit, Comparison, Search, comparison
 from evenhand.calibration import Cells
 from repeats import most_failures, repeats, statistical
@@ -359,24 +359,19 @@ def test_tables_are_written_with_all_digits_and_replaced(tmp_path: Path) -> None
     assert [path.name for path in changes] == ["groups.csv", "scores.csv", "measures.csv"]
 
 
-def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
-    mark = tmp_path / "tables.json"
+@pytest.mark.parametrize("name", ["tables.json", "groups.csv", "mine.txt"])
+def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
     for text in ("{}", "mine", '{"schema": "evenhand.tables/1", "files": null}'):
-        mark.write_text(text)
-        refused(r"'tables\.json', which evenhand did not write", audited("wrong").to_csv, tmp_path)
-        assert mark.read_text() == text
-    mark.unlink()
-    (tmp_path / "groups.csv").write_text("mine")
-    refused(r"'groups\.csv', which evenhand did not write", audited("wrong").to_csv, tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"groups.csv"}
-    refused("is a file, not a folder", audited("wrong").to_csv, tmp_path / "groups.csv")
+        (tmp_path / name).write_text(text)
+        refused("contains other files", audited("wrong").to_csv, tmp_path)
+        assert [path.read_text() for path in tmp_path.iterdir()] == [text]
+    refused("is one; use a new or empty folder", audited("wrong").to_csv, tmp_path / name)
 
 
 def test_tables_of_an_audit_are_not_replaced_by_those_of_a_comparison(tmp_path: Path) -> None:
     audited("wrong").to_csv(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    with pytest.raises(InputError, match="contains other tables"):
-        compared("wrong", "repaired").to_csv(tmp_path)
+    refused("contains other files", compared("wrong", "repaired").to_csv, tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 

@@ -69,52 +69,33 @@ def write_tables(folder: str | os.PathLike[str], tables: Mapping[str, pd.DataFra
 
     Numbers have all digits, unknown values are empty, lists are written as JSON, and a
     text that a spreadsheet would compute, such as a name `=1+1`, is written after an apostrophe.
-    The file `tables.json` lists the files, which a later call replaces; other files of these names
-    are never replaced, and neither are the tables of something else.
+    The file `tables.json` lists the files, which a later call replaces; a folder that contains
+    anything else, or other tables, is left alone.
 
     Returns
     -------
     list of Path
         The csv files.
     """
-    place = Path(folder)
     names = [f"{name}.csv" for name in tables]
-    ours = _replaceable(place, names)
-    place = link_target(place)
+    mark = json.dumps({"schema": TABLES_SCHEMA, "files": names}, indent=2) + "\n"
+    place = link_target(Path(folder))
+    if place.exists() and not (place.is_dir() and _is_free(place, mark)):
+        raise InputError(
+            f"{place} contains other files or is one; use a new or empty folder for tables"
+        )
     place.mkdir(parents=True, exist_ok=True)
     # listed first: an interrupted run leaves files that the next run may replace
-    files = sorted({*ours, *names})
-    write_text(place / MARK, json.dumps({"schema": TABLES_SCHEMA, "files": files}, indent=2) + "\n")
+    write_text(place / MARK, mark)
     for name, table in zip(names, tables.values(), strict=True):
         write_text(place / name, csv_of(table))
     return [place / name for name in names]
 
 
-def _replaceable(place: Path, names: Sequence[str]) -> list[str]:
-    """Return the files of a folder of tables that may be replaced.
-
-    Raises InputError if the folder is a file, contains one of the files `names` that evenhand did
-    not write, or contains the tables of something else.
-    """
-    if place.exists() and not place.is_dir():
-        raise InputError(f"{place} is a file, not a folder; name a new or empty folder for tables")
-    ours = _listed(place)
-    foreign = [name for name in (MARK, *names) if name not in ours and (place / name).exists()]
-    # tables.json lists the others, and not itself
-    foreign = [name for name in foreign if name != MARK or not ours]
-    if foreign:
-        raise InputError(
-            f"{place} contains {foreign[0]!r}, which evenhand did not write; use a new or empty"
-            " folder for tables"
-        )
-    # another version may have more tables, or fewer
-    is_same = set(ours) <= set(names) or set(names) <= set(ours)
-    if ours and not is_same:
-        raise InputError(
-            f"{place} contains other tables, {', '.join(sorted(ours)[:3])}, ...; use a new or empty"
-            " folder for tables"
-        )
-    return ours
+def _is_free(place: Path, mark: str) -> bool:
+    """Whether a folder is empty or was made for the same tables."""
+    file = place / MARK
+    return not any(place.iterdir()) or (file.is_file() and file.read_bytes() == mark.encode())
 
 
 def csv_of(table: pd.DataFrame) -> str:
@@ -134,18 +115,6 @@ def _cell(value: Any) -> Any:
         return f"'{shown}"
     # the shortest text that is read as the same number
     return repr(shown) if isinstance(shown, float) else shown
-
-
-def _listed(folder: Path) -> list[str]:
-    """Return the files that an earlier call listed."""
-    try:
-        values = json.loads((folder / MARK).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
-    if not isinstance(values, dict) or values.get("schema") != TABLES_SCHEMA:
-        return []
-    files = values.get("files")
-    return [str(name) for name in files] if isinstance(files, list) else []
 
 
 # --- row numbers and ids of listed people
@@ -622,7 +591,7 @@ class Audit(Summarized):
         Raises
         ------
         InputError
-            If a file of these names exists that this method did not write.
+            If the folder contains files that this method did not write.
 
         Examples
         --------
