@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evenhand import InputError, compare, plan
-from evenhand.audits import Search, parse_condition
+from evenhand.audits import Search, judged, parse_condition, value_of
 from evenhand.audits.result import repair_name
 from evenhand.calibration import Cells, count_pits
 from evenhand.certificates import Certificate, Promise, Unions, certify_counts, count_events
@@ -398,6 +398,6 @@ def comparisons(folder: Path) -> Any:
 def gate_of(text: str, found: Any) -> Any:
     try:
         condition = parse_condition(text)
-        return [condition.value(found), condition.judged(found).is_true]
+        return [value_of(condition, found), judged(condition, found).is_true]
     except InputError:
         return "refused"

@@ -22,6 +22,7 @@ from evenhand.audits import (
     count_rows,
     notes_of,
     parse_condition,
+    value_of,
 )
 from evenhand.audits import audited as audited_rows
 from evenhand.audits.forecasts import read_subject
@@ -291,20 +292,20 @@ def test_conditions_on_events() -> None:
     proof = found.certificate
     assert proof is not None
     rate = parse_condition("certified_event_rate(0.1, 0.2) > 0.2")
-    assert rate.value(found) == proof.event_rate(below=0.1, mass=0.2)
+    assert value_of(rate, found) == proof.event_rate(below=0.1, mass=0.2)
     forecast, y = outcomes("binary")
     low, high = proof.bias(0.5)
-    assert parse_condition("certified_bias(0.5) > 0.2").value(found) == max(-low, high)
+    assert value_of(parse_condition("certified_bias(0.5) > 0.2"), found) == max(-low, high)
     for shift in (-0.3, 0.3):  # either side may be the larger one
         moved = np.clip(np.asarray(forecast.event_probability()) + shift, 0.01, 0.99)
         other = audit(Forecast.from_probability(moved), y=y, **QUICK)
         assert other.certificate is not None
         low, high = other.certificate.bias(0.5)
         assert (-low > high) == (shift > 0)
-        assert parse_condition("certified_bias(0.5) > 0.2").value(other) == max(-low, high)
+        assert value_of(parse_condition("certified_bias(0.5) > 0.2"), other) == max(-low, high)
     for text in ("certified_event_rate(0.1, 0.2) > 0.2", "certified_bias(0.2) > 0.2"):
         condition = parse_condition(text)
-        refused("and the outcome is count", condition.value, audited("count"))
+        refused("and the outcome is count", value_of, condition, audited("count"))
     refused("certified_bias", parse_condition, "certified_bias(0.1, 0.2) > 0.2")
     refused("below", parse_condition, "certified_event_rate(5, 0.2) > 0.2")
 

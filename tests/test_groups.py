@@ -15,7 +15,16 @@ from command_outcome import Command
 from complaints import refused
 from evenhand import Forecast, ForecastColumns, Outcomes, audit, audit_pit, certify
 from evenhand._validate import InputError
-from evenhand.audits import Audit, NoteKind, Search, note, notes_of, parse_condition
+from evenhand.audits import (
+    Audit,
+    NoteKind,
+    Search,
+    judged,
+    note,
+    notes_of,
+    parse_condition,
+    value_of,
+)
 from evenhand.calibration import count_pits
 from evenhand.certificates import certify_pit
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
@@ -438,7 +447,7 @@ def test_each_quantity_is_read_from_the_audit(found: Audit) -> None:
         "coverage(0.8, 0.2) > 0": found.certificate.coverage(0.8, 0.2)[0],
     }
     for text, value in values.items():
-        assert parse_condition(text).value(found) == value
+        assert value_of(parse_condition(text), found) == value
 
 
 @pytest.mark.parametrize(
@@ -451,7 +460,7 @@ def test_relations_mean_what_they_say(
     assert found.certificate is not None
     limit = found.certificate.group_error(0.2) + offset
     condition = parse_condition(f"certified_group_error(0.2) {relation} {limit!r}")
-    assert condition.judged(found).is_true is expected
+    assert judged(condition, found).is_true is expected
 
 
 @pytest.mark.parametrize(
@@ -482,7 +491,7 @@ def test_anything_else_is_refused(text: str, told: str) -> None:
 def refusal(text: str, found: Audit) -> str:
     """Return why a condition cannot be judged."""
     with pytest.raises(InputError) as raised:
-        parse_condition(text).value(found)
+        value_of(parse_condition(text), found)
     beginning = f"condition {text!r} cannot be evaluated: "
     assert str(raised.value).startswith(beginning)
     return str(raised.value).removeprefix(beginning)
@@ -493,7 +502,7 @@ def test_what_the_audit_did_not_find_is_an_error_not_a_pass() -> None:
     for text in ("certified_group_error(0.2) > 0.3", "coverage(0.8, 0.2) < 0.3"):
         assert "no certificate" in refusal(text, weighted)
     # the verdict needs no certificate
-    assert parse_condition("too-few-rows").judged(weighted).is_true
+    assert judged(parse_condition("too-few-rows"), weighted).is_true
 
 
 def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> None:
@@ -511,11 +520,11 @@ def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> Non
         assert "only one deterministic forecast per person" in refusal(text, single)
     # a wider interval has a floor in every group of a size, and the model decides on it
     wider = parse_condition("coverage(0.98, 0.2) < 0.6")
-    assert 0.6 < wider.value(single) == single.certificate.coverage(0.98, 0.2)[0] < 0.9  # type: ignore[union-attr]
+    assert 0.6 < value_of(wider, single) == single.certificate.coverage(0.98, 0.2)[0] < 0.9  # type: ignore[union-attr]
     narrow = audit_pit(rng.beta(0.5, 0.5, size=400), search=Search(masses=[0.2]), random_state=0)
-    assert wider.judged(narrow).is_true
-    assert not wider.judged(single).is_true
+    assert judged(wider, narrow).is_true
+    assert not judged(wider, single).is_true
     drawn = audit_pit(rng.random(400), rng.random(400), search=Search(masses=[0.2]), random_state=0)
     assert "only one draw per person" in refusal("certified_group_error(0.2) > 0.1", drawn)
     # everybody is a group that was named beforehand
-    assert not parse_condition("certified_group_error(1) > 0.2").judged(single).is_true
+    assert not judged(parse_condition("certified_group_error(1) > 0.2"), single).is_true

@@ -30,8 +30,8 @@ from evenhand.report.pictures import overview
 from evenhand.report.slots import Slots, name_of, result_of
 from evenhand.results import (
     AuditRows,
+    Condition,
     Finding,
-    JudgedCondition,
     Status,
     Verdict,
 )
@@ -222,7 +222,7 @@ def test_conditions_do_not_change_the_verdict() -> None:
     for values in (yes_no(), calm_scores()):
         alone = status(values)
         for is_true in (True, False):
-            one = JudgedCondition(text="problem", quantity="problem", arguments=(), relation=">",
+            one = Condition(text="problem", quantity="problem", arguments=(), relation=">",
                                   limit=0, value=float(is_true), is_true=is_true)  # fmt: skip
             rows = judged(values | {"conditions": [msgspec.to_builtins(one)]})
             assert rows.status == alone

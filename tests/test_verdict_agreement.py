@@ -19,7 +19,7 @@ from scipy import special
 from evenhand import Audit, Forecast, Outcomes, audit, audit_pit, figures
 from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE
 from evenhand._validate import Floats, InputError
-from evenhand.audits import Search, parse_condition
+from evenhand.audits import Search, judged, parse_condition, value_of
 from evenhand.audits.verdict import UNDECIDED, decided
 from evenhand.report import audit_markdown, audit_text, tables
 from evenhand.report.slots import Slots, name_of, result_of
@@ -487,10 +487,10 @@ def test_groups_found_by_search_count(audits: dict[str, Audit]) -> None:
 
 def test_the_gate_counts_the_groups_beyond_the_tolerance(audits: dict[str, Audit]) -> None:
     gate = parse_condition("groups_beyond_tolerance > 0")
-    assert gate.judged(audits["planted"]).is_true
-    assert not gate.judged(audits["small_shift"]).is_true
+    assert judged(gate, audits["planted"]).is_true
+    assert not judged(gate, audits["small_shift"]).is_true
     n = sum((one.size.low or 0) > 0.02 for one in audits["planted"].rows.examined)
-    assert gate.value(audits["planted"]) - n in (0, 1)
+    assert value_of(gate, audits["planted"]) - n in (0, 1)
     for limit in ("-1", "0.5", "nan"):
         with pytest.raises(InputError, match="limit"):
             parse_condition(f"groups_beyond_tolerance > {limit}")

@@ -422,7 +422,7 @@ class Status(Row, frozen=True):
         return f"{self.verdict}{where}{proven} ({self.n_examined:,} examined beside everyone)"
 
 
-class JudgedCondition(Row, frozen=True, omit_defaults=False):
+class Condition(Row, frozen=True, omit_defaults=False):
     """Condition of a gate under which the command fails, and its value in the audit.
 
     Parameters
@@ -430,15 +430,22 @@ class JudgedCondition(Row, frozen=True, omit_defaults=False):
     text : str
         The condition as it was written.
     quantity : str
-        Name of the quantity.
+        `problem`, `too-few-rows` or `not-proven`, which are conditions by themselves;
+        `groups_beyond_tolerance`: the number of members of the family, all people among them, whose
+        whole interval is beyond the tolerance; `certified_group_error`;
+        `coverage`: the certified lower bound on the coverage of a central prediction interval, in
+        every group of a given size; `certified_event_rate`: the certified upper bound on the event
+        rate of every group of a given size in which each predicted probability is at most a given
+        one; or `certified_bias`: the certified upper bound on the absolute difference of event rate
+        and mean forecast in every group of a given size.
     arguments : tuple of float
-        Level or probability, and group size; fractions.
+        The nominal level, or the largest probability, and the group size (mass); fractions.
     relation : {">", ">=", "<", "<="}
         The comparison.
     limit : float
         The number compared with.
     value : float or None
-        The quantity; None if the audit does not contain it.
+        The quantity; None if it is not judged or the audit does not contain it.
     is_true : bool or None
         Whether the condition is true; None if it cannot be evaluated.
     reason : str or None
@@ -858,7 +865,7 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
         A warning that reports show first.
     possible_leaks, unseen
         What the outcome may define; values that training had not.
-    conditions : tuple of JudgedCondition
+    conditions : tuple of Condition
         Conditions of a gate.
     about, provenance : dict
         Description for readers, and what is needed to repeat the audit.
@@ -876,7 +883,7 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
     grid_share: Number = None
     tolerance: float = 0.02
     status: Status
-    conditions: tuple[JudgedCondition, ...] = ()
+    conditions: tuple[Condition, ...] = ()
     family: Family | None = None
     groups: Annotated[tuple[Finding, ...], msgspec.Meta(min_length=1)]
     given: Finding | None = None

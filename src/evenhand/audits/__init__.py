@@ -13,7 +13,9 @@ from evenhand.audits.forecasts import PIT_DRAWS as PIT_DRAWS
 from evenhand.audits.forecasts import censored_log_score as censored_log_score
 from evenhand.audits.forecasts import event_probability as event_probability
 from evenhand.audits.forecasts import forecast_of as forecast_of
-from evenhand.audits.gate import Condition, parse_condition
+from evenhand.audits.gate import judged as judged
+from evenhand.audits.gate import parse_condition
+from evenhand.audits.gate import value_of as value_of
 from evenhand.audits.gate import with_conditions as with_conditions
 from evenhand.audits.result import Audit, with_sources
 from evenhand.audits.result import renumbered as renumbered
@@ -26,7 +28,7 @@ from evenhand.audits.run import audited as audited
 from evenhand.audits.verdict import POWER as POWER
 from evenhand.audits.verdict import detectable_error as detectable_error
 from evenhand.report import Measure, NoteKind, note, notes_of
-from evenhand.results import Family, Note
+from evenhand.results import Condition, Family, Note
 from evenhand.results import schema as audit_schema
 
 __all__ = [

@@ -9,7 +9,8 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from evenhand._format import in_full
 from evenhand._validate import (
@@ -25,7 +26,7 @@ from evenhand.audits.result import Audit
 from evenhand.certificates import Certificate
 from evenhand.distributions import OutcomeKind
 from evenhand.report import NoteKind, notes_of
-from evenhand.results import JudgedCondition, Note, Verdict
+from evenhand.results import Condition, Note, Verdict
 
 RELATIONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
@@ -53,68 +54,36 @@ EXAMPLE = 'write for example "problem" or "certified_group_error(0.2) > 0.25"'
 SHAPE = re.compile(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*(>=|<=|>|<)\s*(\S+)\s*")
 
 
-@dataclass(frozen=True)
-class Condition:
-    """A comparison of one quantity of an audit with a number.
+def value_of(condition: Condition, audit: Audit) -> float:
+    """Return the quantity of a condition in an audit.
 
-    Parameters
-    ----------
-    text : str
-        The condition as it was written.
-    quantity : str
-        `problem`, `too-few-rows` or `not-proven`, which are conditions by themselves;
-        `groups_beyond_tolerance`: the number of members of the family, all people among them, whose
-        whole interval is beyond the tolerance; `certified_group_error`;
-        `coverage`: the certified lower bound on the coverage of a central prediction interval, in
-        every group of a given size; `certified_event_rate`: the certified upper bound on the event
-        rate of every group of a given size in which each predicted probability is at most a given
-        one; or `certified_bias`: the certified upper bound on the absolute difference of event rate
-        and mean forecast in every group of a given size.
-    arguments : tuple of float
-        The group size (mass); the nominal level, or the largest probability, and the group size;
-        fractions.
-    relation : {">", ">=", "<", "<="}
-        The comparison.
-    limit : float
-        The number compared with.
+    Raises
+    ------
+    InputError
+        If the audit has no value of it.
     """
+    try:
+        value = _quantity(audit, condition.quantity, condition.arguments)
+        if not math.isfinite(value):  # NaN compares false with any limit: a gate would pass
+            raise InputError("the audit has no value of it")
+    except InputError as error:
+        raise InputError(f"condition {condition.text!r} cannot be evaluated: {error}") from error
+    return value
 
-    text: str
-    quantity: str
-    arguments: tuple[float, ...]
-    relation: str
-    limit: float
 
-    def value(self, audit: Audit) -> float:
-        """Return the quantity.
-
-        Raises
-        ------
-        InputError
-            If the audit has no value of it.
-        """
-        try:
-            value = _quantity(audit, self.quantity, self.arguments)
-            if not math.isfinite(value):  # NaN compares false with any limit: a gate would pass
-                raise InputError("the audit has no value of it")
-        except InputError as error:
-            raise InputError(f"condition {self.text!r} cannot be evaluated: {error}") from error
-        return value
-
-    def judged(self, audit: Audit) -> JudgedCondition:
-        """Return the condition with its value in an audit, or why it cannot be evaluated."""
-        given = vars(self)
-        try:
-            value = self.value(audit)
-        except InputError as error:
-            return JudgedCondition(**given, reason=str(error))
-        is_true = RELATIONS[self.relation](value, self.limit)
-        return JudgedCondition(**given, value=value, is_true=is_true)
+def judged(condition: Condition, audit: Audit) -> Condition:
+    """Return a condition with its value in an audit, or why it cannot be evaluated."""
+    try:
+        value = value_of(condition, audit)
+    except InputError as error:
+        return replace(condition, reason=str(error))
+    is_true = RELATIONS[condition.relation](value, condition.limit)
+    return replace(condition, value=value, is_true=is_true)
 
 
 def with_conditions(found: Audit, conditions: Iterable[Condition]) -> Audit:
     """Return an audit with the conditions of a gate, which do not change its status."""
-    return found.with_rows(conditions=tuple(one.judged(found) for one in conditions))
+    return found.with_rows(conditions=tuple(judged(one, found) for one in conditions))
 
 
 def parse_condition(text: str) -> Condition:
@@ -132,7 +101,8 @@ def parse_condition(text: str) -> Condition:
     ('coverage', (0.8, 0.2), '<', 0.6)
     """
     if text.strip() in WORDS:
-        return Condition(text.strip(), text.strip(), (), ">", 0.0)
+        name = text.strip()
+        return Condition(text=name, quantity=name, arguments=(), relation=">", limit=0.0)
     match = SHAPE.fullmatch(text)
     if match is None:
         rule = f"be {', '.join(WORDS)}, or compare a quantity with a number"
@@ -158,7 +128,9 @@ def parse_condition(text: str) -> Condition:
         else:
             # a fraction: a limit such as 30 would never be exceeded
             check_fraction("limit", most, low_open=False, high_open=False)
-    return Condition(text.strip(), quantity, values, relation, most)
+    return Condition(
+        text=text.strip(), quantity=quantity, arguments=values, relation=relation, limit=most
+    )
 
 
 def _number(text: str, whole: str) -> float:

@@ -48,8 +48,8 @@ from evenhand.results import (
     MASS,
     AuditRows,
     Bound,
+    Condition,
     Finding,
-    JudgedCondition,
     PlainInterval,
     Values,
     Verdict,
@@ -636,7 +636,7 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
         yield _shown(rows, kind)
 
 
-def _condition(one: JudgedCondition) -> str:
+def _condition(one: Condition) -> str:
     """Return whether a condition of a gate is met, and its value."""
     met = "not known" if one.is_true is None else "met" if one.is_true else "not met"
     if one.value is None or one.text == one.quantity:
