@@ -41,24 +41,6 @@ PIT_DRAWS = 64
 """Draws per row for PITs and log scores."""
 
 
-class Block(NamedTuple):
-    """Cells of some rows.
-
-    Parameters
-    ----------
-    cells : Cells
-        Cells of the outcomes under the forecasts.
-    base : Cells or None
-        Those under the deterministic forecaster inside a link, before the draw; None without one.
-    mean : ndarray of shape (k,)
-        Mean of each person's forecasts over the draws, units of y.
-    """
-
-    cells: Cells
-    base: Cells | None
-    mean: Floats
-
-
 def forecast_of(model: Any, X: Any, random: np.random.Generator) -> Forecast:
     """Return the forecasts of a model at jittered draws, or the given forecasts."""
     if isinstance(model, Forecast):
@@ -86,30 +68,6 @@ def missing_columns_named(model: Any, X: Any) -> Iterator[None]:
         rule = "have the columns that the model was fitted on"
         remedy = "pass the table with these columns"
         raise bad_input("X", rule, f"none named {', '.join(lacking[:5])}", remedy) from error
-
-
-def read_forecast(
-    forecast: Forecast,
-    outcomes: Outcomes,
-    rounding: Rounding,
-    ties: Floats,
-    random: np.random.Generator,
-    *,
-    is_own: bool,
-) -> Block:
-    """Compute the cells of outcomes; `is_own` is true if the audit made the draws.
-
-    Means of times that may be cut off have no use, and may take long: they are NaN.
-    """
-    link, base = forecast.inside_link(), None
-    # served PITs are not computed from these: near 1 they would lose digits of the upper tail
-    if link is not None:
-        base = cells_of(link.base, forecast, outcomes, rounding, ties).before(link.link)
-    cells = forecast.cells(outcomes, rounding=rounding, ties=ties)
-    mean = np.full(len(forecast), np.nan)
-    if not outcomes.are_times:
-        mean = _mean(forecast, random, is_own=is_own)
-    return Block(cells, base, mean)
 
 
 def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> Floats:
@@ -181,12 +139,11 @@ def events_of(forecast: Forecast, outcomes: Floats) -> Events | None:
 
     None for outcomes of other kinds.
     """
-    if forecast.outcome_kind is OutcomeKind.BINARY:
-        return Events(outcomes, event_probability(forecast))
-    if forecast.outcome_kind is OutcomeKind.HURDLE:
-        happened = forecast.is_off_atom(outcomes).astype(np.float64)
-        return Events(happened, event_probability(forecast))
-    return None
+    if forecast.outcome_kind not in (OutcomeKind.BINARY, OutcomeKind.HURDLE):
+        return None
+    is_binary = forecast.outcome_kind is OutcomeKind.BINARY
+    happened = outcomes if is_binary else forecast.is_off_atom(outcomes).astype(np.float64)
+    return Events(happened, event_probability(forecast))
 
 
 @dataclass(frozen=True, eq=False)
@@ -589,26 +546,45 @@ class RowReader:
     ) -> RowCells:
         """Read the forecasts of a block of rows."""
         outcomes, ties = self.outcomes.take(rows), self.ties[rows]
-        block = read_forecast(forecast, outcomes, self.rounding, ties, random, is_own=is_own)
-        cells, base, mean = block
-        guess = time_base = None
+        found, guess = self._read(forecast, outcomes, ties, random, is_own), None
         if outcomes.are_times:
             guess = Imputation.of(forecast, outcomes, self.rounding, ties, random)
-            if forecast.is_randomized and not cells.are_points:
-                time_base = guess.base
-                cells = guess.moved(forecast, cells, np.arange(len(forecast)), guess.rows)
+            if forecast.is_randomized and not found.cells.are_points:
+                people = np.arange(len(forecast))
+                moved = guess.moved(forecast, found.cells, people, guess.rows)
+                found = replace(found, cells=moved, time_base=guess.base)
         at_horizon, by_horizon = _at_horizon(forecast, outcomes.horizon)
-        return RowCells(
-            cells,
-            self.kind,
-            residual=outcomes.value - mean,
-            base=base,
+        return replace(
+            found,
+            kind=self.kind,
             events=events_of(forecast, outcomes.value),
             positive=self._positive(rows.start, forecast, outcomes, guess, random, is_own),
             at_horizon=at_horizon,
             by_horizon=by_horizon,
-            time_base=time_base,
         )
+
+    def _read(
+        self,
+        forecast: Forecast,
+        outcomes: Outcomes,
+        ties: Floats,
+        random: np.random.Generator,
+        is_own: bool,
+    ) -> RowCells:
+        """Compute cells and residuals; `is_own` is true if the audit made the draws.
+
+        Means of times that may be cut off have no use, and may take long: they are NaN.
+        """
+        link, base = forecast.inside_link(), None
+        # served PITs are not computed from these: near 1 they would lose digits of the upper tail
+        if link is not None:
+            base = cells_of(link.base, forecast, outcomes, self.rounding, ties).before(link.link)
+        cells = forecast.cells(outcomes, rounding=self.rounding, ties=ties)
+        mean = np.full(len(forecast), np.nan)
+        if not outcomes.are_times:
+            mean = _mean(forecast, random, is_own=is_own)
+        keys = {"predicted mean": mean}
+        return RowCells(cells, base=base, residual=outcomes.value - mean, keys=keys)
 
     def _positive(
         self,
@@ -625,21 +601,14 @@ class RowReader:
         off = np.flatnonzero(forecast.is_off_atom(outcomes.value))
         if not off.size:
             return None
-        part, some, ties = (
-            forecast.positive_part()[off],
-            outcomes.take(off),
-            self.ties[start + off],
-        )
-        cells, base, mean = read_forecast(part, some, self.rounding, ties, random, is_own=is_own)
+        part, some = forecast.positive_part()[off], outcomes.take(off)
+        found = self._read(part, some, self.ties[start + off], random, is_own)
         if guess is not None:
             is_before = forecast.is_off_atom(guess.times)
-            cells = guess.moved(part, cells, off, (guess.rows & is_before)[off])
+            moved = guess.moved(part, found.cells, off, (guess.rows & is_before)[off])
+            found = replace(found, cells=moved)
         at = as_hurdle(forecast.distribution).at
-        keys = {"predicted mean": mean}
-        residual = some.value - mean
-        return PositivePart(
-            rows=off + start, cells=cells, base=base, residual=residual, at=at, keys=keys
-        )
+        return PositivePart(**vars(found), rows=off + start, at=at)
 
 
 def _at_horizon(forecast: Forecast, horizon: float | None) -> tuple[Floats | None, Floats | None]:
