@@ -41,7 +41,7 @@ from evenhand.audits import (
     with_sources,
 )
 from evenhand.audits import audit as full_audit
-from evenhand.audits.forecasts import read_forecast
+from evenhand.audits.forecasts import RowReader
 from evenhand.audits.scores import calibration_curve
 from evenhand.calibration import Cells, pathwise_errors
 from evenhand.certificates import certify_link
@@ -656,8 +656,8 @@ def means_read(model: Any, X: Any, n: int) -> Floats:
     random, zeros = np.random.default_rng(0), np.zeros(n)
     is_own = not isinstance(model, Forecast)
     forecast, outcomes = forecast_of(model, X, random), as_outcomes(zeros)
-    read = read_forecast(forecast, outcomes, Rounding(), zeros, random, is_own=is_own)
-    return read.mean
+    reader = RowReader(outcomes, zeros, forecast.outcome_kind, Rounding())
+    return -reader.read(slice(0, n), forecast, random, is_own=is_own).residual
 
 
 @pytest.mark.parametrize(("link", "n"), [("entropic", 520), ("laplace", 150)])

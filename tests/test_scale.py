@@ -33,7 +33,7 @@ from evenhand.audits import (
     forecast_of,
     notes_of,
 )
-from evenhand.audits.forecasts import read_forecast
+from evenhand.audits.forecasts import RowReader
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import Cells, calibration_error
 from evenhand.certificates import certify_pit
@@ -241,10 +241,11 @@ def read_again(
             ties, (model, X) = fresh(y.size, random), subject.of(table, "t")
             forecast, is_own = forecast_of(model, X, random), not isinstance(model, Forecast)
             rounding = Rounding(plan.step, plan.span)
-            found = read_forecast(forecast, Outcomes(y), rounding, ties, random, is_own=is_own)
+            reader = RowReader(Outcomes(y), ties, forecast.outcome_kind, rounding)
+            found = reader.read(slice(0, y.size), forecast, random, is_own=is_own)
             tables.append(table)
             pits.append(found.cells.at_points())
-            residual.append(y - found.mean)
+            residual.append(found.residual)
             bases += [] if found.base is None else [found.base]
     return (
         pd.concat(tables, ignore_index=True),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from evenhand.audits.certified import certify
 from evenhand.audits.comparison import Comparison, compare
 from evenhand.audits.comparison import paired as paired
 from evenhand.audits.counted import CountPlan as CountPlan
@@ -23,7 +22,7 @@ from evenhand.audits.rows import STANDARD as STANDARD
 from evenhand.audits.rows import Search
 from evenhand.audits.rows import check_about as check_about
 from evenhand.audits.run import AuditedRows as AuditedRows
-from evenhand.audits.run import audit, audit_pit
+from evenhand.audits.run import audit, audit_pit, certify
 from evenhand.audits.run import audited as audited
 from evenhand.audits.verdict import POWER as POWER
 from evenhand.audits.verdict import detectable_error as detectable_error

@@ -1,17 +1,20 @@
-"""Entry points of calibration audits: `audit` and `audit_pit`."""
+"""Entry points of calibration audits and certificates: `audit`, `audit_pit` and `certify`."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
-from evenhand._validate import InputError, bad_input, check_finite
-from evenhand.audits.certified import Notes, certify_held, conditional_coverage, learn_groups
+from evenhand import search as searches
+from evenhand._format import number_in_full
+from evenhand._validate import InputError, Ints, bad_input, check_finite
 from evenhand.audits.counted import RowCounts
 from evenhand.audits.forecasts import (
     PositivePart,
@@ -52,10 +55,27 @@ from evenhand.audits.scores import (
     worst_groups,
 )
 from evenhand.audits.verdict import UNDECIDED, decided
-from evenhand.calibration import LEAST_EFFECTIVE, Pit, as_cells, censored_error, pit_histogram
-from evenhand.draws import RandomState, generator
+from evenhand.calibration import (
+    COVERED,
+    LEAST_EFFECTIVE,
+    Pit,
+    as_cells,
+    censored_error,
+    pit_histogram,
+)
+from evenhand.certificates import (
+    WEIGHTED,
+    Certificate,
+    EventPart,
+    Method,
+    OffAtom,
+    Thinned,
+    certify_rows,
+)
+from evenhand.distributions import OutcomeKind
+from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
-from evenhand.outcomes import Outcomes, as_outcomes, thinned_rows
+from evenhand.outcomes import Outcomes, as_outcomes, needs_no_weights, thinned_rows
 from evenhand.report import NoteKind, note, units_of
 from evenhand.results import (
     AuditRows,
@@ -64,13 +84,145 @@ from evenhand.results import (
     Finding,
     Leak,
     Miscoverage,
+    Note,
     ProbabilityScores,
     WorstGroup,
     rows_from,
 )
 from evenhand.scoring import isotonic_curve, probability_scores
-from evenhand.search import FEW_ROWS, FoundGroup, n_learnable
-from evenhand.tables import EVERYONE, Schema, UnseenValues, as_pandas, unreported
+from evenhand.tables import (
+    EVERYONE,
+    Schema,
+    UnseenValues,
+    as_pandas,
+    check_groups,
+    take_rows,
+    unreported,
+)
+
+# --- certificates by the kind of outcome
+
+
+def certificate_of(rows: RowCells, **options: Any) -> Certificate:
+    """Certify rows; `options` are those of `certify_pit`."""
+    times, part, events = rows.times, rows.positive, rows.events
+    kind = rows.kind or (OutcomeKind.CONTINUOUS if rows.cells.are_points else OutcomeKind.COUNT)
+    is_hurdle = kind is OutcomeKind.HURDLE
+    if times is not None and is_hurdle and (part is None or part.at != times.horizon):
+        atom = "" if part is None else f" with an atom at {number_in_full(part.at)}"
+        raise InputError(
+            "times that may be cut off are certified under continuous forecasts and under those"
+            f" with an atom at the horizon, and these are of the kind {kind}{atom}; make them"
+            " with Forecast.from_survival(times, survival, horizon)"
+        )
+    # the other method bounds pathwise errors over draws, of any forecaster; a base of counts only
+    # shows what its intervals prove
+    has_base = options.get("method", "local-levels") == "local-levels"
+    event = None
+    lost = None if times is None else times.is_lost
+    if events is not None:
+        event = EventPart.of(events.probability, events.happened, lost)
+    elif times is not None and rows.at_horizon is not None and not rows.cells.is_randomized:
+        # without a draw, whether the event happens by the horizon is a 0/1 forecast
+        event = EventPart.of(rows.at_horizon, times.happened, lost)
+    off_atom = None
+    if part is not None:
+        own = part.base if has_base else None
+        off_atom = OffAtom(part.rows, part.cells.without_weights(), own, part.at)
+    return certify_rows(
+        rows.cells,
+        kind=kind,
+        base=rows.base if has_base or kind is OutcomeKind.COUNT else None,
+        off_atom=off_atom,
+        event=event,
+        times=times,
+        at_horizon=None if is_hurdle else rows.at_horizon,
+        **options,
+    )
+
+
+# --- searches; one that has too few rows gives a note, not an error
+
+
+def certify_held(
+    rows: RowCells, held: HeldOut, random: np.random.Generator
+) -> tuple[Certificate | None, Notes]:
+    """Certify the rows, or return None and a note with the reason if there is no guarantee."""
+    # groups are chosen before seeing the rows, so they can share the level (method: proof)
+    try:
+        proof = certificate_of(
+            rows,
+            confidence=held.options.confidence,
+            groups=held.groups.known(),
+            random_state=random,
+        )
+    except InputError as error:  # people share draws, or the draws do not cover [0, 1]
+        return None, (note(NoteKind.NO_CERTIFICATE, reason=str(error)),)
+    return replace(proof, one_row_each=held.one_row_each), ()
+
+
+def learn_groups(
+    rows: RowCells, held: HeldOut, confidence: float, random: np.random.Generator
+) -> tuple[list[searches.FoundGroup], Notes]:
+    """Learn the worst group of each size from features."""
+    features, names = _without_names(held.searched)
+    notes = [note(NoteKind.COLUMN_NOT_LEARNED, (name,)) for name in names]
+    found: list[searches.FoundGroup] = []
+    # one search object for all sizes: its model of the PITs is fitted once
+    learner = searches.GroupSearch(rows.tested, features, random_state=random)
+    masses = held.options.learned_masses if held.searched is not None else ()
+    for mass in masses:
+        try:
+            group = learner.find(
+                mass, confidence=confidence, n_bounds=len(masses), residual=rows.residual
+            )
+            found.append(group)
+        except InputError as error:
+            # the remedy in the message addresses direct callers of the search
+            why = str(error).partition("; ")[0]
+            notes.append(note(NoteKind.NOT_LEARNED, numbers=(mass,), reason=why))
+    return found, tuple(notes)
+
+
+def conditional_coverage(rows: RowCells, held: HeldOut) -> tuple[pd.DataFrame, Notes]:
+    """Estimate how far the coverage of intervals, given the features, differs from their level.
+
+    Probabilities of 0/1 outcomes have no intervals.
+    """
+    features, _ = _without_names(held.searched)
+    nothing = pd.DataFrame(columns=list(searches.MISCOVERAGE_COLUMNS))
+    if features is None or rows.binary is not None:
+        return nothing, ()
+    why = "whether an interval covers a time that is cut off may be unknown"
+    if not rows.cells.unknown.any():
+        try:
+            # the order of the rows has a fixed seed, so it does not depend on the searches before
+            return searches.conditional_miscoverage(
+                rows.cells, features, COVERED, confidence=held.options.confidence, random_state=0
+            ), ()
+        except InputError as error:
+            why = str(error).partition("; ")[0]
+    return nothing, (note(NoteKind.NO_MISCOVERAGE, reason=why),)
+
+
+def _without_names(features: Any) -> tuple[Any, list[str]]:
+    """Leave out text columns with a different value in every row: they identify people."""
+    if features is None:
+        return features, []
+    named = [
+        name
+        for name in features.columns
+        if not pd.api.types.is_numeric_dtype(features[name])
+        and not pd.api.types.is_datetime64_any_dtype(features[name])
+        and features[name].nunique() == len(features)
+    ]
+    if not named or len(named) == features.shape[1]:
+        return features, []
+    return features.drop(columns=named), named
+
+
+Notes = tuple[Note, ...]
+
 
 # --- parts that need only PITs, in their order
 
@@ -116,13 +268,13 @@ def audit_rows(
         proof = counted.certified(proof, options.confidence)
     n_learned = 0
     if thin is not None and thin.searched is not None:
-        n_learned = n_learnable(plain.cells.n_samples, options.learned_masses)
+        n_learned = searches.n_learnable(plain.cells.n_samples, options.learned_masses)
     part = rows.positive
     # who is lost may or may not have the event by the horizon: times have no such part
-    has_part = part is not None and rows.times is None and part.rows.size >= FEW_ROWS
+    has_part = part is not None and rows.times is None and part.rows.size >= searches.FEW_ROWS
     level = (1 - options.confidence) / (2 if has_part else 1)
     tested = tested_groups(rows, held, random, n_learned=n_learned, level=level, counted=counted)
-    learned: list[FoundGroup] = []
+    learned: list[searches.FoundGroup] = []
     unlearned: Notes = ()
     if thin is not None:
         confidence = 1 - tested.family.shares["learned"]
@@ -561,3 +713,104 @@ def audit_pit(
         ids=people,
         provenance=provenance_of(name, None, cells.drawn, random_state, cells, is_given=True),
     ).audit
+
+
+def certify(
+    model: Any,
+    X: Any = None,
+    y: ArrayLike | Outcomes | None = None,
+    *,
+    confidence: float = 0.95,
+    groups: Any = None,
+    method: Method = "local-levels",
+    mass: float | None = None,
+    random_state: RandomState = None,
+) -> Certificate:
+    """Certify a forecaster, or given forecasts, on rows not used for training or model selection.
+
+    Parameters
+    ----------
+    model : forecaster or Forecast
+        A fitted forecaster, which is evaluated with 64 jittered draws per row, or the forecasts
+        themselves. Fitted models of other libraries, such as classifiers with `predict_proba`, are
+        certified as forecasters.
+    X : DataFrame or array-like of shape (n, n_features), optional
+        Input rows of the forecaster, and the table that contains the columns listed in `groups`.
+    y : array-like of shape (n,) or Outcomes
+        Outcomes. `Outcomes` have the event, the horizon, weights and persons as well. Only people
+        are used who entered at least a horizon before the end of follow-up, if it is known.
+    confidence, method, mass, random_state
+        As in `certificates.certify_pit`. With the default method, a forecaster or a forecast that
+        is a link around a deterministic forecaster has the bounds of `certificates.certify_link`,
+        from the PITs of that forecaster; one draw per person then suffices.
+    groups : as in `audit`, optional
+        Groups chosen before seeing these rows, by features known before the outcome: a group that
+        the outcome defines is miscalibrated under any forecaster. A numeric column is cut at its
+        median in these rows; this dependence on the rows is ignored.
+
+    Returns
+    -------
+    Certificate
+
+    Raises
+    ------
+    InputError
+        If the inputs do not match, or allow no guarantee.
+
+    Warns
+    -----
+    UserWarning
+        If rows are exact copies of others, so that they are not independent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand import Forecast
+    >>> rng = np.random.default_rng(0)
+    >>> forecast = Forecast.from_normal(np.zeros(400), np.ones(400))
+    >>> certify(forecast, y=rng.normal(size=400), random_state=0).average_error() < 0.15
+    True
+    """
+    if y is None:
+        raise InputError("y is missing: a certificate needs outcomes; pass y=")
+    random = generator(random_state)
+    outcomes = as_outcomes(y)
+    n = outcomes.n_samples
+    masks = check_groups(groups, n, outcomes.given if X is None else X)
+    audited = check_model(model)
+    rows = check_rows(audited, X, n)
+    kept, thinned = _plain_rows(outcomes, random)
+    if kept is not None:
+        outcomes, masks = outcomes.take(kept), masks.take(kept)
+        rows = None if rows is None else take_rows(rows, kept)
+        audited = audited[kept] if isinstance(audited, Forecast) else audited
+    subject = read_subject(audited, rows, outcomes, random)
+    if outcomes.person is None and (warning := copies_among(rows, subject)):
+        warnings.warn(warning, UserWarning, stacklevel=2)
+    proof = certificate_of(
+        subject,
+        confidence=confidence,
+        groups=masks,
+        method=method,
+        mass=mass,
+        person=outcomes.person,
+        random_state=random,
+    )
+    return replace(proof, thinned=thinned)
+
+
+def _plain_rows(
+    outcomes: Outcomes, random: np.random.Generator
+) -> tuple[Ints | None, Thinned | None]:
+    """Return the rows that need no weights, None for all: of each person at most one."""
+    weight, largest = outcomes.weight, outcomes.largest_weight
+    if weight is None or needs_no_weights(weight, largest):
+        return None, None
+    if largest is None:
+        raise InputError(f"certificates do not accept weights alone: {WEIGHTED}")
+    rows = np.arange(weight.size)
+    if outcomes.person is not None:
+        # one row each first: of several rows of a person one would be kept more often
+        rows = np.sort(one_row_each(outcomes.person, rows.size, random))
+    kept, thinned = Thinned.of(weight[rows], largest, random)
+    return rows[kept], thinned
