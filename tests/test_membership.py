@@ -14,6 +14,7 @@ from evenhand.audits import Audit, Search
 from evenhand.audits.scores import mean_bounds
 from evenhand.calibration import calibration_error, covered
 from evenhand.report.slots import Slots
+from parts_examples import searching
 from repeats import most_failures, repeats, statistical
 from test_scan import student_p_value
 
@@ -197,7 +198,7 @@ def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_mem
     chance = random.random(2000)
     y = (random.random(2000) < chance).astype(float)
     for groups, is_proven in ((None, True), ({"half": p > 0.5}, True), ({"proxy": p}, False)):
-        given: dict[str, Any] = {"groups": groups, "tolerance": 0.3, "random_state": 0} | QUICK
+        given = searching(QUICK, tolerance=0.3) | {"groups": groups, "random_state": 0}
         calm = audit(Forecast.from_probability(chance), y=y, **given)
         assert calm.status.is_proven is is_proven
 

@@ -648,8 +648,8 @@ FAULTS = (
     ),
     Fault(
         "two audits of a comparison with a seed each",
-        'asked |= {"random_state": seed}',
-        'asked |= {"random_state": random_state}',
+        'asked = options | {"search": search, "random_state": seed}',
+        'asked = options | {"search": search, "random_state": random_state}',
         ("test_compare.py",),
     ),
     Fault(
