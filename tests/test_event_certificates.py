@@ -125,7 +125,7 @@ def test_counts_only_widen_the_bounds_and_add_up() -> None:
     whole = count_events(p, y)
     parts = count_events(p[:700], y[:700]) + count_events(p[700:], y[700:])
     assert np.array_equal(parts.count, whole.count)
-    assert (whole.n_samples, whole.n_events) == (p.size, int(y.sum()))
+    assert (whole.n_people, whole.n_events) == (p.size, int(y.sum()))
     rows, counted = certify_events(p, y), certify_counts(events=parts)
     width = 1 / 6400
     for t, mass in product((0.001, 0.05, 0.5, 0.93), (0.1, 0.5, 1.0)):

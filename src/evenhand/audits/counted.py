@@ -32,7 +32,7 @@ from evenhand.calibration import (
     histogram_table,
 )
 from evenhand.calibration import HISTOGRAM_BINS as BARS
-from evenhand.certificates import Certificate, EventCounts, certify_counts, count_events
+from evenhand.certificates import Certificate, EventPart, certify_counts, count_events
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import fresh
 from evenhand.forecast import Forecast
@@ -135,7 +135,7 @@ class RowCounts:
     sums : dict of int to Sums
         Sums of each part of the table, by the number of the part. Floating-point sums depend on the
         order of addition: parts are added in the order of their numbers, not of their completion.
-    events : EventCounts or None
+    events : EventPart or None
         Probabilities and events of 0/1 outcomes and of hurdles.
     positive : PITCounts or None
         PITs of the continuous part of a hurdle, of the people whose outcome is not the atom.
@@ -145,7 +145,7 @@ class RowCounts:
     counts: PITCounts
     bars: NDArray[np.int64]
     sums: dict[int, Sums]
-    events: EventCounts | None = None
+    events: EventPart | None = None
     positive: PITCounts | None = None
 
     def __add__(self, other: RowCounts) -> RowCounts:

@@ -19,7 +19,7 @@ from evenhand.certificates.certify import (
 from evenhand.certificates.certify import certify_rows as certify_rows
 from evenhand.certificates.functionals import WORST as WORST
 from evenhand.certificates.parts import WIDER_LEVELS as WIDER_LEVELS
-from evenhand.certificates.parts import EventCounts, EventPart, PlainInterval, count_events
+from evenhand.certificates.parts import EventPart, PlainInterval, count_events
 from evenhand.certificates.parts import coverage_floor as coverage_floor
 from evenhand.certificates.parts import part_of_base as part_of_base
 from evenhand.certificates.promise import Envelope, Promise
@@ -29,7 +29,6 @@ __all__ = [
     "Certificate",
     "Choice",
     "Envelope",
-    "EventCounts",
     "EventPart",
     "FollowUp",
     "Method",

@@ -21,7 +21,6 @@ from evenhand._validate import (
 from evenhand.calibration import Cells, Pit, PITCounts, as_cells
 from evenhand.certificates.certificate import Certificate, Choice, FollowUp, Method
 from evenhand.certificates.parts import (
-    EventCounts,
     EventPart,
     part_of_base,
     part_of_counts,
@@ -519,7 +518,7 @@ def certify_counts(
     link: Link | None = None,
     kind: OutcomeKind | str | None = None,
     off_atom: PITCounts | None = None,
-    events: EventCounts | None = None,
+    events: EventPart | None = None,
     at: float = 0.0,
     confidence: float = 0.95,
 ) -> Certificate:
@@ -548,8 +547,9 @@ def certify_counts(
         As in `certify_pit`; for counts and 0/1 outcomes `link` must be None.
     off_atom : PITCounts, optional
         Counts of the PITs of the continuous part, of the people whose outcome is not the atom.
-    events : EventCounts, optional
-        Counts of probabilities and events of the same people; alone, they certify an event.
+    events : EventPart, optional
+        Counts of probabilities and events of the same people, from `count_events`; alone, they
+        certify an event.
     at : float, default 0
         The atom.
     confidence : float, default 0.95
@@ -575,12 +575,12 @@ def certify_counts(
     """
     check_fraction("confidence", confidence)
     n = 0 if counts is None else counts.n_samples
-    n_events = 0 if events is None else events.n_samples
+    n_events = 0 if events is None else events.n_people
     if n == 0 and n_events == 0:
         raise bad_input("counts", "contain at least one person", "none")
     if counts is None:
         assert events is not None
-        return Certificate(float(confidence), events=events.part(), kind=OutcomeKind.BINARY)
+        return Certificate(float(confidence), events=events, kind=OutcomeKind.BINARY)
     _check_counts(counts, off_atom, events, is_randomized)
     own = counts if off_atom is None else off_atom
     outcome = OutcomeKind.HURDLE if off_atom is not None else _kind_of(kind, counts.has_cells)
@@ -598,7 +598,7 @@ def certify_counts(
         float(confidence),
         everyone,
         off,
-        None if events is None else events.part(),
+        events,
         outcome,
         bool(is_randomized),
         link,
@@ -609,14 +609,14 @@ def certify_counts(
 
 
 def _check_counts(
-    counts: PITCounts, off_atom: PITCounts | None, events: EventCounts | None, is_randomized: bool
+    counts: PITCounts, off_atom: PITCounts | None, events: EventPart | None, is_randomized: bool
 ) -> None:
     """Check that counts are those of the same people, and of this kind of forecaster."""
     if not is_randomized and (counts.n_draws > 1 or counts.gap is not None):
         remedy = "for a deterministic forecaster, count its one column of PITs without r"
         rule = "be True for counts of several draws or of known draws"
         raise bad_input("is_randomized", rule, is_randomized, remedy)
-    checked = [] if events is None else [("events", events.n_samples, counts.n_samples)]
+    checked = [] if events is None else [("events", events.n_people, counts.n_samples)]
     if off_atom is not None:
         if events is None:
             raise InputError("off_atom is given without events, of whom it is not the outcome")

@@ -380,6 +380,12 @@ class EventPart:
     def __repr__(self) -> str:
         return one_line(self, n_people=self.n_people, n_events=self.n_events)
 
+    def __add__(self, other: EventPart) -> EventPart:
+        """Return the counts of both blocks of people, each from `count_events`."""
+        if self.count is None or other.count is None:
+            raise InputError("only counts of events can be added, those of count_events")
+        return replace(self, count=self.count + other.count)
+
     def take(self, rows: Any) -> EventPart:
         """Return some of the people, one in each row."""
         return EventPart(self.low[rows], self.high[rows], self.event[rows], self.possible[rows])
@@ -425,51 +431,11 @@ def quantiles(values: Floats, count: NDArray[np.int64] | None, most: int) -> Flo
     return np.asarray(values[order][np.searchsorted(upto, ranks, side="right")])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class EventCounts:
-    """Counts of people by probability and event, for tables that do not fit into memory.
-
-    Counts of disjoint rows can be added.
-
-    Parameters
-    ----------
-    count : ndarray of int64, shape (2, k)
-        Number of people without and with the event by probability, in bins that are narrow near 0
-        and 1.
-    """
-
-    count: NDArray[np.int64]
-
-    def __repr__(self) -> str:
-        return one_line(self, n_samples=self.n_samples, n_events=self.n_events)
-
-    @property
-    def n_samples(self) -> int:
-        """Number of people."""
-        return int(self.count.sum())
-
-    @property
-    def n_events(self) -> int:
-        """Number of people who have the event."""
-        return int(self.count[1].sum())
-
-    def __add__(self, other: EventCounts) -> EventCounts:
-        """Return the counts of both blocks of people."""
-        if not isinstance(other, EventCounts):
-            return NotImplemented
-        return EventCounts(self.count + other.count)
-
-    def part(self) -> EventPart:
-        """Return the limits of the probabilities of the counted people."""
-        edges = _edges()
-        event, bins = np.nonzero(self.count)
-        happened = event == 1
-        count = self.count[event, bins]
-        return EventPart(edges[bins], edges[bins + 1], happened, happened, count)
-
-
-def count_events(probability: ArrayLike, event: ArrayLike) -> EventCounts:
+def count_events(probability: ArrayLike, event: ArrayLike) -> EventPart:
     """Count the people of a block by the probability of an event and by the event.
+
+    Bins of probabilities are narrow near 0 and 1. Counts of blocks can be added, so that a table
+    need not fit into memory.
 
     Parameters
     ----------
@@ -481,7 +447,7 @@ def count_events(probability: ArrayLike, event: ArrayLike) -> EventCounts:
     Examples
     --------
     >>> counts = count_events([0.1, 0.9], [0, 1]) + count_events([0.5], [1])
-    >>> counts.n_samples, counts.n_events
+    >>> counts.n_people, counts.n_events
     (3, 2)
     """
     part = EventPart.of(probability, event)
@@ -490,7 +456,9 @@ def count_events(probability: ArrayLike, event: ArrayLike) -> EventCounts:
     # a probability of 1 belongs to the last bin
     bins = np.minimum(np.searchsorted(edges, part.low, side="right") - 1, n_bins - 1)
     count = np.bincount(bins + n_bins * part.event, minlength=2 * n_bins)
-    return EventCounts(count.reshape(2, n_bins).astype(np.int64, copy=False))
+    happened = np.repeat([False, True], n_bins)
+    low, high = np.tile(edges[:-1], 2), np.tile(edges[1:], 2)
+    return EventPart(low, high, happened, happened, count.astype(np.int64, copy=False))
 
 
 @cache
