@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -292,18 +292,6 @@ def split_rows(
     return SplitRows(X, outcomes, learn, held, share, thinned)
 
 
-@contextmanager
-def naming_the_split(rows: SplitRows) -> Iterator[None]:
-    """Mention the split in a model's errors if there are fewer than 100 training rows."""
-    try:
-        yield
-    except InputError as error:
-        if rows.share is None or rows.learn.size >= 100:
-            raise
-        part = f"{rows.learn.size} of {rows.y.size:,} rows, as the others certify the model"
-        raise InputError(f"training on {part}: {error}") from error
-
-
 # --- choice of a link around a deterministic model
 
 
@@ -324,15 +312,14 @@ def fit_model(
     model = MixtureMLPRegressor(random_state=seed) if estimator is None else estimator
     fitted: dict[str, Any] = {"spread": spread, "support": support, "random_state": seed}
     randomized: dict[str, Any] = {"alpha": 1.0, "link": link}
-    with naming_the_split(rows):
-        if rows.share is None or not (alternative or recalibrate):
-            # fitting the wrapper of a prefit model learns nothing from the certifying rows
-            X, outcomes = rows.certifying() if rows.share is None else rows.learning()
-            weight = None if rows.share is None else outcomes.weight
-            around = RandomizedRegressor(model, **randomized, **fitted)
-            return around.fit(X, outcomes.value, weight), None
-        recalibrated = RecalibratedRegressor(model, by=by, **fitted)
-        recalibrated.fit(*rows.learning())
+    if rows.share is None or not (alternative or recalibrate):
+        # fitting the wrapper of a prefit model learns nothing from the certifying rows
+        X, outcomes = rows.certifying() if rows.share is None else rows.learning()
+        weight = None if rows.share is None else outcomes.weight
+        around = RandomizedRegressor(model, **randomized, **fitted)
+        return around.fit(X, outcomes.value, weight), None
+    recalibrated = RecalibratedRegressor(model, by=by, **fitted)
+    recalibrated.fit(*rows.learning())
     # the base of a link is recalibrated overall only; maps by group are the alternative
     base = recalibrated.without_groups() if recalibrate and by is not None else recalibrated
     around = RandomizedRegressor.around(
@@ -443,11 +430,10 @@ def fixed_sequence_test(
     if isinstance(estimator, PAICRegressor):
         params = estimator.get_params(deep=False)
         del params["alpha"]
-        with naming_the_split(rows):
-            X, learned = rows.learning()
-            models: Sequence[Any] = type(estimator).path(
-                X, learned.value, PATH_ALPHAS, sample_weight=learned.weight, **params
-            )
+        X, learned = rows.learning()
+        models: Sequence[Any] = type(estimator).path(
+            X, learned.value, PATH_ALPHAS, sample_weight=learned.weight, **params
+        )
     else:
         # the caller fixed the order before seeing these rows
         models = [thawed(model) for model in estimator]
