@@ -11,6 +11,7 @@ import numpy as np
 from evenhand._validate import read_state, typed_fields
 from evenhand.calibration import CDFBand, CDFBands
 from evenhand.links import Link, make_link
+from evenhand.results import plain
 
 Statistic = Literal["mean_pit", "gap", "bias"]
 
@@ -98,20 +99,10 @@ class Promise:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the promise as JSON values."""
-        envelope = self.envelope
-        return {
-            "statistic": self.statistic,
-            "mass": self.mass,
-            "target": self.target,
-            "confidence": self.confidence,
-            "link": None if self.link is None else self.link.name,
-            "alpha": None if self.link is None else self.link.alpha,
-            "envelope": None
-            if envelope is None
-            else {"low": [*map(list, envelope.low)], "high": [*map(list, envelope.high)]},
-            "atom": self.atom,
-            "targets": None if self.targets is None else list(self.targets),
-        }
+        link, envelope = self.link, self.envelope
+        own = {"link": link and link.name, "alpha": link and link.alpha}
+        values: dict[str, Any] = plain(vars(self) | own | {"envelope": envelope and vars(envelope)})
+        return values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
