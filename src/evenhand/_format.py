@@ -53,6 +53,15 @@ class Summarized:
         return f"<pre>{html.escape(self.summary())}</pre>"
 
 
+class OneLine:
+    """A dataclass shown in one line: its numbers and texts, and the shapes of its arrays."""
+
+    def __repr__(self) -> str:
+        plain = {k: one for k, one in vars(self).items() if isinstance(one, str | int | float)}
+        shapes = {k: one.shape for k, one in vars(self).items() if hasattr(one, "shape")}
+        return one_line(self, **shapes | plain)
+
+
 def one_line(of: object, **facts: Any) -> str:
     """Write a result in one line: its type and facts, numbers to four digits.
 

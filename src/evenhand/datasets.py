@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from evenhand._format import one_line
+from evenhand._format import OneLine
 from evenhand._validate import check_choice, check_count
 
 __all__ = ["Dataset", "make_doses"]
@@ -25,7 +25,7 @@ VARIANT_SHARE = 0.2
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
+class Dataset(OneLine):
     """A generated table of features and the outcome to forecast, with its true distribution.
 
     Parameters
@@ -42,9 +42,6 @@ class Dataset:
     X: pd.DataFrame
     y: pd.Series[float]
     truth: pd.DataFrame
-
-    def __repr__(self) -> str:
-        return one_line(self, n=len(self.X), features=self.X.shape[1], target=self.y.name)
 
 
 def make_doses(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._format import number_in_full, one_line
+from evenhand._format import OneLine, number_in_full
 from evenhand._validate import (
     MILD_ATOM,
     Floats,
@@ -38,7 +38,7 @@ __all__ = ["Rounding", "rounding_step"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Outcomes:
+class Outcomes(OneLine):
     """Outcomes of people, with the event, follow-up, weight and person of each; checked once.
 
     Every function that takes outcomes `y` takes an array, or `Outcomes` with what else is known.
@@ -195,17 +195,6 @@ class Outcomes:
             remedy = "give the largest weight that the design of the sample allows"
             raise bad_input("largest_weight", rule, largest, remedy)
 
-    def __repr__(self) -> str:
-        return one_line(
-            self,
-            n_samples=self.n_samples,
-            n_events=int(self.happened.sum()) if self.are_times else None,
-            n_lost=int(self.is_lost.sum()) if self.are_times else None,
-            horizon=self.horizon,
-            has_weights=self.weight is not None or None,
-            has_persons=self.person is not None or None,
-        )
-
     @property
     def n_samples(self) -> int:
         """Number of rows."""
@@ -288,8 +277,8 @@ def as_outcomes(y: ArrayLike | Outcomes) -> Outcomes:
 
     Examples
     --------
-    >>> as_outcomes([1.0, 2.5])
-    Outcomes(n_samples=2)
+    >>> as_outcomes([1.0, 2.5]).value
+    array([1. , 2.5])
     """
     return y if isinstance(y, Outcomes) else Outcomes(y)
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainccinv, betaincinv, gammaln, xlogy
 
-from evenhand._format import one_line
+from evenhand._format import OneLine
 from evenhand._validate import Floats, Mask
 from evenhand.calibration.errors import quantile_distance
 from evenhand.draws import RandomState, generator
@@ -44,7 +44,7 @@ MOST_STEPS = 30
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SurvivalBand:
+class SurvivalBand(OneLine):
     """Upper confidence band for `P(V > t)`, a step function of `t`.
 
     Parameters
@@ -60,9 +60,6 @@ class SurvivalBand:
     starts: Floats
     upper: Floats
     top: float
-
-    def __repr__(self) -> str:
-        return one_line(self, steps=self.starts.size, top=self.top)
 
     def cvar(self, mass: float) -> float:
         """Upper bound for the mean of the worst `mass`; simultaneous for all masses."""
@@ -216,7 +213,7 @@ def _poisson(counts: NDArray[np.intp], rate: float) -> Floats:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CDFBand:
+class CDFBand(OneLine):
     """Upper confidence band for `P(U <= u)` on [0, 1], a right-continuous step function.
 
     Parameters
@@ -229,9 +226,6 @@ class CDFBand:
 
     starts: Floats
     upper: Floats
-
-    def __repr__(self) -> str:
-        return one_line(self, steps=self.starts.size)
 
     def at(self, u: Floats) -> Floats:
         """Return the band at points between 0 and 1."""
@@ -270,7 +264,7 @@ class CDFBand:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CDFBands:
+class CDFBands(OneLine):
     """Upper bands for the CDFs of a PIT `U` and of `1 - U`, which hold jointly.
 
     Parameters
@@ -283,9 +277,6 @@ class CDFBands:
 
     upper: CDFBand
     mirrored: CDFBand
-
-    def __repr__(self) -> str:
-        return one_line(self, steps=self.upper.starts.size + self.mirrored.starts.size)
 
     @classmethod
     def of(cls, low: Floats, high: Floats, confidence: float, counts: Counts | None = None) -> Self:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._format import one_line
+from evenhand._format import OneLine
 from evenhand._validate import (
     Floats,
     InputError,
@@ -64,7 +64,7 @@ class Events(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
-class Cells:
+class Cells(OneLine):
     """Cells `[F(y-), F(y)]` of outcomes under their forecasts; a continuous outcome is a point.
 
     The input is validated once: every function that takes `pit` also takes `Cells`, and does not
@@ -200,15 +200,6 @@ class Cells:
             return cells
         drawn = cells.low + share[:, None] * (cells.high - cells.low)
         return cells._with(drawn=np.clip(drawn, cells.low, cells.high))
-
-    def __repr__(self) -> str:
-        return one_line(
-            self,
-            n_samples=self.n_samples,
-            n_draws=self.n_draws,
-            has_draws=self.draws is not None,
-            has_weights=self.weights is not None,
-        )
 
     @property
     def n_samples(self) -> int:

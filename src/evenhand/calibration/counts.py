@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._format import one_line
+from evenhand._format import OneLine
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration.cells import Pit, as_cells
 from evenhand.calibration.errors import is_inside, pathwise_errors, touches
@@ -39,7 +39,7 @@ GAP_BINS = 8192
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PITCounts:
+class PITCounts(OneLine):
     """Counts of the PITs of people, and of the PITs of named groups among them.
 
     The sum of the counts of two disjoint blocks of people is the counts of both blocks, also for
@@ -90,10 +90,6 @@ class PITCounts:
     base: Ints | None = None
     has_cells: bool = False
     groups: Mapping[str, PITCounts] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        groups = len(self.groups) or None
-        return one_line(self, n_samples=self.n_samples, **self._counted, groups=groups)
 
     @property
     def _counted(self) -> dict[str, Any]:

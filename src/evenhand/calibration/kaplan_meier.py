@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from evenhand._format import one_line
+from evenhand._format import OneLine
 from evenhand._validate import Floats, check_count, check_fraction
 from evenhand.calibration.bands import Estimate, binomial_intervals
 from evenhand.calibration.cells import Cells, Pit, as_cells
@@ -30,7 +30,7 @@ from evenhand.tables import row_blocks
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KaplanMeier:
+class KaplanMeier(OneLine):
     """Estimated distribution function of values, some of which are only known to be larger.
 
     It assumes that, among these people, being cut off is independent of the value.
@@ -88,9 +88,6 @@ class KaplanMeier:
         return cls(
             distinct[some], 1 - np.cumprod(1 - hazard), np.cumsum(variance), float(value[-1])
         )
-
-    def __repr__(self) -> str:
-        return one_line(self, n_values=self.values.size, last=self.last)
 
     def at(self, points: ArrayLike) -> Floats:
         """Estimated probability of values up to each point, in the shape of `points`."""

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from evenhand._format import one_line
+from evenhand._format import OneLine
 from evenhand._validate import Floats
 from evenhand.calibration import CDFBand, CDFBands, Cells, SurvivalBand
 from evenhand.certificates.functionals import WORST, Values, check_proven, norm
@@ -226,7 +226,7 @@ GRID_POINTS = 257
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinkBounds:
+class LinkBounds(OneLine):
     """Simultaneous bounds for every link around one deterministic forecaster.
 
     Two one-sided bands for the forecaster's PITs give the ordered bounds, under every link, at
@@ -261,9 +261,6 @@ class LinkBounds:
             CDFBands.of(low, high, 1 - risk * ORDERED_SHARE, count),
             distance.band(WORST, 1 - risk * (1 - ORDERED_SHARE)),
         )
-
-    def __repr__(self) -> str:
-        return one_line(self, bands=self.bands, has_norm=self.distances is not None)
 
     def group_error(self, link: Link, mass: float) -> float:
         """Upper bound for the W1 error, 0 to 1/2, of every group of at least this share."""

@@ -46,9 +46,6 @@ Method = Literal["local-levels", "betting"]
 MASSES = (0.1, 0.2, 0.5, 1.0)
 """Group sizes of tables."""
 
-SHOWN_MASS = 0.2
-"""Group size whose bounds are shown in one line."""
-
 AVERAGE_SHARE = 0.1
 """Share of the risk of `group_error` that is spent on the overall error, which tightens the bound
 at large masses."""
@@ -217,20 +214,12 @@ class Certificate(Summarized):
     unions: Unions | None = None
 
     def __repr__(self) -> str:
-        mass = self._only_mass or SHOWN_MASS
-        shown, event = self.bounds_every_group, self._is_event and self.events is not None
-        low, high = self.bias(SHOWN_MASS) if event else (0.0, 0.0)
         return one_line(
             self,
             kind=str(self.kind),
             link=self.link,
             n_samples=self.n_samples,
             confidence=four_digits(self.confidence, "down"),
-            average_error=None if event else four_digits(self.average_error(), "up"),
-            group_error=four_digits(self.group_error(mass), "up") if shown else None,
-            bias_low=-four_digits(-low, "up") if event else None,
-            bias_high=four_digits(high, "up") if event else None,
-            group_mass=mass if shown or event else None,
             ratio=None if self.ratio == 1 else self.ratio,
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand._format import one_line
+from evenhand._format import OneLine
 from evenhand._validate import (
     Floats,
     InputError,
@@ -98,8 +98,8 @@ def _unknown(*_: Any) -> Any:
     raise InputError("served forecasts are not known, only those of the forecaster inside a link")
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+@dataclass(frozen=True, eq=False, repr=False)
+class Part(OneLine):
     """What was seen of some people under their forecasts.
 
     Parameters
@@ -145,9 +145,6 @@ class Part:
     base: Cells | None = None
     groups: Mapping[str, Part] = field(default_factory=dict)
     cells: tuple[Part, ...] = ()
-
-    def __repr__(self) -> str:
-        return one_line(self, n_people=self.n_people, n_draws=self.n_draws, groups=len(self.groups))
 
     @cached_property
     def all_errors(self) -> Values:
@@ -344,7 +341,7 @@ LEAST = 1e-7
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class EventPart:
+class EventPart(OneLine):
     """Probabilities of people, or limits between which they lie, with their events.
 
     Parameters
@@ -376,9 +373,6 @@ class EventPart:
         )
         seen = (happened == 1) & ~unknown
         return cls(p, p, seen, seen | unknown)
-
-    def __repr__(self) -> str:
-        return one_line(self, n_people=self.n_people, n_events=self.n_events)
 
     def __add__(self, other: EventPart) -> EventPart:
         """Return the counts of both blocks of people, each from `count_events`."""

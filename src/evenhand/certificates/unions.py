@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from evenhand._format import one_line
+from evenhand._format import OneLine
 from evenhand._validate import Ints, Mask
 from evenhand.calibration import share_bound
 from evenhand.certificates.functionals import Values
@@ -141,7 +141,7 @@ def _name(cell: list[int], combos: Ints, labels: Sequence[Sequence[str]]) -> str
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Unions:
+class Unions(OneLine):
     """Bounds for every union and mixture of disjoint named cells, of any size, without a draw.
 
     The cells are a family of their own: bounds of all of them hold jointly. Errors are convex, and
@@ -170,9 +170,6 @@ class Unions:
     confidence: float
     is_randomized: bool
     seed: int
-
-    def __repr__(self) -> str:
-        return one_line(self, columns=self.cells.columns, n_cells=len(self.cells.names))
 
     @cached_property
     def _table(self) -> pd.DataFrame:
