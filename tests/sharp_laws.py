@@ -10,7 +10,6 @@ import numpy as np
 from scipy import special
 
 from evenhand._validate import Floats
-from evenhand.calibration import CDFBand, CDFBands
 from evenhand.links import Link
 
 MASSES = (0.05, 0.1, 0.2, 0.5, 0.8, 1.0)
@@ -69,13 +68,6 @@ class Law:
         places = np.append((EDGES[1:] + EDGES[:-1]) / 2, at)
         weights = np.append(np.diff(np.concatenate(ends)), [weight for weight, _ in self.atoms])
         return places[weights > 0], weights[weights > 0]
-
-    def bands(self) -> CDFBands:
-        """Return the bands of somebody who knows the law, up to the cells of the grid."""
-        grid = np.union1d(EDGES, [place for _, place in self.atoms])
-        upper = CDFBand(grid, np.append(self.cdf(grid[1:], below=True), 1.0))
-        flipped = 1 - self.cdf(grid[::-1][1:])
-        return CDFBands(upper, CDFBand(np.unique(1 - grid), np.append(flipped, 1.0)))
 
 
 LAWS = {

@@ -17,7 +17,6 @@ from sklearn.base import clone
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
-from command_outcome import Command
 from complaints import refused
 from evenhand import (
     Forecast,
@@ -418,19 +417,6 @@ def test_a_repair_without_evidence_names_the_number_of_people() -> None:
     assert re.search(r"\b38 .* may not help$", model.summary(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("case", ["empty", "full", "identical", "complement"])
-def test_degenerate_groups_leave_the_repair_of_another_group_unchanged(case: str) -> None:
-    table, y = people(800, 20, planted=True)
-    club = (table["club"] == 1).to_numpy()
-    others = {"empty": club & ~club, "full": club | ~club, "identical": club, "complement": ~club}
-    masks = {"club": club, case: others[case]}
-    model = RecalibratedRegressor(standard, by=masks, random_state=0).fit(table, y)
-    assert model.groups_["map"].tolist()[0] == "own"
-    forecast = model.forecast(table, groups=masks)
-    assert np.isfinite(forecast.logpdf(y)).all()
-    assert forecast.logpdf(y)[club].mean() > standard(table).logpdf(y)[club].mean()
-
-
 # --- groups by the model's own forecast
 
 TOO_HIGH = "predicted probability > 0.6 and predicted probability <= 0.9"
@@ -576,23 +562,3 @@ def test_the_check_of_0_1_outcomes_is_in_rate() -> None:
     assert abs(np.mean(y - p)) < 0.5 * check.loc[0, "error_before"]
     assert 0.04 < check.loc[0, "error_before"] < 0.09
     assert check.loc[0, "error_after"] < 0.5 * check.loc[0, "error_before"]
-
-
-def test_the_command_takes_a_group_by_the_forecast(evenhand: Command, tmp_path: Path) -> None:
-    table, y = applicants(4000, 9)
-    table["p"] = extreme(table).event_probability()
-    old, new, maps = tmp_path / "old.csv", tmp_path / "new.csv", tmp_path / "maps"
-    table.assign(y=y).to_csv(old, index=False)
-    fresh = applicants(100, 10)[0]
-    fresh.assign(p=extreme(fresh).event_probability(), id=range(100)).to_csv(new, index=False)
-    options = ("--target", "y", "--by", TOO_HIGH, "--out", maps)
-    done = evenhand("recalibrate", old, "--forecast", "probability=p", *options).done()
-    assert "predicted probability > 0.6" in done.out
-    out = tmp_path / "out.csv"
-    evenhand("predict", new, "--forecast", maps, "--id", "id", "--out", out).done()
-    model = RecalibratedRegressor(
-        lambda X: Forecast.from_probability(X["p"]), by={TOO_HIGH: TOO_HIGH}, random_state=0
-    ).fit(table[["p"]], y)
-    expected = model.forecast(pd.read_csv(new)[["p"]]).event_probability()
-    found = pd.read_csv(out)
-    np.testing.assert_allclose(found[found.columns[1]], expected, rtol=1e-9)

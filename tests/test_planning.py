@@ -63,21 +63,6 @@ def test_what_the_smallest_alpha_does_not_certify_is_refused(
         refused("with 2,000 rows: the smallest alpha", plan, error, rows=[100])
 
 
-@statistical
-def test_a_planned_price_is_met_in_nine_of_ten_samples() -> None:
-    rng = np.random.default_rng(5)
-    n_sets = repeats(100, shorter=2)
-    (planned, _) = plan(0.25, 0.2, rows=[300]).certificates
-    assert planned.alpha is not None
-    link = Entropic(planned.alpha)
-    proofs = [certify_link(rng.uniform(size=300), link) for _ in range(n_sets)]
-    n_missed = sum(proof.group_error(0.2) > 0.25 for proof in proofs)
-    assert n_missed <= most_failures(n_sets, 0.13)
-    # of a cost, the error that is planned
-    (planned, _) = plan(max_price=link.price, rows=[300]).certificates
-    assert planned.group_error == pytest.approx(0.25, abs=1e-3)
-
-
 @pytest.mark.parametrize("n", [1, 2, 177])
 def test_bounds_of_plans_are_those_of_evenly_spread_pits(n: int) -> None:
     link = Entropic(0.1)
@@ -284,20 +269,3 @@ def test_the_command_has_the_defaults_of_the_function() -> None:
 )
 def test_the_command_refuses_in_one_line(evenhand: Command, asked: str, facts: str) -> None:
     assert facts in evenhand("plan", *asked.split()).complaint()
-
-
-# --- prices over a calibrated base
-
-
-@pytest.mark.parametrize(("n", "sizes"), [(100, (0.14, 0.15, 0.16)), (200, (0.08, 0.1, 0.3))])
-def test_larger_groups_never_cost_more(n: int, sizes: tuple[float, ...]) -> None:
-    # with few people the bound is not monotone in alpha, and its search ends early
-    proof = certify_link(evenly_spread(n), Entropic(0.1))
-
-    def price(size: float) -> float:
-        alpha = largest_alpha(lambda a: proof.with_link(Entropic(a)).group_error(size), 0.4)
-        assert alpha is not None
-        return Entropic(alpha).price
-
-    paid = [price(size) for size in sizes]
-    assert paid == sorted(paid, reverse=True)

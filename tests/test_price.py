@@ -6,8 +6,6 @@ compared with a figure that the package itself once produced.
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy import integrate, optimize, special
@@ -31,8 +29,8 @@ def grid_of(kappa: float) -> tuple[Floats, Floats, Floats, Floats]:
     return t, weight_t, c, weight_c
 
 
-def cheapest_of_all(kappa: float) -> tuple[float, float, float]:
-    """`1/3 - e`, `p` and `L` of the density `exp(-kappa |c - t|) / Z_t`, in full precision.
+def cheapest_of_all(kappa: float) -> tuple[float, float]:
+    """`1/3 - e` and `p` of the density `exp(-kappa |c - t|) / Z_t`, in full precision.
 
     With `log k` known to full relative precision, `E (1 - k) |c - t|` and `E (k log k - k + 1)` do
     not cancel.
@@ -46,16 +44,12 @@ def cheapest_of_all(kappa: float) -> tuple[float, float, float]:
         np.abs(log_k) < 1e-2, log_k**2 / 2 + log_k**3 / 3 + log_k**4 / 8 + log_k**5 / 30, 0
     )
     surplus = np.where(np.abs(log_k) < 1e-2, surplus, np.exp(log_k) * (log_k - 1) + 1)
-    return (
-        float((-np.expm1(log_k) * distance * weight).sum()),
-        float((surplus * weight).sum()),
-        float(-(log_z * weight_t).sum()),
-    )
+    return float((-np.expm1(log_k) * distance * weight).sum()), float((surplus * weight).sum())
 
 
 @pytest.mark.parametrize("kappa", [1e-3, 1e-2, *KAPPAS])
 def test_limit_of_all_forecasters_is_the_integral(kappa: float) -> None:
-    less, price, _ = cheapest_of_all(kappa)
+    less, price = cheapest_of_all(kappa)
     # rounding 1/3 - less to a float moves the price by up to kappa * 6e-17
     assert price_of_proof(1 / 3 - less, exact=False) == pytest.approx(
         price, rel=1e-9, abs=kappa * 1e-16
@@ -118,38 +112,6 @@ def test_no_link_lies_below_the_limit(alpha: float) -> None:
         assert link.price >= price_of_proof(link.mean_error, kind is not Laplace) - 1e-9
 
 
-def hostile(random: np.random.Generator) -> list[Floats]:
-    """Densities of PITs in 32 cells (columns) under draws in 32 cells (rows), without an order."""
-    m = 32
-    families = [random.dirichlet(np.full(m, size), m) for size in (0.3, 5.0, 50.0)]
-    families.append(np.exp(random.normal(size=(m, m)).cumsum(axis=1)))
-    for kind, alpha in product((Laplace, Entropic), (0.03, 0.1, 0.3)):
-        k = np.diff(kind(alpha).cdf(np.linspace(0, 1, m + 1), (np.arange(m)[:, None] + 0.5) / m))
-        rotated = np.array([np.roll(k[0], i) for i in random.integers(m, size=m)])
-        families += [k, k[:, random.permutation(m)], np.concatenate((k[::2], k[1::2][::-1]))]
-        families += [k + k[random.permutation(m)], np.repeat(k[::4], 4, axis=0), rotated]
-    return [(one + 1e-9) / (one + 1e-9).mean(axis=1, keepdims=True) for one in families]
-
-
-@pytest.mark.parametrize("exact", [False, True])
-def test_no_family_of_forecasts_lies_below_the_limit(exact: bool) -> None:
-    nearest = np.inf
-    cell = np.arange(32)
-    # the mean distance of uniform positions in two cells
-    distance = np.where(cell == cell[:, None], 1 / 3, np.abs(cell - cell[:, None])) / 32
-    for density in hostile(np.random.default_rng(0)):
-        for _ in range(500 if exact else 0):  # until PITs of all people together are uniform
-            density /= density.mean(axis=0)
-            density /= density.mean(axis=1, keepdims=True)
-        if exact and np.ptp(density.mean(axis=0)) > 1e-9:
-            continue
-        error, price = (density * distance).mean(), special.xlogy(density, density).mean()
-        above = price - price_of_proof(min(error, 0.5), exact)
-        assert above > -1e-9
-        nearest = min(nearest, above)
-    assert nearest < 0.05  # some come near enough for the test to mean something
-
-
 # --- shape and ends
 
 
@@ -165,19 +127,11 @@ def test_price_falls_and_is_convex(exact: bool) -> None:
         assert (np.diff(price, 2) > 0).all()
 
 
-def test_no_point_of_either_limit_lies_below_a_tangent() -> None:
-    """`p + kappa e >= L(kappa)` for every kappa, with equality where the tangent touches."""
+def test_calibration_on_average_costs_at_most_what_the_documentation_says() -> None:
     errors = np.geomspace(1e-4, 1 / 3, 400)
-    every, exact = price_of_proof(errors, exact=False), price_of_proof(errors)
-    for kappa in KAPPAS:
-        less, _, rate = cheapest_of_all(kappa)
-        assert (every + kappa * errors >= rate - 1e-12).all()
-        assert price_of_proof(1 / 3 - less, exact=False) + kappa * (1 / 3 - less) == pytest.approx(
-            rate, rel=1e-11
-        )
-    # calibration on average costs something, though at most 0.0061 nats as the documentation says
-    assert (exact[:-1] > every[:-1]).all()
-    assert 0.005 < (exact - every).max() < 0.0061
+    more = price_of_proof(errors) - price_of_proof(errors, exact=False)
+    assert (more[:-1] > 0).all()
+    assert 0.005 < more.max() < 0.0061
 
 
 @pytest.mark.parametrize("exact", [False, True])

@@ -305,22 +305,6 @@ def test_simulated_processes_are_those_of_a_promise_test():
         np.testing.assert_allclose(found, bank.update(cells.ratios(rows)).min(axis=-1), atol=1e-6)
 
 
-def test_days_that_need_different_quantiles_break_the_promise_together():
-    # each day keeps the promise for its own people; groups across days do not
-    calm = np.full(1000, TARGET)
-    # the worst fifth: some at 1/2, the others at -1/2
-    wild = np.where(np.arange(1000) < 1000 * MASS * (TARGET + 0.5), 0.5, -0.5)
-    assert cvar(calm, MASS) == pytest.approx(TARGET)
-    assert cvar(wild, MASS) == pytest.approx(TARGET)
-    assert cvar(np.concatenate((calm, wild)), MASS) > TARGET + 0.09
-    rng = np.random.default_rng(6)
-    test = Evidence(Promise("mean_pit", MASS, TARGET, 0.95, LINK))
-    for day in range(1, 101):
-        test.begin_period()
-        test.update(rows_with(rng.choice(calm if day % 2 else wild, size=50)))
-    assert test.log_evidence[0] > math.log(40)
-
-
 # --- missing outcomes, estimates, states ----------------------------------------------------------
 
 
@@ -491,22 +475,6 @@ def test_an_envelope_counts_shares_of_cells_and_no_missing_outcomes():
     low, high = np.array([0.8, 0.1, 0.0]), np.array([1.0, 0.1, 0.05])
     found = test.update(rows_of((low, high), np.array([True, True, False])))
     np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-@statistical
-def test_false_notices_of_an_envelope_at_its_bounds_are_at_most_as_many_as_allowed():
-    runs = repeats(200)
-    rng = np.random.default_rng(14)
-    bounds = tuple((t, t) for t in (0.05, 0.1, 0.2))
-    n_alarms = 0
-    for _ in range(runs):
-        test = Evidence(Envelope(bounds, bounds))
-        largest = -math.inf
-        for _ in range(100):
-            test.begin_period()
-            largest = max(largest, float(test.update(rows_of(rng.uniform(size=20))).max()))
-        n_alarms += largest >= math.log(40)
-    assert n_alarms <= most_failures(runs, 0.05)
 
 
 # --- wrong input ----------------------------------------------------------------------------------

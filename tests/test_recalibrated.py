@@ -208,27 +208,6 @@ def test_a_wrong_spread_or_shift_is_repaired_on_fresh_rows(shift: float, std: fl
     assert before > 2 * after
 
 
-def test_over_a_base_that_is_right_the_map_costs_half_a_knot_per_row() -> None:
-    # cells of equal mass between order statistics: the widths are Dirichlet, and the mean of
-    # KL(truth || map) is (k - 1) / (2 n) to first order, k the number of lines
-    n, losses = 400, []
-    for seed in range(200):
-        pit = np.random.default_rng(seed).uniform(size=n)
-        levels, values = learn_map(pit, np.ones(n))
-        width, mass = np.diff(levels), np.diff(values)
-        losses.append(
-            float((width * np.log(width / mass)).sum())
-        )  # the exact expected loss of this map
-    first_order = (np.diff(levels).size - 1) / (2 * n)
-    # standard error of the mean of 200: 2%; second order about k / n = 6%
-    assert np.mean(losses) == pytest.approx(first_order, rel=0.15)
-    # and through the estimator, on fresh rows: at most twice k / (2 n) on one fit
-    model = RecalibratedRegressor(Says(), random_state=0).fit(*standard(2000, 5))
-    rows, y = standard(20_000, 6)
-    loss = (model.base_forecast(rows).logpdf(y) - model.forecast(rows).logpdf(y)).mean()
-    assert loss < 2 * model.levels_.shape[-1] / (2 * 2000)
-
-
 def halves(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
     """Two halves whose outcomes lie half a standard deviation above and below what `Says` says."""
     random = np.random.default_rng(seed)
@@ -236,39 +215,6 @@ def halves(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
         {"x": random.normal(size=n), "side": np.where(np.arange(n) % 2 == 0, "left", "right")}
     )
     return table, np.where(table["side"] == "left", -0.5, 0.5) + random.normal(size=n)
-
-
-def side_errors(forecast: Any, table: pd.DataFrame, y: Floats) -> list[float]:
-    pit = forecast.pit(y)
-    return [
-        calibration_error(pit[(table["side"] == side).to_numpy()]) for side in ("left", "right")
-    ]
-
-
-def test_a_pooled_map_repairs_the_average_and_not_the_halves_and_maps_by_group_repair_both() -> (
-    None
-):
-    learn, (table, y) = halves(3000, 1), halves(2000, 2)
-    pooled = RecalibratedRegressor(Says(), random_state=0).fit(*learn)
-    # PITs of a half are ordered against uniform, so W1 is the distance of their mean from 1/2:
-    # under the base Phi(0.5 / sqrt 2) - 1/2 = 0.138, and under the law of both halves half of Phi(1
-    # / sqrt 2) - 1/2, 0.130
-    own, mixed = special.ndtr(0.5 / np.sqrt(2)) - 0.5, (special.ndtr(1 / np.sqrt(2)) - 0.5) / 2
-    # the mean of 1000 PITs, with deviation 0.29 at most, has a standard error of 0.009: 4 of them,
-    # 4 in 100,000 seeds
-    assert side_errors(pooled.base_forecast(table), table, y) == pytest.approx(
-        [own, own], abs=0.037
-    )
-    assert side_errors(pooled.forecast(table), table, y) == pytest.approx([mixed, mixed], abs=0.037)
-    assert calibration_error(pooled.forecast(table).pit(y)) < np.quantile(NULL, 0.999) + 0.002
-    grouped = RecalibratedRegressor(Says(), by="side", random_state=0).fit(*learn)
-    assert grouped.groups_.to_dict(orient="list") == {
-        "group": ["side = left", "side = right"],
-        "n_samples": [1500, 1500],
-        "map": ["own", "own"],
-    }
-    # 1500 rows for each map, 1000 fresh ones each: 1 of 1000 seeds for either half
-    assert max(side_errors(grouped.forecast(table), table, y)) < np.quantile(NULL, 0.999) + 0.002
 
 
 def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_groups(

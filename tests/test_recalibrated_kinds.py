@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 from sklearn.calibration import CalibrationDisplay
 from sklearn.frozen import FrozenEstimator
-from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -32,7 +31,6 @@ from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.corrections import (
     NO_CURVE,
     learn_events,
-    learn_rescaling,
     losses_of_cells,
 )
 from evenhand.forecasters.groups import Members
@@ -210,20 +208,6 @@ def test_terms_of_disjoint_groups_shrink_towards_the_map_of_all() -> None:
     assert 0.8 < slope < 1.2
 
 
-def test_maps_of_events_by_group_are_better_than_isotonic_regression() -> None:
-    table, fresh = people(1000, 8), people(20_000, 9)
-    y, new = (forecast_of("binary", one, 1.0).sample(i) for i, one in enumerate((table, fresh)))
-    model = RecalibratedRegressor(models("binary"), by=["a", "b"], random_state=0).fit(table, y)
-    p, q = (models("binary")(one).event_probability() for one in (table, fresh))
-    peer, (inside, at) = np.empty(q.size), (2 * one["a"] + one["b"] for one in (table, fresh))
-    for group in range(4):
-        isotonic = IsotonicRegression(out_of_bounds="clip", y_min=0.001, y_max=0.999)
-        isotonic.fit(p[inside == group], y[inside == group])
-        peer[at == group] = isotonic.predict(q[at == group])
-    ours = model.forecast(fresh).log_density(new)
-    assert ours.mean() > Forecast.from_probability(peer).log_density(new).mean() + 0.005
-
-
 def test_probabilities_are_never_exactly_0_or_1() -> None:
     table = people(400, 10)
     x, a, _ = features(table)
@@ -292,15 +276,6 @@ def test_weights_count_by_their_ratios_and_rows_of_weight_0_do_not(kind: str) ->
     np.testing.assert_allclose(fitted(table, y, 1e-9 * weight), expected, rtol=1e-6)
 
 
-def test_a_person_s_forecast_depends_on_that_person_only() -> None:
-    table = people(600, 17)
-    for kind in KINDS:
-        y = forecast_of(kind, table, 1.0).sample(0)
-        model = RecalibratedRegressor(models(kind), by=["a", "b"], random_state=0).fit(table, y)
-        alone = np.concatenate([model.forecast(table[i : i + 1]).cdf(1.0) for i in range(20)])
-        np.testing.assert_allclose(alone, model.forecast(table[:20]).cdf(1.0), rtol=1e-12)
-
-
 def random_cells(seed: int, n: int = 60) -> Cells:
     random = np.random.default_rng(seed)
     ends = np.sort(random.uniform(size=(n, 2)), axis=1)
@@ -350,20 +325,6 @@ def test_likelihoods_of_cells_and_their_derivatives() -> None:
         at = np.array([0.3, 0.2])
         slope = optimize.approx_fprime(at, lambda p, i=i: values(p[0], p[1])[0][i], 1e-7)
         np.testing.assert_allclose(slope, [-by_error[i] * np.exp(-0.2), by_spread[i]], atol=1e-5)
-
-
-def test_location_of_cells_is_a_probit_regression() -> None:
-    # events of probability 0.3 that happen with probability 0.5: one cell each
-    random = np.random.default_rng(0)
-    y = random.uniform(size=5000) < 0.5
-    ends = np.where(y, 0.7, 0.0), np.where(y, 1.0, 0.7)
-    cells = Cells.between(*ends, random.uniform(size=5000))
-    alone = Members.overlapping((), np.zeros((5000, 0), dtype=bool))
-    found = learn_rescaling(cells, np.ones(5000), alone, 0.05)
-    assert found is not None
-    mapped, _ = found.apply(Cells([0.7]), alone.take(np.arange(1)))
-    # one parameter too many, with a weak prior: the fitted probability is the rate
-    assert mapped.low[0, 0] == pytest.approx(1 - y.mean(), abs=2e-3)
 
 
 def test_outcomes_that_were_thought_impossible_keep_the_check_finite() -> None:

@@ -205,30 +205,6 @@ def test_censoring_may_depend_on_the_groups() -> None:
         assert fresh.error(after, rest, horizon) < noise
 
 
-def test_completed_events_agree_with_the_repaired_probabilities() -> None:
-    train = People(3000, 6)
-    times = train.outcomes(2.0)
-    held_out = HeldOut.of(model_of(2.0)(train.X), times)
-    nobody = Members((), np.zeros(3000, dtype=int))
-    maps = Maps.learn(held_out, np.ones(3000), nobody)
-    after, gains = maps.applied(held_out, nobody)
-    assert after.events is not None
-    # the equation of the likelihood for the location, but for its prior; the EM algorithm stops at
-    # gains of 0.05 nats, or 0.2 of a standard error of the sum, 25 rows
-    difference = np.sum(np.asarray(after.event_shares) - after.events.probability)
-    assert abs(difference) < 5
-    # and no shift of log odds has a larger likelihood, within these 0.05 nats and the prior
-    p = after.events.probability
-    for shift in (-0.05, 0.05):
-        odds = np.exp(shift) * p / (1 - p)
-        moved = odds / (1 + odds)
-        log_score = np.where(times.happened, np.log(moved / p), np.log((1 - moved) / (1 - p)))
-        low = after.pit.low.ravel()
-        lost = np.log((1 - moved * low) / (1 - p * low))
-        assert np.where(times.is_lost, lost, log_score).sum() < 0.1
-    assert gains.sum() > 20
-
-
 @pytest.mark.parametrize(("horizon", "by"), [(None, ["g"]), (2.0, GROUP)])
 def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon: float | None, by: Any) -> None:
     fresh = People(1500, 7)

@@ -1,8 +1,4 @@
-"""The group scan against a plain loop, exact tails, SciPy and planted groups.
-
-Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh
-seed.
-"""
+"""The group scan against a plain loop, exact tails and SciPy."""
 
 from __future__ import annotations
 
@@ -196,54 +192,6 @@ def test_adjusted_p_values_are_those_of_the_definition() -> None:
         assert adjusted == pytest.approx(min(1.0, max(steps)), rel=1e-12)
     order = np.lexsort((-holm["error"], holm["p_adjusted"]))
     np.testing.assert_array_equal(order, np.arange(len(holm)))
-
-
-def test_false_alarms_on_calibrated_forecasts_keep_the_level() -> None:
-    # expected at most 5% of data sets with any alarm; more than 38 of 500 has probability 0.6% at
-    # exactly 5%
-    rng = np.random.default_rng(9)
-    alarms = 0
-    for _ in range(500):
-        frame = scan_groups(rng.random(400), rng.normal(size=(400, 6)), 50)
-        alarms += bool((frame["p_adjusted"] < 0.05).any())
-    assert stats.binomtest(alarms, 500, 0.05, alternative="greater").pvalue > 0.006
-
-
-def planted(kind: str, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Outcomes whose forecasts N(0, 1) are off in one group, as PITs; 10 features."""
-    X, z = rng.normal(size=(2000, 10)), rng.normal(size=2000)
-    high = X[:, 0] > np.median(X[:, 0])
-    if kind == "halves":
-        z += np.where(high, 0.5, -0.5)
-    elif (
-        kind == "corner"
-    ):  # the top 31.6% of each, 10% of the rows: all in the quarter above both medians
-        z += (X[:, 0] > stats.norm.isf(0.316)) & (X[:, 1] > stats.norm.isf(0.316))
-    else:
-        z *= np.where(high, {"too narrow": 1.6, "too wide": 0.6}[kind], 1.0)
-    return np.asarray(stats.norm.cdf(z)), X
-
-
-@pytest.mark.parametrize(
-    ("kind", "features", "direction", "group"),
-    [
-        ("halves", ("x0",), "outcomes higher than forecast", "x0 > "),
-        ("corner", ("x0", "x1"), "outcomes higher than forecast", "x0 > "),
-        ("too narrow", ("x0",), "intervals too narrow", "x0 > "),
-        ("too wide", ("x0",), "intervals too wide", "x0 > "),
-    ],
-)
-def test_planted_groups_are_found(
-    kind: str, features: tuple[str, ...], direction: str, group: str
-) -> None:
-    rng = np.random.default_rng(10)
-    found = 0
-    for _ in range(60):
-        frame = scan_groups(*planted(kind, rng))
-        named = frame["group"].str.startswith(group) & ~frame["group"].str.contains("<=")
-        hits = frame[(frame["features"] == features) & named & (frame["p_adjusted"] < 0.05)]
-        found += hits["direction"].tolist() == [direction]
-    assert found >= 54
 
 
 def bad(**change: Any) -> dict[str, Any]:

@@ -1,7 +1,4 @@
-"""The least randomization that is certified: what is chosen, what it costs, and when it is refused.
-
-All is seeded.
-"""
+"""The least randomization that is certified: what is chosen, its cost, and refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ from evenhand.scoring import cell_log_score
 from evenhand.selection import NotWorthItWarning
 from evenhand.selection.chosen_link import Costs, Wrapped
 from evenhand.selection.comparison import without_features
-from evenhand.selection.target import LEAST_ALPHA, largest_alpha
+from evenhand.selection.target import LEAST_ALPHA
 from grid_examples import CELL_LOSS, honest, rounded_task, spiky
 from parts_examples import searching
 from repeats import WHOLE, most_failures, repeats, statistical
@@ -386,15 +383,7 @@ def test_too_few_rows_give_the_number_needed() -> None:
     assert needed > 40
     assert share == 30
     assert needed / 0.3 <= in_all <= 1.1 * needed / 0.3
-    # nine times in ten: 30 data sets of that size, refused fewer times than one in a million would
-    rng, found = np.random.default_rng(5), []
-    for _ in range(30):
-        proof = certify_link(rng.uniform(size=int(needed)), Laplace(LEAST_ALPHA))
-        alpha = largest_alpha(lambda a, of=proof: of.with_link(Laplace(a)).group_error(0.2), 0.15)
-        found += [] if alpha is None else [Laplace(alpha)]
-    assert len(found) >= stats.binom.ppf(1e-6, 30, 0.9)
-    # what a calibrated forecaster pays for those links: at the edge of what can be done, it is dear
-    assert price == pytest.approx(np.median([link.price for link in found]), abs=0.5)
+    # at the edge of what can be done, it is dear
     assert price > 2
 
 
@@ -548,21 +537,6 @@ def test_a_promise_that_costs_more_than_the_features_are_worth_is_reported_first
         assert one.startswith(f"NOT WORTH IT: {sentence}")
         assert f"(log score {scores[0]:.3f}; {scores[1]:.3f} without features)" in one
     assert ("every feature" in text) == (sentence is not None)
-
-
-def test_the_smallest_promise_worth_its_price_is_named() -> None:
-    link = "gaussian"
-    X, y = data(1500)
-    costly = randomize(law, X, y, goal=0.2, link=link, random_state=0)
-    assert costly.worthy_error is not None
-    # the estimate is that of these people; the printed one has a margin of half a point
-    worthy = np.ceil(100 * costly.worthy_error + 0.5) / 100
-    assert f"about {worthy:g}." in costly.summary()
-    again = randomize(law, X, y, goal=worthy, link=link, random_state=0)
-    assert again.is_worth_it
-    assert again.worthy_error is None
-    less = costly.worthy_error - 0.01
-    assert not randomize(law, X, y, goal=less, link=link, random_state=0).is_worth_it
 
 
 def test_outcomes_of_two_values_are_refused_whatever_is_forecast() -> None:

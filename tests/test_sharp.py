@@ -15,7 +15,7 @@ from evenhand.calibration import CDFBand, CDFBands
 from evenhand.certificates import Certificate, certify_link
 from evenhand.certificates.bounds import contraction_bound, pointwise_bound
 from evenhand.links import Entropic, Gaussian, Laplace, Link
-from repeats import WHOLE, most_failures, repeats, statistical
+from repeats import WHOLE, most_failures, statistical
 from sharp_laws import (
     ACCURACY,
     LAWS,
@@ -67,25 +67,6 @@ def contracted(link: Link, at: np.ndarray, weight: np.ndarray) -> float:
     moment = places * mu - link.mean_pit_integral(places)
     above, below = shares * np.diff(mu, axis=0) - np.diff(moment, axis=0)
     return float((above - below).sum())
-
-
-def test_the_programme_is_little_above_the_worst_one_tailed_group() -> None:
-    rng, link = np.random.default_rng(1), Entropic(0.1)
-    for _ in range(10):
-        law = discrete_law(rng, int(rng.integers(7)))
-        bands = exact_bands(law)
-        places, probabilities = law.points()
-        for mass in (0.1, 0.3):
-            tails = []
-            for order in (slice(None), slice(None, None, -1)):
-                weight = probabilities[order]
-                taken = np.clip(mass - (np.cumsum(weight) - weight), 0, weight)[order]
-                tails.append(contracted(link, places, taken / taken.sum()))
-            assert max(tails) <= contraction_bound(link, bands, mass) + 1e-9
-    spread = CDFBand(np.linspace(0, 1, 4001), np.linspace(0, 1, 4001))
-    for mass in MASSES[:-1]:
-        found = contraction_bound(link, CDFBands(spread, spread), mass)
-        assert link.group_error(mass) - 1e-3 < found < link.group_error(mass) + 2e-3
 
 
 def test_the_band_of_distances_is_the_sum_of_both_tails() -> None:
@@ -146,28 +127,10 @@ LINKS = (
 )
 SIZES = (100, 200, 500, 1000, 2000, 5000)
 SIMULATED_ALARM = 1e-3
-ONE_TAILED = ("right", "biased", "too narrow")
 THRESHOLDS = (0.05, 0.1, 0.2, 0.4)
 
 
 # --- known distributions
-
-
-@statistical
-def test_bounds_of_a_known_law_contain_its_groups_and_are_close_for_one_tailed_ones() -> None:
-    for link in LINKS[::2] if WHOLE else (Entropic(0.12),):
-        for name, law in LAWS.items():
-            bands = law.bands()
-            for mass in (0.05, 0.2, 0.5, 1.0) if WHOLE else (0.2,):
-                found = found_error(law, link, mass)
-                contraction = contraction_bound(link, bands, mass)
-                case = (link, name, mass)
-                assert contraction >= found, case
-                assert pointwise_bound(link, bands, mass) >= found, case
-                if name in ONE_TAILED and mass < 0.8:
-                    # cells of the programme, of the laws' grids and of the levels, and a link's own
-                    # error, which counts once for the group and once for everyone
-                    assert contraction - found < 6e-3 + 2 * link.calibration_error, case
 
 
 def discrete_law(rng: np.random.Generator, shape: int) -> Law:
@@ -302,22 +265,3 @@ def test_certificates_of_simulated_data_are_false_in_at_most_one_of_twenty() -> 
             false += wrong
     assert broken <= most_failures(n_sets, 0.05, SIMULATED_ALARM)
     assert false <= broken
-
-
-@statistical
-@pytest.mark.parametrize("atom", [0.0, 1.0])
-def test_a_band_at_an_atom_must_be_read_just_below_it(atom: float) -> None:
-    n_sets, n = repeats(400), 300
-    rng = np.random.default_rng(1)
-    law = Law(((0.95, 1, 1),), ((0.05, atom),))
-    broken = {"left": 0, "right": 0}
-    for _ in range(n_sets):
-        u = law.sample(rng, n)
-        bands = CDFBands.of(u, u, 0.95)
-        broken["left"] += not bands_hold(law, bands)
-        # the right-continuous reading: bounds of P(U < w) taken for P(U <= w)
-        sides = bands.upper, bands.mirrored
-        late = CDFBands(*(CDFBand(side.starts, np.append(0.0, side.upper[:-1])) for side in sides))
-        broken["right"] += not bands_hold(law, late)
-    assert broken["right"] == n_sets
-    assert broken["left"] <= most_failures(n_sets, 0.05, SIMULATED_ALARM)

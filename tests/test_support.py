@@ -1,7 +1,4 @@
-"""Outcomes with bounds: the map to the line, distributions on a support, and forecasters with one.
-
-Random numbers are seeded, and expected values come from scipy, scoringrules or the axioms.
-"""
+"""Outcomes with bounds: the map to the line, distributions and forecasters, against peers."""
 
 from __future__ import annotations
 

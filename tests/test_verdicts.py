@@ -1,8 +1,4 @@
-"""Verdicts of audits, by simulation: each planted fault is found, calibrated forecasts are not.
-
-The worlds and their rates are those of the specification's section 0 and 1, which measured them
-with an implementation of its own.
-"""
+"""Verdicts of audits by simulation, with worlds and rates of the specification (0 and 1)."""
 
 from __future__ import annotations
 

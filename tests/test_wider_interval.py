@@ -1,7 +1,4 @@
-"""Coverage that plain wider intervals prove, against theory, brute force and simulation.
-
-Random checks are seeded; their false-alarm rate with a fresh seed is 1e-6 (`most_failures`).
-"""
+"""Coverage that plain wider intervals prove, against theory and brute force."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import pytest
 from scipy import stats
 
 from evenhand import Forecast, Outcomes, audit, audit_pit
-from evenhand._format import at_least, at_most, in_full, percent
+from evenhand._format import at_least, percent
 from evenhand.audits import Audit, Search
 from evenhand.calibration import Cells, count_pits, covered
 from evenhand.certificates import certify_counts, certify_pit, coverage_floor
@@ -112,10 +109,6 @@ def served(**more: Any) -> Audit:
     return audited(stated().randomized(0.1, r=jittered(N, 8, 1)), **more)
 
 
-def both_ends(low: float, high: float) -> str:
-    return f"between {at_least(low, percent)} and {at_most(high, percent)}"
-
-
 def check(found: Audit, u: Any) -> None:
     """Compare the table with the bounds of the PITs."""
     table = found.plain_intervals
@@ -187,16 +180,3 @@ def test_forecasters_without_a_deterministic_base_have_no_plain_interval() -> No
         assert found.plain_intervals.empty
         assert found.to_dict()["plain_intervals"] == []
         assert "ithout a draw, the" not in found.summary(full=True)
-
-
-def test_the_report_compares_the_lower_bound_with_that_of_a_plain_interval() -> None:
-    found = served()
-    assert found.certificate is not None
-    low, high = found.certificate.coverage(0.8, 0.2)
-    table = found.plain_intervals
-    enough = table.loc[np.isclose(table["mass"], 0.2) & (table["floor"] >= low)]
-    text = " ".join(found.summary(full=True).split())
-    assert 0 < low < 0.8 < high < 1
-    assert f"cover {both_ends(low, high)} of outcomes (95% joint confidence, with a draw)" in text
-    level = in_full(enough["level"].min())
-    assert f"Without a draw, the {level} interval covers at least" in text
