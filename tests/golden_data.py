@@ -1,7 +1,4 @@
-"""Data, models and commands of golden files.
-
-Uniform draws, sums and products alone, so that every machine makes the same digits.
-"""
+"""Data, models and commands of golden files, from operations that every machine rounds alike."""
 
 from __future__ import annotations
 

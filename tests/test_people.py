@@ -174,32 +174,6 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
     assert r.nunique() == 59
 
 
-def test_randomize_certifies_one_row_of_each_person(
-    evenhand: Command, tmp_path: Path, monkeypatch: Any
-) -> None:
-    asked: list[Any] = []
-
-    def stopped(*args: Any, **options: Any) -> None:
-        person = args[2].person
-        asked.append((None if person is None else person.tolist(), sorted(args[1].columns)))
-        raise InputError("enough")
-
-    monkeypatch.setattr("evenhand.selection.randomize", stopped)
-    table = people(60)[["id", "age", "mean", "std", "y"]].assign(
-        who=[f"w{i // 2}" for i in range(60)]
-    )
-    table.to_csv(tmp_path / "t.csv", index=False)
-    goal = ("--out", tmp_path / "model", "--goal", 0.4)
-    args = ("randomize", tmp_path / "t.csv", "--target", "y", *NORMAL, *goal)
-    evenhand(*args, "--id", "id", "--person", "who")
-    evenhand(*args, "--id", "id", "--features", "age")
-    evenhand(*args)
-    columns = ["age", "mean", "std"]
-    pairs = np.unique([f"w{i // 2}" for i in range(60)], return_inverse=True)[1].tolist()
-    assert asked == [(pairs, columns), (None, columns), (None, sorted([*columns, "id", "who"]))]
-    assert "has no column 'nobody'" in evenhand(*args, "--person", "nobody").complaint()
-
-
 @pytest.mark.parametrize("ids", [["17.0", "18.0"], ["1e+16", "2.5e+16"]])
 def test_ids_of_csv_that_were_floats_are_refused(tmp_path: Path, ids: list[str]) -> None:
     """Each id by itself, so that a person alone is refused or taken as among others."""

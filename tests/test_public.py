@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import importlib.metadata
 import inspect
@@ -10,7 +9,6 @@ import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -228,40 +226,3 @@ def test_each_planted_fault_has_one_place_in_the_package_and_its_tests() -> None
         assert n_found == 1, f"{fault.name}: the package has this {n_found} times: {fault.old!r}"
         assert fault.new != fault.old, fault.name
         assert all((TESTS / name).is_file() for name in fault.tests), fault.name
-
-
-# --- tests enter rooms by their front doors
-
-
-def rooms_file(module: str) -> bool:
-    """Whether a module is a file inside a room."""
-    place = HOUSE.parent.joinpath(*module.split("."))
-    return module.count(".") > 1 and place.with_suffix(".py").is_file()
-
-
-def imported(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the modules from which a test imports, each with the name."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, "") for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from ((node.module, alias.name) for alias in node.names)
-
-
-def is_at_the_door(module: str, name: str) -> bool:
-    """Whether a room has a name of one of its files, other than that of the file."""
-    found = getattr(importlib.import_module(module.rpartition(".")[0]), name, None)
-    return found is not None and not inspect.ismodule(found)
-
-
-def test_tests_take_from_files_of_a_room_only_what_its_door_has_not() -> None:
-    found = {
-        (str(file.relative_to(TESTS)), module, name)
-        for file in TESTS.rglob("*.py")
-        for module, name in imported(file)
-        if rooms_file(module) and is_at_the_door(module, name)
-    }
-    assert not found, "import from the room's __init__ instead"
-    # a test of the test: what it asks of a module exists
-    assert not rooms_file("evenhand.calibration")
-    assert not rooms_file("evenhand._format")

@@ -1,15 +1,10 @@
-"""How results show themselves.
-
-One line each, a summary in notebooks, comparable, and safe to ask for attributes.
-"""
+"""How results show themselves: a line each, a summary in notebooks, comparable."""
 
 from __future__ import annotations
 
 import dataclasses
 import html
-import importlib
 import json
-import pkgutil
 import re
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -21,7 +16,6 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import BayesianRidge
 
-import evenhand
 from command_outcome import Command
 from evenhand import (
     Forecast,
@@ -123,31 +117,6 @@ def test_a_result_equals_itself_and_nothing_else() -> None:
         if dataclasses.is_dataclass(result):
             # of equal values or another object: either is an answer, an error is none
             assert (result == dataclasses.replace(result)) in {True, False}, name
-
-
-def test_no_public_dataclass_compares_arrays() -> None:
-    arrays = (
-        "Floats",
-        "NDArray",
-        "DataFrame",
-        "Series",
-        "Mask",
-        "Ints",
-        "PITCounts",
-        "Distribution",
-        "Evidence",
-    )
-    for module in pkgutil.walk_packages(evenhand.__path__, "evenhand."):
-        if module.name.rpartition(".")[2].startswith("_"):
-            continue
-        loaded = importlib.import_module(module.name)
-        for public in map(vars(loaded).get, getattr(loaded, "__all__", ())):
-            if isinstance(public, type) and dataclasses.is_dataclass(public):
-                kinds = " ".join(
-                    str(field.type) for field in dataclasses.fields(public) if field.compare
-                )
-                holds_arrays = any(kind in kinds for kind in arrays)
-                assert not (holds_arrays and public.__dataclass_params__.eq), public
 
 
 # --- description of an audit: population, period, author, purpose, unit and others

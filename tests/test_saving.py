@@ -1,7 +1,4 @@
-"""A model folder stays whole.
-
-Several processes, a full disk, killed saves, and files of other people.
-"""
+"""A model folder stays whole: several processes, a full disk, killed saves, other files."""
 
 from __future__ import annotations
 

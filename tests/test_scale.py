@@ -548,20 +548,6 @@ def test_an_id_that_comes_twice_is_refused_with_both_places(tmp_path: Path) -> N
     assert "id" not in set(itertools.chain(*found.scan["features"]))
 
 
-@pytest.mark.parametrize("column", ["zeros", "rare"])
-def test_values_too_rare_for_the_sample_do_not_stop_an_audit(tmp_path: Path, column: str) -> None:
-    table = people(3000)
-    table["zeros"], table["rare"] = 0.0, np.nan
-    table.loc[:10, "zeros"] = table.loc[:10, "rare"] = np.arange(11.0)
-    folder = write_parts(table, tmp_path / "in", [1500])
-    found = audit_parts(
-        GIVEN, folder, "y", groups=[column], sample_size=150, random_state=0, **QUICK
-    )
-    counts = found.groups.set_index("group")["n"]
-    assert counts["everyone"] == 3000
-    assert counts.filter(like="missing").sum() == (2989 if column == "rare" else 0)
-
-
 # Parts that cannot be used.
 
 
@@ -611,37 +597,6 @@ def test_a_part_that_goes_bad_between_the_passes_is_left_out_or_refused(
     (sampled,) = notes_of(found.notes, NoteKind.SAMPLED_ROWS)
     assert sampled.numbers == (n_searched,)
     assert n_searched < 120
-
-
-def test_parts_without_rows_change_nothing(tmp_path: Path) -> None:
-    ending = ".csv"
-    table = people(400)
-    folder = write_parts(table, tmp_path / "in", [150], ending)
-    options = {"groups": ["sex"], "sample_size": 120, "random_state": 0, **QUICK}
-    expected = audit_parts(GIVEN, folder, "y", **options)
-    write_parts(table[:0], tmp_path / "none", [], ending)
-    (tmp_path / "none" / f"part-0{ending}").rename(folder / f"part-9{ending}")
-    assert_same_rows(audit_parts(GIVEN, folder, "y", **options), expected)
-    for out in ("out", f"out{ending}"):
-        assert forecast_parts(SERVED, folder, tmp_path / out, **ASKED).n_rows == 400
-    written = sorted(path.name for path in (tmp_path / "out").iterdir())
-    assert written == [f"part-0{ending}", f"part-1{ending}"]
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"target": "z"}, "has no column 'z'"),
-        ({"target": "mean"}, "is the target and cannot be its own forecast"),
-        ({"groups": ["y"]}, "groups contains 'y', the target"),
-        ({"features": ["y"]}, "features contains 'y', the target"),
-        ({"person": "nobody"}, "has no column 'nobody'"),
-    ],
-)
-def test_mistaken_options_are_refused(rich: Path, options: dict[str, Any], told: str) -> None:
-    refused(
-        told, audit_parts, GIVEN, rich, **{"target": "y", "sample_size": 200, **QUICK, **options}
-    )
 
 
 def test_the_band_of_a_bias_is_narrow_however_far_outcomes_are_from_forecasts(
@@ -720,26 +675,6 @@ def test_a_csv_part_whose_column_is_all_missing_goes_with_the_others(
     assert counts.drop(["everyone", f"{column} missing"]).sum() == 300
 
 
-@pytest.mark.parametrize("kind", ["number", "date"])
-def test_text_in_a_column_of_other_kind_in_other_csv_parts_is_named(
-    tmp_path: Path, kind: str
-) -> None:
-    km = np.arange(600.0) / 7
-    values = km if kind == "number" else pd.Timestamp("2020-01-01") + pd.to_timedelta(km, unit="D")
-    table = people(600)[["y", "mean", "std"]].assign(km=values)
-    folder = write_parts(table, tmp_path / "in", [200, 400], ".csv")
-    text = (folder / "part-1.csv").read_text().splitlines()
-    text[12] = text[12].rpartition(",")[0] + ",abc"
-    (folder / "part-1.csv").write_text("\n".join(text) + "\n")
-    told = f"part-1.csv: column 'km', row 12 must be a {kind}, got 'abc'"
-    refused(told, audit_parts, GIVEN, folder, "y", groups=["km"], sample_size=100, **QUICK)
-    found = audit_parts(
-        GIVEN, folder, "y", groups=["km"], sample_size=100, random_state=0, skip_bad=True, **QUICK
-    )
-    assert found.n_samples == 400
-    assert any(told in str(note) for note in found.notes)
-
-
 # Forecasts.
 
 
@@ -790,16 +725,3 @@ def test_ids_that_come_in_several_parts_are_told(tmp_path: Path) -> None:
     folder = write_parts(table, tmp_path / "in", [20, 40])
     done = forecast_parts(SERVED, folder, tmp_path / "out", **ASKED)
     assert done.repeated == Repeated("7", 4, 2, "part-0.parquet, row 8", "part-0.parquet, row 16")
-
-
-def test_forecasts_go_on_without_bad_parts_into_a_folder_only(tmp_path: Path) -> None:
-    folder, told = bad_folder(tmp_path / "in", "no spread")
-    done = forecast_parts(SERVED, folder, tmp_path / "out", skip_bad=True, **ASKED)
-    assert done.n_rows == 300
-    assert list(done.skipped) == ["part-2.parquet"]
-    assert told in done.skipped["part-2.parquet"]
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        f"part-{i}.parquet" for i in (0, 1, 3)
-    ]
-    with pytest.raises(InputError, match="a folder is needed here"):
-        forecast_parts(SERVED, folder, tmp_path / "out.csv", skip_bad=True, **ASKED)

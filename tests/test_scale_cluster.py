@@ -1,7 +1,4 @@
-"""Tables in parts on a Dask cluster.
-
-The findings of one process, whoever does the work and whoever dies of it.
-"""
+"""Tables in parts on a Dask cluster: the findings of one process, whoever dies."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The command with tables in parts.
-
-Findings, forecasts and gates, and one line for whatever cannot be used.
-"""
+"""The command with tables in parts: findings, forecasts, gates and refusals."""
 
 from __future__ import annotations
 

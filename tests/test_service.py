@@ -585,27 +585,6 @@ def test_processes_on_one_log_give_one_answer_per_person(
     log.close()
 
 
-def test_threads_do_not_change_each_others_forecasts(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    X = pd.DataFrame({"a": rng.normal(size=200), "b": rng.choice(["x", "y", "z"], 200)})
-    model = RandomizedRegressor(small_boosted(), random_state=0).fit(
-        X, X["a"] + rng.normal(size=200)
-    )
-    # a model that no thread has used before
-    save(model, tmp_path / "model")
-    parallel, alone = (
-        Service(tmp_path / "model", DRAWS, open_log(tmp_path / name)) for name in ("p.db", "a.db")
-    )
-    with ThreadPoolExecutor(32) as pool:
-        found = list(pool.map(lambda i: parallel.forecast(i, X.iloc[i]), range(64)))
-    for i, served in enumerate(found):
-        other = alone.forecast(i, X.iloc[i])
-        # requests are forecast in batches, whose rounding differs
-        assert served.r == other.r
-        assert served.mean == pytest.approx(other.mean, rel=1e-9)
-        assert served.quantiles == pytest.approx(other.quantiles, rel=1e-9)
-
-
 class Refusing:
     """A forecaster that waits in its first call, and refuses some rows."""
 

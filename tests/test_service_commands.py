@@ -174,34 +174,6 @@ def test_options_of_the_log_need_the_log(place: Path, tmp_path: Path, evenhand: 
     assert not (tmp_path / "log.sqlite").exists()
 
 
-def several_rows(place: Path, to: Path) -> Path:
-    """Write a table in which the person p0 has two rows with other features, and return it."""
-    table = read(place / "new.csv")
-    table["person"] = table["person"].replace("p1", "p0")
-    table.to_csv(to / "several.csv", index=False)
-    return to / "several.csv"
-
-
-def test_rows_of_a_person_are_revisions_and_the_first_has_the_outcome(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    table = several_rows(place, tmp_path)
-    args = [table if one == place / "new.csv" else one for one in predict(place, tmp_path)]
-    assert evenhand(*args).code == 0
-    log = open_log(tmp_path / "log.sqlite", create=False)
-    first, second, *_ = log.entries(kind="forecast")
-    assert first.values["person"] == second.values["person"]
-    assert (first.values["revision"], second.values["revision"]) == (0, 1)
-    assert first.values["r"] == second.values["r"]
-    known = pd.DataFrame({"person": ["p0"], "y": [1.0]})
-    person = ("--id", "person", "--context", CONTEXT, "--key-file", place / "key")
-    assert record(evenhand, tmp_path, known, *person).code == 0
-    assert [one.id for one in log.entries(kind="outcome")] == [first.id]
-    # each is replayed with its own row
-    for one in (first, second):
-        replay(evenhand, place, tmp_path, one.id, "--features", table, "--id", "person").done()
-
-
 def test_forecasts_of_an_interrupted_run_are_those_of_the_next(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -180,18 +179,6 @@ def test_written_floats_come_back_to_the_last_digit(
     table = read_table(file)
     assert table["x"].astype(float).tolist() == values
     assert table["id"].tolist() == [f"0{i}" for i in range(len(values))]
-
-
-def test_the_work_of_reading_is_proportional_to_the_number_of_columns(tmp_path: Path) -> None:
-    def seconds(n_columns: int) -> float:
-        names = ",".join(f"c{i}" for i in range(n_columns))
-        file = written(tmp_path, f"{names}\n{',1' * n_columns}"[:-2] + "\n")
-        start = time.process_time()
-        assert read_table(file).shape == (1, n_columns)
-        return time.process_time() - start
-
-    # 8 to 10 times as long for linear work, 64 times for quadratic work
-    assert min(seconds(4000) for _ in range(2)) < 24 * min(seconds(500) for _ in range(3))
 
 
 @pytest.mark.parametrize("name", ["out.csv.gz", "out.parquet", "out.json", "model"])

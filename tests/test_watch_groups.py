@@ -10,15 +10,13 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from evenhand import InputError, Watch
 from evenhand.calibration import calibration_error
 from evenhand.certificates import Promise
-from evenhand.links import Entropic, Gaussian, Laplace, Link
+from evenhand.links import Entropic, Laplace, Link
 from evenhand.monitoring import Rows, watch_schema
 from evenhand.monitoring.statements import averaged_witnesses, cell_witnesses
-from repeats import most_failures, repeats, statistical
 
 START = np.datetime64("2026-01-01T00:00", "us")
 HOUR = np.timedelta64(3_600_000_000, "us")
@@ -201,25 +199,6 @@ def test_draws_that_are_chosen_in_one_group_alone_are_named() -> None:
     assert watch.to_dict()["draws"]["threshold"] == pytest.approx(math.log(2 / 0.01))
 
 
-@statistical
-def test_later_groups_at_the_boundary_raise_few_false_alarms() -> None:
-    # every day brings a new town, and the W1 error of each is 0.02: 8% of PITs are uniform on the
-    # upper half (see tests/test_watch.py)
-    n_sets = repeats(200)
-    failures = 0
-    for seed in range(n_sets):
-        random = np.random.default_rng(seed)
-        town = np.concatenate([random.integers(0, day // 2 + 1, size=24) for day in range(150)])
-        u = random.uniform(size=town.size)
-        pit = np.where(random.uniform(size=u.size) < 0.08, (1 + u) / 2, u)
-        rows = Rows.of(START + np.arange(u.size) * HOUR, pit, groups={"town": town.astype(str)})
-        watch = Watch(groups=["town"])
-        watch.update(rows.take(slice(0, 48)))
-        watch.update(rows.take(slice(48, u.size)))
-        failures += bool(watch.alarms)
-    assert failures <= most_failures(n_sets)
-
-
 def evidence_by_hand(days: list[list[float]], last_day: int, tolerance: float) -> float:
     """Evidence of one group after the last day, by the formulas of outcomes: 6, in plain loops."""
     shares = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
@@ -299,14 +278,6 @@ def test_averaged_witnesses_are_means_over_draws(link: Link) -> None:
     assert averaged_witnesses(link, low, high) == pytest.approx(np.array(expected), abs=0.005)
 
 
-@pytest.mark.parametrize("link", [Entropic(0.02), Gaussian(0.12)], ids=repr)
-def test_averaged_witnesses_of_a_right_forecaster_under_an_exact_link_have_mean_zero(
-    link: Link,
-) -> None:
-    u = (np.arange(4000) + 0.5) / 4000
-    assert averaged_witnesses(link, u, u).mean(axis=0) == pytest.approx(np.zeros(4), abs=1e-4)
-
-
 def test_evidence_about_groups_under_a_link_does_not_depend_on_draws() -> None:
     random = np.random.default_rng(3)
     u = random.uniform(size=3000) ** 0.8
@@ -320,32 +291,6 @@ def test_evidence_about_groups_under_a_link_does_not_depend_on_draws() -> None:
     fair = evidence(random.uniform(size=3000))
     # the same 50 people every day, with the same draws, all of them high
     assert evidence(np.tile(random.uniform(0.8, 1.0, 50), 60)) == pytest.approx(fair, abs=1e-6)
-
-
-def test_people_who_return_with_the_same_draw_do_not_raise_false_alarms_under_a_link() -> None:
-    # 100 people in each of 24 months: their draws have a mean that is not 1/2
-    time = np.datetime64("2026-01-15") + 30 * np.repeat(np.arange(24), 100)
-    alarms = 0
-    for seed in range(24):
-        random = np.random.default_rng(seed)
-        r = np.tile(random.uniform(size=100), 24)
-        pit = LINK.ppf(random.uniform(size=2400), r)
-        alarms += bool(Watch().update(Rows.of(time, pit, r=r, link=LINK)))
-    assert alarms <= most_failures(24)
-
-
-def test_an_error_under_a_link_is_found_sooner_than_from_single_draws() -> None:
-    # a shift of 0.5 standard deviations: a median of 17 days at alpha 0.12, of 50 from single draws
-    time = np.datetime64("2026-01-01") + np.repeat(np.arange(60), 20)
-    with_link, without = [], []
-    for seed in range(6):
-        random = np.random.default_rng(seed)
-        u, r = stats.norm.cdf(random.normal(size=1200) + 0.5), random.uniform(size=1200)
-        for found, link in ((with_link, LINK), (without, None)):
-            watch = Watch()
-            watch.update(Rows.of(time, LINK.ppf(u, r), r=r, link=link))
-            found.append(watch.to_dict()["groups"][0]["max_log_evidence"])
-    assert np.median(with_link) > 2 * np.median(without)
 
 
 def test_rows_with_another_link_than_the_promise_are_refused() -> None:
