@@ -58,9 +58,8 @@ release-check: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[neural,scale,bench]'
-	$(BIN)/python benchmarks/record.py worst_groups scan audit_cost audit_scale parts_scale parts_workers \
-		published_loop randomize_overhead predict_cost one_person certificates learned_spread \
-		service_load censored_times real_verdicts "overlapping_repairs --problems 12"
+	$(BIN)/python benchmarks/record.py worst_groups scan audit_cost audit_scale parts_scale predict_cost \
+		one_person certificates service_load censored_times
 
 # deterministic forecasts beside NGBoost, CatBoost, quantile forests and split conformal prediction, in an environment that
 # it makes in bench-results/: hours the first time, minutes when only evenhand's forecasters are run again

@@ -42,8 +42,7 @@ NETWORK = "paper's network"
 """Name of the paper's network in tables."""
 
 MAX_STEPS = 1100
-"""Training steps of `PAICRegressor` that reproduce the published figures
-(benchmarks/crime_published.py)."""
+"""Training steps of `PAICRegressor` that reproduce the published figures."""
 
 NEGLIGIBLE = 0.02
 """Largest improvement of an error that counts as none; the errors themselves are about ten times
