@@ -7,9 +7,8 @@ import pytest
 from scipy import special
 
 from complaints import complaint
-from evenhand import InputError
 from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link, make_link
-from quadrature import Floats, gaussian_link, panels
+from quadrature import Floats, gaussian_link, panels, split_at
 
 NAMES = sorted(LINKS)
 ALPHAS = (0.02, 0.05, 0.12, 0.2, 1 / 3, 0.5, 0.9, 1.0)
@@ -176,6 +175,63 @@ def test_entropic_and_gaussian_keep_a_calibrated_base_exactly_calibrated(alpha: 
     np.testing.assert_allclose(uniform, c, rtol=0, atol=1e-8)
 
 
+# --- price, mean error and the form of the density
+
+
+@pytest.mark.parametrize("alpha", [0.03, 0.05, 0.12, 0.2, 1 / 3, 0.5, 0.9])
+@pytest.mark.parametrize("make", [Laplace, Entropic])
+def test_price_and_mean_error_are_the_integrals_of_the_density(
+    make: type[Link], alpha: float
+) -> None:
+    link = make(alpha)
+    edges = np.linspace(0, 1, 25)
+    r, weight_r = panels(edges)
+    c, weight_c = panels(split_at(r, edges))
+    density, weight = link.pdf(c, r[:, None]), weight_c * weight_r[:, None]
+    assert (density * weight).sum() == pytest.approx(1, abs=1e-10)
+    assert (density * np.abs(c - r[:, None]) * weight).sum() == pytest.approx(
+        link.mean_error, abs=1e-10
+    )
+    assert (density * link.logpdf(c, r[:, None]) * weight).sum() == pytest.approx(
+        link.price, abs=1e-10
+    )
+
+
+@pytest.mark.parametrize("rho", [0.05, 0.3, 0.7, 0.95, 0.999])
+def test_gaussian_price_and_mean_error_in_closed_form_and_by_integration(rho: float) -> None:
+    link = gaussian_link(rho)
+    assert link.price == pytest.approx(-0.5 * np.log((1 - rho) * (1 + rho)), rel=1e-12, abs=1e-15)
+    # E|Phi(Z) - Phi(T)| over a bivariate normal pair, panels in z split at the kink z = t; beyond
+    # 8.5 lies 2e-17
+    t, weight_t = panels(np.linspace(-8.5, 8.5, 41))
+    rest = np.sqrt((1 - rho) * (1 + rho))
+    w, weight_w = panels(
+        split_at(np.clip((1 - rho) * t / rest, -8.5, 8.5), np.linspace(-8.5, 8.5, 41))
+    )
+    normal = np.exp(-(w**2 + t[:, None] ** 2) / 2) / (2 * np.pi) * weight_w * weight_t[:, None]
+    z = rho * t[:, None] + rest * w
+    error = (np.abs(special.ndtr(z) - special.ndtr(t)[:, None]) * normal).sum()
+    assert link.mean_error == pytest.approx(error, abs=1e-10)
+    # mutual information as the mean of the log density; scores beyond 7 are left out (weight 3e-12)
+    inside = (np.abs(z) < 7) & (np.abs(t[:, None]) < 7)
+    u, r = special.ndtr(np.where(inside, z, 0.0)), special.ndtr(np.where(inside, t[:, None], 0.0))
+    assert (link.logpdf(u, r) * normal)[inside].sum() == pytest.approx(link.price, abs=1e-8)
+
+
+@pytest.mark.parametrize("alpha", [0.03, 0.05, 0.12, 0.2, 1 / 3, 0.5, 0.9])
+def test_entropic_density_has_the_only_form_that_is_optimal(alpha: float) -> None:
+    # a(c) a(r) exp(-kappa |c - r|) with uniform marginals is unique: check the form and both
+    # marginals
+    link = Entropic(alpha)
+    c = np.linspace(0.003, 0.997, 61)
+    log_a = link.logpdf(c[:, None], c) + link.kappa * np.abs(c[:, None] - c)
+    np.testing.assert_allclose(log_a, log_a.T, atol=1e-11)
+    np.testing.assert_allclose(log_a - log_a[:1] - log_a[:, :1] + log_a[0, 0], 0, atol=1e-11)
+    nodes, weights = panels(split_at(c, np.linspace(0, 1, 41)))
+    np.testing.assert_allclose((link.pdf(nodes, c[:, None]) * weights).sum(axis=-1), 1, atol=1e-9)
+    np.testing.assert_allclose((link.pdf(c[:, None], nodes) * weights).sum(axis=-1), 1, atol=1e-9)
+
+
 # --- the meaning of alpha
 
 
@@ -247,19 +303,6 @@ def test_pathwise_error_is_the_integral_of_the_distance_to_the_draw(
 
 
 @every_pair
-def test_pathwise_error_grows_with_the_distance_from_the_median(name: str, alpha: float) -> None:
-    link = make_link(name, alpha)
-    u = np.concatenate(([0.0], np.geomspace(1e-12, 0.5, 120)))
-    error = link.pathwise_error(u)
-    assert (np.diff(error) < 0).all()
-    assert error[0] == pytest.approx(0.5, abs=1e-12)  # H(0; r) = 0 for all draws
-    dyadic = np.arange(1, 32) / 64  # 1 - u is exact
-    np.testing.assert_allclose(
-        link.pathwise_error(1 - dyadic), link.pathwise_error(dyadic), rtol=0, atol=1e-8
-    )
-
-
-@every_pair
 def test_pathwise_cvar_is_the_mean_over_the_worst_people(name: str, alpha: float) -> None:
     link = make_link(name, alpha)
     assert link.pathwise_cvar(1.0) == pytest.approx(link.mean_error, abs=2e-6)
@@ -326,18 +369,6 @@ def test_averaged_score_inverts_the_forecasts_averaged_over_draws(name: str, alp
     # F(u) = integral of H(u; r) over the draw, read off at the place found
     np.testing.assert_allclose(special.ndtri(brute), -score, rtol=0, atol=1e-6)
     np.testing.assert_array_equal(link.averaged_score(score), -place)
-
-
-# --- the objects
-
-
-def test_every_link_is_registered_under_its_name() -> None:
-    assert set(LINKS.values()) == set(Link.__subclasses__())
-    assert all(link.name == name for name, link in LINKS.items())
-    made = Entropic(0.3)
-    assert make_link(made, 0.7) is made
-    with pytest.raises(InputError, match="'laplace', 'entropic', 'gaussian'"):
-        make_link("uniform", 0.3)
 
 
 # --- what is refused

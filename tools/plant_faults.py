@@ -29,7 +29,7 @@ PACKAGE = Path("src", "evenhand")
 
 CERTIFICATES = ("test_certificates.py", "test_counts.py", "test_golden.py")
 PROVEN = ("test_proven.py",)
-LINKS = ("test_links.py", "test_links_theory.py")
+LINKS = ("test_links.py",)
 STORE = ("test_forged.py", "test_store.py")
 
 
