@@ -406,42 +406,6 @@ def test_numbers_that_can_be_squared_are_forecast_and_larger_ones_are_named(
             use(large[["a", "b"]].to_numpy())
 
 
-@pytest.mark.parametrize(
-    ("row", "is_covered"),
-    [
-        ({"a": 0.5, "b": 7}, True),
-        ({"a": 1.5, "b": 7}, False),
-        ({"a": np.nan, "b": 7}, False),
-        ({"a": "0.5", "b": 7}, False),
-        ({"a": 0.5, "b": True}, False),
-    ],
-)
-def test_rows_of_plain_numbers_within_training_need_no_other_check(
-    row: dict[str, Any], is_covered: bool
-) -> None:
-    schema = Schema.learn(pd.DataFrame({"a": [0.0, 1.0], "b": [5, 9]}))
-    frame = pd.DataFrame([row])
-    assert schema.covers(frame) == is_covered
-    if is_covered:
-        assert schema.apply(frame, "") is frame
-        assert UnseenValues.of(schema, frame).lines() == []
-    assert not schema.covers(frame.astype({"b": "Int64"}))
-    with_text = Schema.learn(pd.DataFrame({"a": [0.0, 1.0], "b": ["x", "y"]}))
-    assert not with_text.covers(frame)
-
-
-def test_a_forecast_warns_once_for_each_column_where_it_was_asked_for() -> None:
-    table = TABLE.drop(columns="id")
-    model = fitted(TABLE)
-    with pytest.warns(UnseenValuesWarning) as caught:
-        model.forecast(table.assign(code="F", size=1e9), 0.5)
-    assert sorted(str(one.message).partition(":")[0] for one in caught) == [
-        "column 'code'",
-        "column 'size'",
-    ]
-    assert {one.filename for one in caught} == {__file__}
-
-
 def test_the_command_reports_unseen_values_in_forecasts_and_audits(
     evenhand: Command, tmp_path: Path
 ) -> None:

@@ -14,7 +14,6 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import ndtri
 
 from complaints import refused
 from evenhand import audit_pit, decisions
@@ -79,16 +78,6 @@ def forecast(request: pytest.FixtureRequest) -> Forecast:
 # --- losses that are constant between cuts
 
 
-def test_a_cut_belongs_to_what_is_above_it() -> None:
-    loss = StepLoss([0.0, 1.0], [5.0, 3.0, 2.0])
-    np.testing.assert_array_equal(
-        loss([-1.0, np.nextafter(0, -1), 0.0, 0.5, 1.0, 9.0]), [5, 5, 3, 3, 2, 2]
-    )
-    assert loss(0.0) == 3
-    assert loss(0.0).shape == ()
-    assert loss(np.zeros((2, 3))).shape == (2, 3)
-
-
 def test_cuts_and_values_may_differ_between_people() -> None:
     own_cuts = StepLoss([[0.0], [1.0]], [2.0, 7.0])
     own_values = StepLoss([0.0], [[1.0, 2.0], [3.0, 4.0]])
@@ -99,12 +88,6 @@ def test_cuts_and_values_may_differ_between_people() -> None:
         StepLoss([c], [2.0, 7.0]).expected(normals()[[i]])[0] for i, c in enumerate((0.0, 1.0))
     ]
     np.testing.assert_allclose(own_cuts.expected(normals()[[0, 1]]), alone, rtol=1e-15)
-
-
-def test_a_loss_without_cuts_is_constant() -> None:
-    loss = StepLoss([], [1.5])
-    np.testing.assert_array_equal(loss([-1.0, 3.0]), [1.5, 1.5])
-    np.testing.assert_array_equal(loss.expected(FORECASTS["draws"]), np.full((3, 4), 1.5))
 
 
 @pytest.mark.parametrize("per_person", [False, True])
@@ -203,14 +186,6 @@ def test_expected_losses_under_other_forecasts_are_integrals_of_the_density(
     np.testing.assert_allclose(found, exact, rtol=5e-4, atol=5e-4)
 
 
-def test_numbers_steps_and_functions_may_stand_beside_each_other(forecast: Forecast) -> None:
-    mixed = BayesDecision(["a", "b", "c"], {"c": lambda y: y**2, "a": 2, "b": LOAN})
-    found = mixed.expected_loss(forecast)
-    np.testing.assert_array_equal(found[..., 0], 2.0)
-    np.testing.assert_allclose(found[..., 1], 4 * forecast.cdf(0.5), rtol=1e-12)
-    np.testing.assert_allclose(found[..., 2], forecast.mean() ** 2 + forecast.std() ** 2, rtol=5e-3)
-
-
 @pytest.mark.parametrize("as_table", [False, True])
 def test_functions_may_depend_on_people(as_table: bool) -> None:
     x: Any = np.array([0.0, 1.0, -2.0])
@@ -246,14 +221,6 @@ def test_blocks_of_people_give_what_one_piece_gives(
 
 
 # --- decisions
-
-
-def test_the_bank_lends_where_the_forecast_gives_bad_loans_at_most_a_quarter(
-    forecast: Forecast,
-) -> None:
-    made = BayesDecision(("yes", "no"), {"yes": LOAN, "no": 1.0}).decide(forecast)
-    np.testing.assert_array_equal(made.chosen == "yes", forecast.cdf(0.5) <= 0.25)
-    np.testing.assert_allclose(made.promised, np.minimum(4 * forecast.cdf(0.5), 1.0), rtol=1e-12)
 
 
 def test_of_equally_good_actions_the_first_is_taken() -> None:
@@ -312,13 +279,6 @@ def test_what_does_not_fit_is_refused_in_one_line(act: Any, says: str) -> None:
     refused(says, act)
 
 
-def test_the_person_whose_loss_turns_is_found_among_others() -> None:
-    peak = np.array([-10.0, 2.0, 10.0])
-    decision = BayesDecision(["a"], {"a": lambda y, x: 50 - np.abs(y - x[:, None])})
-    refused("y = 2", decision.check_loss, np.arange(-5.0, 6.0), peak)
-    assert decision.check_loss(np.arange(-5.0, 6.0), peak[[0, 2]]).tolist() == [[-1], [1]]
-
-
 def test_directions_of_losses_are_reported_by_action() -> None:
     losses = {
         "up": np.exp,
@@ -336,24 +296,6 @@ def test_directions_of_losses_are_reported_by_action() -> None:
         [-1, 1],
         [0, 1],
     ]
-
-
-def test_the_normal_scores_of_the_quadrature_do_not_show_in_scale_or_place() -> None:
-    wide, far = Forecast.from_normal([0.0], [1e6]), Forecast.from_normal([1e6], [1.0])
-    for forecast, center, std in ((wide, 0.0, 1e6), (far, 1e6, 1.0)):
-        quantile = center + std * float(ndtri(0.8))
-        found = BayesDecision([quantile], pinball).expected_loss(forecast)[0, 0]
-        np.testing.assert_allclose(found, std * stats.norm.pdf(ndtri(0.8)), rtol=1e-3)
-
-
-@pytest.mark.parametrize("values", [[0.9, 0.3, 0.0], [0.9, 0.2, 0.0]])
-def test_losses_that_fall_in_steps_keep_their_digits_and_their_sign(values: list[float]) -> None:
-    forecast = Forecast.from_normal([12.0], [1.0])
-    first, second = values[0] - values[1], values[1]
-    exact = first * np.exp(stats.norm.logcdf(-12.0)) + second * np.exp(stats.norm.logcdf(-11.5))
-    found = StepLoss([0.0, 0.5], values).expected(forecast)
-    assert (found >= 0).all()
-    np.testing.assert_allclose(found, exact, rtol=1e-12)
 
 
 # --- learned groups of several masses: decisions, joint lower bounds, level of the test

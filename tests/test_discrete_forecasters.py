@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
@@ -127,16 +126,6 @@ def test_forecasts_are_of_their_kind(name: str) -> None:
     assert np.isfinite(forecast.log_density(example.outcomes(Y))).all()
     fresh, y = linear_task(400, seed=5)
     assert fitted(name).score(fresh, example.outcomes(y)) > 0.3
-
-
-@EVERY
-def test_predict_is_the_mean_of_the_base(name: str) -> None:
-    model = fitted(name)
-    base = model.base_forecast(X) if DISCRETE[name].is_randomized else model.forecast(X)
-    np.testing.assert_allclose(model.predict(X), base.mean(), rtol=1e-9)
-    forecast, mean = model.forecast_and_predict(X, R[:, 0])
-    assert same(forecast, model.forecast(X, R[:, 0]), name)
-    np.testing.assert_allclose(mean, model.predict(X), rtol=1e-12)
 
 
 @EVERY
@@ -320,17 +309,6 @@ def test_a_hurdle_is_its_two_parts_by_hand(weight: Floats) -> None:
     np.testing.assert_allclose(forecast.log_density(0.0), np.log1p(-event), rtol=1e-9)
 
 
-def test_a_limit_above_is_the_mirror_image_of_zeros_below() -> None:
-    y = as_amounts(Y)
-    low = HurdleRegressor(LogisticRegression(), Ridge(), random_state=0).fit(X, y)
-    high = HurdleRegressor(LogisticRegression(), Ridge(), end="high", random_state=0).fit(X, -y)
-    np.testing.assert_allclose(high.predict(X), -low.predict(X), rtol=1e-6)
-    np.testing.assert_allclose(
-        high.forecast(X).cdf(-0.5), 1 - low.forecast(X).cdf(0.5, left=True), atol=1e-6
-    )
-    assert high.forecast(X).ppf(0.999).max() == 0.0
-
-
 def test_an_atom_far_from_the_others_needs_no_bound() -> None:
     # 0 is 1e13 ranges away from salaries that differ by rounding only
     y = np.where(as_events(Y) > 0, 1e6 + 1e-8 * Y, 0.0)
@@ -396,14 +374,6 @@ def test_an_object_with_predict_proba_alone_is_a_fitted_classifier(n_classes: in
 )
 def test_models_without_distributions_are_refused(model: Any, message: str) -> None:
     refused(message, as_forecaster, model)
-
-
-def test_fitted_models_are_mixed_without_rows() -> None:
-    members = [BayesianRidge().fit(X[:half], Y[:half]) for half in (40, 80)]
-    found = as_forecaster(members).forecast(X)
-    at = np.median(Y)
-    parts = [stats.norm(*model.predict(X, return_std=True)).cdf(at) for model in members]
-    np.testing.assert_allclose(found.cdf(at), np.mean(parts, axis=0))
 
 
 def test_wrong_probabilities_are_one_clear_line() -> None:

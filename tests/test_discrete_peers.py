@@ -103,14 +103,6 @@ def test_poisson_counts_are_rarely_found_to_be_overdispersed() -> None:
     assert found <= stats.binom.isf(0.001, n, 0.05)
 
 
-def test_counts_with_little_variation_get_poisson_forecasts() -> None:
-    X, _, mean = counts(1000, 0.0)
-    y = np.round(mean)  # much less variation than a Poisson distribution
-    model = CountRegressor(FrozenEstimator(MeanOf().fit(X, y))).fit(X, y)
-    assert model.dispersion_ == 0
-    assert isinstance(model.forecast(X).distribution, Poisson)
-
-
 def test_means_of_zero_or_less_are_moved_to_a_bound() -> None:
     X, y, _ = counts(2000, 0.0)
     for estimator in (LinearRegression(), RandomForestRegressor(20, random_state=0)):
@@ -140,16 +132,6 @@ def test_a_poisson_loss_forecasts_counts(estimator: Any) -> None:
     # amounts of money are continuous
     amounts = RandomizedRegressor(estimator, random_state=0).fit(X, y + 0.25 + 0.5 * (X[:, 2] ** 2))
     assert amounts.base_forecast(X).outcome_kind is OutcomeKind.CONTINUOUS
-
-
-def test_a_fitted_poisson_regression_is_a_forecaster() -> None:
-    X, y, _ = counts(400, 0.0)
-    plain = PoissonRegressor().fit(X, y)
-    found = as_forecaster(plain).forecast(X)
-    np.testing.assert_allclose(found.log_density(y), stats.poisson.logpmf(y, plain.predict(X)))
-    lightgbm = pytest.importorskip("lightgbm")
-    boosted = lightgbm.LGBMRegressor(objective="poisson", n_estimators=5, verbose=-1).fit(X, y)
-    assert as_forecaster(boosted).forecast(X).outcome_kind is OutcomeKind.COUNT
 
 
 # --- models of other libraries
@@ -240,15 +222,6 @@ def test_a_hurdle_is_a_two_part_model() -> None:
     np.testing.assert_allclose(found.event_probability(), event, atol=1e-3)
     # the distribution of the residuals is estimated, and not known to be normal
     assert found.log_density(y[held]).mean() == pytest.approx(expected.mean(), abs=0.03)
-
-
-def test_a_dollar_grid_is_warned_about_and_served() -> None:
-    X, y, _, _ = claims(600)
-    # all amounts are whole: the part away from the atom has atoms of its own
-    rounded = np.ceil(y)
-    with pytest.warns(UserWarning, match="y where it is not 0 has 16 distinct values"):
-        model = HurdleRegressor(LogisticRegression(), Ridge(), random_state=0).fit(X, rounded)
-    assert np.isfinite(model.predict(X)).all()
 
 
 def test_wide_discrete_distributions_are_refused() -> None:

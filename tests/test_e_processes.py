@@ -3,13 +3,10 @@
 import itertools
 import json
 import math
-from functools import cache
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from evenhand.links import Entropic
 from evenhand.monitoring.e_processes import STAKES, EProcesses
 from repeats import most_failures, repeats, statistical
 
@@ -138,14 +135,6 @@ def test_any_split_of_rows_into_calls_gives_identical_numbers():
         np.testing.assert_array_equal(parts.since, whole.since)
 
 
-def test_processes_of_a_bank_do_not_depend_on_each_other():
-    rng = np.random.default_rng(4)
-    days = [rng.uniform(size=(n, 2)) for n in (5, 3)]
-    both = run(EProcesses([0.0, 0.0], [0.4, 0.9]), days)
-    second = run(EProcesses([0.0], [0.9]), [day[:, 1:] for day in days])
-    np.testing.assert_array_equal(both[:, 1:], second)
-
-
 def test_rows_without_a_value_do_not_count():
     rng = np.random.default_rng(5)
     values = rng.uniform(size=(30, 1))
@@ -170,48 +159,7 @@ def test_three_thousand_days_do_not_overflow(x):
     assert through_json(bank).to_state() == bank.to_state()
 
 
-LINK = Entropic(0.12)
 PEOPLE, CHANGE_DAY = 50, 100
-
-
-@cache
-def pathwise_errors():
-    """Normal scores, and the pathwise errors of people whose outcomes have them."""
-    grid = np.linspace(-8.0, 8.0, 801)
-    return grid, LINK.pathwise_error(stats.norm.cdf(grid))
-
-
-def pathwise_ratios(score):
-    """Excess of pathwise errors over their 80% quantile, as a share of that promised for 0.30."""
-    errors = np.interp(score, *pathwise_errors())
-    # 80% of the absolute scores lie below that of 0.9
-    q = float(np.interp(stats.norm.ppf(0.9), *pathwise_errors()))
-    return np.maximum(errors - q, 0.0) / (0.2 * (0.30 - q))
-
-
-@statistical
-def test_a_prior_over_start_days_finds_a_change_in_4_days_and_one_product_in_33():
-    # the first table of outcomes: 6, all outcomes shifted by 1 sd after day 100
-    runs = repeats(100, least=40)
-    rng = np.random.default_rng(8)
-    bank = EProcesses(np.zeros(runs), np.ones(runs))
-    product = np.zeros((len(STAKES), 1, runs))
-    stakes = np.array(STAKES)[:, None, None]
-    first = np.full((2, runs), np.inf)
-    for day in range(1, CHANGE_DAY + 51):
-        x = pathwise_ratios(rng.normal(size=(PEOPLE, runs)) + (day > CHANGE_DAY))
-        bank.begin_period()
-        ours = bank.update(x).max(axis=0)
-        path = product + np.cumsum(np.log1p(stakes * (x - 1)), axis=1)
-        product = path[:, -1:, :]
-        theirs = np.log(np.exp(path).mean(axis=0)).max(axis=0)
-        for place, evidence in enumerate((ours, theirs)):
-            is_new = (evidence >= math.log(20)) & np.isinf(first[place])
-            first[place, is_new] = day - CHANGE_DAY
-    assert (first[0] <= 0).sum() <= most_failures(runs, 0.05)
-    median = np.median(first, axis=-1)
-    assert 3 <= median[0] <= 5
-    assert 30 <= median[1] <= 36
 
 
 def test_since_by_brute_force():

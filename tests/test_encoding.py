@@ -104,23 +104,6 @@ def test_missing_numbers_are_the_mean_and_marked_if_training_had_some() -> None:
     }
 
 
-def test_constant_and_all_missing_columns_give_zeros() -> None:
-    assert encoded(column([0.1] * 7), column([0.1, 5.0])) == {"v": [0.0, 0.0]}
-    assert encoded(column([0.1 + 0.2, 0.3])) == {"v": [0.0, 0.0]}
-    assert encoded(column([0, 0])) == {"v": [0.0, 0.0]}
-    assert encoded(column([math.nan] * 2), column([4.0])) == {"v": [0.0], "v missing": [0.0]}
-    assert encoded(column([None] * 2, dtype=object), column(["a"])) == {
-        "v unknown": [1.0],
-        "v missing": [0.0],
-    }
-    dates = column([pd.NaT] * 2, dtype="datetime64[s]")
-    assert encoded(dates)["v missing"] == [1.0, 1.0]
-    assert encoded(column([None] * 2, dtype="boolean")) == {
-        "v": [0.0, 0.0],
-        "v missing": [1.0, 1.0],
-    }
-
-
 def test_levels_are_one_hot_like_scikit_learn() -> None:
     rng = np.random.default_rng(1)
     table = pd.DataFrame({name: rng.choice(["u", "v", "w"], 30) for name in "ab"})
@@ -149,13 +132,6 @@ def test_the_fifty_most_frequent_levels_are_kept_and_ties_go_by_text() -> None:
     assert sum(outputs["v unknown"]) == 10
 
 
-def test_integers_of_category_dtype_are_levels_and_survive_a_change_of_type() -> None:
-    train = column(pd.Categorical([1, 2, 1], categories=[1, 2, 3]))
-    expected = {"v = 1": [0.0, 1.0], "v = 2": [1.0, 0.0], "v unknown": [0.0, 0.0]}
-    for new in ([2, 1], [2.0, 1.0], ["2", "1"], pd.Categorical([2, 1])):
-        assert encoded(train, column(new)) == expected
-
-
 def test_dates_are_a_trend_and_a_season() -> None:
     outputs = encoded(column([dt.date(1970, 1, 1), dt.date(1970, 1, 3), None]))
     assert outputs["v"] == [-1.0, 1.0, 0.0]
@@ -169,15 +145,6 @@ def test_dates_are_a_trend_and_a_season() -> None:
     # Noon of day 183 is half of a leap year of 366 days less half a day.
     leap = encoded(column([pd.Timestamp("2020-07-01 12:00")]))
     np.testing.assert_allclose(leap["v cosine"], [math.cos(2 * math.pi * 182.5 / 366)])
-
-
-def test_arrays_have_numbered_columns_and_are_read_by_position() -> None:
-    array = np.array([[1.0, 2.0], [np.nan, 4.0], [3.0, 6.0]])
-    frame = pd.DataFrame(array, columns=["a", "b"])
-    outputs = encoded(array)
-    assert list(outputs) == ["x0", "x0 missing", "x1"]
-    assert encoded(array, frame) == outputs
-    assert list(encoded(frame, array).values()) == list(outputs.values())
 
 
 @pytest.mark.parametrize(

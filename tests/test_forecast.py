@@ -23,7 +23,6 @@ from evenhand.distributions import (
     Normal,
     OutcomeKind,
     Poisson,
-    Quantiles,
     Randomized,
     Recalibrated,
 )
@@ -92,21 +91,6 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
 # --- shapes
 
 
-def test_columns_of_a_forecast_are_its_draws_and_rows_its_people() -> None:
-    y, r = np.array([0.1, 9.0, -3.0]), jittered(3, 4, 2)
-    forecast = three().randomized(0.1, r=r)
-    for j in range(4):
-        column = three().randomized(0.1, r=r[:, j])
-        np.testing.assert_allclose(forecast.pit(y)[:, j], column.pit(y), rtol=1e-13)
-        np.testing.assert_allclose(
-            forecast.ppf([0.1, 0.6])[:, j], column.ppf([0.1, 0.6]), rtol=1e-12
-        )
-    for k, p in enumerate((0.1, 0.6)):
-        np.testing.assert_allclose(forecast.ppf([0.1, 0.6])[..., k], forecast.ppf(p), rtol=1e-12)
-    assert forecast.sample(1).shape == forecast.std().shape == (3, 4)
-    assert forecast.log_cell(y, 0.5).shape == forecast.pit(y, rounding=HALF).shape == (3, 4)
-
-
 @pytest.mark.parametrize(
     ("rows", "r"),
     [
@@ -129,36 +113,6 @@ def test_taken_rows_keep_their_forecast_and_their_draws(rows: Any, r: Any) -> No
         np.testing.assert_array_equal(
             np.broadcast_to(part.r, part.distribution.batch_shape), every[rows]
         )
-
-
-@pytest.mark.parametrize("r", [None, nodes(3)])
-def test_a_number_takes_the_forecast_of_one_person(r: Any) -> None:
-    y = np.array([0.1, 9.0, -3.0])
-    whole = three() if r is None else three().randomized(0.1, r=r)
-    for row in (0, 2, -1, np.int64(1)):
-        part = whole[row]
-        assert part.n_samples == len(part) == 1
-        np.testing.assert_allclose(part.pit(y[[row]]), whole.pit(y)[[row]], rtol=1e-13)
-    assert [len(person) for person in whole] == [1, 1, 1]
-
-
-# --- PITs, samples and intervals of calibrated forecasts
-
-
-@pytest.mark.parametrize(
-    "forecast",
-    [
-        three(),
-        drawn(),
-        drawn(6).take_draws(np.array([[0, 5], [1, 2], [3, 3]])),
-        three().randomized(0.2, r=0.3),
-    ],
-)
-def test_an_interval_ends_at_the_quantiles_of_its_level(forecast: Forecast) -> None:
-    level = 0.9
-    for end, p in zip(forecast.interval(level), ((1 - level) / 2, (1 + level) / 2), strict=True):
-        assert end.shape == forecast.distribution.batch_shape
-        np.testing.assert_allclose(end, forecast.ppf(p), rtol=1e-12)
 
 
 # --- rounding cells
@@ -203,23 +157,6 @@ def test_stepped_pits_are_uniform_within_the_probability_of_the_cell() -> None:
     assert stats.kstest(truth.pit(rounded), "uniform").pvalue < 1e-6
 
 
-def test_stepped_pits_share_one_draw_among_the_columns_of_a_person() -> None:
-    y, forecast = np.array([-0.3, 9.0, -2.5]), drawn(4)
-    pit = forecast.pit(y, rounding=HALF, random_state=1)
-    low, high = (forecast.distribution.cdf(y[:, None] + half) for half in (-0.25, 0.25))
-    share = (pit - low) / (high - low)
-    np.testing.assert_allclose(share, np.broadcast_to(share[:, :1], share.shape), rtol=1e-9)
-    np.testing.assert_allclose(share[:, 0], fresh(3, 1), rtol=1e-9)
-
-
-def test_crps_of_large_poisson_means_is_that_of_a_normal() -> None:
-    mean = np.array([4.9e6, 5.1e6, 1e9, 1e12])  # around the change to the series
-    normal = Forecast.from_normal(mean, np.sqrt(mean))
-    found = Forecast.from_poisson(mean).crps(mean)
-    np.testing.assert_allclose(found, normal.crps(mean), rtol=2e-3)
-    np.testing.assert_allclose(found[0] / mean[0] ** 0.5, found[1] / mean[1] ** 0.5, rtol=1e-6)
-
-
 def test_cells_off_the_support_are_empty() -> None:
     forecast = Forecast.from_poisson(np.linspace(0.1, 9, 500)).randomized(0.12, random_state=1)
     low, high = forecast.pit_interval(np.full(500, 2.5))
@@ -262,12 +199,6 @@ def test_of_a_forecast_with_an_atom_the_width_is_that_of_the_other_part() -> Non
     np.testing.assert_allclose(_values(forecast, "predicted mean"), forecast.mean())
 
 
-def test_of_times_with_a_horizon() -> None:
-    forecast = Forecast.from_survival([1, 2, 5], [[0.9, 0.7, 0.4]] * N_PEOPLE, horizon=2)
-    np.testing.assert_allclose(_values(forecast, "event by horizon"), 0.3)
-    np.testing.assert_allclose(_values(forecast, "event by horizon"), forecast.cdf(2.0, left=True))
-
-
 def test_over_several_draws_they_are_means() -> None:
     base = Forecast.from_normal(np.arange(N_PEOPLE), np.ones(N_PEOPLE))
     draws = np.random.default_rng(0).uniform(size=(N_PEOPLE, 5))
@@ -277,24 +208,6 @@ def test_over_several_draws_they_are_means() -> None:
     np.testing.assert_allclose(_values(forecast, "80% width"), (high - low).mean(axis=1))
     shared = base.randomized(0.3, r=draws[:1])
     np.testing.assert_allclose(_values(shared, "predicted mean"), shared.mean().mean(axis=1))
-
-
-def test_an_infinite_mean_is_the_median() -> None:
-    class Heavy(Quantiles):
-        def mean(self) -> np.ndarray:
-            return np.array([1.5, np.inf])
-
-    heavy = Forecast(Heavy([0.1, 0.5, 0.9], [[0.0, 1.0, 3.0], [0.0, 2.0, 9.0]]))
-    np.testing.assert_allclose(_values(heavy, "predicted mean"), [1.5, 2.0])
-
-
-def test_of_many_rows_they_depend_on_the_row_alone() -> None:
-    rng = np.random.default_rng(1)
-    forecast = Forecast.from_normal(rng.normal(size=2500), rng.uniform(1, 2, size=2500))
-    for name in ("predicted mean", "80% width"):
-        all_rows = _values(forecast, name)
-        for row in (0, 1024, 2499):
-            np.testing.assert_allclose(_values(forecast[row], name), all_rows[[row]], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["predicted probability", "chance of zero", "event by horizon"])
@@ -372,21 +285,6 @@ def test_atoms_need_ties_and_continuous_outcomes_do_not() -> None:
             ([0.1, np.nan, 0.3], r"ties\[1\] must be finite, got nan"),
         ):
             refused(message, build().pit, y, ties=wrong)
-
-
-def test_rounding_cells_do_not_depend_on_the_batch() -> None:
-    forecast, y = Forecast.from_normal(np.zeros(3), 1.0), np.array([-1.0, 0.5, 2.0])
-    low, high = forecast.pit_interval(y, rounding=HALF)
-    np.testing.assert_allclose(low, stats.norm.cdf(y - 0.25), rtol=1e-12)
-    np.testing.assert_allclose(high, stats.norm.cdf(y + 0.25), rtol=1e-12)
-    one = forecast[1].pit_interval(y[1:2], rounding=HALF)
-    np.testing.assert_array_equal((one[0][0], one[1][0]), (low[1], high[1]))
-    ties = np.array([0.2, 0.5, 0.6])
-    pit = forecast.pit(y, rounding=HALF, ties=ties)
-    np.testing.assert_allclose(pit, low + ties * (high - low), rtol=1e-15)
-    # the span of possible outcomes comes from the caller
-    low, high = forecast.pit_interval(y, rounding=Rounding(0.5, (-1.0, 2.0)))
-    assert (low[0], high[2]) == (0.0, 1.0)
 
 
 def test_constructors_make_the_laws_that_they_name() -> None:

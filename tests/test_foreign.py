@@ -16,7 +16,6 @@ from evenhand import Outcomes, RandomizedRegressor, RecalibratedRegressor
 from evenhand.distributions import OutcomeKind
 from evenhand.forecast import Forecast
 from evenhand.forecast_columns import FORMS, ForecastColumns
-from evenhand.scale.forecasts import served_columns
 
 
 def read(table: Any, **options: Any) -> Forecast:
@@ -41,22 +40,6 @@ def test_quantiles_are_put_in_the_order_of_their_levels(listed: str) -> None:
     forecast = read(table, quantiles=listed)
     assert columns_of(table, quantiles=listed) == ["q0.1", "q0.5", "q0.9"]
     np.testing.assert_allclose(forecast.ppf([0.1, 0.5, 0.9]), [[1.0, 5.0, 9.0]])
-
-
-def test_equal_quantiles_are_taken_and_all_but_a_jump() -> None:
-    table = pd.DataFrame({"q0.1": [1.0], "q0.5": [3.0], "q0.9": [3.0]})
-    forecast = read(table, quantiles="q")
-    np.testing.assert_allclose(forecast.cdf(2.999), 0.4998, rtol=1e-6)  # 0.1 + 0.4 * 1.999 / 2
-    assert forecast.cdf(3.001) > 0.9
-    np.testing.assert_allclose(forecast.ppf([0.5, 0.7, 0.9]), [[3.0, 3.0, 3.0]], rtol=1e-8)
-
-
-def test_samples_are_found_by_what_their_names_begin_with() -> None:
-    draws = np.random.default_rng(0).normal(size=(3, 40))
-    table = pd.DataFrame(draws, columns=[f"sample_{i}" for i in range(40)]).assign(sampled_by="x")
-    forecast = read(table, samples="sample_")
-    assert columns_of(table, samples="sample_") == [f"sample_{i}" for i in range(40)]
-    np.testing.assert_allclose(forecast.mean(), draws.mean(axis=1))
 
 
 TABLE = pd.DataFrame(
@@ -94,13 +77,6 @@ TABLE = pd.DataFrame(
 )
 def test_what_does_not_fit_is_refused_in_one_line(options: dict[str, str], facts: str) -> None:
     refused(facts, read, TABLE, **options)
-
-
-def test_probabilities_make_forecasts_of_events() -> None:
-    forecast = read({"p": [0.25, 1.0, 0.0]}, probability="p")
-    assert forecast.outcome_kind is OutcomeKind.BINARY
-    np.testing.assert_allclose(forecast.event_probability(), [0.25, 1.0, 0.0])
-    np.testing.assert_allclose(np.exp(forecast.log_mass(1.0)), [0.25, 1.0, 0.0])
 
 
 @pytest.mark.parametrize("listed", ["p", "p2,p_0,p-1.5"])
@@ -144,14 +120,6 @@ def test_only_half_a_unit_of_the_last_decimal_is_accepted(
     refused("^t.csv: row 1 must add up to 1 over the 2 columns of pmf=,", read, table, pmf="p")
 
 
-def test_means_of_counts_make_poisson_forecasts() -> None:
-    mean = np.array([0.3, 4.0])
-    forecast = read({"mu": mean}, mean="mu", outcome="count")
-    assert forecast.outcome_kind is OutcomeKind.COUNT
-    np.testing.assert_allclose(forecast.cdf([1.0, 3.0]), stats.poisson.cdf([1, 3], mean))
-    np.testing.assert_allclose(forecast.cdf([1.0, 3.0], left=True), stats.poisson.cdf([0, 2], mean))
-
-
 def test_means_and_standard_deviations_of_counts_make_negative_binomial_forecasts() -> None:
     mean, std = np.array([2.0, 10.0]), np.array([3.0, 4.0])
     forecast = read({"mu": mean, "sd": std}, mean="mu", std="sd", outcome="count")
@@ -192,12 +160,6 @@ def test_a_chance_of_zero_makes_a_hurdle(amounts: dict[str, str]) -> None:
     np.testing.assert_allclose(forecast.cdf(0.0, left=True), [0.0, 0.0], atol=1e-12)
     np.testing.assert_allclose(forecast.event_probability(), [0.6, 1.0])
     assert columns_of(AMOUNTS, chance_of_zero="none", **amounts)[0] == "none"
-
-
-def test_the_positive_part_of_a_hurdle_is_truncated_at_zero() -> None:
-    forecast = read(AMOUNTS, chance_of_zero="none", mean="mu", std="sd")
-    peer = stats.truncnorm(-0.5, np.inf, loc=1.0, scale=2.0)
-    np.testing.assert_allclose(forecast.cdf(3.0)[0], 0.4 + 0.6 * peer.cdf(3.0), rtol=1e-9)
 
 
 MIXED: dict[str, object] = {
@@ -268,22 +230,6 @@ def test_outcomes_that_a_forecast_cannot_describe_are_refused_by_row(
     columns.check_outcomes(np.array([0.0, 1.0]), pd.DataFrame(MIXED), **place)
     wrong = r"^t\.csv: column 'y', row 12 must " + facts
     refused(wrong, columns.check_outcomes, np.array(y), pd.DataFrame(MIXED), **place)
-
-
-def test_written_forecasts_of_amounts_are_read_again() -> None:
-    """Quantiles of the outcomes above 0 stand beside those of all outcomes, which have zeros."""
-    chance = np.array([0.2, 0.7])
-    # less than 1e-12 of the tails lies below 0
-    amounts = Forecast.from_quantiles([0.1, 0.5, 0.9], [[50.0, 51.0, 54.0], [90.0, 95.0, 99.0]])
-    forecast = Forecast.from_hurdle(chance, amounts)
-    levels = [0.1, 0.5, 0.9]
-    written = pd.DataFrame(served_columns(forecast, forecast.mean(), levels))
-    assert (written["q0.1"] == 0).all()
-    again = read(written, chance_of_zero="chance_of_zero", quantiles="positive_q")
-    y = np.array([51.0, 96.0])
-    for got, expected in zip(again.pit_interval(y), forecast.pit_interval(y), strict=True):
-        np.testing.assert_allclose(got, expected, rtol=1e-9)
-    np.testing.assert_allclose(again.event_probability(), 1 - chance, rtol=1e-12)
 
 
 # --- a model like any other: audited, certified, randomized, recalibrated and stored

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 import evenhand
 from complaints import refused
 from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
-from evenhand.forecasters.training import pick_device, score
 
 Floats = NDArray[np.float64]
 
@@ -105,12 +104,6 @@ def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -
     np.testing.assert_allclose(pits(inside, X, y), expected[1], rtol=1e-12)
 
 
-def test_auto_is_the_gpu_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert pick_device("auto") == pick_device("cuda") == torch.device("cuda")
-    assert pick_device("cpu") == torch.device("cpu")
-
-
 def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = task(60)
     model = PAICRegressor(hidden=(4, 4), max_steps=2, device="cpu", random_state=0).fit(X, y)
@@ -124,18 +117,6 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
         (lambda: PAICRegressor(hidden=(4, 4), device="cpu").fit(X, y), "a smaller batch_size"),
     ):
         refused(rf"^.*too little free memory.*{remedy}[^\n]*\Z", call)
-
-
-def test_the_validation_loss_in_parts_is_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = task(400)
-    whole = {name: make(device="cpu").fit(X, y) for name, make in MAKERS.items()}
-    monkeypatch.setattr("evenhand.forecasters.training.BLOCK_CELLS", 77)
-    for name, make in MAKERS.items():
-        parts = make(device="cpu").fit(X, y)
-        # sums of some hundred numbers in float32
-        np.testing.assert_allclose(
-            parts.validation_loss_, whole[name].validation_loss_, rtol=1e-3, atol=1e-3
-        )
 
 
 # --- with a GPU
@@ -152,23 +133,6 @@ def test_training_on_a_gpu_ends_where_training_on_the_cpu_ends(make: Callable[..
     ]
     # batches and dropout differ by chance: two seeds of the CPU lie within 0.02
     assert losses[1] == pytest.approx(losses[0], abs=0.08)
-
-
-@needs_gpu
-@every_network
-@pytest.mark.parametrize("trained_on", ["cpu", "cuda"])
-def test_scores_do_not_depend_on_the_device(make: Callable[..., Any], trained_on: str) -> None:
-    X, y = task()
-    model = make(device=trained_on).fit(X, y)
-    r = np.linspace(0.01, 0.99, 7)[None] if model.takes_draw else None
-    outputs = [score(model.shape_, model.weights_, X, r, device) for device in ("cpu", "cuda")]
-    np.testing.assert_allclose(outputs[1], outputs[0], rtol=1e-9, atol=1e-12)
-    model.device = "cpu"
-    on_cpu = model.forecast(X, 0.3)
-    model.device = "cuda"
-    np.testing.assert_allclose(
-        model.forecast(X, 0.3).logpdf(y), on_cpu.logpdf(y), rtol=1e-9, atol=1e-11
-    )
 
 
 @needs_gpu

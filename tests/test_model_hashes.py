@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import SVR
 
-from evenhand import RandomizedRegressor, RecalibratedRegressor, load, save
+from evenhand import RandomizedRegressor, RecalibratedRegressor, save
 from evenhand.store import foreign_parts, load_with_hash, pack
 from forecaster_examples import (
     DISCRETE,
@@ -95,16 +95,3 @@ def test_the_same_model_has_one_hash_in_every_process(
         assert sha256 == first[name], name
         assert pack(again).sha256 == first[name], name
     assert dict(zip(models, hashes(folders, "1"), strict=True)) == first
-
-
-def test_shared_objects_remain_shared(tmp_path: Path) -> None:
-    X, y = linear_task(120)
-    shared = RandomForestRegressor(3, random_state=np.random.RandomState(0))
-    fitted = RandomizedRegressor(shared, random_state=0).fit(X, y)
-    save(fitted, tmp_path / "model")
-    again = load(tmp_path / "model")
-    np.testing.assert_array_equal(again.forecast(X, 0.2).ppf(0.5), fitted.forecast(X, 0.2).ppf(0.5))
-    for model in (fitted, again):
-        forest = model.estimator_
-        assert forest.estimators_[0].criterion == forest.criterion
-    assert pack(again).sha256 == pack(fitted).sha256
