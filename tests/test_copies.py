@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import special
 from sklearn.linear_model import BayesianRidge
 
-from command_outcome import Command
 from evenhand import Forecast, Outcomes, audit, certify, randomize
 from evenhand.audits import Search
 from evenhand.tables import copies_in_words
@@ -70,13 +68,6 @@ def test_copied_people_are_found_whatever_the_outcome(outcome: str) -> None:
     assert str(copies_in_words(X.iloc[rows], y[rows])).startswith(COPIES)
 
 
-def test_a_tenth_of_the_people_twice_is_found() -> None:
-    random = np.random.default_rng(0)
-    X, y = table(N, 15, random), random.normal(size=N)
-    rows = np.concatenate((np.arange(N), np.arange(N // 10)))
-    assert str(copies_in_words(X.iloc[rows], y[rows])).startswith("9.1% of 220 rows")
-
-
 def test_an_audit_of_copies_starts_with_a_caution() -> None:
     X, y = people()
     forecast = Forecast.from_normal(X["age"].to_numpy() / 10, np.ones(y.size))
@@ -101,13 +92,3 @@ def test_certificates_warn_of_copies() -> None:
     found = chosen.audited(audit(chosen.model, X.iloc[held], y[held], **QUICK))
     assert "exact copies" in str(found.caveat)
     assert "Alpha was chosen on these same people" in str(found.caveat)
-
-
-def test_the_commands_warn_of_copies(tmp_path: Path, evenhand: Command) -> None:
-    X, y = people()
-    mean = X["age"] / 10
-    X.assign(y=y, mean=mean, std=1.0).to_csv(tmp_path / "t.csv", index=False)
-    given = (tmp_path / "t.csv", "--target", "y", "--forecast", "mean=mean,std=std")
-    assert COPIES in " ".join(evenhand("audit", *given).out.split())
-    goal = ("--goal", 0.4, "--out", tmp_path / "model")
-    assert f"warning: {COPIES}" in evenhand("randomize", *given, *goal).err

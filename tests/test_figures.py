@@ -88,13 +88,6 @@ def test_band_is_the_exact_binomial_one_for_one_draw():
     np.testing.assert_allclose(high, np.full(20, binom.isf(alpha, 1000, 0.05) / 1000))
 
 
-def test_draws_that_repeat_each_other_count_once():
-    """Five copies of each PIT, equally many in each bin, have the band of one."""
-    pit = (np.arange(600) + 0.5) / 600
-    once, often = band(plot_calibration(pit)), band(plot_calibration(np.tile(pit[:, None], 5)))
-    np.testing.assert_allclose(often, once)
-
-
 def is_outside(pit):
     share, low, high = pit_histogram(pit, n_bins=20)[["share", "low", "high"]].to_numpy().T
     return bool(((share < low) | (share > high)).any())

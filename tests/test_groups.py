@@ -17,11 +17,8 @@ from evenhand import Forecast, ForecastColumns, Outcomes, audit, audit_pit, cert
 from evenhand._validate import InputError
 from evenhand.audits import (
     Audit,
-    NoteKind,
     Search,
     judged,
-    note,
-    notes_of,
     parse_condition,
     value_of,
 )
@@ -32,7 +29,7 @@ from evenhand.draws import jittered
 from evenhand.links import Laplace
 from evenhand.scale import audit_parts
 from evenhand.search import scan_groups
-from evenhand.tables import Condition, Group, GroupRule, check_groups, group_columns
+from evenhand.tables import Group, GroupRule, check_groups, group_columns
 
 N = 240
 RNG = np.random.default_rng(0)
@@ -62,15 +59,6 @@ def test_booleans_are_masks_and_other_values_labels(form: str) -> None:
     for name, mask in LABELLED.items():
         np.testing.assert_array_equal(found[name], mask)
     assert {Group.given("old"), Group("sex", "=", "f")} <= {group for group, _ in found.pairs()}
-
-
-def test_numbers_are_labels_as_in_a_column() -> None:
-    table = pd.DataFrame({"age": X["age"]})
-    found, expected = check_groups(table, N), group_columns(X, ["age"], source="X")
-    assert list(found) == list(expected)
-    assert [group.operator for group, _ in found.pairs()] == ["<=", ">"]
-    for name in expected:
-        np.testing.assert_array_equal(found[name], expected[name])
 
 
 FORECAST = Forecast.from_normal(np.zeros(N), np.ones(N))
@@ -156,18 +144,6 @@ def test_groups_that_do_not_fit_are_refused_in_one_line(groups: Any, facts: str)
     refused(facts, check_groups, groups, N, X)
 
 
-def test_labels_may_be_missing_and_are_a_group_then() -> None:
-    found = check_groups({"old": MIXED.astype("category")}, N, X)
-    assert list(found) == ["old = False", "old = True", "old missing"]
-    np.testing.assert_array_equal(found["old missing"], X["sex"] == "m")
-
-
-def test_floats_of_32_bits_make_groups_that_hold_their_rows() -> None:
-    values = pd.Series(np.tile(np.array([0.1, 0.3], dtype=np.float32), 5))
-    found = group_columns(pd.DataFrame({"x": values}), ["x"], source="t")
-    assert {name: int(mask.sum()) for name, mask in found.items()} == {"x = 0.1": 5, "x = 0.3": 5}
-
-
 # --- lists, structs and maps
 
 NESTED = {"lists": [["a"], ["b"]], "structs or maps": [{"a": 1}, {"a": 2}]}
@@ -226,27 +202,6 @@ def test_floats_between_0_and_1_given_by_name_are_probabilities_of_membership() 
     assert found.take(np.array([0])).names == (("old",) if OLD[0] else ())
 
 
-@pytest.mark.parametrize(
-    "values",
-    [np.tile([0.0, 1.0], N // 2), np.tile([0.0, 1.5], N // 2), np.tile([-0.1, 0.5], N // 2)],
-    ids=["only 0 and 1", "above 1", "below 0"],
-)
-def test_other_floats_remain_labels(values: Any) -> None:
-    found = check_groups({"x": values}, N, X, allow_probable=True)
-    assert len(found) == 2
-    assert not tuple(found.probable())
-
-
-def test_names_of_columns_and_columns_with_missing_values_remain_labels() -> None:
-    table = X.assign(share=np.linspace(0.1, 0.9, N))
-    assert list(check_groups(["share"], N, table, allow_probable=True)) == [
-        "share <= 0.5",
-        "share > 0.5",
-    ]
-    some = table["share"].where(table["share"] > 0.2)
-    assert not tuple(check_groups({"share": some}, N, table, allow_probable=True).probable())
-
-
 KNOWN_ONLY = {
     "scan_groups": lambda groups: scan_groups(PIT, X, groups=groups),
     "certify_pit": lambda groups: certify_pit(PIT, groups=groups),
@@ -258,24 +213,6 @@ KNOWN_ONLY = {
 def test_probabilities_are_refused_where_members_must_be_known(name: str) -> None:
     with pytest.raises(InputError, match=r"groups\['proxy'\].*members must be known"):
         KNOWN_ONLY[name]({"proxy": np.full(N, 0.3)})
-
-
-def test_an_audit_reports_how_values_from_0_to_1_were_read() -> None:
-    share = np.linspace(0.1, 0.9, N)
-    table = X.assign(share=share)
-    given = audit_pit(PIT, X=table, groups={"proxy": share}, random_state=0)
-    assert note(NoteKind.PROBABLE_GROUPS, ("proxy",)) in given.notes
-    named = audit_pit(PIT, X=table, groups=["share", "age"], random_state=0)
-    assert note(NoteKind.HALVED_FRACTIONS, ("share",)) in named.notes
-    assert not notes_of(named.notes, NoteKind.PROBABLE_GROUPS)
-    assert named.membership.empty
-
-
-def test_a_probability_made_from_the_outcome_is_a_possible_leak() -> None:
-    forecast = Forecast.from_normal(np.zeros(N), np.ones(N))
-    groups = {"made": np.where(np.median(Y) < Y, 0.9, 0.2), "fair": np.linspace(0.1, 0.9, N)}
-    found = audit(forecast, y=Y, groups=groups, random_state=0).groups.set_index("group")
-    assert found["possible_leak"].to_dict() == {"everyone": False, "made": True, "fair": False}
 
 
 def test_the_command_takes_columns_of_probabilities(tmp_path: Path, evenhand: Command) -> None:
@@ -398,28 +335,14 @@ def test_rules_of_an_audit_s_groups_select_the_rows_of_the_groups(dtype: str) ->
         np.testing.assert_array_equal(parsed.mask(table), mask)
 
 
+# --- conditions on audits: the grammar, what each quantity reads, and what is refused
+
+
 def test_whole_numbers_above_two_to_the_53rd_are_exact() -> None:
     table = pd.DataFrame({"id": np.array([2**53, 2**53 + 1, 2**53 + 2])})
     for text, rows in (("<=", [0, 1]), (">", [2]), ("=", [1]), ("<", [0]), (">=", [1, 2])):
         rule = GroupRule.parse(f"id {text} {2**53 + 1}", table.columns)
         assert np.flatnonzero(rule.mask(table)).tolist() == rows
-
-
-def test_a_value_of_32_bits_that_prints_as_the_number_is_equal_to_it() -> None:
-    table = pd.DataFrame({"x": np.array([0.1, 0.2, 0.3], dtype=np.float32)})
-    for text, rows in (("<= 0.2", [0, 1]), ("< 0.2", [0]), ("= 0.2", [1]), (">= 0.2", [1, 2])):
-        rule = GroupRule.parse(f"x {text}", table.columns)
-        assert np.flatnonzero(rule.mask(table)).tolist() == rows
-
-
-def test_missing_values_meet_only_what_says_so() -> None:
-    between = Condition((Group("bmi", ">", "0.02"), Group("bmi", "<=", "0.03")), or_missing=True)
-    rule = GroupRule((between,))
-    assert np.flatnonzero(rule.mask(TABLE)).tolist() == [1, 3]
-    assert rule.name == "bmi > 0.02 (or missing) and bmi <= 0.03 (or missing)"
-
-
-# --- conditions on audits: the grammar, what each quantity reads, and what is refused
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +66,6 @@ def test_members_are_the_rows_that_the_rule_of_a_group_selects(found: Audit) -> 
     assert n_ruled >= 2
     learned = members[members["mass"] == 0.2]
     assert learned["row"].tolist() == found.learned_rows["row"].tolist()
-
-
-def test_without_ids_members_are_known_by_row_alone(found: Audit) -> None:
-    plain = replace(found, ids=None)
-    assert plain.members["id"].isna().all()
-    assert len(plain.members) > 0
 
 
 def test_members_are_numbered_by_the_rows_of_the_given_table() -> None:

@@ -57,26 +57,6 @@ def test_probabilities_belong_to_their_rows_where_others_are_left_out() -> None:
         assert some[key] == pytest.approx(alone[key])
 
 
-def test_the_bias_is_the_covariance_of_value_and_membership_given_the_proxy() -> None:
-    # Chen et al. (2019): estimate - truth = - E Cov(value, member | proxy) / P(member), exactly
-    # true for a finite population whose probabilities are the shares of members by proxy
-    random = np.random.default_rng(0)
-    proxy = random.integers(0, 4, 2000)
-    value = random.random(2000) < 0.5 + 0.1 * proxy
-    member = random.random(2000) < np.where(value, 0.6, 0.3) + 0.05 * proxy
-    shares = np.array([member[proxy == v].mean() for v in range(4)])[proxy]
-    apart = (value - member_mean(value, proxy)) * (member - shares)
-    expected = -apart.mean() / member.mean()
-    estimate = proxy_row(audited(random.random(2000), shares, value.astype(float)))["bias"]
-    assert estimate - value[member].mean() == pytest.approx(expected)
-    assert abs(expected) > 0.05
-
-
-def member_mean(value: Any, proxy: Any) -> Any:
-    """Return the mean value of each row's proxy."""
-    return np.array([value[proxy == v].mean() for v in range(4)])[proxy]
-
-
 def test_bounds_are_the_optimum_of_a_linear_program() -> None:
     # part a of each row is a member, sum of a = sum of p by proxy; no margin at confidence 0
     random = np.random.default_rng(0)
@@ -94,19 +74,6 @@ def test_bounds_are_the_optimum_of_a_linear_program() -> None:
             )
             ends.append(-sign * found.fun / (weights @ shares))
         assert mean_bounds(values, shares, weights, 0.0) == pytest.approx((ends[1], ends[0]))
-
-
-def test_bounds_by_bins_contain_those_by_single_probabilities() -> None:
-    # 3,000 different probabilities are compared in 20 bins, which are wider than exact ones
-    random = np.random.default_rng(0)
-    p = random.random(3000)
-    value = (random.random(3000) < 0.8).astype(float)
-    low, high = mean_bounds(value, p, np.ones(3000), 0.0)
-    # Frechet, given the probability alone
-    exact = np.maximum(0.8 + p - 1, 0).sum() / p.sum(), np.minimum(0.8, p).sum() / p.sum()
-    assert low == pytest.approx(exact[0], abs=0.02)
-    assert high == pytest.approx(exact[1], abs=0.02)
-    assert 0 <= low < value.mean() < high <= 1
 
 
 @statistical

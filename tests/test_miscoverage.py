@@ -11,7 +11,6 @@ from scipy import integrate, stats
 
 from evenhand import audit_pit
 from evenhand.audits import NoteKind, Search, notes_of
-from evenhand.calibration import Cells
 from evenhand.search import conditional_miscoverage
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
@@ -94,27 +93,6 @@ def test_the_coverage_of_a_person_is_the_mean_over_draws() -> None:
     np.testing.assert_allclose(found["excess"], [0.3, 0.4])
     np.testing.assert_allclose(found[["low", "high"]].to_numpy().T, [found["excess"]] * 2)
     np.testing.assert_allclose(found[["lowest_fifth", "highest_fifth"]], 0.5)
-
-
-def test_weights_count_people_several_times() -> None:
-    # rows of weight 3 are mostly outside of the interval; without weights they are a quarter
-    random = np.random.default_rng(0)
-    x = np.repeat([0.0, 1.0], [3000, 1000])
-    pit = np.where((x == 1) & (random.random(4000) < 0.5), 0.01, 0.5)
-    plain = conditional_miscoverage(pit, x[:, None], (0.8,), random_state=0)["excess"][0]
-    pits = Cells(pit, weights=np.where(x == 1, 3.0, 1.0))
-    weighted = conditional_miscoverage(pits, x[:, None], (0.8,), random_state=0)["excess"][0]
-    # the others are always covered, an excess of 0.2; 4.5 standard errors
-    assert plain == pytest.approx(0.75 * 0.2 + 0.25 * 0.3, abs=0.03)
-    assert weighted == pytest.approx(0.5 * 0.2 + 0.5 * 0.3, abs=0.05)
-
-
-def test_many_rows_are_sampled_and_the_seed_determines_the_result() -> None:
-    pit, X = planted(1500, np.random.default_rng(0))
-    found = conditional_miscoverage(pit, X, max_rows=500, random_state=3)
-    assert (found["n"] == 400).all()
-    again = conditional_miscoverage(pit, X, max_rows=500, random_state=3)
-    pd.testing.assert_frame_equal(found, again)
 
 
 def test_an_audit_estimates_it_by_its_features() -> None:
