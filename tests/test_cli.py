@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from command_outcome import KEY, Command, Outcome, contents, key_file, written
 from evenhand import (
@@ -195,20 +194,6 @@ def test_a_fitted_model_is_certified_and_audited_on_other_rows(
     assert sorted(os.listdir(out)) == sorted(os.listdir(model))
 
 
-@pytest.mark.usefixtures("quick_training")
-def test_a_fit_names_a_seed_that_repeats_it(place: Path, tmp_path: Path, evenhand: Command) -> None:
-    args = fit_args(place)
-    first = evenhand(*args, "--out", tmp_path / "first")
-    seed = re.search(r"with seed (\d+)", first.err)
-    assert seed is not None
-    again = evenhand(*args, "--out", tmp_path / "second", "--seed", seed[1], "--json")
-    ids = [json.loads((tmp_path / name / "model.json").read_text()) for name in ("first", "second")]
-    assert ids[0]["sha256"] == ids[1]["sha256"]
-    assert json.loads(again.out)["seed"] == int(seed[1])
-    # another run has another seed
-    assert seed[0] not in evenhand(*args, "--out", tmp_path / "third").err
-
-
 def test_the_written_forecasts_are_those_of_the_model(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
@@ -252,26 +237,6 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert len(brief.splitlines()) <= 24 < len(text.splitlines())
 
 
-def test_weights_of_rows_and_the_largest_of_the_design(
-    place: Path, evenhand: Command, tmp_path: Path
-) -> None:
-    weights = np.where(np.arange(ROWS) % 2, 1.0, 3.0)
-    table = written(TABLE.assign(w=weights), tmp_path / "weighted.csv")
-    args = ("audit", table, "--target", "loss", *NORMAL, "--json")
-    shown = evenhand(*args, "--weight", "w").done()
-    found = json.loads(shown.out)
-    forecast = Forecast.from_normal(TABLE["mu"], TABLE["sigma"])
-    again = audit(forecast, y=Outcomes(TABLE["loss"], weight=weights))
-    scores = {row["measure"]: row["value"] for row in found["scores"]}
-    assert scores["90% coverage"] == pytest.approx(again.score("90% coverage"), rel=1e-9)
-    # a column of weights is no feature
-    assert not any("w" in (row["features"] or ()) for row in found["scan"])
-    assert "give --weight" in evenhand(*args, "--largest-weight", 3).complaint()
-    written(TABLE.assign(w=[*weights[:-1], -1]), tmp_path / "weighted.csv")
-    told = f"weighted.csv: column 'w', row {ROWS} must be at least 0, got -1"
-    assert told in evenhand(*args, "--weight", "w").complaint()
-
-
 def test_weights_reach_what_is_fitted_repaired_and_certified(
     place: Path, tmp_path: Path, evenhand: Command
 ) -> None:
@@ -305,28 +270,6 @@ def test_weights_reach_what_is_fitted_repaired_and_certified(
     # of a design with larger weights, fewer rows are left
     larger = ("randomize", table, *NORMAL, "--largest-weight", 40, *given, tmp_path / "no")
     assert "of 200 weighted rows " in evenhand(*larger).complaint()
-
-
-def test_crossing_quantiles_are_audited_as_their_sorted_rows_if_asked(
-    tmp_path: Path, evenhand: Command
-) -> None:
-    levels = (0.05, 0.25, 0.5, 0.75, 0.95)
-    values = stats.norm(TABLE[["mu"]], TABLE[["sigma"]]).ppf(levels)
-    crossed = values.copy()
-    crossed[3:50:4] = crossed[3:50:4, ::-1]
-    names = [f"q{level}" for level in levels]
-    found = {}
-    for name, these in (("sorted", values), ("crossed", crossed)):
-        table = pd.concat([TABLE[["loss", "job"]], pd.DataFrame(these, columns=names)], axis=1)
-        path = written(table, tmp_path / f"{name}.csv")
-        more = ("--target", "loss", "--features", "job", "--json", "--forecast")
-        sort = ",sort_quantiles=yes" if name == "crossed" else ""
-        shown = evenhand("audit", path, *more, f"quantiles=q{sort}")
-        assert (shown.code, shown.err) == (0, "")
-        found[name] = json.loads(shown.out)["scores"]
-        if sort:
-            assert "row 4" in evenhand("audit", path, *more, "quantiles=q").complaint()
-    assert found["crossed"] == found["sorted"]
 
 
 def test_a_gate_fails_with_code_one_and_says_by_how_much(
@@ -391,22 +334,6 @@ def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(
     ids = ("--id", "id", "--person", "person")
     assert searched(evenhand(*args, *ids)) == "4 features: income, job, since, their_mu"
     assert searched(evenhand(*args, *ids, "--features", "job,mu,job")) == "2 features: job, mu"
-
-
-def test_a_model_that_was_trained_on_ids_is_not_searched_by_them(
-    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Model:
-        feature_names_in_ = ("id", "income", "loss")
-
-        def forecast(self, X: pd.DataFrame, r: Any) -> Forecast:
-            assert list(X.columns) == list(self.feature_names_in_)
-            return Forecast.from_normal(np.full(len(X), 15.0), np.full(len(X), 4.0))
-
-    monkeypatch.setattr(store, "load", lambda folder: Model())
-    model = ("--forecast", place / "model")
-    args = ("audit", place / "people.csv", *model, "--target", "loss", "--id", "id", "--json")
-    assert searched(evenhand(*args)) == "1 feature: income"
 
 
 def digest(path: Path) -> str:

@@ -195,22 +195,6 @@ def test_events_are_certified_as_they_are(evenhand: Command, table: Path) -> Non
     evenhand("predict", "new.csv", "--forecast", "proven", "--out", "out.csv").done()
 
 
-def test_amounts_with_zeros_are_fitted_and_their_chance_of_zero_written(
-    evenhand: Command, table: Path
-) -> None:
-    fit(evenhand, "cost")
-    make_table(1).to_csv("new.csv", index=False)
-    goal = ("--target", "cost", "--max-wider", "0.1", "--out", "proven")
-    assert evenhand("randomize", "new.csv", "--forecast", "m", *goal).code == 0
-    more = ("--key-file", "key", "--levels", "0.1,0.5,0.9")
-    written = predicted(evenhand, "--forecast", "proven", *more)
-    assert written.columns[:4].tolist() == ["id", "r", "chance_of_zero", "mean"]
-    # a quantile is 0 below the chance of zero, whatever the draw
-    is_zero = written["q0.5"] == 0
-    assert (is_zero == (written["chance_of_zero"] >= 0.5)).all()
-    assert 0.4 < written["chance_of_zero"].mean() < 0.6
-
-
 @pytest.mark.parametrize("target", ["score", "cost"])
 def test_a_fit_is_deterministic_and_its_forecasts_need_no_key(
     evenhand: Command, table: Path, target: str

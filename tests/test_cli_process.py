@@ -96,11 +96,6 @@ def test_a_gate_decides_whatever_becomes_of_the_streams(
     assert "Traceback" not in err
 
 
-def test_a_gate_decides_in_a_process_started_without_streams(place: Path) -> None:
-    shown = shell(audit_args(place, "--fail-if", "groups_beyond_tolerance >= 0"), "0<&- 1>&- 2>&-")
-    assert shown.returncode == 1
-
-
 def test_messages_never_land_in_the_json_when_standard_error_is_closed(
     place: Path, tmp_path: Path, forks: Forks
 ) -> None:
@@ -131,11 +126,6 @@ def test_results_that_cannot_be_written_have_a_code_and_a_message(
     assert forks.run(["--help"], stdout=FULL)[0] == 74
 
 
-def test_the_help_before_a_reader_that_stops_is_quiet(forks: Forks) -> None:
-    code, _, errors = forks.run(["audit", "--help"], stdout=NO_READER)
-    assert (code, errors) == (0, "")
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -153,15 +143,6 @@ def test_the_command_shows_a_bar_and_not_its_control_sequences(
     assert "2/3 passes" in shown
     assert "\x1b[2K" in shown
     assert "u001b[2K" not in shown
-
-
-def test_a_terminal_without_the_lines_of_tables_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", terminal)
-    with safe_streams():
-        print("group ── error")
-    terminal.seek(0)
-    assert terminal.read() == "group ?? error\n"
 
 
 # Characters that steer a terminal.
@@ -288,34 +269,6 @@ def test_outputs_through_a_symbolic_link_write_its_target(
     for name in os.listdir(elsewhere):
         assert (tmp_path / name).is_symlink()
         assert (elsewhere / name).stat().st_size > 1000
-
-
-def test_folders_through_a_symbolic_link_write_its_target(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    (tmp_path / "out").symlink_to(tmp_path / "new")
-    assert evenhand(*predict_args(place / "parts", place / "key", tmp_path / "out")).code == 0
-    assert (tmp_path / "out").is_symlink()
-    assert sorted(os.listdir(tmp_path / "new")) == ["0.parquet", "1.parquet"]
-
-
-def test_a_model_folder_through_a_symbolic_link_is_its_target(
-    place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[Path] = []
-    plain = "evenhand.forecasters.MixtureMLPRegressor.fit"
-    monkeypatch.setattr(plain, lambda self, X, y, sample_weight: self)
-    monkeypatch.setattr("evenhand.store.save", lambda model, out: written.append(out))
-    (tmp_path / "model").symlink_to(tmp_path / "new")
-    args = ("fit", place / "people.csv", "--target", "loss", "--id", "id", "--out")
-    args = (*args, tmp_path / "model")
-    assert evenhand(*args).code == 0
-    assert written == [tmp_path / "new"]
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    assert (
-        "a symbolic link that points to itself"
-        in evenhand(*args[:-1], tmp_path / "loop").complaint()
-    )
 
 
 def test_a_link_to_itself_or_to_a_device_is_refused(

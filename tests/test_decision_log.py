@@ -184,28 +184,6 @@ def test_32_threads_lose_and_repeat_nothing(log: DecisionLog) -> None:
     assert verify(log).n_entries == 640
 
 
-def test_eight_threads_make_one_log(where: str) -> None:
-    def fill(prefix: int) -> None:
-        for i in range(20):
-            logs[prefix].run(lambda t, i=i: t.add(forecast(f"{prefix}-{i}")))
-
-    with ThreadPoolExecutor(8) as pool:
-        logs = list(pool.map(open_log, [where] * 8))
-        list(pool.map(fill, range(8)))
-    assert verify(logs[0]).n_entries == 160
-    for log in logs:
-        log.close()
-
-
-def test_one_request_in_32_threads_is_logged_once(log: DecisionLog) -> None:
-    def once(transaction):  # type: ignore[no-untyped-def]
-        return list(transaction.find("request-a").values()) or transaction.add(forecast("a"))
-
-    with ThreadPoolExecutor(32) as pool:
-        answers = list(pool.map(lambda _: log.run(once), range(32)))
-    assert answers == [[log.get("id-a")]] * 32
-
-
 def test_readers_do_not_wait_for_a_writer(log: DecisionLog) -> None:
     log.run(lambda t: t.add(forecast("a")))
 

@@ -22,7 +22,6 @@ import pytest
 import typer.main
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from PIL import Image
 from sybil import Document, Sybil
 from sybil.example import Example
 from sybil.parsers.rest import CodeBlockParser, DocTestParser, PythonCodeBlockParser
@@ -131,14 +130,6 @@ def test_blocks_of_the_page_run_in_order(
             check_sections_of_the_report((tmp_path / f"{name}.html").read_text(encoding="utf-8"))
 
 
-def test_pages_with_examples_are_not_lost() -> None:
-    with_blocks = {page.stem for page in TEXTS if list(examples_of(page))}
-    guides = {"tutorial", "faq", "audit", "repair", "randomize", "decide", "scale", "counts"}
-    guides |= {"events", "times", "service", "watch"}
-    theory = {"proofs", "costs", "method"}
-    assert with_blocks >= guides | theory
-
-
 def test_each_file_and_test_that_a_page_or_script_names_is_there() -> None:
     tests = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
     for page in [*TEXTS, *GALLERY, PAGES / "gallery" / "GALLERY_HEADER.rst"]:
@@ -195,52 +186,28 @@ def test_numbers_beside_other_packages_are_those_measured() -> None:
     assert f"three quarters of the tables: {tables[0]}" in forecasts
 
 
-def test_numbers_of_censored_times_are_those_measured() -> None:
-    page = (PAGES / "times.rst").read_text(encoding="utf-8")
-    readings = page.partition("What the readings are worth")[2].partition("In the same file")[0]
-    results = ROOT / "benchmarks" / "results" / "censored_times.md"
-    measured = results.read_text(encoding="utf-8")
-    points = re.findall(r"(\d+\.\d)\b", readings)
-    assert len(points) == 8
-    for number in points:
-        assert f"{float(number) / 100:.3f} (" in measured, number
-    sentences = page.partition("In a simulation the bound")[2].partition("``")[0]
-    errors = re.findall(r"(\d+\.\d)\b", sentences)
-    bounds = measured.partition("2. error")[2].partition("3. rejected")[0]
-    assert len(errors) == 5
-    for error in errors:
-        assert f"{float(error) / 100:.3f} (" in bounds, error
+MEASURED = [
+    ("times", "What the readings are worth", "In the same file", r"(\d+\.\d)\b", 8),
+    ("times", "In a simulation the bound", "``", r"(\d+\.\d)\b", 5),
+    ("watch", "Why not test every day?", "Maturity, late and missing", r"- (\d+ / \d+)\n", 7),
+    ("watch", "Why not test every day?", "Maturity, late and missing", r"- (\d+\.\d%)\n", 3),
+    ("watch", "Why not test every day?", "Maturity, late and missing", r"- (\d+\.\d) points", 7),
+]
+"""Pages, between which words their numbers stand, and how many; points are fractions there."""
+RESULTS = {"times": "censored_times.md", "watch": "watch_delays.md"}
 
 
-def test_delays_of_a_watch_are_those_measured() -> None:
-    page = (PAGES / "watch.rst").read_text(encoding="utf-8")
-    shown = page.partition("Why not test every day?")[2].partition("Maturity, late and missing")[0]
-    measured = (ROOT / "benchmarks" / "results" / "watch_delays.md").read_text(encoding="utf-8")
-    delays = re.findall(r"- (\d+ / \d+)\n", shown)
-    rates = re.findall(r"- (\d+\.\d%)\n", shown)
-    errors = re.findall(r"- (\d+\.\d) points\n", shown)
-    assert (len(delays), len(rates), len(errors)) == (7, 3, 7)
-    for number in [*delays, *rates, *(f"{float(error) / 100:.3f}" for error in errors)]:
-        assert number in measured, number
-    daily = f"{float(rates[0].rstrip('%')):.0f}% of simulated years"
-    assert daily in " ".join((PAGES / "faq.rst").read_text(encoding="utf-8").split())
-
-
-def test_the_guide_to_the_page_of_a_watch_shows_and_names_what_it_has() -> None:
-    picture = PAGES / "_static" / "watch.png"
-    assert picture.stat().st_size < 300_000
-    shown = Image.open(picture).info["Description"]
-    watch = runpy.run_path(str(ROOT / "tools" / "draw_watch_picture.py"))["simulated"]()
-    text = " ".join(watch.summary().split())
-    status, headline = shown.split("\n")
-    assert "ALARM" in text
-    assert status.removeprefix("Alarm. ") in text
-    assert headline in text
-    # and its sections are those that the guide describes
-    guide = (PAGES / "watch.rst").read_text(encoding="utf-8")
-    listed = guide.partition("\nReading the page\n")[2].partition("\nAfter an alarm\n")[0]
-    named = ", ".join(re.findall(r"^(\w.*)\n    \w", listed, re.MULTILINE)).split(", ")
-    assert named == re.findall(r"<h2>(.*?)</h2>", watch.to_html())
+@pytest.mark.parametrize(("page", "start", "end", "number", "count"), MEASURED)
+def test_numbers_of_a_page_are_those_measured(
+    page: str, start: str, end: str, number: str, count: int
+) -> None:
+    text = (PAGES / f"{page}.rst").read_text(encoding="utf-8").partition(start)[2]
+    measured = (ROOT / "benchmarks" / "results" / RESULTS[page]).read_text(encoding="utf-8")
+    found = re.findall(number, text.partition(end)[0])
+    assert len(found) == count
+    for one in found:
+        is_points = re.fullmatch(r"\d+\.\d", one)
+        assert (f"{float(one) / 100:.3f}" if is_points else one) in measured, one
 
 
 def test_every_public_module_has_a_page_made_from_its_names() -> None:
@@ -288,11 +255,6 @@ NARROWEST = 576
 """Width in pixels below which figures of the gallery scroll instead of shrinking."""
 
 
-def test_figures_shrink_no_further_than_their_texts_allow() -> None:
-    rules = (PAGES / "_static" / "evenhand.css").read_text(encoding="utf-8")
-    assert f".scrolling img.sphx-glr-single-img {{ min-width: {NARROWEST}px; }}" in rules
-
-
 def smallest_text(figure: Figure) -> float:
     """Return the size in pixels of the smallest text of a figure where it is shown smallest."""
     figure.draw_without_rendering()
@@ -305,13 +267,6 @@ def smallest_text(figure: Figure) -> float:
 
 def titles(figure: Figure) -> list[str]:
     return [figure.get_suptitle(), *(ax.get_title() for ax in figure.axes)]
-
-
-@pytest.mark.parametrize("script", GALLERY, ids=lambda script: script.stem)
-def test_no_text_of_a_script_is_left_out_of_its_page(script: Path) -> None:
-    # the gallery drops what stands beside the marker of a block
-    markers = re.findall(r"^# %%.*", script.read_text(encoding="utf-8"), re.MULTILINE)
-    assert set(markers) <= {"# %%"}
 
 
 @pytest.mark.parametrize("script", GALLERY, ids=lambda script: script.stem)

@@ -19,7 +19,6 @@ from evenhand.service import (
     LogWatch,
     WatchedContexts,
     WatchState,
-    matured_rows,
     open_log,
     replay_forecast,
     verify,
@@ -90,12 +89,6 @@ def test_few_wrong_readings_move_no_other(seed: int) -> None:
     assert (times.earliest[wrong] <= expected[wrong]).all()
     assert (times.latest[wrong] >= expected[wrong]).all()
     assert len(times.wrong) == wrong.sum()
-
-
-def test_clocks_of_several_machines_that_differ_by_seconds_are_not_named() -> None:
-    times = times_of(days(1, 2, 1.9999, 3))
-    assert times.wrong == []
-    assert times.note == ""
 
 
 def test_a_wrong_clock_is_written_as_it_is_and_reported_at_once(
@@ -229,18 +222,6 @@ def test_a_watch_in_many_runs_equals_one_run_also_where_clocks_are_wrong(
     values = [one.to_dict() | {"sources": None} for one in (whole, last)]
     assert values[0] == values[1]
     assert evidence(last) == evidence(watched(place))
-
-
-def test_rows_of_a_log_are_those_of_its_watch_also_where_a_clock_is_wrong(
-    place: Path, tmp_path: Path
-) -> None:
-    readings = dict.fromkeys((100, 300, 500), READINGS["ahead"])
-    copy = with_readings(place, tmp_path, readings)
-    log = open_log(copy)
-    rows = matured_rows(log, matures_after="7d", until="2026-03-05")
-    log.close()
-    found = watched(copy).to_dict()
-    assert (len(rows), (~rows.known).sum()) == (found["n_rows"], found["n_missing"])
 
 
 def test_a_reading_that_later_entries_prove_wrong_moves_no_row_back(

@@ -49,18 +49,6 @@ def test_help_pages_name_every_option_and_fit_the_terminal(
     assert len(evenhand("audit", "--help").out.splitlines()) <= 60
 
 
-def test_the_top_page_names_commands_and_exit_codes_and_is_that_of_a_call_without_a_command(
-    evenhand: Command,
-) -> None:
-    full = evenhand("-h")
-    assert (full.code, full.err) == (0, "")
-    places = [full.out.index(f"│ {name} ") for name in COMMANDS]
-    assert places == sorted(places)
-    assert "70 internal error" in plain(full.out)
-    bare = evenhand()
-    assert (bare.code, bare.out, bare.err) == (2, full.out, "")
-
-
 def examples() -> list[tuple[str, str]]:
     return [
         (name, line)
@@ -78,15 +66,6 @@ def test_every_command_has_examples_that_are_calls_with_its_options() -> None:
         context = COMMANDS[command].make_context(command, rest)
         for condition in context.params.get("fail_if") or ():
             parse_condition(condition)
-
-
-def test_misspelled_commands_and_options_are_refused_with_similar_names(
-    evenhand: Command,
-) -> None:
-    assert "'audit'" in evenhand("adit", "t.csv").complaint()
-    refused = evenhand("audit", "t.csv", "--taget", "y").complaint()
-    assert "--target" in refused
-    assert refused.endswith("see evenhand audit --help\n")
 
 
 # The option --json: one document on standard output, messages on standard error.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import resource
 import shutil
 import signal
 import sqlite3
@@ -140,14 +139,6 @@ def test_what_is_not_a_log_is_refused_in_one_line(tmp_path: Path) -> None:
         open_log(tmp_path / "none" / "log.db")
 
 
-@pytest.mark.parametrize("url", ["postgresql://ada@host:trust/d", "postgresql://a:b@h:trust/d"])
-def test_a_password_that_breaks_the_url_is_not_shown(url: str) -> None:
-    """A mistyped URL has the password in the place of the port."""
-    with pytest.raises(InputError, match="got another URL; name one") as caught:
-        open_log(url)
-    assert caught.value.__cause__ is caught.value.__context__ is None
-
-
 @pytest.mark.parametrize(
     ("module", "use", "extra"),
     [
@@ -197,22 +188,6 @@ def test_a_removed_file_beside_the_log_is_noticed_and_loses_nothing(
     again = open_log(path, create=False)
     assert verify(again).head == head
     again.close()
-
-
-def test_a_link_to_a_log_is_the_log(log: DecisionLog, path: Path) -> None:
-    """Read by another user, who must find the entries that are beside the linked file."""
-    filled(log, 3)
-    head = log.head()
-    with TemporaryDirectory() as name:
-        for file in path.parent.iterdir():
-            shutil.copy(file, name)
-        link = Path(name, "link.sqlite")
-        link.symlink_to("log.sqlite")
-
-        def read() -> None:
-            assert verify(open_log(link, create=False)).head == head
-
-        as_another_user(read, Path(name))
 
 
 def test_pages_of_entries_and_of_forecasts_read_no_other_ones(
@@ -562,45 +537,6 @@ def test_an_interrupted_waiter_takes_its_work_back(log: DecisionLog) -> None:
     assert verify(log).n_entries == 1
 
 
-def test_a_leader_that_takes_its_work_back_leaves_the_lead_to_another(log: DecisionLog) -> None:
-    """An interrupt between the wake-up and the work, made by hand: threads cannot be timed."""
-    changed = log._works._changed  # type: ignore[attr-defined]
-    waits = changed.wait_for
-    with held(log, 3) as (pool, first, may_end):
-
-        def interrupted_wait(predicate: Callable[[], bool]) -> bool:
-            changed.wait_for = waits
-            waits(predicate)
-            raise KeyboardInterrupt
-
-        changed.wait_for = interrupted_wait
-        victim = pool.submit(log.run, adding("victim"))
-        wait_for(lambda: n_waiting(log) == 1)
-        second = pool.submit(log.run, lambda t: t.add(forecast("second")))
-        wait_for(lambda: n_waiting(log) == 2)
-        may_end.set()
-        first.result()
-        assert isinstance(victim.exception(60), KeyboardInterrupt)
-        assert second.result(60)[0].number == 1
-
-
-def test_an_error_of_the_commit_is_raised_to_all_that_share_it(
-    log: DecisionLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with held(log, 4) as (pool, _, may_end):
-        calls = [pool.submit(log.run, lambda t, i=i: t.add(forecast(str(i)))) for i in range(3)]
-        wait_for(lambda: n_waiting(log) == 3)
-        with monkeypatch.context() as patch:
-            patch.setattr(
-                "sqlalchemy.Connection.commit",
-                lambda _: (_ for _ in ()).throw(LogError("log: the disk is full")),
-            )
-            may_end.set()
-            for call in calls:
-                assert str(call.exception()) == "log: the disk is full"
-    assert log.head() is None
-
-
 # processes that are killed, and full disks
 
 
@@ -643,38 +579,10 @@ def test_a_full_database_keeps_what_was_confirmed(tmp_path: Path) -> None:
     log.close()
 
 
-def test_files_that_may_not_grow_keep_what_was_confirmed(tmp_path: Path) -> None:
-    """In a fork, whose limit is its own."""
-
-    def check() -> None:
-        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
-        check_full_disk(
-            open_log(tmp_path / "log.sqlite"),
-            make_space=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard)),
-            message="the log cannot be read or written (disk I/O error); check the disk",
-        )
-
-    assert in_fork(check) == 0
-
-
 def test_a_full_disk_keeps_what_was_confirmed() -> None:
     with small_disk(2) as disk:
         ballast = disk / "ballast"
         ballast.write_bytes(bytes(2**20))
         log = open_log(disk / "log.sqlite")
         check_full_disk(log, make_space=ballast.unlink, message="the disk is full; free space")
-        log.close()
-
-
-def test_a_log_on_a_full_disk_cannot_be_made_and_can_be_later() -> None:
-    with small_disk(1) as disk:
-        ballast = disk / "ballast"
-        with pytest.raises(OSError, match="No space left"), ballast.open("wb") as file:
-            file.write(bytes(2**21))
-        with pytest.raises(LogError, match="the disk is full; free space and repeat"):
-            open_log(disk / "log.sqlite")
-        ballast.unlink()
-        log = open_log(disk / "log.sqlite")
-        log.run(lambda t: t.add(Entry("context", "c")))
         log.close()

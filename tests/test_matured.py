@@ -90,16 +90,6 @@ def test_the_promise_for_amounts_covers_outcomes_off_the_atom() -> None:
     assert missing.promised.all()
 
 
-def test_excess_is_the_outcome_minus_the_probability() -> None:
-    one = example("events")
-    rows = watched(with_outcomes(one)[0])
-    probability = one.model.predict(one.X)
-    assert rows.excess is not None
-    np.testing.assert_allclose(rows.excess, one.y - probability, atol=1e-12)
-    for name in ("normal", "hurdle", "counts"):
-        assert watched(with_outcomes(example(name))[0]).excess is None
-
-
 # Horizons. The forecasts are served at the start.
 
 
@@ -120,27 +110,6 @@ def test_an_outcome_exactly_in_time_counts_and_a_microsecond_later_is_late() -> 
     assert rows.delay is not None
     np.testing.assert_allclose(rows.delay[:2], [7.0, 7.0 + 1 / 86_400_000_000], rtol=1e-15)
     assert np.isnan(rows.delay[2])
-
-
-def test_forecasts_enter_when_they_have_matured() -> None:
-    log = served_first()
-    record_outcome(log.at(days=1), "f0", 0.1)
-    n = len(example("normal").y)
-    assert watched(log, until="2026-01-08").time.size == n
-    early = watched(log, until="2026-01-07T23:59:59.999999Z")
-    assert early.time.size == 0
-    assert early.r is None
-
-
-def test_a_later_look_at_the_same_time_finds_the_same() -> None:
-    log = served_first()
-    record_outcome(log.at(days=1), "f0", 0.1)
-    before = watched(log, until="2026-01-10")
-    record_outcome(log.at(days=20), "f0", 5.0)
-    record_outcome(log.at(days=20), "f1", 5.0)
-    after = watched(log, until="2026-01-10")
-    np.testing.assert_array_equal(before.pit[0], after.pit[0])
-    np.testing.assert_array_equal(before.delay, after.delay)
 
 
 def test_the_last_outcome_in_time_counts() -> None:
@@ -181,17 +150,6 @@ def test_many_forecasts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     for one, other in zip((*whole.pit, *whole.base), (*parts.pit, *parts.base), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
     np.testing.assert_array_equal(whole.r, parts.r)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"matures_after": "soon"}, "matures_after must be"),
-        ({"until": "tomorrow"}, "until must be a date or time, got 'tomorrow'; write it as"),
-    ],
-)
-def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
-    refused(message, watched, served_first(), **options)
 
 
 def test_a_log_that_lacks_an_entry_is_refused() -> None:
