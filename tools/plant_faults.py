@@ -757,8 +757,8 @@ FAULTS = (
     ),
     Fault(
         "a rule that is suggested without the quotes of its values",
-        '" {_in_rule(value)}"',
-        '" {value}"',
+        'text += f" {value}" if is_plain else f\' "{escaped}"\'',
+        'text += f" {value}"',
         ("test_status.py",),
     ),
     Fault(

@@ -76,9 +76,9 @@ def _repair(rows: AuditRows, options: str) -> Step:
         masks = [one for one in masks if one not in rows.positive_part]
         ruled = [*masks, *(one for one in rows.problems if one.rule)]
     if is_of_all or not ruled:
-        command = _of_table(options, "evenhand recalibrate OTHER.csv {} --out repaired")
-        code = _of_model(rows, "repaired.fit({})", f"repaired = {MAPS}")
-        return Step(f"Recalibrate all forecasts {APART}.", command, code)
+        command = "evenhand recalibrate OTHER.csv {} --out repaired"
+        lines = f"repaired = {MAPS}", "repaired.fit({})"
+        return _step(rows, options, f"Recalibrate all forecasts {APART}.", command, *lines)
     what, model = f"Repair {count(len(ruled), 'group')}", "model"
     if len(ruled) == 1 or not rows.has_command:
         what = f"Repair {'this group' if ruled == [worst] else 'the groups'}"
@@ -95,7 +95,7 @@ def _repair(rows: AuditRows, options: str) -> Step:
         rest = f" (the worst one has no rule and is left out: name groups by {by})"
     option = "".join(f" --by {_quoted(_rule_of(one))}" for one in ruled if one.rule)
     command = f"evenhand recalibrate OTHER.csv {{}}{option} --out repaired"
-    return Step(f"{what} {APART}{rest}.", _of_table(options, command), _of_model(rows, line, first))
+    return _step(rows, options, f"{what} {APART}{rest}.", command, first, line)
 
 
 def _rule_of(one: Finding) -> str:
@@ -109,18 +109,14 @@ def _rule_of(one: Finding) -> str:
             operator, value = each["operator"], each["value"]
             words = {"missing": "is missing", "present": "is not missing"}.get(operator, operator)
             text = f"{each['column']} {words}"
-            text += "" if value is None else f" {_in_rule(value)}"
+            if value is not None:
+                # values with words or signs of rules are in quotes
+                is_plain = value == value.strip() != "" and not value.endswith("(or missing)")
+                is_plain &= '"' not in value and not re.search(r"\s(?:and|or)\s", value, re.I)
+                escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+                text += f" {value}" if is_plain else f' "{escaped}"'
             texts.append(text + " (or missing)" * bool(condition.get("or_missing")))
     return " and ".join(texts)
-
-
-def _in_rule(value: str) -> str:
-    """Return a value of a rule as rules are read: in quotes where it has their words or signs."""
-    is_plain = value == value.strip() != "" and not value.endswith("(or missing)")
-    if is_plain and '"' not in value and not re.search(r"\s(?:and|or)\s", value, re.IGNORECASE):
-        return value
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
 
 
 def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[Step]:
@@ -149,30 +145,29 @@ def _proof(rows: AuditRows, kind: Kind, options: str) -> Iterator[Step]:
         f"print(evenhand.plan({GOAL}))",
     )
     line = f"evenhand randomize OTHER.csv {{}} --goal {GOAL} --out proven"
-    yield Step(
-        "If wider intervals are acceptable, randomize as little as the proof needs, on other rows.",
-        _of_table(options, line),
-        _of_model(rows, f"chosen = evenhand.randomize(model, {{}}, goal={GOAL})"),
+    what = (
+        "If wider intervals are acceptable, randomize as little as the proof needs on other rows."
     )
+    python = f"chosen = evenhand.randomize(model, {{}}, goal={GOAL})"
+    yield _step(rows, options, what, line, python)
 
 
-def _of_table(options: str, line: str) -> str:
-    """Return a command on a table of forecasts; nothing for an audit that was made in Python."""
-    if not options:
-        return ""
-    # a folder that is read must not be replaced
-    is_read = any(line.endswith(f"--out {Path(word).name}") for word in options.split())
-    return line.replace("{}", options, 1) + "-again" * is_read
+def _step(rows: AuditRows, options: str, what: str, command: str, *lines: str) -> Step:
+    """Return a step with a command on a table of forecasts, and lines of Python on a model.
 
-
-def _of_model(rows: AuditRows, line: str, *first: str) -> str:
-    """Return lines of Python on a model; those that load it follow an audit by the command."""
-    lines = [*(['model = evenhand.load("model")'] * rows.has_command), *filter(None, first)]
+    An audit that was made in Python has no options, and so no command.
+    """
+    if options:
+        # a folder that is read must not be replaced
+        is_read = any(command.endswith(f"--out {Path(word).name}") for word in options.split())
+        command = command.replace("{}", options, 1) + "-again" * is_read
+    given = ['model = evenhand.load("model")'] * rows.has_command
     if rows.censoring is not None:
         horizon = rows.censoring.horizon
         until = "" if horizon is None else f", horizon={horizon:.15g}"
-        lines.append(f"y_other = evenhand.Outcomes(y_other, event_other{until})")
-    return "\n".join([*lines, line.replace("{}", "X_other, y_other")])
+        given.append(f"y_other = evenhand.Outcomes(y_other, event_other{until})")
+    code = "\n".join([*given, *filter(None, lines)]).replace("{}", "X_other, y_other")
+    return Step(what, command if options else "", code)
 
 
 def _options(rows: AuditRows, names: Sequence[str]) -> str:
