@@ -1,17 +1,39 @@
-"""Texts of certificates: assumptions, limits, questions, and the bounds as a summary."""
+"""Texts of certificates, selections and plans: bounds, assumptions, limits, and what decides."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from evenhand._format import at_most, confidence_in_full, count, is_largest, number_in_full
-from evenhand._kinds import OutcomeKind
-from evenhand.report.document import Facts, headed, short_text
+from evenhand._format import (
+    UNKNOWN,
+    at_least,
+    at_most,
+    band,
+    confidence_in_full,
+    count,
+    in_full,
+    is_known,
+    is_largest,
+    is_trivial,
+    log_score,
+    number_in_full,
+    p_value,
+    percent,
+    plain_number,
+    points,
+    points_in_full,
+    whole,
+)
+from evenhand._kinds import NARROW, WIDE, OutcomeKind
+from evenhand._table import Cells, Column, Table, numeric
+from evenhand.report.document import Facts, Paragraph, headed, short_text
 from evenhand.report.kinds import people_of
 from evenhand.report.slots import union_sentence
 from evenhand.report.tables import event_bounds, every_group, named_bounds, plain_intervals
-from evenhand.results import Bound, EventBound, NamedBound, PlainInterval, rows_from
+from evenhand.results import Bound, EventBound, NamedBound, PlainInterval, Values, rows_from
 
 if TYPE_CHECKING:
     from evenhand.certificates import Certificate, FollowUp
@@ -321,3 +343,320 @@ def follow_up_sentences(found: FollowUp, *, in_cells: bool = False) -> list[str]
         *([LOST] if found.n_lost else []),
         *([WHOLE_CELLS] if in_cells else []),
     ]
+
+
+# --- a selection
+
+NO_CEILING = 0.99
+NO_WIDER = 0.01
+"""Upper limit of a coverage that limits nothing, and relative difference of widths
+up to which an interval without a draw is as wide as a randomized one."""
+
+whole_percent = partial(percent, decimals=0)
+
+
+def selection_text(facts: Values, learned: Any) -> str:
+    """Return what decides, the intervals with and without a draw, and the guarantee.
+
+    `learned` is the group in which the model is off the most without a draw, or None.
+    """
+    if not_worth := worth_sentence(facts):
+        goal = facts["goal"]
+        return short_text(
+            not_worth,
+            _intervals(facts),
+            _learned_group(learned),
+            Paragraph(
+                "Take the interval without a draw, improve the model, or plan more rows", "heading"
+            ),
+            Paragraph("  evenhand plan" + ("" if goal is None else f" --goal {goal:g}"), "code"),
+        )
+    return short_text(
+        _decision(facts),
+        _intervals(facts),
+        " ".join(_statements(facts)),
+        " ".join([*_without_draw(facts), _learned_group(learned)]).strip(),
+    )
+
+
+def worth_sentence(facts: Values) -> str:
+    """Return a sentence if a forecast that ignores every feature is better; otherwise nothing."""
+    # a NaN, of a price or of a score that is not known, compares as False
+    if not facts["lost_without_features"] > 0:
+        return ""
+    scores = {row["forecaster"]: log_score(row["log_score"]) for row in facts["comparison"]}
+    ignorant = scores["without features"]
+    if facts["lost_without_features"] - facts["price"] > 0:
+        base = scores["recalibrated" if facts["is_recalibrated"] else "as it is"]
+        return (
+            "NOT WORTH IT: even without a draw, the forecast is worse than one that ignores every"
+            f" feature (log score {base}; {ignorant} without features). Improve the model first."
+        )
+    remedy = "Allow a larger error or use more rows."
+    if facts["worthy_error"] is not None:
+        # rounded up, with half a point for the noise of prices
+        error = math.ceil(100 * facts["worthy_error"] + 0.5) / 100
+        remedy = "No group error below 0.5 would be worth its price: improve the model first."
+        if error < 0.5:
+            remedy = f"The smallest group error that is worth its price is about {error:g}."
+    return (
+        f"NOT WORTH IT: {_goal(facts)}, the forecast is worse than one that ignores every feature"
+        f" (log score {scores['randomized']}; {ignorant} without features). {remedy}"
+    )
+
+
+def _goal(facts: Values) -> str:
+    if facts["goal"] is not None:
+        return f"at {points_in_full(facts['goal'])} points"
+    if facts["max_wider"] is not None:
+        return f"at intervals {in_full(facts['max_wider'])} wider"
+    return f"at a price of {facts['max_price']:g} nats"
+
+
+def _decision(facts: Values) -> str:
+    """Return what a draw is needed for, beside what can be had without one."""
+    plain, (low, high) = facts["plain"], facts["coverage_80"]
+    if facts["alpha"] == 1:
+        is_needed = facts["goal"] is None
+        return "A draw is not possible at this cost." if is_needed else "No draw is needed."
+    if plain is None:
+        return ""
+    floor = (
+        f"a {in_full(plain['level'])} interval covers at least {at_least(plain['floor'], percent)}"
+        f" in every group of {in_full(facts['group_mass'])} of {_people(facts)}."
+    )
+    is_enough = plain["floor"] >= low > 0
+    text = (
+        f"A floor needs no draw: without one, {floor}" if is_enough else f"Without a draw, {floor}"
+    )
+    if is_enough and high >= NO_CEILING and plain["wider"] <= NO_WIDER:
+        return (
+            f"{text} For intervals the draw buys nothing here: a smaller group error, such as"
+            " 0.25, buys a ceiling."
+        )
+    if is_trivial(high):
+        return f"{text} The draw adds no ceiling."
+    return f"{text} A draw adds a ceiling ({at_most(high, percent)})."
+
+
+def _intervals(facts: Values) -> Table:
+    """Return the intervals with and without a draw, those without one first."""
+    rows = []
+    plain, wider = facts["plain"], facts["wider"]
+    if plain is not None and facts["alpha"] < 1:
+        label = f"no draw, {in_full(plain['level'])} interval"
+        # its width is given beside the randomized interval, off an atom for other people
+        beside = (1 + plain["wider"]) * (1 + wider) - 1 if facts["atom"] is None else math.nan
+        rows.append((label, plain["floor"], 1.0, beside))
+    label = "with a draw, 80% interval" if facts["alpha"] < 1 else "80% interval"
+    rows.append((label, *facts["coverage_80"], wider))
+
+    def covers(row: tuple[str, float, float, float]) -> str:
+        _, low, high, _ = row
+        if low <= 0:
+            return "not proven"
+        # an upper end of 100% is none
+        is_open = is_trivial(high)
+        return f"{at_least(low, percent)} or more" if is_open else band(percent, low, high)
+
+    whose = ", named or not" if facts["atom"] is None else f" of {_people(facts)}"
+    cells: Cells[tuple[str, float, float, float]] = {
+        Column(f"every group of {in_full(facts['group_mass'])}{whose}"): lambda row: row[0],
+        Column("covers"): covers,
+        numeric("wider than today's 80%"): lambda row: whole_percent(row[3]),
+    }
+    return Table.of("Intervals in every group", rows, cells)
+
+
+def guarantee(facts: Values) -> str:
+    """Return the guarantee of a selection: the bound, the groups and the number of people."""
+    learned = f"; trained on {count(facts['n_learning'], 'other row')}"
+    if facts["n_learning"] == 0:
+        learned = ", whom the model must not have seen"
+    # the bounds are for the people whose outcome is not an atom that is left as it is
+    who = count(facts["n_certifying"], "person", "people")
+    if facts["atom"] is not None:
+        who = f"{facts['n_off_atom']:,} of them"
+    return f"{_bound(facts)} ({who}{learned})."
+
+
+def _bound(facts: Values) -> str:
+    # outcomes that predicted probabilities are about, if not all
+    of = ""
+    if facts["atom"] is not None:
+        at = number_in_full(facts["atom"])
+        is_time = facts["follow_up"] is not None
+        of = f" of {f'times, given an event by {at}' if is_time else f'outcomes other than {at}'},"
+    return (
+        f"In every group of at least {in_full(facts['group_mass'])} of {_people(facts)}, predicted"
+        f" probabilities{of} are off by at most {at_most(facts['group_error'])} points, with"
+        f" {confidence_in_full(facts['confidence'])} confidence"
+    )
+
+
+def _people(facts: Values) -> str:
+    """Return the people of whom group sizes are shares."""
+    if facts["atom"] is None:
+        return "people"
+    return f"the {people_of(number_in_full(facts['atom']), is_time=facts['follow_up'] is not None)}"
+
+
+def _statements(facts: Values) -> Iterator[str]:
+    """Yield the guarantee with its conditions, and the choice of the randomization."""
+    yield guarantee(facts)
+    if facts["one_row_each"]:
+        yield ONE_ROW_EACH
+    if facts["atom"] is not None:
+        followed = facts["follow_up"]
+        what = number_in_full(facts["atom"]) if followed is None else "an event by the horizon"
+        yield f"The probability of {what} is not randomized: a draw cannot improve it."
+        yield from [] if followed is None else follow_up_sentences(followed)
+    plain = facts["plain"]
+    if facts["alpha"] == 1:
+        return
+    if plain is not None:
+        compared = ""
+        if facts["atom"] is not None:
+            than = "wider" if plain["wider"] >= 0 else "narrower"
+            wider = whole_percent(abs(plain["wider"]))
+            compared = f"; its interval is {wider} {than} than the randomized one"
+        confidence = confidence_in_full(plain["confidence"])
+        yield f"The floor without a draw has {confidence} confidence of its own{compared}."
+    least = "the smallest that is tried" if facts["alpha"] == facts["least_alpha"] else "the least"
+    if facts["goal"] is None:
+        least = "the most at this cost"
+    yield f"With a draw (alpha {facts['alpha']:.3g}, {least}), people who are alike get different"
+    yield "forecasts. A second try with other rows needs its own error probability."
+
+
+def _without_draw(facts: Values) -> Iterator[str]:
+    """Yield what rows prove of named groups, and whether recalibration comes first."""
+    k, error = facts["planned_unions"]
+    if k:
+        yield (
+            f"Named groups need no draw: if the model is right, {facts['n_certifying']:,} rows"
+            f" prove at most {at_most(error)} points in any group made of"
+            f" {count(k, 'equal cell')} of named columns, in nine of ten samples."
+        )
+    errors = {row["forecaster"]: float(row["average_error"]) for row in facts["comparison"]}
+    # no advice for a recalibrated base, or for a model that is randomized already
+    can_help = is_known(facts["price"]) and not facts["is_recalibrated"]
+    if can_help and errors["as it is"] > 0.05:
+        error = errors["as it is"]
+        yield (
+            f"Overall, the model itself is off by an estimated {points(error)} points; recalibrate"
+            " it first."
+        )
+
+
+def _learned_group(found: Any) -> str:
+    """Return the largest error of a learned group without a draw."""
+    if found is None:
+        return ""
+    group = f"in a group of {in_full(found.mass)} of people defined by features"
+    if not found.is_significant:
+        return f"Without a draw, no significant error was found {group}."
+    rule = found.description and f"approximately: {found.description}"
+    about = rule or (f"by {', '.join(found.features)}" if found.features else "")
+    evidence = f" (p {p_value(found.p_value, '= ')})"
+    if found.low > 0:
+        confidence = confidence_in_full(found.confidence)
+        evidence = f", at least {at_least(found.low)} with {confidence} confidence"
+    helps_more = ""
+    if found.direction in (NARROW, WIDE):
+        helps_more = (
+            f" 80% intervals cover {whole_percent(found.coverage_80)} there: learning the spread"
+            " from the features, or recalibrating, helps more than a draw."
+        )
+    return (
+        f"Without a draw, the largest error found {group}{f' ({about})' if about else ''} is an"
+        f" estimated {points(found.error)} points{evidence}: {found.direction}.{helps_more}"
+    )
+
+
+def caveat(facts: Values) -> str:
+    """Return the caveat for an audit of the rows on which the randomization was chosen.
+
+    It reports first if the randomized forecast is worse than one that ignores every feature.
+    """
+    chosen = (
+        f"Alpha was chosen on these same people. Accounting for that: {_bound(facts)}. Bounds for"
+        " named groups, 95% intervals and p-values do not account for it."
+    )
+    return f"{worth_sentence(facts)} {chosen}".strip()
+
+
+# --- a plan
+
+SHARES = {1.0: "all people", 0.5: "half of people", 0.2: "one fifth", 0.1: "one tenth"}
+"""Names of the groups of a plan by their share of the rows."""
+
+
+def plan_text(facts: Values) -> str:
+    """Return the table of a plan: what an audit finds, or what is proven for every group."""
+    if not facts["detectable"]:
+        return _promise_plan(facts)
+    found = {(one["n_samples"], one["share"]): one["error"] for one in facts["detectable"]}
+    errors = [
+        [whole(n), *(points(found[n, share], "up") for share in SHARES)]
+        for n in dict.fromkeys(n for n, _ in found)
+    ]
+    table = Table("Errors that audits find", [*map(numeric, ("rows", *SHARES.values()))], errors)
+    rate = facts["rate"]
+    what = "Error" if rate is None else f"Error of an event rate of {in_full(rate)}"
+    groups = count(facts["n_groups"], "group")
+    least = f"Groups of fewer than {facts['min_size']} rows are not examined (-)."
+    others = "Yes/no outcomes: --rate 0.1. " if rate is None else ""
+    return short_text(
+        f"{what} that an audit finds with {in_full(facts['power'])} probability, in points"
+        f" ({groups})",
+        table,
+        f"{least} More groups: --groups N. {others}Every group, named or not: --goal 0.25.",
+    )
+
+
+def _promise_plan(facts: Values) -> str:
+    goal = f"at most {points_in_full(facts['goal'] or 0)} points off"
+    if facts["max_wider"] is not None:
+        goal = f"80% intervals at most {in_full(facts['max_wider'])} wider"
+    elif facts["max_price"] is not None:
+        wider = whole_percent(facts["certificates"][-1]["wider"])
+        goal = f"at most {plain_number(facts['max_price'])} nats, 80% intervals {wider} wider"
+    needed = facts["rows_needed"]
+    least = "" if needed is None else f"; at least {count(needed, 'row')}"
+    remark = (
+        f"What intervals cover for a calibrated model, in {in_full(facts['probability'])} of"
+        f" samples{least}. Union: points of error of any group made of (so many) named cells, no"
+        " draw."
+    )
+    return short_text(
+        f"Every group of {in_full(facts['group_mass'])}, named or not: {goal}"
+        f" ({confidence_in_full(facts['confidence'])} confidence)",
+        _certificates(facts),
+        remark,
+    )
+
+
+def _certificates(facts: Values) -> Table:
+    """Return what rows certify, first without a draw and then with one."""
+    cells: Cells[Values] = {
+        numeric("rows"): lambda one: whole(one["n_samples"]) if one["n_samples"] else "unlimited",
+        numeric("no draw, at least"): lambda one: (
+            f"{in_full(one['plain_level'])}: {at_least(one['plain_floor'], percent)}"
+        ),
+        numeric("wider by"): lambda one: whole_percent(one["plain_wider"]),
+        numeric("union"): lambda one: (
+            f"{at_most(one['union_error'])} ({one['union_cells']})"
+            if one["union_cells"]
+            else UNKNOWN
+        ),
+        numeric("draw, 80%: from"): lambda one: at_least(one["coverage_low"], percent),
+        numeric("to"): lambda one: (
+            UNKNOWN if is_trivial(one["coverage_high"]) else at_most(one["coverage_high"], percent)
+        ),
+    }
+    if facts["goal"] is not None:
+        cells[numeric("wider by ")] = lambda one: whole_percent(one["wider"])
+    else:
+        cells[numeric("error, points")] = lambda one: at_most(one["group_error"])
+    return Table.of("Promises by the number of rows", facts["certificates"], cells)
