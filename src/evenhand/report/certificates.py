@@ -47,54 +47,45 @@ FIXED = {
     "fixed models": "the models and their order were",
     "fixed links": "the deterministic forecaster and the links compared were",
     "fixed event": "the forecaster and its recalibration were",
+    "horizon": "the horizon was",
 }
 """What has to be fixed beforehand."""
 
 ASSUMED = {
-    "sample": (
-        "the rows are a random sample of the population to which the certificate applies,"
-        " exchangeable and independent of each other"
-    ),
+    "sample": "rows are a random sample of the population, exchangeable and independent",
     **{key: f"{what} fixed without using these rows" for key, what in FIXED.items()},
     "fixed link": (
-        "the link was fixed without using these rows, for the bounds of named groups and of mPAIC"
+        "the link was fixed without using these rows, for bounds of named groups and of mPAIC"
     ),
     "fixed hurdle link": (
-        "the link was fixed without using these rows, for the bounds of all people and of named"
-        " groups under the whole forecast, and for that of mPAIC"
+        "the link was fixed without using these rows, for bounds of the whole forecast and of mPAIC"
     ),
-    "horizon": "the horizon was chosen without using these rows",
-    "draws": (
-        "each draw is uniform on [0, 1] and independent of the person and of other people's draws"
-    ),
+    "draws": "each draw is uniform on [0, 1], independent of the person and of other draws",
     "own draws": (
-        "the draws, which were not given, were made separately for each person, one in each of as"
-        " many equal cells of [0, 1]"
+        "the draws, not given, were made separately for each person, one in each of as many equal"
+        " cells of [0, 1]"
     ),
     "ties": (
-        "the position of each PIT within the probability of its outcome is uniform on [0, 1] and"
+        "the position of a PIT within the probability of its outcome is uniform on [0, 1],"
         " independent of the person, of the draw and of other people"
     ),
-    "rounded": (
-        "outcomes were rounded: they lie anywhere in their rounding cells, distributed as the"
-        " forecasts predict"
-    ),
+    "rounded": "outcomes lie anywhere in their rounding cells, distributed as forecasts predict",
     "counted": (
         "pathwise errors and gaps |PIT - r| were rounded up to bins of width 1/16384 and 1/8192,"
         " which only widens the bounds"
     ),
     "entry": (
-        "the time at which a person enters is independent of everything else about the person, so"
-        " that those who entered at least a horizon before the end of follow-up represent all"
+        "the time of entry is independent of everything else about a person, so that those who"
+        " entered at least a horizon before the end of follow-up represent all"
     ),
     "design": (
-        "the largest weight is that of the design, and rows were drawn independently of each other:"
-        " of a design in clusters or stages, one row per cluster is needed"
+        "the largest weight is that of the design, and rows were drawn independently; of clusters"
+        " or stages, one row per cluster is needed"
     ),
     "ratio": (
         "densities of features and outcomes are at most {ratio} times those of the certified"
-        " people, and within a part at most {ratio} times those of its people, which rows cannot"
-        " show; sizes of a part are shares of the people in that part"
+        " people, and of a part at most {ratio} times those of its people, which rows cannot show;"
+        " sizes of a part are shares of the people in that part"
     ),
 }
 """Assumptions of certificates."""
@@ -106,36 +97,25 @@ NOT_COVERED = {
         "changes over time or population; if densities of rows grow at most k-fold, which rows"
         " cannot show, bounds at size 1/k still hold"
     ),
-    "larger shift": (
-        "populations whose densities exceed {ratio} times those of the certified people"
-    ),
+    "larger shift": "populations whose densities exceed {ratio} times those of these people",
     "discrete": "outcomes that are not continuous",
     "smaller": "groups smaller than the size for which a bound is given",
     "after draws": "groups formed after seeing the draws, such as the people who were approved",
-    "shares of rows": (
-        "groups measured by their share of the rows: one row per person was used, so group sizes"
-        " are shares of people"
-    ),
+    "shares of rows": "groups measured by their share of the rows: sizes are shares of people",
     "mean probabilities": (
-        "averages of forecast probabilities over draws, which strong randomization moves towards"
-        " 1/2"
+        "mean probabilities over draws, which strong randomization moves towards 1/2"
     ),
     "atom": (
-        "the probability of {atom} in the forecasts, except as a 0/1 event: bounds for every group"
-        " are for people whose outcome is not {atom}"
+        "the probability of {atom}, except as a 0/1 event: bounds for every group are for people"
+        " whose outcome is not {atom}"
     ),
     "by horizon": (
         "the probability of an event by the horizon {horizon}, except as a 0/1 event: bounds for"
         " every group are for people who have the event by then"
     ),
     "beyond horizon": "what happens after the horizon {horizon}",
-    "chosen named": (
-        "the choice of the randomization on these same people, in the bounds for named groups"
-    ),
-    "chosen overall": (
-        "the choice of the randomization on these same people, in the overall bound and in the"
-        " bounds for named groups"
-    ),
+    "chosen named": "the choice of the randomization on these people, in named groups",
+    "chosen overall": "the choice of the randomization on these people, overall and in groups",
 }
 """Situations that certificates do not cover."""
 
@@ -143,13 +123,9 @@ QUESTIONS = {
     "average": "is it calibrated on average",
     "named": "is it calibrated for groups named beforehand",
     "every group": "is it calibrated for every group of a given size",
-    "coverage": (
-        "do prediction intervals have their nominal coverage in every group of a given size"
-    ),
+    "coverage": "do intervals have their nominal coverage in every group of a given size",
     "after draws": "is it calibrated for groups formed after the draws",
-    "low forecasts": (
-        "is the event rate limited in every group of a given size with low forecasts"
-    ),
+    "low forecasts": "is the event rate limited in every group of a given size with low forecasts",
     "each person": "is the probability of each person right",
 }
 OPENINGS = {
@@ -168,77 +144,52 @@ QUESTIONS |= {
 WHY = {
     "one PIT": "one PIT per person suffices, for any forecaster",
     "one PIT each": "one PIT per person suffices, in each group",
-    "several": (
-        "with several draws per person, the error of each person's own forecasts is observed"
-    ),
-    "link": (
-        "the forecasts are those of a link around a deterministic forecaster, whose PITs bound the"
-        " error under all draws"
-    ),
-    "one draw": (
-        "only one draw per person is known; give PITs over several draws of the same forecaster"
-    ),
+    "several": "the error of each person's own forecasts is observed over several draws",
+    "link": "the PITs of the deterministic forecaster inside the link bound the error of all draws",
+    "one draw": "only one draw per person is known; give PITs over several draws",
     # the sharp floor (method: 11, Theorem 2)
     "one forecast": (
         "with one forecast per person and uniform PITs, no bound below (1 - size) / 2 can be"
-        " certified, which is 0.4 for a fifth of the people: no rows can rule out that features"
-        " define the group of the people with the lowest PITs"
+        " certified, which is 0.4 for a fifth of the people: features may define the group of the"
+        " people with the lowest PITs"
     ),
     "one forecast of counts": (
         "with one forecast per person no bound below the error of the people with the lowest or the"
-        " highest outcomes, compared with their forecasts, can be certified: no rows can rule out"
-        " that features define their group"
+        " highest outcomes can be certified: features may define their group"
     ),
-    "floor": (
-        "a floor only: a group contains at most all people whom an interval misses, so the share"
-        " that it misses in the group is at most the share that it misses among all people, divided"
-        " by the size of the group; see coverage"
-    ),
+    "floor": ("a floor only: all people whom an interval misses may be one group; see coverage"),
     "after draws": "such groups can select people by their draws",
-    "event rate": (
-        "a group contains at most all people who have a low forecast and the event; see event_rate"
-    ),
+    "event rate": "all people with a low forecast and the event may be one group; see event_rate",
     "binary": (
-        "no bound for the bias of a group can be certified below the mean of the largest"
-        " differences between outcome and forecast: no rows can rule out that features define the"
-        " group of these people. Randomization does not lower this bound; see bias for its size"
+        "no bound below the mean of the largest differences between outcome and forecast can be"
+        " certified, with or without a draw: features may define their group; see bias for its size"
     ),
     "each person": (
         "one outcome per person cannot show a probability, and no randomized 0/1 forecast but the"
         " true probabilities is calibrated for each person"
     ),
-    "lost on average": (
-        "whatever happened to people whose times are cut off; the bounds are wide where they are"
-        " many"
-    ),
+    "lost on average": "whatever happened to people who were lost; many of them make bounds wide",
     "no horizon": (
-        "a time that is cut off may have any error up to the largest, so nothing is proven for"
-        " groups that may contain nobody else; give a horizon up to which people are followed"
+        "a time that is cut off may have the largest error, and a group nobody else; give a horizon"
+        " up to which people are followed"
     ),
 }
-WHY |= {
-    f"{key}; worst": f"{text}; each person who was lost before the horizon counts with the largest"
-    " error that any outcome would have"
-    for key, text in WHY.items()
-}
+WORST = "; each person lost before the horizon counts with the largest error of any outcome"
+WHY |= {f"{key}; worst": text + WORST for key, text in WHY.items()}
 """Why a question is answered, or why it cannot be."""
 
 COUNTED = (
     "Errors are those of randomized PITs, averaged over the position within the probability of an"
-    " outcome. Prediction intervals contain whole outcomes, so they may cover more than their"
-    " nominal level."
+    " outcome. Intervals contain whole outcomes, so they may cover more than their nominal level."
 )
 """Meaning of errors of counts."""
 
-LOST = (
-    "No assumption is made on why people were lost: each of them counts with the largest error"
-    " that any time after the last observation can have."
-)
+LOST = "Each person who was lost counts with the largest error that any later time can have."
 """Remark of certificates of times with a horizon."""
 
 WHOLE_CELLS = (
-    "Outcomes are times up to the horizon: of a person who reached it without the event, forecasts"
-    " are only compared with the fact that the time is later."
+    "Of a person who reached the horizon, only the fact that the time is later is compared with"
+    " the forecast."
 )
 """Meaning of errors of times with a horizon: the reading of cells (outcomes: 5)."""
 
