@@ -187,7 +187,7 @@ def _attempt(work: Work[Any], held: tuple[Any, Parts], i: int) -> Any:
     shared, parts = held
     if not parts.paths[i].exists():
         return InputError(
-            f"{parts.paths[i]} does not exist for the process that reads it; store the table where"
+            f"{parts.paths[i]} does not exist on a worker, or was removed; store the table where"
             " all workers can open it by the same path"
         )
     try:

@@ -36,7 +36,6 @@ from evenhand.tables import (
     check_writable,
     id_column,
     open_parts,
-    spreadsheet_safe,
     unguarded,
 )
 
@@ -470,11 +469,9 @@ def _write(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kep
 def _write_part(shared: tuple[ForecastJob, TableWriter | Path], parts: Parts, i: int) -> list[Kept]:
     job, out = shared
     with TableWriter(out / parts.names[i]) if isinstance(out, Path) else nullcontext(out) as writer:
-        # spreadsheets run text that begins with = or @ as a formula; parquet is read by programs
-        is_parquet = writer.path.name.lower().endswith(".parquet")
         found = []
         for table, kept in job.blocks(parts, i):
-            writer.write(table if is_parquet else spreadsheet_safe(table))
+            writer.write(table)
             found.append(kept)
         return found
 

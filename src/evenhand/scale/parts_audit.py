@@ -231,13 +231,9 @@ def take_part(
     """
     columns, rows = shared[0], shared[1][i]
     source = parts.names[i]
-    table = pd.concat(
-        [
-            block.iloc[_within(rows, start, len(block))]
-            for start, block in parts.blocks(i, columns.columns)
-        ],
-        ignore_index=True,
-    )
+    blocks = parts.blocks(i, columns.columns)
+    taken = [block.iloc[_within(rows, start, len(block))] for start, block in blocks]
+    table = pd.concat(taken, ignore_index=True)
     forecaster: Any
     forecaster, X = columns.subject.of(table, source)
     if X is not None:

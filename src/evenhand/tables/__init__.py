@@ -12,7 +12,6 @@ from evenhand.tables.files import Parts as Parts
 from evenhand.tables.files import TableWriter as TableWriter
 from evenhand.tables.files import check_writable as check_writable
 from evenhand.tables.files import open_parts as open_parts
-from evenhand.tables.files import spreadsheet_safe as spreadsheet_safe
 from evenhand.tables.files import unguarded as unguarded
 from evenhand.tables.groups import EVERYONE as EVERYONE
 from evenhand.tables.groups import OWN_VALUES as OWN_VALUES

@@ -634,7 +634,8 @@ class TableWriter:
         """Append a block of rows, without its index.
 
         The first block determines the columns and, in parquet, their types, to which later blocks
-        are cast. Floats keep all digits in both formats.
+        are cast. Floats keep all digits in both formats. Text in csv files is protected, see
+        `spreadsheet_safe`.
 
         Raises
         ------
@@ -649,7 +650,9 @@ class TableWriter:
             check_same_columns(list(frame.columns), self._columns, place, "the first block")
             frame = frame[self._columns]
         if not self.path.name.lower().endswith(".parquet"):
-            frame.to_csv(self._sink, index=False, header=is_first, lineterminator="\n")
+            # spreadsheets run text that begins with = or @ as a formula
+            safe = spreadsheet_safe(frame)
+            safe.to_csv(self._sink, index=False, header=is_first, lineterminator="\n")
         else:
             table = pa.Table.from_pandas(frame, preserve_index=False)
             if is_first:
@@ -710,9 +713,8 @@ def spreadsheet_safe(frame: pd.DataFrame) -> pd.DataFrame:
     """
     # column names are cells of the file as well
     named = frame.rename(columns=guarded)
-    texts = [name for name, kind in named.dtypes.items() if not pd.api.types.is_numeric_dtype(kind)]
-    for name in texts:
-        named[name] = named[name].map(guarded)
+    texts = named.select_dtypes(exclude=["number", "bool"]).columns
+    named[texts] = named[texts].map(guarded)
     return named
 
 

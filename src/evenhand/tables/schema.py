@@ -217,10 +217,6 @@ class Schema:
             (*self.columns, *(column for column in other.columns if column.name not in self))
         )
 
-    def without(self, names: Collection[str]) -> Schema:
-        """Return the schema without the columns of these names."""
-        return Schema(tuple(column for column in self.columns if column.name not in names))
-
     def apply(self, frame: pd.DataFrame, source: str, start: int = 0) -> pd.DataFrame:
         """Convert the columns of a table to the kinds of the schema.
 
@@ -296,8 +292,7 @@ def _dtype_of(values: pd.Series[Any], kind: Kind) -> str:
 def _categories(values: pd.Series[Any], dtype: str) -> tuple[Any, ...] | None:
     if dtype != "category":
         return None
-    categories = values.cat.categories
-    plain = [value.item() if isinstance(value, np.generic) else value for value in categories]
+    plain = values.cat.categories.tolist()
     can_be_stored = all(isinstance(value, str | int | float | bool) for value in plain)
     return tuple(plain if can_be_stored else [level(value) for value in plain])
 
@@ -442,8 +437,8 @@ def read_typed(
     names = [] if parts.schema else [str(name) for name in table.columns if str(name) not in text]
     found = found_schema({n: [cells_of_text(table[n])] for n in names if n not in known})
     remarks = [remark_on(c.name, table[c.name]) for c in found.columns if c.kind == "category"]
-    kinds = known.without(text).with_others(found)
-    table = kinds.apply(table, os.path.basename(os.fspath(path)))
+    kinds = (column for column in (*known.columns, *found.columns) if column.name not in text)
+    table = Schema(tuple(kinds)).apply(table, os.path.basename(os.fspath(path)))
     return table, [remark for remark in remarks if remark is not None]
 
 
