@@ -1303,8 +1303,8 @@ FAULTS = (
     ),
     Fault(
         "a rule that leaves out its second condition",
-        "inside &= _meets(condition, rows, source)",
-        "inside = _meets(condition, rows, source)",
+        "inside &= _meets(values, group, place)",
+        "inside = _meets(values, group, place)",
         ("test_groups.py",),
     ),
     Fault(

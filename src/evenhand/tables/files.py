@@ -174,15 +174,12 @@ def _refuse_ragged_row(path: Path) -> None:
 
 
 def _decode(values: pa.ChunkedArray, place: str) -> pa.ChunkedArray:
-    try:
+    with suppress(pa.ArrowInvalid):
         return values.cast(pa.string())
-    except pa.ArrowInvalid as error:
-        rows = enumerate(values.to_pylist(), start=1)
-        broken = (pair for pair in rows if pair[1].decode("utf-8", "ignore").encode() != pair[1])
-        row, value = next(broken)
-        place = f"{place}, row {row}"
-        remedy = "save the file with UTF-8 encoding"
-        raise bad_input(place, "be UTF-8 text", short(value), remedy) from error
+    cells = values.to_pylist()
+    row = next(i for i, cell in enumerate(cells) if cell.decode("utf-8", "ignore").encode() != cell)
+    remedy = "save the file with UTF-8 encoding"
+    raise bad_input(f"{place}, row {row + 1}", "be UTF-8 text", short(cells[row]), remedy)
 
 
 def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
@@ -406,7 +403,6 @@ class Parts:
     def _parquet_tables(
         self, path: Path, n_rows: int, wanted: list[str], size: int
     ) -> Iterator[tuple[int, pa.Table]]:
-        start = 0
         schema = pa.schema([self.schema.field(name) for name in wanted])
         # pre_buffer would load whole row groups, and without a buffer size the reader would load a
         # whole column of a row group
@@ -420,10 +416,9 @@ class Parts:
                     f" {file.metadata.num_rows}; do not change parts while they are read"
                 )
             batches = file.iter_batches(size, columns=wanted, use_threads=False)
-            for table in _in_blocks(batches, size):
+            for number, table in enumerate(_in_blocks(batches, size)):
                 # older readers keep the order of the file, and read `x.y` together with `x`
-                yield start, cast_columns(table.select(wanted), schema, str(path))
-                start += table.num_rows
+                yield number * size, cast_columns(table.select(wanted), schema, str(path))
 
 
 def _in_blocks(batches: Iterable[pa.RecordBatch], size: int) -> Iterator[pa.Table]:

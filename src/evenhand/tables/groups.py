@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import ge, gt, le, lt
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -849,7 +849,7 @@ class GroupRule:
     def __post_init__(self) -> None:
         if not self.conditions:
             raise InputError("a rule has no conditions; give at least one")
-        for group in self.comparisons:
+        for group, _ in self.comparisons:
             if group.column is None or group.operator is None:
                 raise InputError(
                     f"the group {group.name!r} is a mask without a rule, which cannot be applied to"
@@ -906,7 +906,7 @@ class GroupRule:
     @property
     def name(self) -> str:
         """The rule as text, which `parse` reads."""
-        return " and ".join(_text(condition) for condition in self.conditions)
+        return " and ".join(_text(group, or_missing) for group, or_missing in self.comparisons)
 
     def __str__(self) -> str:
         return self.name
@@ -915,14 +915,14 @@ class GroupRule:
         return f"{type(self).__name__}({self.name!r})"
 
     @property
-    def comparisons(self) -> list[Group]:
-        """The comparisons of all conditions."""
-        return [group for condition in self.conditions for group in condition.comparisons]
+    def comparisons(self) -> list[tuple[Group, bool]]:
+        """The comparisons of all conditions, and whether missing values meet each."""
+        return [(group, one.or_missing) for one in self.conditions for group in one.comparisons]
 
     @property
     def columns(self) -> list[str]:
         """Columns that the rule reads, each once."""
-        return list(dict.fromkeys(str(group.column) for group in self.comparisons))
+        return list(dict.fromkeys(str(group.column) for group, _ in self.comparisons))
 
     def mask(self, table: Any, *, source: str = "X") -> Mask:
         """Return the rows that meet the rule.
@@ -945,8 +945,10 @@ class GroupRule:
         """
         rows = as_table(table, name=source)
         inside = np.ones(len(rows), dtype=bool)
-        for condition in self.conditions:
-            inside &= _meets(condition, rows, source)
+        for group, or_missing in self.comparisons:
+            values = column_of(rows, str(group.column), source)
+            place = f"{source}: column {group.column!r}"
+            inside &= _meets(values, group, place) | (missing(values) & or_missing)
         return inside
 
     def to_state(self) -> list[dict[str, Any]]:
@@ -966,36 +968,23 @@ def _condition(comparisons: Sequence[Mapping[str, Any]], or_missing: bool) -> Co
     return Condition(tuple(groups), bool(or_missing))
 
 
-def _text(condition: Condition) -> str:
-    """Return a condition as text that can be parsed."""
-    texts = [
-        group.name
-        if group.value is None
-        else f"{group.column} {group.operator} {as_value(group.value)}"
-        for group in condition.comparisons
-    ]
-    # missing values must meet both ends of a range
-    ending = " (or missing)" if condition.or_missing else ""
-    return " and ".join(f"{text}{ending}" for text in texts)
+def _text(group: Group, or_missing: bool) -> str:
+    """Return a comparison as text that can be parsed."""
+    shown = group if group.value is None else replace(group, value=as_value(group.value))
+    return f"{shown.name} {OR_MISSING}" if or_missing else shown.name
 
 
-def _meets(condition: Condition, rows: pd.DataFrame, source: str) -> Mask:
-    """Return the rows that meet every comparison of a condition."""
-    inside = np.ones(len(rows), dtype=bool)
-    for group in condition.comparisons:
-        values = column_of(rows, str(group.column), source)
-        is_missing = missing(values)
-        found = is_missing.copy() if condition.or_missing else np.zeros(len(rows), dtype=bool)
-        place = f"{source}: column {group.column!r}"
-        if group.value is None:
-            found |= is_missing if group.operator == "missing" else ~is_missing
-        elif group.operator in ("=", "!="):
-            equal = codes_of(values, [group.value], place) == 0
-            found |= equal if group.operator == "=" else ~equal
-        else:
-            found[~is_missing] |= _ordered(values[~is_missing], group, place)
-        inside &= found
-    return inside
+def _meets(values: pd.Series[Any], group: Group, place: str) -> Mask:
+    """Return the rows that meet a comparison, without missing ones unless it is about them."""
+    is_missing = missing(values)
+    found: Mask = np.zeros(len(values), dtype=bool)
+    if group.value is None:
+        found = is_missing == (group.operator == "missing")
+    elif group.operator in ("=", "!="):
+        found = (codes_of(values, [group.value], place) == 0) == (group.operator == "=")
+    else:
+        found[~is_missing] = _ordered(values[~is_missing], group, place)
+    return found
 
 
 def _ordered(present: pd.Series[Any], group: Group, place: str) -> Mask:
