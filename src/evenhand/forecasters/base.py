@@ -523,7 +523,7 @@ class Forecaster(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
         """Check names and shape; read a table by the schema, and anything else as numbers."""
         if hasattr(X, "columns"):
             if reset or not self._has_columns_of_training(X):
-                refuse_repeated_names(X)
+                refuse_repeated_names(X.columns)
                 # names and their order are checked by scikit-learn, values by the schema
                 validate_data(self, X, skip_check_array=True, reset=reset)
             if len(X) == 0:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from evenhand._progress import part_progress
 from evenhand._validate import InputError, check_count, require_extra
-from evenhand.tables import Parts, Schema, cells_of_text, cells_of_type, found_schema
+from evenhand.tables import Parts, Schema, cells_of_text, cells_of_type, found_columns
 
 Result = TypeVar("Result")
 Work = Callable[[Any, Parts, int], Result]
@@ -212,7 +212,7 @@ def typed_parts(
     if unknown and None in parts.counts:
         found = [cells for _, cells in over(cells_of_part, unknown, description="reading types")]
         kinds = {name: [cells[name] for cells in found] for name in unknown}
-        schema = schema.with_others(found_schema(kinds))
+        schema = Schema((*schema.columns, *found_columns(kinds)))
     return parts.typed(schema.apply)
 
 

@@ -17,13 +17,7 @@ import pandas as pd
 
 from evenhand._files import Partial, check_folder, link_target
 from evenhand._validate import Floats, InputError, check_column
-from evenhand.distributions import (
-    Categorical,
-    OutcomeKind,
-    as_hurdle,
-    curve_times,
-    found_inside,
-)
+from evenhand.distributions import Categorical, OutcomeKind, as_hurdle, curve_times, found_inside
 from evenhand.draws import KeyedDraws
 from evenhand.forecast import Forecast
 from evenhand.scale.engine import over_parts, typed_parts

@@ -103,8 +103,7 @@ def first_forecast(subject: Subject, parts: Parts) -> Forecast | None:
     typed = parts.typed(subject.schema.apply)
     for i in range(len(parts)):
         try:
-            columns = subject.columns(parts.columns, parts.source)
-            for _, block in typed.blocks(i, columns):
+            for _, block in typed.blocks(i, subject.columns(parts.columns, parts.source)):
                 return _forecast_of(subject, block.head(1), parts.names[i])
         except InputError:  # a part that is skipped or refused when forecasts are written
             continue

@@ -278,7 +278,7 @@ class RowReader:
         )
         self.groups = tuple(dict.fromkeys(groups))
         others = tuple(Column(name, "other") for name in self.groups if name not in learned)
-        self.schema = learned.with_others(Schema(others))
+        self.schema = Schema((*learned.columns, *others))
         self._cells = {column.name: Cells(column) for column in self.schema.columns}
 
     @property
@@ -319,7 +319,7 @@ class RowReader:
                 what = "be a table" if self._is_table else f"have {len(self._columns)} columns"
                 raise bad_input("X", what, f"{type(X).__name__} of shape {array.shape}")
             table = pd.DataFrame(array, columns=list(self.schema.names[: len(self._columns)]))
-        refuse_repeated_names(table)
+        refuse_repeated_names(table.columns)
         given = {str(name): values for name, values in table.items()}
         self._check_names(given)
         names = list(self.schema.names)
@@ -365,7 +365,7 @@ class RowReader:
         if isinstance(found, pd.DataFrame):
             if len(found) != 1:
                 raise bad_input("row", "have one row", f"{len(found)} rows")
-            refuse_repeated_names(found, "row")
+            refuse_repeated_names(found.columns, "row")
             return {str(name): values.iloc[0] for name, values in found.items()}
         if not isinstance(found, Mapping):
             rule = "be a mapping from column names to values"

@@ -35,7 +35,7 @@ from evenhand.tables.schema import UnseenValuesWarning as UnseenValuesWarning
 from evenhand.tables.schema import cells_of_text as cells_of_text
 from evenhand.tables.schema import cells_of_type as cells_of_type
 from evenhand.tables.schema import copies_in_words as copies_in_words
-from evenhand.tables.schema import found_schema as found_schema
+from evenhand.tables.schema import found_columns as found_columns
 from evenhand.tables.schema import read_typed as read_typed
 from evenhand.tables.schema import unreported as unreported
 from evenhand.tables.schema import warn_unseen as warn_unseen

@@ -359,8 +359,6 @@ def _encoded_numbers(numbers: Floats, columns: Sequence[EncodedColumn]) -> Float
     scale = np.array([column.scale for column in columns])
     encoded = np.ascontiguousarray(standardized(numbers, mean, scale))
     marked = np.flatnonzero([column.had_missing for column in columns])
-    if marked.size == 0:
-        return encoded
     # the output for missing values follows that of its column
     return np.insert(encoded, marked + 1, np.isnan(numbers[:, marked]), axis=1)
 

@@ -20,7 +20,7 @@ from pyarrow import csv as arrow_csv
 
 from evenhand._files import Partial, link_target
 from evenhand._validate import InputError, bad_input, check_column, short
-from evenhand.tables.values import row_blocks
+from evenhand.tables.values import refuse_repeated_names, row_blocks
 
 TABLE_ENDINGS = (".csv", ".csv.gz", ".parquet")
 
@@ -122,7 +122,8 @@ def _read_csv(path: Path) -> pa.Table:
         if nul >= 0:
             rule, got = "contain no NUL characters", short(values[nul].as_py())
             raise bad_input(f"{place}, row {nul + 1}", rule, got, "write the file again")
-        _refuse_swallowed_rows(values, place, column=i, n_columns=table.num_columns)
+        if table.num_columns > 1:
+            _refuse_swallowed_rows(values, place, column=i, n_columns=table.num_columns)
         empty = compute.equal(values, "")
         columns.append(compute.if_else(empty, pa.scalar(None, pa.string()), values))
     return pa.table(columns, names=table.column_names)
@@ -135,8 +136,6 @@ def _refuse_swallowed_rows(
 
     Two stray quotes turn everything between them into one cell.
     """
-    if n_columns == 1:
-        return
     has_lines = compute.match_substring_regex(values, "[\n\r]")
     for row in compute.indices_nonzero(has_lines).to_pylist():
         cell = values[row].as_py()
@@ -187,11 +186,9 @@ def check_header(names: list[str], path: Path, *, is_csv: bool) -> None:
     for name in (name for name in names if "\0" in name):
         place = f"{path}: a column name"
         raise bad_input(place, "contain no NUL characters", short(name), "write the file again")
-    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
     remedy = "add a first line of column names"
-    if count > 1:
-        remedy = f"rename one, or {remedy} if there is none" if is_csv else "rename one"
-        raise InputError(f"{path}: column name {name!r} appears {count} times; {remedy}")
+    missing = f", or {remedy} if there is none" if is_csv else ""
+    refuse_repeated_names(names, str(path), f"rename one{missing}")
     if is_csv and len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
         rule = "separate values by commas"
         raise bad_input(str(path), rule, short(names[0]), "save it as comma-separated csv")

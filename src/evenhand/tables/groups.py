@@ -361,12 +361,6 @@ class Seen:
         labels = self.labels | other.labels
         return Seen(labels if len(labels) <= MAX_GROUPS else None, has_missing, kind)
 
-    @property
-    def has_halves(self) -> bool:
-        """Whether the column is split into halves, as it has too many values for one group each."""
-        is_ordered = self.kind in ("number", "date")
-        return is_ordered and (self.labels is None or len(self.labels) > MAX_VALUES)
-
 
 @dataclass(frozen=True)
 class Partition:
@@ -426,7 +420,8 @@ class Partition:
             with about(source):
                 seen = Seen.of(values.rename(name))
         kind = kind_of(unpacked(values))
-        if seen.has_halves:
+        is_many = seen.labels is None or len(seen.labels) > MAX_VALUES
+        if is_many and seen.kind in ("number", "date"):
             # if all values of the sample are missing, there is no median
             present = values.dropna()
             cut = None if present.empty else median_cut(present)
@@ -533,8 +528,7 @@ def group_columns(table: pd.DataFrame, names: Iterable[str], *, source: str) -> 
 
 def feature_groups(table: pd.DataFrame) -> Iterator[tuple[str, Groups | str]]:
     """Yield each column of a table with its groups, or the reason in words why it has none."""
-    for j, name in enumerate(table.columns):
-        values = table.iloc[:, j]
+    for name, values in table.items():
         try:
             yield str(name), Partition.learn(values, str(name), source="X").masks(values)
         except InputError:  # ids and free text, which must not stop the scan of other features
@@ -636,7 +630,7 @@ def _values_by_name(groups: Any, n: int, X: Any) -> Groups | Iterable[tuple[Any,
         return [(table.name, groups)]
     if isinstance(table, pd.DataFrame):
         _check_match("groups", groups, n, X)
-        return [(name, table.iloc[:, j].array) for j, name in enumerate(table.columns)]
+        return [(name, values.array) for name, values in table.items()]
     names, columns = check_names(groups), as_pandas(X)
     if not isinstance(columns, pd.DataFrame):
         got = type(groups).__name__
@@ -752,9 +746,6 @@ AND = re.compile(" and ")
 
 JOINS = re.compile(r"\s(?:and|or)\s", re.IGNORECASE)
 """Words between comparisons. Of these only "and" is one of the language: "or" is refused."""
-
-MOST_CONDITIONS = 100
-"""Most conditions of a rule, which are parsed one within another."""
 
 
 def _pattern(columns: Sequence[str]) -> re.Pattern[str]:
@@ -886,9 +877,6 @@ class GroupRule:
         InputError
             If the text is not a rule on these columns.
         """
-        if text.count(" and ") >= MOST_CONDITIONS:
-            got = f"{text.count(' and ') + 1:,}"
-            raise bad_input("a rule", f"have at most {MOST_CONDITIONS} conditions", got)
         names, found, at = [str(column) for column in columns], list[Condition](), 0
         pattern = _pattern(names)
         while at < len(text) or not found:

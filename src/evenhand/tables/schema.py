@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pyarrow import compute
 
 from evenhand._format import and_more, percent
-from evenhand._validate import Floats, InputError, read_state, typed_fields
+from evenhand._validate import Floats, read_state, typed_fields
 from evenhand.tables.files import open_parts
 from evenhand.tables.values import (
     BOOLEANS,
@@ -93,10 +93,6 @@ class Column:
     levels: tuple[str, ...] | None = None
     dtype: str = "object"
     categories: tuple[str | int | float | bool, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.least is not None and self.greatest is not None and self.least > self.greatest:
-            raise InputError(f"column {self.name!r} has the range {self.least, self.greatest}")
 
     @cached_property
     def known_levels(self) -> frozenset[str]:
@@ -210,12 +206,6 @@ class Schema:
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
-
-    def with_others(self, other: Schema) -> Schema:
-        """Add the columns of another schema whose names are new."""
-        return Schema(
-            (*self.columns, *(column for column in other.columns if column.name not in self))
-        )
 
     def apply(self, frame: pd.DataFrame, source: str, start: int = 0) -> pd.DataFrame:
         """Convert the columns of a table to the kinds of the schema.
@@ -385,12 +375,10 @@ def remark_on(name: str, values: pd.Series[Any]) -> str | None:
     )
 
 
-def found_schema(found: Mapping[str, Sequence[Counter[str]]]) -> Schema:
-    """Return a schema of kinds inferred from the cells of the parts."""
+def found_columns(found: Mapping[str, Sequence[Counter[str]]]) -> list[Column]:
+    """Return columns whose kinds are inferred from the cells of the parts."""
     as_read = str(pd.Series(["text"]).dtype)  # "object" before pandas 3
-    return Schema(
-        tuple(Column(name, kind_of_cells(cells), dtype=as_read) for name, cells in found.items())
-    )
+    return [Column(name, kind_of_cells(cells), dtype=as_read) for name, cells in found.items()]
 
 
 def read_typed(
@@ -435,9 +423,9 @@ def read_typed(
     parts = open_parts(path)
     table = parts.whole()
     names = [] if parts.schema else [str(name) for name in table.columns if str(name) not in text]
-    found = found_schema({n: [cells_of_text(table[n])] for n in names if n not in known})
-    remarks = [remark_on(c.name, table[c.name]) for c in found.columns if c.kind == "category"]
-    kinds = (column for column in (*known.columns, *found.columns) if column.name not in text)
+    found = found_columns({n: [cells_of_text(table[n])] for n in names if n not in known})
+    remarks = [remark_on(c.name, table[c.name]) for c in found if c.kind == "category"]
+    kinds = (column for column in (*known.columns, *found) if column.name not in text)
     table = Schema(tuple(kinds)).apply(table, os.path.basename(os.fspath(path)))
     return table, [remark for remark in remarks if remark is not None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any, Literal
 
@@ -569,15 +569,17 @@ def as_table(
         table = table.infer_objects() if array.dtype == object else table
     if n_rows is not None and len(table) != n_rows:
         raise bad_input(name, f"have one row per {per} ({n_rows})", f"{len(table)} rows")
-    refuse_repeated_names(table, name)
+    refuse_repeated_names(table.columns, name)
     return table
 
 
-def refuse_repeated_names(X: Any, name: str = "X") -> None:
+def refuse_repeated_names(
+    names: Iterable[Any], place: str = "X", remedy: str = "rename or drop one"
+) -> None:
     """Raise InputError if two columns of a table have the same name, as text."""
-    twice, count = Counter(map(str, X.columns)).most_common(1)[0] if len(X.columns) else ("", 1)
-    if count > 1:
-        raise InputError(f"{name}: column name {twice!r} appears {count} times; rename or drop one")
+    for name, n in Counter(map(str, names)).most_common(1):
+        if n > 1:
+            raise InputError(f"{place}: column name {name!r} appears {n} times; {remedy}")
 
 
 def as_json(learned: Any) -> dict[str, Any]:
