@@ -474,8 +474,7 @@ def audit_parts(
 
 def _bits(rows: Mapping[int, Ints], surveys: Mapping[int, Survey]) -> RowBits:
     """Return rows of each part as bits."""
-    n_rows = {i: one.n_rows for i, one in surveys.items()}
-    return {i: np.packbits(np.isin(np.arange(n_rows[i]), kept)) for i, kept in rows.items()}
+    return {i: np.packbits(np.isin(np.arange(surveys[i].n_rows), one)) for i, one in rows.items()}
 
 
 def _seed(random_state: RandomState) -> int:
@@ -531,10 +530,9 @@ def _count_plan(
     link = forecast.inside_link()
     # frequent values also occur in the sample, so it suffices to find the rounding cells, which
     # must not depend on the block (outcomes: 4.3); forecasts with atoms need none
-    cells = Rounding()
     outcomes = number_column(sample, columns.target, source=columns.source)
-    if forecast.outcome_kind is OutcomeKind.CONTINUOUS:
-        cells = Rounding.of(outcomes)
+    is_continuous = forecast.outcome_kind is OutcomeKind.CONTINUOUS
+    cells = Rounding.of(outcomes) if is_continuous else Rounding()
     mean = forecast.mean()
     return CountPlan(
         tuple(known[name] for name in columns.named),

@@ -19,6 +19,7 @@ from pyarrow import compute, parquet
 from pyarrow import csv as arrow_csv
 
 from evenhand._files import Partial, link_target
+from evenhand._format import count
 from evenhand._validate import InputError, bad_input, check_column, short
 from evenhand.tables.values import refuse_repeated_names, row_blocks
 
@@ -89,17 +90,16 @@ def csv_head(path: Path) -> tuple[list[str], bool]:
         return names, any(line.rstrip("\r\n") for line in lines)
 
 
-def _parse_csv(path: Path, names: Iterable[str], **options: Any) -> pa.Table:
+def _parse_csv(path: Path, names: Iterable[str], handler: Any = None) -> pa.Table:
     # as bytes: invalid UTF-8 is then detected later, where the row can be named
     convert = arrow_csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.binary()), strings_can_be_null=False, check_utf8=False
     )
-    parse = arrow_csv.ParseOptions(
-        newlines_in_values=True, invalid_row_handler=options.pop("handler", None)
-    )
+    parse = arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=handler)
+    read = arrow_csv.ReadOptions(use_threads=handler is None)  # threads do not count rows
     packed = "gzip" if path.name.lower().endswith(".gz") else None
     with pa.input_stream(str(path), compression=packed) as stream:
-        return arrow_csv.read_csv(stream, parse_options=parse, convert_options=convert, **options)
+        return arrow_csv.read_csv(stream, read, parse, convert)
 
 
 def _read_csv(path: Path) -> pa.Table:
@@ -160,15 +160,13 @@ def _refuse_ragged_row(path: Path) -> None:
         found.append(row)
         return "skip"
 
-    # threads do not count rows
-    _parse_csv(path, [], handler=keep, read_options=arrow_csv.ReadOptions(use_threads=False))
+    _parse_csv(path, [], keep)
     for row in found[:1]:
-        n_values = f"{row.actual_columns} value{'s' * (row.actual_columns != 1)}"
         # pyarrow counts the header as row 1
         raise InputError(
-            f"{path}: row {row.number - 1} has {n_values}, {short(row.text)}, and the header has"
-            f" {row.expected_columns}; quote values that contain commas, and name all columns in"
-            " the first line"
+            f"{path}: row {row.number - 1} has {count(row.actual_columns, 'value')},"
+            f" {short(row.text)}, and the header has {row.expected_columns}; quote values that"
+            " contain commas, and name all columns in the first line"
         )
 
 
