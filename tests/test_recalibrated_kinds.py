@@ -97,7 +97,7 @@ def error_in(forecast: Forecast, y: Floats, inside: Mask) -> float:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_overlapping_groups_are_repaired_in_the_groups_and_where_they_overlap(kind: str) -> None:
-    table, fresh = people(4000, 0), people(20_000, 1)
+    table, fresh = people(4000, 0), people(6000, 1)
     y, new = (forecast_of(kind, one, 1.0).sample(i) for i, one in enumerate((table, fresh)))
     model = RecalibratedRegressor(models(kind), by=RULES, random_state=0).fit(table, y)
     assert model.groups_["map"].tolist() == ["own", "own"]

@@ -287,7 +287,7 @@ def test_a_horizon_cuts_off_the_times_of_continuous_forecasts() -> None:
 
 
 def test_survival_curves_are_repaired_stored_and_served_with_their_horizon(tmp_path: Path) -> None:
-    people, grid = People(800, 13), np.linspace(0.2, 6, 20)
+    people, grid = People(300, 13), np.linspace(0.2, 6, 20)
 
     def curves(horizon: float | None) -> Model:
         def model(X: Any) -> Forecast:

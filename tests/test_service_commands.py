@@ -174,33 +174,6 @@ def test_options_of_the_log_need_the_log(place: Path, tmp_path: Path, evenhand: 
     assert not (tmp_path / "log.sqlite").exists()
 
 
-def test_forecasts_of_an_interrupted_run_are_those_of_the_next(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
-    table = read(place / "new.csv")
-    parts = tmp_path / "parts"
-    parts.mkdir()
-    table[:30].to_csv(parts / "a.csv", index=False)
-    wrong = table[30:].astype({"x": str})
-    wrong.iloc[5, 0] = "much"
-    wrong.to_csv(parts / "b.csv", index=False)
-
-    def run() -> Outcome:
-        out = {place / "new.csv": parts, tmp_path / "out.csv": tmp_path / "out"}
-        return evenhand(*(out.get(one, one) for one in predict(place, tmp_path)))
-
-    assert "b.csv: column 'x', row 6 must be a number, got 'much'" in run().complaint()
-    assert not (tmp_path / "out").exists()
-    log = open_log(tmp_path / "log.sqlite", create=False)
-    before = [one.id for one in log.entries(kind="forecast")]
-    table[30:].to_csv(parts / "b.csv", index=False)
-    assert run().code == 0
-    written = pd.concat([read(tmp_path / "out" / name) for name in ("a.csv", "b.csv")])
-    ids = [one.id for one in log.entries(kind="forecast")]
-    assert ids == written["forecast_id"].tolist()
-    assert ids[: len(before)] == before
-
-
 # outcomes.
 
 

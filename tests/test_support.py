@@ -350,20 +350,6 @@ def test_support_of_both_a_wrapper_and_its_model_is_refused() -> None:
         assert (model.fit(X, y).forecast(X, r=0.01).interval(0.98)[0] >= 0).all()
 
 
-def test_a_model_around_a_recalibrated_one_has_its_support() -> None:
-    X, y = incomes(300)
-    fitted = RecalibratedRegressor(BayesianRidge(), support=(0, None), random_state=0).fit(X, y)
-    for recalibrate in (False, True):
-        around = RandomizedRegressor.around(fitted, recalibrate=recalibrate)
-        params = {"recalibrate": recalibrate, "support": (0, None), "random_state": 0}
-        fresh = RandomizedRegressor(BayesianRidge(), **params).fit(X, y)
-        assert around.support == (0, None)
-        np.testing.assert_allclose(
-            around.base_forecast(X).ppf(0.05), fresh.base_forecast(X).ppf(0.05), rtol=0.2
-        )
-        assert (around.forecast(X, r=0.2).ppf(1e-9) >= 0).all()
-
-
 def test_validation_outcomes_of_a_network_are_mapped_and_checked() -> None:
     X, y = incomes(100)
     model = PAICRegressor(support=(0, None), max_steps=5, hidden=(8, 8), random_state=0)

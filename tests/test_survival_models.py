@@ -68,22 +68,6 @@ def test_a_cox_model_of_lifelines_keeps_its_survival_probabilities(cox: Any) -> 
     np.testing.assert_allclose(ours, theirs, atol=1e-9)
 
 
-def test_horizon_makes_the_hurdle_form_of_the_same_probabilities(cox: Any) -> None:
-    plain, ended = (SurvivalModel(cox, horizon).forecast(TEST) for horizon in (None, 30.5))
-    assert (plain.outcome_kind, ended.outcome_kind) == (OutcomeKind.CONTINUOUS, OutcomeKind.HURDLE)
-    np.testing.assert_allclose(ended.event_probability(), plain.cdf(30.5), atol=1e-9)
-    # the drop at an event is spread over the time since the last one
-    events = TRAIN["week"][TRAIN["arrest"] == 1]
-    ends = [events[events < 30.5].max(), events[events > 30.5].min()]
-    curves = cox.predict_survival_function(TEST, times=ends).to_numpy()
-    share = (30.5 - ends[0]) / (ends[1] - ends[0])
-    expected = 1 - curves[0] + share * (curves[0] - curves[1])
-    np.testing.assert_allclose(ended.event_probability(), expected, atol=1e-9)
-    assert np.isfinite(ended.log_density(30.2)).all()
-    np.testing.assert_allclose(ended.cdf(12.0), plain.cdf(12.0), atol=1e-9)
-    np.testing.assert_allclose(ended.cdf(30.5), 1)
-
-
 @pytest.mark.parametrize("fitter", ["WeibullAFTFitter", "LogLogisticAFTFitter"])
 def test_parametric_models_agree_with_their_own_curves_also_between_and_beyond_the_times(
     fitter: str,

@@ -201,27 +201,6 @@ def test_maps_of_times_are_estimated_and_applied(
     np.testing.assert_allclose(written["survival_20"], 1 - expected.event_probability(), rtol=1e-9)
 
 
-def test_repaired_times_are_for_their_horizon_and_their_columns(
-    evenhand: Command, table: Path, tmp_path: Path
-) -> None:
-    maps, out = tmp_path / "maps", tmp_path / "out.csv"
-    data = pd.read_csv(table, float_precision="round_trip").assign(one=1.0)
-    data.to_csv(table, index=False)
-    listed = "survival=0=one,5=s5,2=s2,10=s10,event=died,horizon=9"
-    evenhand("recalibrate", table, "--target", "days", "--forecast", listed, "--out", maps).done()
-    audit_of = ("audit", table, "--target", "days", "--forecast", maps)
-    wrong = "was made with horizon=9.0, not 10.0"
-    assert wrong in evenhand(*audit_of, "--horizon", "10").complaint()
-    found = json.loads(evenhand(*audit_of, "--json").out)
-    assert found["censoring"]["horizon"] == 9
-    place = ("--forecast", maps, "--out", out)
-    assert evenhand("predict", table, *place).code == 0
-    written = pd.read_csv(out)
-    assert [name for name in written if "surv" in name] == [f"survival_{t}" for t in (2, 5, 9)]
-    data.drop(columns="s5").to_csv(table, index=False)
-    assert "'s5'" in evenhand("predict", table, *place).complaint()
-
-
 def test_maps_are_not_by_outcome(evenhand: Command, table: Path, tmp_path: Path) -> None:
     args = ("recalibrate", table, *TIMES, "--out", tmp_path / "maps")
     by = evenhand(*args, "--by", "died").complaint()
