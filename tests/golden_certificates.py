@@ -11,23 +11,26 @@ from typing import Any
 
 import numpy as np
 
-from evenhand import InputError, compare, plan
+from evenhand import InputError, audit, certify, compare, plan, randomize
 from evenhand.audits import Search, judged, parse_condition, value_of
 from evenhand.audits.result import repair_name
 from evenhand.calibration import Cells, count_pits
-from evenhand.certificates import Certificate, Promise, Unions, certify_counts, count_events
+from evenhand.certificates import (
+    Certificate,
+    Promise,
+    Unions,
+    certify_counts,
+    certify_events,
+    certify_link,
+    certify_pit,
+    certify_rows,
+    count_events,
+)
+from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
-from golden_calls import around as LinkBase
-from golden_calls import audit, certify, least_randomized, plan_values, randomize
-from golden_calls import event_counts as certify_event_counts
-from golden_calls import events as certify_events
-from golden_calls import hurdle_counts as certify_hurdle_counts
-from golden_calls import link as certify_link
-from golden_calls import pit as certify_pit
-from golden_calls import plain_interval as wider_interval
-from golden_calls import plain_intervals as wider_intervals
-from golden_calls import repaired as repair
+from evenhand.search import group_test_rows, shift_of
+from evenhand.selection.target import largest_alpha
 from golden_data import KINDS, QUICK, forecasts_of, found_of, outcomes_of, people
 from golden_files import case, counted, shown_numbers
 
@@ -148,13 +151,22 @@ def answer(method: Any, asked: dict[str, Any]) -> Any:
         return "refused"
 
 
+def least_randomized(proof: Certificate, goal: float, mass: float) -> Certificate:
+    """Return the certificate of the largest alpha of the link's family that meets a target."""
+    kind = type(proof.link)
+    alpha = largest_alpha(lambda alpha: proof.with_link(kind(alpha)).group_error(mass), goal)
+    if alpha is None:
+        raise InputError("no alpha meets the target")
+    return proof.with_link(kind(alpha))
+
+
 # ---- cases
 
 N = 400
 
 
 @functools.cache
-def kinds(seed: int) -> dict[str, tuple[Any, dict[str, Any]]]:
+def kinds(seed: int) -> dict[str, tuple[Any, Any]]:
     """Return deterministic forecasts of each kind, and outcomes."""
     table = people(N, seed)
     return {kind: (forecasts_of(kind, table), outcomes_of(kind, table, seed)) for kind in KINDS}
@@ -172,21 +184,19 @@ def certificates_of_kinds(folder: Path) -> Any:
     table, said = people(N, 21), {}
     options: dict[str, Any] = {"groups": table[["member"]], "random_state": 0}
     for kind, (forecast, outcomes) in kinds(21).items():
-        said[kind] = answers(certify(forecast, table, **outcomes, **options))
+        said[kind] = answers(certify(forecast, table, outcomes, **options))
         if kind != "events":
-            drawn = certify(served(forecast, 4), table, **outcomes, **options)
+            drawn = certify(served(forecast, 4), table, outcomes, **options)
             said[f"randomized {kind}"] = answers(drawn)
     person = np.random.default_rng(1).integers(0, 300, N)
     for kind in ("counts", "amounts", "cut times"):
-        forecast, outcomes = kinds(21)[kind]
-        proof = certify(
-            served(forecast), table, **outcomes, cluster=person, confidence=0.9, random_state=1
-        )
+        y = outcomes_of(kind, table, 21, person=person)
+        proof = certify(served(kinds(21)[kind][0]), table, y, confidence=0.9, random_state=1)
         said[f"cluster of {kind}"] = answers(proof)
     forecast, outcomes = kinds(21)["cut times"]
     # all are followed until time 36: who entered after 28 is left out
-    entered = 36.0 - outcomes["y"] * (1 + outcomes["event"])
-    said["entered"] = answers(certify(forecast, table, **outcomes, entered=entered, random_state=1))
+    y = outcomes_of("cut times", table, 21, entered=36.0 - outcomes.y * (1 + outcomes.event))
+    said["entered"] = answers(certify(forecast, table, y, random_state=1))
     rounded = kinds(21)["normal"][0], (2 * table["y"]).round() / 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rounded outcomes are remarked on
@@ -201,7 +211,7 @@ def certificates_of_parts(folder: Path) -> Any:
     u = np.random.default_rng(3).random(600)
     u = np.where(np.arange(600) % 3 == 0, u * u, u)
     link, r = Entropic(0.15), jittered(600, 4, random_state=4)
-    c, base = link.ppf(u[:, None], r), LinkBase(u, link)
+    c, base = link.ppf(u[:, None], r), Cells(u, link=link)
     p = (np.arange(600) % 7 + 1) / 10
     event = np.random.default_rng(5).random(600) < np.where(np.arange(600) % 2, p, 0.75 * p)
     low, high = np.where(event, 1 - p, 0.0), np.where(event, 1.0, 1 - p)
@@ -214,14 +224,16 @@ def certificates_of_parts(folder: Path) -> Any:
         ),
         "events": certify_events(p, event),
         "events of clusters": certify_events(
-            p, event, cluster=np.arange(600) // 2, lost=np.arange(600) % 11 == 0, random_state=0
+            p, event, person=np.arange(600) // 2, lost=np.arange(600) % 11 == 0, random_state=0
         ),
-        "counted events": certify_event_counts(events, confidence=0.9),
-        "PITs of events": certify_pit(cells, events=certify_events(p, event), random_state=0),
-        "counts of amounts": certify_hurdle_counts(
+        "counted events": certify_counts(events=events, confidence=0.9),
+        "PITs of events": certify_rows(
+            cells, kind=OutcomeKind.BINARY, event=certify_events(p, event).events, random_state=0
+        ),
+        "counts of amounts": certify_counts(
             count_pits(cells, random_state=0),
-            count_pits(c[event], r[event], base=u[event], random_state=0),
-            events,
+            off_atom=count_pits(c[event], r[event], base=u[event], random_state=0),
+            events=events,
             is_randomized=True,
             link=link,
         ),
@@ -231,10 +243,14 @@ def certificates_of_parts(folder: Path) -> Any:
         "link of few": certify_link(u[:300], link, lost=np.arange(300) % 13 == 0),
     }
     said: dict[str, Any] = {name: answers(proof) for name, proof in proofs.items()}
+    plain = certify_pit(u).plain_intervals
     floors = ((0.5, 0.5), (0.7, 0.5), (0.8, 1.0))
     return said | {
-        "wider_interval": [simple(wider_interval(u, *one)) for one in floors],
-        "wider_intervals": simple(wider_intervals(u, 0.5)),
+        "wider_interval": [
+            simple(next((one for one in plain(mass) if one.floor >= floor), None))
+            for floor, mass in floors
+        ],
+        "wider_intervals": simple(plain(0.5)),
     }
 
 
@@ -258,7 +274,7 @@ def selections_of_kinds(folder: Path) -> Any:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 said[f"{kind} {goal}"] = selected(
-                    cost(kind), table, **outcomes, **options, random_state=0
+                    cost(kind), table, outcomes, **options, random_state=0
                 )
     return said
 
@@ -282,6 +298,26 @@ def selected(*given: Any, **options: Any) -> Any:
         | {name: proof[name] for name in kept if name in proof}
         | {"summary": counted(shown_numbers(chosen.summary()))}
     )
+
+
+def plan_values(planned: Any) -> dict[str, Any]:
+    """Return a plan of a guarantee, beside the rows with which a test finds an error."""
+    values = planned.to_dict()
+    sizes = (1, values.pop("n_groups"))
+    assert (values.pop("rate"), values.pop("detectable")) == (None, [])
+    tests = [
+        {
+            "error": error,
+            "shift": shift_of(error),
+            "power": power,
+            "n_groups": n,
+            "n_samples": group_test_rows(error, power=power, n_groups=n, min_size=150, level=0.02),
+        }
+        for error in (0.02, 0.03, 0.05, 0.1)
+        for n in sizes
+        for power in (0.8, 0.9)
+    ]
+    return values | {"group_tests": tests}
 
 
 @case
@@ -323,7 +359,7 @@ def audit_times(folder: Path) -> Any:
             found = audit(
                 one,
                 features,
-                **outcomes,
+                outcomes,
                 groups=["member"],
                 random_state=7,
                 **searching(options, min_size=60),
@@ -346,12 +382,12 @@ def repaired(kind: str) -> tuple[Any, Any]:
         found = audit(
             forecasts_of(kind, old),
             features,
-            **outcomes,
+            outcomes,
             groups=["member"],
             random_state=0,
             **searching(options, min_size=120),
         )
-        model = repair(found, cost(kind), new, **outcomes_of(kind, new, 25), random_state=0)
+        model = found.repair(cost(kind), new, outcomes_of(kind, new, 25), random_state=0)
     return found, model
 
 
@@ -384,7 +420,7 @@ def comparisons(folder: Path) -> Any:
         options = searching(options, masses=(1.0,), learned_masses=()) | {
             "features": table[["rooms"]]
         }
-        made = compare(forecasts_of(kind, table), model, table, **outcomes, **options)
+        made = compare(forecasts_of(kind, table), model, table, outcomes, **options)
         found, pair = made.to_dict(), made.audits
         gates = ("groups_beyond_tolerance > 0", "too-few-rows", "problem")
         kept = ("n_samples", "is_paired", "tolerance", "confidence", "groups", "scores")

@@ -17,7 +17,7 @@ from sklearn.linear_model import BayesianRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from evenhand import Forecast, RandomizedRegressor
+from evenhand import Forecast, Outcomes, RandomizedRegressor
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from evenhand.audits import Search
@@ -183,17 +183,17 @@ def forecasts_of(kind: str, table: pd.DataFrame) -> Forecast:
 KINDS = ("normal", "counts", "scores", "events", "amounts", "times", "cut times")
 
 
-def outcomes_of(kind: str, table: pd.DataFrame, seed: int) -> dict[str, Any]:
+def outcomes_of(kind: str, table: pd.DataFrame, seed: int, **more: Any) -> Outcomes:
     """Return outcomes that are higher than `forecasts_of` predicts for members."""
     random = np.random.default_rng(seed)
     u = random.random(len(table))
     u = np.where(table["member"], 0.4 * u + 0.6 * np.sqrt(u), u)
     forecast = forecasts_of(kind, table)
     if kind == "normal":
-        return {"y": table["y"].to_numpy()}
+        return Outcomes(table["y"].to_numpy(), **more)
     if kind not in ("times", "cut times"):
-        return {"y": forecast.distribution.ppf(u).round(6)}
+        return Outcomes(forecast.distribution.ppf(u).round(6), **more)
     scale = 4.1 + 6 * table["age"].to_numpy() / 90
     event_at, cut = scale * u / (1 - u), 6 + 24 * random.random(len(table))
-    times = {"y": np.minimum(event_at, cut), "event": event_at <= cut}
-    return times | ({"horizon": HORIZON} if kind == "cut times" else {})
+    horizon = HORIZON if kind == "cut times" else None
+    return Outcomes(np.minimum(event_at, cut), event_at <= cut, horizon, **more)

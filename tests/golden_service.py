@@ -466,8 +466,8 @@ def table_of(folder: Path, kind: str, n: int = 5, seed: int = 35, *, known: bool
         columns |= {f"s{t:g}": curves[:, i] for i, t in enumerate(GRID)}
     if known:
         found = outcomes_of(kind, table, seed)
-        columns |= {"y": found["y"]}
-        columns |= {"happened": found["event"].astype(int)} if "event" in found else {}
+        columns |= {"y": found.y}
+        columns |= {} if found.event is None else {"happened": found.event.astype(int)}
     place = folder / f"{kind}-{seed}.csv"
     pd.DataFrame(columns).to_csv(place, index=False)
     return place

@@ -41,10 +41,14 @@ import golden_service  # noqa: F401  (its cases)
 from evenhand import (
     Forecast,
     ForecastColumns,
+    Outcomes,
     RandomizedRegressor,
     RecalibratedRegressor,
+    audit,
     audit_pit,
+    certify,
     load,
+    randomize,
     save,
 )
 from evenhand.calibration import (
@@ -53,14 +57,12 @@ from evenhand.calibration import (
     count_pits,
     pathwise_errors,
 )
-from evenhand.certificates import certify_counts
+from evenhand.certificates import certify_counts, certify_link, certify_pit
 from evenhand.draws import KeyedDraws, jittered
 from evenhand.links import Entropic, Gaussian, Laplace
 from evenhand.scale import audit_parts
 from evenhand.search import find_group, null_curve, scan_groups, worst_group_curve
-from golden_calls import audit, certify, least_randomized, randomize
-from golden_calls import link as certify_link
-from golden_calls import pit as certify_pit
+from golden_certificates import least_randomized
 from golden_data import (
     FEATURES,
     KEY,
@@ -190,9 +192,8 @@ def audit_weights(folder: Path) -> Any:
         audit(
             forecaster(),
             table[FEATURES],
-            table["y"],
+            Outcomes(table["y"], weight=weight),
             groups=table[["region", "member"]],
-            sample_weight=weight,
             features=table[["rooms", "member"]],
             random_state=5,
             **searching(QUICK, min_size=60),
@@ -209,9 +210,8 @@ def audit_cluster(folder: Path) -> Any:
         audit(
             forecaster(0.2, "gaussian"),
             table[FEATURES],
-            table["y"],
+            Outcomes(table["y"], person=person),
             groups=["region"],
-            cluster=person,
             features=table[["rooms", "member"]],
             random_state=6,
             **searching(QUICK, min_size=50, confidence=0.9),
@@ -421,7 +421,7 @@ def certificates(folder: Path) -> Any:
     return {
         "local-levels": proven(certify_pit(matrix, r, **flags)),
         "betting": proven(certify_pit(matrix, r, method="betting", mass=0.2, **flags), one),
-        "cluster": proven(certify_pit(matrix, r, cluster=person, **flags)),
+        "cluster": proven(certify_pit(matrix, r, person=person, **flags)),
         "without draws": proven(certify_pit(matrix, random_state=1)),
         "flat": proven(certify_pit(flat, groups=features[["kind"]], random_state=2)),
         "flat betting": proven(
@@ -472,7 +472,7 @@ def certificates_of_links(folder: Path) -> Any:
         proof = certify_link(flat, link)
         least = least_randomized(proof, 0.3, 0.2)
         said[link.name] = {"proof": proven(proof), "least": proven(least), "table": least.table()}
-    cluster = certify_link(flat, Entropic(0.1), confidence=0.9, cluster=person, random_state=0)
+    cluster = certify_link(flat, Entropic(0.1), confidence=0.9, person=person, random_state=0)
     said["cluster"] = {
         "proof": proven(cluster),
         "least": proven(least_randomized(cluster, 0.25, 0.5)),
@@ -522,7 +522,9 @@ def selections(folder: Path) -> Any:
         goal=0.32,
         random_state=1,
     )
-    around = randomize(cheap(), X, y, goal=0.33, link="laplace", cluster=person, random_state=2)
+    around = randomize(
+        cheap(), X, Outcomes(y, person=person), goal=0.33, link="laplace", random_state=2
+    )
     tested = randomize(models, X[:400], y[:400], goal=0.32, random_state=3)
     return {
         "default": chosen_of(randomize(BayesianRidge(), *diabetes, goal=0.4, random_state=0)),
