@@ -104,7 +104,7 @@ class Rows:
     def pits(self, random: np.random.Generator) -> Cells:
         high = np.where(self.event, self.cdf, 1.0)
         ties = random.random(self.cdf.size)
-        return Cells.between(self.cdf, high, ties, reading=~self.event * Reading.UNKNOWN)
+        return Cells(self.cdf, high, ties=ties, reading=~self.event * Reading.UNKNOWN)
 
 
 def readings(rows: Rows, random: np.random.Generator) -> list[float]:

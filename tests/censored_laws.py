@@ -58,7 +58,7 @@ class Sample:
         """PITs as an audit makes them: a cell up to 1 for who is censored."""
         high = np.where(self.event, self.known, 1.0)
         ties = random.random(self.time.size)
-        return Cells.between(self.known, high, ties, reading=~self.event * Reading.UNKNOWN)
+        return Cells(self.known, high, ties=ties, reading=~self.event * Reading.UNKNOWN)
 
     def times(self, horizon: float | None = None) -> Outcomes:
         entered = None if horizon is None else self.entered

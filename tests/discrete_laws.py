@@ -47,7 +47,7 @@ def cells_of(law: str, n: int, random: np.random.Generator) -> tuple[np.ndarray,
 def pits_of(law: str, n: int, random: np.random.Generator) -> Cells:
     """Return PITs of n outcomes with a random position in each cell."""
     low, high = cells_of(law, n, random)
-    return Cells.between(low, high, random.random(n))
+    return Cells(low, high, ties=random.random(n))
 
 
 @dataclass(frozen=True)

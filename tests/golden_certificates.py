@@ -215,7 +215,7 @@ def certificates_of_parts(folder: Path) -> Any:
     p = (np.arange(600) % 7 + 1) / 10
     event = np.random.default_rng(5).random(600) < np.where(np.arange(600) % 2, p, 0.75 * p)
     low, high = np.where(event, 1 - p, 0.0), np.where(event, 1.0, 1 - p)
-    cells = Cells.between(low, high, u)
+    cells = Cells(low, high, ties=u)
     events = count_events(p, event)
     proofs = {
         "link around a model": certify_pit(c, r, base=base, random_state=0),
@@ -238,7 +238,7 @@ def certificates_of_parts(folder: Path) -> Any:
             link=link,
         ),
         "counts of cells": certify_counts(
-            count_pits(Cells.between(0.8 * low, high, u), random_state=0), is_randomized=False
+            count_pits(Cells(0.8 * low, high, ties=u), random_state=0), is_randomized=False
         ),
         "link of few": certify_link(u[:300], link, lost=np.arange(300) % 13 == 0),
     }

@@ -394,7 +394,7 @@ def test_the_share_of_the_grid_is_what_other_positions_could_remove() -> None:
         share_of = {end: (y == end).mean() > 0.02 for end in (y.min(), y.max())}
         ends[0] = ends[0] if share_of[y.min()] else y - 0.5
         ends[1] = ends[1] if share_of[y.max()] else y + 0.5
-        cells = Cells.between(peer.cdf(ends[0]), peer.cdf(ends[1]), np.full(N, 0.5))
+        cells = Cells(peer.cdf(ends[0]), peer.cdf(ends[1]), ties=np.full(N, 0.5))
         error, least = calibration_error(cells), cell_error(cells)
         assert found.score("average error") == pytest.approx(error, rel=1e-9)
         assert found.grid_share == pytest.approx((error - least) / error, rel=1e-9)

@@ -258,7 +258,7 @@ def poisson_pits(n: int, m: int, seed: int) -> Cells:
     rng = np.random.default_rng(seed)
     y = rng.poisson(2.0, size=n)[:, None]
     law = stats.poisson(2.0 + np.linspace(-0.5, 0.5, m))
-    return Cells.between(law.cdf(y - 1), law.cdf(y), rng.random(n))
+    return Cells(law.cdf(y - 1), law.cdf(y), ties=rng.random(n))
 
 
 def test_counts_are_those_of_drawn_pits_and_of_averaged_errors() -> None:
@@ -341,7 +341,7 @@ class Law(NamedTuple):
         if m > 1:
             r = jittered(n, m, rng)
             low, high = (LINK.ppf(end, r) for end in (low, high))
-        return Cells.between(low, high, rng.random(n))
+        return Cells(low, high, ties=rng.random(n))
 
     def all_pits(self, m: int) -> Cells:
         """Return all outcomes with their probabilities as weights, for the true values."""
@@ -355,7 +355,7 @@ class Law(NamedTuple):
             r = (np.arange(400) + 0.5) / 400
             low, high = (LINK.ppf(end, r[None, :]) for end in (low, high))
         weights = self.chance[k] / split[k]
-        return Cells.between(low, high, np.full(k.size, 0.5), weights=weights)
+        return Cells(low, high, ties=np.full(k.size, 0.5), weights=weights)
 
 
 LINK = make_link("entropic", 0.3)

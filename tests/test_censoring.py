@@ -219,7 +219,7 @@ Floats = NDArray[np.float64]
 
 def cut(known: Floats, lost: NDArray[np.bool_], seed: int = 0) -> Cells:
     ties = np.random.default_rng(seed).random(known.size)
-    return Cells.between(known, np.where(lost, 1.0, known), ties, reading=lost * Reading.UNKNOWN)
+    return Cells(known, np.where(lost, 1.0, known), ties=ties, reading=lost * Reading.UNKNOWN)
 
 
 def range_of(pits: Cells) -> tuple[float, float]:

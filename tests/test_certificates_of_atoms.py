@@ -91,7 +91,7 @@ def served_cells(
 
 def certify_world(world: CountWorld, n: int, rng: np.random.Generator) -> Certificate:
     ends, r, kind, _ = served_cells(world, n, rng)
-    pits = Cells.between(*ends, rng.uniform(size=n), draws=r)
+    pits = Cells(*ends, ties=rng.uniform(size=n), draws=r)
     return certify_pit(pits, groups={"first": kind == 0}, random_state=rng)
 
 
@@ -135,7 +135,7 @@ def test_bounds_average_over_the_position_in_the_cell() -> None:
     world, rng = WORLDS["ordinal of 5"], np.random.default_rng(5)
     ends, r, _, _ = served_cells(world, 200, rng)
     one, other = (
-        certify_pit(Cells.between(*ends, rng.uniform(size=200), draws=r), random_state=0)
+        certify_pit(Cells(*ends, ties=rng.uniform(size=200), draws=r), random_state=0)
         for _ in range(2)
     )
     errors = one.own.all_errors.high
@@ -153,7 +153,7 @@ def test_bounds_average_over_the_position_in_the_cell() -> None:
 def test_a_lattice_has_no_sharp_bounds_of_its_link_and_keeps_its_intervals() -> None:
     world, rng = WORLDS["ordinal of 5"], np.random.default_rng(7)
     ends, r, _, (low, high) = served_cells(world, 500, rng)
-    pits = Cells.between(*ends, rng.uniform(size=500), draws=r)
+    pits = Cells(*ends, ties=rng.uniform(size=500), draws=r)
     base = Cells(low, high, link=world.link)
     proof = certify_pit(pits, base=base, random_state=0)
     assert (proof.link, proof.bound, str(proof.kind)) == (world.link, None, "count")
@@ -173,7 +173,7 @@ def test_coverage_of_rounded_outcomes_is_that_of_positions_in_their_cells(step: 
     n = 3000
     cell = np.floor(rng.normal(size=n) / step)
     ends = stats.norm.cdf(cell * step), stats.norm.cdf((cell + 1) * step)
-    pits = Cells.between(*ends, rng.uniform(size=n))
+    pits = Cells(*ends, ties=rng.uniform(size=n))
     proof = certify_pit(pits, kind="continuous")
     low, high = proof.coverage(0.8, 1.0)
     assert low < 0.8 < high < 0.83
@@ -184,7 +184,7 @@ def test_coverage_of_rounded_outcomes_is_that_of_positions_in_their_cells(step: 
     link = Entropic(0.12)
     r = jittered(n, 4, rng)
     low_end, high_end = (link.ppf(end[:, None], r) for end in ends)
-    served = Cells.between(low_end, high_end, rng.uniform(size=n), draws=r)
+    served = Cells(low_end, high_end, ties=rng.uniform(size=n), draws=r)
     base = Cells(*ends, pits.drawn, link=link)
     randomized = certify_pit(served, kind="continuous", base=base)
     assert randomized.plain_intervals(0.5) == points.plain_intervals(0.5)
@@ -223,7 +223,7 @@ def hurdle_rows(
     served = link.ppf(u[:, None], r[positive])
     low, high = np.zeros((n, 4)), np.full((n, 4), atom)
     low[positive] = high[positive] = atom + (1 - atom) * served
-    whole = Cells.between(low, high, rng.uniform(size=n), draws=r)
+    whole = Cells(low, high, ties=rng.uniform(size=n), draws=r)
     return whole, Cells(served, draws=r[positive]), positive, u
 
 
@@ -259,7 +259,7 @@ def test_rows_of_the_same_person_are_chosen_before_the_atom_is_left_out() -> Non
     u = rng.uniform(size=int(positive.sum()))
     low, high = np.zeros(2 * people), np.full(2 * people, 0.4)
     low[positive] = high[positive] = 0.4 + 0.6 * u
-    whole = Cells.between(low, high, rng.uniform(size=2 * people))
+    whole = Cells(low, high, ties=rng.uniform(size=2 * people))
     p = np.full(2 * people, 0.6)
     proof = certify_hurdle(whole, Cells(u), positive, p, person=person, random_state=0)
     assert proof.events is not None

@@ -49,7 +49,7 @@ def test_means_of_ramps_equal_brute_force(n_cells: int) -> None:
 
 def test_values_of_cells_are_means_over_positions_in_the_cell() -> None:
     low, high = _random_cells((30, 3), 1)
-    pits = Cells.between(low, high, np.full(30, 0.5))
+    pits = Cells(low, high, ties=np.full(30, 0.5))
     many = [Cells(low + v * (high - low)) for v in _midpoints(2000)]
     for values in (waves, pattern_basis):
         expected = np.mean([values(some) for some in many], axis=0)
@@ -88,7 +88,7 @@ def test_a_group_of_lowest_pits_must_not_see_drawn_positions(
 
 def test_errors_of_groups_with_one_sort_equal_exact_errors() -> None:
     low, high = _random_cells((200, 4), 8)
-    pits = Cells.between(low, high, np.full(200, 0.5))
+    pits = Cells(low, high, ties=np.full(200, 0.5))
     groups = [np.arange(200) < size for size in (1, 20, 200)]
     expected = [calibration_error(pits.take(group)) for group in groups]
     # cells narrower than 1e-6 move by at most that
@@ -152,7 +152,7 @@ def test_scans_and_learned_groups_keep_their_level(law: str) -> None:
 def test_null_moments_are_those_of_the_values_of_the_true_distribution(pattern: Floats) -> None:
     cdf = np.array([0.0, 0.3, 0.55, 0.9, 0.995, 1.0])
     probability = np.diff(cdf)
-    pits = Cells.between(cdf[:-1], cdf[1:], np.full(5, 0.5))
+    pits = Cells(cdf[:-1], cdf[1:], ties=np.full(5, 0.5))
     values = pattern_basis(pits) @ pattern
     second, third = null_moments(pits, pattern)
     assert probability @ second == pytest.approx(probability @ values**2, rel=1e-9)
@@ -191,6 +191,6 @@ def test_learned_groups_of_rare_events_are_significant_at_their_level(p: float, 
         rng = np.random.default_rng(seed)
         event = rng.random(n) < p
         low, high = np.where(event, 1 - p, 0.0), np.where(event, 1.0, 1 - p)
-        pits = Cells.between(low, high, rng.random(n))
+        pits = Cells(low, high, ties=rng.random(n))
         found += find_group(pits, rng.normal(size=(n, 3)), 0.2, random_state=seed).p_value < 0.05
     assert found <= most_failures(n_sets, 0.05)

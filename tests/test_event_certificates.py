@@ -180,7 +180,7 @@ def test_a_certificate_of_a_0_1_forecast_has_its_events() -> None:
     p = rng.beta(1, 9, size=2000)
     y = rng.uniform(size=2000) < p
     low, high = np.where(y, 1 - p, 0.0), np.where(y, 1.0, 1 - p)
-    pits = Cells.between(low, high, rng.uniform(size=2000))
+    pits = Cells(low, high, ties=rng.uniform(size=2000))
     groups = {"low": p < 0.05}
     proof = certify_rows(pits, kind=OutcomeKind.BINARY, event=EventPart.of(p, y), groups=groups)
     own = certify_events(p, y)

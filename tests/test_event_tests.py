@@ -25,7 +25,7 @@ from repeats import most_failures, repeats, statistical
 
 def pits_of(p: Floats, y: Floats, rng: np.random.Generator, weights: Floats | None = None) -> Cells:
     low, high = np.where(y == 1, 1 - p, 0.0), np.where(y == 1, 1.0, 1 - p)
-    return Cells.between(low, high, rng.random(p.size), weights=weights)
+    return Cells(low, high, ties=rng.random(p.size), weights=weights)
 
 
 def sums_of(pits: Cells, *, are_known: bool = True) -> GroupSums:
@@ -72,8 +72,8 @@ def test_outcomes_are_known_to_be_events_by_their_cells() -> None:
     np.testing.assert_allclose(events[1], p, atol=1e-15)
     # two draws, cells in the middle, or no cells
     two = np.column_stack([pits.low, pits.low]), np.column_stack([pits.high, pits.high])
-    assert Cells.between(*two, ties=rng.random(4)).events() is None
-    assert Cells.between([0.0, 0.2], [0.3, 0.6], ties=[0.5, 0.5]).events() is None
+    assert Cells(*two, ties=rng.random(4)).events() is None
+    assert Cells([0.0, 0.2], [0.3, 0.6], ties=[0.5, 0.5]).events() is None
     assert Cells([0.0, 1.0]).events() is None
 
 

@@ -162,7 +162,7 @@ def test_cells_off_the_support_are_empty() -> None:
     low, high = forecast.pit_interval(np.full(500, 2.5))
     assert (low <= high).all()
     assert (high - low).max() < 1e-12
-    Cells.between(low, high, np.full(500, 0.3))
+    Cells(low, high, ties=np.full(500, 0.3))
 
 
 # --- values of a person's own forecast

@@ -129,7 +129,7 @@ def test_amounts_with_an_atom_promise_the_bound_of_their_positive_part():
     served = LINK.ppf(u[:, None], r[positive])
     low, high = np.zeros((n, 1)), np.full((n, 1), 0.5)
     low[positive] = high[positive] = 0.5 + served / 2
-    whole = Cells.between(low, high, rng.uniform(size=n), draws=r)
+    whole = Cells(low, high, ties=rng.uniform(size=n), draws=r)
     rows, inner = np.flatnonzero(positive), Cells(served, draws=r[positive])
     options = {"kind": OutcomeKind.HURDLE, "event": EventPart.of(np.full(n, 0.5), positive)}
     off_atom = OffAtom(rows, inner, Cells(u, link=LINK), at=0.0)

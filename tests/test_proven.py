@@ -119,7 +119,7 @@ def ordered(cells: Cells, share: np.ndarray) -> float:
 def placed(rows: Cells) -> Cells:
     """Return the rows with a uniform position of each person in the cell."""
     ties = np.random.default_rng(1).random(rows.n_samples)
-    return Cells.between(rows.low, rows.high, ties, reading=rows.reading)
+    return Cells(rows.low, rows.high, ties=ties, reading=rows.reading)
 
 
 def lattice(cells: Cells, share: np.ndarray) -> float:

@@ -281,7 +281,7 @@ def random_cells(seed: int, n: int = 60) -> Cells:
     ends = np.sort(random.uniform(size=(n, 2)), axis=1)
     ends[:5, 1] = ends[:5, 0]  # points
     ends[5, :] = 0.0, 1.0
-    return Cells.between(ends[:, 0], ends[:, 1], random.uniform(size=n))
+    return Cells(ends[:, 0], ends[:, 1], ties=random.uniform(size=n))
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -95,7 +95,7 @@ def true_error(name: str, alpha: float) -> float:
 def sampled(pmf: Floats, n: int, rng: np.random.Generator) -> Cells:
     """Return the cells of random outcomes under the right forecast."""
     low, high, _ = right_world(pmf, 1.0).sample(n, rng)
-    return Cells.between(low, high, rng.random(n))
+    return Cells(low, high, ties=rng.random(n))
 
 
 def rate(X: Any) -> Floats:

@@ -605,8 +605,8 @@ FAULTS = (
     ),
     Fault(
         "all PITs in the middle of their cells",
-        "share[:, None] * (cells.high",
-        "0.5 * (cells.high",
+        "share[:, None] * (high",
+        "0.5 * (high",
         ("test_cells.py",),
     ),
     Fault(

@@ -639,16 +639,14 @@ def cells_of(
     r = forecast.r if inside is forecast.distribution else None
     draws = None if r is None else np.broadcast_to(r, inside.batch_shape)
     if len(inside.batch_shape) == 2:
-        low, high, ties = low[:, None], high[:, None], ties[:, None]
+        low, high = low[:, None], high[:, None]
     # exactly 1 where nothing is known above
     upper = np.where(np.isposinf(high), 1.0, inside.cdf(high))
     # without atoms and a grid both ends of a cell are the outcome: one evaluation suffices
     if not inside.has_atoms and np.array_equal(low, high):
         return Cells(upper, draws=draws, reading=reading)
     lower = np.minimum(inside.cdf(low, left=True), upper)
-    # rounding errors must not move a PIT out of its cell
-    drawn = np.clip(lower + ties * (upper - lower), lower, upper)
-    return Cells(lower, upper, drawn, draws, reading=reading)
+    return Cells(lower, upper, draws=draws, reading=reading, ties=ties)
 
 
 # --- checks of forecasts of times that may be cut off (outcomes: 5)

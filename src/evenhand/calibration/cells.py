@@ -94,15 +94,14 @@ class Cells(OneLine):
     link : Link, optional
         The link whose draw these cells do not contain yet: they are those of the deterministic
         forecaster inside it, in one column.
+    ties : array-like of shape (n,), optional
+        Instead of `drawn`: the position of each person in the cell, between 0 and 1, uniform and
+        independent of the draws; it is shared by all of the person's draws.
 
     Raises
     ------
     InputError
         If a value is not a number or out of range, or the shapes do not match.
-
-    See Also
-    --------
-    Cells.between : cells with a position in each of them.
 
     Examples
     --------
@@ -112,6 +111,8 @@ class Cells(OneLine):
     >>> cells.take([0, 1]).drawn
     array([[0.2],
            [0.7]])
+    >>> Cells([0.0, 0.5], [0.5, 1.0], ties=[0.5, 0.1]).drawn.ravel()
+    array([0.25, 0.55])
     """
 
     low: Floats
@@ -133,12 +134,19 @@ class Cells(OneLine):
         reading: ArrayLike | None = None,
         count: ArrayLike | None = None,
         link: Link | None = None,
+        *,
+        ties: ArrayLike | None = None,
     ) -> None:
         own = low
         low = _matrix(low)
         high = low if high is None or high is own else _matrix(high)
         if high.shape != low.shape:
             raise bad_input("high", f"have the shape of low {low.shape}", f"{high.shape}")
+        if ties is not None:
+            share = check_rows("ties", ties, low.shape[0])
+            refuse_entry("ties", share, (share < 0) | (share > 1), "lie between 0 and 1")
+            # rounding errors must not move a position out of its cell
+            drawn = np.clip(low + share[:, None] * (high - low), low, high)
         drawn = low if drawn is None or drawn is own else _matrix(drawn)
         if drawn.shape != low.shape:
             got = f"shapes {low.shape} and {high.shape}"
@@ -162,44 +170,6 @@ class Cells(OneLine):
             count=None if count is None else np.asarray(count, dtype=np.int64),
             link=link,
         )
-
-    @classmethod
-    def between(
-        cls,
-        low: ArrayLike,
-        high: ArrayLike,
-        ties: ArrayLike,
-        *,
-        draws: ArrayLike | None = None,
-        weights: ArrayLike | None = None,
-        reading: ArrayLike | None = None,
-    ) -> Cells:
-        """Make cells with one position of each person in them.
-
-        Parameters
-        ----------
-        low, high : array-like of shape (n,) or (n, m)
-            CDF just below and at the outcomes, as from `Forecast.pit_interval`.
-        ties : array-like of shape (n,)
-            Position `V` of each person between 0 and 1, uniform and independent of the draws; it is
-            shared by all of the person's draws.
-        draws, weights, reading : optional
-            As for `Cells`.
-
-        Examples
-        --------
-        >>> cells = Cells.between([0.0, 0.5], [0.5, 1.0], ties=[0.5, 0.1])
-        >>> cells.drawn.ravel(), cells.high.ravel()
-        (array([0.25, 0.55]), array([0.5, 1. ]))
-        """
-        cells = cls(low, high, None, draws, weights, reading)
-        share = check_rows("ties", ties, cells.n_samples)
-        if not ((share >= 0) & (share <= 1)).all():
-            raise bad_input("ties", "lie between 0 and 1", "a value outside")
-        if cells.are_points:
-            return cells
-        drawn = cells.low + share[:, None] * (cells.high - cells.low)
-        return cells._with(drawn=np.clip(drawn, cells.low, cells.high))
 
     @property
     def n_samples(self) -> int:
@@ -257,7 +227,7 @@ class Cells(OneLine):
 
         Examples
         --------
-        >>> Cells.between([0.0, 0.75], [0.9, 1.0], ties=[0.5, 0.5]).events()
+        >>> Cells([0.0, 0.75], [0.9, 1.0], ties=[0.5, 0.5]).events()
         Events(happened=array([0., 1.]), probability=array([0.1 , 0.25]))
         """
         if self.are_points or self.n_draws > 1 or not self.averaged.all():
@@ -302,7 +272,7 @@ class Cells(OneLine):
 
         Examples
         --------
-        >>> Cells.between([0.0, 0.5], [0.5, 1.0], ties=[0.5, 0.1]).at_points().high.ravel()
+        >>> Cells([0.0, 0.5], [0.5, 1.0], ties=[0.5, 0.1]).at_points().high.ravel()
         array([0.25, 0.55])
         """
         chosen = np.full(self.n_samples, True) if rows is None else rows
@@ -415,7 +385,7 @@ def as_cells(
     random_state : int, generator or None
         Seed for the positions in the cells of a tuple, one per person. Estimates average over the
         positions and do not depend on it; tests and bounds do. Positions that are to be the same
-        in another run come from the key of a person: `Cells.between` with `KeyedDraws.ties`.
+        in another run come from the key of a person: `Cells(..., ties=)` with `KeyedDraws.ties`.
 
     Returns
     -------
@@ -437,7 +407,7 @@ def as_cells(
     # a tuple of two arrays; a tuple of two numbers is two PITs
     if isinstance(pit, tuple) and len(pit) == 2 and all(np.ndim(end) > 0 for end in pit):
         ties = generator(random_state).random(np.shape(pit[0])[0])
-        return Cells.between(*pit, ties, draws=r, weights=sample_weight)
+        return Cells(*pit, ties=ties, draws=r, weights=sample_weight)
     if not isinstance(pit, Cells):
         return Cells(pit, draws=r, weights=sample_weight)  # type: ignore[arg-type]  # no tuple
     for name, own in (("r", r), ("sample_weight", sample_weight)):

@@ -478,7 +478,7 @@ def censored_error(
     >>> u, c = random.random((2, 2000))
     >>> lost = c < u
     >>> low = np.minimum(u, c)
-    >>> cells = Cells.between(low, np.where(lost, 1.0, low), random.random(2000), reading=lost)
+    >>> cells = Cells(low, np.where(lost, 1.0, low), ties=random.random(2000), reading=lost)
     >>> found = censored_error(cells)
     >>> found.error < 0.03, found.low, found.most > 0.2
     (True, 0.0, True)

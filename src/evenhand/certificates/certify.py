@@ -74,10 +74,10 @@ def certify_pit(
     ----------
     pit : Cells, array-like of shape (n,) or (n, m), or tuple (low, high) of two such arrays
         PITs between 0 and 1: rows are people, columns are draws. A single column without `r` means
-        a deterministic forecaster. Outcomes with atoms have cells (`Cells.between`): bounds for
-        every group then average over the position in the cell, coverage is that of intervals of
-        whole values, and all other bounds use the drawn positions. Coverage of rounded outcomes
-        under continuous forecasts (`kind="continuous"`) uses the drawn positions, too.
+        a deterministic forecaster. Outcomes with atoms have cells (`Cells(low, high, ties=)`):
+        bounds for every group then average over the position in the cell, coverage is that of
+        intervals of whole values, and all other bounds use the drawn positions. Coverage of rounded
+        outcomes under continuous forecasts (`kind="continuous"`) uses the drawn positions, too.
     r : array-like of shape (n,) or (n, m), optional
         The draws behind the PITs: fresh for each person, one in each of m cells (`draws.jittered`).
         Draws shared by all people, such as midpoints, are refused because they understate errors.

@@ -205,9 +205,7 @@ def pit_cells(low: Floats, high: Floats, lost: Mask | None = None) -> Cells:
         # a cell of a row that is lost is never a point, which would be a known outcome
         low = np.where(lost, np.minimum(low, 1 - 2 * LEAST_WIDTH), low)
         reading = np.where(lost, Reading.UNKNOWN, Reading.AVERAGED)
-    return Cells.between(
-        low, np.maximum(low, high), ties, reading=None if lost is None else reading
-    )
+    return Cells(low, np.maximum(low, high), ties=ties, reading=None if lost is None else reading)
 
 
 def ends_of(pit: Cells) -> tuple[Floats, Floats, Mask]:
@@ -254,7 +252,7 @@ def mapped(pit: Cells, which: Ints, edges: Floats, values: Floats) -> tuple[Cell
     width = (pit.high - pit.low).ravel()
     place = np.divide((pit.drawn - pit.low).ravel(), width, out=np.zeros(low.size), where=width > 0)
     ties = np.clip(place, 0.0, 1.0)
-    return Cells.between(low, np.maximum(low, high), ties, reading=pit.reading), log_slope
+    return Cells(low, np.maximum(low, high), ties=ties, reading=pit.reading), log_slope
 
 
 def error_of(pit: Cells, weight: Floats) -> float:
