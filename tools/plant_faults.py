@@ -1223,9 +1223,8 @@ FAULTS = (
     ),
     Fault(
         "draws of requests that are computed together in another order",
-        "found = iter(self._forecasting.values(rows, np.concatenate([one.r for one in asked])))",
-        "found = iter(self._forecasting.values(rows, np.concatenate([one.r for one in "
-        "reversed(asked)])))",
+        "r = self._draws([one.person for one in asked])",
+        "r = self._draws([one.person for one in reversed(asked)])",
         ("test_service.py",),
     ),
     Fault(

@@ -1060,6 +1060,9 @@ class DecisionLog:
             rows = _rows_of(connection, LAST)
             first = logged(rows[0], self.source) if rows else None
             transaction = Transaction(self.source, connection, first)
+            if len(works) == 1:  # an error undoes the whole transaction, without a savepoint
+                answers.append((works[0], works[0].request(transaction)))
+                works = []
             for work in works:
                 before = transaction.last
                 connection.exec_driver_sql("SAVEPOINT work")

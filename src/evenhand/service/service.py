@@ -7,12 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, NamedTuple, Self
-
-import numpy as np
+from typing import Any, Self
 
 from evenhand._format import one_line
-from evenhand._validate import Floats, InputError, bad_input, check_choice
+from evenhand._validate import InputError, bad_input, check_choice
 from evenhand.draws import KeyedDraws, check_person, id_text
 from evenhand.forecasters import Forecaster
 from evenhand.service.contexts import Naming, open_context, versions
@@ -227,7 +225,7 @@ class Service:
             **self._forecasting.settings(),
             "versions": versions(),
         }
-        self._computing: Batches[_Rows] = Batches(
+        self._computing: Batches[Sequence[_Asked]] = Batches(
             self._compute, RuntimeError("a forecast was interrupted; repeat the request")
         )
         self._opened = open_context(log, opened).number
@@ -409,11 +407,8 @@ class Service:
 
     def _values(self, asked: Sequence[_Asked]) -> dict[str, dict[str, Any]]:
         """Return what is logged of new forecasts by request, all but their revision."""
-        computed = self._computed(
-            _Rows([one.row for one in asked], self._draws([one.person for one in asked]))
-        )
         found = {}
-        for one, forecast in zip(asked, computed, strict=True):
+        for one, forecast in zip(asked, self._computed(asked), strict=True):
             own = {
                 "context": self.context,
                 "opened": self._opened,
@@ -428,22 +423,24 @@ class Service:
             )
         return found
 
-    def _computed(self, asked: _Rows) -> list[dict[str, Any]]:
-        """Return the forecasts of rows, computed together with those of other threads.
+    def _computed(self, asked: Sequence[_Asked]) -> list[dict[str, Any]]:
+        """Return the forecasts of people, computed together with those of other threads.
 
         The forecast of a row is mostly Python, which threads cannot run at the same time, and of
         many rows takes hardly longer than of one. Writing the log goes on meanwhile.
         """
         if self._computing.is_led_here:  # by a rule for actions that asks for other forecasts
-            return self._forecasting.values(*asked)
+            return self._forecasts(asked)
         found: list[dict[str, Any]] = self._computing.run(asked)
         return found
 
-    def _compute(self, waiting: Sequence[Ticket[_Rows]]) -> None:
-        asked = [one.request for one in waiting]
-        rows = [row for one in asked for row in one.rows]
+    def _forecasts(self, asked: Sequence[_Asked]) -> list[dict[str, Any]]:
+        r = self._draws([one.person for one in asked])
+        return self._forecasting.values([one.row for one in asked], r)
+
+    def _compute(self, waiting: Sequence[Ticket[Sequence[_Asked]]]) -> None:
         try:
-            found = iter(self._forecasting.values(rows, np.concatenate([one.r for one in asked])))
+            found = iter(self._forecasts([one for ticket in waiting for one in ticket.request]))
         except Exception as error:
             if len(waiting) == 1:
                 waiting[0].set_exception(error)
@@ -453,7 +450,7 @@ class Service:
                 self._compute([one])
             return
         for one in waiting:
-            one.set_result(list(islice(found, len(one.request.rows))))
+            one.set_result(list(islice(found, len(one.request))))
 
     def _logged(
         self, transaction: Transaction, asked: dict[str, _Asked], values: dict[str, dict[str, Any]]
@@ -476,13 +473,6 @@ class Service:
 
 def _by_request(entries: Iterable[Logged]) -> dict[str, Logged]:
     return {str(one.request): one for one in entries}
-
-
-class _Rows(NamedTuple):
-    """Rows that wait for their forecasts, with their draws."""
-
-    rows: Sequence[Features]
-    r: Floats
 
 
 @dataclass(frozen=True)
