@@ -44,10 +44,9 @@ from evenhand.report.charts import (
     Points,
     Row,
     Side,
-    error_axis,
     nice_ticks,
     plain,
-    rate_axis,
+    top_axis,
 )
 from evenhand.report.document import (
     Bullets,
@@ -393,64 +392,50 @@ def _marks(places: Iterable[tuple[Finding, Point]], rows: AuditRows) -> list[Lay
 
 def _groups_chart(drawn: Sequence[Finding], rows: AuditRows, *, is_covered: bool) -> Chart:
     """Draw what the 80% interval covers by group, or errors; errors and intervals stand beside."""
-    named = []
-    for one in drawn:
+    named, marks, n = [], [], len(drawn)
+    for i, one in enumerate(drawn):
         error = tables.estimate(one.size, points)
         values = (error.text, "" if error.below == UNKNOWN else error.below)
         named.append(_row(one, rows, values, "" if is_covered else str(error)))
-    n = sum(one is not rows.everyone and one is not rows.given for one in drawn)
-    note = f"Everyone and {n} of {count(len(rows.examined), 'group')}. Small number: rows."
+        low, value = one.size.low, max(one.size.value or 0.0, 0.0)
+        # without an upper end, the whisker reaches from the lower end to the estimate
+        high = value if one.size.high is None else one.size.high
+        across = None if low is None else (max(low, 0.0), high)
+        mark = Point(value, -i - 0.5, f"off by {error} points", across=across)
+        if is_covered:
+            x = one.coverage_80 or 0.0
+            tip = f"the 80% interval covers {percent(x)}"
+            mark = Point(x, -i - 0.5, tip, stem=(LEVEL, x))
+        marks.append(mark)
+    if is_covered:
+        # room for the label left of the least mark
+        least = max(0.0, int(10 * min(0.5, *(one.x - 0.1 for one in marks))) / 10)
+        ticks = [tick for tick in nice_ticks(least, 1.0, 6) if abs(tick - LEVEL) > 0.01]
+        title, axis = "How many outcomes does the 80% interval cover?", Axis(least, 1.0, "", ticks)
+        axis = replace(axis, show=in_full)
+        below: list[Layer] = [Line([(LEVEL, -n), (LEVEL, 0)])]
+        above = [Label(LEVEL, 0, "should be 80%", "above", is_reference=True)]
+        for x, y in ((mark.x, mark.y) for mark in marks):
+            above.append(Label(x, y, percent(x), "left" if x < LEVEL else "right"))
+    else:
+        ends = [end for one in marks for end in (one.x, *(one.across or ()))]
+        title, axis = "Error of the forecasts in points, by group.", top_axis(max(ends))
+        axis = replace(axis, title="0 is perfect", show=points_in_full)
+        edge = min(rows.tolerance, axis.high)
+        zone = f"tolerance: up to {points_in_full(rows.tolerance)} points"
+        below, above = [Area([(0, -n), (0, 0)], [(edge, -n), (edge, 0)], zone)], []
+    n_groups = sum(one is not rows.everyone and one is not rows.given for one in drawn)
+    note = f"Everyone and {n_groups} of {count(len(rows.examined), 'group')}. Small number: rows."
     note += " Bold: largest lower end of the error." * (rows.leading in drawn)
-    title, axis, marks, layers = (_coverage if is_covered else _errors)(drawn, rows)
     return Chart(
         f"{title} The table has the numbers.",
         axis,
-        [*layers[:2], *_marks(zip(drawn, marks, strict=True), rows), *layers[2:]],
+        [*below, *_marks(zip(drawn, marks, strict=True), rows), *above],
         title=title.rstrip("."),
         note=note,
         rows=named,
         heads=("error in points", "interval"),
     )
-
-
-Drawn = tuple[str, Axis, list[Point], list[Layer]]
-"""Title, axis, marks of the groups, and other layers, of which two are below the marks."""
-
-
-def _coverage(drawn: Sequence[Finding], rows: AuditRows) -> Drawn:
-    values = [one.coverage_80 or 0.0 for one in drawn]
-    # room for the label left of the least mark
-    low = max(0.0, int(10 * min(0.5, *(value - 0.1 for value in values))) / 10)
-    ticks = [tick for tick in nice_ticks(low, 1.0, 6) if abs(tick - LEVEL) > 0.01]
-    places = [(value, -i - 0.5) for i, value in enumerate(values)]
-    marks = [
-        Point(x, y, f"the 80% interval covers {percent(x)}", stem=(LEVEL, x)) for x, y in places
-    ]
-    layers: list[Layer] = [
-        Line([(LEVEL, -len(drawn)), (LEVEL, 0)]),
-        Label(LEVEL, 0, "should be 80%", "above", is_reference=True),
-        *(Label(x, y, percent(x), "left" if x < LEVEL else "right") for x, y in places),
-    ]
-    title = "How many outcomes does the 80% interval cover?"
-    return title, Axis(low, 1.0, "", ticks, in_full), marks, layers
-
-
-def _errors(drawn: Sequence[Finding], rows: AuditRows) -> Drawn:
-    marks = []
-    for i, one in enumerate(drawn):
-        low, value = one.size.low, max(one.size.value or 0.0, 0.0)
-        # without an upper end, the whisker reaches from the lower end to the estimate
-        high = value if one.size.high is None else one.size.high
-        across = None if low is None else (max(low, 0.0), high)
-        tip = f"off by {tables.estimate(one.size, points)} points"
-        marks.append(Point(value, -i - 0.5, tip, across=across))
-    axis = error_axis(
-        max(end for one in marks for end in (one.x, *(one.across or ()))), "0 is perfect"
-    )
-    n, edge = len(drawn), min(rows.tolerance, axis.high)
-    zone = f"tolerance: up to {points_in_full(rows.tolerance)} points"
-    area = Area([(0, -n), (0, 0)], [(edge, -n), (edge, 0)], zone)
-    return "Error of the forecasts in points, by group.", axis, marks, [area]
 
 
 def _tenths_chart(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
@@ -485,7 +470,7 @@ def _tenths_chart(tenths: Sequence[Finding], rows: AuditRows) -> Chart:
         f"Predicted and observed rate, by {part} of the forecast; the table has the numbers.",
         Axis(0.5, n + 0.5, title, range(1, n + 1), plain),
         [*layers, *_marks(zip(tenths, marks, strict=True), rows)],
-        rate_axis(max([most, *(one.predicted or 0.0 for one in tenths)]), ""),
+        top_axis(max([most, *(one.predicted or 0.0 for one in tenths)])),
         title=f"Predicted and observed, by {part} of the forecast",
         note="Mark: observed, with its interval.",
     )
@@ -511,7 +496,7 @@ def _survival_chart(rows: AuditRows) -> Chart | None:
     ends = [end or 0.0 for one in drawn for end in (one.predicted, one.observed, one.high)]
     return Chart(
         "Predicted and observed rate by the horizon, by group; the table has the numbers.",
-        rate_axis(max(ends), ""),
+        top_axis(max(ends)),
         [*layers, *_marks(zip(found, marks, strict=True), rows)],
         title=f"Predicted and observed rate of the event by {Kind.of(rows).horizon}",
         note="Mark: observed (Kaplan-Meier), with its interval. Small number: rows.",
@@ -557,7 +542,7 @@ def _calibration_chart(rows: AuditRows) -> Chart | None:
         for x, y, low, high in seen or curve
     ]
     ends = [end or 0.0 for one in (*seen, *curve) for end in (one[0], one[1], one[3])]
-    axis = rate_axis(max(ends), "Predicted probability")
+    axis = top_axis(max(ends), "Predicted probability")
     band_of = [(x, low, high) for x, _, low, high in curve or seen]
     title = "Observed rate" if rows.is_event else "Share of outcomes at or below the quantile"
     return Chart(
@@ -599,7 +584,7 @@ def _pit_chart(rows: AuditRows) -> Chart | None:
     even = 1 / len(bins)
     return Chart(
         "Histogram of PITs. Under calibration, all bars are as high as the dashed line.",
-        rate_axis(1.0, PIT_TITLE),
+        top_axis(1.0, PIT_TITLE),
         [
             area,
             Bars(bars, "share of outcomes", "outside the band"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any, Literal
 
-from evenhand._format import in_full, is_known, points_in_full
+from evenhand._format import in_full, is_known
 
 PIT_TITLE = "Predicted probability of an outcome this low (PIT)"
 OUTCOMES_TITLE = "Share of outcomes"
@@ -40,24 +40,14 @@ class Axis:
     show: Callable[[float], str] = plain
 
 
-ERROR_TOPS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
-"""Possible ends of an axis of errors."""
-
-
-def error_axis(most: float, title: str) -> Axis:
-    """Return an axis of errors in points, to the first of `ERROR_TOPS` that is large enough.
+def top_axis(most: float, title: str = "") -> Axis:
+    """Return an axis of shares from 0: rare events and small errors need a scale of their own.
 
     Examples
     --------
-    >>> error_axis(0.12, "Error in points").high
+    >>> top_axis(0.12).high
     0.2
     """
-    top = next((top for top in ERROR_TOPS if most <= top), ERROR_TOPS[-1])
-    return Axis(0, top, title, nice_ticks(0.0, top, 5), points_in_full)
-
-
-def rate_axis(most: float, title: str) -> Axis:
-    """Return an axis of rates: rare events need a scale of their own."""
     top = next((top for top in (0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8) if most <= top), 1.0)
     return Axis(0, top, title, nice_ticks(0.0, top, 5), in_full)
 

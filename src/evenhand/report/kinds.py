@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from evenhand._escape import short
 from evenhand._format import (
@@ -65,21 +65,13 @@ def people_of(at: str, *, is_time: bool) -> str:
     return f"people with the event by {at}" if is_time else f"people whose outcome is not {at}"
 
 
-class Directions(NamedTuple):
-    """Directions of errors as parts of sentences, with a place for the size of the first two."""
-
-    lower: str = "outcomes are{} lower than forecast"
-    higher: str = "outcomes are{} higher than forecast"
-    narrow: str = "intervals are narrower than needed"
-    wide: str = "intervals are wider than needed"
-
-    def of(self, direction: str | None, size: str = "") -> str | None:
-        """Return a direction in words; None for another one, such as "mixed"."""
-        known = dict(zip((LOWER, HIGHER, NARROW, WIDE), self, strict=True))
-        return known[direction].format(size and f" {size}") if direction in known else None
-
-
-FORECAST = Directions()
+FORECAST: dict[str | None, str] = {
+    LOWER: "outcomes are{} lower than forecast",
+    HIGHER: "outcomes are{} higher than forecast",
+    NARROW: "intervals are narrower than needed",
+    WIDE: "intervals are wider than needed",
+}
+"""Directions of errors as parts of sentences, with a place for the size of the first two."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +95,8 @@ class Kind:
         The value that has a probability of its own: of amounts, mostly 0.
     horizon : str, default ""
         Time up to which outcomes are followed, with its unit if it is known; "" without one.
-    directions : Directions
-        Directions of errors, as parts of sentences.
+    directions : dict of str to str
+        Directions of errors, as in `FORECAST`; others, such as "mixed", have no words.
     gap : str
         The error and what it is, in a sentence.
     point : str
@@ -125,7 +117,7 @@ class Kind:
     part: str = ""
     atom: str = ""
     horizon: str = ""
-    directions: Directions = FORECAST
+    directions: Mapping[str | None, str] = field(default_factory=lambda: FORECAST)
     gap: str = "error (gap of predicted and observed shares)"
     point: str = SCALE
     error: str = "Error in points"
@@ -175,12 +167,12 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind(
                 "binary",
                 "yes/no (1 if the event happens)",
-                directions=Directions(
-                    "events are{} rarer than predicted",
-                    "events are{} more frequent than predicted",
-                    "probabilities are too extreme",
-                    "probabilities are not extreme enough",
-                ),
+                directions={
+                    LOWER: "events are{} rarer than predicted",
+                    HIGHER: "events are{} more frequent than predicted",
+                    NARROW: "probabilities are too extreme",
+                    WIDE: "probabilities are not extreme enough",
+                },
                 gap="difference of predicted and observed rate",
                 point=(
                     "The difference of the share of people who had the event and the mean"
@@ -194,9 +186,11 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
             Kind(
                 "times",
                 "times until an event",
-                directions=Directions(
-                    "events are{} earlier than forecast", "events are{} later than forecast"
-                ),
+                directions=FORECAST
+                | {
+                    LOWER: "events are{} earlier than forecast",
+                    HIGHER: "events are{} later than forecast",
+                },
                 # outcomes, 5: the classical reading, whose assumption a reader must know
                 point=(
                     f"{SCALE} Where times are censored, these are Kaplan-Meier estimates, which"

@@ -337,7 +337,7 @@ def _rates(one: Finding, n: str, rows: AuditRows, kind: Kind) -> list[str]:
     if abs(factor - 1) >= 0.05:
         change = f"{factor:,.1f} times as many; {change}"
     clauses = [f"{percent(rate)} had the event{by}, {percent(predicted)} were predicted", change]
-    words = kind.directions.of(one.direction)
+    words = kind.directions.get(one.direction)
     if kind.has_rates and one.off and words and one.direction not in (LOWER, HIGHER):
         slope = band(ratio, one.slope_low, one.slope_high)
         clauses.insert(0, words + f" (slope {ratio(one.slope)}, {slope})" * (slope != UNKNOWN))
@@ -352,16 +352,15 @@ def _direction(one: Finding, kind: Kind) -> str:
     if kind.has_rates:
         size = f"{points(abs(bias))} points"
     by_mean = LOWER if (one.bias or 0.0) < 0 else HIGHER
-    mean = kind.directions.of(by_mean, size) if bias else None
+    mean = kind.directions[by_mean].format(f" {size}") if bias else None
     if direction in (LOWER, HIGHER) and direction != by_mean and one.bias and not kind.has_range:
         # levels and mean disagree if a few large misses dominate the mean
         rank = f"outcomes rank {'lower' if direction == LOWER else 'higher'} than forecast"
         return f"{rank}, but on average {mean}" if mean else rank
     if direction in (LOWER, HIGHER) and mean:
         return mean
-    words = kind.directions.of(direction)
-    if words is None and direction is not None:
-        words = "the error has no single direction"
+    other = "" if direction is None else "the error has no single direction"
+    words = kind.directions.get(direction, other).format("")
     return "; ".join(text for text in (words, mean and f"on average {mean}") if text)
 
 
