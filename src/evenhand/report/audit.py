@@ -62,7 +62,6 @@ from evenhand.report.document import (
     document_markdown,
     document_text,
     embedded,
-    hash_of,
     headed,
 )
 from evenhand.report.kinds import IN_FEATURES, Kind, one_line
@@ -111,7 +110,7 @@ def audit_document(rows: AuditRows) -> Document:
     if chart is not None:
         unit = Paragraph(f"Error: {kind.point[:1].lower()}{kind.point[1:]}", "hint")
         picture = Section(chart.title, [replace(chart, title=""), unit])
-    folds = [*_groups(rows, first, others), *_folds(slots, rows, kind), _provenance(rows, data)]
+    folds = [*_groups(rows, first, others), *_folds(slots, rows, kind), _provenance(rows)]
     return Document(
         title=f"Audit of {short(rows.name, 200)}",
         facts=[short(one) for one in facts if one],
@@ -222,10 +221,18 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     proven = _proven(slots, rows, kind)
     if rows.bound:
         yield proven
+    note, given = "", rows.given_forecast
+    if given is not None and rows.given is not None:
+        reach = tables.estimate(rows.given.size, points)
+        note = f"People with the same forecast: mean error {reach}; right forecasts would show"
+        note += f" {points(given.chance)}."
+    table = tables.groups("Groups by the forecast", rows.by_forecast, rows, note=note)
     hint = "are low and high forecasts equally right?"
-    yield _section("own", "By the forecast itself", hint, tables.by_forecast(rows))
+    yield _section("own", "By the forecast itself", hint, table)
     hint, title = "the continuous part of the forecasts", f"Outcomes other than {kind.atom}"
-    yield _section("positive", title, hint, tables.positive_part(rows))
+    part = rows.positive_part[: tables.LISTED]
+    table = tables.groups("Groups without the atom", part, rows)
+    yield _section("positive", title, hint, table)
     curve = _calibration_chart(rows)
     if kind.has_rates:
         title, table = "Predicted probabilities and rates", tables.reliability(rows)
@@ -291,7 +298,7 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     return _section("proof", title, hint, *parts)
 
 
-def _provenance(rows: AuditRows, data: str) -> Section:
+def _provenance(rows: AuditRows) -> Section:
     """Show what is needed to repeat an audit, and its description."""
     known = rows.provenance
     model, source = known.get("model") or {}, known.get("data") or {}
@@ -315,7 +322,6 @@ def _provenance(rows: AuditRows, data: str) -> Section:
         "Seed": str("not set: bootstrap and simulations vary" if seed is None else seed),
         "Software": ", ".join(versions) or None,
         "Layout": rows.schema,
-        "Hash of the page": hash_of(data),
     }
     shown = [described, Facts(facts)] if known else []
     return _section("provenance", "Where this comes from", "data, model, command", *shown)
@@ -537,7 +543,7 @@ def _calibration_chart(rows: AuditRows) -> Chart | None:
             y,
             f"Predicted {show(x)}: observed {percent(y)} ({band(percent, low, high)}).",
             # intervals and bands hold for all marks at once: one that excludes x is evidence
-            _is_outside(x, low, high),
+            not (low or 0.0) <= x <= (1.0 if high is None else high),
         )
         for x, y, low, high in seen or curve
     ]
@@ -559,10 +565,6 @@ def _calibration_chart(rows: AuditRows) -> Chart | None:
     )
 
 
-def _is_outside(value: float | None, low: float | None, high: float | None) -> bool:
-    return value is not None and not (low or 0.0) <= value <= (1.0 if high is None else high)
-
-
 def _pit_chart(rows: AuditRows) -> Chart | None:
     """Draw the distribution of PITs with its band under calibration; None if it is not known."""
     bins = [one for one in rows.pit if one.share is not None]
@@ -570,7 +572,7 @@ def _pit_chart(rows: AuditRows) -> Chart | None:
         return None
     bars = []
     for one in bins:
-        is_off = _is_outside(one.share, one.low, one.high)
+        is_off = not (one.low or 0.0) <= (one.share or 0.0) <= (1 if one.high is None else one.high)
         tip = (
             f"PIT {in_full(one.start)} to {in_full(one.end)}: {percent(one.share)} of outcomes;"
             f" under calibration {band(percent, one.low, one.high)}."

@@ -34,7 +34,6 @@ from evenhand.report.document import (
     document_html,
     document_text,
     embedded,
-    hash_of,
     short_text,
 )
 from evenhand.report.kinds import formatter_of, reach_of, signed
@@ -322,7 +321,7 @@ def comparison_document(values: Values) -> Document:
         ),
         Section(
             "Where this comes from",
-            [about_facts(about), _sources(values, data)],
+            [about_facts(about), _sources(values)],
             "provenance",
             "both audits",
         ),
@@ -338,8 +337,8 @@ def comparison_document(values: Values) -> Document:
     )
 
 
-def _sources(values: Values, data: str) -> Facts:
-    """Return which audits were compared, and the hash of the page."""
+def _sources(values: Values) -> Facts:
+    """Return which audits were compared."""
     facts: dict[str, str | None] = {}
     for key, audit in values["provenance"].items():
         facts |= {
@@ -348,7 +347,7 @@ def _sources(values: Values, data: str) -> Facts:
             f"Hash of the model {key}": (audit.get("model") or {}).get("sha256"),
             f"Version {key}": audit.get("evenhand"),
         }
-    return Facts(facts | {"Schema": values["schema"], "Hash of the page": hash_of(data)})
+    return Facts(facts | {"Schema": values["schema"]})
 
 
 def _scores(values: Values) -> list[Part]:

@@ -38,11 +38,6 @@ def embedded(values: Mapping[str, Any]) -> str:
     return text.replace("<", "\\u003c")
 
 
-def hash_of(data: str) -> str:
-    """Return the hash of embedded data as UTF-8, in words."""
-    return f"sha256 of the embedded data: {hashlib.sha256(data.encode()).hexdigest()}"
-
-
 # --- documents of sections with paragraphs, lists, tables and charts, for pages and text
 
 
@@ -207,7 +202,9 @@ def document_html(document: Document) -> str:
     style = _own_file("page.css")
     template = _environment().get_template("page.html.j2")
     icon = base64.b64encode(_own_file("icon.svg").encode()).decode()
-    return template.render(document=document, script=script, seal=seal, style=style, icon=icon)
+    digest = hashlib.sha256(document.data.encode()).hexdigest()
+    texts = {"script": script, "seal": seal, "style": style, "icon": icon, "digest": digest}
+    return template.render(document=document, **texts)
 
 
 @cache

@@ -192,24 +192,6 @@ def first_groups(rows: AuditRows) -> tuple[list[Finding], list[Finding]]:
     return found[:FIRST], others[: LISTED - FIRST]
 
 
-def by_forecast(rows: AuditRows) -> Table | None:
-    """Return the groups by the forecast's own level and spread."""
-    given, one = rows.given_forecast, rows.given
-    note = ""
-    if given is not None and one is not None:
-        reach = estimate(one.size, points)
-        note = f"People with the same forecast: mean error {reach}; right forecasts would show"
-        note += f" {points(given.chance)}."
-    return groups("Groups by the forecast", rows.by_forecast, rows, note=note)
-
-
-def positive_part(rows: AuditRows) -> Table | None:
-    """Return the groups of the people whose outcome is not the atom, the worst first."""
-    everyone = rows.positive_part[:1]
-    found = sorted(rows.positive_part[1:], key=lambda one: one.rank)[:LISTED]
-    return groups("Groups without the atom", [*everyone, *found], rows)
-
-
 def membership(rows: AuditRows) -> Table | None:
     """Return bounds for groups known by probability."""
 

@@ -49,7 +49,6 @@ from evenhand.report.document import (
     document_html,
     document_text,
     embedded,
-    hash_of,
 )
 from evenhand.report.kinds import one_line, people_of, signed
 from evenhand.results import Row, Values, plain
@@ -612,7 +611,7 @@ def watch_document(values: Values) -> Document:
         sections=[
             *([_groups(watched)] if watched.groups else []),
             Section("What an alarm means", [Bullets.of(means)], "meaning", "and what it does not"),
-            _method(watched, data),
+            _method(watched),
         ],
         footer="Made by evenhand. The JSON of this watch contains all digits.",
         data=data,
@@ -648,7 +647,7 @@ def _groups(watched: Watched) -> Section:
     return Section("Groups", [Paragraph(text), table], "groups")
 
 
-def _method(watched: Watched, data: str) -> Section:
+def _method(watched: Watched) -> Section:
     after, sources = watched.matures_after, watched.sources
 
     def shown(value: Any) -> str:
@@ -665,7 +664,6 @@ def _method(watched: Watched, data: str) -> Section:
         else days_in_words(after),
         **{name: shown(sources[k]) for k, name in SOURCES.items() if sources.get(k) is not None},
         "Command": f"`{sources['command']}`" if sources.get("command") else None,
-        "Hash of the page": hash_of(data),
     }
-    hint = "settings, log, command, hashes"
+    hint = "settings, log, command"
     return Section("How it was computed", [Facts(facts)], "method", hint)
