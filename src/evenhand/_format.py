@@ -304,7 +304,7 @@ def count(n: int, noun: str, plural: str = "") -> str:
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 
-def and_more(names: Sequence[str], most: int = 20, join: str = ", ") -> str:
+def and_more(names: Sequence[str], most: int = 20) -> str:
     """Write the first names of a list, and how many more there are.
 
     Examples
@@ -313,7 +313,7 @@ def and_more(names: Sequence[str], most: int = 20, join: str = ", ") -> str:
     ('a, b and 2 more', 'a')
     """
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return join.join(names[:most]) + more
+    return ", ".join(names[:most]) + more
 
 
 def _fixed(value: float | None, decimals: int, toward: Toward, unit: float = 1) -> str:

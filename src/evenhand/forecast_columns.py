@@ -56,9 +56,6 @@ NUMBERS = {
 LISTS = (*NUMBERS, "samples")
 """Parts that list columns."""
 
-NUMBERED = re.compile(r"(.*?)[._-]*[0-9][0-9.]*")
-"""Name of a column that ends in a number, after its prefix."""
-
 
 def columns_of_part(part: str, listed: str, present: list[str], source: str) -> dict[str, float]:
     """Return the columns that a part of a forecast names, by increasing number.
@@ -145,8 +142,7 @@ def _parsed(text: str) -> float | str:
 def _no_such_prefix(prefix: str, present: list[str], part: str, source: str) -> InputError:
     """Return the error for a word that is neither a column nor a prefix of columns."""
     example = {"quantiles": "0.5", "survival": "30"}.get(part, "1")
-    prefixes = [match.group(1) for name in present if (match := NUMBERED.fullmatch(name))]
-    remedy = did_you_mean(prefix, [*present, *prefixes]) or "name some of these, or their prefix"
+    remedy = did_you_mean(prefix, present) or "name some of these, or their prefix"
     return InputError(
         f"{source} has no column {short(prefix)} and no columns with this prefix, such as"
         f" {prefix[:20]}{example}, only {and_more(present)}; {remedy}"
@@ -154,13 +150,9 @@ def _no_such_prefix(prefix: str, present: list[str], part: str, source: str) -> 
 
 
 def _has_prefix(name: str, prefix: str, part: str) -> bool:
-    rest = name[len(prefix) :]
-    if not name.startswith(prefix):
-        return False
     # the rest is the value: other columns may begin with the same letter, as `p_value` with `p`
-    if part in ("pmf", "survival"):
-        return re.fullmatch(NUMBERS[part][0], rest) is not None
-    return rest[:1] in tuple("0123456789._")
+    rest = NUMBERS[part][0] if part in ("pmf", "survival") else "[0-9._].*"
+    return re.fullmatch(re.escape(prefix) + rest, name, re.DOTALL) is not None
 
 
 ROUNDING = 1e-9

@@ -202,18 +202,14 @@ def certify_link(
         cells = _anywhere(Cells(u, np.where(unknown, 1.0, u), reading=unknown))
     if person is not None:
         cells = cells.take(one_row_each(person, u.size, random_state))
-    made = _of_link(cells.before(check_link(link)), float(confidence), lost is not None)
-    return replace(made, one_row_each=person is not None)
-
-
-def _of_link(base: Cells, confidence: float, may_be_unknown: bool) -> Certificate:
     return Certificate(
-        confidence,
-        part_of_base(base),
+        float(confidence),
+        part_of_base(cells.before(check_link(link))),
         is_randomized=True,
-        link=base.link,
+        link=link,
         choice=Choice("simultaneous"),
-        may_be_unknown=may_be_unknown,
+        may_be_unknown=lost is not None,
+        one_row_each=person is not None,
     )
 
 

@@ -235,11 +235,6 @@ class SplitRows:
     share: float | None
     thinned: Thinned | None = None
 
-    @property
-    def y(self) -> Floats:
-        """Outcomes of all rows, shape (n,)."""
-        return self.outcomes.value
-
     def learning(self) -> tuple[Any, Outcomes]:
         """Return the training rows and their outcomes."""
         return take_rows(self.X, self.learn), self.outcomes.take(self.learn)
@@ -342,7 +337,7 @@ def select_around(
     X, outcomes = rows.certifying()
     # the grid of all rows: that of a few rows may be coarser
     is_continuous = not base.has_atoms and not outcomes.are_times
-    grid = Rounding.grid(rows.y) if is_continuous else None
+    grid = Rounding.grid(rows.outcomes.value) if is_continuous else None
     step = base.rounding(outcomes).step if is_continuous else None
     held = HeldOutScores(outcomes, grid, step, random)
     wrapped = Wrapped.of(base, outcomes, random)
@@ -369,7 +364,7 @@ def select_around(
         "average_error": estimated_error(chosen.cells),
         "certified_group_error": chosen.certificate.group_error(target.group_mass),
     }
-    without = held.without_features(rows.y[rows.learn], base)
+    without = held.without_features(rows.outcomes.value[rows.learn], base)
     worthy = None
     # what the features are worth, if it is known
     worth = without[0]["log_score"] - base_line["log_score"] if without else 0.0
@@ -466,13 +461,13 @@ def _selection_of_randomized(
     X, outcomes = rows.certifying()
     has_atoms = proof.kind is not OutcomeKind.CONTINUOUS
     # the log score of forecasts with atoms is one of probabilities
-    grid = None if has_atoms else Rounding.grid(rows.y)
+    grid = None if has_atoms else Rounding.grid(rows.outcomes.value)
     held = HeldOutScores(outcomes, grid, None, random)
     forecast = model.forecast(X, jittered(outcomes.n_samples, COMPARED_DRAWS, random))
     randomized = held.line("randomized", forecast, cells) | {
         "certified_group_error": proof.group_error(target.group_mass)
     }
-    lines = [*held.without_features(rows.y[rows.learn], forecast), randomized]
+    lines = [*held.without_features(rows.outcomes.value[rows.learn], forecast), randomized]
     return Selection(
         model=model,
         certificate=proof,
