@@ -1,9 +1,7 @@
-"""Tests of promises for every group: theory, validity by enumeration and simulation."""
+"""Tests of promises for every group: theory, and validity by simulation."""
 
-import itertools
 import json
 import math
-from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -163,69 +161,6 @@ def test_cells_cover_every_null_hypothesis(mass):
         margin = 0.9 * target - 0.05
         if -0.45 < margin < target:
             assert QuantileCells.of(margin, mass, -0.5).ratios(x).mean(axis=0).min() > 1
-
-
-# --- validity by enumeration ----------------------------------------------------------------------
-
-
-def largest_mean_over_stopping_times(laws, promise, days, side):
-    """Mean of the evidence under the best stopping rule, by backward induction over all paths.
-
-    `laws` maps the values so far to (values, probabilities) of the next row.
-    """
-    n = sum(days)
-    values, _ = laws(())
-    evidence = {}
-    made = cache(lambda x: rows_with(np.array(x)))
-    for path in itertools.product(range(len(values)), repeat=n):
-        x = [laws(path[:k])[0][path[k]] for k in range(n)]
-        test = Evidence(promise)
-        found = []
-        for rows in np.split(np.array(x), np.cumsum(days)[:-1]):
-            test.begin_period()
-            found += test.update(made(tuple(rows)))[:, side].tolist()
-        evidence.update({path[: k + 1]: math.exp(found[k]) for k in range(n)})
-    best = {path: value for path, value in evidence.items() if len(path) == n}
-    for k in range(n - 1, -1, -1):
-        ahead = {}
-        for path in itertools.product(range(len(values)), repeat=k):
-            chances = laws(path)[1]
-            later = sum(p * best[(*path, i)] for i, p in enumerate(chances))
-            ahead[path] = max(evidence.get(path, 0.0), later)
-        best = ahead
-    return best[()]
-
-
-@pytest.mark.parametrize(
-    ("values", "chances", "side"),
-    [
-        ((-0.4, 0.45), (0.9, 0.1), 0),
-        ((-0.4, 0.45), (0.9, 0.1), 1),
-        ((-0.5, 0.1, 0.4), (0.6, 0.25, 0.15), 0),
-        ((0.2, 0.29, 0.5), (0.5, 0.49, 0.01), 1),
-    ],
-)
-def test_no_stopping_rule_gains_under_a_discrete_distribution_at_the_boundary(
-    values, chances, side
-):
-    sign = 1 if side == 0 else -1
-    sample = np.repeat(values, np.round(1000 * np.array(chances)).astype(int))
-    promise = Promise("mean_pit", MASS, cvar(sample, MASS), 0.95, LINK)
-    x = tuple(sign * value for value in values)
-    best = largest_mean_over_stopping_times(lambda _: (x, chances), promise, (2, 0, 1, 2), side)
-    assert best <= 1 + 1e-6
-
-
-def test_no_stopping_rule_gains_if_distributions_depend_on_the_past_and_one_quantile_serves():
-    # three-point distributions with E(x)_+ = mass * target: q = 0 serves all of them
-    promise = Promise("mean_pit", MASS, 0.3, 0.95, LINK)
-
-    def laws(past):
-        top = 0.5 if past and past[-1] == 2 else 0.35
-        chance = MASS * 0.3 / top
-        return (-top, 0.0, top), (chance, 1 - 2 * chance, chance)
-
-    assert largest_mean_over_stopping_times(laws, promise, (2, 1, 2), 0) <= 1 + 1e-6
 
 
 # --- validity by simulation -----------------------------------------------------------------------

@@ -26,7 +26,7 @@ from evenhand import (
     load,
     save,
 )
-from evenhand.calibration import Cells, Events, calibration_error
+from evenhand.calibration import Events, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
 from evenhand.forecasters.corrections import (
     NO_CURVE,
@@ -35,7 +35,7 @@ from evenhand.forecasters.corrections import (
 )
 from evenhand.forecasters.groups import Members
 from evenhand.forecasters.recalibrated import HeldOut, Maps
-from evenhand.forecasters.samples import expected_counts, learn_map
+from evenhand.forecasters.samples import learn_map
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
 
@@ -274,36 +274,6 @@ def test_weights_count_by_their_ratios_and_rows_of_weight_0_do_not(kind: str) ->
     expected = fitted(table[used], y[used], weight[used])
     np.testing.assert_allclose(fitted(table, y, weight), expected, rtol=1e-9)
     np.testing.assert_allclose(fitted(table, y, 1e-9 * weight), expected, rtol=1e-6)
-
-
-def random_cells(seed: int, n: int = 60) -> Cells:
-    random = np.random.default_rng(seed)
-    ends = np.sort(random.uniform(size=(n, 2)), axis=1)
-    ends[:5, 1] = ends[:5, 0]  # points
-    ends[5, :] = 0.0, 1.0
-    return Cells(ends[:, 0], ends[:, 1], ties=random.uniform(size=n))
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_expected_counts_are_those_of_loops(seed: int) -> None:
-    cells = random_cells(seed)
-    random = np.random.default_rng(seed)
-    edges = np.concatenate(([0.0], np.sort(random.uniform(size=7)), [1.0]))
-    values = np.concatenate(
-        (np.zeros((2, 1)), np.sort(random.uniform(size=(2, 7)), axis=1), np.ones((2, 1))), axis=1
-    )
-    which = random.integers(0, 2, 60)
-    weight = random.uniform(0.5, 2, 60)
-    expected = np.zeros((2, 8))
-    for low, high, one, w in zip(cells.low[:, 0], cells.high[:, 0], which, weight, strict=True):
-        if low == high:
-            expected[one, np.searchsorted(edges, low, side="right") - 1] += w
-            continue
-        cuts = np.clip(edges, low, high)
-        mass = np.diff(np.interp(cuts, edges, values[one]))
-        expected[one] += w * mass / mass.sum()
-    found = expected_counts(cells, weight, which, edges, values)
-    np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
 def test_likelihoods_of_cells_and_their_derivatives() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -175,43 +176,42 @@ def standard_error(n_sets: int) -> float:
     return 0.71 / np.sqrt(n_sets)
 
 
+def of_residuals(residuals: Floats) -> Quantiles | Recalibrated:
+    return residual_distribution(residuals, None)
+
+
+def over_normal(std: float) -> Callable[[Floats], Quantiles | Recalibrated]:
+    """Return a function that recalibrates a normal forecast of this spread."""
+    base = Normal([0.0], std)
+    return lambda y: Recalibrated(base, *learn_map(Cells(base.cdf(y)), np.ones(y.size)))
+
+
 @statistical
 @pytest.mark.parametrize(
-    ("truth", "n"), [(stats.norm(), 1000), (stats.t(3), 200)], ids=["normal", "t3"]
+    ("learn", "truth", "n", "most"),
+    [
+        # chords between ranks 4 and 16 of a tail reach farther than its quantiles
+        (of_residuals, stats.norm(), 1000, 1.1),
+        (of_residuals, stats.t(3), 200, 1.1),
+        # and less far over a base of half the spread
+        (over_normal(0.5), stats.norm(), 200, 1.25),
+        (over_normal(2.0), stats.norm(), 1000, 1.25),
+    ],
+    ids=["normal", "t3", "narrow base", "wide base"],
 )
-def test_extreme_intervals_of_residuals_miss_as_often_as_stated(
-    truth: stats.rv_frozen, n: int
+def test_extreme_intervals_miss_as_often_as_stated(
+    learn: Callable[[Floats], Quantiles | Recalibrated],
+    truth: stats.rv_frozen,
+    n: int,
+    most: float,
 ) -> None:
     random = np.random.default_rng(n)
-    rates = []
-    for _ in range(repeats(400)):
-        learned = residual_distribution(truth.rvs(n, random_state=random), None)
-        rates.append(miss_rates(learned, truth))
-    # expected rates lie between 0.85 and 1.1, as chords between ranks 4 and 16 of a tail reach
-    # farther than its quantiles; 5 standard errors have a false-alarm rate of 3e-7
+    samples = (truth.rvs(n, random_state=random) for _ in range(repeats(400)))
+    rates = [miss_rates(learn(sample), truth) for sample in samples]
+    # 5 standard errors have a false-alarm rate of 3e-7
     slack = 5 * standard_error(len(rates))
     assert (np.mean(rates, axis=0) > 0.85 - slack).all()
-    assert (np.mean(rates, axis=0) < 1.1 + slack).all()
-
-
-@statistical
-@pytest.mark.parametrize(("std", "n"), [(0.5, 200), (2.0, 1000)])
-def test_extreme_intervals_of_recalibrated_forecasts_miss_as_often_as_stated(
-    std: float, n: int
-) -> None:
-    random = np.random.default_rng(n)
-    truth = stats.norm()
-    base = Normal([0.0], std)
-    rates = []
-    for _ in range(repeats(400)):
-        pit = base.cdf(truth.rvs(n, random_state=random))
-        levels, values = learn_map(Cells(pit), np.ones(n))
-        rates.append(miss_rates(Recalibrated(base, levels, values), truth))
-    # a chord of the map of a base of half the spread reaches less far than its quantiles: expected
-    # rates up to 1.25
-    slack = 5 * standard_error(len(rates))
-    assert (np.mean(rates, axis=0) > 0.85 - slack).all()
-    assert (np.mean(rates, axis=0) < 1.25 + slack).all()
+    assert (np.mean(rates, axis=0) < most + slack).all()
 
 
 def test_extreme_quantiles_are_order_statistics_with_exponential_tails_beyond() -> None:

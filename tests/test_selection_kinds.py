@@ -288,31 +288,6 @@ def test_the_price_beside_an_atom_has_the_check_values(share: float, price: floa
     assert costs.price(Entropic(0.12)) == pytest.approx(price, abs=5 / np.sqrt(n) + 0.0005)
 
 
-@statistical
-def test_amounts_are_falsely_certified_in_at_most_one_data_set_of_twenty() -> None:
-    """1,000 data sets; the true error of the worst groups around a right model is the link's."""
-    share = 0.3
-    n_sets = repeats(500, shorter=64)
-    broken = 0
-    for seed in range(n_sets):
-        rng = np.random.default_rng([seed, int(10 * share)])
-        n = int(rng.integers(300, 600))
-        y = np.where(rng.uniform(size=n) < share, 0.0, rng.lognormal(size=n))
-        mass = float(rng.choice([0.2, 0.5]))
-        found = randomize(
-            lambda X: Forecast.from_hurdle(np.full(len(X), share), lognormal(len(X))),
-            np.zeros((n, 1)),
-            y,
-            **({"goal": 0.42}, {"max_wider": 0.4}, {"max_price": 0.1})[seed % 3],
-            group_mass=mass,
-            alternative=False,
-            random_state=rng,
-        )
-        link = found.certificate.link
-        broken += link.group_error(mass) - 0.001 > found.group_error
-    assert broken <= most_failures(n_sets, false_alarm=1e-4)
-
-
 def lognormal(n: int) -> Forecast:
     from evenhand.distributions import Normal, Support, Transformed
 
