@@ -178,7 +178,6 @@ def test_no_key_hides_the_date_or_another_key() -> None:
         ({"unit": 3}, "about['unit'] must be a text that is not empty, got 3"),
         ({"unit": " "}, "about['unit'] must be a text that is not empty, got ' '"),
         ({"": "mg"}, "each key of about must be a text that is not empty, got ''"),
-        ({"unit": "mg", " unit": "g"}, "about must have keys that differ in more than blanks"),
     ],
 )
 def test_a_description_that_is_no_mapping_of_texts_is_refused(about: Any, message: str) -> None:

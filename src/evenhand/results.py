@@ -834,7 +834,7 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
         Error that does not matter.
     status : Status
         The verdict.
-    family : Family or None
+    family : Family
         The tests and intervals that hold together.
     groups : tuple of Finding
         Everyone, then the named groups.
@@ -884,7 +884,7 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
     tolerance: float = 0.02
     status: Status
     conditions: tuple[Condition, ...] = ()
-    family: Family | None = None
+    family: Family
     groups: Annotated[tuple[Finding, ...], msgspec.Meta(min_length=1)]
     given: Finding | None = None
     given_forecast: GivenForecast | None = None
@@ -913,7 +913,7 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
     @property
     def confidence(self) -> float:
         """Confidence of the tests and intervals of all groups together."""
-        return 0.95 if self.family is None else self.family.confidence
+        return self.family.confidence
 
     @property
     def is_event(self) -> bool:
@@ -924,7 +924,7 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
     def most_detectable(self) -> float:
         """Detectable error of all people above which there are too few rows."""
         # not even a doubling of a rare event would show
-        rate = self.everyone.predicted if self.is_event and self.everyone is not None else None
+        rate = self.everyone.predicted if self.is_event else None
         return 0.1 if rate is None else min(0.1, rate, 1 - rate)
 
     @property
@@ -933,9 +933,9 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
         return bool(self.provenance.get("command"))
 
     @property
-    def everyone(self) -> Finding | None:
+    def everyone(self) -> Finding:
         """All people."""
-        return next(iter(self.groups), None)
+        return self.groups[0]
 
     @property
     def named(self) -> tuple[Finding, ...]:
@@ -945,7 +945,7 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
     @property
     def overall(self) -> tuple[Finding, ...]:
         """All people, and all people given the own forecast."""
-        return tuple(one for one in (self.everyone, self.given) if one is not None)
+        return (self.everyone,) if self.given is None else (self.everyone, self.given)
 
     @property
     def bound(self) -> Bound | None:

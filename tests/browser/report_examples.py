@@ -18,7 +18,7 @@ def made(values):
     unjudged = {"verdict": "no problem found", "is_proven": False, "detectable": []}
     unjudged |= dict.fromkeys(("n_examined", "n_problems", "n_beyond"), 0)
     known = {key: value for key, value in plain(values).items() if value is not None}
-    rows = msgspec.convert({"status": unjudged} | known, AuditRows)
+    rows = msgspec.convert({"status": unjudged, "family": FAMILY} | known, AuditRows)
     if rows.status.detectable:
         return rows
     status = Status(

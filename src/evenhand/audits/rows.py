@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from evenhand._validate import (
     MILD_ATOM,
@@ -18,7 +18,6 @@ from evenhand._validate import (
     Ints,
     bad_input,
     check_count,
-    check_finite,
     check_fraction,
     check_weights,
     largest_atom,
@@ -43,13 +42,6 @@ from evenhand.tables import (
 )
 
 # --- options, checked before any work
-
-
-def _shares(name: str, values: ArrayLike) -> list[float]:
-    shares = check_finite(name, np.atleast_1d(np.asarray(values)))
-    return [
-        check_fraction(f"{name}[{i}]", share, high_open=False) for i, share in enumerate(shares)
-    ]
 
 
 TOLERANCE = 0.02
@@ -98,18 +90,19 @@ class Search:
 
     def __post_init__(self) -> None:
         # before any work, so that a search can later fail only for lack of rows
-        learned, tolerance = self.learned_masses, self.tolerance
-        checked = {
-            "masses": _shares("masses", self.masses),
-            "learned_masses": _shares("learned_masses", learned) if np.size(learned) else [],
+        checked: dict[str, Any] = {
             "min_size": check_count("min_size", self.min_size, least=2),
             "confidence": check_fraction("confidence", self.confidence),
             "n_simulations": check_count("n_simulations", self.n_simulations, least=2),
         }
-        if tolerance is not None:
-            checked["tolerance"] = check_fraction(
-                "tolerance", tolerance, low_open=False, high_open=False
-            )
+        for name in ("masses", "learned_masses"):
+            checked[name] = [
+                check_fraction(f"{name}[{i}]", share, high_open=False)
+                for i, share in enumerate(np.atleast_1d(getattr(self, name)))
+            ]
+        if (tolerance := self.tolerance) is not None:
+            ends = {"low_open": False, "high_open": False}
+            checked["tolerance"] = check_fraction("tolerance", tolerance, **ends)
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -147,23 +140,12 @@ def check_about(about: Mapping[str, str] | None) -> dict[str, str]:
     if not isinstance(about, Mapping):
         rule, remedy = "be a mapping of texts", 'pass a dict such as {"unit": "mg per week"}'
         raise bad_input("about", rule, type(about).__name__, remedy)
-    found = {
-        _text(key, "each key of about"): _text(value, f"about[{key!r}]")
-        for key, value in about.items()
-    }
-    if len(found) < len(about):
-        rule = "have keys that differ in more than blanks"
-        raise bad_input("about", rule, list(about), "give each key once")
-    return found
-
-
-def _text(value: Any, place: str) -> str:
-    """Return a text without the blanks around it."""
-    if not isinstance(value, str) or not value.strip():
-        raise bad_input(
-            place, "be a text that is not empty", repr(value), "give a text or leave it out"
-        )
-    return value.strip()
+    for key, value in about.items():
+        for place, text in (("each key of about", key), (f"about[{key!r}]", value)):
+            if not isinstance(text, str) or not text.strip():
+                rule, remedy = "be a text that is not empty", "give a text or leave it out"
+                raise bad_input(place, rule, repr(text), remedy)
+    return {key.strip(): value.strip() for key, value in about.items()}
 
 
 # --- held-out rows

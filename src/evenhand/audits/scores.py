@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 
 import msgspec
@@ -472,7 +471,7 @@ MOST_SCANNED = 100
 """Most scanned groups with these columns, the significant ones with the smallest p-values."""
 
 Columns = dict[str, float | None]
-Members = Mask | Ints
+Members = Mask | Ints | Floats
 
 
 def censored_scores(everyone: CensoredError) -> dict[Measure, Interval]:
@@ -495,27 +494,26 @@ def with_sizes(
     """
     family = tested.family
 
-    def sized(members: Members | Floats, part: str, n_groups: int) -> CensoredError:
-        return _sized(rows, members, 1 - family.shares[part], n_groups, random)
+    def sized(pairs: Iterable[tuple[str, Members]], part: str, n: int) -> dict[str, Columns]:
+        level = 1 - family.shares[part]
+        return {name: _columns(_sized(rows, some, level, n, random)) for name, some in pairs}
 
-    named = partial(sized, part="groups", n_groups=max(family.n_groups, 1))
-    found = {EVERYONE: _columns(everyone)}
-    found |= {name: _columns(named(mask)) for name, mask in held.groups.items()}
-    for group, members in held.groups.probable():
-        # the members are not known, and the bounds are for the weighted rows
-        unknown: Columns = {"least_error": None, "most_error": None}
-        found[group.name] = _columns(named(members)) | unknown
+    n_groups = max(family.n_groups, 1)
+    named = {EVERYONE: _columns(everyone)} | sized(held.groups.items(), "groups", n_groups)
+    # members are not known, and the bounds are for the weighted rows
+    unknown: Columns = {"least_error": None, "most_error": None}
+    probable = ((group.name, shares) for group, shares in held.groups.probable())
+    found = sized(probable, "groups", n_groups).items()
+    named |= {name: columns | unknown for name, columns in found}
     significant = tested.scanned.least(MOST_SCANNED, 1 - family.confidence)
-    of_scan = {name: _columns(named(mask), has_mean=False) for name, _, mask in significant}
-    of_own = {
-        group.name: _columns(sized(mask, "by_forecast", family.n_by_forecast))
-        for group, mask in tested.own
-    }
+    scan = sized(((name, mask) for name, _, mask in significant), "groups", n_groups)
+    own = sized(((one.name, mask) for one, mask in tested.own), "by_forecast", family.n_by_forecast)
     return dataclasses.replace(
         tested,
-        groups=_changed(tested.groups, found),
-        scan=_changed(tested.scan, of_scan),
-        by_forecast=_changed(tested.by_forecast, of_own),
+        groups=_changed(tested.groups, named),
+        # scanned groups have no mean PIT
+        scan=[replace(one, mean_pit=None) for one in _changed(tested.scan, scan)],
+        by_forecast=_changed(tested.by_forecast, own),
     )
 
 
@@ -542,7 +540,7 @@ def with_learned_sizes(
 
 def _sized(
     rows: RowCells,
-    members: Members | Floats,
+    members: Members,
     confidence: float,
     n_groups: int,
     random: np.random.Generator,
@@ -560,19 +558,13 @@ def _sized(
     return censored_error(cells, confidence, n_groups=n_groups, base=base, random_state=random)
 
 
-def _columns(one: CensoredError, *, has_mean: bool = True) -> Columns:
-    found = {
-        "km_error": one.error,
-        "km_error_low": one.low,
-        "km_error_high": one.high,
-        "least_error": one.least,
-        "most_error": one.most,
-    }
-    for level in COVERED:
-        key = coverage_name(level)
-        value, low, high = one.coverage[level]
-        found |= {key: value, f"{key}_low": low, f"{key}_high": high}
-    columns: Columns = plain(found | ({"mean_pit": one.mean} if has_mean else {}))
+def _columns(one: CensoredError) -> Columns:
+    intervals: dict[str, Iterable[float]] = {"km_error": (one.error, one.low, one.high)}
+    intervals |= {coverage_name(level): one.coverage[level] for level in COVERED}
+    found = {"least_error": one.least, "most_error": one.most, "mean_pit": one.mean}
+    for name, ends in intervals.items():
+        found |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    columns: Columns = plain(found)
     return columns
 
 

@@ -109,7 +109,7 @@ def decided(rows: AuditRows) -> AuditRows:
         tables[name] = [directed(one, directions, rows.is_event) for one in tables[name]]
     own, groups, scan = once(tables["by_forecast"], tables["groups"], scan)
     given = None
-    if rows.given_forecast is not None and groups:
+    if rows.given_forecast is not None:
         groups[0], given = judged_everyone(
             groups[0], rows.given_forecast, rows.tolerance, is_event=rows.is_event
         )
@@ -269,43 +269,39 @@ def detectable_error(n: float, level: float, variance: float | None = None) -> f
 
 def _detectable_errors(rows: AuditRows) -> Iterator[Detectable]:
     """Yield the errors that all people, and groups of median and of least size, would show."""
-    family = rows.family
-    shares = {} if family is None else family.shares
-    effective = 1.0 if family is None else family.effective_share or 1.0
-    tests = 1 if family is None else family.n_tests or 1
-    level = (shares.get("everyone") or 1 - rows.confidence) / tests
+    family, n = rows.family, rows.n_samples
+    level = family.shares["everyone"] / (family.n_tests or 1)
     variance = _variance(rows) if rows.is_event else None
-    n = rows.n_samples
-    yield Detectable(n=n, error=detectable_error(effective * n, level, variance))
+    yield Detectable(n=n, error=detectable_error(family.effective_share * n, level, variance))
     kinds = (
-        ("groups", 0 if family is None else family.n_groups, (*rows.named, *rows.scan)),
-        ("by_forecast", 0 if family is None else family.n_by_forecast, rows.by_forecast),
+        ("groups", family.n_groups, (*rows.named, *rows.scan)),
+        ("by_forecast", family.n_by_forecast, rows.by_forecast),
     )
     for share, number, found in kinds:
         groups = sorted((one for one in found if one.is_judged), key=lambda one: -one.n)
-        if not groups or not shares.get(share) or not number:
+        if not groups or not number:
             continue
         # a level for each group; continuous outcomes have two tests of each
-        level = shares[share] / number / (1 if rows.is_event else 2)
+        level = family.shares[share] / number / (1 if rows.is_event else 2)
         middle, least = groups[(len(groups) - 1) // 2], groups[-1]
         for one in (middle, least) if middle is not least else (least,):
             chance = _predicted(one, _predicted(rows.everyone))
             variance = chance * (1 - chance) if rows.is_event else None
-            yield Detectable(n=one.n, error=detectable_error(effective * one.n, level, variance))
+            effective = family.effective_share * one.n
+            yield Detectable(n=one.n, error=detectable_error(effective, level, variance))
         return
 
 
 def _variance(rows: AuditRows) -> float:
     """Return the mean of p (1 - p) of all people, by groups of similar probabilities."""
     groups = [one for one in rows.by_forecast if one.predicted is not None]
-    shares = [(one.n, _predicted(one)) for one in groups or rows.groups[:1]]
-    total = sum(n for n, _ in shares)
-    return sum(n * p * (1 - p) for n, p in shares) / total if total else 0.25
+    shares = [(one.n, _predicted(one)) for one in groups or [rows.everyone]]
+    return sum(n * p * (1 - p) for n, p in shares) / sum(n for n, _ in shares)
 
 
-def _predicted(one: Finding | None, default: float = 0.5) -> float:
+def _predicted(one: Finding, default: float = 0.5) -> float:
     """Return the mean probability of a group of 0/1 outcomes."""
-    return default if one is None or one.predicted is None else one.predicted
+    return default if one.predicted is None else one.predicted
 
 
 def _is_proven(rows: AuditRows) -> bool:
@@ -315,12 +311,12 @@ def _is_proven(rows: AuditRows) -> bool:
     an upper end, too.
     """
     given, tolerance = rows.given_forecast, rows.tolerance
-    if not rows.is_event or given is None or not given.is_complete or not rows.groups:
+    if not rows.is_event or given is None or not given.is_complete:
         return False
     # of a group found by search nothing bounds the error from above; unless it is off, it is not
     # described either; groups of a few rows are not tested, but they are listed
     found = [one for one in rows.examined if one.mass is None or one.off]
     named = [one for one in rows.named if one.same_as is None and not one.possible_leak]
-    members = (*rows.groups[:1], *found, *named)
+    members = (rows.everyone, *found, *named)
     is_within = given.high is not None and given.high <= tolerance
     return is_within and all(one.is_proven(tolerance) for one in members)

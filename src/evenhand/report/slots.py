@@ -204,7 +204,7 @@ def _verdict(rows: AuditRows, kind: Kind) -> str:
     if rows.is_everyone_problem:
         others = f" and {status.n_problems - 1:,} of {status.n_examined:,} others"
         where = f"in {count(status.n_problems, 'group')}: {ALL}{others * (status.n_problems > 1)}."
-    elif everyone is not None and everyone.rate is not None and not everyone.is_mean_off:
+    elif everyone.rate is not None and not everyone.is_mean_off:
         rates = f"{percent(everyone.rate)}, {percent(everyone.predicted)} predicted"
         where += f" The average is right ({rates})."
     beyond = f"In {n:,} the {kind.gap} is over {limit} points"
@@ -548,8 +548,7 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     if times is not None:
         before = kind.horizon or "an event"
         yield f"{times.n_lost:,} of {times.n_people:,} people were lost before {before}."
-    everyone = rows.everyone
-    if rows.is_randomized and everyone is not None and everyone.reported_bias < 0:
+    if rows.is_randomized and rows.everyone.reported_bias < 0:
         yield MEANS_OF_DRAWS
 
 
@@ -558,7 +557,7 @@ UNNAMED = "Groups that nobody named: {}."
 
 def _not_tested(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield what the audit does not cover; the first ones fit a line."""
-    least = rows.family.min_size if rows.family is not None and rows.scanned else None
+    least = rows.family.min_size if rows.scanned else None
     of_few = f"under {least:,} rows" if least is not None else "that were not examined"
     yield f"Groups {of_few}."
     yield "Later changes."
@@ -606,8 +605,7 @@ SLOPE = ", or for everyone a trend with a slope outside 0.8 to 1.25"
 
 def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
     """Yield the one rule by which problems are found, and what the intervals hold for."""
-    family, limit = rows.family, points_in_full(rows.tolerance)
-    shares = {} if family is None else family.shares
+    limit, shares = points_in_full(rows.tolerance), rows.family.shares
     listed = [f"{WHOSE.get(k, k)} {points_in_full(share)}" for k, share in shares.items() if share]
     of_all = f" (in points: {', '.join(listed)})" if listed else ""
     estimate = "Kaplan-Meier estimate" if kind.has_range else "estimate"
@@ -626,7 +624,7 @@ def _decided(rows: AuditRows, kind: Kind) -> Iterator[str]:
             yield f"{capitalized(name_of(one, rows))}: {WITHOUT}, the error is {ends}."
     else:
         names = {"error": "errors", "bias": kind.residual.partition(",")[0].lower()}
-        limits = [names.get(one, one) for one in (family.asymptotic if family is not None else ())]
+        limits = [names.get(one, one) for one in rows.family.asymptotic]
         large = f"; those of {joined(limits)} need large groups" if limits else ""
         yield f"Intervals of a measure hold for all groups, with {confidence} confidence{large}."
     if rows.problems:
@@ -740,7 +738,7 @@ class Slots:
             self.title = f"{count(rows.n_samples, 'row')} {are} too few for an audit."
         elif not self.everyone:
             self.title = "No errors are known."
-        elif not named or rows.everyone is None or rows.everyone.coverage_80 is None:
+        elif not named or rows.everyone.coverage_80 is None:
             self.title = self.everyone[0]
         else:
             one = min(named, key=lambda one: one.rank)

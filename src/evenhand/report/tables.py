@@ -304,7 +304,7 @@ def scores(rows: AuditRows) -> Table | None:
 
     def reach(score: Score) -> str:
         # the error has one interval: that of everyone among the groups
-        is_error = one is not None and score.unit == "probability" and score.value == one.error
+        is_error = score.unit == "probability" and score.value == one.error
         low, high = (one.error_low, one.error_high) if is_error and one else (score.low, score.high)
         return band(formatter_of(score.unit), low, high)
 
