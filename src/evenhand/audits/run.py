@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
@@ -39,17 +38,11 @@ from evenhand.audits.rows import (
 )
 from evenhand.audits.scores import (
     AVERAGE_ERROR,
-    calibration_curve,
     censored_scores,
-    counts_of,
     learned_findings,
-    membership,
-    plain_intervals,
-    rate_ends,
-    reliability_rows,
     score_rows,
     scores_of,
-    survival_rates,
+    tables_beside,
     with_learned_sizes,
     with_sizes,
     worst_groups,
@@ -61,7 +54,6 @@ from evenhand.calibration import (
     Pit,
     as_cells,
     censored_error,
-    pit_histogram,
 )
 from evenhand.certificates import (
     WEIGHTED,
@@ -79,19 +71,13 @@ from evenhand.outcomes import Outcomes, as_outcomes, needs_no_weights, thinned_r
 from evenhand.report import NoteKind, note, units_of
 from evenhand.results import (
     AuditRows,
-    Bin,
-    CurvePoint,
     Finding,
-    Leak,
     Miscoverage,
     Note,
-    ProbabilityScores,
     WorstGroup,
     rows_from,
 )
-from evenhand.scoring import isotonic_curve, probability_scores
 from evenhand.tables import (
-    EVERYONE,
     Schema,
     UnseenValues,
     as_pandas,
@@ -320,17 +306,8 @@ def audit_rows(
         ),
         given_forecast=tested.given if rows.keys else None,
         scores=score_rows(scores, units_of(target)),
-        probability_scores=tuple(_probability_scores(rows, held)),
-        reliability=tuple(reliability_rows(rows, held, tested)),
-        pit=rows_from(Bin, pit_histogram(cells)),
-        calibration=_calibration(rows, tested.by_forecast),
         miscoverage=rows_from(Miscoverage, miscoverage),
-        membership=tuple(membership(rows, held)),
-        censoring=None if rows.times is None else counts_of(rows.times),
-        survival=tuple(survival_rates(rows, held)),
         worst_groups=worst,
-        plain_intervals=tuple(plain_intervals(proof, rows)),
-        possible_leaks=rows_from(Leak, held.leaks),
         notes=(
             *held.notes,
             *on_grid,
@@ -341,6 +318,7 @@ def audit_rows(
             *unmeasured,
             *_searched(held, tested, unlearned, n_found=len(learned)),
         ),
+        **tables_beside(rows, held, tested, proof),
         **described,
     )
     found = found if counted is None else counted.over(found)
@@ -375,35 +353,6 @@ def _searched(held: HeldOut, tested: TestedGroups, unlearned: Notes, *, n_found:
     left_out &= _columns_of(unlearned, NoteKind.COLUMN_NOT_LEARNED)
     names = tuple(name for name in map(str, held.searched.columns) if name not in left_out)
     return (note(NoteKind.FEATURES, names),)
-
-
-def _probability_scores(rows: RowCells, held: HeldOut) -> Iterator[ProbabilityScores]:
-    """Yield the usual scores of probabilities, of everyone and of named groups with enough rows.
-
-    Groups have at least 150 rows.
-    """
-    if rows.binary is None:
-        return
-    happened, probability = rows.binary
-    weights, confidence = rows.cells.weights, held.options.confidence
-    masks = {EVERYONE: np.ones(happened.size, dtype=np.bool_)}
-    masks |= {name: mask for name, mask in held.groups.items() if mask.sum() >= LEAST_EFFECTIVE}
-    for name, mask in masks.items():
-        some = None if weights is None else weights[mask]
-        scores = probability_scores(probability[mask], happened[mask], some, confidence)
-        yield ProbabilityScores.of(msgspec.structs.asdict(scores) | {"group": name})
-
-
-def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurvePoint, ...]:
-    """Return the calibration curve; of 0/1 outcomes the isotonic curve with its band."""
-    if rows.binary is None:
-        return calibration_curve(rows.tested)
-    happened, probability = rows.binary
-    known = [(one.lowest, one.highest, *rate_ends(one)) for one in by_forecast]
-    lowest, highest, low, high = np.array(known, dtype=np.float64).reshape(-1, 4).T
-    weights = rows.cells.weights
-    curve = isotonic_curve(probability, happened, lowest, highest, low, high, weights)
-    return rows_from(CurvePoint, curve)
 
 
 def _positive_groups(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,6 +19,7 @@ from evenhand.audits.rows import HeldOut, Search
 from evenhand.calibration import (
     COVERED,
     HISTOGRAM_CONFIDENCE,
+    LEAST_EFFECTIVE,
     Cells,
     CensoredError,
     KaplanMeier,
@@ -27,6 +29,7 @@ from evenhand.calibration import (
     covered_whole,
     holm,
     n_effective,
+    pit_histogram,
     ramps_at,
     share_interval,
 )
@@ -35,12 +38,15 @@ from evenhand.distributions import OutcomeKind
 from evenhand.outcomes import Outcomes
 from evenhand.report import Measure
 from evenhand.results import (
+    Bin,
     Censoring,
     CurvePoint,
     Finding,
     Interval,
+    Leak,
     Membership,
     PlainInterval,
+    ProbabilityScores,
     Reliability,
     Score,
     Survival,
@@ -48,7 +54,7 @@ from evenhand.results import (
     plain,
     rows_from,
 )
-from evenhand.scoring import probability_bins
+from evenhand.scoring import isotonic_curve, probability_bins, probability_scores
 from evenhand.tables import EVERYONE, GroupRule, Groups
 
 replace = msgspec.structs.replace
@@ -87,6 +93,55 @@ def score_rows(bands: Mapping[Measure, Interval], unit: str) -> tuple[Score, ...
     columns = dict(zip(Interval._fields, zip(*bands.values(), strict=True), strict=True))
     units = [measure.unit(unit) for measure in bands]
     return rows_from(Score, {"measure": map(str, bands), "unit": units, **columns})
+
+
+# --- tables beside the groups
+
+
+def tables_beside(
+    rows: RowCells, held: HeldOut, tested: TestedGroups, proof: Certificate | None
+) -> dict[str, Any]:
+    """Return the tables of an audit that need no random numbers, by their names in `AuditRows`."""
+    return {
+        "probability_scores": tuple(_probability_scores(rows, held)),
+        "reliability": tuple(reliability_rows(rows, held, tested)),
+        "pit": rows_from(Bin, pit_histogram(rows.tested)),
+        "calibration": _calibration(rows, tested.by_forecast),
+        "membership": tuple(membership(rows, held)),
+        "censoring": None if rows.times is None else counts_of(rows.times),
+        "survival": tuple(survival_rates(rows, held)),
+        "plain_intervals": tuple(plain_intervals(proof, rows)),
+        "possible_leaks": rows_from(Leak, held.leaks),
+    }
+
+
+def _probability_scores(rows: RowCells, held: HeldOut) -> Iterator[ProbabilityScores]:
+    """Yield the usual scores of probabilities, of everyone and of named groups with enough rows.
+
+    Groups have at least 150 rows.
+    """
+    if rows.binary is None:
+        return
+    happened, probability = rows.binary
+    weights, confidence = rows.cells.weights, held.options.confidence
+    masks = {EVERYONE: np.ones(happened.size, dtype=np.bool_)}
+    masks |= {name: mask for name, mask in held.groups.items() if mask.sum() >= LEAST_EFFECTIVE}
+    for name, mask in masks.items():
+        some = None if weights is None else weights[mask]
+        scores = probability_scores(probability[mask], happened[mask], some, confidence)
+        yield ProbabilityScores.of(msgspec.structs.asdict(scores) | {"group": name})
+
+
+def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurvePoint, ...]:
+    """Return the calibration curve; of 0/1 outcomes the isotonic curve with its band."""
+    if rows.binary is None:
+        return calibration_curve(rows.tested)
+    happened, probability = rows.binary
+    known = [(one.lowest, one.highest, *rate_ends(one)) for one in by_forecast]
+    lowest, highest, low, high = np.array(known, dtype=np.float64).reshape(-1, 4).T
+    weights = rows.cells.weights
+    curve = isotonic_curve(probability, happened, lowest, highest, low, high, weights)
+    return rows_from(CurvePoint, curve)
 
 
 def weighted_mean_band(values: Floats, weight: Floats | None) -> Interval:
