@@ -209,14 +209,6 @@ def paired_change(
     return Change(one.distance, other.distance, low, high)
 
 
-def paired_mean(first: Floats, second: Floats, weight: Floats, confidence: float) -> Change:
-    """Return the change of a weighted mean with its pointwise paired interval."""
-    mean, variance, _ = weighted_mean(second - first, weight)
-    half = -float(special.ndtri((1 - confidence) / 2)) * variance**0.5
-    before, after = (float(np.average(values, weights=weight)) for values in (first, second))
-    return Change(before, after, mean - half, mean + half)
-
-
 @dataclass(frozen=True)
 class _Side:
     """Statistic of a group, its influence functions and the bound of its bias."""
@@ -325,15 +317,13 @@ def changes_of(
     confidence: float,
 ) -> Changes:
     """Return the changes of all measures in groups, given by their names and rows."""
-    measures = OF_EVENTS if BY_SCORE in first else MEASURES
+    is_event = BY_SCORE in first
     found = {}
     for name, mask in members:
-        for measure in measures:
-            is_by_score = BY_SCORE in first and (name, measure) == (EVERYONE, "error")
-            key = BY_SCORE if is_by_score else measure
-            found[name, measure] = paired_change(
-                first[key], second[key], mask, n_groups, confidence
-            )
+        for measure in OF_EVENTS if is_event else MEASURES:
+            key = BY_SCORE if is_event and (name, measure) == (EVERYONE, "error") else measure
+            sides = first[key], second[key]
+            found[name, measure] = paired_change(*sides, mask, n_groups, confidence)
     return found
 
 
@@ -354,18 +344,16 @@ def score_changes(
     """Return the changes of known mean scores of all rows with pointwise paired intervals."""
     weights = first.cells.weights
     weight = np.ones(first.scored.size) if weights is None else weights[first.scored]
-    # measures without a finite mean or with a better reading are not among the known ones
-    shared = [
-        measure
-        for measure in first.scores
-        if str(measure) in known
-        and measure.what in SCORES
-        and (measure.what != "interval width" or measure.level == 0.8)
-    ]
-    rows = []
-    for measure in shared:
-        one = paired_mean(first.scores[measure], second.scores[measure], weight, confidence)
-        rows.append((str(measure), one.first, one.second, one.value, one.low, one.high))
+    z, rows = -float(special.ndtri((1 - confidence) / 2)), []
+    for measure, values in first.scores.items():
+        is_shown = measure.what != "interval width" or measure.level == 0.8
+        # measures without a finite mean or with a better reading are not among the known ones
+        if str(measure) in known and measure.what in SCORES and is_shown:
+            others = second.scores[measure]
+            before, after = (float(np.average(one, weights=weight)) for one in (values, others))
+            mean, variance, _ = weighted_mean(others - values, weight)
+            half = z * variance**0.5
+            rows.append((str(measure), before, after, after - before, mean - half, mean + half))
     return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
 
 

@@ -26,7 +26,6 @@ from evenhand.calibration import (
     PITCounts,
     binned_error,
     count_pits,
-    coverage_name,
     draws_in_bins,
     event_values,
     histogram_table,
@@ -38,7 +37,7 @@ from evenhand.draws import fresh
 from evenhand.forecast import Forecast
 from evenhand.links import Link
 from evenhand.outcomes import OPEN, Rounding, as_outcomes
-from evenhand.report import Measure, NoteKind, note, notes_of
+from evenhand.report import NoteKind, note, notes_of
 from evenhand.results import AuditRows, Bin, CurvePoint, Note, rows_from
 from evenhand.tables import EVERYONE, Group, Partition
 
@@ -211,21 +210,11 @@ class RowCounts:
 
     def over(self, sampled: AuditRows) -> AuditRows:
         """Return the rows of the audit of the sample with what PITs of all rows show."""
-        everyone = sampled.groups[0]
-        names = {str(Measure("coverage", level)): coverage_name(level) for level in COVERED}
-        names = {one: name for one, name in names.items() if getattr(everyone, name) is not None}
-        scores = tuple(
-            msgspec.structs.replace(one, **everyone.interval(names[one.measure])._asdict())
-            if one.measure in names
-            else one
-            for one in sampled.scores
-        )
         empty = set(self.counts.groups) - set(self.named.names)
         notes = [note(NoteKind.EMPTY_GROUP, (name,)) for name in sorted(empty)]
         return msgspec.structs.replace(
             sampled,
             n_samples=self.n_samples,
-            scores=scores,
             pit=_histogram(self),
             calibration=_curve(self.counts),
             notes=(*_notes(self.n_samples, sampled), *notes, *sampled.notes),

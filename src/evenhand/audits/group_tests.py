@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
@@ -36,9 +36,6 @@ from evenhand.report import NoteKind, note
 from evenhand.results import Family, Finding, GivenForecast, Note, rows_from
 from evenhand.scoring import calibration_slope
 from evenhand.tables import EVERYONE, Condition, Group, GroupRule, Groups, as_table
-
-if TYPE_CHECKING:
-    from evenhand.audits.counted import RowCounts
 
 replace = msgspec.structs.replace
 
@@ -304,7 +301,7 @@ def tested_groups(
     *,
     n_learned: int,
     level: float,
-    counted: RowCounts | None,
+    counted: tuple[Summed, Summed] | None,
 ) -> TestedGroups:
     """Test everyone, groups by the forecast, named and scanned groups as one family.
 
@@ -321,10 +318,10 @@ def tested_groups(
         Number of learned groups that share the family.
     level : float
         Error probability of the family.
-    counted : RowCounts or None
-        Counts of all rows, if these rows are a sample: they replace the sums over everyone and over
-        named groups. Everyone keeps the tests of the sample, which compare people with similar
-        forecasts.
+    counted : (Summed, Summed) or None
+        Everyone and named groups, counted in all rows if these rows are a sample: they replace the
+        sums over the sample. Everyone keeps the tests of the sample, which compare people with
+        similar forecasts.
     """
     options = held.options
     whole = 1 - options.confidence
@@ -333,16 +330,18 @@ def tested_groups(
     scanned, leaks, notes = _scans(rows, held)
     keys = own_keys(found.keys)
     own = list(own_groups(keys, cells.weights))
+    all_rows = np.ones(cells.n_samples, dtype=np.bool_)
+    pooled = rows.sums([all_rows])
     named = Summed.of(rows, held.groups.pairs(), rows.sums(held.groups.values()))
-    named = named if counted is None else counted.named
+    everyone = Summed.of(rows, [(Group.given(EVERYONE), all_rows)], pooled)
+    if counted is not None:
+        everyone, named = counted
     n_groups = _n_groups(scanned, leaks, {*held.groups.names, *named.names})
     present = {"by_forecast": bool(own), "groups": n_groups > 0, "learned": n_learned > 0}
     shares = shares_of(level, present)
     # own groups of the same rows by two values are one hypothesis
     n_own = len({mask.tobytes() for _, mask in own})
     of_own = rows.sums(mask for _, mask in own)
-    all_rows = np.ones(cells.n_samples, dtype=np.bool_)
-    pooled = rows.sums([all_rows])
     given = _given(rows, keys, of_own, own, pooled, shares["everyone"])
     family = Family(
         confidence=options.confidence,
@@ -360,8 +359,6 @@ def tested_groups(
     ]
     share = shares["groups"] or level
     p_value, adjusted, scanned = _tests(named, probable, scanned, held, whole / share)
-    everyone = Summed.of(rows, [(Group.given(EVERYONE), all_rows)], pooled)
-    everyone = everyone if counted is None else counted.everyone
     of_groups = [_everyone(everyone, given, shares["everyone"], whole)]
     # too few rows for a test: not proven to be off
     listed = [group for one in (named, *probable) for group in one.groups]

@@ -238,11 +238,10 @@ def hold_out(
     features: Any,
     groups: Any,
     random: np.random.Generator,
-    y: Any,
 ) -> HeldOut:
     """Select the rows that all parts of the audit use: rows of positive weight, one per person.
 
-    Where there is no table, groups must have the index of `y`, if both have one.
+    Where there is no table, groups must have the index of the outcomes, if both have one.
     """
     n = outcomes.n_samples
     searched = _searched(*((X, n, "X") if features is None else (features, n, "features")))
@@ -252,7 +251,7 @@ def hold_out(
     masks = check_groups(
         groups,
         n,
-        next((table for table in (X, searched) if table is not None), y),
+        next((table for table in (X, searched) if table is not None), outcomes.given),
         allow_probable=True,
     )
     # rows are chosen before any other draw, so that PITs do not depend on the searches

@@ -54,6 +54,7 @@ from evenhand.calibration import (
     Pit,
     as_cells,
     censored_error,
+    coverage_name,
 )
 from evenhand.certificates import (
     WEIGHTED,
@@ -68,7 +69,7 @@ from evenhand.distributions import OutcomeKind
 from evenhand.draws import RandomState, generator, one_row_each
 from evenhand.forecast import Forecast
 from evenhand.outcomes import Outcomes, as_outcomes, needs_no_weights, thinned_rows
-from evenhand.report import NoteKind, note, units_of
+from evenhand.report import Measure, NoteKind, note, units_of
 from evenhand.results import (
     AuditRows,
     Finding,
@@ -259,7 +260,8 @@ def audit_rows(
     # who is lost may or may not have the event by the horizon: times have no such part
     has_part = part is not None and rows.times is None and part.rows.size >= searches.FEW_ROWS
     level = (1 - options.confidence) / (2 if has_part else 1)
-    tested = tested_groups(rows, held, random, n_learned=n_learned, level=level, counted=counted)
+    of_all = None if counted is None else (counted.everyone, counted.named)
+    tested = tested_groups(rows, held, random, n_learned=n_learned, level=level, counted=of_all)
     learned: list[searches.FoundGroup] = []
     unlearned: Notes = ()
     if thin is not None:
@@ -275,8 +277,10 @@ def audit_rows(
         scores |= censored_scores(sized)
         tested = with_sizes(tested, rows, sized, held, random)
         of_learned = with_learned_sizes(of_learned, learned, plain, options.confidence, random)
-    # the error of everyone is that of the table of groups
+    # the error of everyone is that of the table of groups, and so is their coverage in all rows
     scores[AVERAGE_ERROR] = tested.groups[0].interval("error")
+    for level in () if counted is None or is_event else COVERED:
+        scores[Measure("coverage", level)] = tested.groups[0].interval(coverage_name(level))
     worst: tuple[WorstGroup, ...] = ()
     if thin is not None and not is_event:
         worst = worst_groups(plain, options, proof, random)
@@ -530,9 +534,7 @@ def audited(
     n = outcomes.n_samples
     people = check_people(ids, n)
     given, model = model, check_model(model)
-    held = hold_out(
-        search, outcomes, check_rows(model, X, n), features, groups, random, outcomes.given
-    )
+    held = hold_out(search, outcomes, check_rows(model, X, n), features, groups, random)
     is_given = isinstance(model, Forecast)
     title = name or ("forecast" if is_given else type(given).__name__)
     audited = model[held.kept] if is_given and held.kept.size < n else model
@@ -639,21 +641,21 @@ def audit_pit(
     random = generator(random_state)
     cells = as_cells(pit, r, sample_weight, random)
     n = cells.n_samples
-    bias = None if residual is None else check_finite("residual", residual)
-    if bias is not None and bias.size != n:
-        raise bad_input("residual", f"have one value per row of PITs ({n})", bias.size)
+    if residual is not None and (size := check_finite("residual", residual).size) != n:
+        raise bad_input("residual", f"have one value per row of PITs ({n})", size)
     people = check_people(ids, n)
     known = Outcomes(
-        np.zeros(n) if bias is None else bias,
+        np.zeros(n) if residual is None else residual,
         weight=cells.weights if sample_weight is None else sample_weight,
         largest_weight=largest_weight,
         person=person,
     )
-    held = hold_out(search, known, X, features, groups, random, residual)
+    held = hold_out(search, known, X, features, groups, random)
+    bias = None if residual is None else known.value[held.kept]
     # rows of validated PITs need no second validation, and all rows need no copy
     some = cells if held.kept.size == n else cells.take(held.kept)
     return audit_rows(
-        RowCells.of_pits(some, None if bias is None else bias[held.kept]),
+        RowCells.of_pits(some, bias),
         held,
         random,
         name_of(residual) if target_name is None else target_name,
