@@ -1,7 +1,6 @@
 """Numbers and tables as text: bounds are never rounded in their own favour."""
 
 import math
-import re
 from decimal import Decimal
 from functools import partial
 
@@ -25,7 +24,6 @@ from evenhand._format import (
     points,
 )
 from evenhand._table import Column, Table, Value, wrapped
-from evenhand.draws import jittered
 
 shares = st.floats(0, 1, allow_subnormal=False)
 decimals = st.integers(0, 4)
@@ -112,14 +110,9 @@ def test_what_is_not_known_is_a_dash(unknown):
     assert band(points, unknown, 0.5) == "-"
 
 
-def test_a_certificate_in_one_line_shows_valid_bounds():
-    r = jittered(200, 8, 0)
-    pit = np.random.default_rng(0).uniform(size=r.shape)
-    certificate = certify_pit(pit, r, confidence=0.99999)
-    shown = dict(re.findall(r"(\w+)=([\d.]+)", repr(certificate)))
-    assert float(shown["group_error"]) >= certificate.group_error(0.2)
-    assert float(shown["average_error"]) >= certificate.average_error()
-    assert shown["confidence"] == "0.9999"
+def test_a_certificate_in_one_line_never_rounds_its_confidence_up():
+    certificate = certify_pit(np.random.default_rng(0).uniform(size=200), confidence=0.99999)
+    assert "confidence=0.9999" in repr(certificate).removesuffix(")").split(", ")
 
 
 # Tables.
