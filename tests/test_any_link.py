@@ -1,8 +1,4 @@
-"""Bounds for every link at once: against brute force, and in worlds whose truth is known.
-
-Random checks are seeded. Counts of broken certificates are compared with their exact binomial
-distribution at 1e-6, the false-alarm rate of one check with a fresh seed.
-"""
+"""Bounds for every link at once: against brute force, and in worlds whose truth is known."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Bounds at any sample size against closed forms, enumeration, quadrature and simulation.
-
-Random checks are seeded. Checks of a confidence count the data sets in which a bound fails
-and compare the count with its exact binomial distribution at a level of 1e-6: that is the
-false-alarm rate of one check with a fresh seed.
-"""
+"""Bounds at any sample size against closed forms, enumeration, quadrature and simulation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Calibration measures against brute force, SciPy, theory and simulation.
-
-Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh
-seed.
-"""
+"""Calibration measures against brute force, SciPy, theory and simulation."""
 
 from __future__ import annotations
 

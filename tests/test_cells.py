@@ -1,7 +1,4 @@
-"""Errors of PITs with cells, averaged over the positions in the cells, against exact fractions.
-
-Hypothesis checks properties; random checks are seeded, with the false-alarm rate of a fresh seed.
-"""
+"""Errors of PITs with cells, averaged over the positions in the cells, against exact fractions."""
 
 from __future__ import annotations
 
@@ -142,24 +139,6 @@ def test_the_cell_error_bounds_the_error_from_both_sides(ends: list[list[list[fl
     assert cell_error((low, high)) <= overall + 1e-14
     # convexity of W1
     assert overall <= error.mean() + 1e-14
-
-
-@settings(max_examples=50, deadline=None)
-@given(CELLS)
-def test_cells_that_are_points_give_the_errors_of_their_points(
-    ends: list[list[list[float]]],
-) -> None:
-    low = np.array(ends)[..., 0]
-    assert as_cells((low, low)).are_points
-    assert cell_error(low) == pytest.approx(calibration_error(low), abs=1e-14)
-    # one narrow cell elsewhere lets all others pass through the sums of ramps
-    joined = np.vstack((low, np.zeros((1, low.shape[1]))))
-    high = joined.copy()
-    high[-1] = 1e-13
-    assert calibration_error((joined, high)) == pytest.approx(calibration_error(joined), abs=1e-13)
-    np.testing.assert_allclose(
-        pathwise_errors((joined, high)), pathwise_errors(joined), rtol=0, atol=1e-13
-    )
 
 
 def test_a_true_forecast_has_an_error_that_vanishes() -> None:

@@ -1,8 +1,6 @@
 """Certificates of counts, ordinal scores and outcomes with an atom against known truths.
 
-Worlds have finitely many outcomes; the errors of their groups are computed by quadrature over the
-draw. Simulations are seeded. Checks of a confidence count the data sets in which a statement is
-false; their false-alarm rate with a fresh seed is 1e-6.
+Worlds have finitely many outcomes; errors of their groups come from quadrature over the draw.
 """
 
 from __future__ import annotations
@@ -128,26 +126,6 @@ def test_bounds_for_counts_have_their_confidence(name: str) -> None:
         failures["overall"] += proof.average_error() < truth["worst"][-1] - SLACK
         failures["named"] += proof.named("first") < truth["first"][0] - SLACK
     assert max(failures.values()) <= most_failures(n_sets), failures
-
-
-def test_bounds_average_over_the_position_in_the_cell() -> None:
-    """Pathwise errors do not depend on the drawn positions; gaps and the overall bound do."""
-    world, rng = WORLDS["ordinal of 5"], np.random.default_rng(5)
-    ends, r, _, _ = served_cells(world, 200, rng)
-    one, other = (
-        certify_pit(Cells(*ends, ties=rng.uniform(size=200), draws=r), random_state=0)
-        for _ in range(2)
-    )
-    errors = one.own.all_errors.high
-    assert errors == pytest.approx(other.own.all_errors.high, abs=1e-12)
-    assert one.coverage(LEVEL, 0.2) == other.coverage(LEVEL, 0.2)
-    assert one.average_error() != other.average_error()
-    # brute force: the mean CDF of uniform distributions on the cells, on a fine grid
-    c = (np.arange(4000) + 0.5) / 4000
-    for person in (0, 1, 2):
-        width = np.maximum(ends[1][person] - ends[0][person], 1e-300)
-        cdf = np.clip((c[:, None] - ends[0][person]) / width, 0, 1).mean(axis=-1)
-        assert errors[person] == pytest.approx(np.abs(cdf - c).mean(), abs=1e-3)
 
 
 def test_a_lattice_has_no_sharp_bounds_of_its_link_and_keeps_its_intervals() -> None:

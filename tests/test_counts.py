@@ -30,15 +30,12 @@ from evenhand._validate import InputError
 from evenhand.calibration import (
     ERROR_BINS,
     GAP_BINS,
-    PIT_BINS,
     PITCounts,
     binned_error,
     calibration_error,
     count_pits,
     covered,
-    error_interval,
     local_levels,
-    local_levels_band,
     pathwise_errors,
 )
 from evenhand.calibration import PIT_BINS as BINS
@@ -167,47 +164,7 @@ def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit: Floats) -> None
     assert 0 <= error <= 0.5
 
 
-@given(pits(30), st.floats(0.05, 0.99))
-@settings(max_examples=100, deadline=None)
-def test_error_interval_from_bins_holds_that_from_rows_and_is_a_bin_wider(
-    pit: Floats, confidence: float
-) -> None:
-    # in a bin with share p the envelope is higher by at most p: over all bins, of width S, by at
-    # most S in all
-    one_draw = pit[:, 0]
-    low, high = error_interval(one_draw, confidence)
-    edges, counts = np.linspace(0, 1, PIT_BINS + 1), count_pits(one_draw).one_draw
-    binned_low, binned_high = error_interval(edges[:-1], confidence, edges[1:], counts)
-    assert low - S - ROUNDING <= binned_low <= low + ROUNDING
-    assert high - ROUNDING <= binned_high <= high + S + ROUNDING
-
-
 # --- bands from counts
-
-
-@st.composite
-def counted(draw: st.DrawFn) -> tuple[Floats, NDArray[np.int64]]:
-    """Distinct values in any order, on edges of bins of [0, 1/2], and how often each comes."""
-    places = draw(st.lists(st.integers(0, ERROR_BINS), min_size=1, max_size=8, unique=True))
-    repeats = draw(
-        st.lists(st.integers(0, 9), min_size=len(places), max_size=len(places)).filter(any)
-    )
-    return np.array(places) * W, np.array(repeats)
-
-
-@given(counted(), st.sampled_from([0.5, 0.9, 0.99]))
-@settings(max_examples=100, deadline=None)
-def test_local_levels_from_counts_are_exactly_those_of_repeated_values(
-    values: tuple[Floats, NDArray[np.int64]], confidence: float
-) -> None:
-    band = local_levels_band(values[0], 0.5, confidence, values[1])
-    repeated = local_levels_band(np.repeat(*values), 0.5, confidence)
-    np.testing.assert_array_equal(band.starts, repeated.starts)
-    np.testing.assert_array_equal(band.upper, repeated.upper)
-    ranks = local_levels(int(values[1].sum()), confidence)[0]
-    np.testing.assert_array_equal(
-        band.starts[1:], np.sort(np.repeat(*values))[::-1][ranks - 1][::-1]
-    )
 
 
 # --- certificates

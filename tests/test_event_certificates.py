@@ -1,8 +1,4 @@
-"""Certificates of 0/1 forecasts against event rates and biases that are known from theory.
-
-Simulations are seeded. Checks of a confidence count the data sets in which a statement is false;
-their false-alarm rate with a fresh seed is 1e-6 (`repeats.FALSE_ALARM`).
-"""
+"""Certificates of 0/1 forecasts against event rates and biases that are known from theory."""
 
 from __future__ import annotations
 

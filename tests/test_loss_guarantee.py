@@ -1,10 +1,8 @@
-"""The theorem on decisions in calibrated worlds, and its certificate from rows.
+"""The certificate of realized losses, from rows of calibrated worlds.
 
 In these worlds a person's outcome is normal around the person's mean, and a randomized forecast is
 a normal law whose mean is the person's plus `shift * ndtri(r)`: if its variance is that of the
 outcome plus `shift**2`, the PIT is uniform for each person, though the forecast is not the truth.
-Random checks are seeded; counts are compared with their exact binomial law, over all people of a
-test together, at a level of 1e-6: the false-alarm rate of a test with a fresh seed.
 """
 
 from __future__ import annotations
