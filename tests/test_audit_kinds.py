@@ -200,25 +200,6 @@ def test_reliability_of_events_is_that_of_groups_by_probability() -> None:
     np.testing.assert_allclose(found["high"], high, atol=2e-3)
 
 
-def test_reliability_lists_everyone_and_the_named_groups() -> None:
-    _, y = outcomes("hurdle")
-    found = audited("hurdle").reliability
-    assert found["group"].unique().tolist() == [EVERYONE, "sex = f", "sex = m"]
-    happened = y != 0
-    probability = 1 - people()["chance"]
-    women = (people()["sex"] == "f").to_numpy()
-    for name, rows in ((EVERYONE, np.ones(N, bool)), ("sex = f", women)):
-        some = found[found["group"] == name]
-        assert some["bin"].tolist() == list(range(10))
-        assert some["n"].sum() == rows.sum()
-        for column, values in (("rate", happened), ("probability", probability)):
-            mean = np.average(some[column], weights=some["n"])
-            assert mean == pytest.approx(values[rows].mean(), rel=1e-9)
-        assert ((some["low"] <= some["rate"]) & (some["rate"] <= some["high"])).all()
-        # true probabilities: 95% jointly, here by the seed
-        assert some["probability"].is_monotonic_increasing
-
-
 def test_the_bias_of_a_group_without_an_event_has_an_upper_limit() -> None:
     forecast, y = Forecast.from_probability(np.full(400, 0.005)), np.zeros(400)
     found = audit(forecast, y=y, groups={"g": np.arange(400) < 200}, **QUICK)

@@ -233,43 +233,6 @@ def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(
     check_tables(found, X, y, wide.cdf(y[:, None]), scores, rel=1e-3 if by_link else 1e-9)
 
 
-@pytest.mark.parametrize("given_as", ["model", "forecast"])
-def test_an_audit_of_a_deterministic_forecast_agrees_with_scipy(given_as: str) -> None:
-    X, y = table()
-    forecast = Forecast.from_normal(X["score"], np.full(N, STD))
-    subject: Any = Stub() if given_as == "model" else forecast
-    found = audit(subject, X, y, groups=["region"], random_state=0)
-    name = "Stub" if given_as == "model" else "forecast"
-    assert (found.name, found.n_samples, found.n_draws, found.is_randomized) == (name, N, 1, False)
-    peer = stats.norm(X["score"].to_numpy(), STD)
-    scores = {
-        "log score": -peer.logpdf(y),
-        "CRPS": scoringrules.crps_normal(y, peer.mean(), peer.std()),
-        "mean std": np.full(N, STD),
-        "80% interval width": np.full(N, 2 * STD * stats.norm.ppf(0.9)),
-        "90% interval width": np.full(N, 2 * STD * stats.norm.ppf(0.95)),
-    }
-    check_tables(found, X, y, peer.cdf(y)[:, None], scores, rel=1e-9)
-
-
-def test_one_served_draw_per_person_is_randomized_with_one_column() -> None:
-    X, y = table()
-    served = Forecast.from_normal(X["score"], np.full(N, STD)).randomized(0.2, random_state=0)
-    found = audit(served, y=y, random_state=0)
-    assert (found.is_randomized, found.n_draws) == (True, 1)
-    assert found.score("average error") == pytest.approx(w1(served.pit(y)), abs=3e-6)
-    assert found.provenance["draws"] == "given with the forecasts: 1 draw per row"
-    # the link is known: the PITs of its base bound every group
-    assert found.certificate is not None
-    assert found.certificate.bounds_every_group
-    assert served.r is not None
-    moments = randomized_normal(X["score"].to_numpy(), served.r[:, None], 0.8)
-    unknown = Forecast(Normal(*(each[:, 0] for each in moments)), served.r)
-    proof = audit(unknown, y=y, random_state=0).certificate
-    assert proof is not None
-    assert not proof.bounds_every_group
-
-
 def test_weights_are_repetitions_in_estimates() -> None:
     X, y = table()
     counts = np.random.default_rng(1).integers(0, 4, size=N)
@@ -601,27 +564,6 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("options", "facts"), MISTAKES)
 def test_a_mistaken_option_is_an_error_and_not_a_note(options: dict[str, Any], facts: str) -> None:
     refused(facts, Search, **options)
-
-
-def test_one_row_of_each_person_is_audited() -> None:
-    X, y = table(200)
-    rows = np.repeat(np.arange(200), 3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiscreteOutcomeWarning)
-        found = audit(
-            Stub(), X.iloc[rows], Outcomes(y[rows], person=rows), groups=["region"], random_state=0
-        )
-    once = audit(Stub(), X, y, groups=["region"], random_state=0)
-    assert found.n_samples == 200
-    told = (
-        "one row per person is audited, 200 of 600 rows; group sizes are shares of people,"
-        " not of rows"
-    )
-    assert texts(found.notes)[0] == told
-    # the rows of a person are alike here, so whichever is chosen the estimates are those of the 200
-    # people
-    for measure in ("log score", "CRPS", "average error", "80% coverage"):
-        assert found.score(measure) == pytest.approx(once.score(measure), rel=1e-12)
 
 
 def test_pits_alone_are_audited_like_the_forecasts_behind_them() -> None:

@@ -32,7 +32,7 @@ from sksurv.ensemble import RandomSurvivalForest
 
 from complaints import refused
 from evenhand import Forecast, RandomizedRegressor, load, save
-from evenhand.distributions import Normal, NormalMixture
+from evenhand.distributions import Normal
 from evenhand.forecasters import kind_of
 from evenhand.forecasters.conversions import FITTED_LEVELS
 from forecaster_examples import linear_task, small_mixture
@@ -317,24 +317,6 @@ def test_ngboost_and_skpro_are_taken_at_their_word(family: str) -> None:
 
 
 # --- members
-
-
-def test_members_become_an_equal_mixture() -> None:
-    other = FrozenEstimator(BayesianRidge().fit(X[:40], Y[:40]))
-    model = plain([BayesianRidge(), other, says_twice])
-    laws = [
-        BayesianRidge().fit(X, Y).predict(NEW, return_std=True),
-        other.predict(NEW, return_std=True),
-    ]
-    laws.append(says_twice(NEW))
-    assert isinstance(model.base_forecast(NEW).distribution, NormalMixture)
-    own = np.mean([stats.norm(*law).cdf(NEW_Y) for law in laws], axis=0)
-    np.testing.assert_allclose(model.base_forecast(NEW).pit(NEW_Y), own, rtol=0, atol=1e-9)
-    assert [type(one).__name__ for one in model.estimator_] == [
-        "BayesianRidge",
-        "FrozenEstimator",
-        "function",
-    ]
 
 
 def test_ensembles_of_scikit_learn_become_mixtures_of_their_members() -> None:

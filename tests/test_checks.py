@@ -17,7 +17,6 @@ from evenhand._validate import (
     DiscreteOutcomeWarning,
     MissingExtraError,
     check_choice,
-    check_column,
     check_finite,
     check_fraction,
     check_outcomes,
@@ -94,24 +93,6 @@ def test_values_that_cannot_be_used_are_named_with_place_and_remedy(
     values: Any, facts: str
 ) -> None:
     assert re.search(facts, complaint(check_finite, "y", values))
-
-
-@pytest.mark.parametrize(
-    ("name", "remedy"),
-    [
-        ("incme", "did you mean 'Income'?"),
-        # three of four letters are in "Income" too, in that order: not what anybody means
-        ("nope", "name one of these"),
-    ],
-)
-def test_a_column_is_suggested_only_where_its_name_is_near(name: str, remedy: str) -> None:
-    columns = ["Income", "loss", "age"]
-    message = complaint(check_column, name, columns, "t.csv")
-    assert message.startswith("t.csv ")
-    assert repr(name) in message
-    assert "Income, loss, age" in message
-    assert message.endswith(remedy)
-    assert check_column("age", columns, "t.csv") == "age"
 
 
 # --- continuous outcomes

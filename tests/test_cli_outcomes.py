@@ -14,7 +14,6 @@ from scipy import stats
 
 from command_outcome import Command, key_file
 from evenhand import load
-from evenhand.certificates import certify_events
 from evenhand.cli.fitting import discrete_target
 
 N = 600
@@ -61,34 +60,6 @@ COLUMNS = {
     "pmf": ("--target", "score", "--forecast", "pmf=k"),
     "hurdle": ("--target", "cost", "--forecast", "chance_of_zero=none,quantiles=q"),
 }
-
-
-def audited(evenhand: Command, *args: str) -> dict[str, Any]:
-    done = evenhand("audit", *args, "--features", "x,sex", "--json").done()
-    found: dict[str, Any] = json.loads(done.out)
-    return found
-
-
-@pytest.mark.parametrize("kind", COLUMNS)
-def test_forecasts_of_each_kind_are_audited_in_memory_and_in_parts(
-    evenhand: Command, table: Path, kind: str
-) -> None:
-    rows = make_table()
-    Path("parts").mkdir()
-    for i, part in enumerate(np.array_split(np.arange(N), 3)):
-        rows.iloc[part].to_parquet(f"parts/part-{i}.parquet", index=False)
-    found = audited(evenhand, str(table), *COLUMNS[kind], "--groups", "sex")
-    assert found["outcome_kind"] == {"pmf": "count"}.get(kind, kind)
-    # the forecasts are the truth: an error is that of 600 draws, below 1.95 / sqrt(600) = 0.08
-    # with a probability of over 99.9% (Kolmogorov), which bounds W1
-    assert found["groups"][0]["error"] < 0.08
-    assert {group["n"] for group in found["groups"][1:]} == set(rows["sex"].value_counts())
-    parts = audited(evenhand, "parts", *COLUMNS[kind], "--groups", "sex")
-    assert parts["outcome_kind"] == found["outcome_kind"]
-    for one, other in zip(parts["groups"], found["groups"], strict=True):
-        assert (one["group"], one["n"]) == (other["group"], other["n"])
-        # PITs are counted in 6400 bins
-        np.testing.assert_allclose(one["error"], other["error"], atol=1e-3)
 
 
 REFUSED = {
@@ -170,29 +141,6 @@ def test_events_are_fitted_and_their_probabilities_written_without_a_key(
     )
     refused = evenhand(*PREDICT, "--out", "o.csv", "--moments")
     assert "--moments has no effect with m, which predicts probabilities" in refused.complaint()
-
-
-def test_events_are_certified_as_they_are(evenhand: Command, table: Path) -> None:
-    fit(evenhand, "event")
-    make_table(1).to_csv("new.csv", index=False)
-    proof = ("randomize", "new.csv", "--target", "event", "--id", "id", "--group-mass", "0.5")
-    done = evenhand(*proof, "--forecast", "m", "--out", "proven", "--json").done()
-    written = json.loads(Path("proven/certificate.json").read_text())
-    assert json.loads(done.out)["bias"] == written["bias"]
-    assert written["n_certifying"] == N
-    assert Path("proven/report.html").exists()
-    assert f"certified on {N} people" in done.err
-    new = pd.read_csv("new.csv")
-    probability = load("m").forecast(new[["x", "sex"]]).event_probability()
-    expected = certify_events(probability, new["event"].to_numpy(float))
-    np.testing.assert_allclose(written["bias"], expected.bias(0.5), rtol=1e-9)
-    # nobody asks for an interval of a yes or no, which `plain_intervals` has
-    assert "interval" not in expected.summary()
-    # the certified model is the same, and its forecasts need no key
-    np.testing.assert_array_equal(
-        load("proven").forecast(new[["x", "sex"]]).event_probability(), probability
-    )
-    evenhand("predict", "new.csv", "--forecast", "proven", "--out", "out.csv").done()
 
 
 @pytest.mark.parametrize("target", ["score", "cost"])

@@ -19,7 +19,6 @@ from scipy import special, stats
 from complaints import refused
 from evenhand import Forecast, Outcomes, audit, compare
 from evenhand.audits import Audit, Comparison, Search, comparison
-from evenhand.calibration import Cells
 from repeats import most_failures, repeats, statistical
 
 N = 600
@@ -204,22 +203,6 @@ def test_paired_intervals_contain_all_true_changes_jointly(
     assert missed.max() <= most_failures(n_sets)
 
 
-def test_profiles_are_the_shares_of_positions_at_or_below_each_edge() -> None:
-    random = np.random.default_rng(0)
-    pit = random.random((50, 7))
-    low, high = np.sort(random.random((2, 50, 1)), axis=0)
-    for cells, below in (
-        (Cells(pit), (pit[:, :, None] <= EDGES).mean(axis=1)),
-        (Cells(low, high), np.clip((EDGES - low) / (high - low), 0, 1)),
-    ):
-        found = comparison.pit_profiles(cells, np.zeros(50))
-        np.testing.assert_allclose(found["error"].values, below, atol=1e-9)
-        for level, measure in ((0.8, "coverage_80"), (0.9, "coverage_90")):
-            ends = [np.abs(EDGES - end).argmin() for end in ((1 - level) / 2, (1 + level) / 2)]
-            expected = below[:, ends[1]] - below[:, ends[0]]
-            np.testing.assert_allclose(found[measure].values[:, 0], expected, atol=1e-9)
-
-
 # --- two audits, which are not paired
 
 
@@ -278,21 +261,6 @@ def test_what_is_neither_two_models_nor_two_audits_is_refused() -> None:
     refused("y is missing", compare, *both, X)
     refused("pass X= and y= to compare models, or y= to compare forecasts", compare, *both)
     refused("be a forecaster or a Forecast", compare, audited("wrong"), both[1], X, people()[1])
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "is not the JSON of an audit"),
-        ('{"schema": "evenhand.plan/1"}', "evenhand.plan/1"),
-        ('{"schema": "evenhand.audit/9"}', "evenhand.audit/9"),
-        ("[" * 100_000, "is not the JSON of an audit"),
-    ],
-)
-def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "other.json"
-    path.write_text(text)
-    refused(message, compare, audited("wrong"), path)
 
 
 # --- output

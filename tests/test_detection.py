@@ -1,13 +1,7 @@
-"""Detection of learned groups: level of the test, power beside the scan, models and rules.
-
-Random checks are seeded; where one has a false-alarm rate, it is that of the check with a fresh
-seed.
-"""
+"""Detection of learned groups: level of the test, power beside the scan, models and rules."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +13,6 @@ from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
-import evenhand
 from evenhand._validate import InputError
 from evenhand.calibration import calibration_error
 from evenhand.draws import jittered
@@ -27,10 +20,8 @@ from evenhand.links import Entropic
 from evenhand.search import find_group, learned_group, scan_groups
 from evenhand.search.learned_group import (
     PATTERN_CELLS,
-    WAVES,
     mean_lower_bound,
     pattern_basis,
-    pattern_of,
     starting_patterns,
     top_rows,
     wave_weights,
@@ -256,29 +247,6 @@ def test_the_rule_as_printed_selects_the_described_rows() -> None:
     assert overlap(rows, planted) > 0.5
 
 
-def test_an_audit_lists_the_rows_of_learned_groups() -> None:
-    X, pit, _ = planted_table("pair", 4, n=1500)
-    person = np.arange(1500)
-    person[:100] = 2000  # of these rows one is audited
-    found = evenhand.audit_pit(pit, X=X, person=person, random_state=0)
-    table = found.learned_rows
-    for mass, n in zip(found.learned["mass"], found.learned["n"], strict=True):
-        rows = table.loc[table["mass"] == mass, "row"]
-        assert rows.size == n
-        assert rows.is_unique
-        assert (rows < 100).sum() <= 1
-    top = found.learned.iloc[-1]
-    rows = table.loc[table["mass"] == top["mass"], "row"]
-    inside = np.abs(pit[rows] - 0.5) <= 0.4 + 1e-12
-    assert top["coverage_80"] == pytest.approx(inside.mean())
-    assert table["id"].isna().all()
-    ids = replace(found, ids=[f"p{i}" for i in range(1500)]).learned_rows
-    assert (ids["id"] == "p" + ids["row"].astype(str)).all()
-    assert re.search("learned_rows", found.to_json()) is None
-    encoder = TableEncoder().fit(X)
-    assert set(top["features"]) <= {column.name for column in encoder.columns_}
-
-
 # The learned worst group: its values and bound, false alarms, planted groups, bad input.
 
 
@@ -311,23 +279,6 @@ def test_mean_value_never_exceeds_the_error_and_reaches_it() -> None:
         assert max(values) == pytest.approx(error, abs=2e-3)
         assert all(v <= error + 1e-12 for v in values)
     assert (np.abs(pattern_basis(np.linspace(0, 1, 101)) @ -np.ones(PATTERN_CELLS)) <= 0.5).all()
-
-
-def test_waves_carry_the_error_of_laws_made_of_them() -> None:
-    """Density 1 + b sqrt(2) cos(k pi u): F(c) - c = b sqrt(2) sin(k pi c) / (k pi)."""
-    c = (np.arange(320_000) + 0.5) / 320_000
-    for k in range(1, WAVES + 1):
-        deviation = 0.3 * np.sqrt(2) * np.sin(k * np.pi * c) / (k * np.pi)
-        for pattern in starting_patterns():
-            expected = (sign_at(pattern, c) * deviation).mean()
-            assert 0.3 * wave_weights(pattern)[k - 1] == pytest.approx(expected, abs=1e-8)
-        mean_waves = np.where(np.arange(1, WAVES + 1) == k, 0.3, 0.0)
-        middles = (np.arange(PATTERN_CELLS) + 0.5) / PATTERN_CELLS
-        clear = np.abs(np.sin(k * np.pi * middles)) > 0.1
-        assert (pattern_of(mean_waves) == np.sign(np.sin(k * np.pi * middles)))[clear].all()
-    quantiles = (np.arange(10_000) + 0.5) / 10_000
-    gram = waves(quantiles[:, None]).T @ waves(quantiles[:, None]) / 10_000
-    np.testing.assert_allclose(gram, np.eye(WAVES), atol=1e-6)
 
 
 # the bound

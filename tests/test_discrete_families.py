@@ -18,7 +18,6 @@ from evenhand.distributions import (
     Hurdle,
     NegativeBinomial,
     Normal,
-    OutcomeKind,
     Poisson,
     Randomized,
     Recalibrated,
@@ -149,23 +148,6 @@ def test_small_probabilities_in_the_middle_keep_their_digits() -> None:
     np.testing.assert_allclose(mapped, np.log(1e-300) + np.log(0.5), rtol=1e-9)
 
 
-def test_events_are_two_values() -> None:
-    probability = np.array([0.0, 1e-300, 0.2, 1.0])
-    batch = Bernoulli(probability)
-    assert batch.outcome_kind is OutcomeKind.BINARY
-    np.testing.assert_array_equal(batch.mean(), probability)
-    np.testing.assert_allclose(batch.std(), np.sqrt(probability * (1 - probability)), rtol=1e-12)
-    np.testing.assert_array_equal(batch.cdf(0.0, left=True), 0.0)
-    np.testing.assert_array_equal(batch.sf(0.0), probability)
-    with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(batch.log_mass(1.0), np.log(probability))
-        np.testing.assert_allclose(batch.log_mass(0.0), np.log1p(-probability), atol=1e-15)
-    # the CRPS of an event is the Brier score
-    for y in (0.0, 1.0):
-        np.testing.assert_allclose(batch.crps(y), (y - probability) ** 2, atol=1e-15)
-    assert batch.take([2]).outcome_kind is OutcomeKind.BINARY
-
-
 def test_empirical_distributions_count_the_samples() -> None:
     batch = empirical([[0, 0, 3, 1], [2, 2, 2, 2]])
     np.testing.assert_array_equal(batch.support, [0, 1, 2, 3])
@@ -176,28 +158,6 @@ def test_empirical_distributions_count_the_samples() -> None:
 
 
 # --- hurdles
-
-
-def test_hurdles_are_mixtures() -> None:
-    rng = np.random.default_rng(6)
-    chance = np.array([0.0, 0.2, 0.7, 1.0])
-    part = Transformed(Normal(np.zeros(4), 0.5), Support(low=1.0))
-    batch = Hurdle(chance, part, at=1.0)
-    y = np.array([1.7, 2.0, 3.0, 1.4])
-    np.testing.assert_allclose(batch.cdf(y), chance + (1 - chance) * part.cdf(y), rtol=1e-12)
-    np.testing.assert_allclose(batch.sf(y), (1 - chance) * part.sf(y), rtol=1e-12)
-    np.testing.assert_allclose(batch.cdf(1.0), chance, rtol=1e-12)
-    np.testing.assert_array_equal(batch.cdf(1.0, left=True), 0.0)
-    np.testing.assert_array_equal(batch.ppf(1e-9), [part.ppf(1e-9)[0], 1, 1, 1])
-    np.testing.assert_array_equal(batch.ppf(0.5)[2:], 1.0)
-    # scores beside samples of the same mixture: 20,000 of them, seven standard errors
-    atom = rng.uniform(size=(20_000, 4)) < chance
-    draws = np.where(atom, 1.0, 1 + np.exp(0.5 * rng.normal(size=(20_000, 4))))
-    noise = 7 * draws.std(axis=0) / np.sqrt(20_000)
-    np.testing.assert_array_less(np.abs(batch.mean() - draws.mean(axis=0)), noise + 1e-9)
-    for at in (y, np.ones(4)):
-        peer = scoringrules.crps_ensemble(at, draws.T)
-        np.testing.assert_array_less(np.abs(batch.crps(at) - peer), noise + 1e-9)
 
 
 @pytest.mark.parametrize("end", ["low", "high"])

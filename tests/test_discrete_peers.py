@@ -12,7 +12,6 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     LinearRegression,
-    LogisticRegression,
     PoissonRegressor,
     Ridge,
 )
@@ -20,7 +19,6 @@ from sklearn.linear_model import (
 from evenhand import (
     ClassifierForecaster,
     CountRegressor,
-    HurdleRegressor,
     InputError,
     RandomizedRegressor,
 )
@@ -137,6 +135,16 @@ def test_a_poisson_loss_forecasts_counts(estimator: Any) -> None:
 # --- models of other libraries
 
 
+def test_a_fitted_poisson_regression_is_a_forecaster() -> None:
+    X, y, _ = counts(400, 0.0)
+    plain = PoissonRegressor().fit(X, y)
+    found = as_forecaster(plain).forecast(X)
+    np.testing.assert_allclose(found.log_density(y), stats.poisson.logpmf(y, plain.predict(X)))
+    lightgbm = pytest.importorskip("lightgbm")
+    boosted = lightgbm.LGBMRegressor(objective="poisson", n_estimators=5, verbose=-1).fit(X, y)
+    assert as_forecaster(boosted).forecast(X).outcome_kind is OutcomeKind.COUNT
+
+
 class Predicting(Ridge):  # type: ignore[misc]
     """Model that predicts a fixed distribution, as models of skpro do."""
 
@@ -202,26 +210,6 @@ def claims(n: int, seed: int = 0) -> tuple[Floats, Floats, Floats, Floats]:
     chance = 1 / (1 + np.exp(-0.5 - X[:, 1]))
     amount = np.exp(X[:, 0] + 0.8 * random.normal(size=n))
     return X, np.where(random.uniform(size=n) < chance, 0.0, amount), chance, X[:, 0]
-
-
-def test_a_hurdle_is_a_two_part_model() -> None:
-    sm = pytest.importorskip("statsmodels.api")
-    X, y, _, _ = claims(3000)
-    learn, held = slice(0, 2000), slice(2000, None)
-    away = y[learn] > 0
-    design = sm.add_constant(X)
-    logit = sm.Logit(away.astype(float), design[learn]).fit(disp=0)
-    ols = sm.OLS(np.log(y[learn][away]), design[learn][away]).fit()
-    event, center = logit.predict(design[held]), ols.predict(design[held])
-    is_away = y[held] > 0
-    amount = np.where(is_away, y[held], 1.0)
-    size = stats.lognorm.logpdf(amount, np.sqrt(ols.scale), scale=np.exp(center))
-    expected = np.where(is_away, np.log(event) + size, np.log1p(-event))
-    model = HurdleRegressor(LogisticRegression(C=1e6), LinearRegression(), random_state=0)
-    found = model.fit(X[learn], y[learn]).forecast(X[held])
-    np.testing.assert_allclose(found.event_probability(), event, atol=1e-3)
-    # the distribution of the residuals is estimated, and not known to be normal
-    assert found.log_density(y[held]).mean() == pytest.approx(expected.mean(), abs=0.03)
 
 
 def test_wide_discrete_distributions_are_refused() -> None:

@@ -10,7 +10,6 @@ import pytest
 from discrete_laws import pits_of
 from evenhand._validate import Floats
 from evenhand.calibration import Cells, as_cells, calibration_error
-from evenhand.links import Entropic
 from evenhand.search import GroupSearch, find_group, null_curve, scan_groups, worst_group_curve
 from evenhand.search.learned_group import null_moments, pattern_basis, starting_patterns, waves
 from evenhand.search.worst_groups import group_errors, mean_cdfs
@@ -162,23 +161,6 @@ def test_null_moments_are_those_of_the_values_of_the_true_distribution(pattern: 
     point = Cells(grid.drawn - 1e-9, grid.drawn + 1e-9, grid.drawn)
     second, _ = null_moments(point, pattern)
     assert second[0] == pytest.approx(((pattern_basis(grid) @ pattern) ** 2).mean(), rel=1e-5)
-
-
-def test_null_moments_of_means_over_draws() -> None:
-    # an atom of 0.9 at the end, the rest randomized: pairs of draws on a fine grid
-    grid = (np.arange(60) + 0.5) / 60
-    u, first, second = (x.ravel() for x in np.meshgrid(grid, grid, grid, indexing="ij"))
-    draws = np.column_stack((first, second))
-    rest = 0.9 + 0.1 * Entropic(0.2).ppf(u[:, None], draws)
-    atom = Cells(np.zeros((1, 2)), np.full((1, 2), 0.9), np.full((1, 2), 0.4))
-    pits = Cells(rest - 1e-12, rest, rest)
-    for pattern in (LEVEL, MIXED):
-        values = [pattern_basis(some) @ pattern for some in (atom, pits)]
-        moments = [null_moments(some, pattern) for some in (atom, pits)]
-        for k in (0, 1):
-            mean = 0.9 * moments[0][k].mean() + 0.1 * moments[1][k].mean()
-            true = 0.9 * (values[0] ** (k + 2)).mean() + 0.1 * (values[1] ** (k + 2)).mean()
-            assert mean == pytest.approx(true, rel=2e-3)
 
 
 @statistical

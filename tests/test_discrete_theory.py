@@ -1,7 +1,4 @@
-"""Theorems about forecasts of outcomes with atoms, from the served distributions.
-
-Where a test is statistical, its comment states how often it would fail by chance with a fresh seed.
-"""
+"""Theorems about forecasts of outcomes with atoms, from the served distributions."""
 
 from __future__ import annotations
 

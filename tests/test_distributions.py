@@ -1,8 +1,4 @@
-"""Distributions: one suite over all examples, then each family and wrapper beside theory.
-
-Random numbers are seeded. Where a test is statistical, its comment states how often it would fail
-by chance if the seed were redrawn and the code were right.
-"""
+"""Distributions: one suite over all examples, then each family and wrapper beside theory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The pages of the documentation run, name what exists, and leave nothing out.
-
-The gallery's scripts run.
-"""
+"""The pages of the documentation run, name what exists, and leave nothing out."""
 
 from __future__ import annotations
 

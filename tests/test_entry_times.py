@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -47,27 +46,6 @@ def times_of(readings: list[str]) -> EntryTimes:
 
 
 # Times of entries.
-
-
-def longest_in_order(values: list[float]) -> int:
-    """Return the length of a longest subsequence that does not decrease, by trying all."""
-    for size in range(len(values), 0, -1):
-        if any(list(some) == sorted(some) for some in combinations(values, size)):
-            return size
-    return 0
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_a_longest_sequence_of_readings_in_order_is_right(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    values = random.integers(0, 6, size=random.integers(1, 11)).astype(float).tolist()
-    times = times_of(days(*values))
-    read = np.array([one[:-1] for one in days(*values)], dtype="datetime64[us]")
-    is_right = (times.earliest == read) & (times.latest == read)
-    assert is_right.sum() >= longest_in_order(values)
-    assert (times.earliest <= times.latest).all()
-    for limits in (times.earliest, times.latest):
-        assert (np.diff(limits) >= np.timedelta64(0)).all()
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -1,13 +1,8 @@
-"""Forecasts: constructors, PITs, scores, intervals, kinds of outcomes and bad input.
-
-Where a test is statistical, its comment gives how often it would fail by chance if the seed were
-redrawn.
-"""
+"""Forecasts: constructors, PITs, scores, intervals, kinds of outcomes and bad input."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +21,7 @@ from evenhand.distributions import (
     Randomized,
     Recalibrated,
 )
-from evenhand.draws import KeyedDraws, fresh, jittered, nodes
+from evenhand.draws import KeyedDraws, fresh, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Entropic
 from evenhand.outcomes import Rounding
@@ -86,33 +81,6 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
     )
     refused(r"^p\[1\] must lie between 0 and 1, got 1.5", three().ppf, [0.5, 1.5])
     refused(r"^p must be a number or a list of numbers, got shape", three().ppf, [[0.5]])
-
-
-# --- shapes
-
-
-@pytest.mark.parametrize(
-    ("rows", "r"),
-    [
-        ([2, 0], None),
-        (slice(0, 2), [0.1, 0.5, 0.9]),
-        (np.array([False, True, True]), nodes(3)),
-        ([1, 1, 1], jittered(3, 2, 0)),
-    ],
-)
-def test_taken_rows_keep_their_forecast_and_their_draws(rows: Any, r: Any) -> None:
-    y = np.array([0.1, 9.0, -3.0])
-    whole = three() if r is None else three().randomized(0.1, r=r)
-    part = whole[rows]
-    assert part.n_samples == len(y[rows])
-    np.testing.assert_allclose(part.pit(y[rows]), whole.pit(y)[rows], rtol=1e-13)
-    if whole.r is None:
-        assert part.r is None
-    else:
-        every = np.broadcast_to(whole.r, whole.distribution.batch_shape)
-        np.testing.assert_array_equal(
-            np.broadcast_to(part.r, part.distribution.batch_shape), every[rows]
-        )
 
 
 # --- rounding cells

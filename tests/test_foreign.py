@@ -105,21 +105,6 @@ def test_sums_that_rounding_explains_are_accepted_with_a_warning(decimals: int) 
     refused("must add up to 1 .*, got", read, table, pmf="p")
 
 
-@pytest.mark.parametrize(
-    ("p0", "p1", "is_accepted"),
-    [(0.5, 0.5001, True), (0.5, 0.5002, False), (0.0, 0.0, False), (0.5, 0.50000002, True)],
-)
-@pytest.mark.filterwarnings("ignore:probabilities of pmf=")
-def test_only_half_a_unit_of_the_last_decimal_is_accepted(
-    p0: float, p1: float, is_accepted: bool
-) -> None:
-    table = {"p0": [p0, 0.25], "p1": [p1, 0.75]}
-    if is_accepted:
-        np.testing.assert_allclose(read(table, pmf="p").cdf(0.0), [p0 / (p0 + p1), 0.25])
-        return
-    refused("^t.csv: row 1 must add up to 1 over the 2 columns of pmf=,", read, table, pmf="p")
-
-
 def test_means_and_standard_deviations_of_counts_make_negative_binomial_forecasts() -> None:
     mean, std = np.array([2.0, 10.0]), np.array([3.0, 4.0])
     forecast = read({"mu": mean, "sd": std}, mean="mu", std="sd", outcome="count")

@@ -1,7 +1,4 @@
-"""A model folder that somebody made up is refused in one line.
-
-It neither ends the process nor fills the memory.
-"""
+"""A model folder that somebody made up is refused in one line."""
 
 from __future__ import annotations
 

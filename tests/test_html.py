@@ -290,26 +290,6 @@ def test_a_caveat_stands_above_the_picture():
     assert 'class="warn"' not in page_of(deterministic())
 
 
-def test_groups_too_small_to_tell_are_the_first_to_be_left_out():
-    audit = deterministic() | {"scan": [], "learned": []}
-    large = [group(f"large {i}", 50, 0.05, 0.03 + i / 1e5, 0.2) for i in range(398)]
-    small = [group(f"small {i}", 9, 0.4, 0.3, 0.5, too_small=True) for i in range(300)]
-    audit["groups"] = [*audit["groups"][:3], *small, *large]
-    named = [
-        {"group": row["group"], "n": row["n"], "error": row["error"], "low": 0.01, "high": 0.2}
-        for row in small
-    ]
-    audit["certificate"]["groups"] = named + [
-        row | {"group": f"large {i}", "low": 0.02} for i, row in enumerate(named)
-    ]
-    page = page_of(audit)
-    listed = [row[0] for row in rows_of(page, "Groups") + rows_of(page, "Other groups")]
-    assert not any(name.startswith("small") for name in listed)  # 400 others fill the tables
-    assert listed[:3] == ["Everyone", "sex=f", "large 397"]  # by lower bound
-    bounds = [row[0].split()[0] for row in rows_of(page, "Bounds for named groups")]
-    assert bounds == ["large"] * 300 + ["small"] * 100
-
-
 def painted_off(audit):
     """Names of the groups in which the first table finds a problem."""
     return {row[0] for row in rows_of(page_of(audit), "Groups") if row[-1] == "problem found"}
