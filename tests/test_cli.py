@@ -218,6 +218,7 @@ def test_the_written_forecasts_are_those_of_the_model(
 
 def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> None:
     args = ("audit", place / "people.csv", "--target", "loss", *NORMAL, "--groups", "job,since")
+    args += ("--id", "id")
     shown = evenhand(*args, "--json", "--seed", 4)
     assert (shown.code, shown.err) == (0, "")
     found = json.loads(shown.out, parse_constant=pytest.fail)

@@ -54,6 +54,28 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "t.csv"
 
 
+def test_the_first_audit_of_an_event_leads_to_its_forecast_its_ids_and_its_plan(
+    table: Path, evenhand: Command
+) -> None:
+    rows = make_table(1)
+    rows.assign(number=np.random.default_rng(0).permutation(N) + 5000).to_csv(table, index=False)
+    given = ("t.csv", "--target", "event", "--forecast")
+    told = evenhand("audit", *given, "mean=p").complaint()
+    assert "has only the values 0 and 1" in told
+    assert "write probability=p" in told
+    found = evenhand("audit", *given, "probability=p").done()
+    assert "column 'number' numbers the rows" in found.err
+    assert "column 'x'" not in found.err
+    assert evenhand("audit", *given, "probability=p", "--id", "number").done().err == ""
+    (line,) = re.findall("evenhand (plan .*)", found.out)
+    assert f"--rate {rows['event'].mean():.3g}" in line
+    evenhand(*line.split()).done()
+    evenhand("recalibrate", *given, "probability=p", "--out", "m").done()
+    predict = ("predict", "t.csv", "--forecast", "m", "--out", "o.csv")
+    assert "order of the table: copy columns" in evenhand(*predict).err
+    assert "order of the table" not in evenhand(*predict, "--keep", "number").err
+
+
 COLUMNS = {
     "binary": ("--target", "event", "--forecast", "probability=p"),
     "count": ("--target", "visits", "--forecast", "mean=mean,outcome=count"),

@@ -428,6 +428,11 @@ class ForecastColumns:
         place = f"{source}: column {target!r}"
         refuse = partial(refuse_row, values=y, place=place, start=start)
         kind = self.outcome_kind(source)
+        if self.is_mean_alone and np.isin(y, (0.0, 1.0)).all():
+            raise InputError(
+                f"{place} has only the values 0 and 1, of which mean= alone is no forecast; write"
+                f" probability={self.mean}, the column with the probability of 1"
+            )
         if self.is_of_times:
             refuse(y < 0, rule="be 0 or above, as it is a time")
             return

@@ -31,6 +31,7 @@ from evenhand.cli.rows import (
     Request,
     audit_in_parts,
     audited_rows,
+    columns_like_ids,
     read_rows,
 )
 
@@ -141,7 +142,15 @@ def audit(
     request = Request(given, table, rows, times, search, largest_weight)
     if not table.is_dir():
         refuse_without_effect(context, ("workers", "skip_bad_parts"), "on one file, only on parts")
-        found = audited_rows(request, read_rows(request), asked).audit
+        read = read_rows(request)
+        found = audited_rows(request, read, asked).audit
+        if read.searched is not None and search.features is None:
+            # ids that are text are not searched, as they have too many values
+            for name, why in columns_like_ids(read.searched.select_dtypes("number")):
+                inform(
+                    f"warning: {read.source}: column {name!r} {why} and is searched like a feature;"
+                    " if it identifies people, name it with --id"
+                )
     else:
         levels = sorted({c.arguments[0] for c in conditions if c.quantity == "coverage"})
         found = audit_in_parts(request, asked, levels, large)

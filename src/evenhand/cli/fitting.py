@@ -34,7 +34,7 @@ from evenhand.cli.checks import (
 from evenhand.cli.options import MODEL, Rows, option, with_options
 from evenhand.cli.output import inform, show_result
 from evenhand.cli.rooms import forecasters, store, tables
-from evenhand.cli.rows import numbers_in, people_of, with_outcomes
+from evenhand.cli.rows import columns_like_ids, numbers_in, people_of, with_outcomes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -299,7 +299,12 @@ def _training_rows(
     # ids are not features: a model could memorize people
     unused = [rows.target, *named, *([] if rows.weight is None else [rows.weight])]
     X = _features(data, [*unused, *listed_names("--drop", drop)], table.name)
-    for remark in [*remarks, *features_like_names(X)]:
+    remarks += [
+        f"column {name!r} is used as a feature but {why}; if it identifies people, pass it as --id,"
+        " otherwise exclude it with --drop"
+        for name, why in columns_like_ids(X)
+    ]
+    for remark in remarks:
         inform(f"warning: {table.name}: {remark}")
     place = f"{source}: column {rows.target!r}"
     forecasters.check_support(y, bounds, name=place)
@@ -327,14 +332,3 @@ def _features(data: pd.DataFrame, unused: list[str], source: str) -> pd.DataFram
             " features to the table"
         )
     return X
-
-
-def features_like_names(X: pd.DataFrame) -> list[str]:
-    """Return warnings about text features with a different value in every row, probably ids."""
-    # distinct numbers are ordinary features, and so is text in tables of a few rows
-    return [
-        f"column {name!r} is used as a feature but has a different text in every row; if it"
-        " identifies people, pass it as --id, otherwise exclude it with --drop"
-        for name, values in X.items()
-        if len(X) >= MIN_DISTINCT and tables.is_text(values) and values.nunique() == len(X)
-    ]

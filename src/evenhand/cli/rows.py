@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evenhand._format import and_more
 from evenhand._kinds import OutcomeKind
 from evenhand._validate import (
+    MIN_DISTINCT,
     DiscreteOutcomeWarning,
     Floats,
     InputError,
@@ -110,6 +111,22 @@ def chosen_columns(
                 f"{option} contains {name!r}, the --{parts[name]} column: {reason}; leave it out"
             )
     return names
+
+
+def columns_like_ids(X: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Yield columns that probably identify rows, with the reason.
+
+    They have another text in every row, or the whole numbers of a sequence in any order.
+    """
+    for name, values in X.items():
+        is_text, is_number = tables.is_text(values), tables.kind_of(values) == "number"
+        # in tables of a few rows features have such values, too
+        if len(X) < MIN_DISTINCT or not (is_text or is_number) or values.nunique() < len(X):
+            continue
+        if is_text:
+            yield str(name), "has a different text in every row"
+        elif (values % 1 == 0).all() and values.max() - values.min() < 2 * len(X):
+            yield str(name), "numbers the rows"
 
 
 # --- the forecasts of `--forecast`: a model folder, or columns of the table

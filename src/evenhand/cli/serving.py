@@ -245,6 +245,8 @@ def predict(
         done = scale.forecast_parts(subject, parts, out, client=client, first=first, **asked)
     recorder = asked.get("recorder")
     _inform(done, out, recorder, subject.inner)
+    if id is None and not asked["keep"]:
+        inform("they are in the order of the table: copy columns that name the rows with --keep")
     if as_json:
         logged = {} if recorder is None else {"log": recorder.record()}
         show(json.dumps(_written(done, out) | logged, indent=2))

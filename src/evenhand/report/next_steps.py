@@ -55,8 +55,14 @@ def next_steps(rows: AuditRows, kind: Kind) -> Iterator[Step]:
         yield Step("Follow people for longer, collect more rows, or name fewer groups.")
     else:
         n = max(len(rows.examined), 1)
-        command, python = f"evenhand plan --groups {n}", f"print(evenhand.plan(n_groups={n}))"
-        yield Step("See how many rows show which error.", command, python)
+        command, python = f"evenhand plan --groups {n}", f"n_groups={n}"
+        if rows.is_event and rows.everyone is not None and rows.everyone.rate is not None:
+            # rows with and without the event are needed, so it is never printed as 0 or 1
+            rate = f"{min(max(rows.everyone.rate, 0.001), 0.999):.3g}"
+            command, python = f"{command} --rate {rate}", f"{python}, rate={rate}"
+        yield Step(
+            "See how many rows show which error.", command, f"print(evenhand.plan({python}))"
+        )
     yield from _proof(rows, kind, _options(rows, (*FORECASTS, *PEOPLE)))
 
 
