@@ -26,6 +26,7 @@ from evenhand.draws import jittered
 from evenhand.figures import plot_groups
 from evenhand.report import audit_html, audit_text
 from evenhand.report.audit import audit_document
+from evenhand.report.charts import Chart, Points
 from evenhand.report.document import Section
 from evenhand.report.kinds import Kind
 from evenhand.report.slots import Slots
@@ -230,3 +231,12 @@ def test_figures_draw_kaplan_meier_estimates(kind: str) -> None:
     drawn = np.concatenate([line.get_xdata() for line in axes.lines if line.get_marker() != "None"])
     assert sorted(drawn) == pytest.approx(sorted(found.groups["km_error"]))
     assert "Kaplan-Meier" in axes.get_xlabel()
+
+
+def test_the_calibration_of_times_and_of_the_event_are_separate_charts() -> None:
+    rows = audited().rows
+    bins = [one for one in rows.reliability if one.group == "everyone"]
+    for key, marked in (("calibration", rows.calibration), ("rates", bins)):
+        chart = next(one for one in section("horizon", key).parts if isinstance(one, Chart))
+        (layer,) = (one for one in chart.layers if isinstance(one, Points))
+        assert len(layer.points) == len(marked) > 0

@@ -233,20 +233,22 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     part = rows.positive_part[: tables.LISTED]
     table = tables.groups("Groups without the atom", part, rows)
     yield _section("positive", title, hint, table)
-    curve = _calibration_chart(rows)
-    if kind.has_rates:
-        title, table = "Predicted probabilities and rates", tables.reliability(rows)
-        yield _section("rates", title, "by group", curve, table)
-    elif curve or rows.pit:
+    title, table = "Predicted probabilities and rates", tables.reliability(rows)
+    chart = _calibration_chart(rows, of_rates=True)
+    yield _section("rates", title, "by group", chart, table)
+    drawn = _calibration_chart(rows, of_rates=False), _pit_chart(rows)
+    if any(drawn) and not kind.has_rates:
         assumed = f" This assumes that {IN_FEATURES}." if kind.has_range else ""
-        parts = curve, _pit_chart(rows), Paragraph(f"{PITS}{assumed}")
+        parts = *drawn, Paragraph(f"{PITS}{assumed}")
         yield _section("calibration", "Calibration of everyone", "distribution of PITs", *parts)
     chart = None if _is_survival(rows) else _survival_chart(rows)
     title, hint = f"Rates of the event by {kind.horizon}", "predicted and observed"
     yield _section("survival", title, hint, chart, tables.survival(rows))
     texts = map(Paragraph, slots.decided)
     hint = "one rule, one family of tests"
-    yield _section("decided", "How this was decided", hint, *texts, *_bullets("", slots.gate))
+    yield _section(
+        "decided", "How this was decided", hint, *texts, *headed([Bullets.of(slots.gate)])
+    )
     hint = "smaller log scores and CRPS are better"
     yield _section("scores", "Scores", hint, tables.scores(rows), tables.probability_scores(rows))
     if not rows.bound:
@@ -255,13 +257,9 @@ def _folds(slots: Slots, rows: AuditRows, kind: Kind) -> Iterator[Section]:
     hint = "; ".join(table.label.lower() for table in more if table is not None)
     yield _section("more", "More about groups", hint, *headed(more))
     notes = [f"{one.text[:1].upper()}{one.text[1:]}" for one in rows.notes]
-    yield _section("notes", "Notes", "what was left out or done otherwise", *_bullets("", notes))
-
-
-def _bullets(title: str, texts: Sequence[str]) -> Iterator[Part]:
-    if texts:
-        yield from [Paragraph(title, "heading")] if title else []
-        yield Bullets.of(texts)
+    yield _section(
+        "notes", "Notes", "what was left out or done otherwise", *headed([Bullets.of(notes)])
+    )
 
 
 def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
@@ -284,15 +282,17 @@ def _proven(slots: Slots, rows: AuditRows, kind: Kind) -> Section:
     # every interval of a yes or no that is not a single value covers everything
     plain = () if kind.has_rates else rows.plain_intervals
     shown = [
+        Bullets.of(texts),
         tables.every_group(proof.every_group, plain) if rows.bound else None,
         tables.plain_intervals(plain, may_be_lost=rows.censoring is not None),
         tables.event_bounds(proof.events or ()),
         tables.unions(proof.unions["cells"] if proof.unions else ()),
         tables.named_bounds(proof.groups),
         tables.questions(proof.questions),
+        Bullets.of(proof.assumptions, "Assumed"),
+        Bullets.of(proof.not_covered, "Not covered"),
     ]
-    parts = [*_bullets("", texts), *headed(shown), *_bullets("Assumed", proof.assumptions)]
-    parts += _bullets("Not covered", proof.not_covered)
+    parts = list(headed(shown))
     if slots.next[1:]:
         parts += [Paragraph("To prove more", "heading"), *_steps(slots.next[1:], rows)]
     return _section("proof", title, hint, *parts)
@@ -520,10 +520,10 @@ def _survival_chart(rows: AuditRows) -> Chart | None:
 # --- calibration of everyone
 
 
-def _calibration_chart(rows: AuditRows) -> Chart | None:
+def _calibration_chart(rows: AuditRows, *, of_rates: bool) -> Chart | None:
     """Draw observed shares, or rates of an event, by predicted probability; None if unknown."""
     places = [
-        (one.probability, one.rate, one) if rows.is_event else (one.level, one.observed, one)
+        (one.probability, one.rate, one) if of_rates else (one.level, one.observed, one)
         for one in rows.calibration
     ]
     curve = [(x, y, one.low, one.high) for x, y, one in places if x is not None and y is not None]
@@ -532,11 +532,11 @@ def _calibration_chart(rows: AuditRows) -> Chart | None:
     seen = [
         (one.probability, one.rate, one.low, one.high)
         for one in bins
-        if one.probability is not None and one.rate is not None
+        if of_rates and one.probability is not None and one.rate is not None
     ]
     if not (seen or curve):
         return None
-    show = percent if rows.is_event else in_full
+    show = percent if of_rates else in_full
     marks = [
         Point(
             x,
@@ -550,18 +550,18 @@ def _calibration_chart(rows: AuditRows) -> Chart | None:
     ends = [end or 0.0 for one in (*seen, *curve) for end in (one[0], one[1], one[3])]
     axis = top_axis(max(ends), "Predicted probability")
     band_of = [(x, low, high) for x, _, low, high in curve or seen]
-    title = "Observed rate" if rows.is_event else "Share of outcomes at or below the quantile"
+    title = "Observed rate" if of_rates else "Share of outcomes at or below the quantile"
     return Chart(
         f"{title} by predicted probability, of everyone.",
         axis,
         [
             Area.of(band_of, "95% band of the curve" if curve else "95% intervals"),
             Line([(0, 0), (axis.high, axis.high)], "right forecasts"),
-            Line([(x, y) for x, y, _, _ in curve], "isotonic curve" * rows.is_event, "curve"),
+            Line([(x, y) for x, y, _, _ in curve], "isotonic curve" * of_rates, "curve"),
             Points(marks, "observed", off_label="interval excludes the predicted probability"),
         ],
         replace(axis, title=title),
-        title="Reliability diagram" if rows.is_event else "Calibration curve",
+        title="Reliability diagram" if of_rates else "Calibration curve",
     )
 
 

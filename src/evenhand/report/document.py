@@ -63,14 +63,15 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Bullets:
-    """List of sentences."""
+    """List of sentences, which `headed` shows below its label."""
 
     items: Sequence[Sentence]
+    label: str = ""
 
     @classmethod
-    def of(cls, texts: Iterable[object]) -> Bullets:
+    def of(cls, texts: Iterable[object], label: str = "") -> Bullets:
         """Return a list of texts."""
-        return cls([Sentence(str(text)) for text in texts])
+        return cls([Sentence(str(text)) for text in texts], label)
 
 
 @dataclass(frozen=True)
@@ -105,12 +106,12 @@ class Section:
     hint: str = ""
 
 
-def headed(found: Iterable[Table | None]) -> Iterator[Part]:
-    """Yield tables with their names as headings."""
-    for table in found:
-        if table is not None:
-            yield Paragraph(table.label, "heading")
-            yield table
+def headed(found: Iterable[Table | Bullets | None]) -> Iterator[Part]:
+    """Yield tables and lists that are not empty, with their labels as headings."""
+    for one in found:
+        if one is not None and not (isinstance(one, Bullets) and not one.items):
+            yield from [Paragraph(one.label, "heading")] if one.label else []
+            yield one
 
 
 class Status(NamedTuple):

@@ -547,7 +547,8 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     times = rows.censoring
     if times is not None:
         before = kind.horizon or "an event"
-        yield f"{times.n_lost:,} of {times.n_people:,} people were lost before {before}."
+        lost = f"{times.n_lost:,} of {times.n_people:,} were lost before {before}"
+        yield f"{lost} (errors: Kaplan-Meier)."
     if rows.is_randomized and rows.everyone.reported_bias < 0:
         yield MEANS_OF_DRAWS
 
