@@ -242,7 +242,7 @@ def test_commands_that_learn_from_outcomes_leave_out_rows_without_one(
 def test_missing_outcomes_are_refused_with_the_option_that_leaves_them_out(
     evenhand: Command, not_due: Path
 ) -> None:
-    told = "due.csv: column 'event' has 120 missing values, the first in row 3; drop those rows"
+    told = "due.csv: column 'event' has 120 missing values, the first in row 3; drop such rows"
     for args in (("audit", *COLUMNS["binary"]), ("fit", "--target", "event", "--out", "m")):
         said = evenhand(args[0], "due.csv", *args[1:]).complaint()
         assert f"{told} with --drop-missing" in said
@@ -257,4 +257,4 @@ def test_missing_outcomes_are_refused_with_the_option_that_leaves_them_out(
     assert "due.csv without rows that lack 'event': column 'p', row 3 must lie" in done.err
     rows.assign(event=None).to_csv("none.csv", index=False)
     said = evenhand("audit", "none.csv", *COLUMNS["binary"], "--drop-missing").complaint()
-    assert "none.csv: column 'event' has 600 missing values, the first in row 1; drop tho" in said
+    assert "none.csv: column 'event' has 600 missing values, the first in row 1; drop such" in said

@@ -344,24 +344,21 @@ def check_output(out: str | Path, parts: Parts, *, is_shared: bool, skip_bad: bo
         raise InputError(
             f"{parts.source} is one file, but workers need a folder of parts; run without workers"
         )
+    is_file = target.name.lower().endswith(TABLE_ENDINGS)
     # a name such as `out.txt` is meant to be a file, with an ending that is not supported
     is_named = LIKE_AN_ENDING.fullmatch(target.suffix) and not target.is_dir()
-    if _is_file(target) and (is_shared or skip_bad):
+    if is_file and (is_shared or skip_bad):
         # a part of a folder can be discarded, but not rows of a file
         why = "a bad part may be found after half of it is written"
         why = "each worker writes its own parts" if is_shared else why
         raise InputError(
             f"{target} is a file, but a folder is needed here because {why}; name a new folder"
         )
-    if _is_file(target) or is_named or not parts.is_folder:
+    if is_file or is_named or not parts.is_folder:
         return check_writable(target, TABLE_ENDINGS)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{target} already exists and is not an empty folder; name a new folder")
     return check_folder(target)
-
-
-def _is_file(target: Path) -> bool:
-    return target.name.lower().endswith(TABLE_ENDINGS)
 
 
 Kept = tuple[People, UnseenValues]
@@ -447,7 +444,7 @@ def _largest_count(job: ForecastJob, parts: Parts, i: int) -> float:
 
 def _write(job: ForecastJob, over: Callable[..., Any], target: Path) -> list[Kept]:
     """Write all or nothing: a file, or parts to a hidden folder, which is renamed at the end."""
-    if _is_file(target):
+    if target.name.lower().endswith(TABLE_ENDINGS):
         # a writer cannot be sent to workers, but a file has none (`check_output`)
         with TableWriter(target) as writer:
             return [one for _, kept in over(_write_part, (job, writer)) for one in kept]

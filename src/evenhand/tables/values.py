@@ -189,9 +189,8 @@ def number_column(
     if missing.any():
         n = int(missing.sum())
         first = start + int(np.argmax(missing)) + 1
-        those = "that row" if n == 1 else "those rows"
         raise InputError(
-            f"{place} has {count(n, 'missing value')}, the first in row {first}; drop {those}"
+            f"{place} has {count(n, 'missing value')}, the first in row {first}; drop such rows"
             + f" with {option}" * bool(option)
         )
     return found
