@@ -234,7 +234,7 @@ def test_randomize_certifies_the_time_of_events_by_the_horizon() -> None:
     held = chosen.certifying
     np.testing.assert_array_equal(held, np.flatnonzero(entry <= 2.0))
     assert found.n_events == (event & (z <= 2))[held].sum()
-    assert "the people who have the event by 2" in chosen.statement
+    assert "the people with the event by 2" in chosen.statement
     # the probability of the event is not randomized
     served = chosen.model.forecast(X[:50], r=np.linspace(0.1, 0.9, 50))
     np.testing.assert_allclose(served.event_probability(), model(X[:50]).event_probability())
