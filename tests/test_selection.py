@@ -30,9 +30,11 @@ from evenhand.calibration import calibration_error
 from evenhand.certificates import certify_link, certify_pit
 from evenhand.draws import jittered, nodes
 from evenhand.forecast import Forecast
-from evenhand.links import Laplace
+from evenhand.links import Laplace, make_link
+from evenhand.outcomes import Rounding
 from evenhand.scoring import cell_log_score
 from evenhand.selection import NotWorthItWarning
+from evenhand.selection.chosen_link import Costs, Wrapped
 from evenhand.selection.comparison import without_features
 from evenhand.selection.target import LEAST_ALPHA
 from grid_examples import CELL_LOSS, honest, rounded_task, spiky
@@ -137,6 +139,25 @@ def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cell
     assert loss["as it is"] == pytest.approx(CELL_LOSS, abs=5 * 0.53 / np.sqrt(len(y)))
     assert loss["without features"] == 0
     assert loss["randomized"] > 0.1
+
+
+@pytest.mark.parametrize("name", ["entropic", "gaussian"])
+def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name: str) -> None:
+    rng = np.random.default_rng(0)
+    # cells as wide as the spread, some of them far out and one with a bound
+    y = np.maximum(np.append(np.round(rng.normal(size=40)), [8.0, -8.0]), -1)
+    grid = Rounding(1.0, (-1.0, np.inf))
+    base = Forecast.from_normal(np.zeros(y.size), np.ones(y.size))
+    wrapped = Wrapped.of(base, Outcomes(y), rng)
+    costs = Costs(wrapped, grid, rng)
+    for alpha in (0.05, 0.3, 1.0):
+        link = make_link(name, alpha)
+        served = base.randomized(alpha, link, costs.draws)
+        lost = cell_log_score(served, y, 1.0, grid.span) - cell_log_score(base, y, 1.0, grid.span)
+        assert costs.price(link) == pytest.approx(lost.mean(), rel=1e-9, abs=1e-12)
+        # points at the same outcomes have another price
+        points = Costs(wrapped, None, rng).price(link)
+        assert (alpha == 1) == (points == pytest.approx(lost.mean(), abs=0.005))
 
 
 def law(X: Any) -> Any:
