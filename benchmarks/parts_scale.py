@@ -73,20 +73,13 @@ def score(folder: Path) -> dict[str, Any]:
     return {"mean": total}
 
 
-def audit(folder: Path, workers: int, sample_size: int) -> dict[str, Any]:
+def audit(folder: Path, sample_size: int) -> dict[str, Any]:
     """Audit the table."""
-    from evenhand.scale import audit_parts, dask_client
+    from evenhand.scale import audit_parts
 
     options: dict[str, Any] = {"groups": GROUPS, "random_state": 0, "name": "model"}
-    options["sample_size"] = sample_size
-    with dask_client(workers=workers or None) as client:
-        if client is not None:
-            client.run(make_model)  # workers have imported what they need
-        start = time.perf_counter()
-        found = audit_parts(make_model(), folder, "y", client=client, **options)
-        seconds = time.perf_counter() - start
-        peaks = [] if client is None else list(client.run(peak).values())
-    return {"found": found.to_json(), "seconds": seconds, "workers_gib": max(peaks, default=0.0)}
+    audit_parts(make_model(), folder, "y", sample_size=sample_size, **options)
+    return {}
 
 
 def peak() -> float:
@@ -94,7 +87,7 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def start(what: str, folder: Path, sample_size: int, workers: int = 0) -> subprocess.Popen[str]:
+def start(what: str, folder: Path, sample_size: int) -> subprocess.Popen[str]:
     """Measure something in a process of its own."""
     command = [
         sys.executable,
@@ -105,8 +98,6 @@ def start(what: str, folder: Path, sample_size: int, workers: int = 0) -> subpro
         str(folder),
         "--sample-size",
         str(sample_size),
-        "--workers",
-        str(workers),
     ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
@@ -120,10 +111,10 @@ def result(process: subprocess.Popen[str]) -> dict[str, Any]:
     return measured
 
 
-def one(what: str, folder: Path, workers: int, sample_size: int) -> None:
+def one(what: str, folder: Path, sample_size: int) -> None:
     """Measure one thing in this process and print it."""
     begun = time.perf_counter()
-    found = score(folder) if what == "score" else audit(folder, workers, sample_size)
+    found = score(folder) if what == "score" else audit(folder, sample_size)
     print(json.dumps({"seconds": time.perf_counter() - begun, **found, "peak_gib": peak()}))
 
 
@@ -149,10 +140,9 @@ def main() -> None:
     parser.add_argument("--sample-size", type=int, default=100_000)
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    parser.add_argument("--workers", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        one(options.one, options.folder, options.workers, options.sample_size)
+        one(options.one, options.folder, options.sample_size)
         return
     with tempfile.TemporaryDirectory() as place:
         print("microseconds per row; peak memory in GiB")
