@@ -19,6 +19,7 @@ from scipy.special import ndtr, ndtri
 from complaints import refused
 from evenhand.calibration import (
     Cells,
+    calibration_error,
     count_pits,
     cvar,
     local_levels_band,
@@ -27,7 +28,7 @@ from evenhand.calibration import (
 from evenhand.certificates import Certificate, Choice, certify_counts, certify_link, certify_pit
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic, Gaussian, Laplace, Link
-from repeats import most_failures, repeats, statistical
+from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
 Masks = NDArray[np.bool_]
@@ -72,15 +73,16 @@ class World:
     reorder: Callable[[Floats], Floats] = unchanged
 
     def sample(
-        self, n: int, m: int, rng: np.random.Generator
+        self, n: int, m: int, rng: np.random.Generator, rows: int = 1
     ) -> tuple[Floats, Floats | None, Masks]:
-        """PITs, draws and the first half."""
+        """PITs, draws and the first half; a person's rows share a base PIT, not the draws."""
         first = rng.uniform(size=n) < 0.5
         shift, scale = np.where(first[:, None], *self.halves).T
-        u = ndtr(shift + scale * rng.normal(size=n))
+        u = np.repeat(ndtr(shift + scale * rng.normal(size=n)), rows)
+        first = np.repeat(first, rows)
         if self.link is None:
             return u[:, None], None, first
-        r = jittered(n, m, rng)
+        r = jittered(n * rows, m, rng)
         return self.link.ppf(u[:, None], self.reorder(r)), r, first
 
     @cached_property
@@ -529,3 +531,45 @@ def test_statements_that_hold_together_share_the_risk() -> None:
         0.2
     )
     assert certificate.group_error(1.0) > certificate.average_error()
+
+
+@statistical
+def test_groups_that_see_the_draw_break_the_bound_and_others_do_not() -> None:
+    link = Laplace(0.12)
+    rng = np.random.default_rng(3)
+    n_sets, fresh = repeats(40), 4000
+    broken: Counter[str] = Counter()
+    for _ in range(n_sets):
+        bound = certify(World(link), 500, 16, rng).group_error(0.2)
+        # new people, one draw each, under the true forecast N(x, 1) with a link
+        x, noise, r = rng.normal(size=fresh), rng.normal(size=fresh), rng.uniform(size=fresh)
+        pit = link.ppf(ndtr(noise), r)
+        for group, score in {
+            "approved": pit,
+            "x": x,
+            "y": x + noise,
+            "surprise": -np.abs(noise),
+        }.items():
+            worst = np.argsort(score)[: fresh // 5]
+            broken[group] += calibration_error(pit[worst]) > bound
+    # PITs of the approved are about uniform on [0, 1/5], so their error is about 0.4; the bound is
+    # about 0.31
+    assert broken["approved"] >= 0.95 * n_sets
+    for group in ("x", "y", "surprise"):
+        assert broken[group] <= most_failures(n_sets)
+
+
+def test_rows_of_one_person_break_the_bound_unless_they_are_named_so() -> None:
+    world, people, rows, n_sets = World(Laplace(0.3), APART), 60, 10, 150
+    rng = np.random.default_rng(7)
+    broken: Counter[str] = Counter()
+    for _ in range(n_sets):
+        pit, r, _ = world.sample(people, 8, rng, rows)
+        person = np.repeat(np.arange(people), rows)
+        for name, labels in (("as people", None), ("as rows", person)):
+            certificate = certify_pit(pit, r, person=labels, random_state=rng)
+            broken[name] += bool(
+                (group_errors(certificate, MASSES) < world.group_errors - SLACK).any()
+            )
+    assert broken["as rows"] <= most_failures(n_sets)
+    assert stats.binom.sf(broken["as people"] - 1, n_sets, 0.05) < FALSE_ALARM

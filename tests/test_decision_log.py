@@ -225,3 +225,12 @@ def test_a_fork_and_its_parent_go_on_with_one_log(log: DecisionLog) -> None:
     assert in_fork(log.close) == 0
     assert [entry.values["name"] for entry in log.entries()] == ["0", "1", "fork", "parent"]
     assert verify(log).n_entries == 4
+
+
+def test_one_request_in_32_threads_is_logged_once(log: DecisionLog) -> None:
+    def once(transaction):  # type: ignore[no-untyped-def]
+        return [*transaction.find("request-a").values()] or transaction.add(forecast("a"))
+
+    with ThreadPoolExecutor(32) as pool:
+        answers = list(pool.map(lambda _: log.run(once), range(32)))
+    assert answers == [list(log.forecasts("request", ["request-a"]))] * 32

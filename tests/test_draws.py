@@ -296,3 +296,22 @@ def test_ties_are_uniform_replayable_and_independent_of_the_draws() -> None:
     own = KeyedDraws(b"sixteen bytes or more", context="2026-11/ties")
     np.testing.assert_array_equal(own(ids[:5]), ties[:5])
     refused(r"ids\[0\] must be an integer or text", draws.ties, [1.5])
+
+
+def test_draws_are_uniform_and_unrelated_between_keys_contexts_and_neighbours() -> None:
+    # Kolmogorov-Smirnov at 1e-6; a correlation of N independent pairs is beyond 5 / sqrt(N) with
+    # probability 6e-7: eight assertions, at most 8 in a million keys fail
+    ids = range(N)
+    first = KeyedDraws(KEY, "2026-11")(ids)
+    assert np.unique(first).size == N
+    assert first.min() > 0
+    assert first.max() < 1
+    others = [
+        KeyedDraws(KEY, "2026-12")(ids),
+        KeyedDraws(KEY, "")(ids),
+        KeyedDraws(bytes([1]) + KEY[1:], "2026-11")(ids),
+    ]
+    for draws in (first, *others):
+        assert stats.kstest(draws, "uniform").pvalue > 1e-6
+    for other in (*others, np.roll(first, 1)):
+        assert abs(np.corrcoef(first, other)[0, 1]) < 5 / np.sqrt(N)

@@ -194,3 +194,24 @@ def test_a_certificate_of_a_0_1_forecast_has_its_events() -> None:
     assert alone.average_error() < 0.1
     refused("has no events", alone.bias, 0.2)
     refused("kind must be one of", certify_pit, pits, kind="hurdle")
+
+
+def beta_share(t: Floats) -> Floats:
+    """`P(p <= t, Y = 1)` if p ~ Beta(1, 9) is right: p times its density is Beta(2, 9) / 10."""
+    return np.asarray(stats.beta(2, 9).cdf(t) / 10)
+
+
+@statistical
+def test_the_band_over_all_thresholds_has_its_confidence_for_continuous_forecasts() -> None:
+    """P(p <= t, Y = 1) increases in t, so its bound is violated first at the end of a step."""
+    rng = np.random.default_rng(5)
+    n_sets = repeats(1000)
+    failures = 0
+    for _ in range(n_sets):
+        p = rng.beta(1, 9, size=5000)
+        proof = certify_events(p, rng.uniform(size=5000) < p)
+        assert proof.events is not None
+        band = proof.events.band(0.95, of_events=True)
+        ends = np.append(band.starts[1:], 1.0)
+        failures += bool((beta_share(ends) > band.upper + 1e-12).any())
+    assert failures <= most_failures(n_sets)

@@ -468,3 +468,17 @@ def test_no_bound_of_a_report_is_rounded_in_its_favour(low, high, covered):
     assert all(float(bound) >= 100 * (1 - covered) - FUZZ for _, bound in sides)
     floors = re.findall(r"covers at least (\d+\.\d)%", shown)
     assert all(float(bound) <= 100 * low + FUZZ for bound in floors)
+
+
+def test_a_page_of_120_groups_is_small_and_very_many_stay_in_bounds():
+    names = [f"postcode = {1000 + i} and sex = {'fm'[i % 2]}" for i in range(117)]
+    audit = full_deterministic()
+    audit["groups"] += [group(name, 50, 0.1 + i / 1e5, 0.0, 0.2) for i, name in enumerate(names)]
+    assert len(page_of(audit).encode()) <= 250_000
+    long = [group(f"{'long ' * 200}{i}", 50, 0.1 + i / 1e5, 0.0, 0.2) for i in range(1000)]
+    page = page_of(deterministic() | {"groups": deterministic()["groups"] + long})
+    assert len(page.encode()) < 1_500_000
+    assert "The first 400 of 1,037 groups are listed, problems before" in text_of(page)
+    # cut in the middle, so that names that differ at their ends stay apart
+    listed = [row[0] for row in rows_of(page, "Groups")[1:] + rows_of(page, "Other groups")]
+    assert len(set(listed)) == len(listed) == 400

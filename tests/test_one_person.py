@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.linear_model import LinearRegression
 
+import evenhand
 from command_outcome import written
 from evenhand import (
     BoostedDistributionRegressor,
     RandomizedRegressor,
+    RecalibratedRegressor,
     Service,
     load,
     save,
@@ -149,3 +154,22 @@ def test_a_person_has_one_forecast_in_any_company_order_and_format(
         n_compared, n_ways = n_compared + differ.size, n_ways + 1
     is_randomized = isinstance(model, RandomizedRegressor)
     assert (n_ways, n_compared) == ((19, 9070) if is_randomized else (18, 7920))
+
+
+@pytest.mark.parametrize("kind", [RandomizedRegressor, RecalibratedRegressor])
+def test_the_forecast_of_one_row_is_computed_in_14_files_of_the_package(kind: Any) -> None:
+    rows, y = pd.DataFrame({"a": np.arange(60.0), "b": np.arange(60) % 7}), np.arange(60.0) ** 1.5
+    model = kind(LinearRegression(), random_state=0).fit(rows, y)
+    model.forecast(rows[:1]).ppf(0.5)  # loads what is loaded once
+    files: set[str] = set()
+    place = str(Path(evenhand.__file__).parent)
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        files.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        model.forecast(rows[1:2]).ppf(0.5)
+    finally:
+        sys.setprofile(None)
+    assert 5 < len({file for file in files if file.startswith(place)}) <= 14

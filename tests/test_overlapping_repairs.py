@@ -531,3 +531,34 @@ def test_the_check_of_0_1_outcomes_is_in_rate() -> None:
     assert abs(np.mean(y - p)) < 0.5 * check.loc[0, "error_before"]
     assert 0.04 < check.loc[0, "error_before"] < 0.09
     assert check.loc[0, "error_after"] < 0.5 * check.loc[0, "error_before"]
+
+
+def stepped(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
+    """Return people for whom `extreme` is right but for probabilities from 0.6 to 0.9."""
+    random = np.random.default_rng(seed)
+    table = pd.DataFrame({"z": random.normal(-0.2, 1.2, n), "sex": random.integers(1, 3, n)})
+    p = special.expit(table["z"].to_numpy())
+    true = np.where((p > 0.6) & (p <= 0.9), p - 0.2, p)
+    return table, (random.uniform(size=n) < true).astype(np.float64)
+
+
+def test_a_persons_forecast_depends_on_that_person_only(tmp_path: Path) -> None:
+    model = RecalibratedRegressor(extreme, by={"high": TOO_HIGH}, random_state=0)
+    model.fit(*stepped(4000, 3))
+    assert model.groups_["map"].tolist() == ["own"]
+    table = applicants(50, 4)[0]
+    together = model.forecast(table).event_probability()
+    alone = [model.forecast(table[i : i + 1]).event_probability()[0] for i in range(len(table))]
+    np.testing.assert_allclose(together, alone, rtol=1e-12)
+    base = model.base_forecast(table)
+    np.testing.assert_array_equal(model.recalibrate(base, table).event_probability(), together)
+    is_high = (base.event_probability() > 0.6) & (base.event_probability() <= 0.9)
+    pooled = model.without_groups().forecast(table).event_probability()
+    assert 0 < is_high.sum() < len(table)
+    # the correction of the group is that of its rows: within it probabilities fall
+    assert (together[is_high] < base.event_probability()[is_high]).all()
+    assert not np.allclose(together, pooled)
+    with pytest.warns(UserWarning, match="without an inner model"):
+        save(model, tmp_path / "maps")
+    loaded = load(tmp_path / "maps", extreme)
+    np.testing.assert_array_equal(loaded.forecast(table).event_probability(), together)

@@ -6,6 +6,8 @@ compared with a figure that the package itself once produced.
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from scipy import integrate, optimize, special
@@ -195,3 +197,35 @@ def test_errors_out_of_range_are_refused(error: object, message: str) -> None:
     with pytest.raises(InputError) as caught:
         price_of_proof(error)  # type: ignore[arg-type]
     assert str(caught.value).startswith(message)
+
+
+def hostile(random: np.random.Generator) -> list[Floats]:
+    """Densities of PITs in 32 cells (columns) under draws in 32 cells (rows), without an order."""
+    m = 32
+    families = [random.dirichlet(np.full(m, size), m) for size in (0.3, 5.0, 50.0)]
+    families.append(np.exp(random.normal(size=(m, m)).cumsum(axis=1)))
+    for kind, alpha in product((Laplace, Entropic), (0.03, 0.1, 0.3)):
+        k = np.diff(kind(alpha).cdf(np.linspace(0, 1, m + 1), (np.arange(m)[:, None] + 0.5) / m))
+        rotated = np.array([np.roll(k[0], i) for i in random.integers(m, size=m)])
+        families += [k, k[:, random.permutation(m)], np.concatenate((k[::2], k[1::2][::-1]))]
+        families += [k + k[random.permutation(m)], np.repeat(k[::4], 4, axis=0), rotated]
+    return [(one + 1e-9) / (one + 1e-9).mean(axis=1, keepdims=True) for one in families]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_no_family_of_forecasts_lies_below_the_limit(exact: bool) -> None:
+    nearest = np.inf
+    cell = np.arange(32)
+    # the mean distance of uniform positions in two cells
+    distance = np.where(cell == cell[:, None], 1 / 3, np.abs(cell - cell[:, None])) / 32
+    for density in hostile(np.random.default_rng(0)):
+        for _ in range(500 if exact else 0):  # until PITs of all people together are uniform
+            density /= density.mean(axis=0)
+            density /= density.mean(axis=1, keepdims=True)
+        if exact and np.ptp(density.mean(axis=0)) > 1e-9:
+            continue
+        error, price = (density * distance).mean(), special.xlogy(density, density).mean()
+        above = price - price_of_proof(min(error, 0.5), exact)
+        assert above > -1e-9
+        nearest = min(nearest, above)
+    assert nearest < 0.05  # some come near enough for the test to mean something

@@ -11,7 +11,7 @@ import probcal.metrics
 import pytest
 import statsmodels.api as sm
 from model_diagnostics.scoring import SquaredError, decompose
-from scipy import stats
+from scipy import integrate, stats
 from scipy.special import expit, logit
 from sklearn.calibration import calibration_curve
 from sklearn.isotonic import IsotonicRegression
@@ -21,6 +21,7 @@ from evenhand import InputError
 from evenhand._validate import Floats
 from evenhand.results import ProbabilityScores
 from evenhand.scoring import calibration_slope, isotonic_curve, probability_scores, reliability
+from repeats import most_failures, repeats, statistical
 
 Z = float(stats.norm.isf(0.025))
 NONE = np.empty(0)
@@ -381,3 +382,65 @@ def test_weights_are_repetitions_in_rates_and_draws_are_averaged() -> None:
     assert one.high[0] - one.low[0] >= repeated.high[0] - repeated.low[0]
     draws = np.column_stack((p / 2, p))
     np.testing.assert_allclose(reliability(draws, y), reliability(0.75 * p, y))
+
+
+def expected_ratio(mean: float, slope: float, shift: float) -> float:
+    """Return the event rate divided by the mean probability."""
+    law = stats.norm(mean, 1.2)
+    ends = mean - 12, mean + 12
+    rate, _ = integrate.quad(lambda z: expit(shift + slope * z) * law.pdf(z), *ends)
+    predicted, _ = integrate.quad(lambda z: expit(z) * law.pdf(z), *ends)
+    return float(rate / predicted)
+
+
+def sample(
+    n: int, mean: float, slope: float, shift: float, ratio: float, seed: int
+) -> ProbabilityScores:
+    """Scores of n rows, among them one of `ratio` people without the event, with weights."""
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(mean, 1.2, int(2 * n * ratio))
+    y = (rng.random(odds.size) < expit(shift + slope * odds)).astype(float)
+    some = np.flatnonzero((y == 1) | (rng.random(odds.size) < 1 / ratio))[:n]
+    weights = None if ratio == 1 else np.where(y[some] == 1, 1.0, ratio)
+    return probability_scores(expit(odds[some]), y[some], weights)
+
+
+@statistical
+@pytest.mark.parametrize(
+    ("n", "mean", "slope", "shift", "ratio"),
+    [
+        (300, -0.2, 0.62, 0.0, 1.0),
+        (1_000, -0.2, 1.0, 0.3, 1.0),
+        # 40 events, on average
+        (500, -3.0, 1.0, 0.0, 1.0),
+        # a sample of non-events, with weights
+        (1_000, -2.0, 0.8, 0.0, 5.0),
+    ],
+)
+def test_intervals_contain_the_truth_as_often_as_stated(
+    n: int, mean: float, slope: float, shift: float, ratio: float
+) -> None:
+    """The intervals are asymptotic: 7% may miss instead of 5%.
+
+    With a fresh seed, and intervals that miss in at most 7%, one of the 10 counts of misses is too
+    large with a probability of at most 1e-5.
+    """
+    truth = {"slope": slope, "observed_expected": expected_ratio(mean, slope, shift)}
+    # the intercept is that of slope 1
+    truth |= {"intercept": shift} if slope == 1 else {}
+    n_sets = repeats(2_000)
+    missed = dict.fromkeys(truth, 0)
+    for seed in range(n_sets):
+        found = sample(n, mean, slope, shift, ratio, seed)
+        for name, true in truth.items():
+            low, high = (getattr(found, name + end) for end in ("_low", "_high"))
+            missed[name] += not low <= true <= high
+    assert max(missed.values()) <= most_failures(n_sets, 0.07), missed
+
+
+@statistical
+def test_intervals_of_calibrated_probabilities_hold_at_once() -> None:
+    # the limit is that of `repeats`: a false alarm of 1e-6
+    n_sets = repeats(2000)
+    wrong = sum(is_off(reliability(*events(300, seed))).any() for seed in range(n_sets))
+    assert wrong <= most_failures(n_sets)

@@ -455,3 +455,19 @@ def test_any_split_of_rows_and_a_saved_state_give_identical_numbers(statistic):
         assert parts.to_state() == whole.to_state()
         assert parts.estimates() == whole.estimates()
         np.testing.assert_array_equal(parts.since, whole.since)
+
+
+@statistical
+def test_false_notices_of_an_envelope_at_its_bounds_are_at_most_as_many_as_allowed():
+    runs = repeats(200)
+    rng = np.random.default_rng(14)
+    bounds = tuple((t, t) for t in (0.05, 0.1, 0.2))
+    n_alarms = 0
+    for _ in range(runs):
+        test = Evidence(Envelope(bounds, bounds))
+        largest = -math.inf
+        for _ in range(100):
+            test.begin_period()
+            largest = max(largest, float(test.update(rows_of(rng.uniform(size=20))).max()))
+        n_alarms += largest >= math.log(40)
+    assert n_alarms <= most_failures(runs, 0.05)

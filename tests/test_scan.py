@@ -232,3 +232,14 @@ def test_features_that_split_the_rows_alike_are_scanned_once() -> None:
     assert frame.attrs["left_out"] == dict.fromkeys(
         ("old", "minus", "sqrt"), "it splits the rows as 'age' does"
     )
+
+
+def test_false_alarms_on_calibrated_forecasts_keep_the_level() -> None:
+    # expected at most 5% of data sets with any alarm; more than 38 of 500 has probability 0.6% at
+    # exactly 5%
+    rng = np.random.default_rng(9)
+    alarms = 0
+    for _ in range(500):
+        frame = scan_groups(rng.random(400), rng.normal(size=(400, 6)), 50)
+        alarms += bool((frame["p_adjusted"] < 0.05).any())
+    assert stats.binomtest(alarms, 500, 0.05, alternative="greater").pvalue > 0.006

@@ -715,3 +715,21 @@ def test_after_the_choice_the_certified_group_error_is_exceeded_in_one_data_set_
             broken[name] += true > found.group_error
     assert sum(broken.values()) <= most_failures(4 * n_sets, false_alarm=1e-3), broken
     assert max(broken.values()) <= most_failures(n_sets, false_alarm=1e-3 / 4), broken
+
+
+@statistical
+def test_tested_models_are_false_in_at_most_one_data_set_of_twenty() -> None:
+    models = [
+        RandomizedRegressor(Truth(), alpha=a, link="gaussian").fit(*data(30))
+        for a in (0.08, 0.12, 0.16, 0.2)
+    ]
+    true = [make_link(model.link, model.alpha).group_error(0.2) for model in models]
+    broken, n_sets, target = 0, repeats(60), 0.27
+    for seed in range(n_sets):
+        X, y = data(400, seed=seed + 10)
+        try:
+            found = randomize(models, X, y, goal=target, random_state=seed)
+        except InputError:
+            continue
+        broken += true[models.index(found.model)] > target
+    assert broken <= most_failures(n_sets)

@@ -304,3 +304,48 @@ def test_too_few_outcomes_off_the_atom_are_refused() -> None:
     X, y = amounts(100)
     with pytest.raises(InputError, match=r"^outcomes other than 0: "):
         randomize(law_of_amounts, X, y, goal=0.02, random_state=0)
+
+
+@statistical
+def test_amounts_are_falsely_certified_in_at_most_one_data_set_of_twenty() -> None:
+    """1,000 data sets; the true error of the worst groups around a right model is the link's."""
+    share = 0.3
+    n_sets = repeats(500, shorter=64)
+    broken = 0
+    for seed in range(n_sets):
+        rng = np.random.default_rng([seed, int(10 * share)])
+        n = int(rng.integers(300, 600))
+        y = np.where(rng.uniform(size=n) < share, 0.0, rng.lognormal(size=n))
+        mass = float(rng.choice([0.2, 0.5]))
+        found = randomize(
+            lambda X: Forecast.from_hurdle(np.full(len(X), share), lognormal(len(X))),
+            np.zeros((n, 1)),
+            y,
+            **({"goal": 0.42}, {"max_wider": 0.4}, {"max_price": 0.1})[seed % 3],
+            group_mass=mass,
+            alternative=False,
+            random_state=rng,
+        )
+        link = found.certificate.link
+        broken += link.group_error(mass) - 0.001 > found.group_error
+    assert broken <= most_failures(n_sets, false_alarm=1e-4)
+
+
+@statistical
+def test_the_bound_of_an_affordable_link_of_counts_is_exceeded_in_one_data_set_of_twenty() -> None:
+    pmf, n = LAWS["Poisson(2)"], 200
+    support = np.arange(pmf.size)
+    n_sets = repeats(500, shorter=64)
+    broken = 0
+    for seed in range(n_sets):
+        rng = np.random.default_rng([seed, n])
+        y = rng.choice(pmf.size, n, p=pmf / pmf.sum()).astype(float)
+        found = randomize(
+            lambda X: Forecast.from_pmf(support, np.tile(pmf / pmf.sum(), (len(X), 1))),
+            np.zeros((n, 1)),
+            y,
+            **({"max_price": 0.3} if seed % 2 else {"max_wider": 0.3}),
+            random_state=rng,
+        )
+        broken += true_error("Poisson(2)", found.alpha) - SLACK > found.group_error
+    assert broken <= most_failures(n_sets, false_alarm=1e-4)

@@ -22,7 +22,7 @@ from sksurv.linear_model import CoxnetSurvivalAnalysis, CoxPHSurvivalAnalysis
 import evenhand
 from complaints import refused
 from evenhand._validate import InputError
-from evenhand.distributions import OutcomeKind, SurvivalCurves
+from evenhand.distributions import OutcomeKind, SurvivalCurves, curve_times
 from evenhand.forecast import Forecast
 from evenhand.forecasters import RandomizedRegressor, SurvivalModel
 
@@ -339,3 +339,13 @@ def test_bad_curves_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         Forecast.from_survival(times, survival)
+
+
+def test_links_randomize_the_time_and_not_the_probability_of_the_event() -> None:
+    random = np.random.default_rng(3)
+    rates = np.exp(random.normal(size=50))
+    grid = np.linspace(0, 2, 201)[1:]
+    base = Forecast.from_survival(grid, np.exp(-rates[:, None] * grid), 2.0)
+    served = base.randomized(0.12, random_state=4)
+    assert np.array_equal(served.event_probability(), base.event_probability())
+    assert curve_times(served.distribution)

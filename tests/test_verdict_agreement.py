@@ -13,13 +13,21 @@ import pytest
 from scipy import special
 
 from evenhand import Audit, Forecast, Outcomes, audit, audit_pit, figures
-from evenhand._kinds import HIGHER, LOWER, NARROW, WIDE
+from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE
 from evenhand._validate import Floats, InputError
 from evenhand.audits import Search, judged, parse_condition, value_of
-from evenhand.audits.verdict import decided
+from evenhand.audits.verdict import UNDECIDED, decided
 from evenhand.report import audit_markdown, audit_text, tables
 from evenhand.report.slots import Slots, name_of, result_of
-from evenhand.results import AuditRows, Finding
+from evenhand.results import (
+    AuditRows,
+    Censoring,
+    Family,
+    Finding,
+    GivenForecast,
+    ProbabilityScores,
+    Survival,
+)
 from repeats import repeats, statistical
 
 PROBLEM = "problem found"
@@ -331,3 +339,158 @@ def test_a_tolerance_is_a_share() -> None:
     for value in (-0.1, float("nan"), "much"):
         with pytest.raises(InputError, match="tolerance must be at least 0 and at most 1"):
             audited(*people(100, 0), search=Search(tolerance=value))
+
+
+JOBS, AGES = ("cook", "driver", "nurse"), (30, 45, 60)
+
+
+class Maker:
+    """Random rows of audits of a kind; the numbers of a group contradict each other freely."""
+
+    def __init__(self, kind: str, seed: int) -> None:
+        self.kind = kind
+        self.random = np.random.default_rng([seed, KINDS.index(kind)])
+        # in half of the audits nothing is found
+        self.p_values = [1e-6, 0.03, 0.2, 1.0] if self.chance(0.5) else [0.2, 1.0]
+
+    def chance(self, share: float) -> bool:
+        return bool(self.random.random() < share)
+
+    def group(self, name: str, n: int, **more: Any) -> Finding:
+        random = self.random
+        error = float(random.choice([0.0, 0.004, 0.015, 0.03, 0.09, 0.3]) * random.random())
+        half, bias = float(0.1 * random.random()), float(random.normal(0, 0.2))
+        values: dict[str, Any] = {
+            "error": error,
+            "error_low": max(error - half, 0.0),
+            "error_high": error + half,
+            "bias": bias,
+            "bias_low": bias - half,
+            "bias_high": bias + half,
+            "p_adjusted": float(random.choice(self.p_values)),
+        }
+        if self.kind == "0/1":
+            predicted = float(random.uniform(0.05, 0.8))
+            bias = float(np.clip(bias, -0.9 * predicted, 0.95 - predicted))
+            rate, slope = predicted + bias, float(random.uniform(0.5, 1.5))
+            ends = {"bias_low": bias - half, "bias_high": bias + half, "bias": bias}
+            values |= ends | {"predicted": predicted, "rate": rate, "error": abs(bias)}
+            values |= {"error_low": max(abs(bias) - half, 0.0), "error_high": abs(bias) + half}
+            values |= {"slope": slope, "slope_low": slope - 0.2, "slope_high": slope + 0.2}
+        else:
+            covered = float(random.uniform(0.4, 0.99))
+            values |= {"coverage_80": covered, "mean_pit": float(random.uniform(0.3, 0.7))}
+            values |= {
+                "coverage_80_low": covered - half,
+                "coverage_80_high": min(covered + half, 1),
+            }
+        if self.kind in ("times", "PITs"):
+            values |= dict.fromkeys(("bias", "bias_low", "bias_high"))
+        if self.kind == "times":
+            size = {"km_error": error, "km_error_low": values["error_low"], "censored": True}
+            values |= size | {"km_error_high": error + half, "least_error": 0.0, "most_error": 0.5}
+        return Finding(group=name, n=n, **(values | more))
+
+    def rows(self) -> AuditRows:
+        random = self.random
+        n = int(random.choice([60, 320, 900, 2500]))
+        everyone = self.group("everyone", n)
+        named = [
+            self.group(f"job = {job}", n // 3, column="job", scanned_as=f"job = {job}",
+                       too_small=self.chance(0.1), possible_leak=self.chance(0.1),
+                       probable=self.chance(0.1))
+            for job in JOBS
+        ]  # fmt: skip
+        # a rule of the reader, which the search finds again
+        named.append(self.group("age > 60.5 and job = cook", n // 5))
+        scan = [
+            self.group(f"age > {age}", n // 2, features=("age",), direction=self.direction())
+            for age in AGES
+        ]
+        scan += [self.group(f"job = {job} and age <= 45", n // 6, features=("job", "age"))
+                 for job in JOBS]  # fmt: skip
+        # the same rows under a second name
+        scan.append(msgspec.structs.replace(named[0], column=None, features=("job",)))
+        own = []
+        if self.kind != "PITs":
+            key = "predicted probability" if self.kind == "0/1" else "predicted mean"
+            own = [self.group(f"{key} {k}", n // 4, key=key, part=k + 1, n_parts=4,
+                              lowest=k / 4, highest=(k + 1) / 4) for k in range(4)]  # fmt: skip
+        learned = [
+            self.group("age > 60.5 and job is cook", n // 5, mass=mass, features=("age", "job"),
+                       n_judged=n // 2, direction=self.direction(), error_high=None,
+                       bias_low=None, bias_high=None, coverage_80_low=None,
+                       coverage_80_high=None, predicted=None, rate=None)
+            for mass in (0.2, 0.5)[: int(random.integers(3))]
+        ]  # fmt: skip
+        part = [self.group("everyone", n // 2), self.group("job = cook", n // 6, column="job")]
+        error = float(0.06 * random.random())
+        given = GivenForecast(
+            error=error, low=error / 2, chance=0.01, tests={"trend of mean": 0.01, "level": 0.5}
+        )
+        if self.kind == "0/1":
+            everyone = msgspec.structs.replace(
+                everyone, error=error, error_low=error / 2, error_high=2 * error
+            )
+        kinds = {"0/1": "binary", "counts": "count", "PITs": None}
+        kinds |= {"amounts": "hurdle", "times": "hurdle" if self.chance(0.5) else "continuous"}
+        horizon = 30.0 if kinds["times"] == "hurdle" else None
+        is_time = self.kind == "times"
+        shares = dict.fromkeys(("everyone", "by_forecast"), 0.01) | {"groups": 0.03}
+        made = AuditRows(
+            name="model",
+            target="dose",
+            about={"unit": "mg"} if self.chance(0.5) else {},
+            n_samples=n,
+            n_draws=1,
+            is_randomized=self.chance(0.2),
+            outcome_kind=kinds.get(self.kind, "continuous"),
+            tolerance=float(random.choice([0.005, 0.02])),
+            status=UNDECIDED,
+            family=Family(confidence=0.95, n_groups=10, n_by_forecast=len(own), n_learned=0,
+                          n_tests=4, shares=shares, min_size=20),
+            groups=(everyone, *named),
+            given_forecast=None if self.kind == "PITs" else given,
+            by_forecast=tuple(own),
+            scan=tuple(scan),
+            learned=tuple(learned),
+            positive_part=tuple(part) if self.kind == "amounts" else (),
+            censoring=Censoring(n_events=n // 2, n_reached=n // 4, n_lost=n - n // 2 - n // 4,
+                                horizon=horizon) if is_time else None,
+            survival=self.survival(n) if horizon is not None and is_time else (),
+            probability_scores=self.scores(n),
+            provenance={"command": "evenhand audit a.csv --target dose --forecast model"}
+            if self.chance(0.5) else {},
+        )  # fmt: skip
+        return decided(made)
+
+    def direction(self) -> str:
+        return str(self.random.choice([LOWER, HIGHER, NARROW, WIDE, MIXED]))
+
+    def survival(self, n: int) -> tuple[Survival, ...]:
+        found = []
+        for name in ("everyone", "job = cook"):
+            observed, predicted = map(float, self.random.uniform(0.1, 0.9, 2))
+            ends = {"low": observed - 0.05, "high": observed + 0.05}
+            counts = {"n": n, "n_events": n // 2, "n_lost": 3}
+            found.append(
+                Survival(group=name, observed=observed, predicted=predicted, **counts, **ends)
+            )
+        return tuple(found)
+
+    def scores(self, n: int) -> tuple[ProbabilityScores, ...]:
+        if self.kind != "0/1":
+            return ()
+        slope = float(self.random.uniform(0.5, 1.5))
+        ends = {"slope": slope, "slope_low": slope - 0.1, "slope_high": slope + 0.1}
+        return (ProbabilityScores(group="everyone", n=n, **ends),)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_text_tables_and_json_of_random_rows_agree(kind: str) -> None:
+    verdicts = set()
+    for seed in range(44):
+        rows = Maker(kind, seed).rows()
+        verdicts.add(rows.status.verdict)
+        check(rows)
+    assert len(verdicts) > 1

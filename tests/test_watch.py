@@ -619,3 +619,27 @@ def test_states_are_small_and_do_not_share_memory() -> None:
     assert resumed.state() == watch.state()
     # of a year and ten groups: evidence per day and test, draws, bins
     assert len(json.dumps(state)) < 200_000
+
+
+@statistical
+def test_late_and_missing_outcomes_raise_no_more_false_alarms() -> None:
+    shift, promise = boundary()
+    n_sets = repeats(200, shorter=12)
+    failures = 0
+    for seed in range(n_sets):
+        rows = year_at_the_boundary(seed, shift)
+        random = np.random.default_rng(10_000 + seed)
+        # the largest PITs are late or never come more often, which no alarm may profit from
+        is_lost = random.uniform(size=len(rows)) < 0.1 * rows.pit[0]
+        rows = Rows.of(
+            rows.time,
+            np.where(is_lost, np.nan, rows.pit[0]),
+            r=rows.r,
+            link=LINK,
+            groups=rows.columns,
+            recorded=rows.time + (random.exponential(4, len(rows)) * 86_400e6).astype("m8[us]"),
+            matures_after="14d",
+        )
+        assert not rows.known.all()
+        failures += bool(Watch(promise, groups=["g"], matures_after="14d").update(rows))
+    assert failures <= most_failures(n_sets)

@@ -17,6 +17,7 @@ from evenhand.certificates import Promise
 from evenhand.links import Entropic, Laplace, Link
 from evenhand.monitoring import Rows, watch_schema
 from evenhand.monitoring.statements import averaged_witnesses, cell_witnesses
+from repeats import most_failures, repeats, statistical
 
 START = np.datetime64("2026-01-01T00:00", "us")
 HOUR = np.timedelta64(3_600_000_000, "us")
@@ -298,3 +299,34 @@ def test_rows_with_another_link_than_the_promise_are_refused() -> None:
     rows = Rows.of(["2026-01-01"], [0.5], r=[0.5], link=Entropic(0.1))
     with pytest.raises(InputError, match=r"rows have the link Entropic\(alpha=0.1"):
         watch.update(rows)
+
+
+def test_people_who_return_with_the_same_draw_do_not_raise_false_alarms_under_a_link() -> None:
+    # 100 people in each of 24 months: their draws have a mean that is not 1/2
+    time = np.datetime64("2026-01-15") + 30 * np.repeat(np.arange(24), 100)
+    alarms = 0
+    for seed in range(24):
+        random = np.random.default_rng(seed)
+        r = np.tile(random.uniform(size=100), 24)
+        pit = LINK.ppf(random.uniform(size=2400), r)
+        alarms += bool(Watch().update(Rows.of(time, pit, r=r, link=LINK)))
+    assert alarms <= most_failures(24)
+
+
+@statistical
+def test_later_groups_at_the_boundary_raise_few_false_alarms() -> None:
+    # every day brings a new town, and the W1 error of each is 0.02: 8% of PITs are uniform on the
+    # upper half (see tests/test_watch.py)
+    n_sets = repeats(200)
+    failures = 0
+    for seed in range(n_sets):
+        random = np.random.default_rng(seed)
+        town = np.concatenate([random.integers(0, day // 2 + 1, size=24) for day in range(150)])
+        u = random.uniform(size=town.size)
+        pit = np.where(random.uniform(size=u.size) < 0.08, (1 + u) / 2, u)
+        rows = Rows.of(START + np.arange(u.size) * HOUR, pit, groups={"town": town.astype(str)})
+        watch = Watch(groups=["town"])
+        watch.update(rows.take(slice(0, 48)))
+        watch.update(rows.take(slice(48, u.size)))
+        failures += bool(watch.alarms)
+    assert failures <= most_failures(n_sets)
