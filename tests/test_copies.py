@@ -92,3 +92,10 @@ def test_certificates_warn_of_copies() -> None:
     found = chosen.audited(audit(chosen.model, X.iloc[held], y[held], **QUICK))
     assert "exact copies" in str(found.caveat)
     assert "Alpha was chosen on these same people" in str(found.caveat)
+
+
+def test_a_tenth_of_the_people_twice_is_found() -> None:
+    random = np.random.default_rng(0)
+    X, y = table(N, 15, random), random.normal(size=N)
+    rows = np.concatenate((np.arange(N), np.arange(N // 10)))
+    assert str(copies_in_words(X.iloc[rows], y[rows])).startswith("9.1% of 220 rows")

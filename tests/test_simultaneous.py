@@ -397,3 +397,44 @@ def test_intervals_between_groups_are_those_of_all_values_in_the_intervals_of_gr
         assert row["low"] == pytest.approx((least[some] / most[some]).min(initial=1), abs=1e-12)
         assert row["high"] >= (least[some] / most[some]).max() - 1e-12
         assert row["high"] <= 1
+
+
+def of_law(shift: float, spread: float) -> dict[str, float]:
+    """Return the true values of a group of outcomes from a normal law, forecast as N(0, 1)."""
+    c = (np.arange(4000) + 0.5) / 4000
+    law = stats.norm(shift, spread)
+    inside = {level: np.diff(law.cdf(stats.norm.interval(level)))[0] for level in (0.8, 0.9)}
+    return {
+        "error": float(np.abs(law.cdf(stats.norm.ppf(c)) - c).mean()),
+        "bias": shift,
+        "coverage_80": inside[0.8],
+        "coverage_90": inside[0.9],
+    }
+
+
+@statistical
+@pytest.mark.parametrize("kind", LAWS)
+def test_intervals_between_groups_contain_the_true_value(kind: str) -> None:
+    """Each measure may miss in 5% of the tables; a false alarm in 10^6 of each check."""
+    true = pd.DataFrame([of_law(*law) for law in LAWS[kind].values()])
+    largest, smallest = true.max(), true.min()
+    n_tables = repeats(400)
+    missed = {name: [0, 0] for name in MEASURES}
+    widths, sure = [], []
+    for seed in range(n_tables):
+        found = three_groups(LAWS[kind], seed)
+        for i, (table, value) in enumerate(
+            [(found.difference(), largest - smallest), (found.ratio(), smallest / largest)]
+        ):
+            for name, row in table.iterrows():
+                # calibrated forecasts have no error, of which there is no ratio
+                if kind == "different" or name != "error" or i == 0:
+                    truth = 0.0 if kind == "calibrated" and i == 0 else value[name]
+                    missed[name][i] += not row["low"] - 1e-12 <= truth <= row["high"] + 1e-12
+        widths.append(found.difference().eval("high - low"))
+        sure.append(found.difference().loc["bias", "low"] > 0)
+    assert max(map(max, missed.values())) <= most_failures(n_tables, 0.05)
+    # two intervals of shares of 600 rows have a width of about 0.2
+    assert np.mean(widths, axis=0).max() < 0.6
+    # and a difference of 0.4 is 6 of its standard errors
+    assert kind == "calibrated" or np.mean(sure) > 0.5
