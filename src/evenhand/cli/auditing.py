@@ -16,9 +16,9 @@ from evenhand.cli.options import (
     GATE,
     OUTPUT,
     ROWS,
+    GroupColumns,
     Large,
     Rows,
-    Search,
     Times,
     flag,
     option,
@@ -36,8 +36,7 @@ from evenhand.cli.rows import (
 )
 
 if TYPE_CHECKING:
-    from evenhand.audits import Audit, Comparison
-    from evenhand.audits import Search as AuditSearch
+    from evenhand.audits import Audit, Comparison, Search
 
 
 def give(
@@ -90,7 +89,7 @@ def audit(
     rows: Rows,
     forecast: options.Forecast,
     times: Times,
-    search: Search,
+    search: GroupColumns,
     large: Large,
     largest_weight: options.LargestWeight = None,
     tolerance: Annotated[
@@ -180,7 +179,7 @@ def compare(
     ],
     rows: ComparedRows,
     times: Times,
-    search: Search,
+    search: GroupColumns,
     forecast: Annotated[
         list[str] | None,
         option("for a table: the old and the new forecasts, as in audit", ROWS, "FORECAST"),
@@ -210,7 +209,7 @@ def compare(
             " numbers of them cannot be compared"
         )
     if not forecasts:
-        of_tables = [one.name for group in (Rows, Times, Search) for one in fields(group)]
+        of_tables = [one.name for group in (Rows, Times, GroupColumns) for one in fields(group)]
         refuse_without_effect(context, [*of_tables, "confidence"], "with two audits")
     names = ["the table"] if forecasts else ["the old audit", "the new audit"]
     inputs = dict(zip(names, paths, strict=True))
@@ -239,9 +238,7 @@ def compare(
         raise Verdict(1 if made.is_worse else 0)
 
 
-def compared_rows(
-    requests: Sequence[Request], names: Sequence[str], search: AuditSearch
-) -> Comparison:
+def compared_rows(requests: Sequence[Request], names: Sequence[str], search: Search) -> Comparison:
     """Compare two forecasts of a table, in groups of columns that neither of them uses."""
     before, after = (read_rows(request) for request in requests)
     shared = before.searched

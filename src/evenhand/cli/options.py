@@ -158,7 +158,7 @@ class Times:
 
 
 @dataclass(frozen=True)
-class Search:
+class GroupColumns:
     """Columns that define groups, and columns in which groups are searched."""
 
     groups: Annotated[

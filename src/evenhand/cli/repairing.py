@@ -31,7 +31,7 @@ from evenhand.cli.checks import (
     refuse_without_effect,
     warn_of_replacement,
 )
-from evenhand.cli.options import GROUPS, Guarantee, Rows, Search, Times, option, with_options
+from evenhand.cli.options import GROUPS, GroupColumns, Guarantee, Rows, Times, option, with_options
 from evenhand.cli.output import NOT_WORTH_IT, command_line, fail, inform, show_result
 from evenhand.cli.rooms import audits, forecasters, scale, selection, store, tables
 from evenhand.cli.rows import Given, Read, Request, chosen_columns, read_rows
@@ -75,7 +75,7 @@ def recalibrate(
     refuse_without_effect(context, ("entered", "person"), "on a repair, which certifies nothing")
     given, times = Given.of(forecast).with_times(times)
     folder = own_folder(out, table, given.folder)
-    request = Request(given, table, rows, times, Search())
+    request = Request(given, table, rows, times, GroupColumns())
     read = read_rows(request)
     present = list(map(str, read.data.columns))
     groups, rules = _groups(by or [], present, request.outcome, table.name)
@@ -193,7 +193,7 @@ def randomize(
     asked = checked_options(guarantee)
     given, times = Given.of(forecast).with_times(times)
     folder = own_folder(out, table, given.folder)
-    search = options.Search(features=features)
+    search = options.GroupColumns(features=features)
     request = Request(given, table, rows, times, search, largest_weight)
     seed = secrets.randbelow(2**32) if seed is None else seed
     read = read_rows(request, is_randomized=True)

@@ -22,7 +22,7 @@ from evenhand._validate import (
     check_outcomes,
 )
 from evenhand.cli.checks import listed_names
-from evenhand.cli.options import Large, Rows, Search, Times
+from evenhand.cli.options import GroupColumns, Large, Rows, Times
 from evenhand.cli.output import inform
 from evenhand.cli.rooms import (
     audits,
@@ -220,7 +220,7 @@ class Request:
         The forecasts.
     table : Path
         The table.
-    rows, times, search : Rows, Times, Search
+    rows, times, search : Rows, Times, GroupColumns
         Options of columns.
     largest_weight : float or None
         Largest weight of the sampling design.
@@ -230,7 +230,7 @@ class Request:
     table: Path
     rows: Rows
     times: Times
-    search: Search
+    search: GroupColumns
     largest_weight: float | None = None
 
     @property
