@@ -598,7 +598,7 @@ class Audit(Summarized):
         >>> import tempfile
         >>> import numpy as np
         >>> from evenhand import audit_pit
-        >>> found = audit_pit(np.linspace(0.01, 0.99, 50), masses=[1.0], random_state=0)
+        >>> found = audit_pit(np.linspace(0.01, 0.99, 50), random_state=0)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     names = [path.name for path in found.to_csv(folder)]
         >>> names[:2]
