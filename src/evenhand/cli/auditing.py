@@ -89,7 +89,7 @@ def audit(
     rows: Rows,
     forecast: options.Forecast,
     times: Times,
-    search: GroupColumns,
+    grouping: GroupColumns,
     large: Large,
     largest_weight: options.LargestWeight = None,
     tolerance: Annotated[
@@ -138,12 +138,12 @@ def audit(
     check_out(out, inputs, (".md",), tables)
     given, times = Given.of(forecast).with_times(times)
     asked["name"] = given.name(table)
-    request = Request(given, table, rows, times, search, largest_weight)
+    request = Request(given, table, rows, times, grouping, largest_weight)
     if not table.is_dir():
         refuse_without_effect(context, ("workers", "skip_bad_parts"), "on one file, only on parts")
         read = read_rows(request)
         found = audited_rows(request, read, asked).audit
-        if read.searched is not None and search.features is None:
+        if read.searched is not None and grouping.features is None:
             # ids that are text are not searched, as they have too many values
             for name, why in columns_like_ids(read.searched.select_dtypes("number")):
                 inform(
@@ -179,7 +179,7 @@ def compare(
     ],
     rows: ComparedRows,
     times: Times,
-    search: GroupColumns,
+    grouping: GroupColumns,
     forecast: Annotated[
         list[str] | None,
         option("for a table: the old and the new forecasts, as in audit", ROWS, "FORECAST"),
@@ -200,7 +200,7 @@ def compare(
 
     Two forecasts in a table have paired intervals. Two audits are compared by their estimates.
     """
-    search_options = audits.Search(confidence=confidence)
+    search = audits.Search(confidence=confidence)
     forecasts = forecast or []
     counts = (len(paths), len(forecasts), rows.target != "")
     if counts not in ((1, 2, True), (2, 0, False)):
@@ -220,13 +220,13 @@ def compare(
         for one in given:
             _, times = one.with_times(times)
         given = [one.with_times(times)[0] for one in given]
-        requests = [Request(one, paths[0], rows, times, search) for one in given]
+        requests = [Request(one, paths[0], rows, times, grouping) for one in given]
         labels = [
             text if one.folder is None else one.folder.name
             for one, text in zip(given, forecasts, strict=True)
         ]
         labels = forecasts if labels[0] == labels[1] else labels
-        made = compared_rows(requests, labels, search_options)
+        made = compared_rows(requests, labels, search)
     else:
         made = audits.compare(paths[0], paths[1])
     give(made, "comparison", out, tables, as_json=as_json, full=full)

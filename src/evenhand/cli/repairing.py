@@ -193,8 +193,8 @@ def randomize(
     asked = checked_options(guarantee)
     given, times = Given.of(forecast).with_times(times)
     folder = own_folder(out, table, given.folder)
-    search = options.GroupColumns(features=features)
-    request = Request(given, table, rows, times, search, largest_weight)
+    grouping = options.GroupColumns(features=features)
+    request = Request(given, table, rows, times, grouping, largest_weight)
     seed = secrets.randbelow(2**32) if seed is None else seed
     read = read_rows(request, is_randomized=True)
     # values that are no forecasts are refused with the name of the file

@@ -220,7 +220,7 @@ class Request:
         The forecasts.
     table : Path
         The table.
-    rows, times, search : Rows, Times, GroupColumns
+    rows, times, grouping : Rows, Times, GroupColumns
         Options of columns.
     largest_weight : float or None
         Largest weight of the sampling design.
@@ -230,7 +230,7 @@ class Request:
     table: Path
     rows: Rows
     times: Times
-    search: GroupColumns
+    grouping: GroupColumns
     largest_weight: float | None = None
 
     @property
@@ -248,13 +248,13 @@ class Request:
         """Return the columns that define groups, and those in which groups are searched."""
         source, rows = self.table.name, self.rows
         # any column except the outcome may define groups
-        named = chosen_columns("--groups", self.search.groups, self.outcome, present, source)
+        named = chosen_columns("--groups", self.grouping.groups, self.outcome, present, source)
         listed = {rows.person: "person", rows.id: "id", rows.weight: "weight"}
         parts = {name: part for name, part in listed.items() if name is not None} | self.outcome
         apart = {*parts, *([] if self.times.entered is None else [self.times.entered])}
         searched = scale.searched_columns(self.given.subject, present, rows.target, apart, source)
-        if self.search.features is not None:
-            searched = chosen_columns("--features", self.search.features, parts, present, source)
+        if self.grouping.features is not None:
+            searched = chosen_columns("--features", self.grouping.features, parts, present, source)
         return named, searched
 
 
@@ -344,7 +344,7 @@ def _memberships(request: Request, data: pd.DataFrame, source: str) -> list[tupl
     import pandas as pd
 
     option = "--group-probabilities"
-    listed = request.search.group_probabilities
+    listed = request.grouping.group_probabilities
     parts = {request.rows.target: "target"}
     names = chosen_columns(option, listed, parts, list(data.columns), source)
     found = []
@@ -392,7 +392,7 @@ def audit_in_parts(
     """
     in_memory = {
         **{f"--{name}": value for name, value in asdict(request.times).items()},
-        "--group-probabilities": request.search.group_probabilities,
+        "--group-probabilities": request.grouping.group_probabilities,
         "--weight": request.rows.weight,
         "--largest-weight": request.largest_weight,
         "--drop-missing": request.rows.drop_missing or None,
