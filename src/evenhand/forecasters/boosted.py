@@ -239,10 +239,9 @@ class FoldEnsembles:
             return_cvbooster=True,
         )["cvbooster"]
         best, out = found.best_iteration, np.zeros(target.size)
-        threads = self.settings["num_threads"]
+        options = {"num_iteration": best, "num_threads": self.settings["num_threads"]}
         for one, held_out in zip(found.boosters, parts, strict=True):
-            options = {"raw_score": True, "num_iteration": best, "num_threads": threads}
-            out[held_out] += one.predict(self.features[held_out], **options)
+            out[held_out] += one.predict(self.features[held_out], raw_score=True, **options)
         # in their stored form, without a reference to the training rows
         return [one.model_to_string(best) for one in found.boosters], out / len(self.folds)
 

@@ -838,6 +838,11 @@ def _rows_of(connection: sa.Connection, statement: str, *values: Any) -> list[Ro
     return [Row._make(row) for row in _run(connection, statement, values)]
 
 
+def by_request(entries: Iterable[Logged]) -> dict[str, Logged]:
+    """Return entries by their requests."""
+    return {str(one.request): one for one in entries}
+
+
 @dataclass
 class Transaction:
     """Exclusive access to a log, among all threads and processes, until the work is done.
@@ -859,7 +864,7 @@ class Transaction:
     def find(self, *requests: str) -> dict[str, Logged]:
         """Return the entries with these requests, by request, from the log or added before."""
         found = _rows_of(self.connection, BY_REQUEST, *requests)
-        return {str(row.request): logged(row, self.source) for row in found}
+        return by_request(logged(row, self.source) for row in found)
 
     def n_of(self, *subjects: str) -> Counter[str]:
         """Return the number of entries with each subject, in the log and added before."""
@@ -873,11 +878,13 @@ class Transaction:
         import sqlalchemy as sa
 
         rows: list[Row] = []
-        found = [self.last]
+        found: list[Logged] = []
+        last = self.last
         for entry in entries:
-            rows.append(next_row(entry, found[-1], self.source))
+            rows.append(next_row(entry, last, self.source))
             # read back, so that what is returned now equals what is read later
-            found.append(logged(rows[-1], self.source))
+            last = logged(rows[-1], self.source)
+            found.append(last)
         try:
             if rows:
                 _run(self.connection, INSERT, rows)
@@ -887,8 +894,8 @@ class Transaction:
                 f"{self.source}: an entry with the request {requests}, or a forecast with the id"
                 f" {ids}, is in the log already; find it before adding one"
             ) from error
-        self.last = found[-1]
-        return [one for one in found[1:] if one is not None]
+        self.last = last
+        return found
 
 
 # --- append-only decision logs with a hash chain

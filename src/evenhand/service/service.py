@@ -30,6 +30,7 @@ from evenhand.service.log import (
     Logged,
     Ticket,
     Transaction,
+    by_request,
     in_blocks,
     person_request,
     person_subject,
@@ -390,7 +391,7 @@ class Service:
 
     def _served(self, asked: Sequence[_Asked]) -> list[Served]:
         """Return the logged answers, and forecast and log what is not in the log."""
-        known = _by_request(self.log.forecasts("request", [one.request for one in asked]))
+        known = by_request(self.log.forecasts("request", [one.request for one in asked]))
         new = {one.request: one for one in asked if one.request not in known}
         added: dict[str, Logged] = {}
         if new:
@@ -468,11 +469,7 @@ class Service:
             content = values[request] | {"revision": n[subject]}
             entries.append(Entry("forecast", request[:ID_DIGITS], request, subject, content))
             n[subject] += 1
-        return known, _by_request(transaction.add(*entries))
-
-
-def _by_request(entries: Iterable[Logged]) -> dict[str, Logged]:
-    return {str(one.request): one for one in entries}
+        return known, by_request(transaction.add(*entries))
 
 
 @dataclass(frozen=True)
