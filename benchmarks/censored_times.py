@@ -37,6 +37,7 @@ from evenhand.calibration import (
 from evenhand.calibration.kaplan_meier import largest_error
 from evenhand.links import Entropic
 from evenhand.tables import check_groups
+from record import print_lost
 
 Values = np.ndarray
 LOCATION, SLOPE, SCALE = 0.6, 0.8, 0.7
@@ -257,8 +258,12 @@ TESTS: dict[str, Callable[[Rows, np.random.Generator], float]] = {
 }
 
 
-def power(n_sets: int) -> None:
-    """Print the share of data sets in which each test rejects at 5%, and the times."""
+def power(n_sets: int) -> list[str]:
+    """Print shares of data sets that each test rejects at 5%, and times; returns lost cases.
+
+    A case is lost if another test finds the change in at least two standard errors more data sets.
+    """
+    lost_cases = []
     seconds, runs = dict.fromkeys(TESTS, 0.0), dict.fromkeys(TESTS, 0)
     print(f"3. rejected at 5%, {n_sets} data sets ({n_sets // KS_SHARE} for the KS version)")
     print(f"  {'change of the group':20s}{'people':>7s}" + "".join(f"{t:>15s}" for t in TESTS))
@@ -283,9 +288,15 @@ def power(n_sets: int) -> None:
                 for t in TESTS
             )
             print(f"  {name:20s}{n:7,d}{shown}", flush=True)
+            share = {t: rejected[t] / tried[t] for t in TESTS if tried[t]}
+            best = max(share, key=lambda t: share[t])
+            error = (share["audit"] * (1 - share["audit"]) / tried["audit"]) ** 0.5
+            if CHANGES[name] != (0.0, 1.0) and share[best] > share["audit"] + 2 * error:
+                lost_cases.append(f"{name}, {n:,} people ({best})")
     of_audit = seconds["audit"] / runs["audit"]
     shown = "".join(f"{seconds[t] / runs[t] / of_audit:15.2f}" for t in TESTS)
     print(f"  time of a test, 200 people {shown}")
+    return lost_cases
 
 
 def main() -> None:
@@ -298,7 +309,7 @@ def main() -> None:
     options = parser.parse_args()
     table_of_readings(options.repeats)
     groups_of_a_size(options.repeats)
-    power(options.sets)
+    print_lost(power(options.sets))
 
 
 if __name__ == "__main__":

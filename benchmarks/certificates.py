@@ -24,6 +24,7 @@ from evenhand.links import Entropic
 from evenhand.selection.chosen_link import Costs, Wrapped
 from evenhand.selection.plans import planned_unions
 from evenhand.selection.target import largest_alpha
+from record import print_lost
 
 Values = np.ndarray
 TARGET, MASS, CONFIDENCE, ALPHA = 0.3, 0.2, 0.95, 0.12
@@ -71,12 +72,13 @@ def continuous(samples: int) -> None:
         print("  {:9,d}{:8.3f}{:8.3f}".format(n, *np.mean(found, axis=0)), flush=True)
 
 
-def times(samples: int) -> None:
-    """Print prices and average errors of times, by the share of people who were lost."""
+def times(samples: int) -> list[str]:
+    """Print prices and errors of times by the share of lost people; returns where the norm wins."""
     n = 2000
     print(f"times, {n:,} people with the event or lost: price by the norm alone, and now;")
     print(f"average error at alpha {ALPHA} from one served draw each, and from the base")
     print(f"  {'lost':>6s}{'norm':>8s}{'now':>8s}{'one draw':>10s}{'base':>8s}")
+    dearer = []
     for share in (0.0, 0.01, 0.03, 0.05):
         found = []
         for seed in range(samples):
@@ -95,11 +97,15 @@ def times(samples: int) -> None:
                     proof.average_error(),
                 )
             )
-        print("  {:6.0%}{:8.3f}{:8.3f}{:10.3f}{:8.3f}".format(share, *np.mean(found, axis=0)))
+        means = np.mean(found, axis=0)
+        print("  {:6.0%}{:8.3f}{:8.3f}{:10.3f}{:8.3f}".format(share, *means))
+        dearer += [f"times, {share:.0%} lost"] if means[1] > means[0] else []
+    return dearer
 
 
-def counts(samples: int) -> None:
-    """Print prices of counts and scores by their mean, or number of levels."""
+def counts(samples: int) -> list[str]:
+    """Print prices of counts and scores by mean or levels; returns where the norm wins."""
+    dearer = []
     print("counts and scores: price by the norm alone (betting), and by Theorem L at half the risk")
     print(f"  {'outcome':18s}{'rows':>7s}{'norm':>8s}{'now':>8s}{'change':>8s}")
     cases = [(f"Poisson mean {mean}", mean) for mean in (1, 2, 5, 10, 20, 100)]
@@ -124,6 +130,8 @@ def counts(samples: int) -> None:
             norm_price, price_now = np.mean(found, axis=0)
             change = price_now / norm_price - 1
             print(f"  {name:18s}{n:7,d}{norm_price:8.3f}{price_now:8.3f}{change:+8.1%}", flush=True)
+            dearer += [f"{name}, {n:,} rows"] if change > 0 else []
+    return dearer
 
 
 def poisson(mean: float, n: int, random: np.random.Generator) -> tuple[Forecast, Values]:
@@ -204,11 +212,11 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=10, help="samples in each mean")
     samples = parser.parse_args().samples
     continuous(samples)
-    times(samples)
-    counts(samples)
+    dearer = times(samples) + counts(samples)
     weights(samples)
     unions()
     seconds()
+    print_lost(dearer)
 
 
 if __name__ == "__main__":

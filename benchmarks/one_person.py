@@ -51,6 +51,7 @@ from evenhand import (
     save,
 )
 from evenhand.draws import KeyedDraws
+from record import print_lost
 
 FITTED = 500
 """Rows of the training table."""
@@ -155,7 +156,7 @@ def main() -> None:
     print(f"medians of {options.repeats}, microseconds")
     print(f"{'model':22} {'row':8} {'predict':>9} {'forecast':>9} {'served':>9}", end=" ")
     print(f"{'forecast':>9} {'served':>9}")
-    is_good = True
+    slow = []
     for name, kind, estimator, X, y in cases(options.only):
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder) / "model"
@@ -167,10 +168,11 @@ def main() -> None:
         ratios = (forecast / one, served / one)
         print(f"{name:22} {kind:8}", *(f"{1e6 * t:9.0f}" for t in (one, forecast, served)), end=" ")
         print(*(f"{ratio:9.2f}" for ratio in ratios), flush=True)
-        is_good &= ratios[0] <= MOST_FORECAST and ratios[1] <= MOST_SERVED
+        if ratios[0] > MOST_FORECAST or ratios[1] > MOST_SERVED:
+            slow.append(f"{name}, {kind}")
     print(f"required: forecast at most {MOST_FORECAST:g} times predict,", end=" ")
     print(f"with draw and interval {MOST_SERVED:g}")
-    raise SystemExit(0 if is_good else 1)
+    raise SystemExit(print_lost(slow))
 
 
 if __name__ == "__main__":

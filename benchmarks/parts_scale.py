@@ -3,11 +3,11 @@
 Rows are generated: eight features, two columns of named groups, an outcome. The forecaster is a
 link around a linear regression, so that scoring is as cheap as possible. Scoring alone reads the
 features and computes the PITs of 64 draws per row; it runs at the same time as the audit, each in a
-process with one thread. Peak memory is that of each process.
+process with one thread. CPU times and peak memory are those of each process.
 
     python benchmarks/parts_scale.py [--rows 20000000] [--parts 40] [--sample-size 100000]
 
-The exit code is 1 if the larger audit takes twice as long as scoring alone, or 2 GiB.
+The exit code is 1 if the larger audit takes twice the CPU time of scoring alone, or 2 GiB.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from record import print_lost
 
 FEATURES = [f"x{i}" for i in range(8)]
 GROUPS = ["sex", "region"]
@@ -113,9 +115,9 @@ def result(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 def one(what: str, folder: Path, sample_size: int) -> None:
     """Measure one thing in this process and print it."""
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = score(folder) if what == "score" else audit(folder, sample_size)
-    print(json.dumps({"seconds": time.perf_counter() - begun, **found, "peak_gib": peak()}))
+    print(json.dumps({"seconds": time.process_time() - begun, **found, "peak_gib": peak()}))
 
 
 def compare(folder: Path, n_rows: int, sample_size: int) -> bool:
@@ -145,18 +147,22 @@ def main() -> None:
         one(options.one, options.folder, options.sample_size)
         return
     with tempfile.TemporaryDirectory() as place:
-        print("microseconds per row; peak memory in GiB")
+        print("CPU microseconds per row; peak memory in GiB")
         print(
             f"{'rows':>12} {'audit':>15} {'scoring alone':>15} {'ratio':>7} {'audit GiB':>10}"
             f" {'scoring GiB':>12}"
         )
+        slow: list[str] = []
         for rows, parts in (
             (options.rows // 10, options.parts // 10),
             (options.rows, options.parts),
         ):
             folder = make_table(Path(place, str(rows)), rows, parts)
-            is_good = compare(folder, rows, options.sample_size)
-        raise SystemExit(0 if is_good else 1)
+            if not compare(folder, rows, options.sample_size):
+                slow.append(f"{rows:,} rows")
+        print("required of the larger table: less than 2 times scoring alone, and 2 GiB")
+        print_lost(slow)
+        raise SystemExit(int(slow[-1:] == [f"{options.rows:,} rows"]))
 
 
 if __name__ == "__main__":

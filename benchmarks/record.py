@@ -1,4 +1,4 @@
-"""Record of benchmarks: the output of each, with its command, in `benchmarks/results/`.
+"""Record of benchmarks: output, command and commit of each in `benchmarks/results/`.
 
 python benchmarks/record.py worst_groups scan "audit_scale --rows 10000 100000"
 """
@@ -9,6 +9,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -16,7 +17,20 @@ HERE = Path(__file__).parent
 PACKAGES = ("evenhand", "numpy", "scipy", "scikit-learn")
 
 
-def record(name: str, *options: str) -> int:
+def print_lost(cases: Iterable[str]) -> int:
+    """Print the cases in which a benchmark lost, and return its exit code: 1 if there are any."""
+    named = "; ".join(cases)
+    print(f"lost: {named or 'nothing'}", flush=True)
+    return int(bool(named))
+
+
+def commit_of_checkout() -> str:
+    """Return the commit that is checked out, marked if tracked files differ from it."""
+    command = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--exclude=*"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def record(commit: str, name: str, *options: str) -> int:
     """Run one benchmark, print its output, write it to a file and return its exit code."""
     shown = f"OMP_NUM_THREADS=1 python benchmarks/{shlex.join((f'{name}.py', *options))}"
     print(shown, flush=True)
@@ -30,7 +44,15 @@ def record(name: str, *options: str) -> int:
     if process.returncode not in (0, 1):
         return process.returncode
     versions = ", ".join(f"{package} {version(package)}" for package in PACKAGES)
-    page = [f"`{shown}`", "", "```text", *lines, "```", "", f"{versions}; {os.cpu_count()} cores."]
+    page = [
+        f"`{shown}`",
+        "",
+        "```text",
+        *lines,
+        "```",
+        "",
+        f"{versions}; commit {commit}; {os.cpu_count()} cores.",
+    ]
     # a benchmark of several files is a folder with its command in run.py
     (HERE / "results" / f"{name.removesuffix('/run')}.md").write_text(
         "\n".join(page) + "\n", encoding="utf-8"
@@ -43,7 +65,9 @@ def main() -> None:
     wanted = sys.argv[1:]
     if not wanted:
         raise SystemExit(__doc__)
-    raise SystemExit(max([record(*shlex.split(each)) for each in wanted]))
+    # once: the first page that is written changes the checkout
+    commit = commit_of_checkout()
+    raise SystemExit(max([record(commit, *shlex.split(each)) for each in wanted]))
 
 
 if __name__ == "__main__":
