@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from evenhand import Audit, Forecast, Outcomes, audit, certify, compare
+from evenhand import Audit, Forecast, InputError, Outcomes, audit, certify, compare
 from evenhand.audits import NoteKind, audit_schema, notes_of
 from evenhand.audits.forecasts import read_subject
 from evenhand.calibration import calibration_error
@@ -186,6 +186,11 @@ def test_two_audits_are_compared_by_their_sizes(tmp_path: Path) -> None:
     assert not paired.is_paired
     assert "Kaplan-Meier" in paired.notes[0]
     assert row(paired.groups, "site = b")["error_before_low"] == b["error_after_low"]
+    with pytest.raises(InputError, match="times up to the horizon 2"):
+        compare(found, audited(2.0))
+    plain = audit(Forecast.from_normal(np.zeros(2000), np.ones(2000)), y=who.time, **QUICK)
+    with pytest.raises(InputError, match=r"of times, .* of a continuous outcome"):
+        compare(found, plain)
 
 
 @pytest.mark.parametrize("horizon", [None, 1.0])
@@ -341,3 +346,19 @@ def test_audits_of_times_take_each_kind_of_row_and_group(
         # the members are not known, so nothing is proven for them
         assert np.isnan(row(found.groups, "p")["most_error"])
         assert found.membership.empty
+
+
+def test_a_group_that_was_not_followed_to_the_horizon_has_no_upper_end() -> None:
+    """Half of the people were seen for at most 1.2: the last value of Kaplan-Meier is no rate."""
+    random = np.random.default_rng(11)
+    n = 600
+    late = np.arange(n) < n // 2
+    T = random.exponential(1.0, n)
+    C = np.where(late, random.uniform(0, 1.2, n), 5.0)
+    grid = np.linspace(0.1, 4, 40)
+    curves = Forecast.from_survival(grid, np.tile(np.exp(-grid), (n, 1)), horizon=2.0)
+    times = Outcomes(np.minimum(T, C), T <= C, horizon=2.0)
+    found = audit(curves, y=times, groups={"late": late}, **QUICK)
+    of_late = row(found.survival, "late")
+    assert of_late["observed"] < 0.8 < of_late["predicted"] < of_late["high"]
+    assert of_late["high"] == of_late["most"]

@@ -395,6 +395,10 @@ def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
     refused(rf"y .*per forecast \(50\).* {N} outcomes", audit, flat(50), y=y)
     refused("model .*Forecast.* object; ", audit, object(), X, y)
     refused("y is missing", certify, Stub(0.8), X)
+    endless = X.assign(score=np.where(np.arange(N) == 6, np.inf, X["score"]))
+    facts = "column 'score', row 7 must lie between .* got inf"
+    refused(facts, audit, flat(N), endless, y)
+    refused(facts, audit_pit, np.full(N, 0.5), X=endless)
     weighted = Outcomes(y, weight=1 + np.arange(N) % 2)
     refused(
         "certificates do not accept weights alone: .*largest_weight=", certify, Stub(), X, weighted
@@ -549,6 +553,54 @@ def test_few_rows_leave_notes_instead_of_numbers() -> None:
         "coverage was not estimated by features",
     ]
     assert found.miscoverage.empty
+
+
+def test_a_group_of_few_rows_or_of_one_heavy_row_is_too_small() -> None:
+    X, y = table()
+    groups = {"29": np.arange(N) < 29, "30": np.arange(N) < 30}
+    assert audit(Stub(), X, y, groups=groups).groups["too_small"].tolist() == [False, True, False]
+    weight = np.where(np.arange(N) < N // 2, 1.0, 1e-6)
+    weight[0] = 1e6
+    groups = {"one": np.arange(N) < 100}
+    row = audit(Stub(), X, Outcomes(y, weight=weight), groups=groups).groups.iloc[1]
+    assert row["too_small"]
+    assert (row["error_low"], row["error_high"]) == (0.0, 0.5)
+    assert row["coverage_80_high"] - row["coverage_80_low"] > 0.5  # Wilson's band of one trial
+
+
+def test_what_was_left_out_or_read_in_a_way_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = table()
+    north, share = (X["region"] == "north").to_numpy(), np.linspace(0.1, 0.9, N)
+    known = Outcomes(y, weight=~north)
+    found = audit(Stub(), X, known, groups={"north": north, "south": ~north})
+    assert list(found.groups["group"]) == ["everyone", "south"]
+    assert note(NoteKind.EMPTY_GROUP, ("north",)) in found.notes
+    for groups, kind, name in (
+        ({"proxy": share}, NoteKind.PROBABLE_GROUPS, "proxy"),
+        (["share"], NoteKind.HALVED_FRACTIONS, "share"),
+    ):
+        noted = quick_pits(special.ndtr(y), X=X.assign(share=share), groups=groups)
+        assert note(kind, (name,)) in noted.notes
+        assert noted.membership.empty == (kind is NoteKind.HALVED_FRACTIONS)
+    named = X.assign(id=[f"p{i}" for i in range(N)])
+    search = Search(n_simulations=2, learned_masses=(0.5,), masses=MASSES)
+    ids, alone = (full_audit(flat(N), one, y, search=search, random_state=0) for one in (named, X))
+    assert note(NoteKind.COLUMN_NOT_LEARNED, ("id",)) in ids.notes
+    pd.testing.assert_frame_equal(ids.learned, alone.learned)
+    skewed, even = np.exp(1.5 * y / STD), np.arange(N) / N
+    (one,) = notes_of(audit(flat(N), y=skewed).notes, NoteKind.SKEWED_RESIDUALS)
+    assert one.numbers == (pytest.approx(stats.skew(skewed)),)
+    assert not notes_of(audit(flat(N), y=even).notes, NoteKind.SKEWED_RESIDUALS)
+    # PITs and groups are of all rows; scores of 250 rows chosen at random
+    whole = audit(Stub(), X, y, groups=["region"], random_state=0)
+    monkeypatch.setattr("evenhand.audits.forecasts.BLOCK_ROWS", 250)
+    parts = audit(Stub(), X, y, groups=["region"], random_state=0)
+    np.testing.assert_allclose(parts.groups["error"], whole.groups["error"], rtol=1e-12)
+    np.testing.assert_allclose(parts.groups["bias"], whole.groups["bias"], rtol=1e-9)
+    assert parts.notes[0] == note(NoteKind.SCORED_ROWS, numbers=(250,))
+    # the rows are missed by three bands of 95% in 10^-8
+    band = 3 * 1.96 * np.std(stats.norm(X["score"], STD).logpdf(y)) / np.sqrt(250)
+    assert parts.score("log score") == pytest.approx(whole.score("log score"), abs=band)
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [

@@ -20,6 +20,7 @@ from evenhand._validate import (
     check_finite,
     check_fraction,
     check_outcomes,
+    check_weights,
     discrete_kind,
     outcomes_checked,
     require_extra,
@@ -93,6 +94,19 @@ def test_values_that_cannot_be_used_are_named_with_place_and_remedy(
     values: Any, facts: str
 ) -> None:
     assert re.search(facts, complaint(check_finite, "y", values))
+
+
+@pytest.mark.parametrize(
+    ("weights", "facts"),
+    [
+        ([1.0, 2.0], r"^sample_weight .*per row \(3\).*\(2,\)"),
+        ([1.0, -2.0, -3.0], r"^sample_weight\[1\] .*at least 0.*-2\.0"),
+        ([0.0, 0.0, 0.0], "^sample_weight .*positive sum.*zeros"),
+        ([1.0, math.nan, 1.0], r"^sample_weight\[1\] .*finite.*nan; drop"),
+    ],
+)
+def test_weights_that_weigh_nothing_are_refused(weights: Any, facts: str) -> None:
+    assert re.search(facts, complaint(check_weights, weights, 3))
 
 
 # --- continuous outcomes

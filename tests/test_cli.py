@@ -271,6 +271,16 @@ def test_weights_reach_what_is_fitted_repaired_and_certified(
     # of a design with larger weights, fewer rows are left
     larger = ("randomize", table, *NORMAL, "--largest-weight", 40, *given, tmp_path / "no")
     assert "of 200 weighted rows " in evenhand(*larger).complaint()
+    audited = ("audit", table, "--target", "loss", *NORMAL, "--json")
+    found = json.loads(evenhand(*audited, "--weight", "w").done().out)
+    scores = {row["measure"]: row["value"] for row in found["scores"]}
+    again = audit(Forecast.from_normal(TABLE["mu"], TABLE["sigma"]), y=Outcomes(y, weight=weights))
+    assert scores["90% coverage"] == pytest.approx(again.score("90% coverage"), rel=1e-9)
+    assert not any("w" in (row["features"] or ()) for row in found["scan"])
+    assert "give --weight" in evenhand(*audited, "--largest-weight", 3).complaint()
+    written(TABLE.assign(w=-weights), tmp_path / "weighted.csv")
+    told = "weighted.csv: column 'w', row 1 must be at least 0, got -3"
+    assert told in evenhand(*audited, "--weight", "w").complaint()
 
 
 def test_a_gate_fails_with_code_one_and_says_by_how_much(

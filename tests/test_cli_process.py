@@ -145,6 +145,15 @@ def test_the_command_shows_a_bar_and_not_its_control_sequences(
     assert "u001b[2K" not in shown
 
 
+def test_a_terminal_without_the_lines_of_tables_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", terminal)
+    with safe_streams():
+        print("group ── error")
+    terminal.seek(0)
+    assert terminal.read() == "group ?? error\n"
+
+
 # Characters that steer a terminal.
 
 HOSTILE = "cook\x1b[2J\u202eevil\u2066\u200b\nline\x07"

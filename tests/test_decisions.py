@@ -73,6 +73,9 @@ def forecast(request: pytest.FixtureRequest) -> Forecast:
 
 
 def test_cuts_and_values_may_differ_between_people() -> None:
+    # a cut belongs to what is above it
+    below = np.nextafter(0, -1)
+    np.testing.assert_array_equal(StepLoss([0.0, 1.0], [5.0, 3.0, 2.0])([below, 0, 1]), [5, 3, 2])
     own_cuts = StepLoss([[0.0], [1.0]], [2.0, 7.0])
     own_values = StepLoss([0.0], [[1.0, 2.0], [3.0, 4.0]])
     np.testing.assert_array_equal(own_cuts([0.5, 0.5]), [7, 2])

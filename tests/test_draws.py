@@ -149,6 +149,9 @@ def test_keys_that_are_short_or_no_bytes_are_refused() -> None:
     with pytest.raises(InputError, match=r"^context must be text, got 2026"):
         KeyedDraws(KEY, 2026)  # type: ignore[arg-type]
     refused(r"^context must be valid Unicode text, got '.ud800'", KeyedDraws, KEY, "\ud800")
+    # keys longer than the hash takes are hashed first
+    long = bytes(range(200))
+    assert KeyedDraws(long)(["a"])[0] == by_hashlib(hashlib.blake2b(long).digest(), "", "a")
 
 
 def test_the_key_is_not_shown() -> None:

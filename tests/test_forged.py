@@ -37,7 +37,7 @@ from evenhand import (
     load,
     save,
 )
-from evenhand.store.estimators import reproducible
+from evenhand.store.estimators import check_archive, reproducible
 from test_store import manifest_of, plant, refused, rewrite
 
 RANDOM = np.random.default_rng(5)
@@ -309,6 +309,14 @@ def test_a_part_that_unpacks_to_far_more_than_it_is_is_refused_without_unpacking
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20 * 2**20
+
+
+def test_archives_inside_archives_and_other_compressions_are_refused() -> None:
+    inner = zipped({"data.npy": b"", "zeros": bytes(N_BOMB)}, zipfile.ZIP_DEFLATED)
+    with pytest.raises(InputError, match="unpacks to"):
+        check_archive(zipped({"matrix.npz": inner}))
+    with pytest.raises(InputError, match="compression"):
+        check_archive(zipped({"a": b"a"}, zipfile.ZIP_LZMA))
 
 
 def test_an_array_that_declares_more_than_it_holds_is_refused(tmp_path: Path) -> None:

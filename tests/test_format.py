@@ -59,6 +59,12 @@ def test_a_printed_bound_is_the_nearest_on_its_side(share, digits):
     assert read(at_most(share, show)) - exact <= step
     assert exact - read(at_least(share, show)) <= step
     assert len(at_most(share, show).removesuffix("%").partition(".")[2]) == digits
+    assert abs(read(show(share)) - exact) <= step / 2 + slack(exact)
+
+
+def test_no_number_has_a_minus_before_a_zero():
+    shown = [percent(-1e-5), points(-1e-5), number(-0.0), at_most(-1e-9)]
+    assert shown == ["0.0%", "0.0", "0.000", "0.0"]
 
 
 @given(st.floats(0, 1, exclude_min=True, exclude_max=True, allow_subnormal=False))

@@ -61,9 +61,39 @@ def never_mixing(person: Numbers) -> BayesDecision:
     return BayesDecision(("own", "never"), {"own": own, "never": other})
 
 
-# --- the theorem, for each person
+# --- the theorem, for each person: counts are within their binomial law at a level of 1e-6
 
-N_PEOPLE, N_TIMES = 1000, 500
+
+def exceeds(decision: BayesDecision, forecast: Forecast, y: Floats, k: float) -> NDArray[np.bool_]:
+    made = decision.decide(forecast)
+    return np.asarray(decision.realized_loss(made, y) > k * made.promised)
+
+
+N_PEOPLE, N_TIMES = 1000, 300
+PERSON = np.tile(np.arange(N_PEOPLE), N_TIMES)
+
+
+@pytest.mark.parametrize("decision", [BANK, BUYER, never_mixing(PERSON)], ids=["1", "2", "mixed"])
+def test_individual_calibration_is_enough_where_the_direction_depends_on_no_draw(
+    decision: BayesDecision,
+) -> None:
+    rng = np.random.default_rng(20)
+    mean = rng.normal(size=N_PEOPLE)[PERSON]
+    y = mean + NOISE * rng.normal(size=mean.size)
+    forecast = individually_calibrated(mean, rng.uniform(size=mean.size))
+    for k in KS:
+        hits = exceeds(decision, forecast, y, k).reshape(N_TIMES, N_PEOPLE).sum(axis=0)
+        assert hits.max() <= most_hits(N_TIMES, 1 / k, tests=N_PEOPLE * len(KS))
+
+
+@pytest.mark.parametrize("k", KS)
+def test_two_in_k_is_attained_where_the_draw_decides_the_direction(k: float) -> None:
+    # (method: decisions) outcome 0, forecasts with CDF r there: individually calibrated
+    n = 200_000
+    r = np.random.default_rng(1).uniform(size=n)
+    hits = int(exceeds(TRADER, Forecast(Normal(-ndtri(r), np.ones(n)), r), np.zeros(n), k).sum())
+    assert stats.binom.ppf(FALSE_ALARM, n, 2 / k) <= hits <= most_hits(n, 2 / k)
+    assert hits > most_hits(n, 1 / k)
 
 
 # --- which bound applies
@@ -143,6 +173,11 @@ def test_rates_are_counts_over_people_and_draws(m: int) -> None:
             np.sort(shares)[-10:].mean()
         )
         assert rows.loc["every group of 100%", "exceeded"] == pytest.approx(shares.mean())
+
+
+def test_a_loss_of_just_k_times_the_promise_does_not_exceed_it() -> None:
+    found = guarantee(BayesDecision(["pay"], {"pay": 3.0}), k=1)
+    assert (found.table["exceeded"] == 0).all()
 
 
 def test_one_row_of_each_person_is_counted() -> None:

@@ -53,6 +53,9 @@ def test_pits_are_those_of_the_forecaster(name: str) -> None:
         np.testing.assert_array_equal(rows.r, r)
     else:
         assert rows.r is None
+    assert (rows.excess is None) == (name != "events")
+    if rows.excess is not None:
+        np.testing.assert_allclose(rows.excess, one.y - one.model.predict(one.X), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["normal", "residuals", "bounded", "counts"])
@@ -110,6 +113,23 @@ def test_an_outcome_exactly_in_time_counts_and_a_microsecond_later_is_late() -> 
     assert rows.delay is not None
     np.testing.assert_allclose(rows.delay[:2], [7.0, 7.0 + 1 / 86_400_000_000], rtol=1e-15)
     assert np.isnan(rows.delay[2])
+
+
+def test_a_look_is_at_what_had_matured_by_then() -> None:
+    log = served_first()
+    record_outcome(log.at(days=1), "f0", 0.1)
+    assert len(watched(log, until="2026-01-08")) == len(example("normal").y)
+    early = watched(log, until="2026-01-07T23:59:59.999999Z")
+    assert early.time.size == 0
+    assert early.r is None
+    before = watched(log, until="2026-01-10")
+    for name in ("f0", "f1"):
+        record_outcome(log.at(days=20), name, 5.0)
+    after = watched(log, until="2026-01-10")
+    np.testing.assert_array_equal(before.pit[0], after.pit[0])
+    np.testing.assert_array_equal(before.delay, after.delay)
+    refused("matures_after must be", watched, log, matures_after="soon")
+    refused("until must be a date or time, got 'tomorrow'", watched, log, until="tomorrow")
 
 
 def test_the_last_outcome_in_time_counts() -> None:

@@ -646,6 +646,22 @@ def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path: Path, n_b
 
 
 @pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"target": "z"}, "has no column 'z'"),
+        ({"target": "mean"}, "is the target and cannot be its own forecast"),
+        ({"groups": ["y"]}, "groups contains 'y', the target"),
+        ({"features": ["y"]}, "features contains 'y', the target"),
+        ({"person": "nobody"}, "has no column 'nobody'"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(
+    rich: Path, options: dict[str, Any], told: str
+) -> None:
+    refused(told, audit_parts, GIVEN, rich, **({"target": "y", **QUICK} | options))
+
+
+@pytest.mark.parametrize(
     "option", [{"sample_size": 0}, {"levels": [2]}, {"about": "unit"}, {"random_state": -1}]
 )
 def test_mistaken_options_are_refused_before_the_table_is_read(

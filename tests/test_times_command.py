@@ -245,3 +245,23 @@ def test_times_are_certified_and_randomized(
     np.testing.assert_allclose(served["q0.5"], expected.ppf(0.5), rtol=1e-7)
     refused = evenhand("randomize", "past.csv", *TIMES, "--id", "id", "--out", "out").complaint()
     assert "--horizon is missing: without a time up to which" in refused
+
+
+def test_repaired_times_are_for_their_horizon_and_their_columns(
+    evenhand: Command, table: Path, tmp_path: Path
+) -> None:
+    maps, out = tmp_path / "maps", tmp_path / "out.csv"
+    data = pd.read_csv(table, float_precision="round_trip").assign(one=1.0)
+    data.to_csv(table, index=False)
+    listed = "survival=0=one,5=s5,2=s2,10=s10,event=died,horizon=9"
+    evenhand("recalibrate", table, "--target", "days", "--forecast", listed, "--out", maps).done()
+    audit_of = ("audit", table, "--target", "days", "--forecast", maps)
+    wrong = "was made with horizon=9.0, not 10.0"
+    assert wrong in evenhand(*audit_of, "--horizon", "10").complaint()
+    assert json.loads(evenhand(*audit_of, "--json").out)["censoring"]["horizon"] == 9
+    place = ("--forecast", maps, "--out", out)
+    evenhand("predict", table, *place).done()
+    written = [name for name in pd.read_csv(out) if "surv" in name]
+    assert written == [f"survival_{t}" for t in (2, 5, 9)]
+    data.drop(columns="s5").to_csv(table, index=False)
+    assert "'s5'" in evenhand("predict", table, *place).complaint()
