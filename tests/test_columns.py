@@ -471,3 +471,18 @@ def test_a_name_that_comes_twice_is_refused_in_memory_as_in_files() -> None:
         RandomizedRegressor(BoostedDistributionRegressor(n_estimators=2)).fit(
             frame, np.arange(80.0)
         )
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "is_covered"),
+    [(0.5, 7, True), (1.5, 7, False), (np.nan, 7, False), ("0.5", 7, False), (0.5, True, False)],
+)
+def test_rows_of_plain_numbers_within_training_need_no_other_check(
+    a: Any, b: Any, is_covered: bool
+) -> None:
+    schema = Schema.learn(pd.DataFrame({"a": [0.0, 1.0], "b": [5, 9]}))
+    frame = pd.DataFrame({"a": [a], "b": [b]})
+    assert schema.covers(frame) == is_covered
+    assert not schema.covers(frame.astype({"b": "Int64"}))
+    with_text = Schema.learn(pd.DataFrame({"a": [0.0, 1.0], "b": ["x", "y"]}))
+    assert not with_text.covers(frame)
