@@ -1,9 +1,6 @@
 """Bounds for every link at once: against brute force, and in worlds whose truth is known."""
 
-from __future__ import annotations
-
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,27 +9,25 @@ from scipy.special import ndtr, ndtri
 from complaints import refused
 from evenhand.calibration import Cells, SurvivalBand, cvar, local_levels_band
 from evenhand.certificates import LinkBounds, certify_link
-from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link
+from evenhand.links import LINKS, Entropic, Gaussian, Laplace
 from repeats import most_failures, repeats, statistical
 
 EVERY_LINK = pytest.mark.parametrize("family", LINKS.values())
 
 
-def scores(shift: float, scale: float, n: int = 4001) -> Any:
+def scores(shift, scale, n=4001):
     """PITs of a normal forecaster that is off by `shift` and `scale`, equally likely ones."""
     return ndtr(shift + scale * ndtri((np.arange(n) + 0.5) / n))
 
 
-def bounds_of(u: np.ndarray, link: Link, confidence: float = 0.95) -> LinkBounds:
+def bounds_of(u, link, confidence=0.95):
     return LinkBounds.of(Cells(u, link=link), confidence, may_be_unknown=False)
 
 
 @pytest.mark.parametrize(
     ("family", "alpha"), [(Laplace, 0.02), (Entropic, 0.1), (Gaussian, 0.5), (Entropic, 1.0)]
 )
-def test_where_pits_may_be_unknown_both_bounds_share_the_risk(
-    family: type[Link], alpha: float
-) -> None:
+def test_where_pits_may_be_unknown_both_bounds_share_the_risk(family, alpha):
     rng, link = np.random.default_rng(0), family(alpha)
     u, lost = rng.beta(0.8, 1.1, size=300), rng.random(300) < 0.1
     proof = certify_link(u, link, lost=lost, confidence=0.9)
@@ -55,22 +50,22 @@ DRAWS = (np.arange(4000) + 0.5) / 4000
 
 
 @lru_cache(maxsize=1)
-def finely_randomized(family: type[Link], alpha: float) -> np.ndarray:
+def finely_randomized(family, alpha):
     """Randomized PITs of people at the distances `FINELY` above the middle, under `DRAWS`."""
     return family(alpha).ppf(0.5 + FINELY[:, None], DRAWS)
 
 
-def share_missed(pit: np.ndarray, level: float) -> np.ndarray:
+def share_missed(pit, level):
     """Share of draws under which the central interval misses, for each person."""
     return ((pit < (1 - level) / 2) | (pit > (1 + level) / 2)).mean(axis=-1)
 
 
-def missed_at(link: Link, u: np.ndarray, level: float, n_draws: int) -> np.ndarray:
+def missed_at(link, u, level, n_draws):
     """Probability over draws that the central interval misses, from the randomized PITs."""
     return share_missed(link.ppf(u[:, None], (np.arange(n_draws) + 0.5) / n_draws), level)
 
 
-def worst_up_to_each_step(values: np.ndarray, band: SurvivalBand) -> SurvivalBand:
+def worst_up_to_each_step(values, band):
     """Worst distribution that a band allows: people at any distance up to where each step ends."""
     worst = [values[start + 1e-12 >= FINELY].max() for start in band.starts]
     return SurvivalBand(np.append(0.0, worst), np.append(1.0, band.upper), 1.0)
@@ -80,9 +75,7 @@ def worst_up_to_each_step(values: np.ndarray, band: SurvivalBand) -> SurvivalBan
     ("family", "alpha", "level"),
     [(Entropic, 0.02, 0.8), (Laplace, 0.05, 0.8), (Gaussian, 0.1, 0.5), (Laplace, 0.3, 0.95)],
 )
-def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(
-    family: type[Link], alpha: float, level: float
-) -> None:
+def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(family, alpha, level):
     # steps far apart, between which the probability of a miss rises and falls
     u = np.concatenate([np.full(300, 0.5), np.full(60, 0.8), np.full(40, 0.999)])
     link = family(alpha)
@@ -98,7 +91,7 @@ def test_coverage_takes_the_largest_probability_of_a_miss_up_to_each_distance(
         assert high >= cvar(1 - missed_at(link, u, level, 4000), mass)
 
 
-def far_at(link: Link, u: np.ndarray, error: float, n_draws: int = 4000) -> np.ndarray:
+def far_at(link, u, error, n_draws=4000):
     """Probability over draws that the randomized PIT is at least `error` from the draw."""
     r = (np.arange(n_draws) + 0.5) / n_draws
     return (np.abs(link.ppf(u[:, None], r) - r) >= error).mean(axis=-1)
@@ -108,9 +101,7 @@ def far_at(link: Link, u: np.ndarray, error: float, n_draws: int = 4000) -> np.n
     ("family", "alpha", "error"),
     [(Gaussian, 0.02, 0.1), (Laplace, 0.1, 0.05), (Entropic, 0.3, 0.2), (Laplace, 1.0, 0.3)],
 )
-def test_mpaic_takes_the_largest_probability_up_to_each_distance(
-    family: type[Link], alpha: float, error: float
-) -> None:
+def test_mpaic_takes_the_largest_probability_up_to_each_distance(family, alpha, error):
     # steps far apart, as for the coverage
     u = np.concatenate([np.full(300, 0.5), np.full(60, 0.8), np.full(40, 0.999)])
     link = family(alpha)
@@ -127,7 +118,7 @@ def test_mpaic_takes_the_largest_probability_up_to_each_distance(
 
 
 @EVERY_LINK
-def test_mpaic_of_a_link_bounds_the_true_one_and_comes_near(family: type[Link]) -> None:
+def test_mpaic_of_a_link_bounds_the_true_one_and_comes_near(family):
     link = family(0.12)
     u = np.random.default_rng(1).uniform(size=4000)
     proof = certify_link(u, link)
@@ -140,7 +131,7 @@ def test_mpaic_of_a_link_bounds_the_true_one_and_comes_near(family: type[Link]) 
 
 
 @statistical
-def test_the_bound_on_mpaic_fails_in_at_most_one_data_set_of_twenty() -> None:
+def test_the_bound_on_mpaic_fails_in_at_most_one_data_set_of_twenty():
     link, rng, n_sets = Laplace(0.12), np.random.default_rng(4), repeats(200)
     at = np.linspace(0, 0.5, 200)
     for shift, scale in ((0.0, 1.0), (0.4, 1.0)):
@@ -156,7 +147,7 @@ def test_the_bound_on_mpaic_fails_in_at_most_one_data_set_of_twenty() -> None:
 # what else a certificate of links says
 
 
-def test_the_mean_error_is_that_of_the_people() -> None:
+def test_the_mean_error_is_that_of_the_people():
     family = Entropic
     u = np.random.default_rng(0).beta(2, 1, size=500)
     assert certify_link(u, family(0.1)).mean_error() == pytest.approx(
@@ -170,7 +161,7 @@ def test_the_mean_error_is_that_of_the_people() -> None:
     assert certify_link(many, family(0.1)).mean_error() == pytest.approx(exact, abs=5e-5)
 
 
-def test_people_with_several_rows_count_once() -> None:
+def test_people_with_several_rows_count_once():
     u = np.random.default_rng(7).uniform(size=50)
     person = np.repeat(np.arange(50), 3)
     proof = certify_link(np.repeat(u, 3), Entropic(0.1), person=person, random_state=0)
@@ -187,5 +178,5 @@ def test_people_with_several_rows_count_once() -> None:
         (Cells([0.1, 0.2], weights=[1, 2]), "certificates do not accept weights"),
     ],
 )
-def test_bad_input_is_one_line(pit: Any, message: str) -> None:
+def test_bad_input_is_one_line(pit, message):
     refused(message, certify_link, pit, Entropic(0.1))

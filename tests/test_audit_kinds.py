@@ -1,7 +1,5 @@
 """Audits of counts, of amounts with zeros, of 0/1 outcomes and of rounded outcomes."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 
@@ -13,9 +11,8 @@ from scipy import stats
 
 from complaints import refused
 from evenhand import Forecast, audit, audit_pit, certify, compare
-from evenhand._validate import DiscreteOutcomeWarning, Floats
+from evenhand._validate import DiscreteOutcomeWarning
 from evenhand.audits import (
-    Audit,
     CountPlan,
     NoteKind,
     audit_schema,
@@ -42,7 +39,7 @@ SPREAD = 0.6
 """Standard deviation of the logarithm of positive amounts."""
 
 
-def amounts(location: Floats) -> Forecast:
+def amounts(location):
     """Return lognormal forecasts by their quantiles, close enough for tests of arithmetic."""
     levels = np.arange(1, 200) / 200
     return Forecast.from_quantiles(
@@ -51,7 +48,7 @@ def amounts(location: Floats) -> Forecast:
 
 
 @cache
-def people() -> pd.DataFrame:
+def people():
     random = np.random.default_rng(5)
     return pd.DataFrame(
         {
@@ -64,7 +61,7 @@ def people() -> pd.DataFrame:
 
 
 @cache
-def outcomes(kind: str) -> tuple[Forecast, Floats]:
+def outcomes(kind):
     """Return true forecasts and outcomes of a kind."""
     random = np.random.default_rng(6)
     X = people()
@@ -78,7 +75,7 @@ def outcomes(kind: str) -> tuple[Forecast, Floats]:
 
 
 @cache
-def audited(kind: str) -> Audit:
+def audited(kind):
     forecast, y = outcomes(kind)
     return audit(forecast, people(), y, groups=["sex"], name=kind, **QUICK)
 
@@ -86,7 +83,7 @@ def audited(kind: str) -> Audit:
 # --- PITs and their cells
 
 
-def test_cells_of_a_hurdle_are_empty_off_the_atom() -> None:
+def test_cells_of_a_hurdle_are_empty_off_the_atom():
     forecast, y = outcomes("hurdle")
     found = read_subject(forecast, None, as_outcomes(y), np.random.default_rng(0))
     chance = people()["chance"].to_numpy()
@@ -101,7 +98,7 @@ def test_cells_of_a_hurdle_are_empty_off_the_atom() -> None:
     np.testing.assert_allclose(found.positive.cells.drawn[:, 0], inside, atol=1e-9)
 
 
-def test_one_position_per_person_is_shared_by_all_draws_and_independent_of_them() -> None:
+def test_one_position_per_person_is_shared_by_all_draws_and_independent_of_them():
     forecast, y = outcomes("count")
     r = jittered(N, 16, random_state=1)
     pits = read_subject(
@@ -117,7 +114,7 @@ def test_one_position_per_person_is_shared_by_all_draws_and_independent_of_them(
 
 
 @pytest.mark.parametrize("kind", ["binary", "count"])
-def test_estimates_average_over_the_positions_and_the_seed_moves_tests_alone(kind: str) -> None:
+def test_estimates_average_over_the_positions_and_the_seed_moves_tests_alone(kind):
     forecast, y = outcomes(kind)
     other = audit(forecast, people(), y, groups=["sex"], **(QUICK | {"random_state": 1}))
     columns = ["error", "mean_pit", "bias"]
@@ -131,7 +128,7 @@ def test_estimates_average_over_the_positions_and_the_seed_moves_tests_alone(kin
 
 
 @pytest.mark.parametrize("kind", ["binary", "hurdle"])
-def test_pits_alone_give_the_same_estimates(kind: str) -> None:
+def test_pits_alone_give_the_same_estimates(kind):
     forecast, y = outcomes(kind)
     found = audit_pit(forecast.pit_interval(y), X=people(), groups=["sex"], **QUICK)
     # the cells of 0/1 outcomes determine their probabilities
@@ -146,7 +143,7 @@ def test_pits_alone_give_the_same_estimates(kind: str) -> None:
 # --- scores
 
 
-def test_scores_of_counts_and_of_hurdles_are_log_probabilities_of_atoms() -> None:
+def test_scores_of_counts_and_of_hurdles_are_log_probabilities_of_atoms():
     _, y = outcomes("count")
     mean = people()["mean"].to_numpy()
     expected = -stats.poisson(mean).logpmf(y).mean()
@@ -163,7 +160,7 @@ def test_scores_of_counts_and_of_hurdles_are_log_probabilities_of_atoms() -> Non
     assert audited("hurdle").score("log score") == pytest.approx(expected, rel=1e-9)
 
 
-def test_probabilities_of_zero_make_the_log_loss_infinite_and_nothing_else() -> None:
+def test_probabilities_of_zero_make_the_log_loss_infinite_and_nothing_else():
     _, y = outcomes("binary")
     told = np.where(np.arange(N) < 3, 1 - y, people()["chance"])
     found = audit(Forecast.from_probability(told), people(), y, groups=["sex"], **QUICK)
@@ -177,7 +174,7 @@ def test_probabilities_of_zero_make_the_log_loss_infinite_and_nothing_else() -> 
 # --- events
 
 
-def test_reliability_of_events_is_that_of_groups_by_probability() -> None:
+def test_reliability_of_events_is_that_of_groups_by_probability():
     _, y = outcomes("binary")
     found, table = audited("binary").reliability, audited("binary").by_forecast
     p = people()["chance"].to_numpy()
@@ -200,7 +197,7 @@ def test_reliability_of_events_is_that_of_groups_by_probability() -> None:
     np.testing.assert_allclose(found["high"], high, atol=2e-3)
 
 
-def test_the_bias_of_a_group_without_an_event_has_an_upper_limit() -> None:
+def test_the_bias_of_a_group_without_an_event_has_an_upper_limit():
     forecast, y = Forecast.from_probability(np.full(400, 0.005)), np.zeros(400)
     found = audit(forecast, y=y, groups={"g": np.arange(400) < 200}, **QUICK)
     rows = found.groups.set_index("group")
@@ -212,7 +209,7 @@ def test_the_bias_of_a_group_without_an_event_has_an_upper_limit() -> None:
         assert rows.loc[name, "bias_low"] == pytest.approx(-0.005)
 
 
-def test_named_groups_of_the_positive_part_are_those_of_its_pits() -> None:
+def test_named_groups_of_the_positive_part_are_those_of_its_pits():
     forecast, y = outcomes("hurdle")
     off = y != 0
     pits = forecast.positive_part()[off].pit(y[off])
@@ -232,7 +229,7 @@ def test_named_groups_of_the_positive_part_are_those_of_its_pits() -> None:
     assert of_women["coverage_80"] == pytest.approx(covered(pits[women], 0.8).mean(), rel=1e-9)
 
 
-def test_a_hurdle_whose_outcomes_are_all_the_atom_is_audited_without_a_certificate() -> None:
+def test_a_hurdle_whose_outcomes_are_all_the_atom_is_audited_without_a_certificate():
     forecast, _ = outcomes("hurdle")
     found = audit(forecast, people(), np.zeros(N), groups=["sex"], **QUICK)
     assert found.certificate is None
@@ -245,7 +242,7 @@ def test_a_hurdle_whose_outcomes_are_all_the_atom_is_audited_without_a_certifica
 
 
 @pytest.mark.parametrize("kind", ["binary", "hurdle"])
-def test_events_are_certified_from_their_probabilities(kind: str) -> None:
+def test_events_are_certified_from_their_probabilities(kind):
     forecast, y = outcomes(kind)
     expected = certify_events(forecast.event_probability(), y != 0)
     for proof in (audited(kind).certificate, certify(forecast, y=y, random_state=3)):
@@ -254,7 +251,7 @@ def test_events_are_certified_from_their_probabilities(kind: str) -> None:
         assert proof.bias(0.5) == expected.bias(0.5)
 
 
-def test_certificates_of_rounded_amounts_name_the_rounding() -> None:
+def test_certificates_of_rounded_amounts_name_the_rounding():
     rng = np.random.default_rng(3)
     amounts = 1.5 + rng.normal(size=N)
     positive = Forecast.from_normal(np.full(N, 1.5), np.ones(N))
@@ -268,7 +265,7 @@ def test_certificates_of_rounded_amounts_name_the_rounding() -> None:
         assert low < 0.8 < high < 0.9
 
 
-def test_conditions_on_events() -> None:
+def test_conditions_on_events():
     found = audited("binary")
     proof = found.certificate
     assert proof is not None
@@ -291,7 +288,7 @@ def test_conditions_on_events() -> None:
     refused("below", parse_condition, "certified_event_rate(5, 0.2) > 0.2")
 
 
-def in_parts(forecast: Forecast, y: Floats, n_parts: int = 3) -> Audit:
+def in_parts(forecast, y, n_parts=3):
     """Return the audit of a sample with the counts of all rows, read in parts."""
     link = certify(forecast[:400], y=y[:400], random_state=0).link
     levels = (0.8, 0.9, *WIDER_LEVELS)
@@ -306,7 +303,7 @@ def in_parts(forecast: Forecast, y: Floats, n_parts: int = 3) -> Audit:
 
 
 @pytest.mark.parametrize("kind", ["binary", "count", "hurdle", "randomized hurdle"])
-def test_tables_in_parts_are_certified_as_in_memory(kind: str) -> None:
+def test_tables_in_parts_are_certified_as_in_memory(kind):
     forecast, y = outcomes(kind.rsplit(maxsplit=1)[-1])
     if "randomized" in kind:
         forecast = forecast.randomized(0.15, r=jittered(N, 8, random_state=1))
@@ -334,7 +331,7 @@ def test_tables_in_parts_are_certified_as_in_memory(kind: str) -> None:
 # --- outcomes with atoms under continuous forecasts
 
 
-def test_counts_of_a_part_without_the_atom_can_be_added() -> None:
+def test_counts_of_a_part_without_the_atom_can_be_added():
     forecast, y = outcomes("hurdle")
     plan = CountPlan((), (0.8,), None, (-np.inf, np.inf))
     random = np.random.default_rng(0)
@@ -350,7 +347,7 @@ def test_counts_of_a_part_without_the_atom_can_be_added() -> None:
     assert total.events.n_events == (y != 0).sum()
 
 
-def test_an_atom_at_an_end_is_open_off_a_grid() -> None:
+def test_an_atom_at_an_end_is_open_off_a_grid():
     random = np.random.default_rng(0)
     y = np.maximum(random.normal(size=2000), -0.5)
     cells = Rounding.of(y)
@@ -363,7 +360,7 @@ def test_an_atom_at_an_end_is_open_off_a_grid() -> None:
     assert found.rounding_step is None
 
 
-def test_the_share_of_the_grid_is_what_other_positions_could_remove() -> None:
+def test_the_share_of_the_grid_is_what_other_positions_could_remove():
     random = np.random.default_rng(0)
     y = np.round(random.normal(2.0, 1.5, N))
     for shift in (0.0, 1.0):
@@ -388,7 +385,7 @@ def test_the_share_of_the_grid_is_what_other_positions_could_remove() -> None:
     assert found.grid_share < 0.9
 
 
-def test_atoms_inside_the_range_and_off_a_grid_are_reported() -> None:
+def test_atoms_inside_the_range_and_off_a_grid_are_reported():
     random = np.random.default_rng(0)
     y = np.where(random.random(N) < 0.2, 0.0, random.normal(size=N))
     with pytest.warns(DiscreteOutcomeWarning):
@@ -398,7 +395,7 @@ def test_atoms_inside_the_range_and_off_a_grid_are_reported() -> None:
     assert found.grid_share is None
 
 
-def test_rounded_amounts_of_a_hurdle_are_spread_over_cells_that_end_at_the_atom() -> None:
+def test_rounded_amounts_of_a_hurdle_are_spread_over_cells_that_end_at_the_atom():
     forecast, exact = outcomes("hurdle")
     # one unit above zero is the least positive amount: rounding up never makes a zero
     y = np.where(exact == 0, 0.0, np.maximum(np.round(exact * 2) / 2, 0.5))
@@ -418,13 +415,13 @@ def test_rounded_amounts_of_a_hurdle_are_spread_over_cells_that_end_at_the_atom(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_audits_of_each_kind_fulfil_the_schema(kind: str) -> None:
+def test_audits_of_each_kind_fulfil_the_schema(kind):
     found = audited(kind)
     check = jsonschema.Draft202012Validator(audit_schema())
     check.validate(json.loads(found.to_json()))
 
 
-def test_audits_of_different_kinds_are_not_compared() -> None:
+def test_audits_of_different_kinds_are_not_compared():
     refused("a binary outcome, count of a count", compare, *map(audited, KINDS[:2]))
     y = np.random.default_rng(0).normal(size=N)
     made = audit(Forecast.from_normal(np.zeros(N), np.ones(N)), people(), y, **QUICK)
@@ -444,7 +441,7 @@ LAWS = {
 
 @statistical
 @pytest.mark.parametrize("law", LAWS)
-def test_audits_of_true_forecasts_rarely_find_groups(law: str) -> None:
+def test_audits_of_true_forecasts_rarely_find_groups(law):
     """Everyone, groups by the forecast, named, scanned and learned ones, positive part: 5%."""
     n, sets = 600, repeats(200, shorter=16)
     random = np.random.default_rng(list(LAWS).index(law))

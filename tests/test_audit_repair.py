@@ -1,16 +1,11 @@
 """Repairs from an audit in one step: the groups that it calls off, checked on other rows."""
 
-from __future__ import annotations
-
 import warnings
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge
 
@@ -18,33 +13,30 @@ from complaints import refused
 from evenhand import Forecast, ForecastColumns, InputError, RecalibratedRegressor, audit
 from evenhand.audits.result import repair_name
 from evenhand.calibration import calibration_error
-from evenhand.results import Finding
 from evenhand.scale import audit_parts
 from evenhand.tables import GroupRule
 from parts_examples import write_parts
 from test_verdict_agreement import redecided
 
-Floats = NDArray[np.float64]
 
-
-def rule_of(group: Finding) -> GroupRule:
+def rule_of(group):
     assert group.rule is not None
     return GroupRule.from_state(group.rule)
 
 
-def standard(X: Any) -> Forecast:
+def standard(X):
     """Predict the standard normal distribution for everybody."""
     return Forecast.from_normal(np.zeros(len(X)), np.ones(len(X)))
 
 
-def people(n: int, seed: int, shift: float) -> tuple[pd.DataFrame, Floats]:
+def people(n, seed, shift):
     random = np.random.default_rng(seed)
     table = pd.DataFrame({"sex": random.integers(1, 3, n), "x": random.uniform(size=n)})
     is_off = (table["sex"] == 2) & (table["x"] > 0.5)
     return table, random.normal(size=n) + np.where(is_off, shift, 0.0)
 
 
-def test_the_groups_that_an_audit_calls_off_are_repaired_on_fresh_rows() -> None:
+def test_the_groups_that_an_audit_calls_off_are_repaired_on_fresh_rows():
     found = audit(standard(people(2000, 0, 1.0)[0]), *people(2000, 0, 1.0), random_state=0)
     names = [group.group for group in found.off]
     off = found.scan.loc[found.scan["p_adjusted"] < 0.05, "group"]
@@ -56,7 +48,7 @@ def test_the_groups_that_an_audit_calls_off_are_repaired_on_fresh_rows() -> None
     fresh, z = people(2000, 1, 1.0)
     model = found.repair(standard, fresh, z, random_state=0)
     # groups of the same rows are repaired once, under the first name
-    first: dict[Any, str] = {}
+    first = {}
     for group in found.off:
         first.setdefault(tuple(rule_of(group).mask(fresh)), group.group)
     assert list(model.by) == list(first.values())
@@ -72,7 +64,7 @@ def test_the_groups_that_an_audit_calls_off_are_repaired_on_fresh_rows() -> None
     assert after < 0.053
 
 
-def test_repairs_follow_the_decisions_of_the_audit() -> None:
+def test_repairs_follow_the_decisions_of_the_audit():
     table, y = people(2000, 0, 1.0)
     found = audit(standard(table), table, y, random_state=0)
     assert {group.mass for group in found.off} > {None}
@@ -88,7 +80,7 @@ def test_repairs_follow_the_decisions_of_the_audit() -> None:
     assert tolerant.repair(standard, *people(2000, 1, 1.0)).by is None
 
 
-def test_masks_have_no_rule_and_are_named() -> None:
+def test_masks_have_no_rule_and_are_named():
     table, y = people(2000, 3, 0.0)
     club = (table["x"] > 0.3).to_numpy()
     y = y + club
@@ -108,7 +100,7 @@ def test_masks_have_no_rule_and_are_named() -> None:
         found.repair(standard, fresh, outcomes, groups={"clubb": mask})
 
 
-def test_a_repair_on_the_rows_of_the_audit_warns() -> None:
+def test_a_repair_on_the_rows_of_the_audit_warns():
     table, y = people(800, 5, 0.0)
     found = audit(standard(table), table, y, groups=["sex"], random_state=0)
     assert found.off == ()
@@ -127,7 +119,7 @@ def test_a_repair_on_the_rows_of_the_audit_warns() -> None:
 
 
 @pytest.mark.parametrize("is_fitted", [True, False])
-def test_columns_that_the_model_needs_are_named(is_fitted: bool) -> None:
+def test_columns_that_the_model_needs_are_named(is_fitted):
     table, y = people(1500, 7, 1.0)
     fitted = BayesianRidge().fit(table, y)
     model = RecalibratedRegressor(fitted).fit(table, y) if is_fitted else fitted
@@ -137,14 +129,14 @@ def test_columns_that_the_model_needs_are_named(is_fitted: bool) -> None:
     refused(needed, audit, model, fresh[["sex"]], z)
     refused(needed, redecided(found, tolerance=1.0).repair, model, fresh[["sex"]], z)
 
-    def broken(X: Any) -> Forecast:
+    def broken(X):
         raise ValueError("of another reason")
 
     with pytest.raises(ValueError, match=r"^of another reason$"):
         audit(broken, fresh, z)
 
 
-def test_fitted_models_are_not_fitted_again() -> None:
+def test_fitted_models_are_not_fitted_again():
     table, y = people(1500, 7, 1.0)
     fitted = BayesianRidge().fit(table, y)
     coefficients = fitted.coef_.copy()
@@ -157,7 +149,7 @@ def test_fitted_models_are_not_fitted_again() -> None:
     refused("model must be a fitted model or a function", found.repair, forecast, *fresh)
 
 
-def test_the_groups_of_an_audit_in_parts_are_repaired_on_fresh_rows(tmp_path: Path) -> None:
+def test_the_groups_of_an_audit_in_parts_are_repaired_on_fresh_rows(tmp_path):
     table, y = people(3000, 13, 1.0)
     rows = table.assign(y=y, mean=0.0, std=1.0)
     folder = write_parts(rows, tmp_path / "in", [1000, 2000])

@@ -1,15 +1,10 @@
 """The JSON of audits and its generated schema, what is refused of it, and the pages about it."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import jsonschema
 import numpy as np
@@ -36,23 +31,23 @@ QUICK = searching(QUICK_AUDIT, learned_masses=(0.2,))
 CHECK = jsonschema.Draft202012Validator(audit_schema())
 
 
-def forecast(table: pd.DataFrame) -> Forecast:
+def forecast(table):
     return Forecast.from_normal(table["mean"].to_numpy(), table["std"].to_numpy())
 
 
-def given(n: int = 700, known: dict[str, Any] | None = None, **options: Any) -> Audit:
+def given(n=700, known=None, **options):
     table = people(n)
     columns = {"groups": ["sex", "region"], "features": table[["age", "score", "sex"]]}
     y = Outcomes(table["y"], **(known or {}))
     return audit(forecast(table), table, y, **(QUICK | columns | options))
 
 
-def leaking() -> Audit:
+def leaking():
     table = people(700)
     return given(groups={"high": table["y"] > 0}, features=table[["age"]].assign(y2=table["y"]))
 
 
-def chosen() -> Audit:
+def chosen():
     table = people(900)
     model = LinearRegression()
     found = randomize(model, table[["age", "rooms"]], table["y"], max_price=0.2, random_state=0)
@@ -61,7 +56,7 @@ def chosen() -> Audit:
     return found.audited(audit(found.model, rows[["age", "rooms"]], rows["y"], **QUICK))
 
 
-def of_model() -> Audit:
+def of_model():
     table = people(600)
     model = RandomizedRegressor(LinearRegression(), random_state=0)
     X = table[["age", "rooms"]]
@@ -70,17 +65,17 @@ def of_model() -> Audit:
     return with_sources(replace(found, ids=list(table["id"][300:])), command="evenhand audit")
 
 
-def rounded() -> Audit:
+def rounded():
     table = people(300)
     return audit(forecast(table), y=table["y"].round(1), **QUICK)
 
 
-def of_pits() -> Audit:
+def of_pits():
     pit = np.random.default_rng(0).random(300)
     return audit_pit(pit, X=people(300)[["age"]], groups={"all": [True] * 300}, **QUICK)
 
 
-def weighted() -> Audit:
+def weighted():
     weight = np.random.default_rng(0).integers(0, 3, 700)
     return given(known={"weight": weight, "person": np.arange(700) // 2})
 
@@ -89,11 +84,11 @@ KINDS = (given, weighted, rounded, leaking, of_pits, of_model, chosen)
 
 
 @functools.cache
-def values(kind: Callable[[], Audit]) -> str:
+def values(kind):
     return kind().to_json()
 
 
-def check_json(text: str, folder: Path) -> Audit:
+def check_json(text, folder):
     """Check the JSON of an audit by the schema, and that all of it is read; return the audit."""
     CHECK.validate(json.loads(text))
     (folder / "audit.json").write_text(text, encoding="utf-8")
@@ -103,9 +98,7 @@ def check_json(text: str, folder: Path) -> Audit:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_audits_fulfil_the_schema_and_are_read_again(
-    kind: Callable[[], Audit], tmp_path: Path
-) -> None:
+def test_audits_fulfil_the_schema_and_are_read_again(kind, tmp_path):
     found = check_json(values(kind), tmp_path)
     # with other rows as well, what was proven stays
     plain = found.with_rows(name="another").to_dict()
@@ -113,7 +106,7 @@ def test_audits_fulfil_the_schema_and_are_read_again(
 
 
 @pytest.mark.parametrize("table", ["groups", "learned"])
-def test_a_column_that_the_schema_does_not_name_is_refused(table: str, tmp_path: Path) -> None:
+def test_a_column_that_the_schema_does_not_name_is_refused(table, tmp_path):
     plain = json.loads(values(given))
     assert plain[table]
     plain[table][0]["another"] = 1
@@ -131,7 +124,7 @@ def test_a_column_that_the_schema_does_not_name_is_refused(table: str, tmp_path:
 # --- text that is no audit
 
 
-def paths(node: Any, start: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def paths(node, start=()):
     """Yield the place of each value of some JSON."""
     if start:
         yield start
@@ -140,7 +133,7 @@ def paths(node: Any, start: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from paths(item, (*start, key))
 
 
-def mutated(text: str, random: np.random.Generator) -> str:
+def mutated(text, random):
     """Return the JSON of an audit with a slip."""
     plain = json.loads(text)
     places = list(paths(plain))
@@ -166,7 +159,7 @@ def mutated(text: str, random: np.random.Generator) -> str:
     return json.dumps(plain)
 
 
-def use(found: Audit) -> None:
+def use(found):
     """Call what an audit that was read has."""
     assert json.loads(found.to_json()) == found.to_dict()
     assert str(found.status)
@@ -178,9 +171,7 @@ def use(found: Audit) -> None:
 
 
 @pytest.mark.parametrize("kind", [given, of_model, chosen], ids=lambda kind: kind.__name__)
-def test_json_with_a_slip_is_read_or_refused_in_a_line(
-    kind: Callable[[], Audit], tmp_path: Path
-) -> None:
+def test_json_with_a_slip_is_read_or_refused_in_a_line(kind, tmp_path):
     random, path = np.random.default_rng(7), tmp_path / "a.json"
     # two of the numbers are of no use after a slip: an audit has thousands
     text = json.dumps(
@@ -208,7 +199,7 @@ def test_json_with_a_slip_is_read_or_refused_in_a_line(
 @pytest.mark.parametrize(
     "content", [b"", b"\xff\xfe", b"[" * 100_000, b'{"schema":"evenhand.audit/2"}', b"null", b"{}"]
 )
-def test_other_files_are_refused_in_a_line(content: bytes, tmp_path: Path) -> None:
+def test_other_files_are_refused_in_a_line(content, tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(content)
     refused("a.json is not the JSON of an audit", Audit.read, path)
@@ -219,7 +210,7 @@ def test_other_files_are_refused_in_a_line(content: bytes, tmp_path: Path) -> No
 # --- the pages
 
 
-def objects(node: Any) -> list[dict[str, Any]]:
+def objects(node):
     """Return every object type of a schema."""
     if isinstance(node, list):
         return [found for item in node for found in objects(item)]
@@ -229,7 +220,7 @@ def objects(node: Any) -> list[dict[str, Any]]:
     return own + [found for item in node.values() for found in objects(item)]
 
 
-def test_the_schema_of_watches_names_every_key_of_its_objects() -> None:
+def test_the_schema_of_watches_names_every_key_of_its_objects():
     jsonschema.Draft202012Validator.check_schema(watch_schema())
     assert len(objects(watch_schema())) >= 9
     for one in objects(watch_schema()):
@@ -237,13 +228,13 @@ def test_the_schema_of_watches_names_every_key_of_its_objects() -> None:
         assert set(one["required"]) <= set(one["properties"])
 
 
-def missing(text: str, schema: dict[str, Any]) -> list[str]:
+def missing(text, schema):
     """Return the keys of a schema that no code in a page names."""
     words = set(re.findall(r"\w+", text))
     return [key for one in objects(schema) for key in one["properties"] if key not in words]
 
 
-def test_the_page_of_both_layouts_is_made_of_them_and_names_every_key(tmp_path: Path) -> None:
+def test_the_page_of_both_layouts_is_made_of_them_and_names_every_key(tmp_path):
     page = built_page(tmp_path, "reference/json", "json_keys").read_text(encoding="utf-8")
     code = " ".join(re.findall(r"<(?:code|strong)[^>]*>(.*?)</(?:code|strong)>", page, re.DOTALL))
     audits, watches = code.split("Watch.to_json")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import json
 import warnings
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jsonschema
@@ -18,7 +17,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from evenhand import Audit, Forecast, InputError, Outcomes, audit, certify, compare
+from evenhand import Forecast, InputError, Outcomes, audit, certify, compare
 from evenhand.audits import NoteKind, audit_schema, notes_of
 from evenhand.audits.forecasts import read_subject
 from evenhand.calibration import calibration_error
@@ -41,14 +40,14 @@ class People(NamedTuple):
     latent: np.ndarray[Any, Any]
     shifted: np.ndarray[Any, Any]
 
-    def forecast(self, horizon: float | None = None) -> Forecast:
+    def forecast(self, horizon=None):
         x = self.table["x"].to_numpy()
         curves = stats.norm.sf(np.log(GRID) - 0.5 * x[:, None] - 0.5)
         return Forecast.from_survival(GRID, curves, horizon=horizon)
 
 
 @functools.cache
-def people(n: int = 2000, seed: int = 0, shift: float = 1.0) -> People:
+def people(n=2000, seed=0, shift=1.0):
     random = np.random.default_rng([1, seed])
     x = random.normal(size=n)
     shifted = random.random(n) < 0.2
@@ -61,17 +60,17 @@ def people(n: int = 2000, seed: int = 0, shift: float = 1.0) -> People:
 
 
 @functools.cache
-def audited(horizon: float | None = None, **options: Any) -> Audit:
+def audited(horizon=None, **options):
     who = people()
     times = Outcomes(who.time, who.event, horizon, who.entered if horizon else None)
     return audit(who.forecast(horizon), who.table, times, groups=["site"], **(QUICK | options))
 
 
-def row(table: pd.DataFrame, name: str) -> Any:
+def row(table, name):
     return table.set_index("group").loc[name]
 
 
-def test_sizes_are_those_of_kaplan_meier_estimates_and_tests_those_of_randomized_pits() -> None:
+def test_sizes_are_those_of_kaplan_meier_estimates_and_tests_those_of_randomized_pits():
     found, who = audited(), people()
     truth = stats.norm.cdf(np.log(who.latent) - 0.5 * who.table["x"] - 0.5)
     b = row(found.groups, "site = b")
@@ -90,7 +89,7 @@ def test_sizes_are_those_of_kaplan_meier_estimates_and_tests_those_of_randomized
     assert not a["off"]
 
 
-def test_bias_is_unknown_and_coverage_that_of_the_kaplan_meier_estimate() -> None:
+def test_bias_is_unknown_and_coverage_that_of_the_kaplan_meier_estimate():
     found = audited()
     for table in (found.groups, found.scan, found.learned):
         assert "bias" not in table
@@ -103,7 +102,7 @@ def test_bias_is_unknown_and_coverage_that_of_the_kaplan_meier_estimate() -> Non
     assert found.score("average error, Kaplan-Meier") == km
 
 
-def test_everybody_is_counted_by_what_is_known() -> None:
+def test_everybody_is_counted_by_what_is_known():
     who, found = people(), audited(2.0)
     event = who.event & (who.time <= 2)
     reached = ~event & (who.time >= 2)
@@ -119,7 +118,7 @@ def test_everybody_is_counted_by_what_is_known() -> None:
     )
 
 
-def test_the_probability_at_the_horizon_is_compared_with_kaplan_meier() -> None:
+def test_the_probability_at_the_horizon_is_compared_with_kaplan_meier():
     who, found = people(), audited(2.0)
     for name, mask in (("site = a", ~who.shifted), ("site = b", who.shifted)):
         one = row(found.survival, name)
@@ -138,7 +137,7 @@ def test_the_probability_at_the_horizon_is_compared_with_kaplan_meier() -> None:
     assert ((bins["low"] < bins["probability"]) & (bins["probability"] < bins["high"])).all()
 
 
-def test_ends_of_event_rates_hold_for_everyone_and_all_groups_jointly() -> None:
+def test_ends_of_event_rates_hold_for_everyone_and_all_groups_jointly():
     found = audited(2.0)
     assert found.censoring is not None
     one = row(found.survival, "everyone")
@@ -151,7 +150,7 @@ def test_ends_of_event_rates_hold_for_everyone_and_all_groups_jointly() -> None:
         assert one[end] == pytest.approx(exact.low if end == "least" else exact.high, abs=1e-9)
 
 
-def test_groups_by_the_forecast_are_those_of_its_median() -> None:
+def test_groups_by_the_forecast_are_those_of_its_median():
     who, found = people(), audited()
     # the width of these forecasts is in the order of their medians
     assert found.by_forecast["key"].unique().tolist() == ["predicted median"]
@@ -164,7 +163,7 @@ def test_groups_by_the_forecast_are_those_of_its_median() -> None:
     assert found.by_forecast["km_error"][0] == pytest.approx(true_error, abs=0.06)
 
 
-def test_two_audits_are_compared_by_their_sizes(tmp_path: Path) -> None:
+def test_two_audits_are_compared_by_their_sizes(tmp_path):
     who, found = people(), audited()
     better = Forecast.from_survival(
         GRID,
@@ -194,7 +193,7 @@ def test_two_audits_are_compared_by_their_sizes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("horizon", [None, 1.0])
-def test_columns_made_of_any_event_are_no_features(horizon: float | None) -> None:
+def test_columns_made_of_any_event_are_no_features(horizon):
     who = people()
     died = who.event.astype(bool)
     rng = np.random.default_rng(0)
@@ -222,14 +221,14 @@ def test_columns_made_of_any_event_are_no_features(horizon: float | None) -> Non
     assert not row(found.groups, "dead")["off"]
 
 
-def test_assumptions_are_noted() -> None:
+def test_assumptions_are_noted():
     assert len(notes_of(audited().notes, NoteKind.CUT_OFF_TIMES)) == 1
     who = people()
     found = audit(who.forecast(), y=Outcomes(who.latent, np.ones(2000)), **QUICK)
     assert notes_of(found.notes, NoteKind.NO_TIME_CUT_OFF)
 
 
-def test_log_score_of_cut_off_times_is_that_of_a_later_time() -> None:
+def test_log_score_of_cut_off_times_is_that_of_a_later_time():
     who = people()
     for horizon in (None, 2.0):
         x = who.table["x"].to_numpy()
@@ -242,7 +241,7 @@ def test_log_score_of_cut_off_times_is_that_of_a_later_time() -> None:
         assert "CRPS" not in list(audited(horizon).scores["measure"])
 
 
-def randomized(forecast: Forecast, alpha: float, draws: np.ndarray[Any, Any]) -> Forecast:
+def randomized(forecast, alpha, draws):
     """Randomize the time, or the time of an event before a horizon."""
     link = make_link("entropic", alpha)
     inside = forecast.distribution
@@ -252,7 +251,7 @@ def randomized(forecast: Forecast, alpha: float, draws: np.ndarray[Any, Any]) ->
     return Forecast(Randomized(inside, link, draws), draws)
 
 
-def test_sizes_of_randomized_forecasts_are_those_of_the_served_pits() -> None:
+def test_sizes_of_randomized_forecasts_are_those_of_the_served_pits():
     """PITs of the outcome and of the cut depend on one draw, which Kaplan-Meier does not allow."""
     who = people()
     served = randomized(who.forecast(), 0.12, np.random.default_rng(4).random(2000))
@@ -273,9 +272,7 @@ def test_sizes_of_randomized_forecasts_are_those_of_the_served_pits() -> None:
 
 @pytest.mark.parametrize("horizon", [None, 2.0])
 @pytest.mark.parametrize("is_randomized", [False, True])
-def test_tested_pits_are_uniform_under_calibrated_forecasts(
-    horizon: float | None, is_randomized: bool
-) -> None:
+def test_tested_pits_are_uniform_under_calibrated_forecasts(horizon, is_randomized):
     """PITs of served forecasts in uniform positions would fail this for randomized ones.
 
     Each of the tests fails for 1 of 1,000 seeds of right code.
@@ -289,7 +286,7 @@ def test_tested_pits_are_uniform_under_calibrated_forecasts(
     assert stats.kstest(found.cells.drawn[:, 0], "uniform").pvalue > 0.001
 
 
-def test_events_in_whole_units_have_cells_and_cuts_have_none() -> None:
+def test_events_in_whole_units_have_cells_and_cuts_have_none():
     who = people(4000, 3, 0.0)
     # events are recorded in quarters; many people are cut off at 3
     time = np.where(who.event, np.round(4 * who.time) / 4, np.minimum(who.time, 3.0))
@@ -312,7 +309,7 @@ def test_events_in_whole_units_have_cells_and_cuts_have_none() -> None:
         np.testing.assert_allclose(known[event], expected, atol=0.01)
 
 
-def test_intervals_without_a_draw_are_those_of_the_forecaster_inside_a_link() -> None:
+def test_intervals_without_a_draw_are_those_of_the_forecaster_inside_a_link():
     """Whoever was lost is at the worst position, also where events are recorded in whole units."""
     who = people(1000, 3, 0.0)
     times = Outcomes(np.ceil(who.time), who.event, horizon=4.0)
@@ -325,11 +322,9 @@ def test_intervals_without_a_draw_are_those_of_the_forecaster_inside_a_link() ->
 @pytest.mark.parametrize(
     ("horizon", "option"), [(None, "weight"), (1.0, "person"), (1.0, "probable")]
 )
-def test_audits_of_times_take_each_kind_of_row_and_group(
-    horizon: float | None, option: str, tmp_path: Path
-) -> None:
+def test_audits_of_times_take_each_kind_of_row_and_group(horizon, option, tmp_path):
     who, random = people(600, 21), np.random.default_rng(3)
-    given: dict[str, Any] = {
+    given = {
         "weight": {"weight": random.uniform(0.5, 2, 600)},
         "person": {"person": np.arange(600) // 2},
         "probable": {},
@@ -348,7 +343,7 @@ def test_audits_of_times_take_each_kind_of_row_and_group(
         assert found.membership.empty
 
 
-def test_a_group_that_was_not_followed_to_the_horizon_has_no_upper_end() -> None:
+def test_a_group_that_was_not_followed_to_the_horizon_has_no_upper_end():
     """Half of the people were seen for at most 1.2: the last value of Kaplan-Meier is no rate."""
     random = np.random.default_rng(11)
     n = 600

@@ -5,15 +5,11 @@ scores are known: through the Gaussian link `H(u; r) = Phi(s Phi^-1(u) + rho Phi
 sqrt(1 - rho^2)`, Normal(a, b) becomes Normal(a - b rho Phi^-1(r) / s, b / s).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform
 import sys
 import warnings
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,15 +17,12 @@ import pytest
 import scipy
 import scoringrules
 import sklearn
-from numpy.typing import NDArray
 from scipy import special, stats
 
 import evenhand
 from complaints import refused
 from evenhand._validate import DiscreteOutcomeWarning, InputError
 from evenhand.audits import (
-    Audit,
-    Note,
     NoteKind,
     Search,
     audit_pit,
@@ -46,7 +39,7 @@ from evenhand.audits.scores import calibration_curve
 from evenhand.calibration import Cells, pathwise_errors
 from evenhand.certificates import certify_link
 from evenhand.certificates.parts import part_of_rows
-from evenhand.distributions import Distribution, Normal, NormalMixture
+from evenhand.distributions import Normal, NormalMixture
 from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.forecasters import ForecastColumns, RandomizedRegressor
@@ -56,15 +49,13 @@ from parts_examples import searching
 from quadrature import gaussian_link
 from repeats import repeats, statistical
 
-Floats = NDArray[np.float64]
-
 N = 400
 STD = 1.5
 MASSES = (0.2, 0.5, 1.0)
-QUICK: dict[str, Any] = {"search": Search(n_simulations=2, learned_masses=(), masses=MASSES)}
+QUICK = {"search": Search(n_simulations=2, learned_masses=(), masses=MASSES)}
 
 
-def randomized_normal(mean: Floats, r: Floats, rho: float) -> tuple[Floats, Floats]:
+def randomized_normal(mean, r, rho):
     """Moments of Normal(mean, STD) behind the Gaussian link: means and deviations, (n, m)."""
     s = np.sqrt(1 - rho**2)
     loc = mean[:, None] - STD * rho * special.ndtri(r) / s
@@ -74,11 +65,11 @@ def randomized_normal(mean: Floats, r: Floats, rho: float) -> tuple[Floats, Floa
 class Stub:
     """A fitted Normal(first column, STD), randomized if `rho` is given; records its draws."""
 
-    def __init__(self, rho: float | None = None, by_link: bool = False) -> None:
+    def __init__(self, rho=None, by_link=False):
         self.rho, self.by_link = rho, by_link
-        self.draws: list[Floats] = []
+        self.draws = []
 
-    def forecast(self, X: Any, r: Floats) -> Forecast:
+    def forecast(self, X, r):
         self.draws.append(r)
         mean = np.asarray(X)[:, 0].astype(float)
         base = Forecast.from_normal(mean, np.full(mean.size, STD))
@@ -92,24 +83,24 @@ class Stub:
 class SkewedStub:
     """A fitted model that says the same distributions whatever the rows, randomized."""
 
-    def __init__(self, distribution: Distribution, link: str) -> None:
+    def __init__(self, distribution, link):
         self.distribution, self.link = distribution, link
 
-    def forecast(self, X: Any, r: Floats) -> Forecast:
+    def forecast(self, X, r):
         return Forecast(self.distribution).randomized(0.1, self.link, r)
 
 
-def audit(*args: Any, **kwargs: Any) -> Audit:
+def audit(*args, **kwargs):
     """Audit with few simulations and no learner: both take long and are tested elsewhere."""
     return full_audit(*args, **(QUICK | kwargs))
 
 
-def quick_pits(*args: Any, **kwargs: Any) -> Audit:
+def quick_pits(*args, **kwargs):
     """As `audit`, of PITs."""
     return audit_pit(*args, **(QUICK | {"random_state": 0} | kwargs))
 
 
-def table(n: int = N, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
+def table(n=N, seed=0):
     """Return features and outcomes; people of the north earn more than the stub forecasts."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
@@ -119,12 +110,12 @@ def table(n: int = N, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
     return X, (X["score"] + bias + STD * rng.normal(size=n)).to_numpy()
 
 
-def flat(n: int, std: float = 1.0) -> Forecast:
+def flat(n, std=1.0):
     """Return the same centred normal for everybody."""
     return Forecast.from_normal(np.zeros(n), np.full(n, std))
 
 
-def w1(values: Floats) -> float:
+def w1(values):
     """W1 to uniform from SciPy, on a grid that is 1 / 400 000 from uniform."""
     return float(stats.wasserstein_distance(values.ravel(), (np.arange(100_000) + 0.5) / 100_000))
 
@@ -132,9 +123,7 @@ def w1(values: Floats) -> float:
 # --- what the tables say
 
 
-def check_tables(
-    found: Audit, X: pd.DataFrame, y: Floats, pit: Floats, scores: dict[str, Floats], rel: float
-) -> None:
+def check_tables(found, X, y, pit, scores, rel):
     """Compare an audit with PITs of shape (n, m) and scores per person, both from elsewhere."""
     expected = scores | {
         f"{level:.0%} coverage": (np.abs(pit - 0.5) <= level / 2).mean(axis=1)
@@ -192,18 +181,16 @@ def check_tables(
 
 
 @pytest.mark.parametrize("by_link", [True, False])
-def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(
-    by_link: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(by_link, monkeypatch):
     X, y = table()
     rho = 0.8
     model = Stub(rho, by_link)
-    taken: list[Floats] = []
+    taken = []
     take_draws = Forecast.take_draws
 
-    def spy(forecast: Forecast, columns: Any) -> Forecast:
+    def spy(forecast, columns):
         some = take_draws(forecast, columns)
-        taken.append(some.r)  # type: ignore[arg-type]
+        taken.append(some.r)
         return some
 
     monkeypatch.setattr(Forecast, "take_draws", spy)
@@ -233,7 +220,7 @@ def test_an_audit_of_a_forecaster_agrees_with_its_normal_forecasts(
     check_tables(found, X, y, wide.cdf(y[:, None]), scores, rel=1e-3 if by_link else 1e-9)
 
 
-def test_weights_are_repetitions_in_estimates() -> None:
+def test_weights_are_repetitions_in_estimates():
     X, y = table()
     counts = np.random.default_rng(1).integers(0, 4, size=N)
     repeats = np.repeat(np.arange(N), counts)
@@ -255,13 +242,13 @@ def test_weights_are_repetitions_in_estimates() -> None:
     )
 
 
-def test_weighted_rows_are_thinned_for_searches_and_certificates() -> None:
+def test_weighted_rows_are_thinned_for_searches_and_certificates():
     """Rows are kept in proportion to their weights; what follows is that of the kept rows."""
     n = 4000
     X, y = table(n)
     weight = np.where(X["region"] == "north", 3.0, 1.0)
 
-    def of_largest(largest: float) -> Audit:
+    def of_largest(largest):
         known = Outcomes(y, weight=weight, largest_weight=largest)
         return audit(
             Stub(),
@@ -295,7 +282,7 @@ def test_weighted_rows_are_thinned_for_searches_and_certificates() -> None:
     refused("largest_weight must be at least the largest weight", of_largest, 2.0)
 
 
-def test_the_band_of_a_weighted_mean_is_that_of_resampled_people() -> None:
+def test_the_band_of_a_weighted_mean_is_that_of_resampled_people():
     X, y = table()
     rng = np.random.default_rng(2)
     weight = rng.exponential(size=N)
@@ -315,13 +302,13 @@ def test_the_band_of_a_weighted_mean_is_that_of_resampled_people() -> None:
 
 
 @pytest.mark.parametrize("given_as", ["forecast", "pit", "persons"])
-def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as: str) -> None:
+def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as):
     X, y = table()
     weight = np.where(np.arange(N) < 250, 3.0, 0.0)
     forecast = Forecast.from_normal(X["score"], np.full(N, STD))
     # rows without a weight are off by a mile: any part that saw them would tell
     y = np.where(weight > 0, y, y + 40.0)
-    options: dict[str, Any] = {
+    options = {
         "search": Search(learned_masses=[0.5]),
         "groups": {"odd": np.arange(N) % 2 == 1},
         "random_state": 0,
@@ -354,13 +341,13 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
 # --- outcomes and input
 
 
-def capped(n: int) -> tuple[Floats, Forecast]:
+def capped(n):
     """Outcomes on a 0.01 grid, 8% of them at the cap 0.85, and the forecast before rounding."""
     y = np.random.default_rng(7).normal(0.5, 0.25, size=n)
     return np.minimum(np.round(y, 2), 0.85), Forecast.from_normal(np.full(n, 0.5), np.full(n, 0.25))
 
 
-def test_mild_atoms_are_warned_about_and_spread_over_their_cells() -> None:
+def test_mild_atoms_are_warned_about_and_spread_over_their_cells():
     n = 5000
     y, truth = capped(n)
     share = (y == 0.85).mean()
@@ -384,7 +371,7 @@ def test_mild_atoms_are_warned_about_and_spread_over_their_cells() -> None:
     assert "log score" not in measures
 
 
-def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
+def test_what_cannot_be_audited_is_refused_on_one_line():
     X, y = table()
     holed = np.where(np.arange(N) == 3, np.nan, y)
     refused("y is missing", audit, Stub(), X)
@@ -410,7 +397,7 @@ def test_what_cannot_be_audited_is_refused_on_one_line() -> None:
 # --- JSON
 
 
-def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
+def test_json_holds_what_the_tables_hold(tmp_path):
     X, y = table()
     one = np.arange(N) == 0
     found = audit(
@@ -443,7 +430,7 @@ def test_json_holds_what_the_tables_hold(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("n", "n_bins"), [(499, 10), (500, 20)])
-def test_the_histogram_is_that_of_numpy(n: int, n_bins: int) -> None:
+def test_the_histogram_is_that_of_numpy(n, n_bins):
     rng = np.random.default_rng(0)
     pit, weight = rng.beta(2, 3, size=(n, 3)), rng.integers(1, 4, size=n)
     pit[0] = [0.0, 1.0, 0.5]
@@ -455,7 +442,7 @@ def test_the_histogram_is_that_of_numpy(n: int, n_bins: int) -> None:
     assert ((held["low"] <= 1 / n_bins) & (1 / n_bins <= held["high"])).all()
 
 
-def test_the_calibration_curve_counts_outcomes_below_each_quantile() -> None:
+def test_the_calibration_curve_counts_outcomes_below_each_quantile():
     rng = np.random.default_rng(1)
     pit, weight = rng.beta(2, 3, size=(60, 2)), rng.uniform(0.5, 2, size=60)
     pit[0] = 0.25  # at the quantile is not above it
@@ -474,7 +461,7 @@ def test_the_calibration_curve_counts_outcomes_below_each_quantile() -> None:
 
 @statistical
 @pytest.mark.parametrize("n_draws", [1, 4])
-def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: int) -> None:
+def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws):
     """Calibrated forecasts leave it in at most 5% of samples (false-alarm rate 1e-3)."""
     rng, link, n, runs = np.random.default_rng(2), Entropic(0.5), 100, repeats(400)
     outside = 0
@@ -489,7 +476,7 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws: 
 # --- where an audit comes from
 
 
-def test_the_provenance_names_versions_model_data_and_seed() -> None:
+def test_the_provenance_names_versions_model_data_and_seed():
     X, y = table()
     made = audit(
         Stub(0.8), X, Outcomes(y, person=np.arange(N) // 2), random_state=7, name="mine"
@@ -514,7 +501,7 @@ def test_the_provenance_names_versions_model_data_and_seed() -> None:
     )
 
 
-def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
+def test_sources_are_added_with_their_hashes(tmp_path):
     X, y = table()
     rows = np.arange(100, 100 + N)
     found = audit(Stub(), X, y, random_state=0)
@@ -535,14 +522,14 @@ def test_sources_are_added_with_their_hashes(tmp_path: Path) -> None:
     assert folder == {"name": tmp_path.name, "sha256": None, "n_rows": N}
 
 
-def texts(notes: tuple[Note, ...]) -> list[str]:
+def texts(notes):
     return [str(one) for one in notes]
 
 
 # --- everything together
 
 
-def test_few_rows_leave_notes_instead_of_numbers() -> None:
+def test_few_rows_leave_notes_instead_of_numbers():
     X, y = table(60)
     found = full_audit(Stub(), X, y, random_state=0, search=Search(n_simulations=2))
     assert found.scan.empty
@@ -555,7 +542,7 @@ def test_few_rows_leave_notes_instead_of_numbers() -> None:
     assert found.miscoverage.empty
 
 
-def test_a_group_of_few_rows_or_of_one_heavy_row_is_too_small() -> None:
+def test_a_group_of_few_rows_or_of_one_heavy_row_is_too_small():
     X, y = table()
     groups = {"29": np.arange(N) < 29, "30": np.arange(N) < 30}
     assert audit(Stub(), X, y, groups=groups).groups["too_small"].tolist() == [False, True, False]
@@ -568,7 +555,7 @@ def test_a_group_of_few_rows_or_of_one_heavy_row_is_too_small() -> None:
     assert row["coverage_80_high"] - row["coverage_80_low"] > 0.5  # Wilson's band of one trial
 
 
-def test_what_was_left_out_or_read_in_a_way_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_left_out_or_read_in_a_way_is_noted(monkeypatch):
     X, y = table()
     north, share = (X["region"] == "north").to_numpy(), np.linspace(0.1, 0.9, N)
     known = Outcomes(y, weight=~north)
@@ -603,7 +590,7 @@ def test_what_was_left_out_or_read_in_a_way_is_noted(monkeypatch: pytest.MonkeyP
     assert parts.score("log score") == pytest.approx(whole.score("log score"), abs=band)
 
 
-MISTAKES: list[tuple[dict[str, Any], str]] = [
+MISTAKES = [
     ({"masses": [0.2, 3]}, r"masses\[1\] must be above 0 and at most 1.* 3"),
     ({"learned_masses": [0, 3]}, r"learned_masses\[0\] must be above 0 and at most 1.* 0"),
     ({"min_size": 1}, "min_size .*at least 2.* 1"),
@@ -614,11 +601,11 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("options", "facts"), MISTAKES)
-def test_a_mistaken_option_is_an_error_and_not_a_note(options: dict[str, Any], facts: str) -> None:
+def test_a_mistaken_option_is_an_error_and_not_a_note(options, facts):
     refused(facts, Search, **options)
 
 
-def test_pits_alone_are_audited_like_the_forecasts_behind_them() -> None:
+def test_pits_alone_are_audited_like_the_forecasts_behind_them():
     X, y = table(1000)
     forecast = Forecast.from_normal(X["score"], np.full(1000, STD))
     whole = audit(
@@ -635,9 +622,7 @@ def test_pits_alone_are_audited_like_the_forecasts_behind_them() -> None:
     assert "nan" not in alone.summary(full=True).lower()
 
 
-def test_a_forecast_that_is_none_is_named_by_its_row_in_any_block(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_forecast_that_is_none_is_named_by_its_row_in_any_block(monkeypatch):
     monkeypatch.setattr("evenhand.audits.forecasts.BLOCK_ROWS", 250)
     rows = pd.DataFrame({"mu": np.linspace(-2, 2, 900), "sigma": 1.0})
     model = RandomizedRegressor(ForecastColumns("mu", "sigma")).fit(rows, rows["mu"])
@@ -646,7 +631,7 @@ def test_a_forecast_that_is_none_is_named_by_its_row_in_any_block(
         audit(model, rows, np.sin(np.arange(900.0)), random_state=0)
 
 
-def means_read(model: Any, X: Any, n: int) -> Floats:
+def means_read(model, X, n):
     random, zeros = np.random.default_rng(0), np.zeros(n)
     is_own = not isinstance(model, Forecast)
     forecast, outcomes = forecast_of(model, X, random), as_outcomes(zeros)
@@ -655,7 +640,7 @@ def means_read(model: Any, X: Any, n: int) -> Floats:
 
 
 @pytest.mark.parametrize(("link", "n"), [("entropic", 520), ("laplace", 150)])
-def test_a_link_is_certified_from_the_pits_of_its_base(link: str, n: int) -> None:
+def test_a_link_is_certified_from_the_pits_of_its_base(link, n):
     X, y = table(n)
     model = RandomizedRegressor(lambda rows: (rows["score"].to_numpy(), np.full(len(rows), STD)))
     model.set_params(alpha=0.12, link=link).fit(X, y)
@@ -685,12 +670,10 @@ def test_a_link_is_certified_from_the_pits_of_its_base(link: str, n: int) -> Non
     assert (unrelated.link, unrelated.bound) == (None, None)
 
 
-def test_people_of_a_link_with_several_rows_are_counted_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    kept: list[Cells] = []
+def test_people_of_a_link_with_several_rows_are_counted_once(monkeypatch):
+    kept = []
 
-    def spied(cells: Cells, *given: Any, base: Cells, **options: Any) -> Any:
+    def spied(cells, *given, base, **options):
         kept.extend((cells, base))
         return part_of_rows(cells, *given, base=base, **options)
 
@@ -712,7 +695,7 @@ def test_people_of_a_link_with_several_rows_are_counted_once(
 
 
 @pytest.mark.parametrize("link", ["entropic", "laplace", "gaussian"])
-def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link: str) -> None:
+def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link):
     X, _ = table(100)
     base = Forecast(
         NormalMixture(
@@ -733,7 +716,7 @@ def test_bias_is_against_the_mean_over_draws_of_a_skewed_forecaster(link: str) -
     assert abs(expected - base.mean()[0]) > 0.1
 
 
-def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows() -> None:
+def test_a_named_group_is_judged_as_the_feature_that_makes_the_same_rows():
     """One group, one judgement: no false-alarm rate, the two names must agree in every world."""
     judged = []
     for seed in range(3):

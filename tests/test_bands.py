@@ -1,8 +1,5 @@
 """Bounds at any sample size against closed forms, enumeration, quadrature and simulation."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from math import factorial, prod
 
 import numpy as np
@@ -10,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from evenhand.calibration import (
-    SurvivalBand,
     betting_cvar,
     cvar,
     error_interval,
@@ -25,10 +20,6 @@ from evenhand.calibration import (
 )
 from evenhand.calibration.bands import pivots_and_stakes, probability_within
 from repeats import most_failures, repeats, statistical
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.intp]
-
 
 # About ten rounded operations lie between a confidence and the probability of a band of one value
 # that is made for it. Three of them are exp and gammaln, which libraries round differently: up to 2
@@ -43,7 +34,7 @@ MASSES = st.floats(0.01, 1)
 # --- the probability that a band holds
 
 
-def compositions(n: int, parts: int) -> Iterator[tuple[int, ...]]:
+def compositions(n, parts):
     if parts == 1:
         yield (n,)
         return
@@ -52,7 +43,7 @@ def compositions(n: int, parts: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def enumerated(ranks: Ints, bounds: Floats, n: int) -> float:
+def enumerated(ranks, bounds, n):
     """Sum multinomial probabilities over all counts that reach each rank in time."""
     widths = np.diff(bounds, prepend=0.0, append=1.0)
     total = 0.0
@@ -65,7 +56,7 @@ def enumerated(ranks: Ints, bounds: Floats, n: int) -> float:
 
 @given(st.integers(1, 6), st.data())
 @settings(max_examples=60, deadline=None)
-def test_probability_equals_enumeration_of_all_counts(n: int, data: st.DataObject) -> None:
+def test_probability_equals_enumeration_of_all_counts(n, data):
     ranks = np.array(sorted(data.draw(st.sets(st.integers(1, n), min_size=1))))
     bounds = np.sort(data.draw(hnp.arrays(np.float64, ranks.size, elements=st.floats(0.01, 1))))
     assert probability_within(ranks, bounds, n) == pytest.approx(
@@ -76,9 +67,7 @@ def test_probability_equals_enumeration_of_all_counts(n: int, data: st.DataObjec
 @pytest.mark.parametrize(
     ("n", "scaled"), [(2, 0.4), (2, 1.3), (20, 0.8), (200, 0.4), (1500, 0.8), (1500, 1.3)]
 )
-def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(
-    n: int, scaled: float
-) -> None:
+def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(n, scaled):
     margin = scaled / np.sqrt(n)
     ranks = np.arange(1, n + 1)
     bounds = np.minimum((ranks - 1) / n + margin, 1.0)
@@ -91,7 +80,7 @@ def test_probability_for_a_shifted_line_is_that_of_kolmogorov_and_smirnov(
     ("n", "confidence"),
     [(1, 0.5), (2, 0.999), (3, 0.05), (5, 0.95), (30, 0.999999), (400, 0.05), (5000, 0.95)],
 )
-def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: float) -> None:
+def test_local_levels_share_one_level_and_spend_the_risk(n, confidence):
     ranks, bounds = local_levels(n, confidence)
     assert ranks[0] == 1
     assert ranks[-1] == n
@@ -110,14 +99,14 @@ def test_local_levels_share_one_level_and_spend_the_risk(n: int, confidence: flo
 # --- bands for distributions
 
 
-def at(band: SurvivalBand, t: Floats) -> Floats:
+def at(band, t):
     """Return the value of a step function: the last step that begins at or before `t`."""
     return np.asarray(band.upper[np.searchsorted(band.starts, t, side="right") - 1])
 
 
 @given(VALUES)
 @settings(max_examples=60, deadline=None)
-def test_local_levels_band_is_the_least_bound_of_the_values_passed(values: Floats) -> None:
+def test_local_levels_band_is_the_least_bound_of_the_values_passed(values):
     band = local_levels_band(values, 0.5, 0.9)
     ranks, bounds = local_levels(values.size, 0.9)
     falling = np.sort(values)[::-1]
@@ -128,11 +117,11 @@ def test_local_levels_band_is_the_least_bound_of_the_values_passed(values: Float
 
 @statistical
 @pytest.mark.parametrize("n", [5, 40, 300])
-def test_bands_hold_with_ties_and_err_on_the_safe_side(n: int) -> None:
+def test_bands_hold_with_ties_and_err_on_the_safe_side(n):
     rng = np.random.default_rng(n)
     support, chances = np.array([0.0, 0.1, 0.25, 0.5]), np.array([0.3, 0.4, 0.2, 0.1])
 
-    def survival(t: Floats) -> Floats:
+    def survival(t):
         return np.asarray((chances * (support > t[..., None])).sum(axis=-1))
 
     n_sets, broken = repeats(1000), 0
@@ -150,9 +139,7 @@ def test_bands_hold_with_ties_and_err_on_the_safe_side(n: int) -> None:
 
 @given(VALUES, MASSES)
 @settings(max_examples=40, deadline=None)
-def test_worst_mean_equals_a_linear_programme_and_two_integrals(
-    values: Floats, mass: float
-) -> None:
+def test_worst_mean_equals_a_linear_programme_and_two_integrals(values, mass):
     found = cvar(values, mass)
     n = values.size
     # weights that add up to 1, none above 1 / (mass n)
@@ -174,9 +161,7 @@ def test_worst_mean_equals_a_linear_programme_and_two_integrals(
 # --- bets
 
 
-def two_points(
-    chance: float,
-) -> tuple[Callable[[np.random.Generator, int], Floats], Callable[[float], float]]:
+def two_points(chance):
     """Values 1/2 with this chance, else 0: the worst mean is that of the ones among the worst."""
     return (
         lambda rng, n: 0.5 * (rng.uniform(size=n) < chance),
@@ -184,12 +169,10 @@ def two_points(
     )
 
 
-def beta_distribution(
-    a: float, b: float
-) -> tuple[Callable[[np.random.Generator, int], Floats], Callable[[float], float]]:
+def beta_distribution(a, b):
     """Half of a Beta(a, b) value: `E[X; X > q]` is a times a Beta(a + 1, b) tail over a + b."""
 
-    def worst(mass: float) -> float:
+    def worst(mass):
         edge = stats.beta.isf(mass, a, b)
         return float(0.5 * a / (a + b) * stats.beta.sf(edge, a + 1, b) / mass)
 
@@ -208,7 +191,7 @@ DISTRIBUTIONS = {
 
 @statistical
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_bets_bound_the_worst_mean_at_the_nominal_rate(distribution: str) -> None:
+def test_bets_bound_the_worst_mean_at_the_nominal_rate(distribution):
     # 340 data sets for each distribution in all, 2040 together
     rng = np.random.default_rng(sorted(DISTRIBUTIONS).index(distribution))
     draw, worst = DISTRIBUTIONS[distribution]
@@ -226,7 +209,7 @@ def test_bets_bound_the_worst_mean_at_the_nominal_rate(distribution: str) -> Non
     assert broken <= most_failures(n_sets, 0.05)
 
 
-def test_bets_are_laid_before_the_row_is_seen() -> None:
+def test_bets_are_laid_before_the_row_is_seen():
     # what makes the capital a martingale: pivot and stake of a row do not change with that row or
     # later ones
     rng = np.random.default_rng(4)
@@ -243,7 +226,7 @@ def test_bets_are_laid_before_the_row_is_seen() -> None:
 
 
 @pytest.mark.parametrize(("n", "confidence"), [(1, 0.95), (7, 0.5), (300, 0.999)])
-def test_shares_agree_with_scipy(n: int, confidence: float) -> None:
+def test_shares_agree_with_scipy(n, confidence):
     for hits in sorted({0, 1, n // 3, n - 1, n}):
         exact = stats.binomtest(hits, n).proportion_ci(confidence, method="exact")
         np.testing.assert_allclose(
@@ -259,9 +242,7 @@ def test_shares_agree_with_scipy(n: int, confidence: float) -> None:
 
 @given(PITS, st.floats(0.01, 0.99))
 @settings(max_examples=40, deadline=None)
-def test_error_interval_is_the_least_and_largest_distance_to_the_band(
-    pit: Floats, confidence: float
-) -> None:
+def test_error_interval_is_the_least_and_largest_distance_to_the_band(pit, confidence):
     low, high = error_interval(pit, confidence)
     c = (np.arange(40_000) + 0.5) / 40_000
     share = (pit <= c[:, None]).mean(axis=-1)

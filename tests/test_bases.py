@@ -1,15 +1,8 @@
 """Bases: each predicts what its model predicts, and is recalibrated, mixed and stored."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.dummy import DummyRegressor
@@ -37,23 +30,21 @@ from evenhand.forecasters import kind_of
 from evenhand.forecasters.conversions import FITTED_LEVELS
 from forecaster_examples import linear_task, small_mixture
 
-Floats = NDArray[np.float64]
-
 X, Y = linear_task(160)
 NEW, NEW_Y = linear_task(50, seed=1)
 TABLE_ERROR = 5e-4
 
 
-def mean_of(rows: Any) -> Floats:
+def mean_of(rows):
     return np.asarray(rows, dtype=float) @ [1.0, -0.5, 0.0]
 
 
-def plain(estimator: Any, **params: Any) -> Any:
+def plain(estimator, **params):
     """Return the model, fitted, whose base forecast is looked at."""
     return RandomizedRegressor(estimator, **({"random_state": 0} | params)).fit(X, Y)
 
 
-def kind(estimator: Any) -> str:
+def kind(estimator):
     return kind_of(estimator).name
 
 
@@ -63,88 +54,88 @@ def kind(estimator: Any) -> str:
 class Law:
     """An object with quantiles, as NGBoost and skpro return."""
 
-    def __init__(self, law: Any, shape: tuple[int, ...]) -> None:
+    def __init__(self, law, shape):
         self.law, self.shape = law, shape
 
-    def ppf(self, p: Any) -> Floats:
+    def ppf(self, p):
         return np.reshape(self.law.ppf(p), self.shape)
 
 
 class LikeNGBoost(RegressorMixin, BaseEstimator):
     """Says a distribution of scipy around the true mean, in one row of numbers."""
 
-    def __init__(self, family: str = "norm") -> None:
+    def __init__(self, family="norm"):
         self.family = family
 
-    def fit(self, X: Any, y: Any) -> LikeNGBoost:
+    def fit(self, X, y):
         self.fitted_ = True
         return self
 
-    def law(self, rows: Any) -> Any:
+    def law(self, rows):
         shape = () if self.family == "norm" else (4.0,)
         return getattr(stats, self.family)(*shape, loc=mean_of(rows), scale=0.5)
 
-    def pred_dist(self, X: Any) -> Any:
+    def pred_dist(self, X):
         return Law(self.law(X), (len(X),))
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X):
         return mean_of(X)
 
 
 class LikeSkpro:
     """Says a table of one column, and is no estimator of scikit-learn's."""
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep=True):
         return {}
 
-    def fit(self, X: Any, y: Any) -> LikeSkpro:
+    def fit(self, X, y):
         return self
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X):
         return Law(stats.norm(mean_of(X), 0.5), (len(X), 1))
 
-    def predict_quantiles(self, X: Any, alpha: Any = None) -> Any:
+    def predict_quantiles(self, X, alpha=None):
         raise NotImplementedError
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X):
         return mean_of(X)
 
 
 class LikeQuantileForest(RegressorMixin, BaseEstimator):
     """Predicts the quantiles it is asked for."""
 
-    def fit(self, X: Any, y: Any) -> LikeQuantileForest:
+    def fit(self, X, y):
         self.fitted_ = True
         return self
 
-    def predict(self, X: Any, quantiles: Any = None) -> Floats:
+    def predict(self, X, quantiles=None):
         return mean_of(X)[:, None] + stats.norm.ppf(quantiles)
 
 
 class ManyQuantiles(RegressorMixin, BaseEstimator):
     """Predicts quantiles at levels of its own, in an order of its own."""
 
-    def __init__(self, quantiles: Any = (0.9, 0.5, 0.1)) -> None:
+    def __init__(self, quantiles=(0.9, 0.5, 0.1)):
         self.quantiles = quantiles
 
-    def fit(self, X: Any, y: Any) -> ManyQuantiles:
+    def fit(self, X, y):
         self.fitted_ = True
         return self
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X):
         return mean_of(X)[:, None] + stats.norm.ppf(self.quantiles)
 
 
-def says_normal(rows: Any) -> tuple[Floats, Floats]:
+def says_normal(rows):
     return mean_of(rows), np.full(len(rows), 0.5)
 
 
-def says_twice(rows: Any) -> tuple[Floats, Floats]:
+def says_twice(rows):
     """Say twice the true standard deviation."""
     return mean_of(rows), np.full(len(rows), 1.0)
 
 
-KINDS: list[tuple[Any, str]] = [
+KINDS = [
     (small_mixture(), "forecaster"),
     ([BayesianRidge(), says_normal], "members"),
     (BaggingRegressor(BayesianRidge()), "ensemble"),
@@ -172,7 +163,7 @@ KINDS: list[tuple[Any, str]] = [
 ]
 
 
-def test_what_a_model_has_decides_how_it_is_served() -> None:
+def test_what_a_model_has_decides_how_it_is_served():
     for estimator, name in KINDS:
         assert kind(estimator) == name
         assert kind(clone(estimator, safe=False)) == name
@@ -189,7 +180,7 @@ def test_what_a_model_has_decides_how_it_is_served() -> None:
     ],
     ids=["forecast", "column"],
 )
-def test_a_function_says_its_own_distributions(function: Callable[[Any], Any]) -> None:
+def test_a_function_says_its_own_distributions(function):
     model = plain(function, alpha=1.0)
     law = stats.norm(mean_of(NEW), 0.5)
     np.testing.assert_allclose(
@@ -210,13 +201,11 @@ def test_a_function_says_its_own_distributions(function: Callable[[Any], Any]) -
         (lambda rows: says_forecast(rows).randomized(0.1, r=0.5), "Forecast"),
     ],
 )
-def test_a_function_that_says_something_else_is_refused(
-    function: Callable[[Any], Any], got: str
-) -> None:
+def test_a_function_that_says_something_else_is_refused(function, got):
     refused(f"estimator must return a deterministic Forecast, .* got {got}$", plain, function)
 
 
-def says_forecast(rows: Any) -> Forecast:
+def says_forecast(rows):
     return Forecast.from_normal(*says_normal(rows))
 
 
@@ -232,7 +221,7 @@ def says_forecast(rows: Any) -> Forecast:
     ids=["linear", "gradient"],
 )
 @pytest.mark.filterwarnings("ignore:.*sparse")
-def test_a_model_for_one_quantile_is_fitted_at_every_level(estimator: Any, parameter: str) -> None:
+def test_a_model_for_one_quantile_is_fitted_at_every_level(estimator, parameter):
     base, levels = plain(estimator).base_forecast(NEW), np.array(FITTED_LEVELS)
     own = [
         clone(estimator).set_params(**{parameter: level}).fit(X, Y).predict(NEW) for level in levels
@@ -252,9 +241,9 @@ def test_a_model_for_one_quantile_is_fitted_at_every_level(estimator: Any, param
     )
 
 
-def test_quantiles_that_cross_are_sorted_and_those_that_do_not_fit_the_levels_refused() -> None:
+def test_quantiles_that_cross_are_sorted_and_those_that_do_not_fit_the_levels_refused():
     class Crossing(ManyQuantiles):
-        def predict(self, X: Any) -> Floats:
+        def predict(self, X):
             return np.tile([[4.0, 0.0, 1.0, 1.0, 3.0]], (len(X), 1))
 
     base = plain(Crossing(quantiles=(0.1, 0.3, 0.5, 0.7, 0.9))).base_forecast(NEW)
@@ -264,7 +253,7 @@ def test_quantiles_that_cross_are_sorted_and_those_that_do_not_fit_the_levels_re
     )
 
     class Narrow(ManyQuantiles):
-        def predict(self, X: Any) -> Floats:
+        def predict(self, X):
             return mean_of(X)
 
     refused(r"one column .* 3 levels, .*\(1,\) from Narrow; pass a function", plain, Narrow())
@@ -281,16 +270,16 @@ def test_quantiles_that_cross_are_sorted_and_those_that_do_not_fit_the_levels_re
         (Law(stats.norm([np.nan]), (1,)), "Odd predicts .*not finite .* 1 row"),
     ],
 )
-def test_laws_that_cannot_be_used_are_refused(law: Any, message: str) -> None:
+def test_laws_that_cannot_be_used_are_refused(law, message):
     class Odd(LikeNGBoost):
-        def pred_dist(self, X: Any) -> Any:
+        def pred_dist(self, X):
             return law
 
     refused(message, plain, Odd())
 
 
 @pytest.mark.parametrize("family", ["Normal", "LogNormal", "Laplace"])
-def test_ngboost_and_skpro_are_taken_at_their_word(family: str) -> None:
+def test_ngboost_and_skpro_are_taken_at_their_word(family):
     y, new_y = (np.exp(one) if family == "LogNormal" else one for one in (Y, NEW_Y))
     if family == "Laplace":
         from skpro.regression.residual import ResidualDouble
@@ -319,7 +308,7 @@ def test_ngboost_and_skpro_are_taken_at_their_word(family: str) -> None:
 # --- members
 
 
-def test_ensembles_of_scikit_learn_become_mixtures_of_their_members() -> None:
+def test_ensembles_of_scikit_learn_become_mixtures_of_their_members():
     bagging = BaggingRegressor(BayesianRidge(), 4, max_features=2, random_state=0)
     voting = VotingRegressor(
         [("a", BayesianRidge()), ("no", "drop"), ("b", ARDRegression())], weights=[3, 9, 1]
@@ -350,7 +339,7 @@ def test_ensembles_of_scikit_learn_become_mixtures_of_their_members() -> None:
         ([says_normal, LikeNGBoost("t")], "contains a LikeNGBoost.*normal"),
     ],
 )
-def test_members_that_cannot_be_mixed_are_refused(members: list[Any], message: str) -> None:
+def test_members_that_cannot_be_mixed_are_refused(members, message):
     refused(message, plain, members)
 
 
@@ -362,9 +351,7 @@ def test_members_that_cannot_be_mixed_are_refused(members: list[Any], message: s
         ([says_normal, BayesianRidge(), says_twice], False, [says_normal, says_twice]),
     ],
 )
-def test_a_model_that_cannot_be_stored_is_attached_at_load(
-    estimator: Any, recalibrate: bool, kept: Any, tmp_path: Path
-) -> None:
+def test_a_model_that_cannot_be_stored_is_attached_at_load(estimator, recalibrate, kept, tmp_path):
     model = RandomizedRegressor(estimator, recalibrate=recalibrate).fit(X, Y)
     with pytest.warns(UserWarning, match=r"saved without an inner model: .* cannot be stored "):
         save(model, tmp_path)

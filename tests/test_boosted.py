@@ -1,22 +1,15 @@
 """Boosted trees as a base: near a known truth, on tables with text and missing values."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from evenhand import (
     BoostedDistributionRegressor,
-    Forecast,
     InputError,
     MissingExtraError,
     RandomizedRegressor,
@@ -25,13 +18,11 @@ from evenhand import (
 )
 from evenhand.forecasters.boosted import TREES_AT_ONCE, FoldEnsembles, averaged, raw_output
 
-Floats = NDArray[np.float64]
-
-LAWS: dict[str, Any] = {"normal": stats.norm(), "t3": stats.t(3)}
+LAWS = {"normal": stats.norm(), "t3": stats.t(3)}
 """Laws of the noise in `wavy_task`."""
 
 
-def wavy_task(n: int, seed: int, law: str) -> tuple[Floats, Floats, float]:
+def wavy_task(n, seed, law):
     """Five features, a wavy mean, a scale that varies 7-fold, and the truth's log score."""
     random = np.random.default_rng(seed)
     X = random.uniform(-1, 1, size=(n, 5))
@@ -45,11 +36,11 @@ def wavy_task(n: int, seed: int, law: str) -> tuple[Floats, Floats, float]:
 
 
 @pytest.fixture(scope="module")
-def model_of() -> Callable[[str], BoostedDistributionRegressor]:
+def model_of():
     """Return a model of 4000 rows of each law, fitted once."""
-    models: dict[str, BoostedDistributionRegressor] = {}
+    models = {}
 
-    def fit_once(law: str) -> BoostedDistributionRegressor:
+    def fit_once(law):
         if law not in models:
             models[law] = BoostedDistributionRegressor(random_state=0).fit(
                 *wavy_task(4000, 0, law)[:2]
@@ -59,13 +50,13 @@ def model_of() -> Callable[[str], BoostedDistributionRegressor]:
     return fit_once
 
 
-def quick(**params: Any) -> BoostedDistributionRegressor:
+def quick(**params):
     return BoostedDistributionRegressor(
         **({"n_estimators": 60, "cv": 3, "random_state": 0} | params)
     )
 
 
-def ensembles_of(X: Floats, folds: NDArray[np.int64]) -> FoldEnsembles:
+def ensembles_of(X, folds):
     model = BoostedDistributionRegressor(
         400, 0.05, num_leaves=7, min_child_samples=20, colsample_bytree=0.5, reg_lambda=1.0
     )
@@ -73,7 +64,7 @@ def ensembles_of(X: Floats, folds: NDArray[np.int64]) -> FoldEnsembles:
     return FoldEnsembles(X, [], np.atleast_2d(folds), settings)
 
 
-def table_of(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats, Floats]:
+def table_of(n, seed=0):
     """A city with a mean of its own, an informative gap in income, outcomes and true means."""
     random = np.random.default_rng(seed)
     city = random.integers(0, 8, size=n)
@@ -98,7 +89,7 @@ def table_of(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats, Floats]:
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_log_score_is_near_the_truths(law: str, model_of: Callable[[str], Any]) -> None:
+def test_log_score_is_near_the_truths(law, model_of):
     X, y, truth = wavy_task(4000, 1, law)
     found = -float(model_of(law).forecast(X).logpdf(y).mean())
     # a normal law with the true means and one scale for all is log(E[s^2]) / 2 - E[log s] =
@@ -108,9 +99,7 @@ def test_log_score_is_near_the_truths(law: str, model_of: Callable[[str], Any]) 
 
 
 @pytest.mark.parametrize("law", LAWS)
-def test_pits_of_held_out_rows_are_uniform_on_average(
-    law: str, model_of: Callable[[str], Any]
-) -> None:
+def test_pits_of_held_out_rows_are_uniform_on_average(law, model_of):
     X, y, _ = wavy_task(4000, 2, law)
     pit = model_of(law).forecast(X).pit(y)
     # the law is learned from 4000 rows and judged on 4000, so the distance is that of two samples;
@@ -125,7 +114,7 @@ def test_pits_of_held_out_rows_are_uniform_on_average(
 # --- beside plain gradient boosting
 
 
-def resistance_task(n: int, seed: int) -> tuple[Floats, Floats]:
+def resistance_task(n, seed):
     """Outcomes from 0.02 to 60 that grow exponentially with one of six features, with 3% noise."""
     random = np.random.default_rng(seed)
     X = random.uniform(-1, 1, size=(n, 6))
@@ -134,7 +123,7 @@ def resistance_task(n: int, seed: int) -> tuple[Floats, Floats]:
     return X, 0.02 * np.exp(logarithm + 0.03 * random.normal(size=n))
 
 
-def plain_forecast(X: Floats, y: Floats, fresh: Floats) -> Forecast:
+def plain_forecast(X, y, fresh):
     """Forecast by plain LightGBM with one residual distribution for all rows."""
     from lightgbm import LGBMRegressor
 
@@ -149,7 +138,7 @@ def plain_forecast(X: Floats, y: Floats, fresh: Floats) -> Forecast:
     return RandomizedRegressor(trees, random_state=0).fit(X, y).base_forecast(fresh)
 
 
-def test_rows_of_large_scale_are_forecast_as_well_as_by_plain_boosting() -> None:
+def test_rows_of_large_scale_are_forecast_as_well_as_by_plain_boosting():
     X, y = resistance_task(1000, 0)
     fresh, outcomes = X[250:], y[250:]
     model = BoostedDistributionRegressor(500, random_state=0).fit(X[:250], y[:250])
@@ -164,7 +153,7 @@ def test_rows_of_large_scale_are_forecast_as_well_as_by_plain_boosting() -> None
     assert model.forecast(fresh).crps(outcomes).mean() < plain.crps(outcomes).mean()
 
 
-def test_scale_of_the_outcome_is_chosen_by_held_out_scores() -> None:
+def test_scale_of_the_outcome_is_chosen_by_held_out_scores():
     logarithmic = quick(n_estimators=200).fit(*resistance_task(250, 1))
     assert logarithmic.outcome_scale_.bend is not None
     restored = BoostedDistributionRegressor.from_state(logarithmic.to_state())
@@ -180,7 +169,7 @@ def test_scale_of_the_outcome_is_chosen_by_held_out_scores() -> None:
 # --- early stopping
 
 
-def test_folds_stop_their_ensembles_together_and_are_in_none_of_their_trees() -> None:
+def test_folds_stop_their_ensembles_together_and_are_in_none_of_their_trees():
     X, y, _ = wavy_task(600, 7, "normal")
     fold = np.arange(600) % 3
     ensembles = ensembles_of(X, fold)
@@ -209,9 +198,7 @@ def test_folds_stop_their_ensembles_together_and_are_in_none_of_their_trees() ->
     assert int(np.argmin(losses)) == len(losses) - 1
 
 
-def test_outputs_do_not_depend_on_how_many_rows_and_trees_are_evaluated_at_once(
-    model_of: Callable[[str], Any],
-) -> None:
+def test_outputs_do_not_depend_on_how_many_rows_and_trees_are_evaluated_at_once(model_of):
     X, _, _ = wavy_task(300, 3, "normal")
     model = model_of("normal")
     assert model.mean_booster_.num_trees() > 2 * TREES_AT_ONCE
@@ -229,7 +216,7 @@ def test_outputs_do_not_depend_on_how_many_rows_and_trees_are_evaluated_at_once(
 # --- tables
 
 
-def test_categories_and_missing_values_are_found() -> None:
+def test_categories_and_missing_values_are_found():
     table, y, _ = table_of(1500)
     fresh, _, mean = table_of(1000, seed=1)
     model = BoostedDistributionRegressor(random_state=0).fit(table, y)
@@ -256,7 +243,7 @@ def test_categories_and_missing_values_are_found() -> None:
 # --- copies, links, and what is refused
 
 
-def test_where_no_feature_can_be_split_the_law_says_all() -> None:
+def test_where_no_feature_can_be_split_the_law_says_all():
     y = np.random.default_rng(15).normal(size=200)
     model = quick().fit(np.ones((200, 2)), y)
     assert model.mean_booster_ is model.scale_booster_ is None
@@ -281,16 +268,14 @@ def test_where_no_feature_can_be_split_the_law_says_all() -> None:
         ({"reg_lambda": -1.0}, "reg_lambda must be a finite number of at least 0, got -1.0"),
     ],
 )
-def test_parameters_that_cannot_be_are_named(params: dict[str, Any], message: str) -> None:
+def test_parameters_that_cannot_be_are_named(params, message):
     X, y, _ = wavy_task(100, 13, "normal")
     with pytest.raises(InputError) as caught:
         quick(**params).fit(X, y)
     assert str(caught.value).startswith(message)
 
 
-def test_without_lightgbm_the_extra_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_lightgbm_the_extra_is_named(monkeypatch, tmp_path):
     X, y, _ = wavy_task(100, 14, "normal")
     save(quick().fit(X, y), tmp_path)
     monkeypatch.setitem(sys.modules, "lightgbm", None)
@@ -298,7 +283,7 @@ def test_without_lightgbm_the_extra_is_named(
         with pytest.raises(MissingExtraError, match=r"run: pip install 'evenhand\[boosting\]'"):
             use()
 
-    def broken(module: str, extra: str) -> None:
+    def broken(module, extra):
         raise OSError("libgomp.so.1: cannot open shared object file")
 
     monkeypatch.setattr("evenhand.forecasters.boosted.require_extra", broken)

@@ -1,17 +1,12 @@
 """Calibration measures against brute force, SciPy, theory and simulation."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 from scipy import stats
 
 from complaints import refused
@@ -30,14 +25,12 @@ from evenhand.outcomes import rounding_step
 from evenhand.scoring import cell_log_score
 from evenhand.search import worst_group_curve
 
-Floats = NDArray[np.float64]
-
 MATRICES = hnp.arrays(
     np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=st.floats(0, 1)
 )
 
 
-def ece(values: Floats, weights: Floats | None = None) -> float:
+def ece(values, weights=None):
     """Integrate |P(PIT <= c) - c| exactly; the CDF is constant between the PITs."""
     masses = np.ones(values.size) if weights is None else weights
     total = 0.0
@@ -57,7 +50,7 @@ def ece(values: Floats, weights: Floats | None = None) -> float:
 
 @settings(max_examples=100, deadline=None)
 @given(MATRICES)
-def test_w1_is_the_expected_calibration_error(pit: Floats) -> None:
+def test_w1_is_the_expected_calibration_error(pit):
     error = calibration_error(pit)
     # both are exact up to rounding of at most 64 terms below 1
     assert error == pytest.approx(ece(pit.ravel()), abs=1e-13)
@@ -66,9 +59,7 @@ def test_w1_is_the_expected_calibration_error(pit: Floats) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(MATRICES, st.data())
-def test_weights_are_repetitions_and_draws_of_a_person_share_them(
-    pit: Floats, data: st.DataObject
-) -> None:
+def test_weights_are_repetitions_and_draws_of_a_person_share_them(pit, data):
     n, m = pit.shape
     counts = np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n).filter(any)))
     weighted = calibration_error(pit, sample_weight=counts / 3)
@@ -83,7 +74,7 @@ def test_weights_are_repetitions_and_draws_of_a_person_share_them(
 
 @settings(max_examples=100, deadline=None)
 @given(MATRICES)
-def test_pathwise_errors_are_exact(pit: Floats) -> None:
+def test_pathwise_errors_are_exact(pit):
     errors = pathwise_errors(pit)
     assert errors.shape == (pit.shape[0],)
     np.testing.assert_allclose(errors, [ece(row) for row in pit], atol=1e-13)
@@ -98,7 +89,7 @@ def test_pathwise_errors_are_exact(pit: Floats) -> None:
     ("mass", "n", "size"),
     [(0.3, 10, 3), (0.07, 100, 7), (0.55, 100, 55), (0.31, 10, 4), (1e-9, 5, 1)],
 )
-def test_a_rounding_error_adds_no_row(mass: float, n: int, size: int) -> None:
+def test_a_rounding_error_adds_no_row(mass, n, size):
     curve = worst_group_curve(np.linspace(0, 1, n), mass, random_state=0)
     assert curve.rows[0].size == size
 
@@ -106,7 +97,7 @@ def test_a_rounding_error_adds_no_row(mass: float, n: int, size: int) -> None:
 # --- scores
 
 
-def normals(n: int, m: int | None) -> tuple[Forecast, Floats, Floats]:
+def normals(n, m):
     """A forecast of `n` normals (for each of `m` draws), its means and deviations."""
     rng = np.random.default_rng(8)
     shape = (n,) if m is None else (n, m)
@@ -114,12 +105,12 @@ def normals(n: int, m: int | None) -> tuple[Forecast, Floats, Floats]:
     return Forecast(Normal(loc, scale), None if m is None else nodes(m)), loc, scale
 
 
-def over_draws(values: Floats) -> Floats:
+def over_draws(values):
     return values if values.ndim == 1 else values.mean(axis=1)
 
 
 @pytest.mark.parametrize("m", [None, 3])
-def test_the_cell_log_score_is_the_probability_of_the_rounding_cell(m: int | None) -> None:
+def test_the_cell_log_score_is_the_probability_of_the_rounding_cell(m):
     forecast, loc, scale = normals(7, m)
     y, step = np.array([-1.0, -0.5, 0.0, 0.5, 0.5, 1.5, 2.0]), 0.5
     low, high = y - step / 2, y + step / 2
@@ -131,7 +122,7 @@ def test_the_cell_log_score_is_the_probability_of_the_rounding_cell(m: int | Non
     np.testing.assert_allclose(cell_log_score(forecast, y, step), expected, rtol=1e-10)
 
 
-def test_a_pit_is_covered_where_the_interval_holds_the_outcome() -> None:
+def test_a_pit_is_covered_where_the_interval_holds_the_outcome():
     forecast, _, _ = normals(200, 3)
     y = np.random.default_rng(1).normal(size=200)
     low, high = forecast.interval(0.8)
@@ -142,7 +133,7 @@ def test_a_pit_is_covered_where_the_interval_holds_the_outcome() -> None:
 # --- rounding
 
 
-def crime_like(n: int = 2000) -> Floats:
+def crime_like(n=2000):
     """Return shares on a 0.01 grid, piled up at 1, as in Communities and Crime."""
     return np.round(np.clip(np.random.default_rng(0).exponential(0.3, size=n), 0, 1), 2)
 
@@ -165,7 +156,7 @@ def crime_like(n: int = 2000) -> Floats:
         (np.random.default_rng(0).normal(1e6, 0.3, size=40).astype(np.float32), 0.0625),
     ],
 )
-def test_the_step_of_rounded_outcomes_is_found(y: Any, step: float) -> None:
+def test_the_step_of_rounded_outcomes_is_found(y, step):
     # ten digits are given
     found = rounding_step(y)
     assert found == pytest.approx(step, rel=1e-9)
@@ -190,7 +181,7 @@ def test_the_step_of_rounded_outcomes_is_found(y: Any, step: float) -> None:
         np.repeat([0.0, 2.0, 5.0], 10),
     ],
 )
-def test_outcomes_off_a_grid_have_no_step(y: Any) -> None:
+def test_outcomes_off_a_grid_have_no_step(y):
     assert rounding_step(y) is None
 
 
@@ -201,7 +192,7 @@ R = jittered(20, 4, random_state=0)
 W = np.arange(1.0, 21.0)
 
 
-def test_weights_have_mean_one_and_equal_ones_are_none() -> None:
+def test_weights_have_mean_one_and_equal_ones_are_none():
     assert Cells(R, weights=np.full(20, 3.0)).weights is None
     weights = Cells(R, weights=W).weights
     assert weights is not None
@@ -209,7 +200,7 @@ def test_weights_have_mean_one_and_equal_ones_are_none() -> None:
 
 
 @pytest.mark.parametrize("rows", [[3, 1, 4], np.arange(20) < 7, slice(2, 9)])
-def test_rows_are_taken_with_their_draws_and_weights(rows: Any) -> None:
+def test_rows_are_taken_with_their_draws_and_weights(rows):
     some = Cells(R, draws=R, weights=W).take(rows)
     assert some.draws is not None
     assert some.weights is not None
@@ -218,7 +209,7 @@ def test_rows_are_taken_with_their_draws_and_weights(rows: Any) -> None:
     np.testing.assert_allclose(some.weights, W[rows] / W[rows].mean(), rtol=1e-14)
 
 
-def test_copies_of_one_forecast_are_one_column() -> None:
+def test_copies_of_one_forecast_are_one_column():
     flat = np.repeat(R[:, :1], 3, axis=1)
     assert Cells(flat).without_copies().drawn.shape == (20, 1)
     assert Cells(flat, draws=R[:, :3]).without_copies().n_draws == 3
@@ -226,7 +217,7 @@ def test_copies_of_one_forecast_are_one_column() -> None:
     assert pits.without_copies() is pits
 
 
-REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+REFUSED = {
     "NaN": (lambda: Cells([0.2, np.nan]), r"pit\[1, 0\] must lie between 0 and 1, got nan"),
     "above": (lambda: Cells([[0.2, 1.2]]), r"pit\[0, 1\] must lie between 0 and 1"),
     "none": (lambda: Cells([]), r"pit must have shape \(n,\) or \(n, m\), n >= 1"),
@@ -247,12 +238,12 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_bad_input_is_one_line(case: str) -> None:
+def test_bad_input_is_one_line(case):
     attempt, words = REFUSED[case]
     refused(words, attempt)
 
 
-def test_draws_are_compared_in_the_rows_that_are_used() -> None:
+def test_draws_are_compared_in_the_rows_that_are_used():
     twice = np.vstack([R, R[:1]])
     check_own_draws(twice, np.arange(20))
     check_own_draws(R[:, [2, 0, 3, 1]])  # cells in any order

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple
@@ -18,7 +17,6 @@ from evenhand._validate import InputError
 from evenhand.calibration import (
     Cells,
     GroupRows,
-    GroupSums,
     as_cells,
     binned_error,
     calibration_error,
@@ -39,7 +37,7 @@ from repeats import most_failures, repeats, statistical
 Floats = NDArray[np.float64]
 
 
-def exact_w1(low: Floats, high: Floats, weights: Floats) -> float:
+def exact_w1(low, high, weights):
     """Return the W1 distance of a sum of ramps to uniform, by a loop over exact fractions."""
     total = sum(Fraction(float(w)) for w in weights)
     cells = [
@@ -47,7 +45,7 @@ def exact_w1(low: Floats, high: Floats, weights: Floats) -> float:
         for a, b, w in zip(low, high, weights, strict=True)
     ]
 
-    def cdf(c: Fraction, *, is_left: bool) -> Fraction:
+    def cdf(c, *, is_left):
         value = Fraction(0)
         for a, b, w in cells:
             if a < b:
@@ -67,7 +65,7 @@ def exact_w1(low: Floats, high: Floats, weights: Floats) -> float:
     return float(area)
 
 
-def random_cells(rng: np.random.Generator, n: int, kind: str) -> tuple[Floats, Floats]:
+def random_cells(rng, n, kind):
     """Return cells of a kind: of any width, of very different widths with points, or of a grid."""
     low = rng.random(n)
     if kind == "wide":
@@ -83,7 +81,7 @@ def random_cells(rng: np.random.Generator, n: int, kind: str) -> tuple[Floats, F
     ("kind", "n", "is_weighted"),
     [("wide", 1, True), ("narrow", 2, False), ("grid", 5, True), ("narrow", 40, True)],
 )
-def test_sums_of_ramps_are_exact(kind: str, n: int, is_weighted: bool) -> None:
+def test_sums_of_ramps_are_exact(kind, n, is_weighted):
     rng = np.random.default_rng(n)
     for _ in range(5):
         low, high = random_cells(rng, n, kind)
@@ -93,7 +91,7 @@ def test_sums_of_ramps_are_exact(kind: str, n: int, is_weighted: bool) -> None:
         assert found == pytest.approx(expected, abs=1e-14)
 
 
-def test_pathwise_errors_are_those_of_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pathwise_errors_are_those_of_each_row(monkeypatch):
     rng = np.random.default_rng(6)
     low, high = (end.reshape(30, 8) for end in random_cells(rng, 240, "narrow"))
     high = high.copy()
@@ -104,7 +102,7 @@ def test_pathwise_errors_are_those_of_each_row(monkeypatch: pytest.MonkeyPatch) 
     np.testing.assert_allclose(pathwise_errors((low, high)), expected, rtol=0, atol=1e-14)
 
 
-def test_the_error_of_an_event_is_half_the_distance_of_the_mean_probability() -> None:
+def test_the_error_of_an_event_is_half_the_distance_of_the_mean_probability():
     # outcomes: theorem 4.3
     rng = np.random.default_rng(7)
     p = rng.random((50, 16))
@@ -126,7 +124,7 @@ CELLS = st.integers(1, 6).flatmap(
 
 @settings(max_examples=80, deadline=None)
 @given(CELLS)
-def test_the_cell_error_bounds_the_error_from_both_sides(ends: list[list[list[float]]]) -> None:
+def test_the_cell_error_bounds_the_error_from_both_sides(ends):
     # outcomes: 2. Links rise in the draw, so that both ends do
     low, high = np.sort(np.array(ends), axis=1).transpose(2, 0, 1)
     error = pathwise_errors((low, high))
@@ -141,7 +139,7 @@ def test_the_cell_error_bounds_the_error_from_both_sides(ends: list[list[list[fl
     assert overall <= error.mean() + 1e-14
 
 
-def test_a_true_forecast_has_an_error_that_vanishes() -> None:
+def test_a_true_forecast_has_an_error_that_vanishes():
     # each outcome of Poisson(2) in its expected share: the cells partition [0, 1]
     y = np.arange(40)
     low, high = stats.poisson.cdf(y - 1, 2.0), stats.poisson.cdf(y, 2.0)
@@ -152,7 +150,7 @@ def test_a_true_forecast_has_an_error_that_vanishes() -> None:
     assert calibration_error((low + high) / 2, sample_weight=pmf) == pytest.approx(0.051, abs=1e-3)
 
 
-def test_a_tuple_of_arrays_is_cells_and_a_tuple_of_numbers_is_pits() -> None:
+def test_a_tuple_of_arrays_is_cells_and_a_tuple_of_numbers_is_pits():
     assert as_cells((0.2, 0.7)).are_points
     pits = as_cells(([0.2, 0.3], [0.7, 0.3]), random_state=0)
     assert not pits.are_points
@@ -166,7 +164,7 @@ def test_a_tuple_of_arrays_is_cells_and_a_tuple_of_numbers_is_pits() -> None:
         as_cells(([0.5, 0.3], [0.2, 0.7]))
 
 
-def test_copies_of_a_pit_in_different_cells_are_not_dropped() -> None:
+def test_copies_of_a_pit_in_different_cells_are_not_dropped():
     pits = Cells(np.array([[0.5, 0.0]]), np.array([[0.5, 1.0]]), np.array([[0.5, 0.5]]))
     assert pits.without_copies().n_draws == 2
 
@@ -177,7 +175,7 @@ COARSE = 2.0**-20
 """Widths from which brute force by division is exact to 1e-9."""
 
 
-def ramp(c: float, low: Floats, high: Floats, *, is_below: bool) -> Floats:
+def ramp(c, low, high, *, is_below):
     """Return the CDF at `c` of each cell, or its left limit."""
     width = high - low
     point = (low < c) if is_below else (low <= c)
@@ -185,14 +183,14 @@ def ramp(c: float, low: Floats, high: Floats, *, is_below: bool) -> Floats:
     return np.where(width > 0, np.clip(inside, 0.0, 1.0), point.astype(float))
 
 
-def cells_of(y: Floats, law: stats.rv_discrete) -> tuple[Floats, Floats]:
+def cells_of(y, law):
     """Return the cells of outcomes of a law."""
     return law.cdf(y - 1), law.cdf(y)
 
 
 @settings(max_examples=50, deadline=None)
 @given(CELLS)
-def test_histograms_are_means_of_ramps(ends: list[list[list[float]]]) -> None:
+def test_histograms_are_means_of_ramps(ends):
     low, high = np.array(ends).transpose(2, 0, 1)
     high = np.where(high - low < COARSE, low, high)
     weights = np.arange(1.0, low.shape[0] + 1)
@@ -203,7 +201,7 @@ def test_histograms_are_means_of_ramps(ends: list[list[list[float]]]) -> None:
     np.testing.assert_allclose(found, bars, rtol=0, atol=1e-8)
 
 
-def test_the_band_of_a_histogram_is_that_of_drawn_pits() -> None:
+def test_the_band_of_a_histogram_is_that_of_drawn_pits():
     rng = np.random.default_rng(1)
     cells = cells_of(rng.poisson(2.0, size=800), stats.poisson(2.0))
     found = pit_histogram(cells, n_bins=10)
@@ -214,9 +212,7 @@ def test_the_band_of_a_histogram_is_that_of_drawn_pits() -> None:
 
 
 @pytest.mark.parametrize(("level", "mean"), [(0.5, 0.5), (0.8, 2.0), (0.9, 20.0)])
-def test_coverage_is_nominal_on_average_and_whole_intervals_cover_more(
-    level: float, mean: float
-) -> None:
+def test_coverage_is_nominal_on_average_and_whole_intervals_cover_more(level, mean):
     # the mean over all outcomes of Poisson laws, by their probabilities
     law = stats.poisson(mean)
     y = np.arange(200)
@@ -232,7 +228,7 @@ def test_coverage_is_nominal_on_average_and_whole_intervals_cover_more(
 # --- counts
 
 
-def poisson_pits(n: int, m: int, seed: int) -> Cells:
+def poisson_pits(n, m, seed):
     """PITs with cells of Poisson outcomes, of forecasts that are too high at high draws."""
     rng = np.random.default_rng(seed)
     y = rng.poisson(2.0, size=n)[:, None]
@@ -240,7 +236,7 @@ def poisson_pits(n: int, m: int, seed: int) -> Cells:
     return Cells(law.cdf(y - 1), law.cdf(y), ties=rng.random(n))
 
 
-def test_counts_are_those_of_drawn_pits_and_of_averaged_errors() -> None:
+def test_counts_are_those_of_drawn_pits_and_of_averaged_errors():
     pits = poisson_pits(300, 4, 2)
     counts = count_pits(pits, levels=(0.5,), random_state=0)
     drawn = count_pits(pits.drawn, levels=(0.5,), random_state=0)
@@ -261,7 +257,7 @@ def test_counts_are_those_of_drawn_pits_and_of_averaged_errors() -> None:
     assert binned_error(counts.pit) == pytest.approx(calibration_error(pits), abs=0.07)
 
 
-def test_a_block_without_atoms_can_be_added() -> None:
+def test_a_block_without_atoms_can_be_added():
     pits = poisson_pits(20, 2, 3)
     continuous = count_pits(np.random.default_rng(4).random((10, 2)), random_state=1)
     with_atoms = count_pits(pits, random_state=1)
@@ -274,12 +270,12 @@ def test_a_block_without_atoms_can_be_added() -> None:
 # --- sums over groups
 
 
-def sums_of(pits: Cells) -> GroupSums:
+def sums_of(pits):
     """Return the sums over all rows as one group."""
     return GroupRows(pits, pits.drawn[:, 0], None).sums([np.full(pits.n_samples, True)])
 
 
-def test_sums_test_drawn_pits_and_average_coverage() -> None:
+def test_sums_test_drawn_pits_and_average_coverage():
     pits = poisson_pits(100, 1, 5)
     sums = sums_of(pits)
     np.testing.assert_allclose(sums["level"], (pits.drawn - 0.5).sum())
@@ -310,7 +306,7 @@ class Law(NamedTuple):
     chance: Floats
     is_atom: NDArray[np.bool_]
 
-    def pits(self, rng: np.random.Generator, n: int, m: int) -> Cells:
+    def pits(self, rng, n, m):
         """Draw outcomes; with several draws the forecasts are randomized by a link."""
         k = rng.choice(self.chance.size, size=n, p=self.chance / self.chance.sum())
         place = rng.random(n)
@@ -322,7 +318,7 @@ class Law(NamedTuple):
             low, high = (LINK.ppf(end, r) for end in (low, high))
         return Cells(low, high, ties=rng.random(n))
 
-    def all_pits(self, m: int) -> Cells:
+    def all_pits(self, m):
         """Return all outcomes with their probabilities as weights, for the true values."""
         split = np.where(self.is_atom, 1, 400)
         count = np.concatenate([np.arange(parts) for parts in split])
@@ -340,30 +336,30 @@ class Law(NamedTuple):
 LINK = make_link("entropic", 0.3)
 
 
-def poisson_law(mean: float, forecast: float) -> Law:
+def poisson_law(mean, forecast):
     y = np.arange(60)
     law, served = stats.poisson(mean), stats.poisson(forecast)
     return Law(served.cdf(y - 1), served.cdf(y), law.pmf(y), np.ones(60, dtype=bool))
 
 
-def event_law(rate: float, forecast: float) -> Law:
+def event_law(rate, forecast):
     ends = np.array([0.0, 1 - forecast, 1.0])
     return Law(ends[:-1], ends[1:], np.array([1 - rate, rate]), np.ones(2, dtype=bool))
 
 
-def hurdle_law(atom: float, forecast: float) -> Law:
+def hurdle_law(atom, forecast):
     ends = np.array([0.0, forecast, 1.0])
     return Law(ends[:-1], ends[1:], np.array([atom, 1 - atom]), np.array([True, False]))
 
 
-TRUE: dict[str, Law] = {
+TRUE = {
     "Poisson(0.5)": poisson_law(0.5, 0.5),
     "Poisson(5)": poisson_law(5.0, 5.0),
     "event of 10%": event_law(0.1, 0.1),
     "atom of 30%": hurdle_law(0.3, 0.3),
     "atom of 80%": hurdle_law(0.8, 0.8),
 }
-WRONG: dict[str, Law] = {
+WRONG = {
     "Poisson(0.6) for 0.5": poisson_law(0.5, 0.6),
     "Poisson(7) for 5": poisson_law(5.0, 7.0),
     "event of 20% for 10%": event_law(0.1, 0.2),
@@ -373,20 +369,20 @@ WRONG: dict[str, Law] = {
 BOTH = TRUE | WRONG
 
 
-def tables(law: Law, n: int, m: int, count: int) -> Iterator[tuple[Cells, np.random.Generator]]:
+def tables(law, n, m, count):
     for seed in range(count):
         rng = np.random.default_rng(seed)
         yield law.pits(rng, n, m), rng
 
 
-def sums_of_one_draw(pits: Cells, rng: np.random.Generator) -> GroupSums:
+def sums_of_one_draw(pits, rng):
     """Return the sums over all rows as one group; a draw chosen at random is tested."""
     return GroupRows.of(pits, None, rng).sums([np.full(pits.n_samples, True)])
 
 
 @statistical
 @pytest.mark.parametrize("name", TRUE)
-def test_tests_of_true_forecasts_are_at_their_level(name: str) -> None:
+def test_tests_of_true_forecasts_are_at_their_level(name):
     count = repeats(4000)
     wrong = np.zeros(2, dtype=int)
     for pits, rng in tables(TRUE[name], 300, 1, count):
@@ -403,7 +399,7 @@ def test_tests_of_true_forecasts_are_at_their_level(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "m"), [(name, i % 2 * 3 + 1) for i, name in enumerate(WRONG)] + [("Poisson(5)", 4)]
 )
-def test_intervals_of_averages_fail_as_seldom_as_stated(name: str, m: int) -> None:
+def test_intervals_of_averages_fail_as_seldom_as_stated(name, m):
     law = BOTH[name]
     every = law.all_pits(m)
     error = calibration_error(every)
@@ -421,7 +417,7 @@ def test_intervals_of_averages_fail_as_seldom_as_stated(name: str, m: int) -> No
 
 @statistical
 @pytest.mark.parametrize("name", ["Poisson(0.5)", "atom of 30%"])
-def test_histograms_of_true_forecasts_stay_in_their_bands(name: str) -> None:
+def test_histograms_of_true_forecasts_stay_in_their_bands(name):
     count = repeats(2000)
     outside = np.zeros(2, dtype=int)
     for pits, _ in tables(TRUE[name], 200, 1, count):

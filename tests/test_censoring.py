@@ -1,9 +1,6 @@
 """Times that are cut off: what is known, Kaplan-Meier estimates, errors and their bounds."""
 
-from __future__ import annotations
-
 import itertools
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lifelines import KaplanMeierFitter
-from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from censored_laws import STUDY, Sample, forecast_cdf
@@ -32,7 +28,7 @@ from repeats import most_failures, repeats, statistical
 # --- what is known of times ---------------------------------------------------------------------
 
 
-def test_with_a_horizon_who_is_seen_at_it_is_known() -> None:
+def test_with_a_horizon_who_is_seen_at_it_is_known():
     #      event before, event at, event after, cut before, cut at, cut after
     y, event = [1.0, 6.0, 6.5, 5.9, 6.0, 8.0], [1, 1, 1, 0, 0, 0]
     times = Outcomes(y, event, horizon=6)
@@ -53,9 +49,7 @@ def test_with_a_horizon_who_is_seen_at_it_is_known() -> None:
     ),
     st.floats(0.01, 20),
 )
-def test_each_person_has_an_event_or_reached_or_is_lost(
-    people: list[tuple[float, bool, float]], horizon: float
-) -> None:
+def test_each_person_has_an_event_or_reached_or_is_lost(people, horizon):
     y, event, entered = (np.array(column) for column in zip(*people, strict=True))
     if not (event & (y <= horizon)).any():
         refused("no event was observed", Outcomes, y, event, horizon, entered)
@@ -76,7 +70,7 @@ def test_each_person_has_an_event_or_reached_or_is_lost(
     np.testing.assert_array_equal(some.is_lost, times.is_lost[::2])
 
 
-def test_entry_may_be_given_as_dates() -> None:
+def test_entry_may_be_given_as_dates():
     days = np.array(["2020-01-01", "2020-01-11", "2020-02-01"], dtype="datetime64[D]")
     y, event = [40.0, 3.0, 5.0], [0, 1, 1]
     zoned = pd.DatetimeIndex(days).tz_localize("UTC")
@@ -113,7 +107,7 @@ def test_entry_may_be_given_as_dates() -> None:
         ({"entered": [None, None], "horizon": 2}, r"entered\[0\] must be a date, got a missing"),
     ],
 )
-def test_bad_times_are_refused_with_the_place(given: dict[str, Any], message: str) -> None:
+def test_bad_times_are_refused_with_the_place(given, message):
     options = {"y": [1.0, 2.0], "event": [1, 0], "horizon": None, "entered": None} | given
     refused(message, Outcomes, **options)
 
@@ -121,13 +115,13 @@ def test_bad_times_are_refused_with_the_place(given: dict[str, Any], message: st
 # --- Kaplan-Meier -------------------------------------------------------------------------------
 
 
-def ties_and_censoring(n: int = 400, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+def ties_and_censoring(n=400, seed=0):
     random = np.random.default_rng(seed)
     # times with ties among events, among censored people and between both
     return np.ceil(random.exponential(20, n)), random.random(n) < 0.6
 
 
-def test_kaplan_meier_and_greenwood_agree_with_lifelines() -> None:
+def test_kaplan_meier_and_greenwood_agree_with_lifelines():
     y, event = ties_and_censoring()
     estimate = KaplanMeier.of(y, event)
     peer = KaplanMeierFitter().fit(y, event)
@@ -144,12 +138,12 @@ def test_kaplan_meier_and_greenwood_agree_with_lifelines() -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_the_error_is_the_integral_of_the_distance_from_uniform(seed: int) -> None:
+def test_the_error_is_the_integral_of_the_distance_from_uniform(seed):
     random = np.random.default_rng(seed)
     pit, event = random.beta(1, 2, 30), random.random(30) < 0.5
     estimate = KaplanMeier.of(pit, event)
 
-    def distance(c: float) -> float:
+    def distance(c):
         if c <= estimate.last:
             return abs(float(estimate.at(c)) - c)
         end = float(estimate.at(estimate.last))
@@ -167,12 +161,12 @@ def test_the_error_is_the_integral_of_the_distance_from_uniform(seed: int) -> No
 # --- errors of a population, of which all or none are shifted
 
 
-def true_error(shift: float) -> float:
+def true_error(shift):
     """Return the error of PITs `Phi(z + shift)`."""
     return float(stats.norm.cdf(shift / np.sqrt(2)) - 0.5)
 
 
-def survival_forecast(x: np.ndarray, horizon: float | None = None) -> Forecast:
+def survival_forecast(x, horizon=None):
     """Forecasts of the population, by survival probabilities at 100 times."""
     grid = np.concatenate((np.linspace(0.02, STUDY, 90), np.geomspace(6.5, 100, 10)))
     survival = 1 - forecast_cdf(grid[None], x[:, None])
@@ -184,7 +178,7 @@ def survival_forecast(x: np.ndarray, horizon: float | None = None) -> Forecast:
 
 @statistical
 @pytest.mark.parametrize("horizon", [None, 2.0])
-def test_the_test_of_censored_times_has_its_level(horizon: float | None) -> None:
+def test_the_test_of_censored_times_has_its_level(horizon):
     # right forecasts under independent censoring: at most 5% of the p-values of a group, and of the
     # data sets with a group that is off, up to the binomial quantile with a false alarm of 1e-6
     n_sets = repeats(1000, shorter=80)
@@ -203,7 +197,7 @@ def test_the_test_of_censored_times_has_its_level(horizon: float | None) -> None
     assert (below <= most_failures(n_sets)).all(), below
 
 
-def test_a_horizon_beyond_all_times_is_refused_where_somebody_was_lost() -> None:
+def test_a_horizon_beyond_all_times_is_refused_where_somebody_was_lost():
     with pytest.raises(
         InputError, match=r"horizon must be at most 12, the longest time, got 3,652"
     ):
@@ -214,20 +208,18 @@ def test_a_horizon_beyond_all_times_is_refused_where_somebody_was_lost() -> None
 
 # --- sizes and bounds of the error of times that are cut off: closed forms, and their confidence
 
-Floats = NDArray[np.float64]
 
-
-def cut(known: Floats, lost: NDArray[np.bool_], seed: int = 0) -> Cells:
+def cut(known, lost, seed=0):
     ties = np.random.default_rng(seed).random(known.size)
     return Cells(known, np.where(lost, 1.0, known), ties=ties, reading=lost * Reading.UNKNOWN)
 
 
-def range_of(pits: Cells) -> tuple[float, float]:
+def range_of(pits):
     """Least and largest error of these people, wherever in the cells they are."""
     return cell_error(pits), largest_error(pits)
 
 
-def test_the_error_is_that_of_the_kaplan_meier_estimate() -> None:
+def test_the_error_is_that_of_the_kaplan_meier_estimate():
     random = np.random.default_rng(0)
     known = random.random(300)
     lost = random.random(300) < 0.4
@@ -242,7 +234,7 @@ def test_the_error_is_that_of_the_kaplan_meier_estimate() -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_the_range_contains_each_completion_and_its_ends_are_reached(seed: int) -> None:
+def test_the_range_contains_each_completion_and_its_ends_are_reached(seed):
     random = np.random.default_rng(seed)
     known = random.random(7) * random.choice([0.4, 1.0])
     lost = random.random(7) < 0.5
@@ -263,7 +255,7 @@ def test_the_range_contains_each_completion_and_its_ends_are_reached(seed: int) 
     assert (least, most) == pytest.approx((inside, outside), abs=1e-5)
 
 
-def test_the_variance_without_cuts_is_that_of_means() -> None:
+def test_the_variance_without_cuts_is_that_of_means():
     u = np.random.default_rng(3).beta(1.2, 1, 2000)
     found = censored_error(Cells(u))
     t = stats.t(1999)
@@ -278,7 +270,7 @@ def test_the_variance_without_cuts_is_that_of_means() -> None:
 # --- confidence -----------------------------------------------------------------------------------
 
 
-def samples(n_sets: int, n: int, shift: float) -> Any:
+def samples(n_sets, n, shift):
     for seed in range(n_sets):
         random = np.random.default_rng([7, seed])
         sample = Sample.of(n, random, shift)
@@ -288,7 +280,7 @@ def samples(n_sets: int, n: int, shift: float) -> Any:
 
 @statistical
 @pytest.mark.parametrize("shift", [0.0, 1.0])
-def test_intervals_of_sizes_contain_the_error(shift: float) -> None:
+def test_intervals_of_sizes_contain_the_error(shift):
     """Each data set has a group of about 400 people, half of them cut off.
 
     Intervals are at 95%; the number of failures that 1 of 10^6 runs exceeds is the limit.
@@ -311,7 +303,7 @@ def test_intervals_of_sizes_contain_the_error(shift: float) -> None:
 
 
 @statistical
-def test_bounds_hold_if_being_cut_off_depends_on_the_time() -> None:
+def test_bounds_hold_if_being_cut_off_depends_on_the_time():
     """Of the people with short times most leave just before the event."""
     n_sets = repeats(1000)
     outside = km_outside = 0
@@ -329,7 +321,7 @@ def test_bounds_hold_if_being_cut_off_depends_on_the_time() -> None:
     assert km_outside > n_sets / 2
 
 
-def test_few_people_who_are_left_are_no_evidence() -> None:
+def test_few_people_who_are_left_are_no_evidence():
     """Right forecasts of which only few people were followed to the upper half of PITs.
 
     Without an end to the estimate, a lower end above 0 was found in 16 to 25% of such data sets.
@@ -348,7 +340,7 @@ def test_few_people_who_are_left_are_no_evidence() -> None:
     assert n_wrong <= 20
 
 
-def test_beyond_the_end_of_the_estimate_an_interval_assumes_nothing() -> None:
+def test_beyond_the_end_of_the_estimate_an_interval_assumes_nothing():
     random = np.random.default_rng(3)
     known = random.random(2000)
     found = censored_error(cut(np.minimum(known, 0.6), known > 0.6))

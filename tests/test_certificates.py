@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,14 +24,12 @@ from evenhand.calibration import (
     local_levels_band,
     pathwise_errors,
 )
-from evenhand.certificates import Certificate, Choice, certify_counts, certify_link, certify_pit
+from evenhand.certificates import Choice, certify_counts, certify_link, certify_pit
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic, Gaussian, Laplace, Link
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
 Floats = NDArray[np.float64]
-Masks = NDArray[np.bool_]
-
 SLACK = 2e-4  # of truths that come from a grid
 CALIBRATED = ((0.0, 1.0), (0.0, 1.0))
 
@@ -40,16 +37,16 @@ CALIBRATED = ((0.0, 1.0), (0.0, 1.0))
 # --- worlds with known truth
 
 
-def unchanged(r: Floats) -> Floats:
+def unchanged(r):
     return r
 
 
-def folded(r: Floats) -> Floats:
+def folded(r):
     """Uniform again, but not monotone: the two halves of the draws do the same."""
     return np.asarray(np.clip(2 * r % 1, 1e-12, 1 - 1e-12))
 
 
-def shuffled(r: Floats) -> Floats:
+def shuffled(r):
     """Permute 64 cells of the draws, so that a draw no longer predicts where the PIT lies."""
     order = np.random.default_rng(64).permutation(64)
     cell, within = np.divmod(64 * r, 1)
@@ -57,7 +54,7 @@ def shuffled(r: Floats) -> Floats:
 
 
 @lru_cache
-def error_table(link: Link | None) -> tuple[Floats, Floats]:
+def error_table(link):
     """Pathwise errors over normal scores of the base's PIT."""
     z = np.linspace(-8, 8, 1601)
     u = ndtr(z)
@@ -72,9 +69,7 @@ class World:
     halves: tuple[tuple[float, float], tuple[float, float]] = CALIBRATED
     reorder: Callable[[Floats], Floats] = unchanged
 
-    def sample(
-        self, n: int, m: int, rng: np.random.Generator, rows: int = 1
-    ) -> tuple[Floats, Floats | None, Masks]:
+    def sample(self, n, m, rng, rows=1):
         """PITs, draws and the first half; a person's rows share a base PIT, not the draws."""
         first = rng.uniform(size=n) < 0.5
         shift, scale = np.where(first[:, None], *self.halves).T
@@ -86,17 +81,17 @@ class World:
         return self.link.ppf(u[:, None], self.reorder(r)), r, first
 
     @cached_property
-    def _scores(self) -> Floats:
+    def _scores(self):
         q = ndtri((np.arange(4000) + 0.5) / 4000)
         return np.concatenate([shift + scale * q for shift, scale in self.halves])
 
     @cached_property
-    def errors(self) -> Floats:
+    def errors(self):
         """Pathwise errors of 8000 equally likely people."""
         return np.interp(self._scores, *error_table(self.link))
 
     @cached_property
-    def misses(self) -> Floats:
+    def misses(self):
         """Probabilities over draws that the central 80% interval misses, person by person."""
         u = ndtr(self._scores)
         if self.link is None:
@@ -107,12 +102,12 @@ class World:
         below = 1 - np.searchsorted(at_low, u, side="left") / r.size
         return np.asarray(below + np.searchsorted(at_high, u, side="left") / r.size)
 
-    def _cdf(self, u: Floats, half: int) -> Floats:
+    def _cdf(self, u, half):
         shift, scale = self.halves[half]
         return np.asarray(ndtr((ndtri(u) - shift) / scale))
 
     @cached_property
-    def half_errors(self) -> tuple[float, float, float]:
+    def half_errors(self):
         """W1 of the first half, the second and all people, from the mean over draws."""
         c = (np.arange(500) + 0.5) / 500
         r = (np.arange(500) + 0.5) / 500
@@ -122,7 +117,7 @@ class World:
         return float(first), float(second), float(both)
 
     @cached_property
-    def group_errors(self) -> Floats:
+    def group_errors(self):
         """Least group errors over `MASSES` that pathwise errors and the average allow."""
         worst = np.array([cvar(self.errors, mass) for mass in MASSES])
         rest = np.array(
@@ -131,12 +126,12 @@ class World:
         return np.asarray(np.minimum(worst, (self.half_errors[2] + rest) / MASSES))
 
     @cached_property
-    def coverages(self) -> tuple[Floats, Floats]:
+    def coverages(self):
         """Least and largest coverage of the 80% interval in groups, over `FEW_MASSES`."""
         least = np.array([1 - cvar(self.misses, mass) for mass in FEW_MASSES])
         return least, np.array([cvar(1 - self.misses, mass) for mass in FEW_MASSES])
 
-    def mpaic(self, error: float) -> float:
+    def mpaic(self, error):
         """P(|H(U; R) - R| >= error), given R by the distribution of U."""
         assert self.link is not None
         r = (np.arange(4000) + 0.5) / 4000
@@ -169,24 +164,22 @@ FEW_MASSES = (0.02, 0.1, 0.2, 0.5, 1.0)
 THRESHOLDS = (0.05, 0.15, 0.3)
 
 
-def certify(world: World, n: int, m: int, rng: np.random.Generator, **options: Any) -> Certificate:
+def certify(world, n, m, rng, **options):
     return certify_sample(world.sample(n, m, rng), rng, **options)
 
 
-def certify_sample(
-    sample: tuple[Floats, Floats | None, Masks], rng: np.random.Generator, **options: Any
-) -> Certificate:
+def certify_sample(sample, rng, **options):
     pit, r, first = sample
     return certify_pit(
         pit, r, groups={"first": first, "second": ~first}, random_state=rng, **options
     )
 
 
-def group_errors(certificate: Certificate, masses: Floats) -> Floats:
+def group_errors(certificate, masses):
     return np.array([certificate.group_error(mass) for mass in masses])
 
 
-def false_statements(world: World, certificate: Certificate, threshold: float) -> dict[str, bool]:
+def false_statements(world, certificate, threshold):
     """Return for each bound of a certificate whether it is false."""
     named = certificate.named_table()
     halves = np.array(world.half_errors[:2])
@@ -212,11 +205,9 @@ def false_statements(world: World, certificate: Certificate, threshold: float) -
     return {statement: bool(wrong) for statement, wrong in false.items()}
 
 
-def count_false(
-    names: list[str], sizes: tuple[tuple[int, int, int], ...], **options: Any
-) -> Counter[tuple[str, str]]:
+def count_false(names, sizes, **options):
     """Count data sets with a false statement, by world; `sizes`: rows, draws, data sets."""
-    wrong: Counter[tuple[str, str]] = Counter()
+    wrong = Counter()
     for name in names:
         world, rng = WORLDS[name], np.random.default_rng(sorted(WORLDS).index(name))
         for n, m, n_sets in sizes:
@@ -231,7 +222,7 @@ def count_false(
 
 
 @statistical
-def test_statements_are_false_in_at_most_one_data_set_of_twenty() -> None:
+def test_statements_are_false_in_at_most_one_data_set_of_twenty():
     whole = ((100, 8, 80), (300, 8, 50), (1000, 16, 22), (5000, 16, 2))
     sizes = tuple((n, m, repeats(n_sets)) for n, m, n_sets in whole)
     each = sum(n_sets for *_, n_sets in sizes)
@@ -256,7 +247,7 @@ def test_statements_are_false_in_at_most_one_data_set_of_twenty() -> None:
 
 
 @statistical
-def test_bets_are_false_in_at_most_one_data_set_of_twenty() -> None:
+def test_bets_are_false_in_at_most_one_data_set_of_twenty():
     names = [
         "deterministic, misfitted",
         "laplace 0.12",
@@ -265,7 +256,7 @@ def test_bets_are_false_in_at_most_one_data_set_of_twenty() -> None:
     ]
     options = {"method": "betting", "mass": 0.2}
     rng = np.random.default_rng(1)
-    false: Counter[str] = Counter()
+    false = Counter()
     for name in names:
         world = WORLDS[name]
         sizes = (100,) * repeats(40) + (300,) * repeats(10)
@@ -279,13 +270,13 @@ def test_bets_are_false_in_at_most_one_data_set_of_twenty() -> None:
     assert max(false.values()) <= most_failures(len(sizes) * len(names)), false
 
 
-def test_the_overall_error_of_evenly_spread_pits_is_the_margin_of_dkw() -> None:
+def test_the_overall_error_of_evenly_spread_pits_is_the_margin_of_dkw():
     # the farther side of a band of half width `margin` around the diagonal, but for steps of 1 / n
     margin = np.sqrt(np.log(2 / 0.05) / 2000)  # two-sided, 1,000 rows
     assert certify_pit(nodes(1000)[0]).average_error() == pytest.approx(margin, abs=1 / 1000)
 
 
-def test_mpaic_at_all_thresholds_is_dkw() -> None:
+def test_mpaic_at_all_thresholds_is_dkw():
     certificate = certify_pit(R, R, random_state=0)
     margin = np.sqrt(np.log(20) / 40)  # one-sided, 20 rows
     # no gaps at all: P(gap >= 0) = 1, and every other threshold has the margin alone
@@ -295,7 +286,7 @@ def test_mpaic_at_all_thresholds_is_dkw() -> None:
 
 
 @pytest.mark.parametrize(("mass", "confidence"), [(0.2, 0.95), (0.5, 0.99), (1.0, 0.9)])
-def test_the_chain_of_the_paper_is_what_its_results_give(mass: float, confidence: float) -> None:
+def test_the_chain_of_the_paper_is_what_its_results_give(mass, confidence):
     # h = r: no gaps, so P(gap >= e) <= margin for each e > 0. PAIC at target t leaves margin (1 -
     # e) / (t - e) outside; t plus that over the mass is least where t - e = sqrt(margin (1 - e) /
     # mass), and e is one grid step
@@ -310,13 +301,13 @@ def test_the_chain_of_the_paper_is_what_its_results_give(mass: float, confidence
 
 
 @lru_cache(maxsize=1)
-def samples(n: int, n_sets: int) -> list[tuple[Floats, Floats | None, Masks]]:
+def samples(n, n_sets):
     """Data sets of a Laplace link, alpha 0.12, 64 draws, on which the methods are compared."""
     rng = np.random.default_rng(n)
     return [WORLDS["laplace 0.12"].sample(n, 64, rng) for _ in range(n_sets)]
 
 
-def mean_excess(method: str, n: int, n_sets: int) -> float:
+def mean_excess(method, n, n_sets):
     """Mean bound at mass 0.2 less the truth."""
     rng = np.random.default_rng(0)
     options = {"method": method, "mass": 0.2 if method == "betting" else None}
@@ -326,7 +317,7 @@ def mean_excess(method: str, n: int, n_sets: int) -> float:
     return float(np.mean(bounds) - cvar(WORLDS["laplace 0.12"].errors, 0.2))
 
 
-def test_bounds_exceed_the_truth_by_no_more_than_in_the_method() -> None:
+def test_bounds_exceed_the_truth_by_no_more_than_in_the_method():
     # method: proof, excess at n = 500: local levels 0.046, betting 0.026; a standard error is
     # under 0.002
     local, betting = (mean_excess(method, 500, 100) for method in ("local-levels", "betting"))
@@ -338,7 +329,7 @@ def test_bounds_exceed_the_truth_by_no_more_than_in_the_method() -> None:
 
 
 @pytest.mark.parametrize("counted", [False, True])
-def test_a_deterministic_interval_has_a_floor_in_every_group(counted: bool) -> None:
+def test_a_deterministic_interval_has_a_floor_in_every_group(counted):
     n = 1000
     u = (np.arange(n) + 0.5) / n
     levels = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99)
@@ -363,12 +354,12 @@ def test_a_deterministic_interval_has_a_floor_in_every_group(counted: bool) -> N
     assert 0.75 < low < 0.8 < high < 0.85
 
 
-def test_bounds_of_a_link_are_those_of_its_certificate() -> None:
+def test_bounds_of_a_link_are_those_of_its_certificate():
     rng = np.random.default_rng(10)
     r = jittered(300, 8, rng)
     u = rng.beta(0.8, 1.0, size=300)
     link = Entropic(0.1)
-    options: dict[str, Any] = {"groups": {"even": np.arange(300) % 2 == 0}, "random_state": 0}
+    options = {"groups": {"even": np.arange(300) % 2 == 0}, "random_state": 0}
     proof = certify_pit(link.ppf(u[:, None], r), r, base=Cells(u, link=link), **options)
     expected = certify_link(u, link)
     assert (proof.link, proof.bound) == (link, "sharp")
@@ -398,7 +389,7 @@ def test_bounds_of_a_link_are_those_of_its_certificate() -> None:
     assert chosen.group_error(0.2) == proof.group_error(0.2)
 
 
-def test_tests_in_a_fixed_order_prove_the_target_and_nothing_else() -> None:
+def test_tests_in_a_fixed_order_prove_the_target_and_nothing_else():
     own = certify_pit(R, R, method="betting", mass=0.2, confidence=0.9)
     proof = replace(own, choice=Choice("tested", error=0.3, mass=0.2))
     assert proof.average_error() == 0.3
@@ -416,7 +407,7 @@ def test_tests_in_a_fixed_order_prove_the_target_and_nothing_else() -> None:
 R = jittered(20, 4, random_state=0)
 HALF = np.arange(20) < 10
 
-REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+REFUSED = {
     "weights": (lambda: certify_pit(Cells(R, draws=R, weights=1 + HALF)), "mass / W"),
     "uniform draws": (
         lambda: certify_pit(R, np.random.default_rng(0).uniform(size=(20, 4))),
@@ -430,7 +421,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: certify_pit(R[:, 0], base=Cells(R[:, 0], link=Laplace(0.1))),
         "without a draw",
     ),
-    "method": (lambda: certify_pit(R, R, method="hoeffding"), "method must be one of"),  # type: ignore[arg-type]
+    "method": (lambda: certify_pit(R, R, method="hoeffding"), "method must be one of"),
     "bets without mass": (
         lambda: certify_pit(R, R, method="betting"),
         "mass must be given for method=.betting.",
@@ -459,7 +450,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_input_without_a_guarantee_is_refused_in_one_line(case: str) -> None:
+def test_input_without_a_guarantee_is_refused_in_one_line(case):
     attempt, words = REFUSED[case]
     refused(words, attempt)
 
@@ -470,9 +461,9 @@ def test_input_without_a_guarantee_is_refused_in_one_line(case: str) -> None:
 @pytest.mark.parametrize(
     ("n", "method"), [(1, "local-levels"), (5, "local-levels"), (5, "betting")]
 )
-def test_few_rows_prove_next_to_nothing(n: int, method: str) -> None:
+def test_few_rows_prove_next_to_nothing(n, method):
     r = jittered(n, 16, random_state=0)
-    options: dict[str, Any] = {"method": method, "mass": 0.2 if method == "betting" else None}
+    options = {"method": method, "mass": 0.2 if method == "betting" else None}
     certificate = certify_pit(r, r, random_state=0, **options)
     # a fifth of the people with errors of 1/2 stays unseen in 5 rows with probability 0.8^5 = 0.33
     assert certificate.group_error(0.2) > 0.45
@@ -484,7 +475,7 @@ def test_few_rows_prove_next_to_nothing(n: int, method: str) -> None:
     assert certificate.summary()
 
 
-def test_a_named_group_that_loses_its_rows_to_other_rows_of_its_people_has_no_bound() -> None:
+def test_a_named_group_that_loses_its_rows_to_other_rows_of_its_people_has_no_bound():
     # one person with two rows, one in each group: either group may keep it
     groups, kept = {"first": [True, False], "second": [False, True]}, set()
     for seed in range(8):
@@ -497,7 +488,7 @@ def test_a_named_group_that_loses_its_rows_to_other_rows_of_its_people_has_no_bo
     assert kept == groups.keys()
 
 
-def test_one_row_of_each_person_is_used() -> None:
+def test_one_row_of_each_person_is_used():
     person = np.repeat(np.arange(5), 4)
     certificate = certify_pit(R, R, person=person, groups={"half": HALF}, random_state=0)
     assert certificate.n_samples == 5
@@ -511,7 +502,7 @@ def test_one_row_of_each_person_is_used() -> None:
 # --- what a certificate is
 
 
-def test_statements_that_hold_together_share_the_risk() -> None:
+def test_statements_that_hold_together_share_the_risk():
     pit, r, first = WORLDS["laplace 0.12"].sample(300, 8, np.random.default_rng(10))
     assert r is not None
     groups = {"first": first, "second": ~first, "some": np.arange(300) < 50}
@@ -534,11 +525,11 @@ def test_statements_that_hold_together_share_the_risk() -> None:
 
 
 @statistical
-def test_groups_that_see_the_draw_break_the_bound_and_others_do_not() -> None:
+def test_groups_that_see_the_draw_break_the_bound_and_others_do_not():
     link = Laplace(0.12)
     rng = np.random.default_rng(3)
     n_sets, fresh = repeats(40), 4000
-    broken: Counter[str] = Counter()
+    broken = Counter()
     for _ in range(n_sets):
         bound = certify(World(link), 500, 16, rng).group_error(0.2)
         # new people, one draw each, under the true forecast N(x, 1) with a link
@@ -559,10 +550,10 @@ def test_groups_that_see_the_draw_break_the_bound_and_others_do_not() -> None:
         assert broken[group] <= most_failures(n_sets)
 
 
-def test_rows_of_one_person_break_the_bound_unless_they_are_named_so() -> None:
+def test_rows_of_one_person_break_the_bound_unless_they_are_named_so():
     world, people, rows, n_sets = World(Laplace(0.3), APART), 60, 10, 150
     rng = np.random.default_rng(7)
-    broken: Counter[str] = Counter()
+    broken = Counter()
     for _ in range(n_sets):
         pit, r, _ = world.sample(people, 8, rng, rows)
         person = np.repeat(np.arange(people), rows)

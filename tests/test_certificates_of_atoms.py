@@ -3,21 +3,16 @@
 Worlds have finitely many outcomes; errors of their groups come from quadrature over the draw.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from discrete_laws import SLACK, CountWorld
 from evenhand._validate import InputError
 from evenhand.calibration import Cells, count_pits, pathwise_errors
 from evenhand.certificates import (
-    Certificate,
     EventPart,
     OffAtom,
     certify_counts,
@@ -29,11 +24,9 @@ from evenhand.certificates import (
 )
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered
-from evenhand.links import Entropic, Gaussian, Link
+from evenhand.links import Entropic, Gaussian
 from repeats import most_failures, repeats, statistical
 from sharp_laws import group_error
-
-Floats = NDArray[np.float64]
 
 MASSES = (0.1, 0.2, 0.5, 1.0)
 LEVEL = 0.8
@@ -43,7 +36,7 @@ N_DRAWS = 16
 # --- counts and ordinal scores
 
 
-def top_coded(law: stats.rv_discrete, largest: int) -> tuple[float, ...]:
+def top_coded(law, largest):
     """Probabilities of 0, ..., `largest`, where larger outcomes are recorded as `largest`."""
     upto = law.cdf(np.arange(largest))
     return tuple(np.diff(np.concatenate(([0.0], upto, [1.0]))))
@@ -53,9 +46,7 @@ SCORES = (0.05, 0.15, 0.3, 0.35, 0.15)
 LOWER = (0.3, 0.3, 0.2, 0.15, 0.05)
 
 
-def poisson_world(
-    link: Link, mean: float, largest: int, forecast: stats.rv_discrete | None = None
-) -> CountWorld:
+def poisson_world(link, mean, largest, forecast=None):
     true = stats.poisson(mean)
     laws = (top_coded(law, largest) for law in (true, forecast or true))
     return CountWorld(link, *((law,) for law in laws))
@@ -77,9 +68,7 @@ WORLDS = {
 }
 
 
-def served_cells(
-    world: CountWorld, n: int, rng: np.random.Generator
-) -> tuple[tuple[Floats, Floats], Floats, NDArray[np.intp], tuple[Floats, Floats]]:
+def served_cells(world, n, rng):
     """Cells of the served PITs, draws, kinds of people, and cells of the base's PITs."""
     low, high, kind = world.sample(n, rng)
     r = jittered(n, N_DRAWS, rng)
@@ -87,14 +76,14 @@ def served_cells(
     return ends, r, kind, (low, high)
 
 
-def certify_world(world: CountWorld, n: int, rng: np.random.Generator) -> Certificate:
+def certify_world(world, n, rng):
     ends, r, kind, _ = served_cells(world, n, rng)
     pits = Cells(*ends, ties=rng.uniform(size=n), draws=r)
     return certify_pit(pits, groups={"first": kind == 0}, random_state=rng)
 
 
 @lru_cache
-def count_truths(name: str) -> dict[str, Floats]:
+def count_truths(name):
     world = WORLDS[name]
     coverages = np.array([world.coverages(mass, LEVEL) for mass in MASSES])
     first = np.array([world.weights[: len(world.true[0])]])
@@ -109,7 +98,7 @@ def count_truths(name: str) -> dict[str, Floats]:
 
 @statistical
 @pytest.mark.parametrize("name", WORLDS)
-def test_bounds_for_counts_have_their_confidence(name: str) -> None:
+def test_bounds_for_counts_have_their_confidence(name):
     world, truth = WORLDS[name], count_truths(name)
     assert (truth["worst"] <= truth["least bound"] + SLACK).all()
     rng = np.random.default_rng(len(name))
@@ -128,7 +117,7 @@ def test_bounds_for_counts_have_their_confidence(name: str) -> None:
     assert max(failures.values()) <= most_failures(n_sets), failures
 
 
-def test_a_lattice_has_no_sharp_bounds_of_its_link_and_keeps_its_intervals() -> None:
+def test_a_lattice_has_no_sharp_bounds_of_its_link_and_keeps_its_intervals():
     world, rng = WORLDS["ordinal of 5"], np.random.default_rng(7)
     ends, r, _, (low, high) = served_cells(world, 500, rng)
     pits = Cells(*ends, ties=rng.uniform(size=500), draws=r)
@@ -145,7 +134,7 @@ def test_a_lattice_has_no_sharp_bounds_of_its_link_and_keeps_its_intervals() -> 
 
 
 @pytest.mark.parametrize("step", [0.5, 2.0])
-def test_coverage_of_rounded_outcomes_is_that_of_positions_in_their_cells(step: float) -> None:
+def test_coverage_of_rounded_outcomes_is_that_of_positions_in_their_cells(step):
     # an interval of 80% meets the cells of up to 99.7% of outcomes, and covers 80% of them
     rng = np.random.default_rng(9)
     n = 3000
@@ -173,14 +162,7 @@ def test_coverage_of_rounded_outcomes_is_that_of_positions_in_their_cells(step: 
 # --- an atom at the end of the range
 
 
-def certify_hurdle(
-    whole: Cells,
-    inner: Cells,
-    positive: NDArray[np.bool_],
-    probability: Floats,
-    base: Cells | None = None,
-    **options: Any,
-) -> Certificate:
+def certify_hurdle(whole, inner, positive, probability, base=None, **options):
     """Certify forecasts of outcomes that are 0 or `positive`."""
     return certify_rows(
         whole,
@@ -191,9 +173,7 @@ def certify_hurdle(
     )
 
 
-def hurdle_rows(
-    n: int, atom: float, link: Link, rng: np.random.Generator
-) -> tuple[Cells, Cells, NDArray[np.bool_], Floats]:
+def hurdle_rows(n, atom, link, rng):
     """Right forecasts: Cells of all, of the people off the atom, who they are, and base PITs."""
     positive = rng.uniform(size=n) > atom
     u = rng.uniform(size=int(positive.sum()))
@@ -205,7 +185,7 @@ def hurdle_rows(
     return whole, Cells(served, draws=r[positive]), positive, u
 
 
-def test_group_errors_of_a_hurdle_are_those_of_the_people_off_the_atom() -> None:
+def test_group_errors_of_a_hurdle_are_those_of_the_people_off_the_atom():
     n, link = 1200, Entropic(0.12)
     whole, inner, positive, u = hurdle_rows(n, 0.5, link, np.random.default_rng(10))
     p = np.full(n, 0.5)
@@ -229,7 +209,7 @@ def test_group_errors_of_a_hurdle_are_those_of_the_people_off_the_atom() -> None
     assert plain.own.all_errors.high == pytest.approx(pathwise_errors(inner))
 
 
-def test_rows_of_the_same_person_are_chosen_before_the_atom_is_left_out() -> None:
+def test_rows_of_the_same_person_are_chosen_before_the_atom_is_left_out():
     rng = np.random.default_rng(12)
     people = 400
     positive = rng.uniform(size=2 * people) > 0.4
@@ -248,7 +228,7 @@ def test_rows_of_the_same_person_are_chosen_before_the_atom_is_left_out() -> Non
     assert proof.summary().count("shares of people") == 2
 
 
-def test_people_at_the_atom_alone_certify_nothing() -> None:
+def test_people_at_the_atom_alone_certify_nothing():
     half, nobody = np.full(4, 0.5), np.zeros(4, dtype=bool)
     whole = Cells(np.zeros(4), half)
     with pytest.raises(InputError, match="every outcome is the atom"):
@@ -258,10 +238,10 @@ def test_people_at_the_atom_alone_certify_nothing() -> None:
 # --- tables in parts, whose bounds tests/test_audit_kinds.py compares with those of rows
 
 
-def test_counts_that_do_not_fit_each_other_are_refused() -> None:
+def test_counts_that_do_not_fit_each_other_are_refused():
     whole, _, positive, _ = hurdle_rows(200, 0.3, Entropic(0.12), np.random.default_rng(14))
     counts, events = count_pits(whole, random_state=0), count_events(np.full(200, 0.7), positive)
-    refused: list[tuple[str, dict[str, Any]]] = [
+    refused = [
         ("events must contain 200 people", {"events": count_events([0.5], [1])}),
         (f"off_atom must contain {positive.sum()} people", {"off_atom": counts, "events": events}),
         ("off_atom is given without events", {"off_atom": counts}),

@@ -4,11 +4,6 @@ The lists are strict both ways: a check that fails without being listed fails th
 a listed check that passes.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any, Self
-
 import numpy as np
 import pytest
 from sklearn.linear_model import BayesianRidge, LogisticRegression, PoissonRegressor
@@ -33,7 +28,7 @@ FOLDS = "the folds that choose a model count rows, whatever their weight"
 OTHER = "the check compares predictions with its own outcomes, not with those converted from them"
 SPLITS = "the check puts splits for cv, which is a number of folds"
 
-LIMITS: dict[str, dict[str, str]] = {
+LIMITS = {
     "PAICRegressor": {WEIGHTS: NETWORK},
     "MixtureMLPRegressor": {WEIGHTS: NETWORK},
     "BoostedDistributionRegressor": {WEIGHTS: SPLITS},
@@ -54,26 +49,26 @@ SKIPPED = {
 class CountsOfAny(CountRegressor):
     """Counts made from the continuous outcomes of the checks, each from its own value."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X, y, sample_weight=None):
         return super().fit(X, converted(y, lambda value: np.floor(7.3 * value) % 5), sample_weight)
 
 
 class EventsOfAny(ClassifierForecaster):
     """Events made from the continuous outcomes of the checks."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X, y, sample_weight=None):
         return super().fit(X, converted(y, lambda value: np.floor(7.3 * value) % 2), sample_weight)
 
 
 class HurdleOfAny(HurdleRegressor):
     """Amounts, half of them 0, made from the continuous outcomes of the checks."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X, y, sample_weight=None):
         amounts = converted(y, lambda value: (np.floor(7.3 * value) % 2) * (1 + value**2))
         return super().fit(X, amounts, sample_weight)
 
 
-def converted(y: Any, convert: Callable[[Any], Any]) -> Any:
+def converted(y, convert):
     """Return outcomes converted one by one; unchanged if they are not numbers."""
     try:
         values = np.asarray(y, dtype=np.float64)
@@ -82,7 +77,7 @@ def converted(y: Any, convert: Callable[[Any], Any]) -> Any:
     return convert(values) if values.ndim and np.isfinite(values).all() else y
 
 
-CHECKED: dict[str, Callable[[], Any]] = {
+CHECKED = {
     "PAICRegressor": EXAMPLES["PAICRegressor"].make,
     "MixtureMLPRegressor": EXAMPLES["MixtureMLPRegressor"].make,
     "BoostedDistributionRegressor": lambda: small_boosted(n_estimators=20, cv=2),
@@ -96,8 +91,8 @@ CHECKED: dict[str, Callable[[], Any]] = {
 """The example of each class that is checked; `test_forecasters.py` has other examples."""
 
 
-def run_checks(estimator: Any) -> list[dict[str, Any]]:
-    results: list[dict[str, Any]] = check_estimator(estimator, on_skip=None, on_fail=None)
+def run_checks(estimator):
+    results = check_estimator(estimator, on_skip=None, on_fail=None)
     assert len(results) > 40
     assert {result["check_name"] for result in results if result["status"] == "skipped"} <= set(
         SKIPPED
@@ -105,7 +100,7 @@ def run_checks(estimator: Any) -> list[dict[str, Any]]:
     return results
 
 
-def compare_with_list(results: list[dict[str, Any]], expected: set[str]) -> None:
+def compare_with_list(results, expected):
     failed = {
         result["check_name"]: result["exception"]
         for result in results
@@ -119,7 +114,7 @@ def compare_with_list(results: list[dict[str, Any]], expected: set[str]) -> None
     )
 
 
-def test_every_forecaster_has_an_example_and_a_list() -> None:
+def test_every_forecaster_has_an_example_and_a_list():
     fitted = {name for name, kind in FORECASTERS.items() if hasattr(kind, "fit")}
     assert set(CHECKED) == set(LIMITS) == fitted
     every = {name.partition("(")[0] for name in EXAMPLES | DISCRETE}
@@ -129,12 +124,12 @@ def test_every_forecaster_has_an_example_and_a_list() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", CHECKED)
-def test_scikit_learn_checks_pass_where_outcomes_are_not_checked(name: str) -> None:
+def test_scikit_learn_checks_pass_where_outcomes_are_not_checked(name):
     with outcomes_checked():
         compare_with_list(run_checks(CHECKED[name]()), set(LIMITS[name]))
 
 
-def test_few_rows_are_refused() -> None:
+def test_few_rows_are_refused():
     X, y = linear_task(19)
     for name in ("MixtureMLPRegressor", "BoostedDistributionRegressor", "PAICRegressor"):
         with pytest.raises(InputError, match="at least 20 are needed"):

@@ -1,12 +1,9 @@
 """Messages about bad input name place, value and remedy; good input comes back as documented."""
 
-from __future__ import annotations
-
 import math
 import re
 import sys
 import warnings
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +26,7 @@ from evenhand._validate import (
 # --- the form of a message
 
 
-def test_a_missing_extra_is_named_with_the_line_that_installs_it() -> None:
+def test_a_missing_extra_is_named_with_the_line_that_installs_it():
     assert require_extra("json", "neural").dumps([1]) == "[1]"
     with pytest.raises(MissingExtraError) as caught:
         require_extra("no_such_module_of_anyone.sub", "neural")
@@ -39,8 +36,8 @@ def test_a_missing_extra_is_named_with_the_line_that_installs_it() -> None:
 
 
 def test_an_import_that_fails_inside_an_extra_is_not_taken_for_a_missing_extra(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    tmp_path, monkeypatch
+):
     (tmp_path / "extra_with_a_hole.py").write_text("import no_such_module_of_anyone\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="no_such_module_of_anyone") as caught:
@@ -62,13 +59,13 @@ def test_an_import_that_fails_inside_an_extra_is_not_taken_for_a_missing_extra(
         ("two\nlines", r"'two\\nlines'"),
     ],
 )
-def test_what_is_no_fraction_is_refused_as_received(value: Any, got: str) -> None:
+def test_what_is_no_fraction_is_refused_as_received(value, got):
     assert re.search(
         f"^mass .*above 0 and below 1.* {got}$", complaint(check_fraction, "mass", value)
     )
 
 
-def test_a_choice_is_one_of_those_named() -> None:
+def test_a_choice_is_one_of_those_named():
     assert check_choice("link", "laplace", ("entropic", "laplace")) == "laplace"
     question = "'Laplace'; did you mean 'laplace'\\?"
     for value, got in (("Laplace", question), (None, "None"), (3, "3")):
@@ -90,9 +87,7 @@ def test_a_choice_is_one_of_those_named() -> None:
         ([], "^y .*empty.*at least one value"),
     ],
 )
-def test_values_that_cannot_be_used_are_named_with_place_and_remedy(
-    values: Any, facts: str
-) -> None:
+def test_values_that_cannot_be_used_are_named_with_place_and_remedy(values, facts):
     assert re.search(facts, complaint(check_finite, "y", values))
 
 
@@ -105,27 +100,27 @@ def test_values_that_cannot_be_used_are_named_with_place_and_remedy(
         ([1.0, math.nan, 1.0], r"^sample_weight\[1\] .*finite.*nan; drop"),
     ],
 )
-def test_weights_that_weigh_nothing_are_refused(weights: Any, facts: str) -> None:
+def test_weights_that_weigh_nothing_are_refused(weights, facts):
     assert re.search(facts, complaint(check_weights, weights, 3))
 
 
 # --- continuous outcomes
 
 
-def with_atom(n: int, share: float, value: float = 7.0) -> np.ndarray[Any, np.dtype[np.float64]]:
+def with_atom(n, share, value=7.0):
     """`n` outcomes, exactly `round(share * n)` of them `value` and the others distinct."""
     count = round(share * n)
     return np.concatenate((np.full(count, value), 100.0 + np.arange(n - count)))
 
 
-def silent(y: Any, **kwargs: Any) -> None:
+def silent(y, **kwargs):
     """Check outcomes, and fail on any warning."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_outcomes(y, **kwargs)
 
 
-def warned(y: Any, **kwargs: Any) -> str:
+def warned(y, **kwargs):
     """Check outcomes, and return the text of the only warning."""
     with pytest.warns(DiscreteOutcomeWarning) as caught:
         check_outcomes(y, **kwargs)
@@ -133,7 +128,7 @@ def warned(y: Any, **kwargs: Any) -> str:
     return str(caught[0].message)
 
 
-def test_a_tenth_of_the_rows_may_share_an_outcome_and_no_more() -> None:
+def test_a_tenth_of_the_rows_may_share_an_outcome_and_no_more():
     assert discrete_kind(with_atom(1000, 0.100)) is None
     assert re.search(r"^y is 7 in 10.0% of the rows", warned(with_atom(1000, 0.100)))
     message = warned(with_atom(1000, 0.101), name="price")
@@ -141,7 +136,7 @@ def test_a_tenth_of_the_rows_may_share_an_outcome_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("n", [50, 1000])
-def test_a_fiftieth_of_the_rows_may_share_an_outcome_in_silence_and_no_more(n: int) -> None:
+def test_a_fiftieth_of_the_rows_may_share_an_outcome_in_silence_and_no_more(n):
     silent(with_atom(n, 0.02))
     assert re.search(r"^y is 7 in .*% of the rows", warned(with_atom(n, 0.02 + 1 / n + 1e-9)))
 
@@ -165,24 +160,24 @@ def test_a_fiftieth_of_the_rows_may_share_an_outcome_in_silence_and_no_more(n: i
         (np.r_[np.full(50, 9.0), 0.5 + np.arange(50)], "separate model of that value"),
     ],
 )
-def test_the_warning_names_the_forecaster_of_such_outcomes(y: Any, remedy: str) -> None:
+def test_the_warning_names_the_forecaster_of_such_outcomes(y, remedy):
     assert re.search(remedy, warned(y))
 
 
 @pytest.mark.parametrize("kind", [None, "count", "hurdle"])
-def test_other_kinds_may_have_atoms(kind: str | None) -> None:
+def test_other_kinds_may_have_atoms(kind):
     silent(np.arange(100.0) % 5, kind=kind)
     assert re.search("2 rows;.* 20", complaint(check_outcomes, np.arange(2.0), kind=kind))
 
 
-def test_an_event_is_zero_or_one() -> None:
+def test_an_event_is_zero_or_one():
     silent(np.arange(100.0) % 2, kind="binary")
     silent(np.zeros(100), kind="binary")
     message = complaint(check_outcomes, np.arange(100.0) % 3, kind="binary")
     assert message == "y[2] must be 0 or 1, got 2; code the event as 1"
 
 
-def test_outcomes_that_a_caller_has_checked_are_not_checked_again() -> None:
+def test_outcomes_that_a_caller_has_checked_are_not_checked_again():
     with outcomes_checked():
         silent(np.ones(2))
         with outcomes_checked():
@@ -192,6 +187,6 @@ def test_outcomes_that_a_caller_has_checked_are_not_checked_again() -> None:
 
 
 @pytest.mark.parametrize("kind", [None, "continuous"])
-def test_a_constant_is_called_constant(kind: str | None) -> None:
+def test_a_constant_is_called_constant(kind):
     message = complaint(check_outcomes, np.full(30, 2.5), kind=kind)
     assert re.search(r"^y is constant .*2\.5 .*30 rows", message)

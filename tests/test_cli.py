@@ -1,7 +1,5 @@
 """The command: what goes in comes out, and bad input is one line and exit code 2."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -9,15 +7,12 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import KEY, Command, Outcome, contents, key_file, written
+from command_outcome import KEY, contents, key_file, written
 from evenhand import (
     BoostedDistributionRegressor,
     Forecast,
@@ -42,7 +37,7 @@ LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 QUANTILES = [f"q{level}" for level in LEVELS]
 
 
-def make_table() -> pd.DataFrame:
+def make_table():
     """A table with numbers, text, dates and missing values, and a forecast of its outcome."""
     random = np.random.default_rng(11)
     income = random.normal(50, 10, ROWS).round(2)
@@ -69,7 +64,7 @@ TABLE = make_table()
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Return a folder with tables, a key and a small model of the columns income, job and since."""
     folder = tmp_path_factory.mktemp("cli")
     written(TABLE, folder / "people.csv")
@@ -81,12 +76,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def fit_args(place: Path, *more: Any) -> tuple[Any, ...]:
+def fit_args(place, *more):
     names = ("--target", "loss", "--id", "id", "--drop", "mu,sigma")
     return ("fit", place / "people.csv", *names, *more)
 
 
-def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
+def predict_args(place, table, out, *more):
     names = ("--forecast", place / "model", "--id", "id", "--key-file", place / "key")
     return ("predict", table, *names, "--out", out, *more)
 
@@ -94,15 +89,13 @@ def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, 
 # The model that is trained.
 
 
-def mean_crps(model: Path) -> float:
+def mean_crps(model):
     forecast = load(model).forecast(TABLE[["income", "job", "since"]])
     return float(forecast.crps(TABLE["loss"].to_numpy()).mean())
 
 
 @pytest.mark.usefixtures("quick_training")
-def test_the_better_model_by_held_out_crps_is_trained(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_the_better_model_by_held_out_crps_is_trained(place, tmp_path, evenhand):
     # a network of 20 steps has learned nothing yet
     asked = fit_args(place, "--seed", 0, "--model")
     fitted = evenhand(*asked, "auto", "--out", tmp_path / "auto").done()
@@ -116,9 +109,7 @@ def test_the_better_model_by_held_out_crps_is_trained(
 
 
 @pytest.mark.parametrize("missing", [("torch",), ("torch", "lightgbm")])
-def test_without_torch_trees_are_trained_and_named(
-    missing: tuple[str, ...], place: Path, tmp_path: Path, evenhand: Command, monkeypatch: Any
-) -> None:
+def test_without_torch_trees_are_trained_and_named(missing, place, tmp_path, evenhand, monkeypatch):
     for name in missing:
         monkeypatch.setitem(sys.modules, name, None)
     fitted = evenhand(*fit_args(place, "--out", tmp_path / "model", "--seed", 0)).done()
@@ -133,7 +124,7 @@ def test_without_torch_trees_are_trained_and_named(
 
 
 @pytest.mark.usefixtures("quick_training")
-def test_fit_predict_and_audit(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_fit_predict_and_audit(place, tmp_path, evenhand):
     # the demo's test is the training in a process of its own
     model, out = tmp_path / "model", tmp_path / "out.csv"
     fitted = evenhand(*fit_args(place, "--out", model, "--seed", 0))
@@ -160,9 +151,9 @@ def test_fit_predict_and_audit(place: Path, tmp_path: Path, evenhand: Command) -
 
 
 def test_a_fitted_model_is_certified_and_audited_on_other_rows(
-    place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[Audit] = []
+    place, tmp_path, evenhand, monkeypatch
+):
+    written = []
     monkeypatch.setattr(Audit, "to_html", lambda found: written.append(found) or "")
     model, out = tmp_path / "first model", tmp_path / "proven"
     fit = fit_args(place, "--model", "boosted", "--seed", 0, "--out")
@@ -194,9 +185,7 @@ def test_a_fitted_model_is_certified_and_audited_on_other_rows(
     assert sorted(os.listdir(out)) == sorted(os.listdir(model))
 
 
-def test_the_written_forecasts_are_those_of_the_model(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_the_written_forecasts_are_those_of_the_model(place, tmp_path, evenhand):
     out = tmp_path / "out.parquet"
     assert evenhand(*predict_args(place, place / "people.csv", out, "--moments")).code == 0
     found = pd.read_parquet(out)
@@ -216,7 +205,7 @@ def test_the_written_forecasts_are_those_of_the_model(
 # Another model's forecasts.
 
 
-def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> None:
+def test_audit_of_another_models_forecasts(place, evenhand):
     args = ("audit", place / "people.csv", "--target", "loss", *NORMAL, "--groups", "job,since")
     args += ("--id", "id")
     shown = evenhand(*args, "--json", "--seed", 4)
@@ -238,9 +227,7 @@ def test_audit_of_another_models_forecasts(place: Path, evenhand: Command) -> No
     assert len(brief.splitlines()) <= 24 < len(text.splitlines())
 
 
-def test_weights_reach_what_is_fitted_repaired_and_certified(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_weights_reach_what_is_fitted_repaired_and_certified(place, tmp_path, evenhand):
     weights = np.where(np.arange(ROWS) % 2, 2.0, 3.0)
     table = written(TABLE.assign(w=weights), tmp_path / "weighted.csv")
     given = ("--target", "loss", "--seed", 0, "--weight", "w", "--out")
@@ -283,9 +270,7 @@ def test_weights_reach_what_is_fitted_repaired_and_certified(
     assert told in evenhand(*audited, "--weight", "w").complaint()
 
 
-def test_a_gate_fails_with_code_one_and_says_by_how_much(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_a_gate_fails_with_code_one_and_says_by_how_much(place, tmp_path, evenhand):
     model = ("--forecast", place / "model")
     args = ("audit", place / "people.csv", *model, "--target", "loss", "--json")
     report = tmp_path / "audit.json"
@@ -307,8 +292,8 @@ def test_a_gate_fails_with_code_one_and_says_by_how_much(
 
 
 def test_a_gate_that_cannot_be_judged_leaves_the_report_and_names_another(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+    place, tmp_path, evenhand
+):
     gate = "coverage(0.8,0.2)<0.5"
     words = ("one deterministic forecast", "every group of 20%", "a level above 0.8")
     out = tmp_path / "audit.json"
@@ -325,7 +310,7 @@ def test_a_gate_that_cannot_be_judged_leaves_the_report_and_names_another(
         assert word in refused
 
 
-def searched(shown: Outcome) -> str:
+def searched(shown):
     """Return the note on the features that groups were looked for in."""
     (note,) = [
         note
@@ -335,9 +320,7 @@ def searched(shown: Outcome) -> str:
     return str(note["text"]).removeprefix("groups were searched in ")
 
 
-def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(
-    tmp_path: Path, evenhand: Command
-) -> None:
+def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(tmp_path, evenhand):
     other = written(
         TABLE.assign(their_mu=TABLE["mu"] + 1, person=TABLE["id"] + 5), tmp_path / "t.csv"
     )
@@ -347,18 +330,18 @@ def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(
     assert searched(evenhand(*args, *ids, "--features", "job,mu,job")) == "2 features: job, mu"
 
 
-def digest(path: Path) -> str:
+def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 # Bad input: the arguments, and what the one line must name.
 
 
-def bad_args(line: str, table: Path, place: Path, folder: Path) -> tuple[Any, ...]:
+def bad_args(line, table, place, folder):
     """Return a call with options of a line; results would go to `folder / "out"`."""
     command, *more = shlex.split(line.format(place=place, folder=folder))
     out = folder / "out"
-    calls: dict[str, tuple[Any, ...]] = {
+    calls = {
         "fit": ("fit", table, "--target", "loss", "--out", out / "model"),
         "predict": predict_args(place, table, out / "out.csv"),
         "randomize": ("randomize", table, "--target", "loss", *NORMAL, "--out", out / "model"),
@@ -394,7 +377,7 @@ OPTIONS = [
 ]
 """Wrong options, and words of the message."""
 
-CELLS: list[tuple[str, str, Any, int | None, str]] = [
+CELLS = [
     ("fit", "loss", "much", 4, "'much'"),
     ("fit", "loss", np.inf, 6, "inf"),
     ("predict", "income", "much", 9, "'much'"),
@@ -406,7 +389,7 @@ CELLS: list[tuple[str, str, Any, int | None, str]] = [
 ]
 """A wrong value in a row, counted from 1, or in a whole column, and words of the message."""
 
-FILES: list[tuple[str, Any, str, tuple[str, ...]]] = [
+FILES = [
     ("fit", "", ".csv", ("empty",)),
     ("fit", "loss,age,age\n1,2,3\n", ".csv", ("'age'", "2 times")),
     ("fit", np.random.default_rng(3).bytes(2000), ".parquet", ("readable",)),
@@ -420,13 +403,13 @@ FILES: list[tuple[str, Any, str, tuple[str, ...]]] = [
 """Tables that cannot be used, and words of the message."""
 
 
-def flipped(folder: Path) -> None:
+def flipped(folder):
     path = next(folder.glob("*.safetensors"))
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
 
-MODELS: list[tuple[Callable[[Path], Any], tuple[str, ...]]] = [
+MODELS = [
     (flipped, ("damaged", ".safetensors")),
     (shutil.rmtree, ("no such model folder",)),
 ]
@@ -434,7 +417,7 @@ MODELS: list[tuple[Callable[[Path], Any], tuple[str, ...]]] = [
 
 
 @pytest.fixture
-def refuses(place: Path, tmp_path: Path, evenhand: Command) -> Callable[..., None]:
+def refuses(place, tmp_path, evenhand):
     """Check that a call is refused in one line with some words, and changes no file."""
     old = {"out.csv": b"old forecasts", "audit.json": b"old audit"}
     shutil.copytree(place / "model", tmp_path / "out" / "model")
@@ -442,7 +425,7 @@ def refuses(place: Path, tmp_path: Path, evenhand: Command) -> Callable[..., Non
         (tmp_path / "out" / file).write_bytes(text)
     (place / "short").write_bytes(b"fifteen letters\n")
 
-    def check(args: tuple[Any, ...], *words: str) -> None:
+    def check(args, *words):
         before = contents(tmp_path), contents(place)
         line = evenhand(*args).complaint()
         for word in words:
@@ -453,16 +436,12 @@ def refuses(place: Path, tmp_path: Path, evenhand: Command) -> Callable[..., Non
     return check
 
 
-def test_wrong_options_are_one_line_and_leave_everything_as_it_was(
-    place: Path, tmp_path: Path, refuses: Callable[..., None]
-) -> None:
+def test_wrong_options_are_one_line_and_leave_everything_as_it_was(place, tmp_path, refuses):
     for line, *words in OPTIONS:
         refuses(bad_args(line, place / "people.csv", place, tmp_path), *words)
 
 
-def test_wrong_cells_are_named_with_file_column_and_row(
-    place: Path, tmp_path: Path, refuses: Callable[..., None]
-) -> None:
+def test_wrong_cells_are_named_with_file_column_and_row(place, tmp_path, refuses):
     for line, column, value, row, words in CELLS:
         table = TABLE.astype({column: object})
         table.loc[slice(None) if row is None else row - 1, column] = value
@@ -471,9 +450,7 @@ def test_wrong_cells_are_named_with_file_column_and_row(
         refuses(args, "given.csv", f"'{column}'", *where, words)
 
 
-def test_files_that_are_no_tables_are_named(
-    place: Path, tmp_path: Path, refuses: Callable[..., None]
-) -> None:
+def test_files_that_are_no_tables_are_named(place, tmp_path, refuses):
     for line, table, ending, words in FILES:
         path = tmp_path / f"given{ending}"
         if isinstance(table, pd.DataFrame):
@@ -484,9 +461,7 @@ def test_files_that_are_no_tables_are_named(
         refuses(bad_args(line, path, place, tmp_path), *named, *words)
 
 
-def test_damaged_models_are_named(
-    place: Path, tmp_path: Path, refuses: Callable[..., None]
-) -> None:
+def test_damaged_models_are_named(place, tmp_path, refuses):
     table = ("--target", "loss")
     for damage, words in MODELS:
         shutil.copytree(place / "model", tmp_path / "damaged", dirs_exist_ok=True)
@@ -514,14 +489,9 @@ FAULTS = [
 
 @pytest.mark.parametrize(("error", "code", "said"), FAULTS)
 def test_a_fault_of_ours_is_one_line_with_a_code_that_no_gate_has(
-    error: BaseException,
-    code: int,
-    said: str,
-    place: Path,
-    evenhand: Command,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def load(folder: Path) -> Any:
+    error, code, said, place, evenhand, monkeypatch
+):
+    def load(folder):
         raise error
 
     monkeypatch.delenv("EVENHAND_DEBUG", raising=False)
@@ -539,10 +509,8 @@ def test_a_fault_of_ours_is_one_line_with_a_code_that_no_gate_has(
         assert again.err.endswith(shown.err)
 
 
-def test_a_disk_that_is_full_leaves_the_old_output(
-    place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(handle: int) -> None:
+def test_a_disk_that_is_full_leaves_the_old_output(place, tmp_path, evenhand, monkeypatch):
+    def full(handle):
         raise OSError(28, "No space left on device")
 
     (tmp_path / "out.csv").write_text("old")

@@ -1,18 +1,15 @@
 """Commands for counts, scores, amounts with zeros and 0/1 outcomes."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import Command, key_file
+from command_outcome import key_file
 from evenhand import load
 from evenhand.cli.fitting import discrete_target
 
@@ -20,7 +17,7 @@ N = 600
 KEY = b"sixteen bytes or more"
 
 
-def make_table(seed: int = 0, n: int = N) -> pd.DataFrame:
+def make_table(seed=0, n=N):
     """Return outcomes of each kind with their true forecasts in columns."""
     random = np.random.default_rng(seed)
     x = random.normal(size=n)
@@ -47,16 +44,14 @@ def make_table(seed: int = 0, n: int = N) -> pd.DataFrame:
 
 
 @pytest.fixture
-def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make_table().to_csv("t.csv", index=False)
     key_file(Path("key"), KEY)
     return tmp_path / "t.csv"
 
 
-def test_the_first_audit_of_an_event_leads_to_its_forecast_its_ids_and_its_plan(
-    table: Path, evenhand: Command
-) -> None:
+def test_the_first_audit_of_an_event_leads_to_its_forecast_its_ids_and_its_plan(table, evenhand):
     rows = make_table(1)
     rows.assign(number=np.random.default_rng(0).permutation(N) + 5000).to_csv(table, index=False)
     given = ("t.csv", "--target", "event", "--forecast")
@@ -100,7 +95,7 @@ REFUSED = {
 }
 
 
-def test_what_does_not_fit_is_refused_in_one_line(evenhand: Command, table: Path) -> None:
+def test_what_does_not_fit_is_refused_in_one_line(evenhand, table):
     for line, facts in REFUSED.items():
         assert facts in evenhand(*line.split()).complaint()
         assert not Path("m").exists()
@@ -123,7 +118,7 @@ def test_what_does_not_fit_is_refused_in_one_line(evenhand: Command, table: Path
         (np.append(np.full(50, 7.3), np.arange(50.0)), "model the frequent values apart"),
     ],
 )
-def test_discrete_targets_are_told_their_option(y: np.ndarray, facts: str | None) -> None:
+def test_discrete_targets_are_told_their_option(y, facts):
     found = discrete_target(y)
     assert (found is None) == (facts is None)
     if facts is not None:
@@ -134,7 +129,7 @@ FEATURES_ONLY = "id,p,mean,none,k0,k1,k2,k3,q0.1,q0.25,q0.5,q0.75,q0.9"
 TARGETS = {"event": "binary", "visits": "count", "score": "count", "cost": "hurdle"}
 
 
-def fit(evenhand: Command, target: str, *args: str) -> Any:
+def fit(evenhand, target, *args):
     others = ",".join([FEATURES_ONLY, *(name for name in TARGETS if name != target)])
     options = ("--target", target, "--outcome", TARGETS[target], "--drop", others, "--seed", "0")
     return evenhand("fit", "t.csv", *options, "--out", "m", *args).done()
@@ -143,14 +138,12 @@ def fit(evenhand: Command, target: str, *args: str) -> Any:
 PREDICT = ("predict", "t.csv", "--forecast", "m", "--id", "id")
 
 
-def predicted(evenhand: Command, *args: str) -> pd.DataFrame:
+def predicted(evenhand, *args):
     evenhand(*PREDICT, "--out", "out.csv", *args).done()
     return pd.read_csv("out.csv")
 
 
-def test_events_are_fitted_and_their_probabilities_written_without_a_key(
-    evenhand: Command, table: Path
-) -> None:
+def test_events_are_fitted_and_their_probabilities_written_without_a_key(evenhand, table):
     done = json.loads(fit(evenhand, "event", "--json").out)
     assert done["outcome"] == "binary"
     written = predicted(evenhand)
@@ -166,9 +159,7 @@ def test_events_are_fitted_and_their_probabilities_written_without_a_key(
 
 
 @pytest.mark.parametrize("target", ["score", "cost"])
-def test_a_fit_is_deterministic_and_its_forecasts_need_no_key(
-    evenhand: Command, table: Path, target: str
-) -> None:
+def test_a_fit_is_deterministic_and_its_forecasts_need_no_key(evenhand, table, target):
     fit(evenhand, target)
     assert not load("m").forecast(pd.read_csv("t.csv")[["x", "sex"]]).is_randomized
     written = predicted(evenhand, "--moments")
@@ -186,7 +177,7 @@ def test_a_fit_is_deterministic_and_its_forecasts_need_no_key(
 
 
 @pytest.fixture
-def not_due(table: Path) -> Path:
+def not_due(table):
     """Return a table in which a fifth of the outcomes is missing; known.csv has the other rows."""
     rows = make_table().astype({"event": "Int64", "visits": "Int64", "score": "Int64"})
     is_due = np.arange(N) % 5 != 2
@@ -200,9 +191,7 @@ LEFT_OUT = "rows without an outcome were left out: 120 of 600"
 
 
 @pytest.mark.parametrize("kind", ["binary", "hurdle"])
-def test_an_audit_without_missing_outcomes_is_that_of_the_other_rows(
-    evenhand: Command, not_due: Path, kind: str
-) -> None:
+def test_an_audit_without_missing_outcomes_is_that_of_the_other_rows(evenhand, not_due, kind):
     args = (*COLUMNS[kind], "--groups", "sex", "--id", "id", "--features", "x,sex", "--json")
     done = evenhand("audit", str(not_due), *args, "--drop-missing").done()
     assert f"warning: due.csv: {LEFT_OUT}" in done.err
@@ -220,9 +209,7 @@ def test_an_audit_without_missing_outcomes_is_that_of_the_other_rows(
         ("fit", "--target", "event", "--outcome", "binary", "--drop", "id", "--seed", "0"),
     ],
 )
-def test_commands_that_learn_from_outcomes_leave_out_rows_without_one(
-    evenhand: Command, not_due: Path, args: tuple[str, ...]
-) -> None:
+def test_commands_that_learn_from_outcomes_leave_out_rows_without_one(evenhand, not_due, args):
     # columns with the other missing outcomes
     rows = pd.read_csv(not_due).drop(columns=["cost", "score"])
     learnt = []
@@ -239,9 +226,7 @@ def test_commands_that_learn_from_outcomes_leave_out_rows_without_one(
     assert learnt[0] == learnt[1]
 
 
-def test_missing_outcomes_are_refused_with_the_option_that_leaves_them_out(
-    evenhand: Command, not_due: Path
-) -> None:
+def test_missing_outcomes_are_refused_with_the_option_that_leaves_them_out(evenhand, not_due):
     told = "due.csv: column 'event' has 120 missing values, the first in row 3; drop such rows"
     for args in (("audit", *COLUMNS["binary"]), ("fit", "--target", "event", "--out", "m")):
         said = evenhand(args[0], "due.csv", *args[1:]).complaint()

@@ -1,7 +1,5 @@
 """The command as a process: its streams, signals, exit codes, and the files that it replaces."""
 
-from __future__ import annotations
-
 import fcntl
 import gc
 import io
@@ -11,21 +9,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import Command, contents, key_file
+from command_outcome import contents, key_file
 from evenhand import ForecastColumns, RandomizedRegressor, save
 from evenhand._files import Partial
 from evenhand._progress import progress
 from evenhand.cli.output import STOPPING, Terminated, safe_streams, stopped_by_signals
 from evenhand.tables import TableWriter
-from forked_command import NO_READER, Forks
+from forked_command import NO_READER
 
 ROWS = 120
 NORMAL = ("--forecast", "mean=mu,std=sigma")
@@ -35,7 +31,7 @@ needs_full = pytest.mark.skipif(not os.path.exists(FULL), reason=f"this system h
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Return a folder with a table, the same in two parts, a randomized model, and a key."""
     folder = tmp_path_factory.mktemp("process")
     random = np.random.default_rng(3)
@@ -55,17 +51,17 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def audit_args(place: Path, *more: Any) -> list[str]:
+def audit_args(place, *more):
     given = ("--target", "loss", *NORMAL, "--features", "job")
     return ["audit", str(place / "few.csv"), *given, *map(str, more)]
 
 
-def predict_args(table: Path, key: Path, out: Path | str, *more: Any) -> list[str]:
+def predict_args(table, key, out, *more):
     model = ("--forecast", key.parent / "proven", "--id", "id", "--key-file", key)
     return ["predict", str(table), *map(str, (*model, "--out", out, *more))]
 
 
-def shell(args: list[str], redirections: str) -> subprocess.CompletedProcess[bytes]:
+def shell(args, redirections):
     """Call the command in a shell, with redirections after it."""
     line = f'"$0" -m evenhand "$@" {redirections}'
     run = ["bash", "-o", "pipefail", "-c", line, sys.executable, *args]
@@ -75,7 +71,7 @@ def shell(args: list[str], redirections: str) -> subprocess.CompletedProcess[byt
 # Streams.
 
 
-CLOSED: dict[str, str | None] = {"stdin": None, "stdout": None, "stderr": None}
+CLOSED = {"stdin": None, "stdout": None, "stderr": None}
 
 
 @pytest.mark.parametrize(
@@ -87,27 +83,21 @@ CLOSED: dict[str, str | None] = {"stdin": None, "stdout": None, "stderr": None}
     ],
     ids=str,
 )
-def test_a_gate_decides_whatever_becomes_of_the_streams(
-    streams: dict[str, str | None], place: Path, forks: Forks
-) -> None:
+def test_a_gate_decides_whatever_becomes_of_the_streams(streams, place, forks):
     args = audit_args(place, "--fail-if", "groups_beyond_tolerance >= 0")
     found, _, err = forks.run(args, **streams)
     assert found == 1
     assert "Traceback" not in err
 
 
-def test_messages_never_land_in_the_json_when_standard_error_is_closed(
-    place: Path, tmp_path: Path, forks: Forks
-) -> None:
+def test_messages_never_land_in_the_json_when_standard_error_is_closed(place, tmp_path, forks):
     report = tmp_path / "report.json"
     code, out, _ = forks.run(audit_args(place, "--json", "--out", report), stderr=None)
     assert code == 0
     assert json.loads(out) == json.loads(report.read_text())
 
 
-def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(
-    place: Path, forks: Forks
-) -> None:
+def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(place, forks):
     for condition, code in (("groups_beyond_tolerance > 99", 0), ("not-proven", 1)):
         args = audit_args(place, "--fail-if", condition)
         found, _, errors = forks.run(args, stdout=NO_READER)
@@ -116,9 +106,7 @@ def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(
 
 
 @needs_full
-def test_results_that_cannot_be_written_have_a_code_and_a_message(
-    place: Path, forks: Forks
-) -> None:
+def test_results_that_cannot_be_written_have_a_code_and_a_message(place, forks):
     lost = "error: results could not be written to standard output (No space left on device)\n"
     assert forks.run(audit_args(place, "--json"), stdout=FULL) == (74, "", lost)
     gate = audit_args(place, "--json", "--fail-if", "groups_beyond_tolerance > 99")
@@ -127,13 +115,11 @@ def test_results_that_cannot_be_written_have_a_code_and_a_message(
 
 
 class Terminal(io.StringIO):
-    def isatty(self) -> bool:
+    def isatty(self):
         return True
 
 
-def test_the_command_shows_a_bar_and_not_its_control_sequences(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_command_shows_a_bar_and_not_its_control_sequences(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
@@ -145,7 +131,7 @@ def test_the_command_shows_a_bar_and_not_its_control_sequences(
     assert "u001b[2K" not in shown
 
 
-def test_a_terminal_without_the_lines_of_tables_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_without_the_lines_of_tables_is_served(monkeypatch):
     terminal = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", terminal)
     with safe_streams():
@@ -159,9 +145,7 @@ def test_a_terminal_without_the_lines_of_tables_is_served(monkeypatch: pytest.Mo
 HOSTILE = "cook\x1b[2J\u202eevil\u2066\u200b\nline\x07"
 
 
-def test_what_data_holds_reaches_no_terminal_raw(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_what_data_holds_reaches_no_terminal_raw(place, tmp_path, evenhand):
     table = pd.read_csv(place / "people.csv")
     table.loc[::2, "job"] = HOSTILE
     path = tmp_path / "t\u202egnp.parquet"
@@ -187,7 +171,7 @@ def test_what_data_holds_reaches_no_terminal_raw(
 # Empty values.
 
 
-def test_an_empty_value_is_refused(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_an_empty_value_is_refused(place, tmp_path, evenhand):
     """An unset variable for the context would give everybody another draw."""
     audit = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
     for option in ("--groups", "--out", "--fail-if"):
@@ -203,17 +187,17 @@ def test_an_empty_value_is_refused(place: Path, tmp_path: Path, evenhand: Comman
 # Outputs that are inputs, and links.
 
 
-def symbolic(path: Path, to: Path) -> Path:
+def symbolic(path, to):
     path.symlink_to(to)
     return path
 
 
-def hard(path: Path, to: Path) -> Path:
+def hard(path, to):
     os.link(to, path)
     return path
 
 
-OVERWRITING: dict[str, Callable[[Path], list[str]]] = {
+OVERWRITING = {
     "the table": lambda d: predict_args(d / "people.csv", d / "key.csv", d / "people.csv"),
     "the key": lambda d: predict_args(d / "people.csv", d / "key.csv", d / "key.csv"),
     "a symbolic link": lambda d: predict_args(
@@ -241,9 +225,7 @@ OVERWRITING: dict[str, Callable[[Path], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", OVERWRITING)
-def test_an_output_that_is_an_input_is_refused(
-    name: str, place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_an_output_that_is_an_input_is_refused(name, place, tmp_path, evenhand):
     for file, content in contents(place).items():
         path = tmp_path / file
         path.parent.mkdir(exist_ok=True)
@@ -259,9 +241,7 @@ def test_an_output_that_is_an_input_is_refused(
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_outputs_through_a_symbolic_link_write_its_target(
-    is_there: bool, place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_outputs_through_a_symbolic_link_write_its_target(is_there, place, tmp_path, evenhand):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     for name in ("table.csv", "audit.json", "report.html"):
@@ -280,9 +260,7 @@ def test_outputs_through_a_symbolic_link_write_its_target(
         assert (elsewhere / name).stat().st_size > 1000
 
 
-def test_a_link_to_itself_or_to_a_device_is_refused(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_a_link_to_itself_or_to_a_device_is_refused(place, tmp_path, evenhand):
     (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
     (tmp_path / "null.csv").symlink_to("/dev/null")
     for name in ("loop.csv", "null.csv"):
@@ -294,7 +272,7 @@ def test_a_link_to_itself_or_to_a_device_is_refused(
 # Permissions, signals and what killed runs leave.
 
 
-def test_outputs_obey_the_umask(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_outputs_obey_the_umask(place, tmp_path, evenhand):
     before = os.umask(0o027)
     try:
         for table, out in (("people.csv", "out.csv"), ("parts", "out")):
@@ -306,7 +284,7 @@ def test_outputs_obey_the_umask(place: Path, tmp_path: Path, evenhand: Command) 
     assert modes == {"out.csv": 0o640, "out": 0o750, "0.parquet": 0o640, "1.parquet": 0o640}
 
 
-def waiting(forks: Forks, args: list[str], out: Path, err: Path) -> int:
+def waiting(forks, args, out, err):
     """Start a command that is in the middle of writing when this returns."""
     out.touch()
     err.touch()
@@ -322,9 +300,7 @@ def waiting(forks: Forks, args: list[str], out: Path, err: Path) -> int:
     ("number", "code", "word"),
     [(signal.SIGTERM, 143, "terminated"), (signal.SIGINT, 130, "interrupted")],
 )
-def test_a_signal_removes_what_is_half_written(
-    number: int, code: int, word: str, place: Path, tmp_path: Path, forks: Forks
-) -> None:
+def test_a_signal_removes_what_is_half_written(number, code, word, place, tmp_path, forks):
     folder, said = tmp_path / "results", tmp_path / "err"
     folder.mkdir()
     for table, out in (("people.csv", "out.csv"), ("parts", "out")):
@@ -339,18 +315,16 @@ def test_a_signal_removes_what_is_half_written(
         said.unlink()
 
 
-def test_a_signal_that_a_callback_lost_is_not_the_last_that_counts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_signal_that_a_callback_lost_is_not_the_last_that_counts(monkeypatch):
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
     lost = []
 
-    def callback(phase: str, info: Any) -> None:
+    def callback(phase, info):
         gc.callbacks.remove(callback)
         os.kill(os.getpid(), signal.SIGTERM)
         lost.append(False)  # not reached: the signal is raised here, where Python only reports it
 
-    def interrupted() -> None:
+    def interrupted():
         gc.callbacks.append(callback)
         gc.collect()
         lost.append(True)
@@ -368,8 +342,8 @@ def test_a_signal_that_a_callback_lost_is_not_the_last_that_counts(
 
 
 def test_the_next_run_sweeps_what_a_killed_one_left_and_nothing_of_a_live_one(
-    place: Path, tmp_path: Path, evenhand: Command, forks: Forks
-) -> None:
+    place, tmp_path, evenhand, forks
+):
     folder = tmp_path / "results"
     folder.mkdir()
     for table, out in (("people.csv", "out.csv"), ("parts", "out")):
@@ -392,7 +366,7 @@ def test_the_next_run_sweeps_what_a_killed_one_left_and_nothing_of_a_live_one(
             subprocess.run(["rm", "-r", path], check=True)
 
 
-def test_files_of_others_are_not_swept(tmp_path: Path) -> None:
+def test_files_of_others_are_not_swept(tmp_path):
     names = [
         ".out.csv.part",
         ".out.csv.0123abcd.part.txt",
@@ -407,12 +381,10 @@ def test_files_of_others_are_not_swept(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == sorted([*names, "out.csv"])
 
 
-def test_a_partial_that_was_swept_before_it_was_locked_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_partial_that_was_swept_before_it_was_locked_is_made_again(tmp_path, monkeypatch):
     lock, taken = fcntl.flock, []
 
-    def late(handle: int, operation: int) -> None:
+    def late(handle, operation):
         if not taken:
             taken.extend(tmp_path.glob(".*.part"))
             taken[0].unlink()
@@ -426,7 +398,7 @@ def test_a_partial_that_was_swept_before_it_was_locked_is_made_again(
     assert (tmp_path / "out.csv").read_text() == "id\n"
 
 
-def test_sigterm_ends_workers_and_removes_their_parts(place: Path, tmp_path: Path) -> None:
+def test_sigterm_ends_workers_and_removes_their_parts(place, tmp_path):
     """Forty blocks of 20,000 rows take seconds, so the signal comes while workers are at them."""
     pytest.importorskip("distributed")
     rows = pd.DataFrame({"id": np.arange(20_000), "mu": np.linspace(0, 1, 20_000), "sigma": 1.0})

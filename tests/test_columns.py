@@ -1,14 +1,9 @@
 """Columns of tables: the meaning of a cell never depends on the rest of the file."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
 import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
-from command_outcome import Command
 from evenhand import (
     BoostedDistributionRegressor,
     RandomizedRegressor,
@@ -52,7 +46,7 @@ HOSTILE = (
 of its own."""
 
 
-def rows(n: int = 400, seed: int = 0) -> pd.DataFrame:
+def rows(n=400, seed=0):
     """Return people with columns of all kinds; `code` holds every hostile form."""
     rng = np.random.default_rng(seed)
     day = pd.Timestamp("2019-03-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D")
@@ -68,7 +62,7 @@ def rows(n: int = 400, seed: int = 0) -> pd.DataFrame:
     ).replace({"code": {"": None}})
 
 
-def fitted(table: pd.DataFrame) -> Any:
+def fitted(table):
     """Fit boosted trees, for which every level matters, and put a link around them."""
     rng = np.random.default_rng(1)
     level = pd.factorize(table["code"])[0]
@@ -81,11 +75,11 @@ TABLE = rows()
 
 
 @pytest.fixture(scope="module")
-def model() -> Any:
+def model():
     return fitted(TABLE)
 
 
-def written(table: pd.DataFrame, path: Path) -> Path:
+def written(table, path):
     """Write a table as csv, packed csv or parquet by the ending."""
     if path.suffix == ".parquet":
         table.to_parquet(path, index=False)
@@ -94,7 +88,7 @@ def written(table: pd.DataFrame, path: Path) -> Path:
     return path
 
 
-def served(model: Any, table: Path, folder: Path) -> pd.DataFrame:
+def served(model, table, folder):
     """Forecast the people of a file as the command does; without row order."""
     out = folder / "out.parquet"
     with warnings.catch_warnings():
@@ -115,16 +109,14 @@ cell = st.one_of(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(cell, min_size=2, max_size=8))
-def test_a_column_read_by_a_schema_is_the_same_in_every_file(
-    tmp_path: Path, cells: list[str]
-) -> None:
+def test_a_column_read_by_a_schema_is_the_same_in_every_file(tmp_path, cells):
     """Text of any form: each row alone, all rows, packed and not, parquet and Python."""
     table = pd.DataFrame(
         {"id": [f"p{i}" for i in range(len(cells))], "v": pd.array(cells, dtype="str")}
     )
     schema = Schema.learn(pd.DataFrame({"v": ["some", "text"]}))
 
-    def held(path: Path) -> list[Any]:
+    def held(path):
         values = read_typed(path, schema=schema, text=["id"])[0]["v"]
         return [None if pd.isna(value) else value for value in values]
 
@@ -158,7 +150,7 @@ def test_a_column_read_by_a_schema_is_the_same_in_every_file(
         (["2020", "2021"], "number"),
     ],
 )
-def test_without_a_model_all_cells_of_a_column_decide_its_kind(cells: list[str], kind: str) -> None:
+def test_without_a_model_all_cells_of_a_column_decide_its_kind(cells, kind):
     values = pd.Series(cells, dtype="str").replace("", np.nan)
     assert kind_of_cells([cells_of_text(values)]) == kind
     halves = [cells_of_text(values[:1]), cells_of_text(values[1:])]
@@ -166,14 +158,12 @@ def test_without_a_model_all_cells_of_a_column_decide_its_kind(cells: list[str],
 
 
 @pytest.mark.parametrize(("cell", "kind"), [("old", "number"), ("007", "category")])
-def test_most_parts_decide_the_kind_of_a_column_unless_another_has_codes(
-    cell: str, kind: str
-) -> None:
+def test_most_parts_decide_the_kind_of_a_column_unless_another_has_codes(cell, kind):
     columns = [["1", "2"], ["3", cell], ["5", "NA"]]
     assert kind_of_cells([cells_of_text(pd.Series(cells)) for cells in columns]) == kind
 
 
-def test_a_column_that_is_nearly_all_numbers_is_remarked_on(tmp_path: Path) -> None:
+def test_a_column_that_is_nearly_all_numbers_is_remarked_on(tmp_path):
     table = pd.DataFrame({"age": [*map(str, range(30)), "?"]})
     found, remarks = read_typed(written(table, tmp_path / "t.csv"))
     assert found["age"].tolist()[-1] == "?"
@@ -183,8 +173,8 @@ def test_a_column_that_is_nearly_all_numbers_is_remarked_on(tmp_path: Path) -> N
 
 
 def test_a_cell_that_does_not_fit_its_column_is_named_with_file_column_row_and_value(
-    model: Any, tmp_path: Path
-) -> None:
+    model, tmp_path
+):
     cases = {"size": "12 kg", "member": "maybe", "since": "soon", "count": "inf"}
     rules = ("be a number", "be true or false", "be a date", "lie between")
     for (column, value), rule in zip(cases.items(), rules, strict=True):
@@ -201,7 +191,7 @@ def test_a_cell_that_does_not_fit_its_column_is_named_with_file_column_row_and_v
         assert "\n" not in str(caught.value)
 
 
-def test_new_values_of_a_category_type_stay_values_of_it() -> None:
+def test_new_values_of_a_category_type_stay_values_of_it():
     schema = Schema.learn(pd.DataFrame({"v": pd.Categorical(["a", "b"] * 40)}))
     cells = pd.Series(["a", "new", None], dtype=object)
     found = schema.apply(pd.DataFrame({"v": cells}), "")["v"]
@@ -236,7 +226,7 @@ DAYS = pd.to_datetime(["2020-01-01", "2021-06-30"] * 40)
         (np.array([True, False] * 40), pd.Categorical(["true", "false"] * 40)),
     ],
 )
-def test_models_get_columns_in_the_type_of_training(trained: Any, given: Any) -> None:
+def test_models_get_columns_in_the_type_of_training(trained, given):
     """Also alone: a model may use units, the digits of a number or codes of categories."""
     schema = Schema.learn(pd.DataFrame({"v": trained}))
     expected = schema.apply(pd.DataFrame({"v": trained}), "")
@@ -245,7 +235,7 @@ def test_models_get_columns_in_the_type_of_training(trained: Any, given: Any) ->
     pd.testing.assert_frame_equal(schema.apply(table[:1], ""), expected[:1])
 
 
-def test_a_value_beyond_the_type_of_training_is_refused() -> None:
+def test_a_value_beyond_the_type_of_training_is_refused():
     for trained, value in (
         (DAYS.astype("datetime64[ns]"), "9999-12-31"),
         (np.float32([1, 2]), "1e39"),
@@ -258,7 +248,7 @@ def test_a_value_beyond_the_type_of_training_is_refused() -> None:
             schema.apply(pd.DataFrame({"v": [None, value]}), "t.csv")
 
 
-def test_a_model_trained_on_pandas_gets_rows_of_pandas() -> None:
+def test_a_model_trained_on_pandas_gets_rows_of_pandas():
     """One-hot columns of missing values: scikit-learn separates None (polars) from NaN."""
     import polars as pl
     from sklearn.linear_model import BayesianRidge
@@ -279,12 +269,12 @@ def test_a_model_trained_on_pandas_gets_rows_of_pandas() -> None:
 # Values that training never had.
 
 
-def unseen(column: Any, values: Any) -> list[str]:
+def unseen(column, values):
     schema = Schema.learn(pd.DataFrame({"v": column}))
     return UnseenValues.of(schema, schema.apply(pd.DataFrame({"v": values}), "")).lines()
 
 
-def test_values_that_training_never_had_are_counted_with_an_example() -> None:
+def test_values_that_training_never_had_are_counted_with_an_example():
     assert unseen(["f", "m"] * 50, ["F"] * 9 + ["m"]) == [
         "column 'v': 9 of 10 values never occurred in training, such as 'F'; training had 'f', 'm'"
     ]
@@ -311,7 +301,7 @@ def test_values_that_training_never_had_are_counted_with_an_example() -> None:
 
 
 @statistical
-def test_values_like_those_of_training_are_not_remarked_on() -> None:
+def test_values_like_those_of_training_are_not_remarked_on():
     """At most 1e-3 a table (beta-binomial); false-alarm rate 1.5e-6."""
     rng, n_tables = np.random.default_rng(0), repeats(2000)
     alarms = sum(bool(unseen(rng.uniform(size=60), rng.uniform(size=40))) for _ in range(n_tables))
@@ -325,9 +315,9 @@ def test_values_like_those_of_training_are_not_remarked_on() -> None:
     ("n", "m", "tail"),
     [(50, 500, "incomes"), (500, 50, "tail of index 2"), (500, 5000, "rounded")],
 )
-def test_long_tails_are_not_remarked_on(n: int, m: int, tail: str) -> None:
+def test_long_tails_are_not_remarked_on(n, m, tail):
     """At most 2e-3 a table (too many, too far); false-alarm rate 1e-6."""
-    draw: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    draw = {
         "incomes": lambda rng, size: rng.lognormal(10, 1, size),
         "tail of index 2": lambda rng, size: rng.pareto(2, size),
         "rounded": lambda rng, size: np.round(rng.lognormal(0, 1, size)),
@@ -355,7 +345,7 @@ def test_long_tails_are_not_remarked_on(n: int, m: int, tail: str) -> None:
     ],
     ids=str,
 )
-def test_short_columns_are_counted_and_read_as_long_ones(training: Any, values: Any) -> None:
+def test_short_columns_are_counted_and_read_as_long_ones(training, values):
     column = Column.learn(pd.Series(training), "v")
     short = pd.Series(values)
     long = pd.concat([short] * FEW, ignore_index=True)
@@ -376,8 +366,8 @@ def test_short_columns_are_counted_and_read_as_long_ones(training: Any, values: 
     [(1e100, "csv"), (-1e150, "parquet"), (1.1e150, "csv"), (1e308, "parquet")],
 )
 def test_numbers_that_can_be_squared_are_forecast_and_larger_ones_are_named(
-    value: float, ending: str, tmp_path: Path
-) -> None:
+    value, ending, tmp_path
+):
     X = np.random.default_rng(0).normal(size=(100, 2))
     table = pd.DataFrame(X, columns=["a", "b"])
     # one column varies so little that the distance in units of its range is not finite
@@ -406,9 +396,7 @@ def test_numbers_that_can_be_squared_are_forecast_and_larger_ones_are_named(
             use(large[["a", "b"]].to_numpy())
 
 
-def test_the_command_reports_unseen_values_in_forecasts_and_audits(
-    evenhand: Command, tmp_path: Path
-) -> None:
+def test_the_command_reports_unseen_values_in_forecasts_and_audits(evenhand, tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {"id": np.arange(300), "age": rng.integers(20, 90, 300), "sex": rng.choice(["f", "m"], 300)}
@@ -439,7 +427,7 @@ def test_the_command_reports_unseen_values_in_forecasts_and_audits(
         assert (sex["n"], sex["n_unseen"], sex["example"]) == (300, 300, "F")
 
 
-def test_named_groups_have_the_kind_that_the_model_stores(tmp_path: Path) -> None:
+def test_named_groups_have_the_kind_that_the_model_stores(tmp_path):
     """Codes with leading zeros are own groups in a folder, a file and parts without zeros."""
     from evenhand.scale import audit_parts
 
@@ -456,7 +444,7 @@ def test_named_groups_have_the_kind_that_the_model_stores(tmp_path: Path) -> Non
     assert found.groups["n"].tolist() == [300, 150, 150]
 
 
-def test_columns_named_by_numbers_are_watched_too() -> None:
+def test_columns_named_by_numbers_are_watched_too():
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)))
     model = RandomizedRegressor(BoostedDistributionRegressor(n_estimators=2)).fit(
         frame, frame[0] + frame[1]
@@ -465,7 +453,7 @@ def test_columns_named_by_numbers_are_watched_too() -> None:
         model.forecast(frame.add([0.0, 1e6]), 0.5)
 
 
-def test_a_name_that_comes_twice_is_refused_in_memory_as_in_files() -> None:
+def test_a_name_that_comes_twice_is_refused_in_memory_as_in_files():
     frame = pd.DataFrame(np.zeros((80, 2)), columns=["age", "age"])
     with pytest.raises(InputError, match=r"^X: column name 'age' .*2 times; rename"):
         RandomizedRegressor(BoostedDistributionRegressor(n_estimators=2)).fit(
@@ -477,9 +465,7 @@ def test_a_name_that_comes_twice_is_refused_in_memory_as_in_files() -> None:
     ("a", "b", "is_covered"),
     [(0.5, 7, True), (1.5, 7, False), (np.nan, 7, False), ("0.5", 7, False), (0.5, True, False)],
 )
-def test_rows_of_plain_numbers_within_training_need_no_other_check(
-    a: Any, b: Any, is_covered: bool
-) -> None:
+def test_rows_of_plain_numbers_within_training_need_no_other_check(a, b, is_covered):
     schema = Schema.learn(pd.DataFrame({"a": [0.0, 1.0], "b": [5, 9]}))
     frame = pd.DataFrame({"a": [a], "b": [b]})
     assert schema.covers(frame) == is_covered

@@ -8,20 +8,20 @@ import subprocess
 from html import unescape
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import Command, key_file
+from command_outcome import key_file
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 TIMES = (2, 5, 10, 20, 40)
 
 
-def make_table(seed: int, n: int) -> pd.DataFrame:
+def make_table(seed, n):
     """Return outcomes of each kind with forecasts in columns, which are too low for sex f."""
     random = np.random.default_rng(seed)
     x = random.normal(size=n)
@@ -82,7 +82,7 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tables(tmp_path_factory):
     """Return a folder with a table for each step, of other people each."""
     folder = tmp_path_factory.mktemp("loop")
     for seed, (name, n) in enumerate({"test": 700, "OTHER": 700, "proof": 1000, "new": 20}.items()):
@@ -91,7 +91,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(tables, tmp_path, monkeypatch):
     for path in tables.iterdir():
         (tmp_path / path.name).symlink_to(path)
     key_file(tmp_path / "key")
@@ -99,18 +99,16 @@ def place(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     return tmp_path
 
 
-def group_of(audit: Any) -> Any:
+def group_of(audit):
     (found,) = (row for row in audit["groups"] if row["group"] == "sex = f")
     return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_forecasts_are_audited_repaired_compared_certified_and_served(
-    kind: str, place: Path, evenhand: Command
-) -> None:
+def test_forecasts_are_audited_repaired_compared_certified_and_served(kind, place, evenhand):
     target, given, written, keep = KINDS[kind]
 
-    def audit(table: str, forecast: str) -> Any:
+    def audit(table, forecast):
         options = ("--target", target, "--groups", "sex", "--features", "x,sex", "--json")
         return json.loads(evenhand("audit", table, "--forecast", forecast, *options).done().out)
 
@@ -159,7 +157,7 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(
     evenhand("replay", "log.sqlite", number, "--forecast", "proven", *same).done()
 
 
-def pasted(page: str) -> list[list[str]]:
+def pasted(page):
     """Return the words that a shell reads in each command on a page."""
     lines = [unescape(line) for line in re.findall(r"<code>(evenhand [^<]*)</code></pre>", page)]
     program = 'evenhand() { printf "%s\\0" "$@"; }\n'
@@ -180,9 +178,7 @@ AUDITS = {
 
 
 @pytest.mark.parametrize("name", AUDITS)
-def test_each_command_that_an_audit_suggests_runs_when_pasted(
-    name: str, place: Path, evenhand: Command
-) -> None:
+def test_each_command_that_an_audit_suggests_runs_when_pasted(name, place, evenhand):
     target, forecast, table = AUDITS[name]
     Path("parts").mkdir()
     for path, rows in (("OTHER.csv", make_table(1, 700)), ("test.csv", make_table(0, 700))):

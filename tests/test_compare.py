@@ -1,40 +1,35 @@
 """Comparisons of models and of audits: paired intervals, refusals, files and texts."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import special, stats
 
 from complaints import refused
 from evenhand import Forecast, Outcomes, audit, compare
-from evenhand.audits import Audit, Comparison, Search, comparison
+from evenhand.audits import Search, comparison
 from repeats import most_failures, repeats, statistical
 
 N = 600
 EDGES = np.arange(1, 40) / 40
-QUICK: dict[str, Any] = {"search": Search(n_simulations=2, learned_masses=(), masses=(1.0,))}
+QUICK = {"search": Search(n_simulations=2, learned_masses=(), masses=(1.0,))}
 
 
 @cache
-def people() -> tuple[pd.DataFrame, np.ndarray]:
+def people():
     random = np.random.default_rng(3)
     X = pd.DataFrame({"age": random.uniform(20, 80, N), "sex": random.choice(["f", "m"], N)})
     shift = np.where(X["sex"] == "f", 1.2, 0.0)
     return X, shift + random.normal(size=N)
 
 
-def forecast(kind: str) -> Forecast:
+def forecast(kind):
     """Return forecasts that are wrong for women, right, or randomized."""
     X, _ = people()
     mean = np.where(X["sex"] == "f", 1.2, 0.0) if kind == "repaired" else np.zeros(N)
@@ -45,23 +40,23 @@ def forecast(kind: str) -> Forecast:
 
 
 @cache
-def compared(before: str, after: str) -> Comparison:
+def compared(before, after):
     X, y = people()
-    options: dict[str, Any] = {"groups": ["sex"], "random_state": 0, **QUICK}
+    options = {"groups": ["sex"], "random_state": 0, **QUICK}
     return compare(forecast(before), forecast(after), X, y, names=(before, after), **options)
 
 
 @cache
-def audited(kind: str) -> Audit:
+def audited(kind):
     X, y = people()
     return audit(forecast(kind), X, y, groups=["sex"], random_state=0, name=kind, **QUICK)
 
 
-def by_group(found: Comparison) -> pd.DataFrame:
+def by_group(found):
     return found.groups.set_index("group")
 
 
-def test_a_repair_makes_a_group_better_and_nothing_else() -> None:
+def test_a_repair_makes_a_group_better_and_nothing_else():
     found = compared("wrong", "repaired")
     groups = by_group(found)
     assert found.is_paired
@@ -76,7 +71,7 @@ def test_a_repair_makes_a_group_better_and_nothing_else() -> None:
     assert back["error_change_low"] == pytest.approx(-groups.loc["sex = f", "error_change_high"])
 
 
-def test_changes_are_those_of_the_tables_of_both_audits() -> None:
+def test_changes_are_those_of_the_tables_of_both_audits():
     found = compared("wrong", "randomized")
     rows = by_group(found)
     for when, made in zip(("before", "after"), found.audits, strict=True):
@@ -94,7 +89,7 @@ def test_changes_are_those_of_the_tables_of_both_audits() -> None:
     assert found.scores.eval("low < change < high").all()
 
 
-def test_intervals_are_those_of_the_rows_of_a_group() -> None:
+def test_intervals_are_those_of_the_rows_of_a_group():
     found = compared("wrong", "repaired")
     X, y = people()
     rule = re.compile(r"age > [\d.]+ and sex = f")
@@ -114,7 +109,7 @@ def test_intervals_are_those_of_the_rows_of_a_group() -> None:
 
 
 @pytest.mark.parametrize("n", [600, 20_500])
-def test_both_audits_use_the_same_rows_whatever_the_seed(n: int) -> None:
+def test_both_audits_use_the_same_rows_whatever_the_seed(n):
     # one row of each person is audited, and of over 20,000 rows a sample is scored
     y = np.random.default_rng(0).normal(size=n)
     person = np.arange(n) // 2 if n < 1000 else None
@@ -126,7 +121,7 @@ def test_both_audits_use_the_same_rows_whatever_the_seed(n: int) -> None:
     assert len(found.notes) == (n < 1000)
 
 
-def test_the_interval_of_a_bias_is_that_of_a_paired_t_test() -> None:
+def test_the_interval_of_a_bias_is_that_of_a_paired_t_test():
     first, second = np.random.default_rng(0).normal(size=(2, 80, 1))
     ones = np.ones(80)
     sides = comparison.Profile(first, None, ones), comparison.Profile(second, None, ones)
@@ -142,7 +137,7 @@ def test_the_interval_of_a_bias_is_that_of_a_paired_t_test() -> None:
 
 
 @pytest.mark.parametrize("n", [49, 50])
-def test_changes_have_intervals_from_50_rows_on(n: int) -> None:
+def test_changes_have_intervals_from_50_rows_on(n):
     # 1 / sum (1 / n)^2 may be a rounding error below n
     first, second = np.random.default_rng(1).normal(size=(2, n, 1))
     sides = [comparison.Profile(values, None, np.ones(n)) for values in (first, second)]
@@ -160,7 +155,7 @@ SETS = 400
 GROUPS, ROWS = 12, 150
 
 
-def cdf(kind: tuple[float, float], level: np.ndarray) -> np.ndarray:
+def cdf(kind, level):
     """Distribution function of PITs whose normal score is `shift + scale * z`."""
     return np.asarray(stats.norm.cdf((stats.norm.ppf(level) - kind[0]) / kind[1]))
 
@@ -168,9 +163,7 @@ def cdf(kind: tuple[float, float], level: np.ndarray) -> np.ndarray:
 @statistical
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("correlation", [0.0, 0.9])
-def test_paired_intervals_contain_all_true_changes_jointly(
-    scenario: str, correlation: float
-) -> None:
+def test_paired_intervals_contain_all_true_changes_jointly(scenario, correlation):
     """In 5% of tables at most any interval of a measure misses; false alarm 1e-6 by `repeats`."""
     first, second = SCENARIOS[scenario]
     random = np.random.default_rng(list(SCENARIOS).index(scenario))
@@ -206,13 +199,13 @@ def test_paired_intervals_contain_all_true_changes_jointly(
 # --- two audits, which are not paired
 
 
-def files(folder: Path, first: Audit, second: Audit) -> tuple[Path, Path]:
+def files(folder, first, second):
     first.to_json(folder / "old.json")
     second.to_json(folder / "new.json")
     return folder / "old.json", folder / "new.json"
 
 
-def test_two_audits_are_compared_by_estimates_with_their_own_intervals(tmp_path: Path) -> None:
+def test_two_audits_are_compared_by_estimates_with_their_own_intervals(tmp_path):
     both = audited("wrong"), audited("repaired")
     found = compare(*files(tmp_path, *both))
     assert found.to_dict() == compare(*both).to_dict()
@@ -233,7 +226,7 @@ def test_two_audits_are_compared_by_estimates_with_their_own_intervals(tmp_path:
     assert compare(*reversed(both)).summary().count(" of them new.") == 1
 
 
-def test_audits_of_other_rows_are_compared_in_the_groups_of_both() -> None:
+def test_audits_of_other_rows_are_compared_in_the_groups_of_both():
     X, y = people()
     women = X["sex"] == "f"
     fewer = audit(forecast("wrong")[:400], X[["sex"]][:400], y[:400], groups=["sex"], **QUICK)
@@ -246,7 +239,7 @@ def test_audits_of_other_rows_are_compared_in_the_groups_of_both() -> None:
     assert any(note.startswith("Groups only in wrong are not compared") for note in found.notes)
 
 
-def test_audits_of_one_name_are_named_by_their_files(tmp_path: Path) -> None:
+def test_audits_of_one_name_are_named_by_their_files(tmp_path):
     again = audited("repaired").with_rows(name="wrong")
     paths = files(tmp_path, audited("wrong"), again)
     assert compare(*paths).names == ("old", "new")
@@ -255,7 +248,7 @@ def test_audits_of_one_name_are_named_by_their_files(tmp_path: Path) -> None:
     assert compare(*paths, names=("a", "b")).summary().startswith("Before: a. After: b. 600 rows")
 
 
-def test_what_is_neither_two_models_nor_two_audits_is_refused() -> None:
+def test_what_is_neither_two_models_nor_two_audits_is_refused():
     X, _ = people()
     both = forecast("wrong"), forecast("repaired")
     refused("y is missing", compare, *both, X)
@@ -281,9 +274,7 @@ SLIGHT = " the error changed by less than 2 points."
         ([("unknown", False)], "NO CHANGE FOUND in 6 groups. 1 group has no interval."),
     ],
 )
-def test_the_first_sentence_counts_the_changes(
-    outcomes: list[tuple[str, bool]], verdict: str
-) -> None:
+def test_the_first_sentence_counts_the_changes(outcomes, verdict):
     listed = [*outcomes, *[("not significant", False)] * (6 - len(outcomes))]
     row = by_group(compared("wrong", "repaired")).loc["sex = m"].to_dict()
     rows = [
@@ -298,7 +289,7 @@ def test_the_first_sentence_counts_the_changes(
 
 
 @pytest.mark.parametrize("after", ["repaired", "randomized"])
-def test_a_text_has_at_most_16_lines_of_80_characters(after: str) -> None:
+def test_a_text_has_at_most_16_lines_of_80_characters(after):
     paired = compared("wrong", after)
     long = {"group": [f"{name} and {'x' * 90}" for name in paired.groups["group"]]}
     for found in (
@@ -312,7 +303,7 @@ def test_a_text_has_at_most_16_lines_of_80_characters(after: str) -> None:
         assert lines[-1] == "- All groups: summary(full=True)"
 
 
-def test_tables_are_written_with_all_digits_and_replaced(tmp_path: Path) -> None:
+def test_tables_are_written_with_all_digits_and_replaced(tmp_path):
     folder = tmp_path / "tables"
     found = audited("wrong")
     for _ in range(2):
@@ -328,7 +319,7 @@ def test_tables_are_written_with_all_digits_and_replaced(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("name", ["tables.json", "groups.csv", "mine.txt"])
-def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
+def test_files_of_others_are_not_replaced(tmp_path, name):
     for text in ("{}", "mine", '{"schema": "evenhand.tables/1", "files": null}'):
         (tmp_path / name).write_text(text)
         refused("contains other files", audited("wrong").to_csv, tmp_path)
@@ -336,14 +327,14 @@ def test_files_of_others_are_not_replaced(tmp_path: Path, name: str) -> None:
     refused("is one; use a new or empty folder", audited("wrong").to_csv, tmp_path / name)
 
 
-def test_tables_of_an_audit_are_not_replaced_by_those_of_a_comparison(tmp_path: Path) -> None:
+def test_tables_of_an_audit_are_not_replaced_by_those_of_a_comparison(tmp_path):
     audited("wrong").to_csv(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     refused("contains other files", compared("wrong", "repaired").to_csv, tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_texts_are_no_formulas_of_a_spreadsheet(tmp_path: Path) -> None:
+def test_texts_are_no_formulas_of_a_spreadsheet(tmp_path):
     names = ["=1+1", "@x", "-5", "+cmd", "\tx", "a=b"]
     found = audited("wrong")
     rows = tuple(msgspec.structs.replace(found.made.groups[1], group=name) for name in names)
@@ -355,12 +346,11 @@ def test_texts_are_no_formulas_of_a_spreadsheet(tmp_path: Path) -> None:
 # --- comparisons of forecasts of 0/1 outcomes: errors in rate, paired by row
 
 
-Floats = NDArray[np.float64]
 N_EVENTS = 6000
 
 
 @cache
-def people_with_events() -> tuple[pd.DataFrame, Floats]:
+def people_with_events():
     """Return people of whom log odds have the slope 0.62."""
     random = np.random.default_rng(0)
     X = pd.DataFrame(
@@ -369,14 +359,14 @@ def people_with_events() -> tuple[pd.DataFrame, Floats]:
     return X, (random.uniform(size=N_EVENTS) < special.expit(0.62 * X["z"])).astype(np.float64)
 
 
-def probability(slope: float, shift: float = 0.0) -> Floats:
+def probability(slope, shift=0.0):
     """Return the probabilities of log odds with a slope, and with a shift for women."""
     X, _ = people_with_events()
     return np.asarray(special.expit(slope * X["z"] + shift * (X["sex"] == "f")))
 
 
 @cache
-def compared_events(*predicted: tuple[float, float]) -> Comparison:
+def compared_events(*predicted):
     """Compare two forecasts, given by slope and shift."""
     X, y = people_with_events()
     options = {"features": X[["sex"]], "groups": ["sex"], "random_state": 0, **QUICK}
@@ -384,11 +374,11 @@ def compared_events(*predicted: tuple[float, float]) -> Comparison:
     return compare(before, after, X, y, **options)
 
 
-def loss_of(p: Floats, y: Floats) -> float:
+def loss_of(p, y):
     return float(-np.log(np.where(y == 1, p, 1 - p)).mean())
 
 
-def test_scores_that_are_too_extreme_get_better_though_their_mean_was_right() -> None:
+def test_scores_that_are_too_extreme_get_better_though_their_mean_was_right():
     found = compared_events((1.0, 0), (0.62, 0))
     everyone = found.groups.iloc[0]
     assert everyone["group"] == "everyone"
@@ -404,7 +394,7 @@ def test_scores_that_are_too_extreme_get_better_though_their_mean_was_right() ->
     assert back.is_worse
 
 
-def test_a_group_is_compared_by_its_rate() -> None:
+def test_a_group_is_compared_by_its_rate():
     found = compared_events((0.62, 0.8), (0.62, 0)).groups.set_index("group")
     X, y = people_with_events()
     for group, letter in (("sex = f", "f"), ("sex = m", "m")):
@@ -424,7 +414,7 @@ def test_a_group_is_compared_by_its_rate() -> None:
 
 
 @pytest.mark.parametrize("paired", [True, False])
-def test_there_is_no_coverage_and_groups_by_the_forecast_are_not_listed(paired: bool) -> None:
+def test_there_is_no_coverage_and_groups_by_the_forecast_are_not_listed(paired):
     made = compared_events((1.0, 0), (0.62, 0))
     found = made if paired else compare(*made.audits)
     assert found.groups["group"].tolist()[:3] == ["everyone", "sex = f", "sex = m"]
@@ -451,7 +441,7 @@ N_PARTS = 4
 @statistical
 @pytest.mark.parametrize("n", [600, 2000])
 @pytest.mark.parametrize("scenario", SLOPES)
-def test_paired_intervals_of_rates_contain_all_true_changes_jointly(scenario: str, n: int) -> None:
+def test_paired_intervals_of_rates_contain_all_true_changes_jointly(scenario, n):
     """In 5% of tables at most any of 5 intervals misses; false alarm 1e-6 by `repeats`.
 
     The slope of a scenario is that of the true log odds on the predicted ones. Both forecasts

@@ -1,9 +1,6 @@
 """Copies of rows: reported where equal rows are no coincidence, and nowhere else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +17,9 @@ Floats = NDArray[np.float64]
 Outcome = Callable[[Floats, np.random.Generator], Floats]
 N, TIMES = 200, 5
 COPIES = "80.0% of 1,000 rows are exact copies of other rows"
-QUICK: dict[str, Any] = {"search": Search(masses=(1.0,), learned_masses=(), n_simulations=2)}
+QUICK = {"search": Search(masses=(1.0,), learned_masses=(), n_simulations=2)}
 
-OUTCOMES: dict[str, Outcome] = {
+OUTCOMES = {
     "continuous": lambda f, random: f + random.normal(size=f.size),
     "rounded": lambda f, random: (f + random.normal(size=f.size)).round(1),
     "counts": lambda f, random: random.poisson(np.exp(f / 2)).astype(np.float64),
@@ -31,7 +28,7 @@ OUTCOMES: dict[str, Outcome] = {
 }
 
 
-def table(n: int, decimals: int, random: np.random.Generator) -> pd.DataFrame:
+def table(n, decimals, random):
     """Return normal features with so many decimals; groups of six rows share them for -1."""
     X = random.normal(size=(n, 2))
     if decimals < 0:
@@ -39,7 +36,7 @@ def table(n: int, decimals: int, random: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame(X if decimals < 0 else X.round(decimals), columns=["a", "b"])
 
 
-def people() -> tuple[pd.DataFrame, Floats]:
+def people():
     """Return 200 people, each of them five times."""
     random = np.random.default_rng(0)
     X = pd.DataFrame({"age": random.uniform(20, 80, N).round(), "bmi": random.normal(25, 4, N)})
@@ -49,7 +46,7 @@ def people() -> tuple[pd.DataFrame, Floats]:
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
-def test_coincidences_are_no_copies(outcome: str) -> None:
+def test_coincidences_are_no_copies(outcome):
     random = np.random.default_rng(0)
     for n in (100, 500, 3000):
         for decimals in (-1, 0, 1, 2, 15):
@@ -60,7 +57,7 @@ def test_coincidences_are_no_copies(outcome: str) -> None:
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
-def test_copied_people_are_found_whatever_the_outcome(outcome: str) -> None:
+def test_copied_people_are_found_whatever_the_outcome(outcome):
     random = np.random.default_rng(0)
     X = table(N, 15, random)
     y = OUTCOMES[outcome](X["a"].to_numpy(), random)
@@ -68,7 +65,7 @@ def test_copied_people_are_found_whatever_the_outcome(outcome: str) -> None:
     assert str(copies_in_words(X.iloc[rows], y[rows])).startswith(COPIES)
 
 
-def test_an_audit_of_copies_starts_with_a_caution() -> None:
+def test_an_audit_of_copies_starts_with_a_caution():
     X, y = people()
     forecast = Forecast.from_normal(X["age"].to_numpy() / 10, np.ones(y.size))
     found = audit(forecast, X, y, **QUICK)
@@ -81,7 +78,7 @@ def test_an_audit_of_copies_starts_with_a_caution() -> None:
     assert audit(forecast, X, persons, **QUICK).caveat is None
 
 
-def test_certificates_warn_of_copies() -> None:
+def test_certificates_warn_of_copies():
     X, y = people()
     forecast = Forecast.from_normal(X["age"].to_numpy() / 10, np.ones(y.size))
     with pytest.warns(UserWarning, match=COPIES):
@@ -94,7 +91,7 @@ def test_certificates_warn_of_copies() -> None:
     assert "Alpha was chosen on these same people" in str(found.caveat)
 
 
-def test_a_tenth_of_the_people_twice_is_found() -> None:
+def test_a_tenth_of_the_people_twice_is_found():
     random = np.random.default_rng(0)
     X, y = table(N, 15, random), random.normal(size=N)
     rows = np.concatenate((np.arange(N), np.arange(N // 10)))

@@ -6,15 +6,12 @@ counts. How far above is proven where it is tested. `W` is the width of a bin of
 `S` that of a bin of PITs.
 """
 
-from __future__ import annotations
-
 import pickle
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from operator import add
-from typing import Any
 
 import numpy as np
 import pytest
@@ -39,9 +36,9 @@ from evenhand.calibration import (
     pathwise_errors,
 )
 from evenhand.calibration import PIT_BINS as BINS
-from evenhand.certificates import Certificate, certify_counts, certify_link, certify_pit
+from evenhand.certificates import certify_counts, certify_link, certify_pit
 from evenhand.draws import fresh, jittered
-from evenhand.links import Entropic, Gaussian, Laplace, Link
+from evenhand.links import Entropic, Gaussian, Laplace
 
 Floats = NDArray[np.float64]
 
@@ -65,19 +62,19 @@ PIT = st.floats(0, 1) | st.sampled_from(EDGES + BESIDE)
 
 
 @st.composite
-def pits(draw: st.DrawFn, most_rows: int = 12) -> Floats:
+def pits(draw, most_rows=12):
     """PITs of few people, on edges of bins, beside them or anywhere; one draw each, some, or 64."""
     shape = draw(st.integers(1, most_rows)), draw(st.sampled_from([1, 2, 5, 64]))
     return np.asarray(draw(hnp.arrays(np.float64, shape, elements=PIT)))
 
 
-def at_or_below(values: Floats, n_bins: int, top: float) -> NDArray[np.int64]:
+def at_or_below(values, n_bins, top):
     """Count the values at or below each upper edge, one by one."""
     edges = top * np.arange(1, n_bins + 1) / n_bins
     return np.asarray((values.ravel()[:, None] <= edges).sum(axis=0))
 
 
-def same(one: PITCounts, other: PITCounts) -> bool:
+def same(one, other):
     """Whether both count the same quantities of the same people."""
     return pickle.dumps(one) == pickle.dumps(other)
 
@@ -87,7 +84,7 @@ def same(one: PITCounts, other: PITCounts) -> bool:
 
 @given(pits(), st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
-def test_counts_are_those_of_brute_force(pit: Floats, seed: int) -> None:
+def test_counts_are_those_of_brute_force(pit, seed):
     n, m = pit.shape
     counts = count_pits(pit, levels=LEVELS, groups={"first": np.arange(n) < 1}, random_state=seed)
     np.testing.assert_array_equal(np.cumsum(counts.pit), at_or_below(pit, BINS, 1.0))
@@ -111,7 +108,7 @@ def test_counts_are_those_of_brute_force(pit: Floats, seed: int) -> None:
 
 @given(st.integers(1, 8), st.sampled_from([1, 3, 64]), st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
-def test_gaps_are_those_of_the_one_draw(n: int, m: int, seed: int) -> None:
+def test_gaps_are_those_of_the_one_draw(n, m, seed):
     r = jittered(n, m, seed)
     pit = np.random.default_rng(seed).uniform(size=(n, m))
     counts = count_pits(pit, r, random_state=seed)
@@ -128,7 +125,7 @@ def test_gaps_are_those_of_the_one_draw(n: int, m: int, seed: int) -> None:
 
 @given(st.data())
 @settings(max_examples=30, deadline=None)
-def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data: st.DataObject) -> None:
+def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data):
     pit = data.draw(pits(most_rows=30))
     n, m = pit.shape
     r = jittered(n, m, data.draw(st.integers(0, 100))) if data.draw(st.booleans()) else None
@@ -158,7 +155,7 @@ def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data: st.DataObject
 
 @given(pits(40))
 @settings(max_examples=100, deadline=None)
-def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit: Floats) -> None:
+def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit):
     error = binned_error(count_pits(pit).pit)
     assert abs(error - calibration_error(pit)) <= S / 2 + ROUNDING
     assert 0 <= error <= 0.5
@@ -172,12 +169,12 @@ def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit: Floats) -> None
 Forecasts = Callable[[Floats, Floats], Floats]
 
 
-def shuffled(u: Floats, r: Floats) -> Floats:
+def shuffled(u, r):
     """Not monotone in the draw."""
     return np.asarray(Gaussian(0.2).ppf(u, 1 - np.abs(1 - 2 * r)))
 
 
-FORECASTS: dict[str, Forecasts] = {
+FORECASTS = {
     "laplace": lambda u, r: Laplace(0.12).ppf(u, r),
     "laplace, near the draw": lambda u, r: Laplace(0.02).ppf(u, r),
     "entropic, too narrow": lambda u, r: Entropic(0.12).ppf(ndtr(1.8 * stats.norm.ppf(u)), r),
@@ -191,9 +188,7 @@ SIZES = ((1, 16), (3, 2), (40, 1), (300, 8), (2000, 64))
 CASES = [(name, *SIZES[i % len(SIZES)]) for i, name in enumerate(FORECASTS)]
 
 
-def both(
-    name: str, n: int, m: int, *, known: bool = True, **options: Any
-) -> tuple[Certificate, Certificate]:
+def both(name, n, m, *, known=True, **options):
     """Certify from rows and from counts, the same draw chosen per row."""
     rng = np.random.default_rng(n + m)
     r = jittered(n, m, rng)
@@ -206,9 +201,7 @@ def both(
 
 
 @pytest.mark.parametrize(("name", "n", "m"), CASES)
-def test_bounds_from_counts_are_those_from_rows_or_a_little_wider(
-    name: str, n: int, m: int
-) -> None:
+def test_bounds_from_counts_are_those_from_rows_or_a_little_wider(name, n, m):
     rows, counts = both(name, n, m)
     assert (counts.n_samples, counts.n_draws, counts.is_randomized) == (n, m, True)
     # the interval from bins moves outwards by at most a bin
@@ -233,9 +226,7 @@ def test_bounds_from_counts_are_those_from_rows_or_a_little_wider(
 
 
 @pytest.mark.parametrize(("name", "n", "m"), CASES)
-def test_mpaic_from_counts_lies_between_those_from_rows_a_bin_apart(
-    name: str, n: int, m: int
-) -> None:
+def test_mpaic_from_counts_lies_between_those_from_rows_a_bin_apart(name, n, m):
     rows, counts = both(name, n, m)
     thresholds = np.concatenate(
         (np.linspace(0, 1, 41), np.arange(1, 9) / GAP_BINS, np.arange(1, 9) * 0.7 / GAP_BINS)
@@ -258,9 +249,7 @@ def test_mpaic_from_counts_lies_between_those_from_rows_a_bin_apart(
     ("law", "family"),
     [("uniform", Entropic), ("narrow", Gaussian), ("wide", Laplace), ("atoms", Entropic)],
 )
-def test_bounds_of_a_link_from_counts_are_those_from_rows_or_a_little_wider(
-    law: str, family: type[Link]
-) -> None:
+def test_bounds_of_a_link_from_counts_are_those_from_rows_or_a_little_wider(law, family):
     rng = np.random.default_rng(7)
     n = 800
     u = {
@@ -286,7 +275,7 @@ def test_bounds_of_a_link_from_counts_are_those_from_rows_or_a_little_wider(
     assert not proof.table()["coverage_80_low"].isna().any()
 
 
-def test_the_pits_of_a_base_are_counted_with_those_of_a_link() -> None:
+def test_the_pits_of_a_base_are_counted_with_those_of_a_link():
     rng = np.random.default_rng(8)
     u = np.append(rng.uniform(size=57), [0.0, 1 / BINS, 1.0])
     draws = fresh(60, 1)
@@ -306,7 +295,7 @@ def test_the_pits_of_a_base_are_counted_with_those_of_a_link() -> None:
         replace(counts, gap=None, groups={}) + replace(without, groups={})
 
 
-def test_levels_that_were_not_counted_are_named_and_left_out_of_tables() -> None:
+def test_levels_that_were_not_counted_are_named_and_left_out_of_tables():
     r = jittered(50, 4, 0)
     counts = certify_counts(count_pits(r, r, levels=(0.5, 0.9), random_state=0), is_randomized=True)
     refused(r"level must be .* \(0.5, 0.9\), got 0.8; .*levels", counts.coverage, 0.8, 0.2)
@@ -320,7 +309,7 @@ def test_levels_that_were_not_counted_are_named_and_left_out_of_tables() -> None
 MANY = 3200 * BINS  # 20,480,000
 
 
-def many() -> PITCounts:
+def many():
     """Exactly uniform PITs, errors on [0, 1/2], and for each person one of two draws inside."""
     inside = {0.8: np.array([MANY // 4, MANY // 2, MANY // 4])}
     return PITCounts(
@@ -334,7 +323,7 @@ def many() -> PITCounts:
     )
 
 
-def test_twenty_million_people_are_certified_from_their_counts_in_little_memory() -> None:
+def test_twenty_million_people_are_certified_from_their_counts_in_little_memory():
     counts = many()
     local_levels(MANY, 1 - (1 - 0.95) * (1 - 0.1))  # searched once, kept
     tracemalloc.start()
@@ -371,7 +360,7 @@ R = jittered(20, 4, random_state=0)
 COUNTS = count_pits(R, R, groups={"some": np.arange(20) < 5}, random_state=0)
 ONE = count_pits(R[:, 0])
 
-REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+REFUSED = {
     "other draws": (lambda: COUNTS + count_pits(R[:, :2]), "n_draws.* 4 and 2"),
     "other levels": (
         lambda: ONE + count_pits(R[:, 0], levels=(0.5,)),
@@ -393,6 +382,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_input_without_a_guarantee_is_refused_in_one_line(case: str) -> None:
+def test_input_without_a_guarantee_is_refused_in_one_line(case):
     attempt, words = REFUSED[case]
     refused(words, attempt)

@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 import numpy as np
 
 from evenhand.datasets import make_doses
 
 
-def test_generated_doses_follow_their_truth() -> None:
+def test_generated_doses_follow_their_truth():
     data = make_doses(20_000, random_state=3)
     z = (data.y - data.truth["mean"]) / data.truth["std"]
     # five standard errors, about six in ten million; rounding to 0.1 mg moves variances by 1e-4
@@ -16,7 +14,7 @@ def test_generated_doses_follow_their_truth() -> None:
     assert not set(data.truth.columns) & set(data.X.columns)
 
 
-def test_the_trial_enrolls_no_women_over_60_and_the_clinics_do() -> None:
+def test_the_trial_enrolls_no_women_over_60_and_the_clinics_do():
     for cohort, most in (("trial", 0.0), ("clinics", 0.3)):
         for n in (1, 3000):
             data = make_doses(n, cohort=cohort, random_state=0)
@@ -27,7 +25,7 @@ def test_the_trial_enrolls_no_women_over_60_and_the_clinics_do() -> None:
     assert older.mean() > 0.15
 
 
-def test_no_column_shows_the_variant() -> None:
+def test_no_column_shows_the_variant():
     data = make_doses(20_000, random_state=5)
     numbers = data.X.select_dtypes("number").assign(woman=data.X["sex"] == "woman")
     for name, column in numbers.items():

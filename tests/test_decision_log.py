@@ -1,17 +1,12 @@
 """Decision logs of all kinds: entries, transactions, threads and forks."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from evenhand import InputError
-from evenhand.service import DecisionLog, Entry, Head, LogError, open_log, verify
+from evenhand.service import Entry, Head, LogError, open_log, verify
 from log_writers import (
-    Writers,
     confirmed_after_kills,
     filled,
     forecast,
@@ -24,14 +19,14 @@ from repeats import repeats, statistical
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def where(request, tmp_path):
     if request.param == "postgresql":
         return str(request.getfixturevalue("postgresql").new_database())
     return str(tmp_path / "log.sqlite")
 
 
 @pytest.fixture
-def log(where: str) -> Iterator[DecisionLog]:
+def log(where):
     opened = open_log(where)
     yield opened
     opened.close()
@@ -40,7 +35,7 @@ def log(where: str) -> Iterator[DecisionLog]:
 # entries and lookups
 
 
-def test_an_entry_is_found_as_it_was_added(log: DecisionLog) -> None:
+def test_an_entry_is_found_as_it_was_added(log):
     values = {
         "mean": 0.1 + 0.2,
         "text": "Zoë\0\u2028",
@@ -55,17 +50,17 @@ def test_an_entry_is_found_as_it_was_added(log: DecisionLog) -> None:
     assert log.head() == Head(1, added.sha256)
 
 
-def test_what_is_not_in_the_log_is_not_found(log: DecisionLog) -> None:
+def test_what_is_not_in_the_log_is_not_found(log):
     assert (log.get("one"), log.head(), list(log.entries())) == (None, None, [])
     log.run(lambda t: t.add(Entry("context", "one", "q")))
     assert log.get("one") is None  # a context is no forecast
     assert (log.get("\ud800"), log.get("\0"), log.get(None)) == (None, None, None)
 
 
-def test_a_transaction_sees_what_is_in_the_log_and_what_it_added(log: DecisionLog) -> None:
+def test_a_transaction_sees_what_is_in_the_log_and_what_it_added(log):
     log.run(lambda t: t.add(forecast("a")))
 
-    def work(transaction):  # type: ignore[no-untyped-def]
+    def work(transaction):
         assert transaction.n_of("ada") == {"ada": 1}
         added = transaction.add(forecast("b"), forecast("c"))
         found = transaction.find("request-c", "request-b", "request-a", "request-none")
@@ -78,7 +73,7 @@ def test_a_transaction_sees_what_is_in_the_log_and_what_it_added(log: DecisionLo
     assert verify(log).n_entries == 3
 
 
-def test_entries_come_in_order_after_a_number_and_of_a_kind(log: DecisionLog) -> None:
+def test_entries_come_in_order_after_a_number_and_of_a_kind(log):
     log.run(lambda t: t.add(Entry("context", "c", "c")))
     filled(log, 2500)  # several pages
     log.run(lambda t: t.add(Entry("outcome", "id-7", values={"y": 1})))
@@ -89,7 +84,7 @@ def test_entries_come_in_order_after_a_number_and_of_a_kind(log: DecisionLog) ->
     assert list(log.entries(after=9999)) == []
 
 
-def test_entries_are_those_of_the_moment_when_reading_began(log: DecisionLog) -> None:
+def test_entries_are_those_of_the_moment_when_reading_began(log):
     filled(log, 1500)
     reading = log.entries()
     first = next(reading)
@@ -100,8 +95,8 @@ def test_entries_are_those_of_the_moment_when_reading_began(log: DecisionLog) ->
 # works that fail
 
 
-def test_a_work_that_fails_leaves_nothing(log: DecisionLog) -> None:
-    def fails(transaction):  # type: ignore[no-untyped-def]
+def test_a_work_that_fails_leaves_nothing(log):
+    def fails(transaction):
         transaction.add(forecast("a"))
         raise KeyError("own error")
 
@@ -111,11 +106,11 @@ def test_a_work_that_fails_leaves_nothing(log: DecisionLog) -> None:
     assert log.run(lambda t: (t.n_of("ada")["ada"], t.add(forecast("a"))[0].number)) == (0, 1)
 
 
-def test_a_failing_work_takes_no_other_work_of_its_group_with_it(log: DecisionLog) -> None:
+def test_a_failing_work_takes_no_other_work_of_its_group_with_it(log):
     """All threads wait for one that is in its work, so that the next group has all of them."""
 
-    def numbered(i: int):  # type: ignore[no-untyped-def]
-        def work(transaction):  # type: ignore[no-untyped-def]
+    def numbered(i):
+        def work(transaction):
             (added,) = transaction.add(forecast(str(i)))
             if i % 3 == 0:
                 raise KeyError(i)
@@ -131,7 +126,7 @@ def test_a_failing_work_takes_no_other_work_of_its_group_with_it(log: DecisionLo
         for i, call in enumerate(calls):
             if i % 3 == 0:
                 assert isinstance(call.exception(), KeyError)
-                assert call.exception().args == (i,)  # type: ignore[union-attr]
+                assert call.exception().args == (i,)
             else:
                 assert call.result() == str(i)
     names = sorted(int(entry.values["name"]) for entry in log.entries())
@@ -139,7 +134,7 @@ def test_a_failing_work_takes_no_other_work_of_its_group_with_it(log: DecisionLo
     assert verify(log).n_entries == 10
 
 
-def test_requests_and_ids_of_forecasts_are_unique(log: DecisionLog) -> None:
+def test_requests_and_ids_of_forecasts_are_unique(log):
     log.run(lambda t: t.add(forecast("a")))
     same_request = Entry("forecast", "other", "request-a")
     same_id = Entry("forecast", "id-a", "other")
@@ -149,10 +144,10 @@ def test_requests_and_ids_of_forecasts_are_unique(log: DecisionLog) -> None:
     with pytest.raises(InputError, match="is in the log already"):
         log.run(lambda t: [t.add(forecast("b")), t.add(forecast("b"))])
     log.run(lambda t: [t.add(Entry("outcome", "id-a")) for _ in range(2)])
-    assert log.head().number == 3  # type: ignore[union-attr]
+    assert log.head().number == 3
 
 
-def test_an_entry_that_cannot_be_stored_is_refused(log: DecisionLog) -> None:
+def test_an_entry_that_cannot_be_stored_is_refused(log):
     for value in (float("nan"), {1, 2}):
         entry = Entry("forecast", "a", values={"y": value})
         with pytest.raises(InputError, match="must be finite JSON values"):
@@ -160,7 +155,7 @@ def test_an_entry_that_cannot_be_stored_is_refused(log: DecisionLog) -> None:
     assert log.head() is None
 
 
-def test_a_work_must_not_call_run(log: DecisionLog) -> None:
+def test_a_work_must_not_call_run(log):
     with pytest.raises(RuntimeError, match="add to the transaction"):
         log.run(lambda t: log.run(lambda t: None))
     assert log.run(lambda t: 3) == 3
@@ -169,8 +164,8 @@ def test_a_work_must_not_call_run(log: DecisionLog) -> None:
 # threads
 
 
-def test_32_threads_lose_and_repeat_nothing(log: DecisionLog) -> None:
-    def serve(thread: int) -> list[int]:
+def test_32_threads_lose_and_repeat_nothing(log):
+    def serve(thread):
         return [
             log.run(lambda t, i=i: t.add(forecast(f"{thread}-{i}")))[0].number for i in range(20)
         ]
@@ -184,10 +179,10 @@ def test_32_threads_lose_and_repeat_nothing(log: DecisionLog) -> None:
     assert verify(log).n_entries == 640
 
 
-def test_readers_do_not_wait_for_a_writer(log: DecisionLog) -> None:
+def test_readers_do_not_wait_for_a_writer(log):
     log.run(lambda t: t.add(forecast("a")))
 
-    def read(transaction):  # type: ignore[no-untyped-def]
+    def read(transaction):
         transaction.add(forecast("b"))
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(lambda: [log.get("id-b"), verify(log).n_entries]).result(30)
@@ -195,9 +190,7 @@ def test_readers_do_not_wait_for_a_writer(log: DecisionLog) -> None:
     assert log.run(read) == [None, 1]
 
 
-def test_a_writer_that_never_ends_is_named(
-    log: DecisionLog, where: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_that_never_ends_is_named(log, where, monkeypatch):
     monkeypatch.setattr("evenhand.service.log.PATIENCE_SECONDS", 1)
     other = open_log(where)
     with pytest.raises(LogError, match="another process has been writing for 60 seconds; end it"):
@@ -211,14 +204,12 @@ def test_a_writer_that_never_ends_is_named(
 
 
 @statistical
-def test_killed_writers_lose_nothing_that_was_confirmed(
-    where: str, writers: Writers, tmp_path: Path
-) -> None:
+def test_killed_writers_lose_nothing_that_was_confirmed(where, writers, tmp_path):
     """No entry may be lost in any round: there is no false alarm."""
     confirmed_after_kills(writers, where, tmp_path, rounds=repeats(50, least=7))
 
 
-def test_a_fork_and_its_parent_go_on_with_one_log(log: DecisionLog) -> None:
+def test_a_fork_and_its_parent_go_on_with_one_log(log):
     filled(log, 2)
     assert in_fork(lambda: log.run(lambda t: t.add(forecast("fork")))) == 0
     log.run(lambda t: t.add(forecast("parent")))
@@ -227,8 +218,8 @@ def test_a_fork_and_its_parent_go_on_with_one_log(log: DecisionLog) -> None:
     assert verify(log).n_entries == 4
 
 
-def test_one_request_in_32_threads_is_logged_once(log: DecisionLog) -> None:
-    def once(transaction):  # type: ignore[no-untyped-def]
+def test_one_request_in_32_threads_is_logged_once(log):
+    def once(transaction):
         return [*transaction.find("request-a").values()] or transaction.add(forecast("a"))
 
     with ThreadPoolExecutor(32) as pool:

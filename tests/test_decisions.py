@@ -1,13 +1,8 @@
 """Losses and decisions against closed forms, densities and simulated outcomes."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from complaints import refused
@@ -22,25 +17,23 @@ from planted_groups import planted_table
 from quadrature import panels
 from repeats import most_failures, repeats, statistical
 
-Floats = NDArray[np.float64]
-
 KINK = 2e-4  # of a loss with slope 1, in standard deviations: the documented accuracy, twice
 LOAN = StepLoss([0.5], [4.0, 0.0])
 
 MEAN, STD = np.array([-0.3, 0.4, 2.0]), np.array([0.5, 1.0, 1.7])
 
 
-def normals() -> Forecast:
+def normals():
     return Forecast.from_normal(MEAN, STD)
 
 
-def mixtures() -> Forecast:
+def mixtures():
     return Forecast(
         NormalMixture([0.3, 0.7], [[-1.0, 1.0], [0.0, 3.0], [0.5, 0.6]], np.full((3, 2), 0.6))
     )
 
 
-def drawn(shape: tuple[int, ...]) -> Forecast:
+def drawn(shape):
     """Randomized normal forecasts; (1, m) is one person with several draws."""
     people = slice(0, shape[0])
     r = np.array([0.9, 0.2, 0.55]) if len(shape) == 1 else jittered(*shape, random_state=3)
@@ -56,7 +49,7 @@ FORECASTS = {
 }
 
 
-def density_rule(forecast: Forecast, edges: Floats) -> tuple[Floats, Floats]:
+def density_rule(forecast, edges):
     """Outcomes between `edges`, and their weights under each forecast: batch by outcomes."""
     y, weights = panels(edges)
     density = np.exp(forecast.distribution.expand().logpdf(y)) * weights
@@ -65,14 +58,14 @@ def density_rule(forecast: Forecast, edges: Floats) -> tuple[Floats, Floats]:
 
 
 @pytest.fixture(params=FORECASTS)
-def forecast(request: pytest.FixtureRequest) -> Forecast:
+def forecast(request):
     return FORECASTS[request.param]
 
 
 # --- losses that are constant between cuts
 
 
-def test_cuts_and_values_may_differ_between_people() -> None:
+def test_cuts_and_values_may_differ_between_people():
     # a cut belongs to what is above it
     below = np.nextafter(0, -1)
     np.testing.assert_array_equal(StepLoss([0.0, 1.0], [5.0, 3.0, 2.0])([below, 0, 1]), [5, 3, 2])
@@ -88,9 +81,7 @@ def test_cuts_and_values_may_differ_between_people() -> None:
 
 
 @pytest.mark.parametrize("per_person", [False, True])
-def test_expected_step_losses_equal_integrals_of_the_density(
-    forecast: Forecast, per_person: bool
-) -> None:
+def test_expected_step_losses_equal_integrals_of_the_density(forecast, per_person):
     n = len(forecast)
     cuts, values = np.array([-0.5, 0.5, 1.75]), np.array([2.0, 0.0, 3.0, 1.0])
     loss = (
@@ -110,7 +101,7 @@ def test_expected_step_losses_equal_integrals_of_the_density(
 
 
 @pytest.mark.parametrize("cut", [-11.4, -37.0])
-def test_far_tails_keep_their_digits(cut: float) -> None:
+def test_far_tails_keep_their_digits(cut):
     tail = np.exp(stats.norm.logcdf(cut))  # about 2e-30 and 6e-300
     below, above = StepLoss([cut], [3.0, 0.0]), StepLoss([-cut], [0.0, 3.0])
     standard = Forecast.from_normal([0.0], [1.0])
@@ -124,11 +115,11 @@ def test_far_tails_keep_their_digits(cut: float) -> None:
 # --- expected losses of functions
 
 
-def pinball(y: Floats, a: float, level: float = 0.8) -> Floats:
+def pinball(y, a, level=0.8):
     return np.maximum(level * (y - a), (1 - level) * (a - y))
 
 
-def expected_excess(mean: Floats, std: Floats, a: float) -> Floats:
+def expected_excess(mean, std, a):
     """Mean of `(Y - a)_+` under a normal law."""
     z = (mean - a) / std
     return np.asarray(std * stats.norm.pdf(z) + (mean - a) * stats.norm.cdf(z))
@@ -158,7 +149,7 @@ expect."""
 
 
 @pytest.mark.parametrize("name", CLOSED_FORMS)
-def test_expected_losses_under_normals_are_the_closed_forms(name: str) -> None:
+def test_expected_losses_under_normals_are_the_closed_forms(name):
     loss, closed, tolerance = CLOSED_FORMS[name]
     found = BayesDecision(ACTIONS, loss).expected_loss(normals())
     # scores beyond 8 hold ndtr(1.5 * 1.7 - 8) = 2.5e-8 of the mean of the steepest exponential
@@ -168,11 +159,11 @@ def test_expected_losses_under_normals_are_the_closed_forms(name: str) -> None:
 
 
 @pytest.mark.parametrize("as_table", [False, True])
-def test_functions_may_depend_on_people(as_table: bool) -> None:
-    x: Any = np.array([0.0, 1.0, -2.0])
+def test_functions_may_depend_on_people(as_table):
+    x = np.array([0.0, 1.0, -2.0])
     goals = pd.DataFrame({"goal": x}, index=[9, 9, 4]) if as_table else x
 
-    def miss(y: Floats, rows: Any) -> Floats:
+    def miss(y, rows):
         return np.asarray((y - np.asarray(rows).reshape(-1, 1)) ** 2)
 
     decision = BayesDecision(["own"], {"own": miss})
@@ -189,9 +180,7 @@ def test_functions_may_depend_on_people(as_table: bool) -> None:
 
 
 @pytest.mark.parametrize("key", ["normal", "draws"])
-def test_blocks_of_people_give_what_one_piece_gives(
-    key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_of_people_give_what_one_piece_gives(key, monkeypatch):
     x = np.array([0.5, -1.0, 2.0])
     decision = BayesDecision([0.0, 1.0], lambda y, a, rows: np.exp(0.3 * (y - a + rows[:, None])))
     outcomes = np.linspace(-2, 2, 9)
@@ -204,7 +193,7 @@ def test_blocks_of_people_give_what_one_piece_gives(
 # --- decisions
 
 
-def test_of_equally_good_actions_the_first_is_taken() -> None:
+def test_of_equally_good_actions_the_first_is_taken():
     for actions in (("a", "b", "c"), ("c", "b", "a")):
         made = BayesDecision(
             actions, {"a": 1.0, "b": 1.0, "c": StepLoss([0.0], [1.0, 1.0])}
@@ -213,7 +202,7 @@ def test_of_equally_good_actions_the_first_is_taken() -> None:
         assert made.chosen.tolist() == [actions[0]] * 3
 
 
-def test_realized_losses_are_those_of_the_chosen_actions(forecast: Forecast) -> None:
+def test_realized_losses_are_those_of_the_chosen_actions(forecast):
     n = len(forecast)
     y = np.array([-1.0, 0.5, 2.0])[:n]
     decision = BayesDecision(("step", "square"), {"step": LOAN, "square": lambda y: (y - 1) ** 2})
@@ -227,7 +216,7 @@ def test_realized_losses_are_those_of_the_chosen_actions(forecast: Forecast) -> 
 # --- what is refused
 
 
-def _one(loss: Any) -> BayesDecision:
+def _one(loss):
     return BayesDecision(["a"], {"a": loss})
 
 
@@ -256,11 +245,11 @@ def _one(loss: Any) -> BayesDecision:
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_line(act: Any, says: str) -> None:
+def test_what_does_not_fit_is_refused_in_one_line(act, says):
     refused(says, act)
 
 
-def test_directions_of_losses_are_reported_by_action() -> None:
+def test_directions_of_losses_are_reported_by_action():
     losses = {
         "up": np.exp,
         "down": lambda y: np.exp(-y),
@@ -282,7 +271,7 @@ def test_directions_of_losses_are_reported_by_action() -> None:
 # --- learned groups of several masses: decisions, joint lower bounds, level of the test
 
 
-def test_p_values_of_learned_groups_are_adjusted_for_their_number_and_share() -> None:
+def test_p_values_of_learned_groups_are_adjusted_for_their_number_and_share():
     X, pit, _ = planted_table("pair", 2)
     found = audit_pit(pit, X=X, search=Search(learned_masses=(0.1, 0.2, 0.5)), random_state=0)
     p = found.learned["p_value"].to_numpy()
@@ -295,7 +284,7 @@ def test_p_values_of_learned_groups_are_adjusted_for_their_number_and_share() ->
     assert found.learned["off"].any()
 
 
-def test_the_bounds_of_an_audit_hold_together() -> None:
+def test_the_bounds_of_an_audit_hold_together():
     X, pit, _ = planted_table("pair", 2)
     each, joint = (GroupSearch(pit, X, random_state=0) for _ in range(2))
     own = each.find(0.2, confidence=1 - 0.05 / 3)
@@ -312,7 +301,7 @@ def test_the_bounds_of_an_audit_hold_together() -> None:
 
 @statistical
 @pytest.mark.parametrize("kind", ["few rows", "categories", "draws", "ties"])
-def test_p_values_of_hard_calibrated_tables_are_at_level(kind: str) -> None:
+def test_p_values_of_hard_calibrated_tables_are_at_level(kind):
     """Small tables, many categories, dependent draws, tied PITs; three masses.
 
     Levels of 1%, 5% and 25%; at most nine checks per kind, each with a false-alarm rate of 1e-6.

@@ -1,12 +1,7 @@
 """The demo: one command that finds, repairs and proves on a table with known truth."""
 
-from __future__ import annotations
-
 import json
 import re
-import subprocess
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -35,23 +30,21 @@ AUDITS = {
 
 
 @pytest.fixture(scope="module")
-def out(demo_run: tuple[Path, subprocess.CompletedProcess[str]]) -> Path:
+def out(demo_run):
     return demo_run[0] / "evenhand-demo"
 
 
 @pytest.fixture(scope="module")
-def text(demo_run: tuple[Path, subprocess.CompletedProcess[str]]) -> str:
+def text(demo_run):
     assert demo_run[1].returncode == 0, demo_run[1].stderr
     return demo_run[1].stdout
 
 
-def read(path: Path) -> Any:
+def read(path):
     return json.loads(path.read_text(), parse_constant=pytest.fail)
 
 
-def test_the_demo_prints_three_steps_and_where_its_files_are(
-    demo_run: tuple[Path, subprocess.CompletedProcess[str]], text: str, out: Path
-) -> None:
+def test_the_demo_prints_three_steps_and_where_its_files_are(demo_run, text, out):
     titles = re.findall(r"^\d\. ([A-Z]+): ", text, re.MULTILINE)
     assert titles == ["FIND", "REPAIR", "PROVE"]
     assert "Open evenhand-demo/report.html; " in text
@@ -68,7 +61,7 @@ def test_the_demo_prints_three_steps_and_where_its_files_are(
     ]
 
 
-def test_it_finds_a_group_of_the_women_that_the_trial_left_out(text: str, out: Path) -> None:
+def test_it_finds_a_group_of_the_women_that_the_trial_left_out(text, out):
     (learned,) = [row for row in read(out / "audit.json")["learned"] if row["mass"] == 0.2]
     assert learned["error_low"] > 0.1
     cut = re.search(r"age > ([\d.]+)", learned["group"])
@@ -80,7 +73,7 @@ def test_it_finds_a_group_of_the_women_that_the_trial_left_out(text: str, out: P
     assert not ((trial["sex"] == "woman") & (trial["age"] > 60)).any()
 
 
-def test_the_repair_is_shown_on_patients_whom_it_has_not_seen(out: Path) -> None:
+def test_the_repair_is_shown_on_patients_whom_it_has_not_seen(out):
     before, after = read(out / "audit-before.json"), read(out / "audit-repaired.json")
     found = re.compile(r"age > [\d.]+ and sex = woman")
     rows = [
@@ -97,7 +90,7 @@ def test_the_repair_is_shown_on_patients_whom_it_has_not_seen(out: Path) -> None
 
 
 @statistical
-def test_the_story_is_the_same_for_other_seeds() -> None:
+def test_the_story_is_the_same_for_other_seeds():
     """All seeds from 0 to 9 find the group; nothing is off after the repair for eight of them."""
     n_seeds = repeats(10, shorter=10)
     n_clean = 0
@@ -128,7 +121,7 @@ def test_the_story_is_the_same_for_other_seeds() -> None:
     assert n_clean >= n_seeds - most_failures(n_seeds, 0.2, 1e-3)
 
 
-def test_its_reports_and_audits_are_of_its_models_and_tables(out: Path) -> None:
+def test_its_reports_and_audits_are_of_its_models_and_tables(out):
     for audit, (model, table) in AUDITS.items():
         found = read(out / f"{audit}.json")
         made = found["provenance"]

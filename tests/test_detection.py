@@ -1,13 +1,8 @@
 """Detection of learned groups: level of the test, power beside the scan, models and rules."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import special, stats
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
@@ -31,8 +26,6 @@ from evenhand.tables import GroupRule, TableEncoder
 from planted_groups import PLANTED, mixed_table, planted_table
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
-Floats = NDArray[np.float64]
-
 LEVEL = 0.025
 """Level of the scan and of the learned group: any false alarm of both has at most twice this."""
 
@@ -40,7 +33,7 @@ LEVEL = 0.025
 # level
 
 
-def fewest(n_sets: int, rate: float, false_alarm: float = FALSE_ALARM) -> int:
+def fewest(n_sets, rate, false_alarm=FALSE_ALARM):
     """Return the least count of events of probability `rate`.
 
     Fewer than this have at most the probability `false_alarm`.
@@ -48,7 +41,7 @@ def fewest(n_sets: int, rate: float, false_alarm: float = FALSE_ALARM) -> int:
     return int(stats.binom.ppf(false_alarm, n_sets, rate))
 
 
-def check_uniform(p: Floats) -> None:
+def check_uniform(p):
     """Check that p-values are neither too small nor too large; false alarm 1e-6 per level."""
     for level in (0.01, 0.05, 0.25):
         assert (p < level).sum() <= most_failures(p.size, level)
@@ -57,7 +50,7 @@ def check_uniform(p: Floats) -> None:
 
 
 @statistical
-def test_p_values_of_calibrated_forecasts_are_uniform() -> None:
+def test_p_values_of_calibrated_forecasts_are_uniform():
     n_sets = repeats(1000, shorter=16)
     p = np.empty(n_sets)
     for seed in range(n_sets):
@@ -68,7 +61,7 @@ def test_p_values_of_calibrated_forecasts_are_uniform() -> None:
         assert (p < 0.25).mean() >= 0.2
 
 
-def test_studentized_sum_as_in_the_docstring() -> None:
+def test_studentized_sum_as_in_the_docstring():
     random = np.random.default_rng(0)
     first, second = random.normal(0.1, 1.0, 40), random.normal(0.05, 0.5, 60)
     z = np.concatenate([first / 0.9, second / 0.4])
@@ -91,7 +84,7 @@ def test_studentized_sum_as_in_the_docstring() -> None:
 
 
 @statistical
-def test_means_over_draws_of_skewed_values_are_tested_at_level() -> None:
+def test_means_over_draws_of_skewed_values_are_tested_at_level():
     """8 draws of the entropic link, 0.1: values under the pattern of too wide forecasts.
 
     Their skewness is -3.6. Of 60 such values, the studentized sum alone rejects in 12.5% of the
@@ -115,7 +108,7 @@ def test_means_over_draws_of_skewed_values_are_tested_at_level() -> None:
 # power
 
 
-def least_found(n_sets: int, n_all: int, power: float) -> float:
+def least_found(n_sets, n_all, power):
     """Return how many groups are found at least: the share `power` of all `n_all` tables.
 
     A short run with this power finds fewer than the returned count in 1 of 1000 cases at most.
@@ -123,18 +116,18 @@ def least_found(n_sets: int, n_all: int, power: float) -> float:
     return power * n_sets if n_sets == n_all else fewest(n_sets, power, 1e-3)
 
 
-def overlap(found: Any, planted: Any) -> float:
+def overlap(found, planted):
     """Return the Jaccard index of two groups of rows."""
     return float((found & planted).sum() / (found | planted).sum())
 
 
-def scanned_rows(X: pd.DataFrame, name: str) -> Any:
+def scanned_rows(X, name):
     return GroupRule.parse(name, X.columns).mask(X)
 
 
 @statistical
 @pytest.mark.parametrize("kind", PLANTED)
-def test_planted_groups_are_found_by_scan_or_learned_group(kind: str) -> None:
+def test_planted_groups_are_found_by_scan_or_learned_group(kind):
     """Nine in ten tables by either search, each at 2.5%; in eight of ten, the right rows.
 
     Rows are right if the Jaccard index with the planted group is at least 1/2: for the group of the
@@ -160,7 +153,7 @@ def test_planted_groups_are_found_by_scan_or_learned_group(kind: str) -> None:
 # models
 
 
-def mixed_columns(n: int = 400) -> tuple[pd.DataFrame, Floats]:
+def mixed_columns(n=400):
     random = np.random.default_rng(3)
     X = pd.DataFrame(random.normal(size=(n, 3)), columns=list("abc"))
     X["d"] = random.choice(["x", "y", "z"], size=n)
@@ -168,12 +161,12 @@ def mixed_columns(n: int = 400) -> tuple[pd.DataFrame, Floats]:
     return X, targets
 
 
-def cut_table(X: Any) -> learned_group.CutTable:
+def cut_table(X):
     encoder = TableEncoder()
     return learned_group.CutTable.of(encoder.fit_transform(X), encoder)
 
 
-def test_the_upper_part_of_a_tree_is_the_shallower_tree() -> None:
+def test_the_upper_part_of_a_tree_is_the_shallower_tree():
     X, targets = mixed_columns()
     codes = cut_table(X).codes
     tree = learned_group.fitted_tree(codes, targets, 4, 15)
@@ -186,7 +179,7 @@ def test_the_upper_part_of_a_tree_is_the_shallower_tree() -> None:
         )
 
 
-def test_a_row_is_predicted_by_the_ridge_regression_of_the_others() -> None:
+def test_a_row_is_predicted_by_the_ridge_regression_of_the_others():
     X, targets = mixed_columns(60)
     codes = cut_table(X).codes
     fit = learned_group._ridge(codes, targets)
@@ -206,7 +199,7 @@ def test_a_row_is_predicted_by_the_ridge_regression_of_the_others() -> None:
     np.testing.assert_allclose(fit.predict(codes), predicted, rtol=1e-9)
 
 
-def test_rows_that_tie_share_the_last_places_of_a_group() -> None:
+def test_rows_that_tie_share_the_last_places_of_a_group():
     random = np.random.default_rng(1)
     unseen = np.zeros((12, len(wave_weights(starting_patterns()[0]))))
     unseen[:, 0] = [3, 3, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0]
@@ -219,7 +212,7 @@ def test_rows_that_tie_share_the_last_places_of_a_group() -> None:
     np.testing.assert_allclose(picks, share * 3, atol=0.05)
 
 
-def test_held_out_predictions_do_not_depend_on_the_held_out_row() -> None:
+def test_held_out_predictions_do_not_depend_on_the_held_out_row():
     random = np.random.default_rng(4)
     matrix, pit = random.normal(size=(90, 3)), random.random((90, 1))
     changed = pit.copy()
@@ -234,7 +227,7 @@ def test_held_out_predictions_do_not_depend_on_the_held_out_row() -> None:
 # rules and rows
 
 
-def test_the_rule_as_printed_selects_the_described_rows() -> None:
+def test_the_rule_as_printed_selects_the_described_rows():
     X, pit, planted = planted_table("pair", 3)
     group = find_group(pit, X, random_state=0)
     assert group.is_significant
@@ -253,7 +246,7 @@ def test_the_rule_as_printed_selects_the_described_rows() -> None:
 ALPHA = 0.05
 
 
-def sign_at(pattern: Floats, c: Floats) -> Floats:
+def sign_at(pattern, c):
     return pattern[np.minimum((c * PATTERN_CELLS).astype(int), PATTERN_CELLS - 1)]
 
 
@@ -261,7 +254,7 @@ def sign_at(pattern: Floats, c: Floats) -> Floats:
 
 
 @pytest.mark.parametrize("distribution", [stats.beta(0.6, 0.6), stats.beta(2, 3)])
-def test_expected_pattern_value_is_the_signed_error(distribution: Any) -> None:
+def test_expected_pattern_value_is_the_signed_error(distribution):
     """E[Z] = integral s (F - c): midpoints in probability on one side, in level on the other."""
     random, middles = np.random.default_rng(1), (np.arange(320_000) + 0.5) / 320_000
     pit, deviation = distribution.ppf(middles)[:, None], distribution.cdf(middles) - middles
@@ -270,7 +263,7 @@ def test_expected_pattern_value_is_the_signed_error(distribution: Any) -> None:
         assert (pattern_basis(pit) @ pattern).mean() == pytest.approx(signed, abs=2e-5)
 
 
-def test_mean_value_never_exceeds_the_error_and_reaches_it() -> None:
+def test_mean_value_never_exceeds_the_error_and_reaches_it():
     random = np.random.default_rng(3)
     for shape in (1.5, 0.5):
         pit = random.random((2000, 1)) ** shape
@@ -286,7 +279,7 @@ def test_mean_value_never_exceeds_the_error_and_reaches_it() -> None:
 
 @statistical
 @pytest.mark.parametrize(("n", "power"), [(20, 1.0), (200, 1.6), (20, 3.0), (200, 1.0)])
-def test_bound_stays_below_the_mean(n: int, power: float) -> None:
+def test_bound_stays_below_the_mean(n, power):
     """PITs U^power: mean value 1/2 - 1/(1 + power) (false-alarm rate 1e-3 each)."""
     random, n_sets = np.random.default_rng(int(10 * power) + n), repeats(1000)
     truth = 0.5 - 1 / (1 + power)
@@ -296,7 +289,7 @@ def test_bound_stays_below_the_mean(n: int, power: float) -> None:
 
 
 @statistical
-def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None:
+def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past():
     """Rows depend on the last ones' values: the bound is for the mean of expectations."""
     random, n_sets, n = np.random.default_rng(5), repeats(1000), 100
     values, expected = np.empty((n_sets, n)), np.empty((n_sets, n))
@@ -313,7 +306,7 @@ def test_bound_holds_for_the_mean_of_expectations_that_follow_the_past() -> None
     assert exceed <= most_failures(n_sets, ALPHA, 1e-3)
 
 
-def test_capital_as_written_in_the_docstring() -> None:
+def test_capital_as_written_in_the_docstring():
     """The bound solves its own equation: brute force over theta."""
     values = np.random.default_rng(7).random(60) * 0.8 - 0.3
     low = mean_lower_bound(values, 0.9, deviation=0.3)
@@ -330,7 +323,7 @@ def test_capital_as_written_in_the_docstring() -> None:
 
 
 @statistical
-def test_bound_is_below_the_error_of_the_rows_found() -> None:
+def test_bound_is_below_the_error_of_the_rows_found():
     """Right half shifted by half a deviation: a group's error is its share times a known one.
 
     False-alarm rate: 0.001.
@@ -364,7 +357,7 @@ def test_bound_is_below_the_error_of_the_rows_found() -> None:
         (lambda t: t["income"].isna(), "income is missing"),
     ],
 )
-def test_groups_of_mixed_tables_are_described_in_words(where: Any, words: str) -> None:
+def test_groups_of_mixed_tables_are_described_in_words(where, words):
     random = np.random.default_rng(9)
     table = mixed_table(random, 1500)
     inside = where(table).to_numpy()
@@ -378,7 +371,7 @@ def test_groups_of_mixed_tables_are_described_in_words(where: Any, words: str) -
     assert 2 / 3 <= group.description_share / group.mass <= 3 / 2
 
 
-def test_a_rule_that_selects_many_more_people_is_not_printed() -> None:
+def test_a_rule_that_selects_many_more_people_is_not_printed():
     # one half is off, all of it alike: no short rule describes which tenth of all people is worst
     random = np.random.default_rng(0)
     x = random.random((4000, 1))
@@ -404,7 +397,7 @@ def test_a_rule_that_selects_many_more_people_is_not_printed() -> None:
         ({"X": np.ones((200, 2))}, "X must have a feature that varies"),
     ],
 )
-def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
+def test_bad_input_is_named(change, message):
     random = np.random.default_rng(13)
     given = {"pit": random.random(200), "X": random.normal(size=(200, 2)), **change}
     with pytest.raises(InputError, match=message):

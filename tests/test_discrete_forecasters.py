@@ -1,18 +1,13 @@
 """Forecasters of counts, scores, events and outcomes with an atom: what holds for all of them."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
@@ -53,8 +48,6 @@ from forecaster_examples import (
     small_mixture,
 )
 
-Floats = NDArray[np.float64]
-
 N = 150
 X, Y = linear_task(N)
 TABLE = pd.DataFrame(X, columns=["a", "b", "c"])
@@ -87,20 +80,20 @@ NETWORK = DiscreteExample(
 DEFAULTS = [*(one for one in DISCRETE.values() if one.takes_mixed), BOOSTED, NETWORK]
 
 
-def fit(name: str, rows: Any = X, weight: Any = None, **params: Any) -> Any:
+def fit(name, rows=X, weight=None, **params):
     example = DISCRETE[name]
     return example.make(**params).fit(rows, example.outcomes(Y), weight)
 
 
 @cache
-def fitted(name: str) -> Any:
+def fitted(name):
     """Return an example fitted to the same rows, once; tests leave it as it is."""
     with warnings.catch_warnings():
         warnings.simplefilter("error", DiscreteOutcomeWarning)
         return fit(name)
 
 
-def numbers(forecast: Forecast, name: str) -> Floats:
+def numbers(forecast, name):
     """PITs, log scores, means and quantiles of a forecast of the rows `X`."""
     y = DISCRETE[name].outcomes(Y)[: len(forecast)]
     ties = TIES[: len(forecast)]
@@ -108,12 +101,12 @@ def numbers(forecast: Forecast, name: str) -> Floats:
     return np.stack([*columns, *np.moveaxis(forecast.ppf([0.1, 0.9]), -1, 0)])
 
 
-def same(first: Forecast, second: Forecast, name: str, atol: float = 0.0) -> bool:
+def same(first, second, name, atol=0.0):
     return np.allclose(numbers(first, name), numbers(second, name), rtol=0, atol=atol)
 
 
 @EVERY
-def test_forecasts_are_of_their_kind(name: str) -> None:
+def test_forecasts_are_of_their_kind(name):
     example = DISCRETE[name]
     forecast = fitted(name).forecast(X, R)
     assert forecast.outcome_kind is example.kind
@@ -129,7 +122,7 @@ def test_forecasts_are_of_their_kind(name: str) -> None:
 
 
 @EVERY
-def test_equal_weights_are_no_weights_and_weight_zero_is_no_row(name: str) -> None:
+def test_equal_weights_are_no_weights_and_weight_zero_is_no_row(name):
     weighted = fit(name, weight=np.full(N, 1.0))
     # optimizers stop at slightly different points
     assert same(weighted.forecast(X, R), fitted(name).forecast(X, R), name, atol=1e-4)
@@ -143,7 +136,7 @@ def test_equal_weights_are_no_weights_and_weight_zero_is_no_row(name: str) -> No
 
 
 @EVERY
-def test_a_folder_holds_the_whole_forecaster(name: str, tmp_path: Path) -> None:
+def test_a_folder_holds_the_whole_forecaster(name, tmp_path):
     rows = TABLE
     model = fit(name, rows)
     with warnings.catch_warnings():
@@ -164,7 +157,7 @@ def test_a_folder_holds_the_whole_forecaster(name: str, tmp_path: Path) -> None:
 # --- tables of any kind
 
 
-def mixed(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
+def mixed(n, seed=0):
     random = np.random.default_rng(seed)
     job = random.choice(["nurse", "cook", "clerk"], size=n)
     age = random.uniform(20, 60, size=n)
@@ -182,7 +175,7 @@ def mixed(n: int, seed: int = 0) -> tuple[pd.DataFrame, Floats]:
 
 
 @pytest.mark.parametrize("example", DEFAULTS, ids=["count", "event", "hurdle", "network"])
-def test_defaults_learn_from_mixed_tables(example: DiscreteExample, tmp_path: Path) -> None:
+def test_defaults_learn_from_mixed_tables(example, tmp_path):
     table, y = mixed(600)
     model = example.make().fit(table, example.outcomes(y))
     fresh, outcomes = mixed(300, seed=1)
@@ -199,13 +192,13 @@ def test_defaults_learn_from_mixed_tables(example: DiscreteExample, tmp_path: Pa
 # --- what is refused
 
 
-def rate_one(rows: Any) -> Forecast:
+def rate_one(rows):
     return Forecast.from_poisson(np.ones(len(rows)))
 
 
 ONE = np.r_[1.0, np.zeros(119)]
 
-REFUSED: dict[str, tuple[Any, Any, str]] = {
+REFUSED = {
     "negative counts": (
         CountRegressor(),
         as_counts(Y) - 2,
@@ -257,7 +250,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_cannot_be_fitted_is_one_clear_line(case: str) -> None:
+def test_what_cannot_be_fitted_is_one_clear_line(case):
     model, y, message = REFUSED[case]
     refused(message, model.fit, X[: len(y)], y)
 
@@ -265,7 +258,7 @@ def test_what_cannot_be_fitted_is_one_clear_line(case: str) -> None:
 # --- events and scores
 
 
-def test_probabilities_are_those_of_the_classifier() -> None:
+def test_probabilities_are_those_of_the_classifier():
     plain = LogisticRegression().fit(X, np.where(as_events(Y) == 1, "yes", "no"))
     model = ClassifierForecaster(LogisticRegression()).fit(X, as_events(Y))
     np.testing.assert_allclose(
@@ -276,7 +269,7 @@ def test_probabilities_are_those_of_the_classifier() -> None:
     np.testing.assert_allclose(frozen.predict(X), plain.predict_proba(X)[:, 1], rtol=1e-12)
 
 
-def test_scores_in_halves_are_ordered_values() -> None:
+def test_scores_in_halves_are_ordered_values():
     y = as_scores(Y)
     model = ClassifierForecaster(RandomForestClassifier(50, random_state=0)).fit(X, y)
     assert model.values_.tolist() == [1.0, 1.5, 2.0, 2.5, 3.0]
@@ -291,7 +284,7 @@ def test_scores_in_halves_are_ordered_values() -> None:
 
 
 @pytest.mark.parametrize("weight", [np.ones(N), TIES + 0.05], ids=["equal", "uneven"])
-def test_a_hurdle_is_its_two_parts_by_hand(weight: Floats) -> None:
+def test_a_hurdle_is_its_two_parts_by_hand(weight):
     y = as_amounts(Y)
     away = y > 0
     event = LogisticRegression().fit(X, away.astype(int), weight).predict_proba(X)[:, 1]
@@ -309,7 +302,7 @@ def test_a_hurdle_is_its_two_parts_by_hand(weight: Floats) -> None:
     np.testing.assert_allclose(forecast.log_density(0.0), np.log1p(-event), rtol=1e-9)
 
 
-def test_an_atom_far_from_the_others_needs_no_bound() -> None:
+def test_an_atom_far_from_the_others_needs_no_bound():
     # 0 is 1e13 ranges away from salaries that differ by rounding only
     y = np.where(as_events(Y) > 0, 1e6 + 1e-8 * Y, 0.0)
     model = HurdleRegressor(LogisticRegression(), Ridge(), random_state=0).fit(X, y)
@@ -317,7 +310,7 @@ def test_an_atom_far_from_the_others_needs_no_bound() -> None:
     assert np.isfinite(model.predict(X)).all()
 
 
-def test_randomization_leaves_the_probability_of_the_atom_and_serves_the_other_part() -> None:
+def test_randomization_leaves_the_probability_of_the_atom_and_serves_the_other_part():
     y = as_amounts(Y)
     base = HurdleRegressor(LogisticRegression(), BayesianRidge(), random_state=0).fit(X, y)
     law = base.forecast(X).distribution
@@ -333,7 +326,7 @@ def test_randomization_leaves_the_probability_of_the_atom_and_serves_the_other_p
 # --- fitted models of other libraries
 
 
-def test_a_fitted_classifier_is_a_forecaster() -> None:
+def test_a_fitted_classifier_is_a_forecaster():
     plain = LogisticRegression().fit(TABLE, as_events(Y).astype(bool))
     found = as_forecaster(plain)
     assert found.forecast(TABLE).outcome_kind is OutcomeKind.BINARY
@@ -345,7 +338,7 @@ def test_a_fitted_classifier_is_a_forecaster() -> None:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_an_object_with_predict_proba_alone_is_a_fitted_classifier(n_classes: int) -> None:
+def test_an_object_with_predict_proba_alone_is_a_fitted_classifier(n_classes):
     y = np.digitize(Y, np.quantile(Y, [0.5, 0.8][: n_classes - 1])).astype(float)
     plain = LogisticRegression().fit(X[:75], y[:75])
     alone = SimpleNamespace(predict_proba=plain.predict_proba)
@@ -372,11 +365,11 @@ def test_an_object_with_predict_proba_alone_is_a_fitted_classifier(n_classes: in
         (3, "estimator must be a regressor with fit and predict, got int"),
     ],
 )
-def test_models_without_distributions_are_refused(model: Any, message: str) -> None:
+def test_models_without_distributions_are_refused(model, message):
     refused(message, as_forecaster, model)
 
 
-def test_wrong_probabilities_are_one_clear_line() -> None:
+def test_wrong_probabilities_are_one_clear_line():
     model = ClassifierForecaster(LogisticRegression()).fit(X, as_events(Y))
     p = model.estimator_.predict_proba(X)
     for wrong, message in (

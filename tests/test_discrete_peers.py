@@ -1,12 +1,7 @@
 """Forecasts of counts, events and money with zeros against other libraries."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
@@ -26,10 +21,8 @@ from evenhand.distributions import Categorical, NegativeBinomial, OutcomeKind, P
 from evenhand.forecasters import as_forecaster
 from repeats import repeats
 
-Floats = NDArray[np.float64]
 
-
-def counts(n: int, dispersion: float, seed: int = 0) -> tuple[Floats, Floats, Floats]:
+def counts(n, dispersion, seed=0):
     """Features, counts around a log-linear mean, and their means."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, 3))
@@ -38,7 +31,7 @@ def counts(n: int, dispersion: float, seed: int = 0) -> tuple[Floats, Floats, Fl
     return X, random.poisson(mean * noise).astype(np.float64), mean
 
 
-def log_probability(y: Floats, mean: Any, dispersion: float) -> Floats:
+def log_probability(y, mean, dispersion):
     """Log probability of counts by SciPy."""
     mean = np.asarray(mean)
     if dispersion == 0:
@@ -49,7 +42,7 @@ def log_probability(y: Floats, mean: Any, dispersion: float) -> Floats:
 # --- counts
 
 
-def test_the_log_score_of_simulated_counts_is_that_of_statsmodels() -> None:
+def test_the_log_score_of_simulated_counts_is_that_of_statsmodels():
     sm = pytest.importorskip("statsmodels.api")
     X, y, _ = counts(4000, 0.5)
     learn, held = slice(0, 3000), slice(3000, None)
@@ -67,7 +60,7 @@ def test_the_log_score_of_simulated_counts_is_that_of_statsmodels() -> None:
 
 
 @pytest.mark.parametrize("dispersion", [0.05, 0.5, 3.0])
-def test_the_dispersion_is_the_maximum_of_the_likelihood(dispersion: float) -> None:
+def test_the_dispersion_is_the_maximum_of_the_likelihood(dispersion):
     X, y, mean = counts(2000, dispersion)
     frozen = FrozenEstimator(MeanOf().fit(X, y))
     model = CountRegressor(frozen, family="negative-binomial").fit(X, y)
@@ -82,15 +75,15 @@ def test_the_dispersion_is_the_maximum_of_the_likelihood(dispersion: float) -> N
     assert weighted.dispersion_ == pytest.approx(doubled.dispersion_, rel=1e-3)
 
 
-class MeanOf(LinearRegression):  # type: ignore[misc]
+class MeanOf(LinearRegression):
     """The mean of `counts`."""
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X):
         return np.exp(0.3 + 0.6 * X[:, 0] - 0.4 * X[:, 1])
 
 
 @pytest.mark.statistics
-def test_poisson_counts_are_rarely_found_to_be_overdispersed() -> None:
+def test_poisson_counts_are_rarely_found_to_be_overdispersed():
     n = repeats(400, shorter=4)
     frozen = FrozenEstimator(MeanOf().fit(np.zeros((20, 3)), np.zeros(20)))
     found = 0
@@ -101,7 +94,7 @@ def test_poisson_counts_are_rarely_found_to_be_overdispersed() -> None:
     assert found <= stats.binom.isf(0.001, n, 0.05)
 
 
-def test_means_of_zero_or_less_are_moved_to_a_bound() -> None:
+def test_means_of_zero_or_less_are_moved_to_a_bound():
     X, y, _ = counts(2000, 0.0)
     for estimator in (LinearRegression(), RandomForestRegressor(20, random_state=0)):
         model = CountRegressor(estimator, random_state=0).fit(X[:1500], y[:1500])
@@ -120,7 +113,7 @@ def test_means_of_zero_or_less_are_moved_to_a_bound() -> None:
         FrozenEstimator(PoissonRegressor().fit(*counts(200, 0.0)[:2])),
     ],
 )
-def test_a_poisson_loss_forecasts_counts(estimator: Any) -> None:
+def test_a_poisson_loss_forecasts_counts(estimator):
     X, y, _ = counts(400, 0.5)
     model = RandomizedRegressor(estimator, random_state=0).fit(X, y)
     assert model.base_forecast(X).outcome_kind is OutcomeKind.COUNT
@@ -135,7 +128,7 @@ def test_a_poisson_loss_forecasts_counts(estimator: Any) -> None:
 # --- models of other libraries
 
 
-def test_a_fitted_poisson_regression_is_a_forecaster() -> None:
+def test_a_fitted_poisson_regression_is_a_forecaster():
     X, y, _ = counts(400, 0.0)
     plain = PoissonRegressor().fit(X, y)
     found = as_forecaster(plain).forecast(X)
@@ -145,21 +138,21 @@ def test_a_fitted_poisson_regression_is_a_forecaster() -> None:
     assert as_forecaster(boosted).forecast(X).outcome_kind is OutcomeKind.COUNT
 
 
-class Predicting(Ridge):  # type: ignore[misc]
+class Predicting(Ridge):
     """Model that predicts a fixed distribution, as models of skpro do."""
 
-    def __init__(self, law: Any) -> None:
+    def __init__(self, law):
         super().__init__()
         self.law = law
 
-    def predict_proba(self, X: Any) -> Any:
+    def predict_proba(self, X):
         return self.law
 
-    def predict_quantiles(self, X: Any, alpha: Any) -> Any:
+    def predict_quantiles(self, X, alpha):
         raise NotImplementedError
 
 
-def skpro_laws(n: int) -> list[Any]:
+def skpro_laws(n):
     laws = pytest.importorskip("skpro.distributions")
     mean = np.exp(np.random.default_rng(0).normal(size=(n, 1)))
     return [
@@ -172,7 +165,7 @@ def skpro_laws(n: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("i", range(5))
-def test_discrete_distributions_of_skpro_are_kept(i: int) -> None:
+def test_discrete_distributions_of_skpro_are_kept(i):
     law = skpro_laws(4)[i]
     found = as_forecaster(Predicting(law)).forecast(np.zeros((4, 1)))
     assert found.outcome_kind is OutcomeKind.COUNT
@@ -183,7 +176,7 @@ def test_discrete_distributions_of_skpro_are_kept(i: int) -> None:
     assert isinstance(found.distribution, expected)
 
 
-def test_models_of_ngboost_forecast_events_and_counts() -> None:
+def test_models_of_ngboost_forecast_events_and_counts():
     ngboost = pytest.importorskip("ngboost")
     from ngboost.distns import Poisson as Rate
 
@@ -203,7 +196,7 @@ def test_models_of_ngboost_forecast_events_and_counts() -> None:
 # --- an outcome with an atom
 
 
-def claims(n: int, seed: int = 0) -> tuple[Floats, Floats, Floats, Floats]:
+def claims(n, seed=0):
     """Features, claims, the probability of none, and the location of the log amount."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, 2))
@@ -212,7 +205,7 @@ def claims(n: int, seed: int = 0) -> tuple[Floats, Floats, Floats, Floats]:
     return X, np.where(random.uniform(size=n) < chance, 0.0, amount), chance, X[:, 0]
 
 
-def test_wide_discrete_distributions_are_refused() -> None:
+def test_wide_discrete_distributions_are_refused():
     laws = pytest.importorskip("skpro.distributions")
     law = laws.Geometric(p=np.full((2, 1), 1e-5))
     with pytest.raises(InputError, match=r"Predicting predicts .*values from .* more than 5000"):

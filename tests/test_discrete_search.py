@@ -1,14 +1,11 @@
 """Group searches in PITs of outcomes with atoms (outcomes: 4.3)."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np
 import pytest
 
 from discrete_laws import pits_of
-from evenhand._validate import Floats
 from evenhand.calibration import Cells, as_cells, calibration_error
 from evenhand.search import GroupSearch, find_group, null_curve, scan_groups, worst_group_curve
 from evenhand.search.learned_group import null_moments, pattern_basis, starting_patterns, waves
@@ -22,22 +19,22 @@ MIXED = np.where(np.arange(32) % 7 < 3, 1.0, -1.0)
 LAWS = ("poisson 0.5", "event 0.1", "atom 0.8")
 
 
-def _random_cells(shape: tuple[int, int], seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _random_cells(shape, seed):
     random = np.random.default_rng(seed)
     low = random.random(shape)
     width = random.random(shape) * random.choice([1e-9, 0.01, 0.5], shape)
     return low, np.minimum(low + width, 1.0)
 
 
-def _midpoints(count: int) -> np.ndarray:
+def _midpoints(count):
     return (np.arange(count) + 0.5) / count
 
 
 @pytest.mark.parametrize("n_cells", [4, 64])
-def test_means_of_ramps_equal_brute_force(n_cells: int) -> None:
+def test_means_of_ramps_equal_brute_force(n_cells):
     low, high = _random_cells((40, 5), 0)
 
-    def ramps(levels: np.ndarray) -> np.ndarray:
+    def ramps(levels):
         share = (levels - low[..., None]) / np.maximum(high - low, 1e-300)[..., None]
         return np.clip(share, 0, 1).mean(axis=1)
 
@@ -46,7 +43,7 @@ def test_means_of_ramps_equal_brute_force(n_cells: int) -> None:
     np.testing.assert_allclose(mean_cdfs(as_cells((low, high)), n_cells), levels, atol=1 / 500)
 
 
-def test_values_of_cells_are_means_over_positions_in_the_cell() -> None:
+def test_values_of_cells_are_means_over_positions_in_the_cell():
     low, high = _random_cells((30, 3), 1)
     pits = Cells(low, high, ties=np.full(30, 0.5))
     many = [Cells(low + v * (high - low)) for v in _midpoints(2000)]
@@ -70,9 +67,7 @@ def test_values_of_cells_are_means_over_positions_in_the_cell() -> None:
         ("poisson 2", 0.4, 0.5 - (0.1353 * 0.0677 + 0.0647 * 0.2707) / 0.2),
     ],
 )
-def test_a_group_of_lowest_pits_must_not_see_drawn_positions(
-    law: str, drawn: float, averaged: float
-) -> None:
+def test_a_group_of_lowest_pits_must_not_see_drawn_positions(law, drawn, averaged):
     """Means of 40 samples of 1,000 people; standard errors are below 0.003."""
     errors = []
     for seed in range(40):
@@ -85,7 +80,7 @@ def test_a_group_of_lowest_pits_must_not_see_drawn_positions(
     np.testing.assert_allclose(means, [drawn, averaged], atol=0.015)
 
 
-def test_errors_of_groups_with_one_sort_equal_exact_errors() -> None:
+def test_errors_of_groups_with_one_sort_equal_exact_errors():
     low, high = _random_cells((200, 4), 8)
     pits = Cells(low, high, ties=np.full(200, 0.5))
     groups = [np.arange(200) < size for size in (1, 20, 200)]
@@ -94,7 +89,7 @@ def test_errors_of_groups_with_one_sort_equal_exact_errors() -> None:
     np.testing.assert_allclose(list(group_errors(low, high, groups)), expected, atol=2e-6)
 
 
-def test_worst_groups_of_cells_are_worst_among_all_groups_of_a_small_sample() -> None:
+def test_worst_groups_of_cells_are_worst_among_all_groups_of_a_small_sample():
     for law in ("poisson 2", "event 0.4", "atom 0.5"):
         pits = pits_of(law, 9, np.random.default_rng(5))
         curve = worst_group_curve(pits, [1 / 3], random_state=0)
@@ -103,7 +98,7 @@ def test_worst_groups_of_cells_are_worst_among_all_groups_of_a_small_sample() ->
         assert curve.errors[0] == pytest.approx(best, abs=1e-6)
 
 
-def test_null_curve_simulates_outcomes_with_the_same_cells() -> None:
+def test_null_curve_simulates_outcomes_with_the_same_cells():
     """For events of 10% the mean worst fifth is far below that of continuous outcomes, 0.4."""
     pits = pits_of("event 0.1", 500, np.random.default_rng(0))
     masses = [0.2, 1.0]
@@ -125,7 +120,7 @@ def test_null_curve_simulates_outcomes_with_the_same_cells() -> None:
 
 @statistical
 @pytest.mark.parametrize("law", LAWS)
-def test_scans_and_learned_groups_keep_their_level(law: str) -> None:
+def test_scans_and_learned_groups_keep_their_level(law):
     """Each rate of false alarms is at most 5%."""
     count = repeats(1000, shorter=16)
     alarms = np.zeros(5)
@@ -148,7 +143,7 @@ def test_scans_and_learned_groups_keep_their_level(law: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", [LEVEL, SPREAD, MIXED], ids=["level", "spread", "mixed"])
-def test_null_moments_are_those_of_the_values_of_the_true_distribution(pattern: Floats) -> None:
+def test_null_moments_are_those_of_the_values_of_the_true_distribution(pattern):
     cdf = np.array([0.0, 0.3, 0.55, 0.9, 0.995, 1.0])
     probability = np.diff(cdf)
     pits = Cells(cdf[:-1], cdf[1:], ties=np.full(5, 0.5))
@@ -165,7 +160,7 @@ def test_null_moments_are_those_of_the_values_of_the_true_distribution(pattern: 
 
 @statistical
 @pytest.mark.parametrize(("p", "n"), [(0.005, 340), (0.1, 340), (0.005, 1000)])
-def test_learned_groups_of_rare_events_are_significant_at_their_level(p: float, n: int) -> None:
+def test_learned_groups_of_rare_events_are_significant_at_their_level(p, n):
     # sums of squares of values of groups without an event: 46% to 81% false alarms at 0.5%
     n_sets = repeats(300)
     found = 0

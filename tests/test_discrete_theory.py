@@ -1,9 +1,5 @@
 """Theorems about forecasts of outcomes with atoms, from the served distributions."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -12,34 +8,33 @@ from evenhand.distributions import Randomized
 from evenhand.draws import fresh, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import LINKS
-from quadrature import Floats
 
 N_DRAWS = 4000
 R = nodes(N_DRAWS)
 C = (np.arange(1000) + 0.5) / 1000
 
 
-def counts(family: stats.rv_discrete, *parameters: float) -> tuple[Floats, Floats]:
+def counts(family, *parameters):
     """Return the values and probabilities of a law up to 1e-12 of each tail."""
     law = family(*parameters)
     y = np.arange(law.ppf(1e-12), law.isf(1e-12) + 1)
     return y, law.pmf(y)
 
 
-def atom_and_rest(chance: float, n: int = 400) -> tuple[Floats, Floats]:
+def atom_and_rest(chance, n=400):
     """Return quantiles of half-normal outcomes with an atom at 0, each standing for its cell."""
     levels = (np.arange(n) + 0.5) / n
     y = stats.halfnorm.ppf(levels)
     return np.append(0.0, y), np.append(chance, np.full(n, (1 - chance) / n))
 
 
-def hurdle(chance: float, n: int = 1) -> Forecast:
+def hurdle(chance, n=1):
     return Forecast.from_hurdle(np.full(n, chance), Forecast.from_normal(np.zeros(n), 1.0))
 
 
 ORDINAL = (0.1, 0.2, 0.4, 0.2, 0.1)
 
-LAWS: dict[str, tuple[Callable[[], Forecast], tuple[Floats, Floats]]] = {
+LAWS = {
     "poisson 2": (lambda: Forecast.from_poisson([2.0]), counts(stats.poisson, 2.0)),
     "poisson 20": (lambda: Forecast.from_poisson([20.0]), counts(stats.poisson, 20.0)),
     "poisson 0.5": (lambda: Forecast.from_poisson([0.5]), counts(stats.poisson, 0.5)),
@@ -56,13 +51,13 @@ LAWS: dict[str, tuple[Callable[[], Forecast], tuple[Floats, Floats]]] = {
 }
 
 
-def over_all(forecast: Forecast, link: str, alpha: float, n: int, r: Floats = R) -> Forecast:
+def over_all(forecast, link, alpha, n, r=R):
     """Return the link over the whole CDF for n rows, also where `randomized` does not offer it."""
     base = forecast[np.zeros(n, dtype=int)].distribution.expand()
     return Forecast(Randomized(base, LINKS[link](alpha), r), r)
 
 
-def cells(name: str, link: str, alpha: float, r: Floats = R) -> tuple[Floats, Floats, Floats]:
+def cells(name, link, alpha, r=R):
     """Return the ends of cells (K, m) of a law's outcomes at all draws, and the probabilities."""
     build, (y, mass) = LAWS[name]
     low, high = over_all(build(), link, alpha, y.size, r).pit_interval(y)
@@ -72,14 +67,12 @@ def cells(name: str, link: str, alpha: float, r: Floats = R) -> tuple[Floats, Fl
 @pytest.mark.parametrize("link", ["entropic", "gaussian"])
 @pytest.mark.parametrize("alpha", [0.05, 0.12, 0.3])
 @pytest.mark.parametrize("name", LAWS)
-def test_an_exact_link_over_the_cdf_is_calibrated_in_the_cell_reading(
-    name: str, alpha: float, link: str
-) -> None:
+def test_an_exact_link_over_the_cdf_is_calibrated_in_the_cell_reading(name, alpha, link):
     # I(x) = integral dist(c, [A(c), B(c)]) dc is 0 for every person (Theorem 2a)
     low, high, mass = cells(name, link, alpha)
     share = np.repeat(mass / N_DRAWS, N_DRAWS)
 
-    def below(ends: Floats) -> Floats:
+    def below(ends):
         order = np.argsort(ends, axis=None)
         total = np.append(0.0, np.cumsum(share[order]))
         return total[np.searchsorted(ends.ravel()[order], C, side="right")]
@@ -90,7 +83,7 @@ def test_an_exact_link_over_the_cdf_is_calibrated_in_the_cell_reading(
 
 
 @pytest.mark.parametrize("chance", [0.3, 0.5, 0.8])
-def test_randomized_hurdles_are_uniform(chance: float) -> None:
+def test_randomized_hurdles_are_uniform(chance):
     # Kolmogorov-Smirnov at 1e-6
     n = 100_000
     rng = np.random.default_rng(1)

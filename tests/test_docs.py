@@ -1,7 +1,5 @@
 """The pages of the documentation run, name what exists, and leave nothing out."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import re
@@ -11,20 +9,15 @@ import subprocess
 import sys
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer.main
-from matplotlib.figure import Figure
 from matplotlib.text import Text
-from sybil import Document, Sybil
-from sybil.example import Example
+from sybil import Sybil
 from sybil.parsers.rest import CodeBlockParser, DocTestParser, PythonCodeBlockParser
 
 import evenhand
-from command_outcome import Command
 from evenhand.cli.commands import app
 
 ROOT = Path(__file__).parents[1]
@@ -34,20 +27,20 @@ GALLERY = sorted((PAGES / "gallery").glob("plot_*.py"))
 
 pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the documentation is not here")
 
-COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
+COMMANDS = vars(typer.main.get_command(app))["commands"]
 
 
 SHELL_RUNS = ("tutorial", "evidence")
 """Pages whose shell lines are run, each with the exit code that its comment names."""
 
 
-def check_shell(example: Example) -> None:
+def check_shell(example):
     """Check that a shell block names only commands, options, files and targets that exist."""
     for words, _ in lines_of(example):
         check_line(words)
 
 
-def lines_of(example: Example) -> Iterator[tuple[list[str], int]]:
+def lines_of(example):
     """Yield the words of each line of a shell block, and the exit code that its comment names."""
     for line in str(example.parsed).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
@@ -56,10 +49,10 @@ def lines_of(example: Example) -> Iterator[tuple[list[str], int]]:
             yield words, int(named.group(1)) if named else 0
 
 
-def runner_of(evenhand: Command) -> Callable[[Example], None]:
+def runner_of(evenhand):
     """Return what checks a shell block and runs its lines of evenhand and Python."""
 
-    def run(example: Example) -> None:
+    def run(example):
         for words, code in lines_of(example):
             check_line(words)
             program, *rest = words
@@ -72,7 +65,7 @@ def runner_of(evenhand: Command) -> Callable[[Example], None]:
     return run
 
 
-def check_line(words: list[str]) -> None:
+def check_line(words):
     while "=" in words[0]:  # settings of the environment before a program
         words = words[1:]
     program, *rest = words
@@ -94,7 +87,7 @@ def check_line(words: list[str]) -> None:
         assert program == "pip", f"a program that nothing checks: {program}"
 
 
-def examples_of(page: Path, shell: Callable[[Example], None] = check_shell) -> Document:
+def examples_of(page, shell=check_shell):
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     parsers = [
         DocTestParser(options),
@@ -105,13 +98,7 @@ def examples_of(page: Path, shell: Callable[[Example], None] = check_shell) -> D
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
-def test_blocks_of_the_page_run_in_order(
-    page: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    evenhand: Command,
-    request: pytest.FixtureRequest,
-) -> None:
+def test_blocks_of_the_page_run_in_order(page, tmp_path, monkeypatch, evenhand, request):
     # one test for a page, since blocks build on each other and parallel workers may take tests
     # apart
     monkeypatch.chdir(tmp_path)
@@ -127,7 +114,7 @@ def test_blocks_of_the_page_run_in_order(
             check_sections_of_the_report((tmp_path / f"{name}.html").read_text(encoding="utf-8"))
 
 
-def test_each_file_and_test_that_a_page_or_script_names_is_there() -> None:
+def test_each_file_and_test_that_a_page_or_script_names_is_there():
     tests = "".join(path.read_text() for path in (ROOT / "tests").glob("test_*.py"))
     for page in [*TEXTS, *GALLERY, PAGES / "gallery" / "GALLERY_HEADER.rst"]:
         for name in re.findall(
@@ -139,7 +126,7 @@ def test_each_file_and_test_that_a_page_or_script_names_is_there() -> None:
             assert f"def {name}(" in tests, f"{page.name} names {name}"
 
 
-def check_sections_of_the_report(page: str) -> None:
+def check_sections_of_the_report(page):
     """Check the sections that the guide names against those of the report that it writes."""
     shown = re.findall(r"<h2>(.*?)</h2>", page)
     text = (PAGES / "audit-results.rst").read_text(encoding="utf-8")
@@ -151,7 +138,7 @@ def check_sections_of_the_report(page: str) -> None:
     assert not set(shown) - set(named)
 
 
-def test_errata_named_in_the_method_are_tests() -> None:
+def test_errata_named_in_the_method_are_tests():
     shown = (ROOT / "reproduction" / "tests" / "test_errata.py").read_text()
     table = (PAGES / "method.rst").read_text().partition("\nErrata\n")[2]
     table = table.partition("\nOutcomes that are not continuous\n")[0]
@@ -164,7 +151,7 @@ def test_errata_named_in_the_method_are_tests() -> None:
         assert any(test.endswith(name) for name in named), test
 
 
-def test_numbers_beside_other_packages_are_those_measured() -> None:
+def test_numbers_beside_other_packages_are_those_measured():
     page = (PAGES / "benchmarks.rst").read_text(encoding="utf-8")
     table = page.partition("Measured side by side")[2].partition("Planted groups:")[0]
     measured = (ROOT / "benchmarks" / "results" / "peers.md").read_text(encoding="utf-8")
@@ -195,9 +182,7 @@ RESULTS = {"times": "censored_times.md", "watch": "watch_delays.md"}
 
 
 @pytest.mark.parametrize(("page", "start", "end", "number", "count"), MEASURED)
-def test_numbers_of_a_page_are_those_measured(
-    page: str, start: str, end: str, number: str, count: int
-) -> None:
+def test_numbers_of_a_page_are_those_measured(page, start, end, number, count):
     text = (PAGES / f"{page}.rst").read_text(encoding="utf-8").partition(start)[2]
     measured = (ROOT / "benchmarks" / "results" / RESULTS[page]).read_text(encoding="utf-8")
     found = re.findall(number, text.partition(end)[0])
@@ -207,7 +192,7 @@ def test_numbers_of_a_page_are_those_measured(
         assert (f"{float(one) / 100:.3f}" if is_points else one) in measured, one
 
 
-def test_every_public_module_has_a_page_made_from_its_names() -> None:
+def test_every_public_module_has_a_page_made_from_its_names():
     # each name of __all__ gets a page of its own; that each has one is checked where they are built
     listed = (PAGES / "api.rst").read_text()
     made = {"evenhand": listed}
@@ -219,12 +204,12 @@ def test_every_public_module_has_a_page_made_from_its_names() -> None:
         assert importlib.import_module(module).__all__
 
 
-def test_every_command_has_its_options_described() -> None:
+def test_every_command_has_its_options_described():
     page = (PAGES / "commands.rst").read_text()
     assert set(re.findall(r"command-reference:: (\w+)", page)) == set(COMMANDS)
 
 
-def test_sections_that_pages_name_exist() -> None:
+def test_sections_that_pages_name_exist():
     for page in [*TEXTS, *GALLERY]:
         text = page.read_text(encoding="utf-8")
         for target, name in re.findall(r":doc:`/?([\w/-]+)`,\s+(?:#\s+)?\*([^*]+)\*", text):
@@ -233,14 +218,14 @@ def test_sections_that_pages_name_exist() -> None:
             assert re.search(rf"^{re.escape(title)}\n[=~-]+$", shown, re.MULTILINE), title
 
 
-def test_every_page_is_reachable() -> None:
+def test_every_page_is_reachable():
     linked = "".join(page.read_text() for page in TEXTS)
     for page in TEXTS:
         if page.stem != "index":
             assert re.search(rf"^    {page.stem}$", linked, re.MULTILINE), page.stem
 
 
-def test_the_drawing_of_the_rooms_follows_the_contract_on_imports() -> None:
+def test_the_drawing_of_the_rooms_follows_the_contract_on_imports():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     floors = next(part["layers"] for part in contracts["contracts"] if part["type"] == "layers")
     drawing = (PAGES / "developers.rst").read_text().partition("code-block:: text\n\n")[2]
@@ -252,7 +237,7 @@ NARROWEST = 576
 """Width in pixels below which figures of the gallery scroll instead of shrinking."""
 
 
-def smallest_text(figure: Figure) -> float:
+def smallest_text(figure):
     """Return the size in pixels of the smallest text of a figure where it is shown smallest."""
     figure.draw_without_rendering()
     # the gallery saves 100 dots per inch unless the figure has more, shown as 100 with `srcset`
@@ -262,12 +247,12 @@ def smallest_text(figure: Figure) -> float:
     return points / 72 * 100 * min(1.0, NARROWEST / width)
 
 
-def titles(figure: Figure) -> list[str]:
+def titles(figure):
     return [figure.get_suptitle(), *(ax.get_title() for ax in figure.axes)]
 
 
 @pytest.mark.parametrize("script", GALLERY, ids=lambda script: script.stem)
-def test_script_of_the_gallery_runs_and_draws(script: Path) -> None:
+def test_script_of_the_gallery_runs_and_draws(script):
     import matplotlib as mpl
 
     mpl.use("Agg")

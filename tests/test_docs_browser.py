@@ -1,9 +1,6 @@
 """Built pages of the documentation in a browser. `make docs` builds them; skipped without them."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +17,7 @@ PAGES = ("index", "method", "which", "auto_examples/index", "auto_examples/plot_
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_can_be_read_by_everybody(chromium: Any, name: str) -> None:
+def test_pages_can_be_read_by_everybody(chromium, name):
     for size, scheme in ((WIDE, "light"), (PHONE, "dark")):
         page = chromium.new_page(viewport=size, color_scheme=scheme)
         page.goto((BUILT / f"{name}.html").as_uri(), wait_until="load")
@@ -30,7 +27,7 @@ def test_pages_can_be_read_by_everybody(chromium: Any, name: str) -> None:
         page.close()
 
 
-def test_figures_scroll_on_a_phone_and_fit_a_wide_screen(chromium: Any) -> None:
+def test_figures_scroll_on_a_phone_and_fit_a_wide_screen(chromium):
     boxes = "all => all.map(box => box.scrollWidth > box.clientWidth)"
     for size, scrolls in ((WIDE, False), (PHONE, True)):
         page = chromium.new_page(viewport=size)
@@ -39,7 +36,7 @@ def test_figures_scroll_on_a_phone_and_fit_a_wide_screen(chromium: Any) -> None:
         page.close()
 
 
-def test_pages_have_a_description_and_an_icon(chromium: Any) -> None:
+def test_pages_have_a_description_and_an_icon(chromium):
     page = chromium.new_page()
     for name in PAGES:
         page.goto((BUILT / f"{name}.html").as_uri())

@@ -1,12 +1,9 @@
 """Draws: independent of row order, replayable, uniform; ambiguous ids are refused."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import unicodedata
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -33,7 +30,7 @@ ids_of_people = st.one_of(st.integers(), st.text(seen, min_size=1).map(str.strip
 keys = st.binary(min_size=16, max_size=64).filter(lambda key: len(set(pairwise(key))) >= 12)
 
 
-def line(error: pytest.ExceptionInfo[InputError]) -> str:
+def line(error):
     message = str(error.value)
     assert "\n" not in message
     return message
@@ -42,7 +39,7 @@ def line(error: pytest.ExceptionInfo[InputError]) -> str:
 # --- keyed draws
 
 
-def by_hashlib(key: bytes, context: str, person: str) -> float:
+def by_hashlib(key, context, person):
     """The draw as the method defines it: keyed BLAKE2b with lengths, 52 bits plus a half."""
     context_bytes = unicodedata.normalize("NFC", context).encode("utf-8")
     message = (
@@ -57,9 +54,7 @@ def by_hashlib(key: bytes, context: str, person: str) -> float:
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(keys, st.text(st.characters(exclude_categories=["Cs"])), ids_of_people)
-def test_draw_is_the_keyed_hash_of_context_and_id(
-    key: bytes, context: str, person: int | str
-) -> None:
+def test_draw_is_the_keyed_hash_of_context_and_id(key, context, person):
     draw = KeyedDraws(key, context)([person])
     assert draw.dtype == np.float64
     assert draw.tolist() == [by_hashlib(key, context, str(person))]
@@ -67,9 +62,7 @@ def test_draw_is_the_keyed_hash_of_context_and_id(
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(ids_of_people, max_size=8), st.randoms(use_true_random=False))
-def test_a_draw_depends_on_its_id_and_not_on_order_or_batch(
-    ids: list[int | str], random: Any
-) -> None:
+def test_a_draw_depends_on_its_id_and_not_on_order_or_batch(ids, random):
     draws = KeyedDraws(KEY, "spring")
     whole = draws(ids)
     assert whole.shape == (len(ids),)
@@ -81,7 +74,7 @@ def test_a_draw_depends_on_its_id_and_not_on_order_or_batch(
         assert 0 < draw < 1
 
 
-def test_numbers_and_their_digits_are_one_id_in_any_container() -> None:
+def test_numbers_and_their_digits_are_one_id_in_any_container():
     draws = KeyedDraws(KEY)
     one = draws(["1"])[0]
     for ids in (
@@ -102,7 +95,7 @@ def test_numbers_and_their_digits_are_one_id_in_any_container() -> None:
     assert draws([]).shape == (0,)
 
 
-def test_text_is_compared_in_its_composed_form() -> None:
+def test_text_is_compared_in_its_composed_form():
     composed, apart = "Zo\u00eb", "Zoe\u0308"
     assert composed != apart
     assert KeyedDraws(KEY)([composed])[0] == KeyedDraws(KEY)([apart])[0]
@@ -130,13 +123,13 @@ def test_text_is_compared_in_its_composed_form() -> None:
         (17, r"^ids must be a sequence of ids.*wrap it in a list"),
     ],
 )
-def test_what_is_no_id_is_refused_with_its_position(ids: Any, message: str) -> None:
+def test_what_is_no_id_is_refused_with_its_position(ids, message):
     with pytest.raises(InputError, match=message) as caught:
         KeyedDraws(KEY)(ids)
     line(caught).encode()
 
 
-def test_keys_that_are_short_or_no_bytes_are_refused() -> None:
+def test_keys_that_are_short_or_no_bytes_are_refused():
     assert KeyedDraws(bytes(range(16)))(["a"]).shape == (1,)
     with pytest.raises(
         InputError, match=r"^key must have at least 16 bytes, got 15; make one with: python"
@@ -144,35 +137,33 @@ def test_keys_that_are_short_or_no_bytes_are_refused() -> None:
         KeyedDraws(b"x" * 15)
     assert "xxx" not in line(caught)
     with pytest.raises(InputError, match=r"^key must be bytes, got str") as caught:
-        KeyedDraws("secret secret secret")  # type: ignore[arg-type]
+        KeyedDraws("secret secret secret")
     assert "secret secret" not in line(caught)
     with pytest.raises(InputError, match=r"^context must be text, got 2026"):
-        KeyedDraws(KEY, 2026)  # type: ignore[arg-type]
+        KeyedDraws(KEY, 2026)
     refused(r"^context must be valid Unicode text, got '.ud800'", KeyedDraws, KEY, "\ud800")
     # keys longer than the hash takes are hashed first
     long = bytes(range(200))
     assert KeyedDraws(long)(["a"])[0] == by_hashlib(hashlib.blake2b(long).digest(), "", "a")
 
 
-def test_the_key_is_not_shown() -> None:
+def test_the_key_is_not_shown():
     shown = repr(KeyedDraws(b"a key of the sixteen", "spring"))
     assert shown == "KeyedDraws(key=<secret>, context='spring')"
 
 
-def test_the_least_and_the_greatest_hash_stay_inside_the_open_interval(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_least_and_the_greatest_hash_stay_inside_the_open_interval(monkeypatch):
     class Digest:
-        def __init__(self, digest: bytes) -> None:
+        def __init__(self, digest):
             self.bytes = digest
 
-        def copy(self) -> Digest:
+        def copy(self):
             return self
 
-        def update(self, text: bytes) -> None:
+        def update(self, text):
             pass
 
-        def digest(self) -> bytes:
+        def digest(self):
             return self.bytes
 
     draws = KeyedDraws(KEY)
@@ -185,7 +176,7 @@ def test_the_least_and_the_greatest_hash_stay_inside_the_open_interval(
 # --- nodes, cells and fresh draws
 
 
-def test_jittered_draws_lie_one_in_each_cell_and_uniformly_within() -> None:
+def test_jittered_draws_lie_one_in_each_cell_and_uniformly_within():
     # Kolmogorov-Smirnov at 1e-6 for each of 8 cells, and a correlation beyond 5 / sqrt(n) has
     # probability 6e-7
     n, m = 5000, 8
@@ -203,7 +194,7 @@ def test_jittered_draws_lie_one_in_each_cell_and_uniformly_within() -> None:
 
 
 @pytest.mark.parametrize("random_state", [0, 7, np.int64(3)])
-def test_fresh_draws_are_uniform_open_and_repeatable(random_state: int) -> None:
+def test_fresh_draws_are_uniform_open_and_repeatable(random_state):
     # Kolmogorov-Smirnov at 1e-6
     draws = fresh(N, random_state)
     assert draws.shape == (N,)
@@ -215,9 +206,9 @@ def test_fresh_draws_are_uniform_open_and_repeatable(random_state: int) -> None:
     assert fresh((2, 3), random_state).shape == (2, 3)
 
 
-def test_fresh_draws_stay_open_at_the_ends_of_the_generator() -> None:
+def test_fresh_draws_stay_open_at_the_ends_of_the_generator():
     class Ends(np.random.Generator):
-        def integers(self, low: int, high: int, size: Any = None) -> Any:  # type: ignore[override]
+        def integers(self, low, high, size=None):
             return np.array([low, high - 1])
 
     low, high = fresh(2, Ends(np.random.PCG64()))
@@ -230,7 +221,7 @@ def test_fresh_draws_stay_open_at_the_ends_of_the_generator() -> None:
 # --- one row of each person
 
 
-def test_each_row_of_a_person_is_as_likely_to_be_the_one() -> None:
+def test_each_row_of_a_person_is_as_likely_to_be_the_one():
     # rows 0 and 3 are alone, 1, 2, 4 and 5 one person's; chi-squared at 1e-6
     person = ["a", "b", "b", "c", "b", "b"]
     rows = np.array([one_row_each(person, 6, seed) for seed in range(400)])
@@ -258,7 +249,7 @@ def test_each_row_of_a_person_is_as_likely_to_be_the_one() -> None:
         (True, "^r must lie strictly between 0 and 1, got"),
     ],
 )
-def test_draws_of_another_shape_or_outside_are_refused(r: Any, message: str) -> None:
+def test_draws_of_another_shape_or_outside_are_refused(r, message):
     with pytest.raises(InputError, match=message) as caught:
         as_draws(r, 2)
     line(caught)
@@ -266,7 +257,7 @@ def test_draws_of_another_shape_or_outside_are_refused(r: Any, message: str) -> 
         refused(r"^m must be an integer of at least 1, got", make, 0)
 
 
-def test_generators_come_from_seeds_generators_and_legacy_states() -> None:
+def test_generators_come_from_seeds_generators_and_legacy_states():
     assert generator(5).integers(1 << 40) == np.random.default_rng(5).integers(1 << 40)
     own = np.random.default_rng(0)
     assert generator(own) is own
@@ -278,7 +269,7 @@ def test_generators_come_from_seeds_generators_and_legacy_states() -> None:
     assert generator(None).integers(1 << 60) != generator(None).integers(1 << 60)
 
 
-def test_ties_are_uniform_replayable_and_independent_of_the_draws() -> None:
+def test_ties_are_uniform_replayable_and_independent_of_the_draws():
     # Kolmogorov-Smirnov and a correlation of 5 standard errors: 1e-6 each
     n = 20_000
     draws = KeyedDraws(b"sixteen bytes or more", context="2026-11")
@@ -301,7 +292,7 @@ def test_ties_are_uniform_replayable_and_independent_of_the_draws() -> None:
     refused(r"ids\[0\] must be an integer or text", draws.ties, [1.5])
 
 
-def test_draws_are_uniform_and_unrelated_between_keys_contexts_and_neighbours() -> None:
+def test_draws_are_uniform_and_unrelated_between_keys_contexts_and_neighbours():
     # Kolmogorov-Smirnov at 1e-6; a correlation of N independent pairs is beyond 5 / sqrt(N) with
     # probability 6e-7: eight assertions, at most 8 in a million keys fail
     ids = range(N)

@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import datetime as dt
 import json
 import math
 import re
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +15,7 @@ from evenhand.tables import TableEncoder
 from evenhand.tables.encoding import EncodedColumn
 
 
-def encoded(train: Any, new: Any = None) -> dict[str, list[float]]:
+def encoded(train, new=None):
     """Return the outputs by name: fitted on `train`, for `new` if given."""
     encoder = TableEncoder().fit(train)
     matrix = encoder.transform(train if new is None else new)
@@ -28,11 +25,11 @@ def encoded(train: Any, new: Any = None) -> dict[str, list[float]]:
     return dict(zip(encoder.names_out, matrix.T.tolist(), strict=True))
 
 
-def column(values: Any, **options: Any) -> pd.DataFrame:
+def column(values, **options):
     return pd.DataFrame({"v": pd.Series(values, **options)})
 
 
-def complaint(train: Any, new: Any = None) -> str:
+def complaint(train, new=None):
     with pytest.raises(InputError) as caught:
         encoded(train, new)
     assert "\n" not in str(caught.value)
@@ -54,7 +51,7 @@ MIXED = pd.DataFrame(
 )
 
 
-def test_numbers_are_standardised_like_scikit_learn() -> None:
+def test_numbers_are_standardised_like_scikit_learn():
     table = pd.DataFrame(np.random.default_rng(0).normal(50, 9, (40, 3)), columns=["a", "b", "c"])
     new = table.iloc[:7] * 1.5
     scaler = StandardScaler().fit(table)
@@ -67,7 +64,7 @@ def test_numbers_are_standardised_like_scikit_learn() -> None:
 
 
 @pytest.mark.parametrize("has_gaps", [False, True])
-def test_numbers_that_need_no_reading_are_encoded_as_those_that_do(has_gaps: bool) -> None:
+def test_numbers_that_need_no_reading_are_encoded_as_those_that_do(has_gaps):
     rng = np.random.default_rng(0)
     train = np.column_stack([rng.normal(50, 9, (40, 3)), np.full(40, 7.0)])
     if has_gaps:
@@ -92,7 +89,7 @@ def test_numbers_that_need_no_reading_are_encoded_as_those_that_do(has_gaps: boo
                 encoder.transform(np.where(new == 1e150, bad, new))
 
 
-def test_missing_numbers_are_the_mean_and_marked_if_training_had_some() -> None:
+def test_missing_numbers_are_the_mean_and_marked_if_training_had_some():
     assert encoded(column([1.0, None, 3.0])) == {
         "v": [-1.0, 0.0, 1.0],
         "v missing": [0.0, 1.0, 0.0],
@@ -104,7 +101,7 @@ def test_missing_numbers_are_the_mean_and_marked_if_training_had_some() -> None:
     }
 
 
-def test_levels_are_one_hot_like_scikit_learn() -> None:
+def test_levels_are_one_hot_like_scikit_learn():
     rng = np.random.default_rng(1)
     table = pd.DataFrame({name: rng.choice(["u", "v", "w"], 30) for name in "ab"})
     expected = OneHotEncoder(sparse_output=False).fit_transform(table)
@@ -114,7 +111,7 @@ def test_levels_are_one_hot_like_scikit_learn() -> None:
     assert not any(outputs["a unknown"])
 
 
-def test_unseen_levels_are_unknown_and_missing_is_a_level_if_training_had_it() -> None:
+def test_unseen_levels_are_unknown_and_missing_is_a_level_if_training_had_it():
     assert encoded(column(["a", "b", None]), column(["b", "c", None])) == {
         "v = a": [0, 0, 0],
         "v = b": [1, 0, 0],
@@ -124,7 +121,7 @@ def test_unseen_levels_are_unknown_and_missing_is_a_level_if_training_had_it() -
     assert encoded(column(["a"]), column([None], dtype=object)) == {"v = a": [0], "v unknown": [1]}
 
 
-def test_the_fifty_most_frequent_levels_are_kept_and_ties_go_by_text() -> None:
+def test_the_fifty_most_frequent_levels_are_kept_and_ties_go_by_text():
     values = [f"n{i:02d}" for i in range(60)] + ["n59", "n58"]
     outputs = encoded(column(values))
     kept = [f"v = n{i:02d}" for i in (*range(48), 58, 59)]
@@ -132,7 +129,7 @@ def test_the_fifty_most_frequent_levels_are_kept_and_ties_go_by_text() -> None:
     assert sum(outputs["v unknown"]) == 10
 
 
-def test_dates_are_a_trend_and_a_season() -> None:
+def test_dates_are_a_trend_and_a_season():
     outputs = encoded(column([dt.date(1970, 1, 1), dt.date(1970, 1, 3), None]))
     assert outputs["v"] == [-1.0, 1.0, 0.0]
     assert outputs["v missing"] == [0.0, 0.0, 1.0]
@@ -158,7 +155,7 @@ def test_dates_are_a_trend_and_a_season() -> None:
         (MIXED, MIXED.drop(columns=["job", "age"]), "^X .*'age', 'job'; add"),
     ],
 )
-def test_bad_input_is_named_in_one_line(train: Any, new: Any, facts: str) -> None:
+def test_bad_input_is_named_in_one_line(train, new, facts):
     assert re.search(facts, complaint(train, new))
 
 
@@ -175,7 +172,7 @@ KINDS_OF_CELLS = {
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> pd.DataFrame:
+def tables(draw):
     n_rows = draw(st.integers(1, 12))
     names = draw(st.lists(st.sampled_from(sorted(KINDS_OF_CELLS)), min_size=1, unique=True))
     cells = {
@@ -187,9 +184,7 @@ def tables(draw: st.DrawFn) -> pd.DataFrame:
 
 @settings(max_examples=30, deadline=None)
 @given(tables(), tables())
-def test_a_state_that_went_through_json_gives_the_same_encoder(
-    table: pd.DataFrame, other: pd.DataFrame
-) -> None:
+def test_a_state_that_went_through_json_gives_the_same_encoder(table, other):
     encoder = TableEncoder().fit(table)
     again = TableEncoder.from_state(json.loads(json.dumps(encoder.to_state())))
     assert again.columns_ == encoder.columns_
@@ -203,7 +198,7 @@ def test_a_state_that_went_through_json_gives_the_same_encoder(
 
 @settings(max_examples=30, deadline=None)
 @given(tables(), st.randoms(use_true_random=False))
-def test_rows_and_columns_may_come_in_any_order(table: pd.DataFrame, random: Any) -> None:
+def test_rows_and_columns_may_come_in_any_order(table, random):
     rows, columns = list(range(len(table))), list(table.columns)
     random.shuffle(rows)
     random.shuffle(columns)
@@ -212,7 +207,7 @@ def test_rows_and_columns_may_come_in_any_order(table: pd.DataFrame, random: Any
     np.testing.assert_array_equal(encoder.transform(table.iloc[rows][columns]), expected)
 
 
-def test_of_two_levels_the_one_in_the_group_is_named() -> None:
+def test_of_two_levels_the_one_in_the_group_is_named():
     both = pd.Series(["man", "woman", "woman"], name="sex")
     column = EncodedColumn.fit("category", "sex", both)
     for output in (0, 1):

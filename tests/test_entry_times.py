@@ -1,12 +1,7 @@
 """Wrong clocks: few wrong readings move no other entry, and no answer is lost."""
 
-from __future__ import annotations
-
 import logging
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +12,6 @@ from evenhand.service import (
     EntryTimes,
     LogWatch,
     WatchedContexts,
-    WatchState,
     open_log,
     replay_forecast,
     verify,
@@ -28,17 +22,17 @@ PRESENT = datetime(2026, 3, 5, tzinfo=UTC)
 READINGS = {"ahead": "2027-02-01T12:00:00.000000Z", "reset": "1970-01-01T00:00:07.000000Z"}
 
 
-def text(time: np.datetime64) -> str:
+def text(time):
     return f"{time.astype('datetime64[us]')}Z"
 
 
-def days(*numbers: float) -> list[str]:
+def days(*numbers):
     """Times in days since 1 March."""
     start = np.datetime64("2026-03-01", "us")
     return [text(start + np.timedelta64(round(one * 86_400e6), "us")) for one in numbers]
 
 
-def times_of(readings: list[str]) -> EntryTimes:
+def times_of(readings):
     """Return the times of entries, read in April."""
     with clock() as set_time:
         set_time(datetime(2026, 4, 1, tzinfo=UTC))
@@ -49,7 +43,7 @@ def times_of(readings: list[str]) -> EntryTimes:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_few_wrong_readings_move_no_other(seed: int) -> None:
+def test_few_wrong_readings_move_no_other(seed):
     random = np.random.default_rng(seed)
     true = np.sort(random.uniform(0, 30, size=200))
     read = true.copy()
@@ -69,9 +63,7 @@ def test_few_wrong_readings_move_no_other(seed: int) -> None:
     assert len(times.wrong) == wrong.sum()
 
 
-def test_a_wrong_clock_is_written_as_it_is_and_reported_at_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_wrong_clock_is_written_as_it_is_and_reported_at_once(tmp_path, caplog):
     log = open_log(tmp_path / "log.sqlite")
     with clock() as set_time, caplog.at_level(logging.WARNING):
         for hours in (0, 24 * 365, 1, 2):
@@ -89,7 +81,7 @@ def test_a_wrong_clock_is_written_as_it_is_and_reported_at_once(
     assert "but entry 2 before it at 2027-03-05T00:00" in message
 
 
-def test_a_replay_names_the_entries_at_which_a_clock_was_wrong(place: Path, tmp_path: Path) -> None:
+def test_a_replay_names_the_entries_at_which_a_clock_was_wrong(place, tmp_path):
     log = open_log(with_readings(place, tmp_path, {5: READINGS["reset"]}))
     forecast = next(log.entries(kind="forecast"))
     found = replay_forecast(log, forecast.id, fitted())
@@ -105,14 +97,14 @@ def test_a_replay_names_the_entries_at_which_a_clock_was_wrong(place: Path, tmp_
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Return a log of 600 forecasts, of which those of women are wrong from day 15 on."""
     found = tmp_path_factory.mktemp("clocks") / "log.sqlite"
     serve(fitted(), found, 30, broken_from=15)
     return found
 
 
-def watched(place: Path, until: datetime = PRESENT, state: WatchState | None = None) -> LogWatch:
+def watched(place, until=PRESENT, state=None):
     """Return a watch over a log at a time."""
     log = open_log(place)
     scope = None if state is None else state.scope
@@ -125,14 +117,14 @@ def watched(place: Path, until: datetime = PRESENT, state: WatchState | None = N
     return found
 
 
-def with_readings(place: Path, folder: Path, readings: Mapping[int, str]) -> Path:
+def with_readings(place, folder, readings):
     """Return a copy of a log with other readings of some entries."""
     copy = folder / "copy.sqlite"
     append(copy, entries_at(place), readings)
     return copy
 
 
-def evidence(found: LogWatch) -> dict[str, Any]:
+def evidence(found):
     """Return what does not depend on the day in which a single row is counted."""
     values = found.to_dict()
     alarms = [
@@ -156,8 +148,8 @@ def evidence(found: LogWatch) -> dict[str, Any]:
     ],
 )
 def test_one_wrong_reading_changes_no_alarm_and_loses_no_answer(
-    place: Path, tmp_path: Path, kind: str, where: str, reading: str
-) -> None:
+    place, tmp_path, kind, where, reading
+):
     entries = entries_at(place)
     mine = [entry.number for entry in entries if entry.kind == kind]
     number = {
@@ -176,9 +168,7 @@ def test_one_wrong_reading_changes_no_alarm_and_loses_no_answer(
     assert not right.verified.times.note
 
 
-def test_a_watch_in_many_runs_equals_one_run_also_where_clocks_are_wrong(
-    place: Path, tmp_path: Path
-) -> None:
+def test_a_watch_in_many_runs_equals_one_run_also_where_clocks_are_wrong(place, tmp_path):
     entries = entries_at(place)
     random = np.random.default_rng(3)
     chosen = random.choice(len(entries), size=25, replace=False) + 1
@@ -202,9 +192,7 @@ def test_a_watch_in_many_runs_equals_one_run_also_where_clocks_are_wrong(
     assert evidence(last) == evidence(watched(place))
 
 
-def test_a_reading_that_later_entries_prove_wrong_moves_no_row_back(
-    place: Path, tmp_path: Path
-) -> None:
+def test_a_reading_that_later_entries_prove_wrong_moves_no_row_back(place, tmp_path):
     # the clock is three days ahead in the last entries, and forecasts mature after an hour
     entries = entries_at(place)[:600]
     day = entries[400].time[:10]
@@ -214,7 +202,7 @@ def test_a_reading_that_later_entries_prove_wrong_moves_no_row_back(
     log = open_log(copy)
     before = [one for one in entries if one.time[:10] <= day]
     append(copy, before, readings)
-    found: list[int] = []
+    found = []
     watch = Watch(matures_after="1h")
     looks = LogWatch(log, WatchedContexts.of(log), watch)
     with clock() as set_time:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -16,7 +15,6 @@ from complaints import refused
 from discrete_laws import mean_of_largest
 from evenhand.calibration import Cells
 from evenhand.certificates import (
-    Certificate,
     EventPart,
     certify_counts,
     certify_events,
@@ -39,27 +37,27 @@ class World:
     probability: Floats
     rate: Floats
 
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[Floats, NDArray[np.bool_]]:
+    def sample(self, n, rng):
         rows = rng.integers(self.probability.size, size=n)
         return self.probability[rows], rng.uniform(size=n) < self.rate[rows]
 
     @cached_property
-    def levels(self) -> Floats:
+    def levels(self):
         """All forecasts: event shares change at these thresholds only."""
         return np.unique(self.probability)
 
     @cached_property
-    def told_below(self) -> Floats:
+    def told_below(self):
         """P(p <= t, Y = 1) at the levels."""
         return np.array([(self.rate * (self.probability <= t)).mean() for t in self.levels])
 
     @cached_property
-    def told_above(self) -> Floats:
+    def told_above(self):
         """P(p >= t, Y = 0) at the levels."""
         return np.array([((1 - self.rate) * (self.probability >= t)).mean() for t in self.levels])
 
     @cached_property
-    def bias(self) -> tuple[Floats, Floats]:
+    def bias(self):
         """Least and largest bias of a group, over `MASSES`."""
         errors = np.concatenate((1 - self.probability, -self.probability))
         weights = np.concatenate((self.rate, 1 - self.rate)) / self.rate.size
@@ -69,7 +67,7 @@ class World:
         )
 
 
-def evenly(ppf: Callable[[Floats], Floats], n: int = 4000) -> Floats:
+def evenly(ppf, n=4000):
     return np.asarray(ppf((np.arange(n) + 0.5) / n))
 
 
@@ -87,7 +85,7 @@ WORLDS = {
 }
 
 
-def is_below_the_truth(proof: Certificate, world: World) -> tuple[bool, bool, bool]:
+def is_below_the_truth(proof, world):
     """Whether some bound of each of the three sets is violated."""
     inside = (world.levels > 0) & (world.levels < 1)
     levels = world.levels[inside]
@@ -104,7 +102,7 @@ def is_below_the_truth(proof: Certificate, world: World) -> tuple[bool, bool, bo
 
 @statistical
 @pytest.mark.parametrize("name", WORLDS)
-def test_each_set_of_bounds_has_its_confidence(name: str) -> None:
+def test_each_set_of_bounds_has_its_confidence(name):
     world = WORLDS[name]
     rng = np.random.default_rng(len(name))
     n_sets = repeats(1000, shorter=25)
@@ -114,7 +112,7 @@ def test_each_set_of_bounds_has_its_confidence(name: str) -> None:
     assert failures.max() <= most_failures(n_sets), failures
 
 
-def test_counts_only_widen_the_bounds_and_add_up() -> None:
+def test_counts_only_widen_the_bounds_and_add_up():
     rng = np.random.default_rng(10)
     p = np.concatenate((rng.beta(0.02, 2, size=1000), rng.beta(2, 2, size=1000), [0.0, 1.0]))
     y = rng.uniform(size=p.size) < p
@@ -139,7 +137,7 @@ def test_counts_only_widen_the_bounds_and_add_up() -> None:
         assert high - 1e-12 <= outer[1] <= high + width
 
 
-def test_a_bin_counts_whole_on_the_side_of_the_larger_bound() -> None:
+def test_a_bin_counts_whole_on_the_side_of_the_larger_bound():
     """Thresholds just beyond a forecast lie in its bin."""
     p, y = np.full(200, 0.05005), np.arange(200) < 20
     rows, counted = certify_events(p, y), certify_counts(events=count_events(p, y))
@@ -157,11 +155,11 @@ def test_a_bin_counts_whole_on_the_side_of_the_larger_bound() -> None:
         ([[0.1, 0.2]], [0], "probability must have 1 dimension"),
     ],
 )
-def test_unsuitable_rows_are_refused(probability: list, event: list, message: str) -> None:
+def test_unsuitable_rows_are_refused(probability, event, message):
     refused(message, certify_events, probability, event)
 
 
-def test_exactly_one_threshold_inside_the_unit_interval() -> None:
+def test_exactly_one_threshold_inside_the_unit_interval():
     proof = certify_events([0.1, 0.4], [0, 1])
     for wrong in ({}, {"below": 0.1, "above": 0.2}):
         refused("exactly one of below and above", proof.event_rate, mass=0.2, **wrong)
@@ -171,7 +169,7 @@ def test_exactly_one_threshold_inside_the_unit_interval() -> None:
         refused("mass must be above 0 and at most 1", call)
 
 
-def test_a_certificate_of_a_0_1_forecast_has_its_events() -> None:
+def test_a_certificate_of_a_0_1_forecast_has_its_events():
     rng = np.random.default_rng(12)
     p = rng.beta(1, 9, size=2000)
     y = rng.uniform(size=2000) < p
@@ -196,13 +194,13 @@ def test_a_certificate_of_a_0_1_forecast_has_its_events() -> None:
     refused("kind must be one of", certify_pit, pits, kind="hurdle")
 
 
-def beta_share(t: Floats) -> Floats:
+def beta_share(t):
     """`P(p <= t, Y = 1)` if p ~ Beta(1, 9) is right: p times its density is Beta(2, 9) / 10."""
     return np.asarray(stats.beta(2, 9).cdf(t) / 10)
 
 
 @statistical
-def test_the_band_over_all_thresholds_has_its_confidence_for_continuous_forecasts() -> None:
+def test_the_band_over_all_thresholds_has_its_confidence_for_continuous_forecasts():
     """P(p <= t, Y = 1) increases in t, so its bound is violated first at the end of a step."""
     rng = np.random.default_rng(5)
     n_sets = repeats(1000)

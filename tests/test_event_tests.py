@@ -1,20 +1,16 @@
 """Tests and intervals of named and scanned groups of 0/1 outcomes: theory, level, power."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from evenhand._validate import Floats
 from evenhand.audits import Search
-from evenhand.calibration import Cells, GroupRows, GroupSums
+from evenhand.calibration import Cells, GroupRows
 from evenhand.calibration.events import rate_intervals, trend_weights
 from evenhand.calibration.group_sums import bias_intervals, error_intervals
 from evenhand.forecast_columns import ForecastColumns
@@ -23,12 +19,12 @@ from evenhand.search import scan_groups
 from repeats import most_failures, repeats, statistical
 
 
-def pits_of(p: Floats, y: Floats, rng: np.random.Generator, weights: Floats | None = None) -> Cells:
+def pits_of(p, y, rng, weights=None):
     low, high = np.where(y == 1, 1 - p, 0.0), np.where(y == 1, 1.0, 1 - p)
     return Cells(low, high, ties=rng.random(p.size), weights=weights)
 
 
-def sums_of(pits: Cells, *, are_known: bool = True) -> GroupSums:
+def sums_of(pits, *, are_known=True):
     """Return the sums over all rows as one group; single rows may be unknown."""
     events = pits.events()
     assert events is not None
@@ -36,16 +32,16 @@ def sums_of(pits: Cells, *, are_known: bool = True) -> GroupSums:
     return sums if are_known else replace(sums, rows=None)
 
 
-def p_value_of(pits: Cells, *, are_known: bool = True) -> float:
+def p_value_of(pits, *, are_known=True):
     return float(sums_of(pits, are_known=are_known).tests.p_value[0])
 
 
-def law_of_sum(p: Floats) -> Floats:
+def law_of_sum(p):
     """Return the probabilities of 0, 1, ... events."""
     return functools.reduce(np.convolve, [np.array([1 - q, q]) for q in p])
 
 
-def probabilities() -> list[Floats]:
+def probabilities():
     """Random probabilities, and those of few distinct values, among them 0 and 1."""
     rng = np.random.default_rng(0)
     found = [rng.beta(*rng.exponential(size=2) + 0.05, size=n) for n in (1, 2, 5, 9) * 60]
@@ -61,7 +57,7 @@ def probabilities() -> list[Floats]:
 # --- theory
 
 
-def test_outcomes_are_known_to_be_events_by_their_cells() -> None:
+def test_outcomes_are_known_to_be_events_by_their_cells():
     rng = np.random.default_rng(1)
     p = np.array([0.1, 0.9, 0.0, 0.25])
     y = np.array([0.0, 1.0, 1.0, 1.0])
@@ -78,7 +74,7 @@ def test_outcomes_are_known_to_be_events_by_their_cells() -> None:
 
 
 @pytest.mark.parametrize("tail", [0.2, 0.025, 1e-3])
-def test_intervals_of_rates_fail_as_seldom_as_stated(tail: float) -> None:
+def test_intervals_of_rates_fail_as_seldom_as_stated(tail):
     for p in probabilities():
         n, law = p.size, law_of_sum(p)
         low, high = rate_intervals(np.arange(n + 1.0), np.full(n + 1, float(n)), tail)
@@ -87,7 +83,7 @@ def test_intervals_of_rates_fail_as_seldom_as_stated(tail: float) -> None:
 
 
 @pytest.mark.parametrize(("p", "n"), [(0.001, 400), (0.02, 40), (0.1, 400), (0.97, 40)])
-def test_equal_probabilities_are_tested_at_their_level_exactly(p: float, n: int) -> None:
+def test_equal_probabilities_are_tested_at_their_level_exactly(p, n):
     # the p-value of every number of events, against its binomial probability
     rng = np.random.default_rng(2)
     counts = np.arange(n + 1)
@@ -99,7 +95,7 @@ def test_equal_probabilities_are_tested_at_their_level_exactly(p: float, n: int)
 
 
 @pytest.mark.parametrize("are_known", [True, False])
-def test_a_test_of_equal_probabilities_is_the_binomial_one(are_known: bool) -> None:
+def test_a_test_of_equal_probabilities_is_the_binomial_one(are_known):
     y = np.arange(500) < 26
     found = p_value_of(
         pits_of(np.full(500, 0.02), y * 1.0, np.random.default_rng(3)), are_known=are_known
@@ -109,7 +105,7 @@ def test_a_test_of_equal_probabilities_is_the_binomial_one(are_known: bool) -> N
     assert found == pytest.approx(2 * twice * stats.binom.sf(25, 500, 0.02), rel=1e-6)
 
 
-def test_bounds_from_sums_alone_are_never_below_the_exact_p_value() -> None:
+def test_bounds_from_sums_alone_are_never_below_the_exact_p_value():
     # brute force over laws of sums of independent events (Hoeffding 1956)
     rng = np.random.default_rng(4)
     for p in probabilities():
@@ -123,7 +119,7 @@ def test_bounds_from_sums_alone_are_never_below_the_exact_p_value() -> None:
             assert found >= exact - 1e-12 or (np.abs(y - p) == 1).any()
 
 
-def test_too_extreme_probabilities_of_a_right_mean_are_found_by_their_trend() -> None:
+def test_too_extreme_probabilities_of_a_right_mean_are_found_by_their_trend():
     # events half as far from the mean rate as predicted, the number of events as expected
     p = np.repeat([0.01, 0.09], 1000)
     y = np.zeros(2000)
@@ -143,7 +139,7 @@ def test_too_extreme_probabilities_of_a_right_mean_are_found_by_their_trend() ->
     assert found.p_value[0] == pytest.approx(4 * tail, rel=1e-6)
 
 
-def test_impossible_events_refute_their_probabilities() -> None:
+def test_impossible_events_refute_their_probabilities():
     p, y = np.zeros(50), np.zeros(50)
     y[7] = 1
     pits = pits_of(p, y, np.random.default_rng(4))
@@ -156,7 +152,7 @@ def test_impossible_events_refute_their_probabilities() -> None:
 # --- simulation
 
 
-def chances(rate: float, n: int, *, are_equal: bool, rng: np.random.Generator) -> Floats:
+def chances(rate, n, *, are_equal, rng):
     return np.full(n, rate) if are_equal else rng.beta(3 * rate, 3 * (1 - rate), size=n)
 
 
@@ -165,9 +161,7 @@ def chances(rate: float, n: int, *, are_equal: bool, rng: np.random.Generator) -
     ("n", "rate", "are_equal"),
     [(100, 0.005, True), (100, 0.5, False), (600, 0.005, False), (600, 0.1, True)],
 )
-def test_right_probabilities_are_rejected_as_seldom_as_stated(
-    rate: float, n: int, are_equal: bool
-) -> None:
+def test_right_probabilities_are_rejected_as_seldom_as_stated(rate, n, are_equal):
     count = repeats(2000)
     rng = np.random.default_rng(6)
     wrong = np.zeros(2, dtype=int)
@@ -185,12 +179,12 @@ def test_right_probabilities_are_rejected_as_seldom_as_stated(
 
 @statistical
 @pytest.mark.parametrize(("told", "rate"), [(0.015, 0.03), (0.1, 0.13), (0.6, 0.5)])
-def test_intervals_of_wrong_probabilities_hold(told: float, rate: float) -> None:
+def test_intervals_of_wrong_probabilities_hold(told, rate):
     # chances and probabilities vary between rows that are drawn anew
     count, n = repeats(2000), 300
     rng = np.random.default_rng(7)
 
-    def shared(p: Floats) -> Floats:
+    def shared(p):
         return np.clip(p * rate / told, 0, 1)
 
     many = chances(told, 100_000, are_equal=False, rng=rng).clip(1e-12, 1 - 1e-12)
@@ -209,7 +203,7 @@ def test_intervals_of_wrong_probabilities_hold(told: float, rate: float) -> None
 # --- scans and audits
 
 
-def planted(n: int = 3000) -> tuple[Floats, Floats, pd.DataFrame]:
+def planted(n=3000):
     """Probabilities of 2%, outcomes and two features; 6% among those with `a` = 1."""
     rng = np.random.default_rng(10)
     X = pd.DataFrame({"a": rng.integers(0, 2, size=n), "b": rng.integers(0, 2, size=n)})
@@ -218,7 +212,7 @@ def planted(n: int = 3000) -> tuple[Floats, Floats, pd.DataFrame]:
     return p, y, X
 
 
-def test_scans_find_groups_of_rare_events() -> None:
+def test_scans_find_groups_of_rare_events():
     p, y, X = planted()
     pits = pits_of(p, y, np.random.default_rng(11))
     found = scan_groups(pits, X, residual=y - p).set_index("group")
@@ -239,7 +233,7 @@ def test_scans_find_groups_of_rare_events() -> None:
 
 
 @statistical
-def test_biases_that_vary_between_rows_stay_in_their_intervals() -> None:
+def test_biases_that_vary_between_rows_stay_in_their_intervals():
     # probabilities of 0 and 1 at random: `Y - P` varies more than a binomial outcome does. The
     # interval is asymptotic for the people that rows are drawn from
     count = repeats(2000)
@@ -252,7 +246,7 @@ def test_biases_that_vary_between_rows_stay_in_their_intervals() -> None:
     assert lost.max() <= most_failures(count, 0.025)
 
 
-def test_counted_groups_have_the_tests_of_rows_in_memory(tmp_path: Path) -> None:
+def test_counted_groups_have_the_tests_of_rows_in_memory(tmp_path):
     p, y, X = planted()
     table = X.assign(p=p, y=y)
     table.to_parquet(tmp_path / "rows.parquet")
@@ -273,7 +267,7 @@ def test_counted_groups_have_the_tests_of_rows_in_memory(tmp_path: Path) -> None
     assert found.family.asymptotic == ()
 
 
-def test_a_single_event_has_at_most_the_expected_number_as_its_chance() -> None:
+def test_a_single_event_has_at_most_the_expected_number_as_its_chance():
     y = (np.arange(40) == 3).astype(float)
     pits = pits_of(np.full(40, 1e-4), y, np.random.default_rng(6))
     assert p_value_of(pits, are_known=False) == pytest.approx(2 * 40 * 1e-4, rel=1e-9)
@@ -283,7 +277,7 @@ def test_a_single_event_has_at_most_the_expected_number_as_its_chance() -> None:
 
 
 @statistical
-def test_rare_events_are_found_that_drawn_positions_hide() -> None:
+def test_rare_events_are_found_that_drawn_positions_hide():
     # 1.5% announced, 3% happen, 1,000 rows: power 85% against 18% of the drawn position
     count = repeats(400)
     rng = np.random.default_rng(9)

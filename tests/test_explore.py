@@ -1,17 +1,12 @@
 """The sliders of the documentation show what `plan` computes, rounded to the safe side."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from built_page import PAGES, built_page
 from evenhand import plan
-from evenhand.selection import PlannedCertificate
 from in_browser import PHONE, WIDE, serious_findings
 
 pytestmark = pytest.mark.skipif(not PAGES.exists(), reason="the documentation is not here")
@@ -24,32 +19,30 @@ SETTINGS = [(0.2, 1000, 0.3), (0.1, 300, 0.3), (0.5, 10_000, 0.1)]
 
 
 @pytest.fixture(scope="module")
-def table() -> dict[str, Any]:
+def table():
     return json.loads((PAGES / "explore.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
-def planned() -> dict[tuple[float, int, float], PlannedCertificate]:
+def planned():
     return {
         (mass, rows, error): plan(error, mass, rows=[rows]).certificates[0]
         for mass, rows, error in SETTINGS
     }
 
 
-def places(table: dict[str, Any], mass: float, rows: int, error: float) -> tuple[int, int, int]:
+def places(table, mass, rows, error):
     return table["masses"].index(mass), table["rows"].index(rows), table["errors"].index(error)
 
 
-def safe_percent(shown: float, exact: float, *, is_bound_below: bool) -> bool:
+def safe_percent(shown, exact, *, is_bound_below):
     """Return whether a whole percentage is on the safe side of a share, by less than a point."""
     excess = 100 * exact - shown if is_bound_below else shown - 100 * exact
     return -ROUNDING <= excess < 1 + ROUNDING
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_the_table_has_the_values_of_the_plan(
-    table: dict[str, Any], planned: Any, setting: tuple[float, int, float]
-) -> None:
+def test_the_table_has_the_values_of_the_plan(table, planned, setting):
     exact = planned[setting]
     mass, rows, error = places(table, *setting)
     alpha, price, wider, floor, ceiling = table["certificates"][mass][error][rows]
@@ -61,19 +54,17 @@ def test_the_table_has_the_values_of_the_plan(
 
 
 @pytest.fixture(scope="module")
-def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page_file(tmp_path_factory):
     """Build the page of the sliders alone."""
     folder = tmp_path_factory.mktemp("explore")
     return built_page(folder, "plan", "explore", ["explore.json", "_static/explore.js"])
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["1280", "390"])
-def test_sliders_move_by_keyboard_and_show_the_plan(
-    chromium: Any, page_file: Path, table: dict[str, Any], size: dict[str, int]
-) -> None:
+def test_sliders_move_by_keyboard_and_show_the_plan(chromium, page_file, table, size):
     page = chromium.new_page(viewport=size)
     page.context.set_offline(True)
-    errors: list[str] = []
+    errors = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.goto(page_file.as_uri())
     for setting in SETTINGS:

@@ -1,7 +1,5 @@
 """Figures: what is drawn equals what was given, and nothing outside the axes is touched."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,9 +1,5 @@
 """Forecasts: constructors, PITs, scores, intervals, kinds of outcomes and bad input."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -32,11 +28,11 @@ STD = np.array([1.0, 2.0, 0.5])
 HALF = Rounding(0.5)
 
 
-def three() -> Forecast:
+def three():
     return Forecast.from_normal(MEAN, STD)
 
 
-def drawn(m: int = 4) -> Forecast:
+def drawn(m=4):
     return three().randomized(alpha=0.2, r=nodes(m))
 
 
@@ -59,13 +55,11 @@ def drawn(m: int = 4) -> Forecast:
         (lambda: three()[slice(0)], "n >= 1"),
     ],
 )
-def test_unusable_parameters_are_refused_in_one_line(
-    make: Callable[[], object], message: str
-) -> None:
+def test_unusable_parameters_are_refused_in_one_line(make, message):
     refused(message, make)
 
 
-def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
+def test_unusable_outcomes_and_probabilities_are_refused_in_one_line():
     y = [0.0, 1.0, 2.0]
     for call in (three().cdf, drawn().crps):
         refused(r"^y must be a number or .* got shape \(2,\)", call, [1.0, 2.0])
@@ -87,7 +81,7 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line() -> None:
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
-def test_log_cell_keeps_its_digits_in_both_far_tails(sign: float) -> None:
+def test_log_cell_keeps_its_digits_in_both_far_tails(sign):
     # in a far tail F(b) - F(a) = density(a) (1 - exp(-a w)) / a to first order: here by scipy's log
     # tails
     step, distance = 0.01, np.array([5.0, 8.2, 8.29, 8.3, 9.0, 15.0, 38.0, 45.0, 100.0])
@@ -99,7 +93,7 @@ def test_log_cell_keeps_its_digits_in_both_far_tails(sign: float) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_stepped_pits_are_uniform_within_the_probability_of_the_cell() -> None:
+def test_stepped_pits_are_uniform_within_the_probability_of_the_cell():
     # Kolmogorov-Smirnov at 1e-6, three times
     n, step = 8000, 0.5
     y = np.concatenate(([-4.0, 4.0], np.full(n, 0.25)))
@@ -125,7 +119,7 @@ def test_stepped_pits_are_uniform_within_the_probability_of_the_cell() -> None:
     assert stats.kstest(truth.pit(rounded), "uniform").pvalue < 1e-6
 
 
-def test_cells_off_the_support_are_empty() -> None:
+def test_cells_off_the_support_are_empty():
     forecast = Forecast.from_poisson(np.linspace(0.1, 9, 500)).randomized(0.12, random_state=1)
     low, high = forecast.pit_interval(np.full(500, 2.5))
     assert (low <= high).all()
@@ -139,14 +133,14 @@ def test_cells_off_the_support_are_empty() -> None:
 N_PEOPLE = 7
 
 
-def _values(forecast: Forecast, name: str) -> np.ndarray:
+def _values(forecast, name):
     table = forecast_values(forecast, [name])
     assert list(table.columns) == [name]
     assert len(table) == len(forecast)
     return table[name].to_numpy()
 
 
-def test_of_normal_forecasts_and_probabilities() -> None:
+def test_of_normal_forecasts_and_probabilities():
     mean, std = np.linspace(-1, 5, N_PEOPLE), np.linspace(0.5, 2, N_PEOPLE)
     forecast = Forecast.from_normal(mean, std)
     np.testing.assert_allclose(_values(forecast, "predicted mean"), mean)
@@ -157,7 +151,7 @@ def test_of_normal_forecasts_and_probabilities() -> None:
     np.testing.assert_allclose(_values(Forecast.from_probability(p), "predicted probability"), p)
 
 
-def test_of_a_forecast_with_an_atom_the_width_is_that_of_the_other_part() -> None:
+def test_of_a_forecast_with_an_atom_the_width_is_that_of_the_other_part():
     chance = np.linspace(0.1, 0.9, N_PEOPLE)
     forecast = Forecast.from_hurdle(
         chance, Forecast.from_normal(np.full(N_PEOPLE, 100.0), np.full(N_PEOPLE, 5))
@@ -167,7 +161,7 @@ def test_of_a_forecast_with_an_atom_the_width_is_that_of_the_other_part() -> Non
     np.testing.assert_allclose(_values(forecast, "predicted mean"), forecast.mean())
 
 
-def test_over_several_draws_they_are_means() -> None:
+def test_over_several_draws_they_are_means():
     base = Forecast.from_normal(np.arange(N_PEOPLE), np.ones(N_PEOPLE))
     draws = np.random.default_rng(0).uniform(size=(N_PEOPLE, 5))
     forecast = base.randomized(0.3, r=draws)
@@ -179,7 +173,7 @@ def test_over_several_draws_they_are_means() -> None:
 
 
 @pytest.mark.parametrize("name", ["predicted probability", "chance of zero", "event by horizon"])
-def test_a_value_of_another_kind_is_refused(name: str) -> None:
+def test_a_value_of_another_kind_is_refused(name):
     with pytest.raises(InputError, match=rf"'{name}', which forecasts of kind 'continuous'"):
         forecast_values(Forecast.from_normal([0.0], [1.0]), [name])
 
@@ -190,11 +184,11 @@ RATES = np.array([0.4, 3.0, 25.0])
 CHANCE = np.array([0.3, 0.6, 0.9])
 
 
-def claims() -> Forecast:
+def claims():
     return Forecast.from_hurdle(CHANCE, Forecast.from_normal(RATES, 1.0))
 
 
-KINDS: dict[str, tuple[Callable[[], Forecast], list[float]]] = {
+KINDS = {
     "continuous": (lambda: Forecast.from_normal(RATES, 1.0), [0.2, 2.0, 25.5]),
     "count": (lambda: Forecast.from_poisson(RATES), [0.0, 2.0, 30.0]),
     "hurdle": (claims, [0.0, 2.0, 0.0]),
@@ -204,7 +198,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 @every_kind
-def test_the_kind_is_read_off_the_forecast(kind: str) -> None:
+def test_the_kind_is_read_off_the_forecast(kind):
     forecast = KINDS[kind][0]()
     assert forecast.outcome_kind == kind
     assert forecast.has_atoms == (kind != "continuous")
@@ -218,7 +212,7 @@ def test_the_kind_is_read_off_the_forecast(kind: str) -> None:
 
 
 @every_kind
-def test_cells_are_the_cdf_before_and_at_the_outcome(kind: str) -> None:
+def test_cells_are_the_cdf_before_and_at_the_outcome(kind):
     build, y = KINDS[kind]
     forecast = build()
     low, high = forecast.pit_interval(y)
@@ -241,7 +235,7 @@ def test_cells_are_the_cdf_before_and_at_the_outcome(kind: str) -> None:
         np.testing.assert_allclose(alone, pit[i : i + 1], rtol=1e-12)
 
 
-def test_atoms_need_ties_and_continuous_outcomes_do_not() -> None:
+def test_atoms_need_ties_and_continuous_outcomes_do_not():
     for kind, (build, y) in KINDS.items():
         if kind == "continuous":
             np.testing.assert_array_equal(build().pit(y), build().cdf(y))
@@ -255,7 +249,7 @@ def test_atoms_need_ties_and_continuous_outcomes_do_not() -> None:
             refused(message, build().pit, y, ties=wrong)
 
 
-def test_constructors_make_the_laws_that_they_name() -> None:
+def test_constructors_make_the_laws_that_they_name():
     y = np.array([1.0, 0.0, 3.0])
     poisson = Forecast.from_poisson(RATES)
     np.testing.assert_allclose(poisson.cdf(y), stats.poisson(RATES).cdf(y), rtol=1e-12)
@@ -274,7 +268,7 @@ def test_constructors_make_the_laws_that_they_name() -> None:
     refused("kind must be one of", Forecast.from_samples, [[0, 0, 1, 5]], kind="hurdle")
 
 
-def test_hurdles_give_their_parts_and_log_scores() -> None:
+def test_hurdles_give_their_parts_and_log_scores():
     forecast = claims()
     np.testing.assert_allclose(forecast.event_probability(), 1 - CHANCE, rtol=1e-12)
     # a normal part that reaches below 0 is truncated there
@@ -294,12 +288,12 @@ def test_hurdles_give_their_parts_and_log_scores() -> None:
     refused("forecast must be a hurdle forecast, got kind", KINDS["count"][0]().event_probability)
     for wrong, message in (
         (lambda: Forecast.from_hurdle([0.1, 0.2], above.positive_part()), "chance_of_zero must"),
-        (lambda: Forecast.from_hurdle([0.1], Poisson([1.0])), r"positive must be a Forecast"),  # type: ignore[arg-type]
+        (lambda: Forecast.from_hurdle([0.1], Poisson([1.0])), r"positive must be a Forecast"),
     ):
         refused(message, wrong)
 
 
-def test_randomization_of_hurdles_leaves_the_atom_as_it_is() -> None:
+def test_randomization_of_hurdles_leaves_the_atom_as_it_is():
     forecast, r = claims(), np.array([0.1, 0.5, 0.9])
     served = forecast.randomized(0.12, "entropic", r)
     assert isinstance(served.distribution, Hurdle)
@@ -325,7 +319,7 @@ def test_randomization_of_hurdles_leaves_the_atom_as_it_is() -> None:
     np.testing.assert_allclose(np.exp(mapped.log_mass(0.0)), at_zero, rtol=1e-9)
 
 
-def test_events_are_not_randomized() -> None:
+def test_events_are_not_randomized():
     with pytest.raises(InputError) as caught:
         Forecast.from_probability(CHANCE).randomized()
     assert str(caught.value) == NO_BINARY_RANDOMIZATION
@@ -333,7 +327,7 @@ def test_events_are_not_randomized() -> None:
 
 
 @every_kind
-def test_samples_are_from_the_distribution(kind: str) -> None:
+def test_samples_are_from_the_distribution(kind):
     # Kolmogorov-Smirnov of randomized PITs at 1e-6
     n = 20_000
     forecast = KINDS[kind][0]()[np.arange(n) % 3]
@@ -351,7 +345,7 @@ def test_samples_are_from_the_distribution(kind: str) -> None:
         assert kind != "continuous" or covered < 0.8 + 5 * np.sqrt(0.16 / n)
 
 
-def test_decisions_at_atoms() -> None:
+def test_decisions_at_atoms():
     # the loss of the interval from a cut on includes the cut
     loss = StepLoss([3.0], [5.0, 1.0])
     bank = BayesDecision(("a", "b"), {"a": loss, "b": lambda y: 5.0 - 4.0 * (y >= 3)})

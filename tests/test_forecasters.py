@@ -1,21 +1,16 @@
 """What holds for every forecaster, and what is particular to a link around a model."""
 
-from __future__ import annotations
-
 import copy
 import json
 import tempfile
 import warnings
-from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.stats import mstats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
@@ -31,7 +26,6 @@ from complaints import refused
 from evenhand import DiscreteOutcomeWarning, InputError
 from evenhand._validate import outcomes_checked
 from evenhand.draws import nodes
-from evenhand.forecast import Forecast
 from evenhand.forecasters import RandomizedRegressor, RecalibratedRegressor
 from forecaster_examples import (
     EXAMPLES,
@@ -39,8 +33,6 @@ from forecaster_examples import (
     small_mixture,
     small_paic,
 )
-
-Floats = NDArray[np.float64]
 
 N = 120
 X, Y = linear_task(N)
@@ -65,12 +57,12 @@ EVERY = pytest.mark.parametrize(
 
 
 @cache
-def fitted(name: str) -> Any:
+def fitted(name):
     """Return an example fitted to the same rows, once; tests leave it as it is."""
     return EXAMPLES[name].make().fit(X, Y)
 
 
-def same(first: Forecast, second: Forecast) -> bool:
+def same(first, second):
     """Whether two forecasts of the same rows are equal to the last digit."""
     y = Y[: len(first)]
     return np.array_equal(first.pit(y), second.pit(y)) and np.array_equal(
@@ -78,7 +70,7 @@ def same(first: Forecast, second: Forecast) -> bool:
     )
 
 
-def column(forecast: Forecast, j: int) -> Floats:
+def column(forecast, j):
     """PITs at the j-th draw; a deterministic forecast has one column for all."""
     pit = forecast.pit(Y[: len(forecast)])
     return pit[:, j] if pit.ndim == 2 else pit
@@ -88,7 +80,7 @@ def column(forecast: Forecast, j: int) -> Floats:
 
 
 @EVERY
-def test_draws_of_every_shape_mean_the_same(name: str) -> None:
+def test_draws_of_every_shape_mean_the_same(name):
     model, is_randomized = fitted(name), EXAMPLES[name].is_randomized
     wide = model.forecast(X, R)
     assert wide.n_samples == N
@@ -114,7 +106,7 @@ def test_draws_of_every_shape_mean_the_same(name: str) -> None:
 
 
 @EVERY
-def test_fresh_draws_follow_the_random_state(name: str) -> None:
+def test_fresh_draws_follow_the_random_state(name):
     model = fitted(name)
     forecast = model.forecast(X, random_state=3)
     assert same(forecast, model.forecast(X, random_state=3))
@@ -134,9 +126,7 @@ def test_fresh_draws_follow_the_random_state(name: str) -> None:
 
 
 @EVERY
-def test_predict_is_the_mean_of_the_base_or_over_64_draws(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_predict_is_the_mean_of_the_base_or_over_64_draws(name, monkeypatch):
     model = fitted(name)
     predicted = model.predict(X)
     assert predicted.shape == (N,)
@@ -163,7 +153,7 @@ def test_predict_is_the_mean_of_the_base_or_over_64_draws(
 
 
 @pytest.mark.parametrize("kind", [RecalibratedRegressor, RandomizedRegressor])
-def test_intervals_are_between_quantiles_and_cover_as_often_as_asked(kind: Any) -> None:
+def test_intervals_are_between_quantiles_and_cover_as_often_as_asked(kind):
     fresh, y = linear_task(20_000, seed=1)
     model = kind(BayesianRidge(), random_state=0).fit(*linear_task(4000))
     low, high = model.predict_interval(fresh, coverage=0.8).T
@@ -176,11 +166,11 @@ def test_intervals_are_between_quantiles_and_cover_as_often_as_asked(kind: Any) 
 
 
 @EVERY
-def test_all_numbers_of_a_row_are_the_same_alone_and_among_others(name: str) -> None:
+def test_all_numbers_of_a_row_are_the_same_alone_and_among_others(name):
     model, r = fitted(name), R[:, 0].copy()
     r[7:9] = 1e-13, 1 - 1e-14  # draws as extreme as these must not matter to others
 
-    def numbers(rows: slice) -> Floats:
+    def numbers(rows):
         forecast, mean = model.forecast_and_predict(X[rows], r[rows])
         return np.column_stack(
             [mean, forecast.ppf([0.05, 0.5, 0.95]), forecast.mean(), forecast.std()]
@@ -194,8 +184,8 @@ def test_all_numbers_of_a_row_are_the_same_alone_and_among_others(name: str) -> 
 
 
 @EVERY
-def test_fits_with_one_seed_are_identical_and_others_are_not(name: str) -> None:
-    def fit(seed: Any) -> Any:
+def test_fits_with_one_seed_are_identical_and_others_are_not(name):
+    def fit(seed):
         return EXAMPLES[name].make(random_state=seed).fit(X, Y).forecast(X, R)
 
     five = fit(5)
@@ -209,7 +199,7 @@ def test_fits_with_one_seed_are_identical_and_others_are_not(name: str) -> None:
 
 
 @EVERY
-def test_equal_weights_are_no_weights_and_rows_of_weight_zero_no_rows(name: str) -> None:
+def test_equal_weights_are_no_weights_and_rows_of_weight_zero_no_rows(name):
     weighted = EXAMPLES[name].make().fit(X, Y, np.ones(N))
     np.testing.assert_allclose(
         weighted.forecast(X, R).pit(Y), fitted(name).forecast(X, R).pit(Y), rtol=0, atol=1e-6
@@ -230,7 +220,7 @@ def test_equal_weights_are_no_weights_and_rows_of_weight_zero_no_rows(name: str)
 
 
 @EVERY
-def test_copies_forecast_the_same(name: str) -> None:
+def test_copies_forecast_the_same(name):
     model = fitted(name)
     assert same(copy.deepcopy(model).forecast(X, R), model.forecast(X, R))
     # arrays that a worker maps from a file cannot be written to
@@ -244,13 +234,13 @@ def test_copies_forecast_the_same(name: str) -> None:
 # --- what is refused
 
 
-def test_parameters_of_numpy_types_can_be_stored() -> None:
+def test_parameters_of_numpy_types_can_be_stored():
     given = {"hidden": np.array([8, 8]), "max_steps": np.int64(2), "learning_rate": np.float32(0.1)}
     state = small_mixture(**given, random_state=np.random.default_rng(0)).fit(X, Y).to_state()
     assert json.loads(json.dumps(state.params))["params"]["random_state"] is None
 
 
-BAD_TRAINING: dict[str, tuple[Any, Any, str]] = {
+BAD_TRAINING = {
     "constant outcome": (X, np.full(N, 2.0), r"y is constant \(2 in all 120 rows\)"),
     "no outcome": (X, None, "y is missing"),
     "two outcomes": (X, np.column_stack([Y, Y]), r"y must have one column, got shape \(120, 2\)"),
@@ -260,13 +250,13 @@ BAD_TRAINING: dict[str, tuple[Any, Any, str]] = {
 
 
 @pytest.mark.parametrize("case", BAD_TRAINING)
-def test_bad_training_rows_are_one_line_errors(case: str) -> None:
+def test_bad_training_rows_are_one_line_errors(case):
     rows, outcomes, message = BAD_TRAINING[case]
     refused(message, RandomizedRegressor(Ridge()).fit, rows, outcomes)
 
 
 @EVERY
-def test_discrete_outcomes_are_warned_about_once(name: str) -> None:
+def test_discrete_outcomes_are_warned_about_once(name):
     halves = np.round(2 * Y) / 2
     with pytest.warns(DiscreteOutcomeWarning, match="ClassifierForecaster") as caught:
         model = EXAMPLES[name].make().fit(X, halves)
@@ -283,26 +273,26 @@ def test_discrete_outcomes_are_warned_about_once(name: str) -> None:
 # --- a link around a model
 
 
-class Truth(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class Truth(RegressorMixin, BaseEstimator):
     """Model of `wavy_task` that knows the law."""
 
-    def fit(self, X: Floats, y: Floats) -> Truth:
+    def fit(self, X, y):
         self.n_features_in_ = X.shape[1]
         return self
 
-    def predict(self, X: Floats, return_std: bool = False) -> Any:
+    def predict(self, X, return_std=False):
         mean, std = np.sin(3 * X[:, 0]) + X[:, 1], 0.2 + np.abs(X[:, 1])
         return (mean, std) if return_std else mean
 
 
-def wavy_task(n: int, seed: int) -> tuple[Floats, Floats]:
+def wavy_task(n, seed):
     random = np.random.default_rng(seed)
     rows = random.normal(size=(n, 2))
     mean, std = Truth().predict(rows, return_std=True)
     return rows, mean + std * random.normal(size=n)
 
 
-GROUPS: dict[str, Callable[[Floats], NDArray[np.bool_]]] = {
+GROUPS = {
     "everyone": lambda rows: np.ones(len(rows), dtype=np.bool_),
     "noisy": lambda rows: np.abs(rows[:, 1]) > 1,
     "quiet": lambda rows: np.abs(rows[:, 1]) < 0.3,
@@ -314,7 +304,7 @@ GROUPS: dict[str, Callable[[Floats], NDArray[np.bool_]]] = {
 @pytest.mark.parametrize(
     ("link", "alpha"), [("entropic", 0.05), ("gaussian", 0.3), ("entropic", 1.0)]
 )
-def test_pits_are_uniform_in_every_group_if_the_model_is_the_truth(link: str, alpha: float) -> None:
+def test_pits_are_uniform_in_every_group_if_the_model_is_the_truth(link, alpha):
     rows, y = wavy_task(4000, seed=2)
     model = RandomizedRegressor(Truth(), alpha, link).fit(*wavy_task(100, seed=3))
     pit = model.forecast(rows, random_state=4).pit(y)
@@ -324,10 +314,10 @@ def test_pits_are_uniform_in_every_group_if_the_model_is_the_truth(link: str, al
         assert stats.kstest(pit[group(rows)], "uniform").pvalue > 1e-6
 
 
-class Refusing(Ridge):  # type: ignore[misc]
+class Refusing(Ridge):
     """A model that is fitted once and must not be again."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Refusing:
+    def fit(self, X, y, sample_weight=None):
         assert not hasattr(self, "coef_")
         super().fit(X, y, sample_weight)
         return self
@@ -336,7 +326,7 @@ class Refusing(Ridge):  # type: ignore[misc]
 @pytest.mark.parametrize(
     "inner", [Refusing(), make_pipeline(StandardScaler(), Refusing())], ids=["model", "pipeline"]
 )
-def test_a_frozen_model_is_used_as_it_is(inner: Any) -> None:
+def test_a_frozen_model_is_used_as_it_is(inner):
     trained = clone(inner).fit(X[:60], Y[:60])
     model = RandomizedRegressor(FrozenEstimator(trained), random_state=0).fit(X[60:], Y[60:])
     assert model.estimator_.estimator is trained
@@ -354,7 +344,7 @@ def test_a_frozen_model_is_used_as_it_is(inner: Any) -> None:
         RandomizedRegressor(FrozenEstimator(trained)).fit(X[:3], Y[:3])
 
 
-def test_a_spread_of_zero_is_made_a_tiny_one_whatever_other_rows_say() -> None:
+def test_a_spread_of_zero_is_made_a_tiny_one_whatever_other_rows_say():
     model = RandomizedRegressor(GaussianProcessRegressor(alpha=1e-10)).fit(X[:40], Y[:40])
     model.estimator_.predict = lambda X, return_std: (np.zeros(len(X)), np.zeros(len(X)))
     spread = model.base_forecast(X[:7]).std()
@@ -363,15 +353,13 @@ def test_a_spread_of_zero_is_made_a_tiny_one_whatever_other_rows_say() -> None:
     assert np.array_equal(model.base_forecast(X[:1]).std(), spread[:1])
 
 
-def kfold_of(seed: int, cv: int) -> KFold:
+def kfold_of(seed, cv):
     """The folds that a fit with this seed cuts."""
     return KFold(cv, shuffle=True, random_state=int(np.random.default_rng(seed).integers(2**31)))
 
 
 @pytest.mark.parametrize(("estimator", "cv"), [(Ridge(), 5), (KNeighborsRegressor(3), 4)])
-def test_law_of_a_plain_model_is_that_of_its_cross_fitted_residuals(
-    estimator: Any, cv: int
-) -> None:
+def test_law_of_a_plain_model_is_that_of_its_cross_fitted_residuals(estimator, cv):
     model = RandomizedRegressor(estimator, cv=cv, spread="constant", random_state=7).fit(X, Y)
     residuals = Y - cross_val_predict(estimator, X, Y, cv=kfold_of(7, cv))
     levels = (np.arange(14) + 0.5) / 14  # 2 * 120^0.4 = 13.6
@@ -386,7 +374,7 @@ def test_law_of_a_plain_model_is_that_of_its_cross_fitted_residuals(
     )
 
 
-def test_weights_enter_the_models_and_the_law() -> None:
+def test_weights_enter_the_models_and_the_law():
     weight = np.random.default_rng(4).integers(1, 4, size=N).astype(float)
     model = RandomizedRegressor(Ridge(alpha=30.0), spread="constant", random_state=7)
     model.fit(X, Y, weight)
@@ -415,7 +403,7 @@ def test_weights_enter_the_models_and_the_law() -> None:
 
 
 @pytest.mark.parametrize("inner", [RandomizedRegressor(Ridge()), small_paic()])
-def test_what_is_randomized_is_not_randomized_again(inner: Any) -> None:
+def test_what_is_randomized_is_not_randomized_again(inner):
     with pytest.raises(InputError, match=f"{type(inner).__name__} is already randomized"):
         RandomizedRegressor(inner).fit(X, Y)
     with pytest.raises(InputError, match="is already randomized"):
@@ -433,18 +421,16 @@ def test_what_is_randomized_is_not_randomized_again(inner: Any) -> None:
         ),
     ],
 )
-def test_parameters_that_cannot_be_are_named(params: dict[str, Any], message: str) -> None:
+def test_parameters_that_cannot_be_are_named(params, message):
     with pytest.raises(InputError) as caught:
         RandomizedRegressor(**({"estimator": Ridge()} | params)).fit(X, Y)
     assert str(caught.value).startswith(message)
 
 
-def test_without_a_model_the_default_is_an_ensemble_of_mixtures(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen: list[dict[str, Any]] = []
+def test_without_a_model_the_default_is_an_ensemble_of_mixtures(monkeypatch):
+    seen = []
 
-    def recorded(**params: Any) -> Any:
+    def recorded(**params):
         seen.append(params)
         return small_mixture(1, 1, **params)
 

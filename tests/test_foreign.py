@@ -1,10 +1,5 @@
 """Forecasts of other models from the columns of a table."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,26 +9,25 @@ import evenhand
 from complaints import refused
 from evenhand import Outcomes, RandomizedRegressor, RecalibratedRegressor
 from evenhand.distributions import OutcomeKind
-from evenhand.forecast import Forecast
 from evenhand.forecast_columns import FORMS, ForecastColumns
 
 
-def read(table: Any, **options: Any) -> Forecast:
+def read(table, **options):
     return ForecastColumns(**options).of(pd.DataFrame(table), "t.csv")[0]
 
 
-def columns_of(table: Any, **options: Any) -> list[str]:
+def columns_of(table, **options):
     return ForecastColumns(**options).columns(list(table), "t.csv")
 
 
-def test_means_and_standard_deviations_make_normal_forecasts() -> None:
+def test_means_and_standard_deviations_make_normal_forecasts():
     table = {"mu": [0.0, 10.0], "sigma": [1.0, 2.0]}
     forecast = read(table, mean="mu", std="sigma")
     np.testing.assert_allclose(forecast.cdf([1.0, 8.0]), stats.norm.cdf([1.0, -1.0]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("listed", ["q", "q0.9,q0.1,q0.5", " q0.1, q0.5 ,q0.9"])
-def test_quantiles_are_put_in_the_order_of_their_levels(listed: str) -> None:
+def test_quantiles_are_put_in_the_order_of_their_levels(listed):
     table = pd.DataFrame(
         {"q0.9": [9.0], "q0.1": [1.0], "y": [3.0], "q0.5": [5.0], "quality": [1.0]}
     )
@@ -75,12 +69,12 @@ TABLE = pd.DataFrame(
         ({"mean": "mu", "std": "Sigmas"}, r"^t\.csv .*'Sigmas'.*; did you mean 'sigma'"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_one_line(options: dict[str, str], facts: str) -> None:
+def test_what_does_not_fit_is_refused_in_one_line(options, facts):
     refused(facts, read, TABLE, **options)
 
 
 @pytest.mark.parametrize("listed", ["p", "p2,p_0,p-1.5"])
-def test_values_of_probabilities_are_read_from_names_in_any_order(listed: str) -> None:
+def test_values_of_probabilities_are_read_from_names_in_any_order(listed):
     table = {"p2": [0.5], "p_0": [0.2], "p-1.5": [0.3], "p_value": [7.0], "price": [2.0]}
     forecast = read(table, pmf=listed)
     assert forecast.outcome_kind is OutcomeKind.COUNT
@@ -90,7 +84,7 @@ def test_values_of_probabilities_are_read_from_names_in_any_order(listed: str) -
 
 
 @pytest.mark.parametrize("decimals", [2, 4])
-def test_sums_that_rounding_explains_are_accepted_with_a_warning(decimals: int) -> None:
+def test_sums_that_rounding_explains_are_accepted_with_a_warning(decimals):
     exact = np.random.default_rng(0).dirichlet(np.ones(5), size=2000)
     written = np.round(exact, decimals)
     assert np.abs(written.sum(axis=1) - 1).max() > 10.0**-decimals / 2
@@ -105,7 +99,7 @@ def test_sums_that_rounding_explains_are_accepted_with_a_warning(decimals: int) 
     refused("must add up to 1 .*, got", read, table, pmf="p")
 
 
-def test_means_and_standard_deviations_of_counts_make_negative_binomial_forecasts() -> None:
+def test_means_and_standard_deviations_of_counts_make_negative_binomial_forecasts():
     mean, std = np.array([2.0, 10.0]), np.array([3.0, 4.0])
     forecast = read({"mu": mean, "sd": std}, mean="mu", std="sd", outcome="count")
     # SciPy counts failures: success probability mean / variance
@@ -115,7 +109,7 @@ def test_means_and_standard_deviations_of_counts_make_negative_binomial_forecast
     np.testing.assert_allclose(forecast.std(), std, rtol=1e-6)
 
 
-def test_samples_of_counts_keep_their_shares() -> None:
+def test_samples_of_counts_keep_their_shares():
     table = {"s1": [0.0, 5.0], "s2": [2.0, 5.0], "s3": [2.0, 7.0], "s4": [9.0, 5.0]}
     forecast = read(table, samples="s", outcome="count")
     assert forecast.outcome_kind is OutcomeKind.COUNT
@@ -123,7 +117,7 @@ def test_samples_of_counts_keep_their_shares() -> None:
     np.testing.assert_allclose(forecast.cdf([8.9, 4.9]), [0.75, 0.0], atol=1e-12)
 
 
-AMOUNTS: dict[str, object] = {
+AMOUNTS = {
     "none": [0.4, 0.0],
     "mu": [1.0, 50.0],
     "sd": [2.0, 1.0],
@@ -138,7 +132,7 @@ AMOUNTS: dict[str, object] = {
 @pytest.mark.parametrize(
     "amounts", [{"mean": "mu", "std": "sd"}, {"quantiles": "q"}, {"samples": "s"}]
 )
-def test_a_chance_of_zero_makes_a_hurdle(amounts: dict[str, str]) -> None:
+def test_a_chance_of_zero_makes_a_hurdle(amounts):
     forecast = read(AMOUNTS, chance_of_zero="none", **amounts)
     assert forecast.outcome_kind is OutcomeKind.HURDLE
     np.testing.assert_allclose(forecast.cdf(0.0), [0.4, 0.0], atol=1e-12)
@@ -147,7 +141,7 @@ def test_a_chance_of_zero_makes_a_hurdle(amounts: dict[str, str]) -> None:
     assert columns_of(AMOUNTS, chance_of_zero="none", **amounts)[0] == "none"
 
 
-MIXED: dict[str, object] = {
+MIXED = {
     "p": [0.5, 1.5],
     "k0": [0.5, 0.25],
     "k1": [0.5, 0.25],
@@ -187,9 +181,7 @@ MIXED: dict[str, object] = {
         ),
     ],
 )
-def test_columns_that_contradict_each_other_or_their_kind_are_refused(
-    options: dict[str, str], facts: str
-) -> None:
+def test_columns_that_contradict_each_other_or_their_kind_are_refused(options, facts):
     refused(facts, read, MIXED, **options)
 
 
@@ -208,9 +200,7 @@ COSTS = ForecastColumns(chance_of_zero="none", mean="mu", std="sd")
         (COSTS, [0.0, -3.0], "be 0 or above for chance_of_zero=, got -3; correct it or drop the "),
     ],
 )
-def test_outcomes_that_a_forecast_cannot_describe_are_refused_by_row(
-    columns: ForecastColumns, y: list[float], facts: str
-) -> None:
+def test_outcomes_that_a_forecast_cannot_describe_are_refused_by_row(columns, y, facts):
     place = {"target": "y", "source": "t.csv", "start": 10}
     columns.check_outcomes(np.array([0.0, 1.0]), pd.DataFrame(MIXED), **place)
     wrong = r"^t\.csv: column 'y', row 12 must " + facts
@@ -257,7 +247,7 @@ FORMS_OF_ALL = {
         *((str(columns), columns) for columns in FORMS_OF_ALL.values()),
     ],
 )
-def test_forecasts_as_text_are_read_and_written(text: str, columns: ForecastColumns) -> None:
+def test_forecasts_as_text_are_read_and_written(text, columns):
     assert ForecastColumns.parse(text) == ForecastColumns.parse(str(columns)) == columns
 
 
@@ -278,20 +268,18 @@ def test_forecasts_as_text_are_read_and_written(text: str, columns: ForecastColu
         ("quantiles=q,sort_quantiles=1", "sort_quantiles= must be one of 'yes', 'no', got"),
     ],
 )
-def test_texts_that_name_no_forecasts_are_refused_by_their_part(text: str, facts: str) -> None:
+def test_texts_that_name_no_forecasts_are_refused_by_their_part(text, facts):
     refused(facts, ForecastColumns.parse, text)
 
 
 @pytest.mark.parametrize("form", FORMS_OF_ALL)
-def test_forecasts_in_columns_are_a_model_that_is_saved_and_loaded(
-    form: str, tmp_path: Path
-) -> None:
+def test_forecasts_in_columns_are_a_model_that_is_saved_and_loaded(form, tmp_path):
     columns = FORMS_OF_ALL[form]
     table = ALL[columns.columns(ALL.columns, "t")]
     forecast = columns.forecast(table)
     y = forecast.sample(np.random.default_rng(6))
     is_of_times = form.startswith("times")
-    outcomes: Any = Outcomes(y, y != columns.horizon, columns.horizon) if is_of_times else y
+    outcomes = Outcomes(y, y != columns.horizon, columns.horizon) if is_of_times else y
     audited, expected = (
         evenhand.audit(one, table, outcomes, random_state=0) for one in (columns, forecast)
     )

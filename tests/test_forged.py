@@ -1,16 +1,11 @@
 """A model folder that somebody made up is refused in one line."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
 import tracemalloc
 import zipfile
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -46,13 +41,13 @@ X[:, 2] = RANDOM.integers(0, 4, size=90)
 Y = X[:, 0] + (X[:, 2] == 2) + 0.1 * RANDOM.normal(size=90)
 
 
-def saved(estimator: Any, folder: Path) -> Any:
+def saved(estimator, folder):
     model = RandomizedRegressor(estimator, link="laplace", cv=2, random_state=0).fit(X, Y)
     save(model, folder)
     return model.estimator_
 
 
-def tree_with(tree: Any, **changes: Any) -> None:
+def tree_with(tree, **changes):
     """Change fields of a tree's second node that has children, or of its state."""
     state = tree.__getstate__()
     nodes = state["nodes"].copy()
@@ -65,7 +60,7 @@ def tree_with(tree: Any, **changes: Any) -> None:
     tree.__setstate__(state | {"nodes": nodes})
 
 
-def forged(make: Any, folder: Path, change: Callable[[Any], None], message: str) -> None:
+def forged(make, folder, change, message):
     """Check that a saved model loads, and is refused with another estimator in its place."""
     estimator = saved(make, folder)
     plant(folder, skops.io.dumps(estimator), ".skops")
@@ -77,7 +72,7 @@ def forged(make: Any, folder: Path, change: Callable[[Any], None], message: str)
 
 CHILD = "child of a tree's node is out of range"
 FEATURE = "feature of a tree's node is out of range"
-TREES: dict[str, tuple[Any, Callable[[Any], Any], dict[str, int], str]] = {
+TREES = {
     "tree, a circle": (
         DecisionTreeRegressor(max_depth=4),
         lambda model: model.tree_,
@@ -100,12 +95,12 @@ TREES: dict[str, tuple[Any, Callable[[Any], Any], dict[str, int], str]] = {
 
 
 @pytest.mark.parametrize("kind", TREES)
-def test_a_forged_tree_is_refused(kind: str, tmp_path: Path) -> None:
+def test_a_forged_tree_is_refused(kind, tmp_path):
     make, tree_of, changes, message = TREES[kind]
     forged(make, tmp_path, lambda model: tree_with(tree_of(model), **changes), message)
 
 
-def with_categories(estimator: Any) -> Any:
+def with_categories(estimator):
     """Make a model split its last feature by categories, without scikit-learn's encoder."""
     estimator._bin_mapper.is_categorical_ = np.array([0, 0, 1], dtype=np.uint8)
     estimator._bin_mapper.bin_thresholds_[2] = np.arange(4.0)
@@ -128,9 +123,7 @@ def with_categories(estimator: Any) -> Any:
         ("bin_thresholds_", 1e6, "a category is out of range"),
     ],
 )
-def test_a_forged_histogram_tree_is_refused(
-    field: str, value: float, message: str, tmp_path: Path
-) -> None:
+def test_a_forged_histogram_tree_is_refused(field, value, message, tmp_path):
     estimator = with_categories(
         saved(HistGradientBoostingRegressor(max_iter=3, min_samples_leaf=3), tmp_path)
     )
@@ -147,7 +140,7 @@ def test_a_forged_histogram_tree_is_refused(
     refused(tmp_path, message)
 
 
-NEIGHBORS: dict[str, Callable[[list[Any]], None]] = {
+NEIGHBORS = {
     "row": lambda state: state[1].__setitem__(0, 10**9),
     "end": lambda state: state[2]["idx_end"].__setitem__(-1, 10**9),
     "nodes": lambda state: state.__setitem__(6, 10**6),
@@ -158,9 +151,7 @@ NEIGHBORS: dict[str, Callable[[list[Any]], None]] = {
     ("algorithm", "name"),
     [("kd_tree", name) for name in NEIGHBORS] + [("ball_tree", "row")],
 )
-def test_a_forged_neighbor_tree_is_built_again_from_its_rows(
-    name: str, algorithm: Any, tmp_path: Path
-) -> None:
+def test_a_forged_neighbor_tree_is_built_again_from_its_rows(name, algorithm, tmp_path):
     estimator = saved(KNeighborsRegressor(algorithm=algorithm, leaf_size=10), tmp_path)
     found = estimator.predict(X)
     state = [
@@ -173,14 +164,14 @@ def test_a_forged_neighbor_tree_is_built_again_from_its_rows(
     np.testing.assert_array_equal(load(tmp_path).estimator_.predict(X), found)
 
 
-def test_support_vectors_of_another_shape_are_refused(tmp_path: Path) -> None:
-    def forge(estimator: Any) -> None:
+def test_support_vectors_of_another_shape_are_refused(tmp_path):
+    def forge(estimator):
         estimator.support_vectors_ = estimator.support_vectors_[:2]
 
     forged(SVR(), tmp_path, forge, "support vectors and their coefficients have different shapes")
 
 
-def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(tmp_path: Path) -> None:
+def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(tmp_path):
     saved(Ridge(), tmp_path)
     estimator = Lasso(alpha=1e-3).fit(X, Y)
     matrix = sparse.csr_matrix(np.ones((1, 3)))
@@ -206,7 +197,7 @@ def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(tmp_path: Path) -
 
 
 @pytest.fixture(scope="module")
-def boosted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def boosted(tmp_path_factory):
     pytest.importorskip("lightgbm")
     folder = tmp_path_factory.mktemp("boosted")
     table = np.column_stack([X, X[:, 0] * 2])
@@ -217,10 +208,10 @@ def boosted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def last_value(name: str, value: str) -> Callable[[str], str]:
+def last_value(name, value):
     """Replace the last number of the first list of that name, and correct the tree's size."""
 
-    def change(text: str) -> str:
+    def change(text):
         old = re.search(rf"^{name}=.*$", text, re.MULTILINE)
         assert old is not None
         new = old[0].rsplit(" ", 1)[0] + f" {value}"
@@ -233,7 +224,7 @@ def last_value(name: str, value: str) -> Callable[[str], str]:
     return change
 
 
-BOOSTERS: dict[str, tuple[Callable[[str], str], str]] = {
+BOOSTERS = {
     "left child": (last_value("left_child", "99999"), CHILD),
     "feature": (last_value("split_feature", "77777"), FEATURE),
     "category": (last_value("decision_type", "1"), "categories of a tree's node are out of range"),
@@ -249,7 +240,7 @@ BOOSTERS: dict[str, tuple[Callable[[str], str], str]] = {
 
 
 @pytest.mark.parametrize("name", BOOSTERS)
-def test_a_forged_booster_is_refused(name: str, boosted: Path, tmp_path: Path) -> None:
+def test_a_forged_booster_is_refused(name, boosted, tmp_path):
     change, message = BOOSTERS[name]
     for path in boosted.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -265,7 +256,7 @@ def test_a_forged_booster_is_refused(name: str, boosted: Path, tmp_path: Path) -
 # Bombs.
 
 
-def walk(value: Any) -> Any:
+def walk(value):
     yield value
     for inner in (
         value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
@@ -273,12 +264,12 @@ def walk(value: Any) -> Any:
         yield from walk(inner)
 
 
-def read_members(content: bytes) -> dict[str, bytes]:
+def read_members(content):
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def zipped(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+def zipped(members, compression=zipfile.ZIP_STORED):
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", compression) as archive:
         for name, content in members.items():
@@ -286,7 +277,7 @@ def zipped(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> 
     return held.getvalue()
 
 
-def understated(content: bytes, member: str, declared: int) -> bytes:
+def understated(content, member, declared):
     """Change the size that an archive declares of its last member, in both places."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         size = archive.getinfo(member).file_size
@@ -298,8 +289,8 @@ N_BOMB = 40 * 2**20
 
 @pytest.mark.parametrize("declared", [N_BOMB, 1000])
 def test_a_part_that_unpacks_to_far_more_than_it_is_is_refused_without_unpacking(
-    declared: int, tmp_path: Path
-) -> None:
+    declared, tmp_path
+):
     estimator = saved(Ridge(), tmp_path)
     members = read_members(skops.io.dumps(estimator))
     bomb = zipped(members | {"zeros.bin": bytes(N_BOMB)}, zipfile.ZIP_DEFLATED)
@@ -311,7 +302,7 @@ def test_a_part_that_unpacks_to_far_more_than_it_is_is_refused_without_unpacking
     assert peak < 20 * 2**20
 
 
-def test_archives_inside_archives_and_other_compressions_are_refused() -> None:
+def test_archives_inside_archives_and_other_compressions_are_refused():
     inner = zipped({"data.npy": b"", "zeros": bytes(N_BOMB)}, zipfile.ZIP_DEFLATED)
     with pytest.raises(InputError, match="unpacks to"):
         check_archive(zipped({"matrix.npz": inner}))
@@ -319,7 +310,7 @@ def test_archives_inside_archives_and_other_compressions_are_refused() -> None:
         check_archive(zipped({"a": b"a"}, zipfile.ZIP_LZMA))
 
 
-def test_an_array_that_declares_more_than_it_holds_is_refused(tmp_path: Path) -> None:
+def test_an_array_that_declares_more_than_it_holds_is_refused(tmp_path):
     estimator = saved(Ridge(), tmp_path)
     members = read_members(skops.io.dumps(estimator))
     name = next(name for name in members if name.endswith(".npy"))
@@ -333,7 +324,7 @@ def test_an_array_that_declares_more_than_it_holds_is_refused(tmp_path: Path) ->
 
 # Leaves of the JSON of a folder.
 
-OTHERS: tuple[Any, ...] = (None, [], {}, [1], {"a": 1}, 1e300, 10**30, "nan", "", -1, 0, True)
+OTHERS = (None, [], {}, [1], {"a": 1}, 1e300, 10**30, "nan", "", -1, 0, True)
 """What a leaf is replaced by."""
 
 TABLE = pd.DataFrame(
@@ -345,7 +336,7 @@ TABLE = pd.DataFrame(
         "level": pd.Categorical(np.where(X[:, 1] > 0.5, "p", "q")),
     }
 )
-MODELS: dict[str, Callable[[], Any]] = {
+MODELS = {
     "boosted trees": lambda: BoostedDistributionRegressor(
         5, min_child_samples=5, cv=2, random_state=0
     ).fit(TABLE, Y),
@@ -361,7 +352,7 @@ MODELS: dict[str, Callable[[], Any]] = {
 }
 
 
-def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def leaves(value, path=()):
     """Yield the paths of the values of JSON that contain no others."""
     inner = value.items() if isinstance(value, dict) else ()
     inner = enumerate(value) if isinstance(value, list) else inner
@@ -369,7 +360,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     yield from inside or [path]
 
 
-def with_leaf(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+def with_leaf(value, path, new):
     """Return JSON with another value at a path."""
     if not path:
         return new
@@ -378,9 +369,9 @@ def with_leaf(value: Any, path: tuple[Any, ...], new: Any) -> Any:
     return changed
 
 
-def sampled_leaves(content: Any, random: np.random.Generator) -> list[tuple[Any, ...]]:
+def sampled_leaves(content, random):
     """Return one path of each kind: of the members of a list and of equal records one by chance."""
-    kinds: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+    kinds = {}
     for path in leaves(content):
         kinds.setdefault(tuple("#" if isinstance(key, int) else key for key in path), []).append(
             path
@@ -390,9 +381,7 @@ def sampled_leaves(content: Any, random: np.random.Generator) -> list[tuple[Any,
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", MODELS)
-def test_any_other_value_in_a_manifest_is_refused_in_one_line_or_does_no_harm(
-    name: str, tmp_path: Path
-) -> None:
+def test_any_other_value_in_a_manifest_is_refused_in_one_line_or_does_no_harm(name, tmp_path):
     if name == "boosted trees":
         pytest.importorskip("lightgbm")
     random = np.random.default_rng(0)
@@ -412,7 +401,7 @@ def test_any_other_value_in_a_manifest_is_refused_in_one_line_or_does_no_harm(
 
 
 @contextmanager
-def one_line(path: tuple[Any, ...], new: Any) -> Iterator[None]:
+def one_line(path, new):
     """Accept an InputError of one line, and no other error."""
     try:
         yield

@@ -29,11 +29,11 @@ shares = st.floats(0, 1, allow_subnormal=False)
 decimals = st.integers(0, 4)
 
 
-def read(text: str) -> Decimal:
+def read(text):
     return Decimal(text.removesuffix("%").replace(",", ""))
 
 
-def slack(exact: Decimal) -> Decimal:
+def slack(exact):
     """Rounding errors of floats: eight units in the last place, as 0.1 + 0.2 is 30%.
 
     They are added to the shortest decimal of a float, which is up to half a unit apart from it.
@@ -124,7 +124,7 @@ def test_a_certificate_in_one_line_never_rounds_its_confidence_up():
 # Tables.
 
 
-def test_text_from_data_is_neither_markup_nor_control() -> None:
+def test_text_from_data_is_neither_markup_nor_control():
     name = "[red]a[/red] \x1b[2J\u202e\n"
     shown = Table("Groups", [Column(name)], [[name], [Value(name, name)]]).text()
     assert shown.count(r"[red]a[/red] \u001b[2J\u202e\n") == 4
@@ -132,7 +132,7 @@ def test_text_from_data_is_neither_markup_nor_control() -> None:
     assert wrapped("[b] one\nline") == r"[b] one\nline"
 
 
-def test_words_are_whole_at_any_width_and_narrow_tables_are_printed_row_by_row() -> None:
+def test_words_are_whole_at_any_width_and_narrow_tables_are_printed_row_by_row():
     titles = ("group", "error (points)", "adjusted", "finding", "80% coverage", "rows")
     columns = [Column(title, is_number=i in (1, 5)) for i, title in enumerate(titles)]
     cells = ("everyone else", "2.5 (0.0 to 5.2)", "<0.0001", "intervals too narrow", "71.0%", "600")

@@ -1,11 +1,8 @@
 """The files that a visitor of the repository meets first name only what exists, and agree."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -24,15 +21,15 @@ ALL = [*PAGES, *sorted(path for path in GITHUB.rglob("*") if path.is_file())]
 pytestmark = pytest.mark.skipif(not GITHUB.exists(), reason="the repository is not here")
 
 
-def parsed(path: Path) -> Any:
+def parsed(path):
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
-def project() -> dict[str, Any]:
+def project():
     return dict(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"])
 
 
-def test_versions_agree() -> None:
+def test_versions_agree():
     """The package, its metadata, the citation and the newest entry of the changelog."""
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changes, re.MULTILINE)
@@ -41,12 +38,12 @@ def test_versions_agree() -> None:
     assert [project()["version"], cited, newest[1]] == [__version__] * 3
 
 
-def steps_of(workflow: Path) -> list[dict[str, Any]]:
+def steps_of(workflow):
     return [step for job in parsed(workflow)["jobs"].values() for step in job["steps"]]
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda workflow: workflow.stem)
-def test_workflows_run_what_is_in_the_repository(workflow: Path) -> None:
+def test_workflows_run_what_is_in_the_repository(workflow):
     for step in steps_of(workflow):
         assert ("run" in step) != ("uses" in step)
         program, *rest = step.get("run", "test").split()
@@ -56,7 +53,7 @@ def test_workflows_run_what_is_in_the_repository(workflow: Path) -> None:
             check_line([program, *rest])
 
 
-def test_nothing_is_published_before_there_is_a_project_on_an_index() -> None:
+def test_nothing_is_published_before_there_is_a_project_on_an_index():
     jobs = parsed(GITHUB / "workflows" / "release.yml")["jobs"]
     assert jobs["publish"]["if"] is False
     # trusted publishing: a token of the job, no password
@@ -67,13 +64,13 @@ def test_nothing_is_published_before_there_is_a_project_on_an_index() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_shell_lines_of_the_pages_can_run(page: Path) -> None:
+def test_shell_lines_of_the_pages_can_run(page):
     for block in Sybil(parsers=[CodeBlockParser("sh", check_shell)]).parse(page):
         block.evaluate()
 
 
 @pytest.mark.parametrize("page", ALL, ids=lambda page: page.name)
-def test_paths_exist_and_no_address_is_invented(page: Path) -> None:
+def test_paths_exist_and_no_address_is_invented(page):
     text = page.read_text(encoding="utf-8")
     assert not re.search(r"https?://|www\.|\S@\S+\.(com|org|io)\b", text)
     named = re.findall(r"`((?:src|docs|tests|tools|\.ci|\.github)/[\w./-]*)`", text)

@@ -16,8 +16,6 @@ one machine there is a stricter comparison: write to one folder before a change 
 it, and compare them byte by byte with `diff -r`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys
@@ -26,7 +24,6 @@ import warnings
 from functools import reduce
 from operator import add
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -100,9 +97,9 @@ from parts_examples import searching
 # ---- cases: what is kept
 
 
-def proven(proof: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]:
+def proven(proof, masses=MASSES):
     """Return the bounds of a certificate."""
-    said: dict[str, Any] = {
+    said = {
         "confidence": proof.confidence,
         "method": proof.method,
         "n_samples": proof.n_samples,
@@ -136,7 +133,7 @@ def proven(proof: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]:
 
 
 @case
-def audit_randomized(folder: Path) -> Any:
+def audit_randomized(folder):
     """A randomized forecaster on columns of all kinds, with a leak and groups by name."""
     table = people(700, 2)
     features = table[["age", "region", "member", "leak"]]
@@ -156,7 +153,7 @@ def audit_randomized(folder: Path) -> Any:
 
 
 @case
-def audit_masks_and_labels(folder: Path) -> Any:
+def audit_masks_and_labels(folder):
     """Masks and labels as groups, one of them made by the outcome; rounded outcomes."""
     table = people(600, 3)
     y = (2 * table["y"]).round(0) / 2
@@ -183,7 +180,7 @@ def audit_masks_and_labels(folder: Path) -> Any:
 
 
 @case
-def audit_weights(folder: Path) -> Any:
+def audit_weights(folder):
     """Weights of the rows, some of them 0."""
     table = people(600, 4)
     weight = 0.5 + (np.arange(600) % 7) * 0.25
@@ -202,7 +199,7 @@ def audit_weights(folder: Path) -> Any:
 
 
 @case
-def audit_cluster(folder: Path) -> Any:
+def audit_cluster(folder):
     """People who have several rows."""
     table = people(800, 5)
     person = np.random.default_rng(9).integers(0, 450, 800)
@@ -221,12 +218,12 @@ def audit_cluster(folder: Path) -> Any:
 
 
 @case
-def audit_forecasts(folder: Path) -> Any:
+def audit_forecasts(folder):
     """Deterministic forecasts that are given: normal, quantiles, samples; and a randomized one."""
     table = people(600, 6)
     y, mean, std = (table[name].to_numpy() for name in ("y", "mean", "std"))
     levels = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
-    options: dict[str, Any] = searching(QUICK, learned_masses=(), masses=(0.2, 1.0), min_size=60)
+    options = searching(QUICK, learned_masses=(), masses=(0.2, 1.0), min_size=60)
     values = mean[:, None] + std[:, None] * np.array([-1.6, -0.7, 0.0, 0.7, 1.6])
     drawn = mean[:, None] + std[:, None] * np.random.default_rng(1).random((600, 21))
     normal = Forecast.from_normal(mean, std)
@@ -245,7 +242,7 @@ def audit_forecasts(folder: Path) -> Any:
 
 
 @case
-def audit_kinds(folder: Path) -> Any:
+def audit_kinds(folder):
     """Forecasts of counts, scores, amounts with zeros and events, deterministic and randomized."""
     table = people(400, 15)
     random = np.random.default_rng(15)
@@ -263,7 +260,7 @@ def audit_kinds(folder: Path) -> Any:
         "scores": (Forecast.from_pmf([1, 2, 3], ordinal), np.clip(1 + counts, 1, 3)),
         "amounts": (Forecast.from_hurdle(1 - chance, amounts).randomized(0.2, r=r), paid),
     }
-    options: dict[str, Any] = searching(QUICK, learned_masses=(0.5,), masses=(0.2, 1.0))
+    options = searching(QUICK, learned_masses=(0.5,), masses=(0.2, 1.0))
     said = {}
     for name, (forecast, y) in several.items():
         found = audit(
@@ -281,7 +278,7 @@ def audit_kinds(folder: Path) -> Any:
 
 
 @case
-def audit_of_pits(folder: Path) -> Any:
+def audit_of_pits(folder):
     """PITs with their draws, and PITs alone."""
     matrix, r, X = pits()
     residual = pd.Series(X["z"].to_numpy() - 0.5 * X["x"].to_numpy(), name="loss")
@@ -306,7 +303,7 @@ def audit_of_pits(folder: Path) -> Any:
 
 
 @case
-def scan(folder: Path) -> Any:
+def scan(folder):
     """Groups of features, with both corrections, weights, residuals and several draws."""
     matrix, _, X = pits()
     flat, features = flat_pits()
@@ -343,7 +340,7 @@ def scan(folder: Path) -> Any:
 
 
 @case
-def learned(folder: Path) -> Any:
+def learned(folder):
     """The worst group that features define.
 
     Where forecasts are right no learner is better than another: the chosen one, and so the group,
@@ -360,15 +357,15 @@ def learned(folder: Path) -> Any:
 
 
 @case
-def worst_groups(folder: Path) -> Any:
+def worst_groups(folder):
     """Worst groups among all subsets, and what the same search finds where nothing is wrong."""
     matrix, _, _ = pits(400)
     flat, _ = flat_pits(400)
 
-    def spread(pit: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    def spread(pit, masses):
         return np.asarray([abs(pit[: math.ceil(mass * len(pit))].mean() - 0.5) for mass in masses])
 
-    said: dict[str, Any] = {}
+    said = {}
     for name, one in (("draws", matrix), ("flat", flat)):
         curve = worst_group_curve(one, MASSES, n_starts=24, random_state=0)
         said[name] = {
@@ -393,7 +390,7 @@ def worst_groups(folder: Path) -> Any:
 
 
 @case
-def errors_of_pits(folder: Path) -> Any:
+def errors_of_pits(folder):
     """W1 errors, their bands and errors of each person."""
     matrix, _, _ = pits()
     flat, _ = flat_pits()
@@ -409,7 +406,7 @@ def errors_of_pits(folder: Path) -> Any:
 
 
 @case
-def certificates(folder: Path) -> Any:
+def certificates(folder):
     """Certificates of forecasters and PITs, by each method, with named groups and clusters."""
     matrix, r, X = pits(500, 16)
     flat, features = flat_pits(500)
@@ -435,11 +432,11 @@ def certificates(folder: Path) -> Any:
 
 
 @case
-def certificates_of_counts(folder: Path) -> Any:
+def certificates_of_counts(folder):
     """Counts of two blocks of people, added up, and what they prove."""
     matrix, r, X = pits(500, 16)
     groups = {"flag": X["flag"].to_numpy(), "kind a": (X["kind"] == "a").to_numpy()}
-    said: dict[str, Any] = {}
+    said = {}
     for name, draws in (("draws", r), ("no draws", None)):
         random = np.random.default_rng(0)
         blocks = []
@@ -463,11 +460,11 @@ def certificates_of_counts(folder: Path) -> Any:
 
 
 @case
-def certificates_of_links(folder: Path) -> Any:
+def certificates_of_links(folder):
     """Certificates of links on a deterministic forecaster, and the least randomization."""
     flat, _ = flat_pits(800)
     person = np.random.default_rng(11).integers(0, 600, 800)
-    said: dict[str, Any] = {}
+    said = {}
     for link in (Entropic(0.1), Laplace(0.2), Gaussian(0.3)):
         proof = certify_link(flat, link)
         least = least_randomized(proof, 0.3, 0.2)
@@ -480,7 +477,7 @@ def certificates_of_links(folder: Path) -> Any:
     return said
 
 
-def chosen_of(chosen: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]:
+def chosen_of(chosen, masses=MASSES):
     """Return what was chosen, what is proven and what it costs."""
     one = chosen.certificate
     names = (
@@ -497,7 +494,7 @@ def chosen_of(chosen: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]
     said = {name: getattr(chosen, name) for name in names}
     said |= {"comparison": chosen.comparison.drop(columns="crps_error")}
     said |= {"certifying": [int(chosen.certifying.sum()), *chosen.certifying[:10].tolist()]}
-    certificate: dict[str, Any] = {
+    certificate = {
         "average_error": one.average_error(),
         "group_error": {str(mass): one.group_error(mass) for mass in masses},
     }
@@ -505,7 +502,7 @@ def chosen_of(chosen: Any, masses: tuple[float, ...] = MASSES) -> dict[str, Any]
 
 
 @case
-def selections(folder: Path) -> Any:
+def selections(folder):
     """The least certified randomization: of a model, a recalibrated one, several models."""
     table = people(1000, 9)
     X, y = table[FEATURES], table["y"]
@@ -537,7 +534,7 @@ def selections(folder: Path) -> Any:
 
 
 @case
-def served_fit(folder: Path) -> Any:
+def served_fit(folder):
     """`evenhand fit`, and `evenhand predict` of its forecasts with draws."""
     train = folder / "train.csv"
     people(200, 13).drop(columns=["leak", "mean", "std"]).to_csv(
@@ -555,7 +552,7 @@ def served_fit(folder: Path) -> Any:
 
 
 @case
-def served_predict(folder: Path) -> Any:
+def served_predict(folder):
     """`evenhand predict` of a saved linear model."""
     model, out = folder / "model", folder / "served.csv"
     save(forecaster(), model)
@@ -566,7 +563,7 @@ def served_predict(folder: Path) -> Any:
 
 
 @case
-def served_randomize(folder: Path) -> Any:
+def served_randomize(folder):
     """`evenhand predict` of randomized forecasts in columns."""
     model, out = folder / "model", folder / "served.csv"
     known, columns = people(200, 13), ForecastColumns("mean", "std")
@@ -577,7 +574,7 @@ def served_randomize(folder: Path) -> Any:
 
 
 @case
-def keyed_draws(folder: Path) -> Any:
+def keyed_draws(folder):
     """Draws of ids, as text: multiples of a power of two, the same on every machine."""
     ids = [1, "1", 17, 2**40, "Zoë", "a b", "x-9"]
     several = {context: KeyedDraws(KEY, context) for context in ("", "2026-11")}
@@ -588,16 +585,14 @@ def keyed_draws(folder: Path) -> Any:
 
 
 @case
-def parts(folder: Path) -> Any:
+def parts(folder):
     """An audit in parts: counts over all rows, without searches or the random sample."""
     table = people(1100, 14)
     cuts = [0, 150, 310, 500, 720, 930, 1100]
     for i, (start, stop) in enumerate(itertools.pairwise(cuts)):
         table[start:stop].to_parquet(folder / f"part-{i}.parquet", index=False)
     person = {"groups": ["region", "member", "age", "since"], "sample_size": 300, "id_column": "id"}
-    options: dict[str, Any] = searching(
-        person, masses=(0.2, 0.5, 1.0), learned_masses=(), min_size=60
-    )
+    options = searching(person, masses=(0.2, 0.5, 1.0), learned_masses=(), min_size=60)
     columns = ForecastColumns(mean="mean", std="std")
     several = {
         "columns": audit_parts(
@@ -610,7 +605,7 @@ def parts(folder: Path) -> Any:
     return {name: all_rows(found) for name, found in several.items()}
 
 
-def all_rows(found: Any) -> dict[str, Any]:
+def all_rows(found):
     """Return what an audit in parts says of all rows."""
     plain = found_of(found)
     # the bands of group errors are scaled from those of the random sample, and names in the scan
@@ -643,15 +638,15 @@ def all_rows(found: Any) -> dict[str, Any]:
 
 
 @case
-def recalibrated(folder: Path) -> Any:
+def recalibrated(folder):
     """A model recalibrated by all kinds of groups, on known and new values and float32."""
     table = people(800, 15)
     new = people(20, 16)[FEATURES].copy()
     new.loc[2, "region"], new.loc[5, "age"], new.loc[6, "income"] = "west", 300, -1000.0
     new.loc[7, "since"] = pd.Timestamp("1990-01-01")
     narrow = new.astype({"income": "float32", "age": "float32", "rooms": "float32"})
-    said: dict[str, Any] = {}
-    several: dict[str, Any] = {
+    said = {}
+    several = {
         "none": None,
         "text": "region",
         "number": "age",
@@ -681,7 +676,7 @@ def recalibrated(folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_numbers_stay(name: str, tmp_path: Path) -> None:
+def test_numbers_stay(name, tmp_path):
     got, want = CASES[name](tmp_path), golden(name)
     got, want = (with_numbers(got), with_numbers(want)) if is_table(name) else (plain(got), want)
     found = sorted(differences(got, want, name))
@@ -689,21 +684,21 @@ def test_numbers_stay(name: str, tmp_path: Path) -> None:
     assert not found, f"{len(found)} values differ from tests/golden:\n{shown}"
 
 
-def test_each_golden_file_has_a_case() -> None:
+def test_each_golden_file_has_a_case():
     assert {path.stem for path in GOLDEN.iterdir() if path.is_file()} - {SUMS.name} == set(CASES)
 
 
-def test_every_answer_of_a_certificate_is_golden() -> None:
+def test_every_answer_of_a_certificate_is_golden():
     assert not golden_certificates.unasked()
 
 
-def test_golden_files_are_frozen() -> None:
+def test_golden_files_are_frozen():
     want = SUMS.read_text(encoding="utf-8")
     changed = {line.split("  ")[1] for line in {*sums().splitlines()} ^ {*want.splitlines()}}
     assert not changed, f"{sorted(changed)}: if meant, python tests/test_golden.py --freeze"
 
 
-def test_a_difference_is_found_and_its_place_named() -> None:
+def test_a_difference_is_found_and_its_place_named():
     want = {"a": [1.0, 2.0], "b": {"c": 1, "d": None}, "e": math.nan, "f": True}
     assert not list(
         differences(
@@ -715,7 +710,7 @@ def test_a_difference_is_found_and_its_place_named() -> None:
     assert found == {"/a", "/a/0", "/b/c", "/b/d", "/b/x", "/e", "/f"}
 
 
-def write_all(folder: Path, names: list[str]) -> None:
+def write_all(folder, names):
     """Write the golden files of some cases, or of all."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names or CASES:

@@ -9,8 +9,6 @@ are written again, with the hashes of golden files, by::
     python tests/test_golden_pages.py --write evenhand-demo     # audits of a new demo as well
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os
@@ -18,10 +16,8 @@ import re
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -37,12 +33,12 @@ INLINE = {"strong", "em", "code", "a", "span", "small"}
 class PageText(HTMLParser):
     """The text of a page: a line for each block, cells of a row joined by bars."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
-        self.lines: list[str] = [""]
+        self.lines = [""]
         self.is_hidden = False
 
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
+    def handle_starttag(self, tag, attrs):
         self.is_hidden |= tag in {"style", "script"}
         label = dict(attrs).get("aria-label")
         if tag in {"td", "th"}:
@@ -54,17 +50,17 @@ class PageText(HTMLParser):
             if label:
                 self.lines.append("")
 
-    def handle_endtag(self, tag: str) -> None:
+    def handle_endtag(self, tag):
         self.is_hidden &= tag not in {"style", "script"}
         if tag not in INLINE | {"td", "th"}:
             self.lines.append("")
 
-    def handle_data(self, data: str) -> None:
+    def handle_data(self, data):
         if not self.is_hidden:
             self.lines[-1] += data
 
 
-def page_text(page: str) -> str:
+def page_text(page):
     """Return what a reader of a page sees or hears, line by line."""
     parser = PageText()
     parser.feed(page)
@@ -74,17 +70,17 @@ def page_text(page: str) -> str:
 
 
 @functools.cache
-def audit_of(name: str) -> AuditRows:
+def audit_of(name):
     """Return an audit of the demo."""
     return AuditRows.read((PAGES / f"{name}.json").read_bytes())
 
 
 @functools.cache
-def page_of(name: str) -> str:
+def page_of(name):
     return audit_html(audit_of(name))
 
 
-def numbers_in(values: Any) -> Iterator[float]:
+def numbers_in(values):
     """Yield the numbers in JSON values."""
     if isinstance(values, dict):
         values = list(values.values())
@@ -95,14 +91,14 @@ def numbers_in(values: Any) -> Iterator[float]:
         yield values
 
 
-def data_of(page: str) -> Any:
+def data_of(page):
     """Return the data that a page embeds."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
     assert found is not None
     return json.loads(found[1])
 
 
-def numbers_of(name: str) -> dict[str, dict[str, int]]:
+def numbers_of(name):
     """Return how often each number is in the text of a page, and of a terminal.
 
     Of the data of a page, which has numbers of the audit with all digits, only how many there are.
@@ -112,7 +108,7 @@ def numbers_of(name: str) -> dict[str, dict[str, int]]:
     return numbers | {"data": {"n": sum(1 for _ in numbers_in(data_of(page_of(name))))}}
 
 
-def written(numbers: dict[str, dict[str, int]]) -> str:
+def written(numbers):
     """Return numbers as text: each once, with an x and how often it is there if more than once."""
     lines = []
     for place, counts in numbers.items():
@@ -121,9 +117,9 @@ def written(numbers: dict[str, dict[str, int]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def read(text: str) -> dict[str, dict[str, int]]:
+def read(text):
     """Read what `written` returned."""
-    numbers: dict[str, dict[str, int]] = {}
+    numbers = {}
     for word in text.split():
         if word.endswith(":"):
             place = numbers[word[:-1]] = {}
@@ -135,7 +131,7 @@ def read(text: str) -> dict[str, dict[str, int]]:
 
 @pytest.mark.parametrize("place", ["page", "terminal", "data"])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_report_shows_the_golden_numbers(name: str, place: str) -> None:
+def test_a_report_shows_the_golden_numbers(name, place):
     want = read((PAGES / f"{name}.numbers.txt").read_text(encoding="utf-8"))[place]
     got = numbers_of(name)[place]
     changed = {one: f"{got.get(one, 0)} times, not {want.get(one, 0)}" for one in got | want}
@@ -143,16 +139,16 @@ def test_a_report_shows_the_golden_numbers(name: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_data_of_a_page_are_numbers_of_its_audit(name: str) -> None:
+def test_the_data_of_a_page_are_numbers_of_its_audit(name):
     known = Counter(numbers_in(json.loads(audit_of(name).to_json())))
     assert not Counter(numbers_in(data_of(page_of(name)))) - known
 
 
-def functions_run(call: Callable[[], object]) -> set[tuple[str, str]]:
+def functions_run(call):
     """Return the functions of the package that a call runs, by file; cells of tables are none."""
     seen = set()
 
-    def trace(frame: Any, event: str, _: Any) -> None:
+    def trace(frame, event, _):
         code = frame.f_code
         file = code.co_filename.rpartition(f"{os.sep}evenhand{os.sep}")[2]
         if event == "call" and file != code.co_filename and not code.co_name.startswith("<"):
@@ -168,11 +164,11 @@ def functions_run(call: Callable[[], object]) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_page_and_a_summary_run_few_functions(name: str) -> None:
-    def text_of() -> str:
+def test_a_page_and_a_summary_run_few_functions(name):
+    def text_of():
         return audit_text(AuditRows.read((PAGES / f"{name}.json").read_bytes()))
 
-    def html_of() -> str:
+    def html_of():
         return audit_html(AuditRows.read((PAGES / f"{name}.json").read_bytes()))
 
     for call, most, most_files in ((text_of, 74, 8), (html_of, 152, 11)):
@@ -181,7 +177,7 @@ def test_a_page_and_a_summary_run_few_functions(name: str) -> None:
         assert len({file for file, _ in run}) <= most_files
 
 
-def write(demo: Path | None) -> None:
+def write(demo):
     """Write the golden numbers again, of the audits of a new demo if its folder is given."""
     for name in NAMES:
         if demo is not None:

@@ -4,29 +4,21 @@ Without a GPU, the device "meta", whose tensors hold no numbers, shows whether a
 another device.
 """
 
-from __future__ import annotations
-
 import pickle
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 import evenhand
 from complaints import refused
 from evenhand import InputError, MixtureMLPRegressor, PAICRegressor, RandomizedRegressor
 
-Floats = NDArray[np.float64]
-
 HAS_GPU = torch.cuda.is_available()
 needs_gpu = pytest.mark.skipif(not HAS_GPU, reason="needs a CUDA device, and torch finds none")
 needs_none = pytest.mark.skipif(HAS_GPU, reason="is about machines without a CUDA device")
 
-MAKERS: dict[str, Callable[..., Any]] = {
+MAKERS = {
     "paic": lambda **params: PAICRegressor(
         0.2, hidden=(16, 16), max_steps=100, random_state=0, **params
     ),
@@ -37,13 +29,13 @@ MAKERS: dict[str, Callable[..., Any]] = {
 every_network = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
-def task(n: int = 500, seed: int = 0) -> tuple[Floats, Floats]:
+def task(n=500, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     return X, X[:, 0] + 0.5 * rng.normal(size=n)
 
 
-def pits(model: Any, X: Floats, y: Floats) -> Floats:
+def pits(model, X, y):
     return np.asarray(model.forecast(X, [[0.1, 0.5, 0.8]]).pit(y))
 
 
@@ -51,7 +43,7 @@ def pits(model: Any, X: Floats, y: Floats) -> Floats:
 
 
 @every_network
-def test_nothing_in_a_training_is_made_on_a_device_by_default(make: Callable[..., Any]) -> None:
+def test_nothing_in_a_training_is_made_on_a_device_by_default(make):
     X, y = task()
     plain = make(device="cpu").fit(X, y)
     # a tensor made without a device would now hold no numbers, and could not be mixed with those
@@ -64,12 +56,10 @@ def test_nothing_in_a_training_is_made_on_a_device_by_default(make: Callable[...
 
 
 @needs_none
-def test_errors_of_a_cuda_device_are_input_errors_with_the_remedy(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_errors_of_a_cuda_device_are_input_errors_with_the_remedy(monkeypatch):
     model = MixtureMLPRegressor(n_members=1, hidden=(4,), max_steps=2).fit(*task(40))
 
-    def lost(*arguments: Any) -> Any:
+    def lost(*arguments):
         raise RuntimeError("CUDA error: device is lost. Compile with X.\nmore lines")
 
     monkeypatch.setattr("evenhand.forecasters.training.evaluate", lost)
@@ -82,7 +72,7 @@ def test_errors_of_a_cuda_device_are_input_errors_with_the_remedy(
 
 
 @needs_none
-def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path):
     X, y = task(60)
     with pytest.raises(
         InputError,
@@ -104,11 +94,11 @@ def test_a_device_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -
     np.testing.assert_allclose(pits(inside, X, y), expected[1], rtol=1e-12)
 
 
-def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_is_said_in_one_line(monkeypatch):
     X, y = task(60)
     model = PAICRegressor(hidden=(4, 4), max_steps=2, device="cpu", random_state=0).fit(X, y)
 
-    def full(*_: Any) -> None:
+    def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB.\nmore lines")
 
     monkeypatch.setattr("evenhand.forecasters.training.evaluate", full)
@@ -124,7 +114,7 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) 
 
 @needs_gpu
 @every_network
-def test_training_on_a_gpu_ends_where_training_on_the_cpu_ends(make: Callable[..., Any]) -> None:
+def test_training_on_a_gpu_ends_where_training_on_the_cpu_ends(make):
     X, y = task(2000)
     X_val, y_val = task(1000, seed=1)
     losses = [
@@ -138,8 +128,8 @@ def test_training_on_a_gpu_ends_where_training_on_the_cpu_ends(make: Callable[..
 @needs_gpu
 @every_network
 def test_a_model_of_the_gpu_is_saved_loaded_and_pickled_and_scores_where_there_is_none(
-    make: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    make, tmp_path, monkeypatch
+):
     X, y = task()
     model = make(device="cuda").fit(X, y)
     assert all(isinstance(array, np.ndarray) for array in model.weights_.values())
@@ -155,7 +145,7 @@ def test_a_model_of_the_gpu_is_saved_loaded_and_pickled_and_scores_where_there_i
 
 
 @needs_gpu
-def test_random_numbers_of_the_gpu_follow_the_seed_and_leave_the_callers_alone() -> None:
+def test_random_numbers_of_the_gpu_follow_the_seed_and_leave_the_callers_alone():
     X, y = task()
     torch.cuda.manual_seed(5)
     before = torch.cuda.get_rng_state()

@@ -1,22 +1,16 @@
 """Named groups: one rule for masks, labels and columns in every function that takes groups."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 
-from command_outcome import Command
 from complaints import refused
 from evenhand import Forecast, ForecastColumns, Outcomes, audit, audit_pit, certify
 from evenhand._validate import InputError
 from evenhand.audits import (
-    Audit,
     Search,
     judged,
     parse_condition,
@@ -53,7 +47,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_booleans_are_masks_and_other_values_labels(form: str) -> None:
+def test_booleans_are_masks_and_other_values_labels(form):
     found = check_groups(FORMS[form], N, X)
     assert list(found) == list(LABELLED)
     for name, mask in LABELLED.items():
@@ -90,11 +84,11 @@ TAKERS = {
 
 
 @pytest.mark.parametrize("taker", TAKERS)
-def test_every_function_audits_the_groups_that_it_was_given(taker: str) -> None:
+def test_every_function_audits_the_groups_that_it_was_given(taker):
     assert sorted(TAKERS[taker](FORMS["polars"])) == sorted(LABELLED)
 
 
-def test_a_table_of_masks_is_audited_and_not_columns_of_its_names() -> None:
+def test_a_table_of_masks_is_audited_and_not_columns_of_its_names():
     # a column of X of the same name made halves of the scores in place of the mask
     masks = pd.DataFrame({"score": OLD})
     found = audit(FORECAST, X=X, y=Y, groups=masks, random_state=0).groups
@@ -104,16 +98,16 @@ def test_a_table_of_masks_is_audited_and_not_columns_of_its_names() -> None:
     assert (proof["group"].tolist(), proof["n"].tolist()) == (["score"], [int(OLD.sum())])
 
 
-def test_blocks_of_counts_take_masks_alone() -> None:
+def test_blocks_of_counts_take_masks_alone():
     counts = count_pits(PIT, groups=pd.DataFrame({"old": OLD}), random_state=0)
     assert counts.groups["old"].n_samples == OLD.sum()
     with pytest.raises(InputError, match=r"groups\['sex'\] .*240 booleans.*; make masks.*block"):
         count_pits(PIT, groups=FORMS["DataFrame"], random_state=0)
 
 
-def test_tables_in_parts_take_names_alone(tmp_path: Path) -> None:
+def test_tables_in_parts_take_names_alone(tmp_path):
     pd.DataFrame({"y": Y, "mean": 0.0, "std": 1.0}).to_parquet(tmp_path / "a.parquet")
-    groups: Any = {"y": OLD}
+    groups = {"y": OLD}
     with pytest.raises(InputError, match=r"^groups .*column names.*; add the groups to the table"):
         audit_parts(ForecastColumns(mean="mean", std="std"), tmp_path, "y", groups=groups)
 
@@ -140,7 +134,7 @@ MIXED = OLD.astype("boolean").mask(X["sex"] == "m")
         ({"sex": X["sex"], "sex = f": OLD}, r"groups\['sex = f'\]: two groups .*'sex = f'; rename"),
     ],
 )
-def test_groups_that_do_not_fit_are_refused_in_one_line(groups: Any, facts: str) -> None:
+def test_groups_that_do_not_fit_are_refused_in_one_line(groups, facts):
     refused(facts, check_groups, groups, N, X)
 
 
@@ -151,8 +145,8 @@ NESTED = {"lists": [["a"], ["b"]], "structs or maps": [{"a": 1}, {"a": 2}]}
 
 @pytest.mark.parametrize(("kind", "part"), [("lists", "groups"), ("structs or maps", "features")])
 def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
-    kind: str, part: str, tmp_path: Path, evenhand: Command
-) -> None:
+    kind, part, tmp_path, evenhand
+):
     table = pd.DataFrame({"y": Y, "mean": 0.0, "std": 1.0, "tags": NESTED[kind] * (N // 2)})
     table.to_parquet(tmp_path / "a.parquet")
     rule = f"a.parquet: column 'tags' must contain single values, got {kind}; drop the column"
@@ -167,9 +161,7 @@ def test_nested_columns_of_parquet_are_refused_in_memory_and_in_parts(
 
 
 @pytest.mark.parametrize("given", [lambda y: y, Outcomes], ids=["array", "Outcomes"])
-def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes(
-    given: Any,
-) -> None:
+def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes(given):
     rng = np.random.default_rng(0)
     n = 300
     y = pd.Series(rng.normal(size=n), index=rng.permutation(n))
@@ -185,7 +177,7 @@ def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes
     assert found.named_table()["n"].tolist() == [int(is_old.sum())]
 
 
-def test_floats_between_0_and_1_given_by_name_are_probabilities_of_membership() -> None:
+def test_floats_between_0_and_1_given_by_name_are_probabilities_of_membership():
     p = np.linspace(0.0, 0.9, N)
     found = check_groups({"old": OLD, "proxy": p}, N, X, allow_probable=True)
     assert found.names == ("old", "proxy")
@@ -210,12 +202,12 @@ KNOWN_ONLY = {
 
 
 @pytest.mark.parametrize("name", KNOWN_ONLY)
-def test_probabilities_are_refused_where_members_must_be_known(name: str) -> None:
+def test_probabilities_are_refused_where_members_must_be_known(name):
     with pytest.raises(InputError, match=r"groups\['proxy'\].*members must be known"):
         KNOWN_ONLY[name]({"proxy": np.full(N, 0.3)})
 
 
-def test_the_command_takes_columns_of_probabilities(tmp_path: Path, evenhand: Command) -> None:
+def test_the_command_takes_columns_of_probabilities(tmp_path, evenhand):
     table = pd.DataFrame({"y": Y, "mu": 0.0, "sd": 1.0, "age": X["age"]})
     table["proxy"] = np.linspace(0.1, 0.9, N)
     path = tmp_path / "rows.csv"
@@ -276,7 +268,7 @@ TABLE = pd.DataFrame(
         ("day = 2020-01-02", [1]),
     ],
 )
-def test_text_selects_the_rows_that_it_describes(text: str, rows: list[int]) -> None:
+def test_text_selects_the_rows_that_it_describes(text, rows):
     rule = GroupRule.parse(text, TABLE.columns)
     assert np.flatnonzero(rule.mask(TABLE)).tolist() == rows
     again = GroupRule.parse(rule.name, TABLE.columns)
@@ -305,11 +297,11 @@ def test_text_selects_the_rows_that_it_describes(text: str, rows: list[int]) -> 
         ("day > soon", "must compare column 'day' with a date such as 2020-01-31, got 'soon'"),
     ],
 )
-def test_wrong_text_is_refused_in_one_line(text: str, message: str) -> None:
+def test_wrong_text_is_refused_in_one_line(text, message):
     refused(message, lambda: GroupRule.parse(text, TABLE.columns).mask(TABLE))
 
 
-def test_a_rule_may_have_any_number_of_conditions() -> None:
+def test_a_rule_may_have_any_number_of_conditions():
     rule = GroupRule.parse("sex = 2 and " * 2000 + "bmi > 0.03", TABLE.columns)
     expected = GroupRule.parse("sex = 2 and bmi > 0.03", TABLE.columns)
     np.testing.assert_array_equal(rule.mask(TABLE), expected.mask(TABLE))
@@ -320,14 +312,14 @@ def test_a_rule_may_have_any_number_of_conditions() -> None:
     [{"operator": "in"}, {"operator": "missing"}, {"value": None}, {"column": 1}, {"name": "x"}],
     ids=str,
 )
-def test_a_stored_rule_that_was_changed_is_refused(forged: dict[str, object]) -> None:
+def test_a_stored_rule_that_was_changed_is_refused(forged):
     (state,) = GroupRule.parse("sex = 2", TABLE.columns).to_state()
     state["comparisons"][0] |= forged
     refused(r"output of GroupRule\.to_state \((?!InputError)", GroupRule.from_state, [state])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "Int64"])
-def test_rules_of_an_audit_s_groups_select_the_rows_of_the_groups(dtype: str) -> None:
+def test_rules_of_an_audit_s_groups_select_the_rows_of_the_groups(dtype):
     random = np.random.default_rng(0)
     numbers = random.normal(size=501) * 1e3
     values = pd.Series(numbers.astype(int) if dtype in ("int64", "Int64") else numbers)
@@ -343,7 +335,7 @@ def test_rules_of_an_audit_s_groups_select_the_rows_of_the_groups(dtype: str) ->
 # --- conditions on audits: the grammar, what each quantity reads, and what is refused
 
 
-def test_whole_numbers_above_two_to_the_53rd_are_exact() -> None:
+def test_whole_numbers_above_two_to_the_53rd_are_exact():
     table = pd.DataFrame({"id": np.array([2**53, 2**53 + 1, 2**53 + 2])})
     for text, rows in (("<=", [0, 1]), (">", [2]), ("=", [1]), ("<", [0]), (">=", [1, 2])):
         rule = GroupRule.parse(f"id {text} {2**53 + 1}", table.columns)
@@ -351,7 +343,7 @@ def test_whole_numbers_above_two_to_the_53rd_are_exact() -> None:
 
 
 @pytest.fixture(scope="module")
-def found() -> Audit:
+def found():
     rng = np.random.default_rng(0)
     r = jittered(400, 16, rng)
     pit = Laplace(0.1).ppf(rng.random(400)[:, None], r)
@@ -364,7 +356,7 @@ def found() -> Audit:
     )
 
 
-def test_each_quantity_is_read_from_the_audit(found: Audit) -> None:
+def test_each_quantity_is_read_from_the_audit(found):
     assert found.certificate is not None
     values = {
         "certified_group_error(0.2) > 0": found.certificate.group_error(0.2),
@@ -382,9 +374,7 @@ def test_each_quantity_is_read_from_the_audit(found: Audit) -> None:
     ("relation", "offset", "expected"),
     [(">", 0, False), (">=", 0, True), ("<", 0, False), ("<=", 0, True), (">", -1e-6, True)],
 )
-def test_relations_mean_what_they_say(
-    found: Audit, relation: str, offset: float, expected: bool
-) -> None:
+def test_relations_mean_what_they_say(found, relation, offset, expected):
     assert found.certificate is not None
     limit = found.certificate.group_error(0.2) + offset
     condition = parse_condition(f"certified_group_error(0.2) {relation} {limit!r}")
@@ -410,13 +400,13 @@ def test_relations_mean_what_they_say(
         ("coverage(1, 0.2) < 0.5", "level must be above 0 and below 1, got 1.0"),
     ],
 )
-def test_anything_else_is_refused(text: str, told: str) -> None:
+def test_anything_else_is_refused(text, told):
     with pytest.raises(InputError) as raised:
         parse_condition(text)
     assert told in str(raised.value)
 
 
-def refusal(text: str, found: Audit) -> str:
+def refusal(text, found):
     """Return why a condition cannot be judged."""
     with pytest.raises(InputError) as raised:
         value_of(parse_condition(text), found)
@@ -425,7 +415,7 @@ def refusal(text: str, found: Audit) -> str:
     return str(raised.value).removeprefix(beginning)
 
 
-def test_what_the_audit_did_not_find_is_an_error_not_a_pass() -> None:
+def test_what_the_audit_did_not_find_is_an_error_not_a_pass():
     weighted = audit_pit([0.1, 0.5, 0.9, 0.3], sample_weight=[1, 2, 1, 1], random_state=0)
     for text in ("certified_group_error(0.2) > 0.3", "coverage(0.8, 0.2) < 0.3"):
         assert "no certificate" in refusal(text, weighted)
@@ -433,7 +423,7 @@ def test_what_the_audit_did_not_find_is_an_error_not_a_pass() -> None:
     assert judged(parse_condition("too-few-rows"), weighted).is_true
 
 
-def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> None:
+def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group():
     # the certificate of the true distribution is at least 0.4: no deterministic model could pass
     rng = np.random.default_rng(0)
     single = audit_pit(
@@ -448,7 +438,7 @@ def test_one_forecast_per_person_is_no_matter_for_a_gate_on_every_group() -> Non
         assert "only one deterministic forecast per person" in refusal(text, single)
     # a wider interval has a floor in every group of a size, and the model decides on it
     wider = parse_condition("coverage(0.98, 0.2) < 0.6")
-    assert 0.6 < value_of(wider, single) == single.certificate.coverage(0.98, 0.2)[0] < 0.9  # type: ignore[union-attr]
+    assert 0.6 < value_of(wider, single) == single.certificate.coverage(0.98, 0.2)[0] < 0.9
     narrow = audit_pit(rng.beta(0.5, 0.5, size=400), search=Search(masses=[0.2]), random_state=0)
     assert judged(wider, narrow).is_true
     assert not judged(wider, single).is_true

@@ -1,35 +1,27 @@
 """The command in general: help pages, examples that parse, results on a terminal and as JSON."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 import typer.main
 
-from command_outcome import Command
 from evenhand import Forecast, compare
 from evenhand.audits import parse_condition
 from evenhand.cli.commands import app
 
-COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
+COMMANDS = vars(typer.main.get_command(app))["commands"]
 
 
-def plain(shown: str) -> str:
+def plain(shown):
     """Return text of a help page without its borders and line breaks."""
     return " ".join(re.sub("[│╭╮╰╯─]", " ", shown).split())
 
 
-def test_help_pages_name_every_option_and_fit_the_terminal(
-    evenhand: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_pages_name_every_option_and_fit_the_terminal(evenhand, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     for name, command in COMMANDS.items():
         shown = evenhand(name, "--help")
@@ -49,7 +41,7 @@ def test_help_pages_name_every_option_and_fit_the_terminal(
     assert len(evenhand("audit", "--help").out.splitlines()) <= 60
 
 
-def examples() -> list[tuple[str, str]]:
+def examples():
     return [
         (name, line)
         for name, command in COMMANDS.items()
@@ -58,7 +50,7 @@ def examples() -> list[tuple[str, str]]:
     ]
 
 
-def test_every_command_has_examples_that_are_calls_with_its_options() -> None:
+def test_every_command_has_examples_that_are_calls_with_its_options():
     assert {name for name, _ in examples()} == set(COMMANDS)
     for name, line in examples():
         program, command, *rest = shlex.split(line)
@@ -75,7 +67,7 @@ SEARCHED = ("--features", "x,z")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Return a folder with a table."""
     folder = tmp_path_factory.mktemp("json")
     random = np.random.default_rng(0)
@@ -87,14 +79,14 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def audited(place: Path, evenhand: Command, name: str, std: str, *more: Any) -> Path:
+def audited(place, evenhand, name, std, *more):
     options = ("--forecast", f"mean=mu,std={std}", "--target", "y", *SEARCHED, "--id", "id")
     out = ("--out", place / name)
     assert evenhand("audit", place / "table.csv", *options, *out, *more).code == 0
     return place / name
 
 
-CALLS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
+CALLS = {
     "demo": lambda place, out: ("demo", "--out", out / "demo"),
     "randomize": lambda place, out: (
         *("randomize", place / "table.csv", *NORMAL, "--target", "y", *SEARCHED),
@@ -109,9 +101,7 @@ CALLS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_standard_output_is_one_json_document(
-    name: str, place: Path, tmp_path: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_standard_output_is_one_json_document(name, place, tmp_path, evenhand, monkeypatch):
     # the demo trains for a minute; its results have tests of their own
     monkeypatch.setattr("evenhand.demo.run", lambda *args, **more: ("text", {"a": 1.0}))
     done = evenhand(*CALLS[name](place, tmp_path), "--json").done()
@@ -126,7 +116,7 @@ def test_standard_output_is_one_json_document(
         assert re.search(r"\d+ tables written to", done.err)
 
 
-def test_compare_fails_if_a_group_got_worse(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_compare_fails_if_a_group_got_worse(place, tmp_path, evenhand):
     table = ("compare", place / "table.csv", "--target", "y", *SEARCHED, "--fail-if-worse")
     both = [("--forecast", f"mean=mu,std={std}") for std in ("narrow", "sigma")]
     worse = evenhand(*table, *both[1], *both[0])
@@ -141,9 +131,7 @@ def test_compare_fails_if_a_group_got_worse(place: Path, tmp_path: Path, evenhan
     assert (tmp_path / "tables" / "groups.csv").is_file()
 
 
-def test_a_table_is_compared_as_two_forecasts_are_in_python(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_a_table_is_compared_as_two_forecasts_are_in_python(place, tmp_path, evenhand):
     stds = ("narrow", "sigma")
     paths = [audited(place, evenhand, f"{std}.json", std) for std in stds]
     forecasts = [word for std in stds for word in ("--forecast", f"mean=mu,std={std}")]

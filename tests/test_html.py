@@ -1,7 +1,5 @@
 """The HTML report: its contents, well formed, and nothing from data becomes markup."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import html

@@ -1,7 +1,5 @@
 """The words of the package: terms of the field, and none of a list of words that are not."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -38,7 +36,7 @@ AVOIDED = {
 """Patterns of words, with what is written instead; snake_case names are searched as words."""
 
 
-def found_in(text: str) -> list[str]:
+def found_in(text):
     """Return each avoided word with its line and what to write instead."""
     # a sentence may be broken anywhere, in a comment or between two strings
     joined = re.sub(r"[\"']?\n\s*(#|f?[\"'])?\s*", "\n", text)
@@ -51,7 +49,7 @@ def found_in(text: str) -> list[str]:
     return found
 
 
-def test_an_avoided_word_is_found() -> None:
+def test_an_avoided_word_is_found():
     assert len(found_in("these chances\n    # hang\n    on")) == 2
     assert found_in('law_ = "x"') == ["line 1: 'law': distribution"]
     assert found_in('("the interval holds"\n        f" 80% of outcomes")')
@@ -81,7 +79,7 @@ READ = [
 """What is read: the package, pages, gallery, benchmarks and their results."""
 
 
-def test_words_are_those_of_the_field() -> None:
+def test_words_are_those_of_the_field():
     found = {path: found_in(path.read_text(encoding="utf-8")) for path in READ}
     assert {str(path.relative_to(ROOT)): words for path, words in found.items() if words} == {}
     assert len(found) > 200

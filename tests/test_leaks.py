@@ -1,10 +1,5 @@
 """Groups and features that the outcome defines: named as possible leaks, and no findings."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,21 +17,21 @@ QUICK = searching(QUICK_AUDIT, learned_masses=(0.2,), masses=(0.2,))
 PARTS = {name: value for name, value in QUICK.items() if name != "n_simulations"}
 
 
-def world(seed: int, n: int = N) -> tuple[pd.DataFrame, np.ndarray]:
+def world(seed, n=N):
     """Two features that are known beforehand, and outcomes that the first shifts by its value."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"x": rng.normal(size=n), "kind": rng.choice(["a", "b"], n)})
     return X, X["x"].to_numpy() + rng.normal(size=n)
 
 
-def leaking(X: pd.DataFrame, y: np.ndarray) -> pd.DataFrame:
+def leaking(X, y):
     rng = np.random.default_rng(99)
     return X.assign(
         after=y + 1e-3 * rng.normal(size=y.size), third=pd.qcut(y, 3, labels=["low", "mid", "high"])
     )
 
 
-def leaks_of(y: Any, groups: Any = None, features: Any = None, median: Any = None) -> set[str]:
+def leaks_of(y, groups=None, features=None, median=None):
     outcomes = np.asarray(y, dtype=float)
     forecast = np.zeros(outcomes.size) if median is None else median
     return set(
@@ -44,7 +39,7 @@ def leaks_of(y: Any, groups: Any = None, features: Any = None, median: Any = Non
     )
 
 
-def test_a_perfect_model_is_not_off_in_groups_that_the_outcome_defines() -> None:
+def test_a_perfect_model_is_not_off_in_groups_that_the_outcome_defines():
     # of all tables chance raises an alarm on 5%: not with this seed
     X, y = world(0)
     given = {"high": y > np.median(y), "tails": np.abs(y) > 1.5}
@@ -64,7 +59,7 @@ def test_a_perfect_model_is_not_off_in_groups_that_the_outcome_defines() -> None
     assert not {"after", "third"} & learned
 
 
-def test_a_leak_takes_no_part_in_the_correction_for_many_tests() -> None:
+def test_a_leak_takes_no_part_in_the_correction_for_many_tests():
     X, y = world(1)
     forecast = Forecast.from_normal(X["x"], np.ones(N))
     plain = audit(forecast, X=X, y=y, **QUICK).scan
@@ -77,7 +72,7 @@ def test_a_leak_takes_no_part_in_the_correction_for_many_tests() -> None:
     pd.testing.assert_frame_equal(plain.drop(columns=ends), beside.drop(columns=ends))
 
 
-def test_leaks_are_named_in_audits_of_parts(tmp_path: Path) -> None:
+def test_leaks_are_named_in_audits_of_parts(tmp_path):
     X, y = world(2, 6000)
     table = leaking(X, y).assign(
         y=y, mean=X["x"], std=1.0, third=pd.qcut(y, 3, labels=["low", "mid", "high"]).astype(str)
@@ -97,13 +92,13 @@ def test_leaks_are_named_in_audits_of_parts(tmp_path: Path) -> None:
 # --- the rule
 
 
-def brute_force(mask: np.ndarray, y: np.ndarray) -> int:
+def brute_force(mask, y):
     ends = [-np.inf, *np.unique(y)]
     ranges = [(y > low) & (y <= high) for low in ends for high in ends]
     return min(min((mask != inside).sum(), (mask == inside).sum()) for inside in ranges)
 
 
-def test_the_nearest_range_is_found() -> None:
+def test_the_nearest_range_is_found():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         y = rng.integers(0, 12, 30).astype(float)
@@ -112,9 +107,7 @@ def test_the_nearest_range_is_found() -> None:
 
 
 @pytest.mark.parametrize(("wrong", "is_leak"), [(0, True), (10, True), (11, False)])
-def test_a_group_may_differ_from_a_range_on_one_percent_of_the_rows(
-    wrong: int, is_leak: bool
-) -> None:
+def test_a_group_may_differ_from_a_range_on_one_percent_of_the_rows(wrong, is_leak):
     y = np.arange(1000.0)
     mask = y > 499.5
     mask[np.linspace(5, 450, wrong).astype(int)] = True
@@ -122,7 +115,7 @@ def test_a_group_may_differ_from_a_range_on_one_percent_of_the_rows(
     assert ("low" in leaks_of(y, {"low": ~mask})) == is_leak
 
 
-def test_rare_groups_are_not_excused_by_the_rows_that_they_lack() -> None:
+def test_rare_groups_are_not_excused_by_the_rows_that_they_lack():
     # 8 of 1,000 rows differ from no range at all on less than 1% of the rows: that alone would name
     # every rare group
     y = np.arange(1000.0)
@@ -134,7 +127,7 @@ def test_rare_groups_are_not_excused_by_the_rows_that_they_lack() -> None:
     assert leaks_of(y, {"top": y > 990.5}) == set()  # 9 rows
 
 
-def test_a_feature_that_a_sharp_model_ranks_by_is_no_leak() -> None:
+def test_a_feature_that_a_sharp_model_ranks_by_is_no_leak():
     rng = np.random.default_rng(0)
     x = rng.normal(size=2000)
     y = x + 0.01 * rng.normal(size=2000)
@@ -146,7 +139,7 @@ def test_a_feature_that_a_sharp_model_ranks_by_is_no_leak() -> None:
     ) == {"day"}
 
 
-def test_one_group_of_a_column_takes_the_others_along() -> None:
+def test_one_group_of_a_column_takes_the_others_along():
     y = np.arange(300.0)
     labels = np.where(y > 200, "top", np.where(np.arange(300) % 2, "odd", "even"))
     assert leaks_of(y, {"label": labels}) == {"label = even", "label = odd", "label = top"}

@@ -1,14 +1,12 @@
 """Links: inverses, ranges, symmetry, calibration, errors per person and bad input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import special
 
 from complaints import complaint
-from evenhand.links import LINKS, Entropic, Gaussian, Laplace, Link, make_link
-from quadrature import Floats, gaussian_link, panels, split_at
+from evenhand.links import LINKS, Entropic, Gaussian, Laplace, make_link
+from quadrature import gaussian_link, panels, split_at
 
 NAMES = sorted(LINKS)
 ALPHAS = (0.02, 0.05, 0.12, 0.2, 1 / 3, 0.5, 0.9, 1.0)
@@ -33,7 +31,7 @@ INNER = np.unique(np.concatenate((10.0 ** -np.arange(6, 2, -0.5), np.linspace(0.
 INNER = np.union1d(INNER, 1 - INNER)
 
 
-def rounding(alpha: float) -> float:
+def rounding(alpha):
     """Six units in the last place of log(kappa).
 
     The log kernels subtract it from logarithms of the same size: four rounded results, two of which
@@ -43,7 +41,7 @@ def rounding(alpha: float) -> float:
     return float(6 * np.spacing(max(2.0, np.log(1 / alpha))))
 
 
-def normal_grid(step: float) -> tuple[Floats, Floats]:
+def normal_grid(step):
     """Probabilities and weights of the trapezoidal rule in normal scores; 8 leaves 1e-15."""
     z = np.arange(-8.0, 8.0 + step / 2, step)
     return special.ndtr(z), np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * step
@@ -55,7 +53,7 @@ def normal_grid(step: float) -> tuple[Floats, Floats]:
 @pytest.mark.parametrize(
     ("name", "alpha"), [*(pair for pair in PAIRS if pair[0] != "gaussian"), ("laplace", 0.001)]
 )
-def test_cdf_undoes_ppf_over_all_representable_probabilities(name: str, alpha: float) -> None:
+def test_cdf_undoes_ppf_over_all_representable_probabilities(name, alpha):
     link = make_link(name, alpha)
     u, r = UNIT[:, None], UNIT
     # the density is at most about kappa, so rounding of C costs kappa * 1e-16; splines of entropic
@@ -67,9 +65,7 @@ def test_cdf_undoes_ppf_over_all_representable_probabilities(name: str, alpha: f
 
 
 @pytest.mark.parametrize(("alphas", "tolerance"), [(ALPHAS, 1e-9), (SMALL_ALPHAS, 2e-8)])
-def test_gaussian_cdf_undoes_ppf_away_from_the_corners(
-    alphas: tuple[float, ...], tolerance: float
-) -> None:
+def test_gaussian_cdf_undoes_ppf_away_from_the_corners(alphas, tolerance):
     # Phi(z) leaves (0, 1) in doubles at z = 8.3: with u and r opposed and further out than this, C
     # is no double other than 0 or 1, and no plain round trip can hold. The log kernels carry those
     # (next test).
@@ -82,7 +78,7 @@ def test_gaussian_cdf_undoes_ppf_away_from_the_corners(
 
 
 @every_pair
-def test_log_kernels_are_inverse_in_the_far_tail(name: str, alpha: float) -> None:
+def test_log_kernels_are_inverse_in_the_far_tail(name, alpha):
     link = make_link(name, alpha)
     log_u, r = (np.array(x) for x in np.broadcast_arrays(np.log(LOW)[:, None], LOW))
     log_c = link.log_ppf_lower(log_u, r)
@@ -99,9 +95,7 @@ def test_log_kernels_are_inverse_in_the_far_tail(name: str, alpha: float) -> Non
 
 
 @every_pair
-def test_plain_and_log_kernels_agree_and_complements_keep_their_digits(
-    name: str, alpha: float
-) -> None:
+def test_plain_and_log_kernels_agree_and_complements_keep_their_digits(name, alpha):
     link = make_link(name, alpha)
     log_u, r = np.log(LOW)[:, None], UNIT
     log_h = link.log_ppf_lower(log_u, r)
@@ -121,7 +115,7 @@ def test_plain_and_log_kernels_agree_and_complements_keep_their_digits(
 
 
 @every_pair
-def test_ppf_stays_in_the_unit_interval_and_increases(name: str, alpha: float) -> None:
+def test_ppf_stays_in_the_unit_interval_and_increases(name, alpha):
     link = make_link(name, alpha)
     for function in (link.ppf, link.cdf):
         values = function(UNIT[:, None], UNIT)
@@ -138,7 +132,7 @@ def test_ppf_stays_in_the_unit_interval_and_increases(name: str, alpha: float) -
 
 
 @every_pair
-def test_reflecting_person_and_draw_reflects_the_result(name: str, alpha: float) -> None:
+def test_reflecting_person_and_draw_reflects_the_result(name, alpha):
     link = make_link(name, alpha)
     # multiples of 1/64, so that 1 - u is exact; u = 1/2 is where the two halves meet
     u, r = np.arange(65)[:, None] / 64, np.arange(1, 64) / 64
@@ -153,7 +147,7 @@ def test_reflecting_person_and_draw_reflects_the_result(name: str, alpha: float)
 
 
 @pytest.mark.parametrize(("name", "alpha"), [pair for pair in PAIRS if pair[1] > 0.01])
-def test_the_density_is_the_derivative_of_the_cdf(name: str, alpha: float) -> None:
+def test_the_density_is_the_derivative_of_the_cdf(name, alpha):
     link = make_link(name, alpha)
     draws = np.array([0.003, 0.11, 0.5, 0.83, 0.999])
     edges = np.union1d(np.linspace(0.001, 0.999, 801), draws)  # no panel straddles a kink at c = r
@@ -164,7 +158,7 @@ def test_the_density_is_the_derivative_of_the_cdf(name: str, alpha: float) -> No
 
 
 @pytest.mark.parametrize("alpha", [0.004, 0.02, 0.12, 1 / 3, 0.9])
-def test_entropic_and_gaussian_keep_a_calibrated_base_exactly_calibrated(alpha: float) -> None:
+def test_entropic_and_gaussian_keep_a_calibrated_base_exactly_calibrated(alpha):
     # P(H(U; R) <= c) = integral of K(c; r) over the draw: it must be c itself
     c = np.array([1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5, 0.77, 0.95, 0.9999])
     r, weights = panels(np.union1d(np.linspace(0, 1, 401), c))
@@ -180,9 +174,7 @@ def test_entropic_and_gaussian_keep_a_calibrated_base_exactly_calibrated(alpha: 
 
 @pytest.mark.parametrize("alpha", [0.03, 0.05, 0.12, 0.2, 1 / 3, 0.5, 0.9])
 @pytest.mark.parametrize("make", [Laplace, Entropic])
-def test_price_and_mean_error_are_the_integrals_of_the_density(
-    make: type[Link], alpha: float
-) -> None:
+def test_price_and_mean_error_are_the_integrals_of_the_density(make, alpha):
     link = make(alpha)
     edges = np.linspace(0, 1, 25)
     r, weight_r = panels(edges)
@@ -198,7 +190,7 @@ def test_price_and_mean_error_are_the_integrals_of_the_density(
 
 
 @pytest.mark.parametrize("rho", [0.05, 0.3, 0.7, 0.95, 0.999])
-def test_gaussian_price_and_mean_error_in_closed_form_and_by_integration(rho: float) -> None:
+def test_gaussian_price_and_mean_error_in_closed_form_and_by_integration(rho):
     link = gaussian_link(rho)
     assert link.price == pytest.approx(-0.5 * np.log((1 - rho) * (1 + rho)), rel=1e-12, abs=1e-15)
     # E|Phi(Z) - Phi(T)| over a bivariate normal pair, panels in z split at the kink z = t; beyond
@@ -219,7 +211,7 @@ def test_gaussian_price_and_mean_error_in_closed_form_and_by_integration(rho: fl
 
 
 @pytest.mark.parametrize("alpha", [0.03, 0.05, 0.12, 0.2, 1 / 3, 0.5, 0.9])
-def test_entropic_density_has_the_only_form_that_is_optimal(alpha: float) -> None:
+def test_entropic_density_has_the_only_form_that_is_optimal(alpha):
     # a(c) a(r) exp(-kappa |c - r|) with uniform marginals is unique: check the form and both
     # marginals
     link = Entropic(alpha)
@@ -236,7 +228,7 @@ def test_entropic_density_has_the_only_form_that_is_optimal(alpha: float) -> Non
 
 
 @pytest.mark.parametrize("alpha", [0.001, 0.05, 0.2, 0.9, 1e-12, 1e-300, 1 - 2.0**-53])
-def test_all_links_have_the_same_mean_error_at_one_alpha(alpha: float) -> None:
+def test_all_links_have_the_same_mean_error_at_one_alpha(alpha):
     expected = Laplace(alpha).mean_error
     for name in NAMES:
         assert make_link(name, alpha).mean_error == pytest.approx(expected, rel=1e-10, abs=1e-10)
@@ -244,7 +236,7 @@ def test_all_links_have_the_same_mean_error_at_one_alpha(alpha: float) -> None:
 
 
 @pytest.mark.parametrize("link", [LINKS[name](1.0) for name in NAMES])
-def test_alpha_one_is_the_identity_to_the_last_digit(link: Link) -> None:
+def test_alpha_one_is_the_identity_to_the_last_digit(link):
     u, r = UNIT[:, None], UNIT
     square = np.broadcast_to(u, (UNIT.size, UNIT.size))
     np.testing.assert_array_equal(link.ppf(u, r), square)
@@ -264,7 +256,7 @@ def test_alpha_one_is_the_identity_to_the_last_digit(link: Link) -> None:
 
 
 @pytest.mark.parametrize("rho", [1e-4, 0.1, 0.5, 0.9, 0.999, 1 - 1e-8])
-def test_the_gaussian_link_is_that_of_textbooks_at_its_correlation(rho: float) -> None:
+def test_the_gaussian_link_is_that_of_textbooks_at_its_correlation(rho):
     link = gaussian_link(rho)
     assert link.rho == pytest.approx(rho, abs=1e-12)
     assert link.mean_error == pytest.approx(Laplace(link.alpha).mean_error, rel=1e-10)
@@ -276,7 +268,7 @@ def test_the_gaussian_link_is_that_of_textbooks_at_its_correlation(rho: float) -
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("rest", [1e-15, 1e-13, 1e-11])
-def test_an_alpha_of_nearly_one_is_nearly_the_identity(name: str, rest: float) -> None:
+def test_an_alpha_of_nearly_one_is_nearly_the_identity(name, rest):
     link = make_link(name, 1 - rest)
     np.testing.assert_allclose(
         link.ppf(INNER[:, None], INNER), INNER[:, None] + 0 * INNER, rtol=0, atol=2e-10
@@ -288,9 +280,7 @@ def test_an_alpha_of_nearly_one_is_nearly_the_identity(name: str, rest: float) -
 
 
 @every_pair
-def test_pathwise_error_is_the_integral_of_the_distance_to_the_draw(
-    name: str, alpha: float
-) -> None:
+def test_pathwise_error_is_the_integral_of_the_distance_to_the_draw(name, alpha):
     link = make_link(name, alpha)
     u = np.array([[1e-10, 1e-4, 0.01, 0.2], [0.45, 0.5, 0.7, 0.9999]])
     x = (np.arange(50_000) + 0.5) / 50_000
@@ -303,7 +293,7 @@ def test_pathwise_error_is_the_integral_of_the_distance_to_the_draw(
 
 
 @every_pair
-def test_pathwise_cvar_is_the_mean_over_the_worst_people(name: str, alpha: float) -> None:
+def test_pathwise_cvar_is_the_mean_over_the_worst_people(name, alpha):
     link = make_link(name, alpha)
     assert link.pathwise_cvar(1.0) == pytest.approx(link.mean_error, abs=2e-6)
     # brute force for one mass: the midpoint rule after u = mass / 2 * x^4, which tames the slope at
@@ -319,7 +309,7 @@ def test_pathwise_cvar_is_the_mean_over_the_worst_people(name: str, alpha: float
 
 
 @every_pair
-def test_group_error_is_the_error_of_people_in_one_tail(name: str, alpha: float) -> None:
+def test_group_error_is_the_error_of_people_in_one_tail(name, alpha):
     link = make_link(name, alpha)
     r = (np.arange(400) + 0.5) / 400
     for mass in (0.05, 0.3, 1.0):
@@ -338,7 +328,7 @@ def test_group_error_is_the_error_of_people_in_one_tail(name: str, alpha: float)
 
 
 @pytest.mark.parametrize("alpha", [0.01, 0.05, 0.246, 0.6, 1 - 1e-6, 1.0])
-def test_calibration_error_is_the_distance_of_all_pits_from_uniform(alpha: float) -> None:
+def test_calibration_error_is_the_distance_of_all_pits_from_uniform(alpha):
     for name in ("entropic", "gaussian"):
         assert make_link(name, alpha).calibration_error == 0
     link = Laplace(alpha)
@@ -356,7 +346,7 @@ def test_calibration_error_is_the_distance_of_all_pits_from_uniform(alpha: float
 
 
 @every_pair
-def test_averaged_score_inverts_the_forecasts_averaged_over_draws(name: str, alpha: float) -> None:
+def test_averaged_score_inverts_the_forecasts_averaged_over_draws(name, alpha):
     link = make_link(name, alpha)
     score = np.array([0.0, 0.01, 0.3, 1.0, 2.0, 3.0])
     place = link.averaged_score(-score)
@@ -375,13 +365,13 @@ def test_averaged_score_inverts_the_forecasts_averaged_over_draws(name: str, alp
 
 
 @pytest.mark.parametrize("alpha", [0, 1.2, float("nan"), "x", None])
-def test_a_bad_alpha_is_refused_in_one_line(alpha: object) -> None:
+def test_a_bad_alpha_is_refused_in_one_line(alpha):
     message = complaint(Entropic, alpha)
     assert message.startswith("alpha must be above 0 and at most 1")
     assert repr(alpha) in message
 
 
-def test_other_bad_arguments_are_refused_in_one_line() -> None:
+def test_other_bad_arguments_are_refused_in_one_line():
     for name in ("cdf", "ppf", "pdf", "logpdf"):
         call = getattr(Laplace(0.2), name)
         for bad in (1 + 1e-9, float("nan"), 50):

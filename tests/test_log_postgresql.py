@@ -1,43 +1,39 @@
 """Decision logs in PostgreSQL: rights, durability, processes and servers that are killed."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from complaints import refused
-from evenhand.service import DecisionLog, LogError, open_log, verify
+from evenhand.service import LogError, open_log, verify
 from full_disks import fill, small_disk
-from log_writers import Writers, adding, check_log, confirmed_after_kills, filled, forecast
-from postgresql_server import PASSWORD, QUOTED, Server, started
+from log_writers import adding, check_log, confirmed_after_kills, filled, forecast
+from postgresql_server import PASSWORD, QUOTED, started
 from repeats import repeats, statistical
 
 sa = pytest.importorskip("sqlalchemy", reason="needs evenhand[service]")
 
 
 @pytest.fixture
-def url(postgresql: Server) -> str:
+def url(postgresql):
     return postgresql.new_database()
 
 
 @pytest.fixture
-def log(url: str) -> Iterator[DecisionLog]:
+def log(url):
     opened = open_log(url)
     yield opened
     opened.close()
 
 
 @pytest.fixture(scope="module")
-def mortal() -> Iterator[Server]:
+def mortal():
     """Start a server to be killed, with few files to recover."""
     with started() as server:
         yield server
 
 
-def value_of(url: str, query: str) -> str:
+def value_of(url, query):
     engine = sa.create_engine(
         url.replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool
     )
@@ -45,10 +41,10 @@ def value_of(url: str, query: str) -> str:
         return str(connection.exec_driver_sql(query).scalar())
 
 
-def test_entries_are_flushed_where_the_server_need_not(log: DecisionLog, url: str) -> None:
+def test_entries_are_flushed_where_the_server_need_not(log, url):
     """The server of these tests answers by default before an entry is on disk."""
     assert value_of(url, "SHOW synchronous_commit") == "off"
-    shown = log.run(lambda t: t.connection.exec_driver_sql("SHOW synchronous_commit"))  # type: ignore[attr-defined]
+    shown = log.run(lambda t: t.connection.exec_driver_sql("SHOW synchronous_commit"))
     assert shown.scalar() == "on"
 
 
@@ -62,18 +58,14 @@ def test_entries_are_flushed_where_the_server_need_not(log: DecisionLog, url: st
         " DO UPDATE SET content = ''",
     ],
 )
-def test_the_database_refuses_changes(
-    postgresql: Server, log: DecisionLog, url: str, statement: str
-) -> None:
+def test_the_database_refuses_changes(postgresql, log, url, statement):
     filled(log, 5)
     with pytest.raises(sa.exc.DBAPIError, match="entries of a decision log never change"):
         postgresql.execute(statement, url=url)
     assert verify(log).n_entries == 5
 
 
-def test_a_user_who_may_only_append_can_serve(
-    postgresql: Server, log: DecisionLog, url: str
-) -> None:
+def test_a_user_who_may_only_append_can_serve(postgresql, log, url):
     database = url.rpartition("/")[2]
     postgresql.execute(
         f"CREATE ROLE app_{database} LOGIN PASSWORD 'pw'",
@@ -97,9 +89,7 @@ def test_a_user_who_may_only_append_can_serve(
     reader.close()
 
 
-def test_what_cannot_be_opened_is_refused_in_one_line_without_the_password(
-    postgresql: Server,
-) -> None:
+def test_what_cannot_be_opened_is_refused_in_one_line_without_the_password(postgresql):
     other = postgresql.new_database()
     postgresql.execute("CREATE TABLE people (id int)", url=other)
     newer = postgresql.new_database()
@@ -124,7 +114,7 @@ def test_what_cannot_be_opened_is_refused_in_one_line_without_the_password(
             assert QUOTED not in told
 
 
-def test_a_log_can_be_used_again_after_its_server_was_killed(mortal: Server) -> None:
+def test_a_log_can_be_used_again_after_its_server_was_killed(mortal):
     log = open_log(mortal.new_database())
     filled(log, 3)
     head = log.head()
@@ -142,11 +132,11 @@ def test_a_log_can_be_used_again_after_its_server_was_killed(mortal: Server) -> 
     log.close()
 
 
-def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(mortal: Server) -> None:
+def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(mortal):
     log = open_log(mortal.new_database())
     filled(log, 3)
 
-    def work(transaction):  # type: ignore[no-untyped-def]
+    def work(transaction):
         transaction.add(forecast("unconfirmed"))
         mortal.stop("immediate")
 
@@ -161,9 +151,7 @@ def test_a_server_killed_during_a_request_loses_nothing_that_was_confirmed(morta
 
 
 @statistical
-def test_servers_killed_under_writers_lose_nothing_that_was_confirmed(
-    mortal: Server, writers: Writers, tmp_path: Path
-) -> None:
+def test_servers_killed_under_writers_lose_nothing_that_was_confirmed(mortal, writers, tmp_path):
     """No entry may be lost in any round: there is no false alarm."""
     confirmed_after_kills(
         writers,
@@ -175,7 +163,7 @@ def test_servers_killed_under_writers_lose_nothing_that_was_confirmed(
     )
 
 
-def test_a_full_disk_under_the_server_keeps_what_was_confirmed() -> None:
+def test_a_full_disk_under_the_server_keeps_what_was_confirmed():
     with small_disk(150) as disk, started(disk) as server:
         log = open_log(server.new_database())
         log.run(adding("first"))

@@ -1,7 +1,5 @@
 """Decision logs in SQLite: files, connections, and what is no log."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -12,11 +10,9 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,18 +21,15 @@ import pytest
 from complaints import refused
 from evenhand import InputError
 from evenhand.service import (
-    DecisionLog,
     Entry,
     Head,
     LogError,
-    Transaction,
     export,
     open_log,
     verify,
 )
 from full_disks import check_full_disk, small_disk
 from log_writers import (
-    Writers,
     adding,
     filled,
     forecast,
@@ -50,12 +43,12 @@ from repeats import repeats, statistical
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "log.sqlite"
 
 
 @pytest.fixture
-def log(path: Path) -> Iterator[DecisionLog]:
+def log(path):
     opened = open_log(path)
     yield opened
     opened.close()
@@ -64,7 +57,7 @@ def log(path: Path) -> Iterator[DecisionLog]:
 # files
 
 
-def test_the_hash_is_that_of_the_stored_canonical_content(log: DecisionLog, path: Path) -> None:
+def test_the_hash_is_that_of_the_stored_canonical_content(log, path):
     (added,) = log.run(lambda t: t.add(Entry("outcome", "one", values={"y": 2.5})))
     with sqlite3.connect(path) as connection:
         ((content,),) = connection.execute("SELECT content FROM entries").fetchall()
@@ -76,22 +69,20 @@ def test_the_hash_is_that_of_the_stored_canonical_content(log: DecisionLog, path
     assert added.sha256 == hashlib.sha256(expected.encode()).hexdigest()
 
 
-def test_only_the_owner_can_read_the_files(log: DecisionLog, path: Path) -> None:
+def test_only_the_owner_can_read_the_files(log, path):
     filled(log, 3)
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
     assert modes == dict.fromkeys(("log.sqlite", "log.sqlite-wal", "log.sqlite-shm"), 0o600)
 
 
-def test_entries_are_on_the_disk_before_they_are_confirmed(log: DecisionLog) -> None:
+def test_entries_are_on_the_disk_before_they_are_confirmed(log):
     """SQLite's default for logs with a file beside them would lose the last ones without power."""
     full = 2
-    found = log.run(
-        lambda t: t.connection.exec_driver_sql("PRAGMA synchronous").scalar()  # type: ignore[attr-defined]
-    )
+    found = log.run(lambda t: t.connection.exec_driver_sql("PRAGMA synchronous").scalar())
     assert found == full
 
 
-def test_a_log_is_there_after_it_was_closed(log: DecisionLog, path: Path) -> None:
+def test_a_log_is_there_after_it_was_closed(log, path):
     filled(log, 3)
     head = log.head()
     log.close()
@@ -103,7 +94,7 @@ def test_a_log_is_there_after_it_was_closed(log: DecisionLog, path: Path) -> Non
         again.close()
 
 
-def with_tables(path: Path, *statements: str) -> Path:
+def with_tables(path, *statements):
     connection = sqlite3.connect(path)
     for statement in statements:
         connection.execute(statement)
@@ -112,7 +103,7 @@ def with_tables(path: Path, *statements: str) -> Path:
     return path
 
 
-def test_what_is_not_a_log_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_what_is_not_a_log_is_refused_in_one_line(tmp_path):
     text = tmp_path / "text.db"
     text.write_text("id,y\n" * 500)
     other = with_tables(tmp_path / "other.db", "CREATE TABLE people (id)")
@@ -146,7 +137,7 @@ def test_what_is_not_a_log_is_refused_in_one_line(tmp_path: Path) -> None:
         ("psycopg", "evenhand.service.open_log('postgresql://me:secret@host/base')", "postgresql"),
     ],
 )
-def test_a_missing_package_is_named_with_its_extra(module: str, use: str, extra: str) -> None:
+def test_a_missing_package_is_named_with_its_extra(module, use, extra):
     # all names are there without it: a log alone needs the package
     code = f"import sys; sys.modules[{module!r}] = None; from evenhand import *; import evenhand"
     code += (
@@ -160,7 +151,7 @@ def test_a_missing_package_is_named_with_its_extra(module: str, use: str, extra:
     assert f"run: pip install 'evenhand[{extra}]'" in last
 
 
-def test_nothing_is_written_to_a_file_that_was_moved_away(log: DecisionLog, path: Path) -> None:
+def test_nothing_is_written_to_a_file_that_was_moved_away(log, path):
     filled(log, 3)
     path.rename(path.with_name("archive.sqlite"))
     with pytest.raises(LogError, match="was moved or replaced while the log was open; open"):
@@ -176,9 +167,7 @@ def test_nothing_is_written_to_a_file_that_was_moved_away(log: DecisionLog, path
     new.close()
 
 
-def test_a_removed_file_beside_the_log_is_noticed_and_loses_nothing(
-    log: DecisionLog, path: Path
-) -> None:
+def test_a_removed_file_beside_the_log_is_noticed_and_loses_nothing(log, path):
     filled(log, 3)
     head = log.head()
     path.with_name("log.sqlite-wal").unlink()
@@ -190,16 +179,14 @@ def test_a_removed_file_beside_the_log_is_noticed_and_loses_nothing(
     again.close()
 
 
-def test_pages_of_entries_and_of_forecasts_read_no_other_ones(
-    log: DecisionLog, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_of_entries_and_of_forecasts_read_no_other_ones(log, path, monkeypatch):
     """Else the time for n entries grows as n^2."""
     monkeypatch.setattr("evenhand.service.log.PAGE", 2)
     filled(log, 5)
-    statements: list[str] = []
+    statements = []
     sqlalchemy = pytest.importorskip("sqlalchemy")
 
-    def note(connection: Any, cursor: Any, statement: str, *_: Any) -> None:
+    def note(connection, cursor, statement, *_):
         statements.append(statement)
 
     sqlalchemy.event.listen(sqlalchemy.Engine, "before_cursor_execute", note)
@@ -228,12 +215,12 @@ def test_pages_of_entries_and_of_forecasts_read_no_other_ones(
     assert not any("B-TREE" in step for plan in plans[:-2] for step in plan)
 
 
-def test_the_file_beside_a_log_stays_small(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_beside_a_log_stays_small(path, monkeypatch):
     limit = 200_000
     monkeypatch.setattr("evenhand.service.log.WAL_BYTES", limit)
     log = open_log(path)
 
-    def size_after(first: int, last: int) -> int:
+    def size_after(first, last):
         """Add entries, and return the largest size of the file."""
         sizes = []
         for i in range(first, last):
@@ -254,12 +241,12 @@ def test_the_file_beside_a_log_stays_small(path: Path, monkeypatch: pytest.Monke
     log.close()
 
 
-def as_another_user(work: Callable[[], None], folder: Path) -> None:
+def as_another_user(work, folder):
     """Call `work` in a fork that may read everything in a folder and change nothing."""
     for place in (folder, *folder.iterdir()):
         place.chmod(0o555 if place.is_dir() else 0o444)
 
-    def check() -> None:
+    def check():
         if os.geteuid() == 0:
             os.setuid(65534)
         work()
@@ -271,7 +258,7 @@ def as_another_user(work: Callable[[], None], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("is_open", [False, True])
-def test_a_log_that_can_only_be_read_is_read(log: DecisionLog, path: Path, is_open: bool) -> None:
+def test_a_log_that_can_only_be_read_is_read(log, path, is_open):
     """Of an open log, a reader needs what is not in the main file yet."""
     filled(log, 3)
     head = log.head()
@@ -283,7 +270,7 @@ def test_a_log_that_can_only_be_read_is_read(log: DecisionLog, path: Path, is_op
         for file in path.parent.iterdir():
             shutil.copy(file, name)
 
-        def read() -> None:
+        def read():
             reader = open_log(copy)
             assert verify(reader).head == head
             assert reader.get("id-1") is not None
@@ -297,14 +284,14 @@ def test_a_log_that_can_only_be_read_is_read(log: DecisionLog, path: Path, is_op
 # forks
 
 
-def test_a_fork_during_a_request_must_open_the_log_anew(log: DecisionLog, path: Path) -> None:
-    def refused() -> None:
+def test_a_fork_during_a_request_must_open_the_log_anew(log, path):
+    def refused():
         with pytest.raises(LogError, match="the process was forked while it used the log"):
             log.head()
         with pytest.raises(LogError, match="the process was forked while it used the log"):
             log.run(lambda t: t.add(forecast("b")))
 
-    def work(transaction):  # type: ignore[no-untyped-def]
+    def work(transaction):
         transaction.add(forecast("a"))
         return in_fork(refused)
 
@@ -326,7 +313,7 @@ def test_a_fork_during_a_request_must_open_the_log_anew(log: DecisionLog, path: 
         "REPLACE INTO entries VALUES (6, 'forecast', 'id-1', 'a', NULL, '{}', '')",
     ],
 )
-def test_the_database_refuses_changes(log: DecisionLog, path: Path, statement: str) -> None:
+def test_the_database_refuses_changes(log, path, statement):
     filled(log, 5)
     with (
         sqlite3.connect(path) as connection,
@@ -368,14 +355,14 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_is_seen_where_it_was_made(log: DecisionLog, path: Path, change: str) -> None:
+def test_a_change_is_seen_where_it_was_made(log, path, change):
     filled(log, 10)
     statements, number = CHANGES[change]
     tampered(path, *statements)
     refused(rf"log\.sqlite: entry {number} .*; compare the log with", verify, log)
 
 
-def rewritten(path: Path, first: int) -> None:
+def rewritten(path, first):
     """Change an entry, and compute its hash and those of all later ones anew."""
     tampered(path)
     connection = sqlite3.connect(path)
@@ -395,7 +382,7 @@ def rewritten(path: Path, first: int) -> None:
     connection.close()
 
 
-def test_one_rewritten_hash_breaks_the_chain(log: DecisionLog, path: Path) -> None:
+def test_one_rewritten_hash_breaks_the_chain(log, path):
     filled(log, 10)
     with sqlite3.connect(path) as connection:
         ((tenth,),) = connection.execute("SELECT content FROM entries WHERE number = 10").fetchall()
@@ -410,7 +397,7 @@ def test_one_rewritten_hash_breaks_the_chain(log: DecisionLog, path: Path) -> No
     refused("entry 10 breaks the chain: entry 9 or 10 was rewritten", verify, log)
 
 
-def test_only_an_anchor_shows_that_the_chain_was_rewritten(log: DecisionLog, path: Path) -> None:
+def test_only_an_anchor_shows_that_the_chain_was_rewritten(log, path):
     filled(log, 8)
     anchor = log.head()
     log.run(lambda t: t.add(forecast("more")))
@@ -419,7 +406,7 @@ def test_only_an_anchor_shows_that_the_chain_was_rewritten(log: DecisionLog, pat
     refused("entry 8 is not the one of the anchor", verify, log, anchor)
 
 
-def test_only_an_anchor_shows_that_the_end_was_cut_off(log: DecisionLog, path: Path) -> None:
+def test_only_an_anchor_shows_that_the_end_was_cut_off(log, path):
     filled(log, 10)
     anchor = verify(log).head
     assert verify(log, anchor).n_entries == 10
@@ -433,7 +420,7 @@ def test_only_an_anchor_shows_that_the_end_was_cut_off(log: DecisionLog, path: P
     refused("the anchor must be an entry, from 1, got 0", verify, log, Head(0, "0" * 64))
 
 
-def test_a_changed_entry_is_never_returned(log: DecisionLog, path: Path) -> None:
+def test_a_changed_entry_is_never_returned(log, path):
     filled(log, 5)
     tampered(path, "UPDATE entries SET content = replace(content, '0.1', '0.2') WHERE number = 3")
     for read in (
@@ -447,7 +434,7 @@ def test_a_changed_entry_is_never_returned(log: DecisionLog, path: Path) -> None
 # exported logs
 
 
-def test_an_exported_log_is_the_log(path: Path) -> None:
+def test_an_exported_log_is_the_log(path):
     log = open_log(path)
     filled(log, 2500)
     exported = export(log, path.parent / "exported.parquet")
@@ -461,7 +448,7 @@ def test_an_exported_log_is_the_log(path: Path) -> None:
     log.close()
 
 
-def test_a_broken_or_empty_log_is_not_exported(path: Path) -> None:
+def test_a_broken_or_empty_log_is_not_exported(path):
     log, target = open_log(path), path.parent / "exported.parquet"
     refused("has no entries; there is nothing to export", export, log, target)
     filled(log, 3)
@@ -478,21 +465,21 @@ def test_a_broken_or_empty_log_is_not_exported(path: Path) -> None:
 # works that share transactions: interrupts, errors of the commit, and who leads
 
 
-def interrupted(transaction: Transaction) -> None:
+def interrupted(transaction):
     transaction.add(forecast("interrupted"))
     raise KeyboardInterrupt
 
 
-def test_works_that_gather_share_one_transaction(log: DecisionLog) -> None:
+def test_works_that_gather_share_one_transaction(log):
     n_transactions = 0
-    lock = log._database.lock  # type: ignore[attr-defined]
+    lock = log._database.lock
 
-    def counting(connection: Any) -> None:
+    def counting(connection):
         nonlocal n_transactions
         n_transactions += 1
         lock(connection)
 
-    log._database.lock = counting  # type: ignore[attr-defined]
+    log._database.lock = counting
     with held(log, 33) as (pool, _, may_end):
         calls = [pool.submit(log.run, lambda t, i=i: t.add(forecast(str(i)))) for i in range(32)]
         wait_for(lambda: n_waiting(log) == 32)
@@ -501,7 +488,7 @@ def test_works_that_gather_share_one_transaction(log: DecisionLog) -> None:
     assert n_transactions == 2
 
 
-def test_an_interrupted_leader_keeps_nothing_and_leaves_others_an_error(log: DecisionLog) -> None:
+def test_an_interrupted_leader_keeps_nothing_and_leaves_others_an_error(log):
     with held(log, 3) as (pool, _, may_end):
         calls = [pool.submit(log.run, interrupted)]
         wait_for(lambda: n_waiting(log) == 1)
@@ -515,10 +502,10 @@ def test_an_interrupted_leader_keeps_nothing_and_leaves_others_an_error(log: Dec
     assert log.run(lambda t: t.add(forecast("later")))[0].number == 1
 
 
-def test_an_interrupted_waiter_takes_its_work_back(log: DecisionLog) -> None:
+def test_an_interrupted_waiter_takes_its_work_back(log):
     with held(log, 2) as (pool, first, may_end):
 
-        def interrupt() -> None:
+        def interrupt():
             wait_for(lambda: n_waiting(log) == 1)
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -544,7 +531,7 @@ pytest.importorskip("sqlalchemy", reason="needs evenhand[service]")
 
 
 @statistical
-def test_a_log_can_be_made_after_its_maker_was_killed(writers: Writers, tmp_path: Path) -> None:
+def test_a_log_can_be_made_after_its_maker_was_killed(writers, tmp_path):
     rng = np.random.default_rng(1)
     for i in range(repeats(50, least=7)):
         path = tmp_path / f"log-{i}.sqlite"
@@ -560,16 +547,16 @@ def test_a_log_can_be_made_after_its_maker_was_killed(writers: Writers, tmp_path
 # full disks
 
 
-def test_a_full_database_keeps_what_was_confirmed(tmp_path: Path) -> None:
+def test_a_full_database_keeps_what_was_confirmed(tmp_path):
     import sqlalchemy as sa
 
     log = open_log(tmp_path / "log.sqlite")
-    engine = log._engine  # type: ignore[attr-defined]
+    engine = log._engine
 
-    def limit(connection, record):  # type: ignore[no-untyped-def]
+    def limit(connection, record):
         connection.execute("PRAGMA max_page_count = 60")
 
-    def make_space() -> None:
+    def make_space():
         sa.event.remove(engine, "connect", limit)
         engine.dispose()
 
@@ -579,7 +566,7 @@ def test_a_full_database_keeps_what_was_confirmed(tmp_path: Path) -> None:
     log.close()
 
 
-def test_a_full_disk_keeps_what_was_confirmed() -> None:
+def test_a_full_disk_keeps_what_was_confirmed():
     with small_disk(2) as disk:
         ballast = disk / "ballast"
         ballast.write_bytes(bytes(2**20))

@@ -5,26 +5,17 @@ a normal law whose mean is the person's plus `shift * ndtri(r)`: if its variance
 outcome plus `shift**2`, the PIT is uniform for each person, though the forecast is not the truth.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
 from complaints import refused
-from evenhand.decisions import BayesDecision, LossGuarantee, StepLoss, loss_guarantee
+from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
 from evenhand.distributions import Normal
 from evenhand.draws import jittered, nodes
 from evenhand.forecast import Forecast
 from repeats import repeats, statistical
-
-Floats = NDArray[np.float64]
-Numbers = NDArray[np.intp]
 
 FALSE_ALARM = 1e-6
 KS = (2.0, 4.0, 10.0)
@@ -33,12 +24,12 @@ FORECAST_STD = float(np.hypot(NOISE, SHIFT))
 JUST_ABOVE = 1e-12  # `y <= 0` as a step loss: a cut belongs to what is above it
 
 
-def most_hits(n: int, probability: float, tests: int = 1) -> int:
+def most_hits(n, probability, tests=1):
     """Return a count that is exceeded with probability below `FALSE_ALARM` over so many tests."""
     return int(stats.binom.isf(FALSE_ALARM / tests, n, probability))
 
 
-def individually_calibrated(mean: Floats, r: Floats, noise: float = NOISE) -> Forecast:
+def individually_calibrated(mean, r, noise=NOISE):
     """Forecast for outcomes `mean + noise * normal`, off by an amount that draws set."""
     centers = mean.reshape(-1, *(1,) * (r.ndim - 1)) + SHIFT * ndtri(r)
     return Forecast(Normal(centers, np.full(centers.shape, np.hypot(noise, SHIFT))), r)
@@ -53,7 +44,7 @@ BUYER = BayesDecision(["buy"], {"buy": StepLoss([0.0], [1.0, 0.0])})
 SMOOTH = BayesDecision(("up", "down"), {"up": np.exp, "down": lambda y: np.exp(-y)})
 
 
-def never_mixing(person: Numbers) -> BayesDecision:
+def never_mixing(person):
     """Losses that rise for odd people and fall for even ones, beside one never chosen."""
     rises = person[:, None] % 2 == 1
     own = StepLoss([0.0, 1.0], np.where(rises, [0.0, 0.2, 3.0], [3.0, 0.2, 0.0]))
@@ -64,7 +55,7 @@ def never_mixing(person: Numbers) -> BayesDecision:
 # --- the theorem, for each person: counts are within their binomial law at a level of 1e-6
 
 
-def exceeds(decision: BayesDecision, forecast: Forecast, y: Floats, k: float) -> NDArray[np.bool_]:
+def exceeds(decision, forecast, y, k):
     made = decision.decide(forecast)
     return np.asarray(decision.realized_loss(made, y) > k * made.promised)
 
@@ -74,9 +65,7 @@ PERSON = np.tile(np.arange(N_PEOPLE), N_TIMES)
 
 
 @pytest.mark.parametrize("decision", [BANK, BUYER, never_mixing(PERSON)], ids=["1", "2", "mixed"])
-def test_individual_calibration_is_enough_where_the_direction_depends_on_no_draw(
-    decision: BayesDecision,
-) -> None:
+def test_individual_calibration_is_enough_where_the_direction_depends_on_no_draw(decision):
     rng = np.random.default_rng(20)
     mean = rng.normal(size=N_PEOPLE)[PERSON]
     y = mean + NOISE * rng.normal(size=mean.size)
@@ -87,7 +76,7 @@ def test_individual_calibration_is_enough_where_the_direction_depends_on_no_draw
 
 
 @pytest.mark.parametrize("k", KS)
-def test_two_in_k_is_attained_where_the_draw_decides_the_direction(k: float) -> None:
+def test_two_in_k_is_attained_where_the_draw_decides_the_direction(k):
     # (method: decisions) outcome 0, forecasts with CDF r there: individually calibrated
     n = 200_000
     r = np.random.default_rng(1).uniform(size=n)
@@ -99,9 +88,7 @@ def test_two_in_k_is_attained_where_the_draw_decides_the_direction(k: float) -> 
 # --- which bound applies
 
 
-def guarantee(
-    decision: BayesDecision, n: int = 200, m: int = 16, seed: int = 0, **settings: Any
-) -> LossGuarantee:
+def guarantee(decision, n=200, m=16, seed=0, **settings):
     """Of the randomized forecaster, with m draws each; m = 0 for the truth without draws."""
     rng = np.random.default_rng(seed)
     mean = rng.normal(0.0, 1.0, n)
@@ -130,9 +117,7 @@ def guarantee(
         (never_mixing(np.arange(200)), 0, 2, "chosen actions rise in both directions"),
     ],
 )
-def test_the_bound_and_its_reason_fit_the_losses_and_the_draws(
-    decision: BayesDecision, m: int, factor: int, why: str
-) -> None:
+def test_the_bound_and_its_reason_fit_the_losses_and_the_draws(decision, m, factor, why):
     found = guarantee(decision, m=m)
     assert found.factor == factor
     assert why in found.why
@@ -145,7 +130,7 @@ def test_the_bound_and_its_reason_fit_the_losses_and_the_draws(
 
 
 @pytest.mark.parametrize("m", [0, 1, 8])
-def test_rates_are_counts_over_people_and_draws(m: int) -> None:
+def test_rates_are_counts_over_people_and_draws(m):
     n, rng = 40, np.random.default_rng(2)
     mean, y = rng.normal(0, 1, n), rng.normal(0, 1, n)
     forecast = (
@@ -175,12 +160,12 @@ def test_rates_are_counts_over_people_and_draws(m: int) -> None:
         assert rows.loc["every group of 100%", "exceeded"] == pytest.approx(shares.mean())
 
 
-def test_a_loss_of_just_k_times_the_promise_does_not_exceed_it() -> None:
+def test_a_loss_of_just_k_times_the_promise_does_not_exceed_it():
     found = guarantee(BayesDecision(["pay"], {"pay": 3.0}), k=1)
     assert (found.table["exceeded"] == 0).all()
 
 
-def test_one_row_of_each_person_is_counted() -> None:
+def test_one_row_of_each_person_is_counted():
     person = np.repeat(np.arange(30), 4)
     same = np.repeat(np.random.default_rng(3).normal(size=30), 4)  # a person's rows are alike
     r = np.repeat(jittered(30, 8, 0), 4, axis=0)
@@ -196,7 +181,7 @@ def test_one_row_of_each_person_is_counted() -> None:
     assert found.table.loc[0, "promised"] == pytest.approx(alone.table.loc[0, "promised"])
 
 
-def test_a_group_of_which_no_row_is_left_claims_nothing() -> None:
+def test_a_group_of_which_no_row_is_left_claims_nothing():
     mask = np.zeros(60, dtype=bool)
     mask[7] = True
     left = [
@@ -220,7 +205,7 @@ RISKY, BIAS = 0.2, 0.7
 N(-0.3, 1)."""
 
 
-def proof_worlds(m: int) -> Iterator[LossGuarantee]:
+def proof_worlds(m):
     for seed in range(N_SETS):
         rng = np.random.default_rng(seed)
         risky = rng.uniform(size=N_ROWS) < RISKY
@@ -237,7 +222,7 @@ def proof_worlds(m: int) -> Iterator[LossGuarantee]:
         )
 
 
-def true_rates(m: int) -> dict[str, float]:
+def true_rates(m):
     """Closed form: outcomes below the cut whose draw promised a quarter of the loss or less."""
     lure = (
         float(ndtr((FORECAST_STD * ndtri(0.25) + 0.8) / SHIFT)) if m else float(ndtr(-0.8) < 0.25)
@@ -255,7 +240,7 @@ def true_rates(m: int) -> dict[str, float]:
 
 @statistical
 @pytest.mark.parametrize("m", [0, 1, 16])
-def test_intervals_and_worst_groups_hold_with_their_confidence(m: int) -> None:
+def test_intervals_and_worst_groups_hold_with_their_confidence(m):
     truth = true_rates(m)
     assert truth["lure"] > 0.3
     misses = dict.fromkeys(("everyone", "named", "feature", "outcome"), 0)
@@ -277,7 +262,7 @@ def test_intervals_and_worst_groups_hold_with_their_confidence(m: int) -> None:
         assert count <= most_hits(N_SETS, 0.05, tests=len(misses)), kind
 
 
-def test_one_outcome_per_person_is_judged_by_the_binomial_law() -> None:
+def test_one_outcome_per_person_is_judged_by_the_binomial_law():
     found = guarantee(BUYER, m=1, n=150, k=4, masses=(0.2, 0.5)).table.set_index("group")
     hits, n = round(found.loc["everyone", "exceeded"] * 150), 150
     exact = stats.binomtest(hits, n).proportion_ci(0.95, method="exact")
@@ -289,7 +274,7 @@ def test_one_outcome_per_person_is_judged_by_the_binomial_law() -> None:
     np.testing.assert_allclose(every["high"], np.minimum(1, above / every["mass"]))
 
 
-def test_named_groups_share_the_risk() -> None:
+def test_named_groups_share_the_risk():
     n, k = 90, 4
     thirds = {f"part {j}": np.arange(n) % 3 == j for j in range(3)}
     found = guarantee(BUYER, m=0, n=n, k=k, groups=thirds).table.set_index("group")
@@ -302,14 +287,14 @@ def test_named_groups_share_the_risk() -> None:
 
 
 @pytest.mark.parametrize(("m", "of_everyone"), [(0, True), (1, False), (8, False)])
-def test_without_draws_a_group_may_hold_all_misses(m: int, of_everyone: bool) -> None:
+def test_without_draws_a_group_may_hold_all_misses(m, of_everyone):
     found = guarantee(BANK, m=m).table
     every = found[found["kind"] == "every"]
     bound = 1 / every["k"] / (every["mass"] if of_everyone else 1)
     np.testing.assert_allclose(every["bound"], np.minimum(1, bound))
 
 
-def test_each_verdict_says_how_the_interval_lies_to_the_bound() -> None:
+def test_each_verdict_says_how_the_interval_lies_to_the_bound():
     proven = guarantee(BANK, n=4000, m=8, k=(1, 2))
     assert proven.table.groupby("k")["verdict"].unique().map(list).to_dict() == {
         1: ["no claim"],
@@ -336,7 +321,7 @@ def test_each_verdict_says_how_the_interval_lies_to_the_bound() -> None:
 # --- what is refused
 
 
-def _shared(r: Floats) -> LossGuarantee:
+def _shared(r):
     n = 30
     return loss_guarantee(
         BUYER, Forecast.from_normal(np.zeros(n), np.ones(n)).randomized(0.2, r=r), np.zeros(n)
@@ -386,5 +371,5 @@ def _shared(r: Floats) -> LossGuarantee:
         ),
     ],
 )
-def test_what_proves_nothing_is_refused_in_one_line(act: Any, says: str) -> None:
+def test_what_proves_nothing_is_refused_in_one_line(act, says):
     refused(says, act)

@@ -1,9 +1,6 @@
 """Rows for the watch, made from a log: cells, maturity, and what does not enter."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,21 +9,21 @@ from scipy import stats
 from complaints import refused
 from evenhand.distributions import as_hurdle
 from evenhand.forecast import Forecast
-from evenhand.monitoring import Rows, Watch
+from evenhand.monitoring import Watch
 from evenhand.service import Entry, matured_rows, record_outcome
 from repeats import most_failures, repeats, statistical
-from served_examples import EXAMPLES, Example, LogInMemory, example, inside, open_context, serve
+from served_examples import EXAMPLES, LogInMemory, example, inside, open_context, serve
 
 WEEK = timedelta(days=7)
 N_PEOPLE = 12
 
 
-def watched(log: LogInMemory, **options: Any) -> Rows:
+def watched(log, **options):
     """Return rows that mature after a week, a year after the start."""
     return matured_rows(log, **({"matures_after": WEEK, "until": "2027-01-01"} | options))
 
 
-def with_outcomes(one: Example) -> tuple[LogInMemory, Any]:
+def with_outcomes(one):
     """Return a log with forecasts of an example and all outcomes, and the draws."""
     log = LogInMemory()
     open_context(log)
@@ -40,7 +37,7 @@ def with_outcomes(one: Example) -> tuple[LogInMemory, Any]:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_pits_are_those_of_the_forecaster(name: str) -> None:
+def test_pits_are_those_of_the_forecaster(name):
     one = example(name)
     log, r = with_outcomes(one)
     rows = watched(log)
@@ -59,7 +56,7 @@ def test_pits_are_those_of_the_forecaster(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["normal", "residuals", "bounded", "counts"])
-def test_base_pits_are_those_inside_the_link(name: str) -> None:
+def test_base_pits_are_those_inside_the_link(name):
     one = example(name)
     log, r = with_outcomes(one)
     rows = watched(log)
@@ -73,7 +70,7 @@ def test_base_pits_are_those_inside_the_link(name: str) -> None:
         np.testing.assert_allclose(u, link.cdf(c, r), atol=1e-9)
 
 
-def test_the_promise_for_amounts_covers_outcomes_off_the_atom() -> None:
+def test_the_promise_for_amounts_covers_outcomes_off_the_atom():
     one = example("hurdle")
     log, _ = with_outcomes(one)
     rows = watched(log)
@@ -96,14 +93,14 @@ def test_the_promise_for_amounts_covers_outcomes_off_the_atom() -> None:
 # Horizons. The forecasts are served at the start.
 
 
-def served_first() -> LogInMemory:
+def served_first():
     log = LogInMemory()
     open_context(log)
     serve(log, example("normal"))
     return log
 
 
-def test_an_outcome_exactly_in_time_counts_and_a_microsecond_later_is_late() -> None:
+def test_an_outcome_exactly_in_time_counts_and_a_microsecond_later_is_late():
     log = served_first()
     record_outcome(log.at(days=7), "f0", 0.1)
     record_outcome(log.at(days=7, microseconds=1), "f1", 0.2)
@@ -115,7 +112,7 @@ def test_an_outcome_exactly_in_time_counts_and_a_microsecond_later_is_late() -> 
     assert np.isnan(rows.delay[2])
 
 
-def test_a_look_is_at_what_had_matured_by_then() -> None:
+def test_a_look_is_at_what_had_matured_by_then():
     log = served_first()
     record_outcome(log.at(days=1), "f0", 0.1)
     assert len(watched(log, until="2026-01-08")) == len(example("normal").y)
@@ -132,7 +129,7 @@ def test_a_look_is_at_what_had_matured_by_then() -> None:
     refused("until must be a date or time, got 'tomorrow'", watched, log, until="tomorrow")
 
 
-def test_the_last_outcome_in_time_counts() -> None:
+def test_the_last_outcome_in_time_counts():
     log = served_first()
     record_outcome(log.at(days=1), "f0", -1.0)
     record_outcome(log.at(days=2), "f0", 1.0)
@@ -141,13 +138,13 @@ def test_the_last_outcome_in_time_counts() -> None:
     record_outcome(other.at(days=2), "f0", 1.0)
     assert watched(log).pit[0][0] == watched(other).pit[0][0]
     # a forecast has its outcome since the first record
-    assert watched(log).delay[0] == 1.0  # type: ignore[index]
+    assert watched(log).delay[0] == 1.0
 
 
 # What does not enter.
 
 
-def test_revisions_and_other_contexts_do_not_enter() -> None:
+def test_revisions_and_other_contexts_do_not_enter():
     log = LogInMemory()
     open_context(log)
     open_context(log, "other")
@@ -160,7 +157,7 @@ def test_revisions_and_other_contexts_do_not_enter() -> None:
     refused(r"no context 'loan', only .*did you mean 'loans'", watched, log, contexts="loan")
 
 
-def test_many_forecasts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_forecasts_are_read_in_blocks(monkeypatch):
     log, _ = with_outcomes(example("counts"))
     whole = watched(log)
     monkeypatch.setattr("evenhand.service.matured.BLOCK", 7)
@@ -172,14 +169,14 @@ def test_many_forecasts_are_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     np.testing.assert_array_equal(whole.r, parts.r)
 
 
-def test_a_log_that_lacks_an_entry_is_refused() -> None:
+def test_a_log_that_lacks_an_entry_is_refused():
     """Times of entries are found by their numbers."""
     log = served_first()
     del log._entries[3]
     refused("entry 4 is missing", watched, log)
 
 
-def test_a_record_that_cannot_be_read_names_its_entries() -> None:
+def test_a_record_that_cannot_be_read_names_its_entries():
     log = served_first()
     entry = next(log.entries(kind="forecast"))
     entry.values["record"] = {"family": "norml"}
@@ -189,7 +186,7 @@ def test_a_record_that_cannot_be_read_names_its_entries() -> None:
 # Several contexts of one model, and people who come again.
 
 
-def add_forecast(log: LogInMemory, context: str, person: str, y: float) -> None:
+def add_forecast(log, context, person, y):
     """Log a standard normal forecast, and its outcome at once."""
     values = {
         "context": context,
@@ -208,7 +205,7 @@ def add_forecast(log: LogInMemory, context: str, person: str, y: float) -> None:
     log.run(lambda found: found.add(Entry("outcome", id, f"{id} y", None, {"y": y})))
 
 
-def test_a_person_counts_once_with_the_first_forecast() -> None:
+def test_a_person_counts_once_with_the_first_forecast():
     log = LogInMemory()
     for month, people in enumerate(("ab", "bc", "ad")):
         open_context(log.at(days=30 * month), f"{month}")
@@ -221,7 +218,7 @@ def test_a_person_counts_once_with_the_first_forecast() -> None:
     assert len(watched(log, contexts=["2", "1"])) == 4
 
 
-def test_people_under_another_key_count_as_new_but_ids_do_not() -> None:
+def test_people_under_another_key_count_as_new_but_ids_do_not():
     for mode, expected in (("hash", 4), ("id", 2)):
         log = LogInMemory()
         for month in range(2):
@@ -231,7 +228,7 @@ def test_people_under_another_key_count_as_new_but_ids_do_not() -> None:
         assert len(watched(log)) == expected
 
 
-def test_contexts_of_another_model_do_not_enter() -> None:
+def test_contexts_of_another_model_do_not_enter():
     log = LogInMemory()
     for name, model in (("a", "m"), ("b", "other"), ("c", "m")):
         open_context(log, name, model_sha256=model)
@@ -242,7 +239,7 @@ def test_contexts_of_another_model_do_not_enter() -> None:
     refused("have different links", watched, log, contexts=["a", "d"])
 
 
-def has_false_alarm(seed: int, *, is_new_key: bool) -> bool:
+def has_false_alarm(seed, *, is_new_key):
     """Watch twelve months of the same people, whose outcomes have the forecast distribution.
 
     95% of the variance of an outcome is the person's own. Under a new key in each month, everybody
@@ -265,7 +262,7 @@ def has_false_alarm(seed: int, *, is_new_key: bool) -> bool:
 
 
 @statistical
-def test_people_who_come_again_raise_no_false_alarms() -> None:
+def test_people_who_come_again_raise_no_false_alarms():
     # the second bound fails with a probability below 1e-6 if the rate is below 5%
     n = repeats(80, least=40)
     first = sum(has_false_alarm(seed, is_new_key=False) for seed in range(n))

@@ -4,14 +4,12 @@ Expected values come from scipy's adaptive quadrature, from a fine rule over dra
 and from derivatives; nothing here is compared with a figure that the package once produced.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import special
 
-from evenhand.links import Gaussian, Link, make_link
-from quadrature import Floats, panels
+from evenhand.links import Gaussian, make_link
+from quadrature import panels
 
 PAIRS = [
     *(("laplace", 0.002), ("entropic", 0.005), ("gaussian", 0.02), ("laplace", 0.05)),
@@ -22,7 +20,7 @@ UNIT = np.concatenate((DEEP, [1e-3, 0.01, 0.04, 0.1, 0.27, 0.4, 0.49, 0.4999, 0.
 UNIT = np.concatenate((UNIT, 1 - UNIT[4:-1], [1 - 1e-12]))
 
 
-def over_draws(link: Link, u: Floats) -> Floats:
+def over_draws(link, u):
     """Mean PITs by a rule whose panels are far narrower than all that H bends over."""
     if isinstance(link, Gaussian):
         # draws as normal scores, where the gaussian link is smooth; beyond 9 lies 1e-19
@@ -35,13 +33,13 @@ def over_draws(link: Link, u: Floats) -> Floats:
 
 
 @pytest.mark.parametrize(("name", "alpha"), PAIRS)
-def test_mean_pit_is_the_mean_over_draws(name: str, alpha: float) -> None:
+def test_mean_pit_is_the_mean_over_draws(name, alpha):
     link = make_link(name, alpha)
     np.testing.assert_allclose(link.mean_pit(UNIT), over_draws(link, UNIT), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(("name", "alpha"), PAIRS)
-def test_mean_pit_is_symmetric_and_increases_from_zero_to_one(name: str, alpha: float) -> None:
+def test_mean_pit_is_symmetric_and_increases_from_zero_to_one(name, alpha):
     link = make_link(name, alpha)
     u = np.concatenate((np.geomspace(1e-300, 1e-3, 400)[:-1], np.linspace(1e-3, 0.5, 2001)))
     mean = link.mean_pit(u)
@@ -53,7 +51,7 @@ def test_mean_pit_is_symmetric_and_increases_from_zero_to_one(name: str, alpha: 
 
 
 @pytest.mark.parametrize(("name", "alpha"), PAIRS)
-def test_the_integral_is_that_of_mean_pit(name: str, alpha: float) -> None:
+def test_the_integral_is_that_of_mean_pit(name, alpha):
     link = make_link(name, alpha)
     np.testing.assert_allclose(link.mean_pit_integral([0.0, 1.0]), [0.0, 0.5], rtol=0, atol=1e-15)
     u = np.array([1e-200, 1e-12, 1e-4, 0.03, 0.2, 0.5, 0.8, 0.999, 1 - 1e-9])

@@ -1,18 +1,13 @@
 """Members of groups, which tables list and no page contains, and the data that a page embeds."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import Command
 from complaints import refused
 from evenhand import Forecast, ForecastColumns, InputError, Outcomes, Watch, audit, audit_pit
 from evenhand.audits import Audit
@@ -27,7 +22,7 @@ N = 600
 QUICK = searching(QUICK_AUDIT, learned_masses=(0.2,), masses=(1.0,))
 
 
-def people(n: int = N) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[np.float64]]]:
+def people(n=N):
     """Return features and outcomes; forecasts of N(0, 1) are far too low for those over 50."""
     random = np.random.default_rng(3)
     X = pd.DataFrame(
@@ -36,7 +31,7 @@ def people(n: int = N) -> tuple[pd.DataFrame, np.ndarray[Any, np.dtype[np.float6
     return X, random.normal(size=n) + 1.5 * (X["age"] > 50).to_numpy()
 
 
-def made(ids: Any = None, **known: Any) -> Audit:
+def made(ids=None, **known):
     X, y = people()
     forecast = Forecast.from_normal(np.zeros(N), np.ones(N))
     return audit(forecast, X, Outcomes(y, **known), groups=["sex"], ids=ids, **QUICK)
@@ -46,11 +41,11 @@ IDS = [f"p{i:03}" for i in range(N - 3)] + ["=1+1", 'a "b"', "c,d"]
 
 
 @pytest.fixture(scope="module")
-def found() -> Audit:
+def found():
     return made(ids=IDS)
 
 
-def test_members_are_the_rows_that_the_rule_of_a_group_selects(found: Audit) -> None:
+def test_members_are_the_rows_that_the_rule_of_a_group_selects(found):
     X, _ = people()
     assert found.off
     members = found.members
@@ -68,7 +63,7 @@ def test_members_are_the_rows_that_the_rule_of_a_group_selects(found: Audit) -> 
     assert learned["row"].tolist() == found.learned_rows["row"].tolist()
 
 
-def test_members_are_numbered_by_the_rows_of_the_given_table() -> None:
+def test_members_are_numbered_by_the_rows_of_the_given_table():
     X, _ = people()
     weights = np.ones(N)
     weights[:100] = 0.0
@@ -86,7 +81,7 @@ def test_members_are_numbered_by_the_rows_of_the_given_table() -> None:
     assert learned["row"].tolist() == some.learned_rows["row"].tolist()
 
 
-def test_rows_of_weight_0_are_no_rows_of_people() -> None:
+def test_rows_of_weight_0_are_no_rows_of_people():
     weights = np.ones(N)
     weights[:101] = 0.0
     some = made(weight=weights, person=np.arange(N) // 2)
@@ -94,18 +89,18 @@ def test_rows_of_weight_0_are_no_rows_of_people() -> None:
     assert some.members["row"].min() >= 101
 
 
-def test_ids_must_be_one_per_row() -> None:
+def test_ids_must_be_one_per_row():
     refused(re.escape(f"ids must have one id per row ({N}), got 2; pass"), made, ids=["a", "b"])
     with pytest.raises(InputError, match="ids must have one id per row"):
         audit_pit(np.linspace(0.01, 0.99, 50), ids=[1], **QUICK)
 
 
-def test_the_json_names_nobody(found: Audit) -> None:
+def test_the_json_names_nobody(found):
     text = found.to_json()
     assert not [one for one in IDS if f'"{one}"' in text]
 
 
-def test_no_page_contains_the_id_of_anybody(tmp_path: Path, evenhand: Command) -> None:
+def test_no_page_contains_the_id_of_anybody(tmp_path, evenhand):
     X, y = people()
     ids = [f"Q{i:03}-patient" for i in range(N)]
     table = X.assign(y=y, mu=1.5 * (X["age"] > 50), sigma=1.1, person=ids)
@@ -129,7 +124,7 @@ def test_no_page_contains_the_id_of_anybody(tmp_path: Path, evenhand: Command) -
     assert [page.count("-patient") for page in pages] == [0] * 6
 
 
-def test_the_hash_of_a_page_is_that_of_its_data(found: Audit) -> None:
+def test_the_hash_of_a_page_is_that_of_its_data(found):
     page = found.to_html()
     text, data = data_text(page), data_of(page)
     digest = hashlib.sha256(text.encode()).hexdigest()
@@ -146,7 +141,7 @@ def test_the_hash_of_a_page_is_that_of_its_data(found: Audit) -> None:
     assert digest not in found.with_rows(target="another").to_html()
 
 
-def test_the_command_lists_members_by_id(tmp_path: Path, evenhand: Command) -> None:
+def test_the_command_lists_members_by_id(tmp_path, evenhand):
     X, y = people(300)
     table = X.assign(y=y, mu=0.0, sigma=1.0, person=IDS[-300:])
     table.to_csv(tmp_path / "t.csv", index=False)

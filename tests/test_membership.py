@@ -1,16 +1,11 @@
 """Groups whose members are known by probability: estimates, intervals and bounds."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import optimize
 
 from evenhand import Forecast, audit, audit_pit
-from evenhand.audits import Audit, Search
+from evenhand.audits import Search
 from evenhand.audits.scores import mean_bounds
 from evenhand.calibration import calibration_error, covered
 from evenhand.report.slots import Slots
@@ -18,20 +13,20 @@ from parts_examples import searching
 from repeats import most_failures, repeats, statistical
 from test_scan import student_p_value
 
-QUICK: dict[str, Any] = {"search": Search(masses=[1.0], learned_masses=[], n_simulations=2)}
+QUICK = {"search": Search(masses=[1.0], learned_masses=[], n_simulations=2)}
 
 
-def audited(pit: Any, shares: Any, residual: Any = None, **options: Any) -> Audit:
+def audited(pit, shares, residual=None, **options):
     return audit_pit(
         pit, residual=residual, groups={"proxy": shares}, random_state=0, **QUICK, **options
     )
 
 
-def proxy_row(found: Audit) -> pd.Series[Any]:
+def proxy_row(found):
     return found.groups.set_index("group").loc["proxy"]
 
 
-def test_estimates_are_means_weighted_by_the_probabilities() -> None:
+def test_estimates_are_means_weighted_by_the_probabilities():
     random = np.random.default_rng(0)
     pit, p, residual = random.beta(2, 1, 400), random.beta(1, 2, 400), random.normal(size=400)
     weight = random.uniform(0.5, 2, 400)
@@ -47,7 +42,7 @@ def test_estimates_are_means_weighted_by_the_probabilities() -> None:
         assert found.membership["members"][0] == pytest.approx(p.sum())
 
 
-def test_probabilities_belong_to_their_rows_where_others_are_left_out() -> None:
+def test_probabilities_belong_to_their_rows_where_others_are_left_out():
     random = np.random.default_rng(0)
     pit, p, residual = random.beta(2, 1, 400), random.beta(1, 2, 400), random.normal(size=400)
     weight = (np.arange(400) >= 100).astype(float)
@@ -57,7 +52,7 @@ def test_probabilities_belong_to_their_rows_where_others_are_left_out() -> None:
         assert some[key] == pytest.approx(alone[key])
 
 
-def test_bounds_are_the_optimum_of_a_linear_program() -> None:
+def test_bounds_are_the_optimum_of_a_linear_program():
     # part a of each row is a member, sum of a = sum of p by proxy; no margin at confidence 0
     random = np.random.default_rng(0)
     proxy = np.repeat([0, 1, 2], [150, 200, 250])
@@ -77,7 +72,7 @@ def test_bounds_are_the_optimum_of_a_linear_program() -> None:
 
 
 @statistical
-def test_bounds_contain_the_group_at_the_worst_relation() -> None:
+def test_bounds_contain_the_group_at_the_worst_relation():
     # members are covered people first: of those with p = 0.2 all members are covered, of those with
     # p = 0.9 the 0.6 who are covered, as many of the one kind as of the other
     random = np.random.default_rng(3)
@@ -92,7 +87,7 @@ def test_bounds_contain_the_group_at_the_worst_relation() -> None:
 
 
 @statistical
-def test_intervals_contain_the_group_if_membership_is_independent_given_the_proxy() -> None:
+def test_intervals_contain_the_group_if_membership_is_independent_given_the_proxy():
     # 95% for each measure, as the family has one group; the share of a thousand sets is at most
     # slightly above, since the intervals are asymptotic: 6% is allowed
     random = np.random.default_rng(4)
@@ -111,7 +106,7 @@ def test_intervals_contain_the_group_if_membership_is_independent_given_the_prox
     assert max(outside.values()) <= most_failures(n_sets, 0.06)
 
 
-def test_a_group_known_by_probability_is_tested_with_the_others() -> None:
+def test_a_group_known_by_probability_is_tested_with_the_others():
     # its members are rows with weights (verdict.md, section 4): studentized sums with Hall's
     # correction, twice the smaller of two p-values; Holm's method for 2 groups, at 2 points of 5
     random = np.random.default_rng(0)
@@ -137,7 +132,7 @@ def test_a_group_known_by_probability_is_tested_with_the_others() -> None:
 
 
 @statistical
-def test_calibrated_forecasts_are_off_for_a_proxy_at_the_level() -> None:
+def test_calibrated_forecasts_are_off_for_a_proxy_at_the_level():
     random = np.random.default_rng(5)
     n_sets = repeats(1000, shorter=16)
     off = sum(
@@ -147,7 +142,7 @@ def test_calibrated_forecasts_are_off_for_a_proxy_at_the_level() -> None:
     assert off <= most_failures(n_sets, 0.05)
 
 
-def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_members() -> None:
+def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_members():
     random = np.random.default_rng(1)
     p = random.random(2000)
     # PITs of mean 1/4 are far too low, whatever the weights
@@ -170,11 +165,11 @@ def test_findings_of_a_proxy_are_those_of_weighted_rows_and_prove_nothing_of_mem
         assert calm.status.is_proven is is_proven
 
 
-def test_named_groups_of_events_are_as_without_a_group_known_by_probability() -> None:
+def test_named_groups_of_events_are_as_without_a_group_known_by_probability():
     random = np.random.default_rng(2)
     chance = random.random(2000)
     y = (random.random(2000) < chance).astype(float)
-    masks: dict[str, Any] = {"low": chance < 0.4, "even": np.arange(2000) % 2 == 0}
+    masks = {"low": chance < 0.4, "even": np.arange(2000) % 2 == 0}
     both = audit(Forecast.from_probability(chance), y=y, groups=masks | {"proxy": chance**2})
     found = both.groups.set_index("group")
     assert found.loc["proxy", "bias"] == pytest.approx(np.average(y - chance, weights=chance**2))

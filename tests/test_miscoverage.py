@@ -1,9 +1,5 @@
 """Conditional miscoverage: known truth by integration, calibrated data, and input."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,29 +14,29 @@ SLOPE = 1.2
 """Logarithm of the ratio of the largest to the smallest spread of the planted outcomes."""
 
 
-def spread(x: Any) -> Any:
+def spread(x):
     """Return the standard deviation of outcomes, forecast as 1 for everybody."""
     return np.exp(SLOPE * (x - 0.5))
 
 
-def coverage(x: Any, level: float) -> Any:
+def coverage(x, level):
     """Return the true coverage of the central interval of N(0, 1), given the feature."""
     return 2 * stats.norm.cdf(stats.norm.isf((1 - level) / 2) / spread(x)) - 1
 
 
-def truth(level: float) -> float:
+def truth(level):
     """Return the mean absolute difference of the coverage from the level, by integration."""
     found, _ = integrate.quad(lambda x: abs(coverage(x, level) - level), 0, 1, points=[0.5])
     return float(found)
 
 
-def planted(n: int, random: np.random.Generator) -> tuple[Any, Any]:
+def planted(n, random):
     """Return PITs and three features, the first of which the spread depends on."""
     X = random.random((n, 3))
     return stats.norm.cdf(spread(X[:, 0]) * random.normal(size=n)), X
 
 
-def test_a_planted_dependence_is_estimated() -> None:
+def test_a_planted_dependence_is_estimated():
     # 4 standard errors: an alarm in 1 of 15,000 seeds; the sign is wrong for few people only, those
     # whose coverage is near the level, and they cost less than a tenth of the truth
     pit, X = planted(12_000, np.random.default_rng(0))
@@ -60,7 +56,7 @@ def test_a_planted_dependence_is_estimated() -> None:
 
 
 @statistical
-def test_the_lower_end_is_below_the_truth() -> None:
+def test_the_lower_end_is_below_the_truth():
     random = np.random.default_rng(1)
     n_sets = repeats(160, shorter=16)
     above = 0
@@ -72,7 +68,7 @@ def test_the_lower_end_is_below_the_truth() -> None:
 
 
 @statistical
-def test_calibrated_forecasts_have_no_excess() -> None:
+def test_calibrated_forecasts_have_no_excess():
     # the intervals contain 0 at their level, and the estimates are 0 on average, not above
     random = np.random.default_rng(2)
     n_sets = repeats(240, shorter=16)
@@ -86,7 +82,7 @@ def test_calibrated_forecasts_have_no_excess() -> None:
     assert abs(z) < stats.t.isf(FALSE_ALARM / 2, n_sets - 1)
 
 
-def test_the_coverage_of_a_person_is_the_mean_over_draws() -> None:
+def test_the_coverage_of_a_person_is_the_mean_over_draws():
     # each of these people is covered at half of the draws: the excess is 0.3 at level 0.8
     pit = np.tile([0.5, 0.01], (400, 1))
     found = conditional_miscoverage(pit, np.random.default_rng(0).random((400, 2)), random_state=0)
@@ -95,10 +91,10 @@ def test_the_coverage_of_a_person_is_the_mean_over_draws() -> None:
     np.testing.assert_allclose(found[["lowest_fifth", "highest_fifth"]], 0.5)
 
 
-def test_an_audit_estimates_it_by_its_features() -> None:
+def test_an_audit_estimates_it_by_its_features():
     pit, X = planted(1000, np.random.default_rng(0))
     table = pd.DataFrame(X, columns=["a", "b", "c"])
-    options: dict[str, Any] = {"search": Search(masses=[1.0], learned_masses=[], n_simulations=2)}
+    options = {"search": Search(masses=[1.0], learned_masses=[], n_simulations=2)}
     found = audit_pit(pit, X=table, random_state=0, **options)
     pd.testing.assert_frame_equal(
         found.miscoverage, conditional_miscoverage(pit, table, random_state=0)

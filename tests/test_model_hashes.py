@@ -1,13 +1,8 @@
 """Hashes of models: the same for the same fitted model, in every process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,7 +34,7 @@ for folder in sys.argv[1:]:
 """
 
 
-def hashes(folders: list[Path], seed: str) -> list[str]:
+def hashes(folders, seed):
     """Return the hashes of saved models, loaded and packed in another process."""
     done = subprocess.run(
         [sys.executable, "-c", PRINT_HASH, *map(str, folders)],
@@ -52,14 +47,14 @@ def hashes(folders: list[Path], seed: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def models() -> Iterator[dict[str, Any]]:
+def models():
     """Return a fitted model of each kind, by name."""
     with pytest.MonkeyPatch.context() as patch:
         use_small_default(patch)
         yield fitted()
 
 
-def fitted() -> dict[str, Any]:
+def fitted():
     X, y = linear_task(120)
     found = {name: EXAMPLES[name].make().fit(X, y) for name in list(EXAMPLES)[::3]}
     for name in list(DISCRETE)[::4]:
@@ -79,9 +74,7 @@ def fitted() -> dict[str, Any]:
     return found
 
 
-def test_the_same_model_has_one_hash_in_every_process(
-    models: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_same_model_has_one_hash_in_every_process(models, tmp_path):
     packed = {name: pack(model) for name, model in models.items()}
     # a part that is not stored would not change the hash
     assert [name for name, one in packed.items() if list(foreign_parts(one.entry))] == []

@@ -5,10 +5,6 @@ forecasts are right, so that the worst group of a size is one with the lowest or
 outcomes; a bound of 95% may fail in 5% of data sets.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +13,7 @@ from scipy import stats
 from complaints import refused
 from evenhand import Forecast, InputError, Outcomes, audit, certify, randomize
 from evenhand._format import at_most
-from evenhand.certificates import Certificate, certify_pit
+from evenhand.certificates import certify_pit
 from evenhand.certificates.unions import disjoint_cells
 from evenhand.draws import jittered
 from evenhand.links import Entropic
@@ -29,22 +25,22 @@ LINK = Entropic(0.15)
 N, MASS, SETS = 400, 0.2, 320
 
 
-def summary(proof: Certificate) -> str:
+def summary(proof):
     """Return the text of a certificate in one line."""
     return " ".join(proof.summary().split())
 
 
-def failures(is_below: Callable[[np.random.Generator], bool], whole: int = SETS) -> None:
+def failures(is_below, whole=SETS):
     n_sets = repeats(whole)
     found = sum(is_below(np.random.default_rng([20, i])) for i in range(n_sets))
     assert found <= most_failures(n_sets)
 
 
-def served_draws(n: int, random: np.random.Generator) -> np.ndarray:
+def served_draws(n, random):
     return np.clip(random.random(n), 1e-12, 1 - 1e-12)
 
 
-def normal_data(n: int, random: np.random.Generator) -> tuple[Forecast, np.ndarray]:
+def normal_data(n, random):
     """Return right forecasts through the link, one draw each, and outcomes."""
     mean = random.normal(size=n)
     base = Forecast.from_normal(mean, np.ones(n))
@@ -55,7 +51,7 @@ def normal_data(n: int, random: np.random.Generator) -> tuple[Forecast, np.ndarr
 # --- kinds of outcomes
 
 
-def true_coverage(mass: float = MASS) -> tuple[float, float]:
+def true_coverage(mass=MASS):
     """Return the least and the largest coverage of 80% intervals in groups of right forecasts."""
     u = (np.arange(4000) + 0.5) / 4000
     r = (np.arange(2000) + 0.5) / 2000
@@ -68,11 +64,11 @@ def true_coverage(mass: float = MASS) -> tuple[float, float]:
 RATE = 0.15
 
 
-def event_data(n: int, random: np.random.Generator) -> tuple[Forecast, np.ndarray]:
+def event_data(n, random):
     return Forecast.from_probability(np.full(n, RATE)), (random.random(n) < RATE).astype(float)
 
 
-def is_outside(ends: tuple[float, float], truths: tuple[float, float]) -> bool:
+def is_outside(ends, truths):
     return ends[0] > truths[0] or ends[1] < truths[1]
 
 
@@ -80,13 +76,13 @@ def is_outside(ends: tuple[float, float], truths: tuple[float, float]) -> bool:
 
 
 @statistical
-def test_bounds_of_weighted_samples_hold_in_the_population() -> None:
+def test_bounds_of_weighted_samples_hold_in_the_population():
     """A tenth of the population is sampled at a tenth of the rate, and its forecasts are wrong."""
     # PITs of the rare people lie in the lowest fifth: the worst group has all of them
     rare, lowest = 0.1, 0.2
     truth = error_of_mixture(rare, lowest)
 
-    def is_below(random: np.random.Generator) -> bool:
+    def is_below(random):
         n = 6 * N
         sampled = rare * 0.1 / (rare * 0.1 + 1 - rare)
         is_rare = random.random(n) < sampled
@@ -99,7 +95,7 @@ def test_bounds_of_weighted_samples_hold_in_the_population() -> None:
     failures(is_below)
 
 
-def error_of_mixture(rare: float, lowest: float, n: int = 400_000) -> float:
+def error_of_mixture(rare, lowest, n=400_000):
     """Return the error of the fifth of all people with the lowest PITs, where some are lower."""
     random = np.random.default_rng(1)
     u = random.random(n) * np.where(random.random(n) < rare, lowest, 1.0)
@@ -110,23 +106,23 @@ def error_of_mixture(rare: float, lowest: float, n: int = 400_000) -> float:
 
 @statistical
 @pytest.mark.parametrize("ratio", [2.0, 5.0, 10.0])
-def test_bounds_under_shift_hold(ratio: float) -> None:
+def test_bounds_under_shift_hold(ratio):
     """In the shifted population only a share `1 / ratio` of the people is left, the worst ones."""
     error, coverage = LINK.group_error(1 / ratio), true_coverage(1 / ratio)
     least = RATE * ratio if ratio * RATE < 1 else 1.0  # the share who have the event
     biases = -RATE, least - RATE
 
-    def is_error_below(random: np.random.Generator) -> bool:
+    def is_error_below(random):
         forecast, y = normal_data(N, random)
         proof = certify(forecast, y=y, random_state=random).under_shift(ratio)
         return proof.group_error(1.0) < error
 
-    def is_coverage_outside(random: np.random.Generator) -> bool:
+    def is_coverage_outside(random):
         forecast, y = normal_data(N, random)
         proof = certify(forecast, y=y, random_state=random).under_shift(ratio)
         return is_outside(proof.coverage(0.8, 1.0), coverage)
 
-    def is_bias_outside(random: np.random.Generator) -> bool:
+    def is_bias_outside(random):
         forecast, y = event_data(N, random)
         proof = certify(forecast, y=y, random_state=random).under_shift(ratio)
         return is_outside(proof.bias(1.0), biases)
@@ -142,13 +138,13 @@ SHARES = (0.6, 0.25, 0.15)
 """Of 1,000 people about 150 live in the last area: it is merged in half of the data sets."""
 
 
-def people_of(n: int, random: np.random.Generator) -> pd.DataFrame:
+def people_of(n, random):
     return pd.DataFrame(
         {"sex": random.choice(["f", "m"], n), "area": random.choice(AREAS, n, p=SHARES)}
     )
 
 
-def cells_of(proof: Certificate, X: pd.DataFrame, values: np.ndarray) -> list[float]:
+def cells_of(proof, X, values):
     """Return the mean of values of the population over the areas and sexes of each cell."""
     assert proof.unions is not None
     place = proof.unions.cells.place
@@ -162,11 +158,11 @@ def cells_of(proof: Certificate, X: pd.DataFrame, values: np.ndarray) -> list[fl
 
 
 @statistical
-def test_unions_bound_the_biases_of_all_cells() -> None:
+def test_unions_bound_the_biases_of_all_cells():
     """Areas are biased in opposite directions, and cells near 150 rows are merged by chance."""
     biases = dict(zip(AREAS, (0.0, 0.1, -0.1), strict=True))
 
-    def is_below(random: np.random.Generator) -> bool:
+    def is_below(random):
         n = 2000
         X = people_of(n, random)
         off = X["area"].map(biases).to_numpy()
@@ -183,7 +179,7 @@ def test_unions_bound_the_biases_of_all_cells() -> None:
 
 
 @statistical
-def test_unions_bound_the_error_and_the_coverage_of_all_cells() -> None:
+def test_unions_bound_the_error_and_the_coverage_of_all_cells():
     shift = 0.3
     z = np.linspace(-9.0, 9.0, 20_001)
     # W1 of PITs of outcomes shifted by `shift`: the distance of two CDFs over levels
@@ -192,7 +188,7 @@ def test_unions_bound_the_error_and_the_coverage_of_all_cells() -> None:
     edge = stats.norm.ppf(0.9)
     covered = float(stats.norm.cdf(edge - shift) - stats.norm.cdf(-edge - shift))
 
-    def is_below(random: np.random.Generator) -> bool:
+    def is_below(random):
         n = 1200
         X = people_of(n, random)
         y = random.normal(size=n) + shift * (X["sex"] == "f").to_numpy()
@@ -208,7 +204,7 @@ def test_unions_bound_the_error_and_the_coverage_of_all_cells() -> None:
     failures(is_below)
 
 
-def test_cells_are_merged_along_the_last_column_first() -> None:
+def test_cells_are_merged_along_the_last_column_first():
     sex = np.repeat(["f", "m"], 1000)
     area = np.tile(np.repeat(["a", "b", "c", "d"], [500, 300, 100, 100]), 2)
     X = pd.DataFrame({"sex": sex, "area": area})
@@ -222,14 +218,14 @@ def test_cells_are_merged_along_the_last_column_first() -> None:
     assert np.bincount(cells.place).tolist() == [500, 300, 200] * 2
 
 
-def test_a_column_too_small_for_its_cells_is_merged_as_a_whole() -> None:
+def test_a_column_too_small_for_its_cells_is_merged_as_a_whole():
     X = pd.DataFrame({"sex": ["f"] * 900 + ["m"] * 100, "area": ["a", "b"] * 500})
     cells = disjoint_cells(check_groups(["sex", "area"], 1000, X))
     assert cells is not None
     assert np.bincount(cells.place).min() >= 150
 
 
-def test_more_than_a_thousand_cells_have_no_bound_but_named_groups_keep_theirs() -> None:
+def test_more_than_a_thousand_cells_have_no_bound_but_named_groups_keep_theirs():
     random = np.random.default_rng(0)
     X = pd.DataFrame(random.integers(0, 2, (3000, 11)), columns=[f"c{i}" for i in range(11)])
     forecast = Forecast.from_normal(np.zeros(3000), np.ones(3000))
@@ -240,7 +236,7 @@ def test_more_than_a_thousand_cells_have_no_bound_but_named_groups_keep_theirs()
     assert len(proof.named_table()) == 22
 
 
-def test_overlapping_groups_become_disjoint() -> None:
+def test_overlapping_groups_become_disjoint():
     member = np.arange(900) % 2 == 0
     old = np.arange(900) >= 300
     y = np.random.default_rng(0).normal(size=900)
@@ -251,7 +247,7 @@ def test_overlapping_groups_become_disjoint() -> None:
     assert "the groups overlap, and cells are their combinations" in summary(proof)
 
 
-def test_cells_of_equal_names_keep_their_own_bounds() -> None:
+def test_cells_of_equal_names_keep_their_own_bounds():
     s = np.array(["1"] * 400 + ["1, t = 2"] * 200)
     t = np.array(["2"] * 200 + ["3"] * 200 + ["2"] * 100 + ["3"] * 100)
     u = np.random.default_rng(0).random(600)
@@ -261,7 +257,7 @@ def test_cells_of_equal_names_keep_their_own_bounds() -> None:
     assert unions.error() == unions.table()["error"].max() > 0.49
 
 
-def test_a_single_merged_cell_has_no_bound_and_the_text_names_unions_of_merged_ones() -> None:
+def test_a_single_merged_cell_has_no_bound_and_the_text_names_unions_of_merged_ones():
     random = np.random.default_rng(0)
     job = random.integers(0, 30, 900)
     proof = certify_pit(random.random(900), groups={"job": job.astype(str)}, random_state=0)
@@ -269,7 +265,7 @@ def test_a_single_merged_cell_has_no_bound_and_the_text_names_unions_of_merged_o
     assert "have no bound of their own" in summary(proof)
 
 
-def test_coverage_of_unions_of_times_under_a_link_is_that_over_all_draws() -> None:
+def test_coverage_of_unions_of_times_under_a_link_is_that_over_all_draws():
     random = np.random.default_rng(0)
     y, is_lost = random.normal(size=600) + 10, random.random(600) < 0.03
     base = Forecast.from_normal(np.full(600, 10.0), np.ones(600))
@@ -282,7 +278,7 @@ def test_coverage_of_unions_of_times_under_a_link_is_that_over_all_draws() -> No
 
 
 @statistical
-def test_nine_of_ten_samples_reach_the_planned_bound_of_unions() -> None:
+def test_nine_of_ten_samples_reach_the_planned_bound_of_unions():
     planned = planned_unions(2000, 10, 0.95)
     n_sets, reached = repeats(SETS), 0
     for i in range(n_sets):
@@ -300,7 +296,7 @@ def test_nine_of_ten_samples_reach_the_planned_bound_of_unions() -> None:
 # --- weights of the design, and shifts
 
 
-def test_equal_weights_below_the_largest_of_the_design_are_thinned() -> None:
+def test_equal_weights_below_the_largest_of_the_design_are_thinned():
     """Rows of the largest weight may be missing by chance."""
     y = np.random.default_rng(0).normal(size=3000)
     outcomes = Outcomes(y, weight=np.ones(3000), largest_weight=10.0)
@@ -314,7 +310,7 @@ def test_equal_weights_below_the_largest_of_the_design_are_thinned() -> None:
     assert certify(forecast, y=whole, random_state=0).n_samples == 3000
 
 
-def test_persons_are_chosen_before_rows_are_thinned() -> None:
+def test_persons_are_chosen_before_rows_are_thinned():
     """A person with many rows would be kept more often."""
     random = np.random.default_rng(0)
     has_many = random.random(2000) < 0.3
@@ -331,7 +327,7 @@ def test_persons_are_chosen_before_rows_are_thinned() -> None:
     assert proof.thinned.n_given == 2000
 
 
-def test_too_few_thinned_rows_and_other_numbers_are_refused_in_one_line() -> None:
+def test_too_few_thinned_rows_and_other_numbers_are_refused_in_one_line():
     forecast = Forecast.from_normal(np.zeros(300), np.ones(300))
     y = np.random.default_rng(0).normal(size=300)
     few = Outcomes(y, weight=np.ones(300), largest_weight=1e6)
@@ -345,7 +341,7 @@ def test_too_few_thinned_rows_and_other_numbers_are_refused_in_one_line() -> Non
         refused(rule, certify(forecast, y=y).under_shift, ratio)
 
 
-def test_a_betting_certificate_under_a_shift_is_for_one_larger_size() -> None:
+def test_a_betting_certificate_under_a_shift_is_for_one_larger_size():
     r = jittered(500, 64, random_state=0)
     proof = certify_pit(r, r, method="betting", mass=0.1, random_state=0)
     shifted = proof.under_shift(3)
@@ -357,7 +353,7 @@ def test_a_betting_certificate_under_a_shift_is_for_one_larger_size() -> None:
     refused("ratio must be at most 10", proof.under_shift, 11)
 
 
-def test_all_people_off_the_atom_are_a_group_under_a_shift() -> None:
+def test_all_people_off_the_atom_are_a_group_under_a_shift():
     random = np.random.default_rng(0)
     y = np.where(random.random(1500) < 0.4, 0.0, np.exp(random.normal(size=1500)))
     levels = np.linspace(0.01, 0.99, 99)

@@ -1,16 +1,13 @@
 """Every example of the gallery can be downloaded as a notebook, which runs as its script does."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import json
-from pathlib import Path
 
 from built_page import PAGES, built_page
 
 
-def statements(code: str) -> list[str]:
+def statements(code):
     """Return the statements of a program without comments and docstrings."""
     body = ast.parse(code).body
     return [
@@ -20,7 +17,7 @@ def statements(code: str) -> list[str]:
     ]
 
 
-def test_the_notebook_of_the_tutorial_has_its_examples(tmp_path: Path) -> None:
+def test_the_notebook_of_the_tutorial_has_its_examples(tmp_path):
     page = built_page(tmp_path, "tutorial", "page_notebook")
     assert 'href="_downloads/tutorial.ipynb"' in page.read_text(encoding="utf-8")
     file = page.parent / "_downloads" / "tutorial.ipynb"

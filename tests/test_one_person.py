@@ -1,12 +1,7 @@
 """A person's forecast has the same bits in any company, order and format."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,7 +32,7 @@ N = 60
 pytestmark = pytest.mark.filterwarnings("ignore::evenhand.UnseenValuesWarning")
 
 
-def people(n: int, seed: int) -> pd.DataFrame:
+def people(n, seed):
     """Return people with columns of every kind; all but the ids have missing cells."""
     random = np.random.default_rng(seed)
     day = pd.Timestamp("2021-01-31") + pd.to_timedelta(random.integers(0, 900, n), unit="D")
@@ -59,7 +54,7 @@ def people(n: int, seed: int) -> pd.DataFrame:
 TRAINING, PEOPLE = people(300, 1), people(N, 2)
 
 
-def fitted(is_randomized: bool) -> Any:
+def fitted(is_randomized):
     random = np.random.default_rng(3)
     y = TRAINING["age"].fillna(40) / 10 + pd.factorize(TRAINING["job"])[0] + random.normal(size=300)
     model = BoostedDistributionRegressor(n_estimators=15, min_child_samples=5, random_state=0)
@@ -68,13 +63,13 @@ def fitted(is_randomized: bool) -> Any:
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["trees", "trees with a link"])
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def model(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("stored") / "model"
     save(fitted(request.param), folder)
     return load(folder)
 
 
-def from_file(model: Any, table: Path, folder: Path, context: str = "test") -> pd.DataFrame:
+def from_file(model, table, folder, context="test"):
     """Forecast the people of a file, or of a folder of parts, as the command does."""
     out = folder / ("out" if table.is_dir() else "out.parquet")
     key = KEY if isinstance(model, RandomizedRegressor) else None
@@ -82,7 +77,7 @@ def from_file(model: Any, table: Path, folder: Path, context: str = "test") -> p
     return read_table(out).set_index("id").select_dtypes("number")
 
 
-def from_frame(model: Any, X: Any, ids: list[str]) -> pd.DataFrame:
+def from_frame(model, X, ids):
     """Forecast the people of a table in memory, of any library."""
     r = KeyedDraws(KEY, "test")(ids) if isinstance(model, RandomizedRegressor) else None
     forecast, mean = model.forecast_and_predict(X, r)
@@ -91,7 +86,7 @@ def from_frame(model: Any, X: Any, ids: list[str]) -> pd.DataFrame:
     return pd.DataFrame(drawn | {"mean": mean} | quantiles, index=pd.Index(ids, name="id"))
 
 
-def ways(model: Any, folder: Path) -> Iterator[tuple[str, Callable[[], pd.DataFrame]]]:
+def ways(model, folder):
     """Yield each way to forecast the people, or some of them, by its name."""
     order = np.random.default_rng(4).permutation(N)
     shuffled = PEOPLE.iloc[order]
@@ -110,7 +105,7 @@ def ways(model: Any, folder: Path) -> Iterator[tuple[str, Callable[[], pd.DataFr
         written(PEOPLE.iloc[rows], parts / f"{i}.{'csv' if i % 2 else 'parquet'}")
     yield "parts", lambda: from_file(model, parts, folder)
 
-    def alone_in_files() -> pd.DataFrame:
+    def alone_in_files():
         files = (written(PEOPLE.iloc[[i]], folder / "one.csv") for i in range(0, N, 6))
         return pd.concat([from_file(model, file, folder) for file in files])
 
@@ -140,9 +135,7 @@ def ways(model: Any, folder: Path) -> Iterator[tuple[str, Callable[[], pd.DataFr
         yield "service", lambda: pd.DataFrame(values, index=ids[::3])
 
 
-def test_a_person_has_one_forecast_in_any_company_order_and_format(
-    model: Any, tmp_path: Path
-) -> None:
+def test_a_person_has_one_forecast_in_any_company_order_and_format(model, tmp_path):
     expected = from_file(model, written(PEOPLE, tmp_path / "first.parquet"), tmp_path)
     n_compared, n_ways = 0, 0
     for name, way in ways(model, tmp_path):
@@ -157,14 +150,14 @@ def test_a_person_has_one_forecast_in_any_company_order_and_format(
 
 
 @pytest.mark.parametrize("kind", [RandomizedRegressor, RecalibratedRegressor])
-def test_the_forecast_of_one_row_is_computed_in_14_files_of_the_package(kind: Any) -> None:
+def test_the_forecast_of_one_row_is_computed_in_14_files_of_the_package(kind):
     rows, y = pd.DataFrame({"a": np.arange(60.0), "b": np.arange(60) % 7}), np.arange(60.0) ** 1.5
     model = kind(LinearRegression(), random_state=0).fit(rows, y)
     model.forecast(rows[:1]).ppf(0.5)  # loads what is loaded once
-    files: set[str] = set()
+    files = set()
     place = str(Path(evenhand.__file__).parent)
 
-    def note(frame: FrameType, event: str, _: object) -> None:
+    def note(frame, event, _):
         files.add(frame.f_code.co_filename)
 
     sys.setprofile(note)

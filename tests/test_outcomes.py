@@ -1,11 +1,7 @@
 """Recording of outcomes: what is checked, logged once, corrected and refused."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,21 +20,21 @@ KEY = b"a secret of enough bytes"
 
 
 @pytest.fixture
-def log() -> LogInMemory:
+def log():
     found = LogInMemory()
     open_context(found)
     serve(found, example("normal"))
     return found
 
 
-def outcomes(log: LogInMemory) -> list[tuple[str, float]]:
+def outcomes(log):
     return [(one.id, one.values["y"]) for one in log.entries(kind="outcome")]
 
 
 # One by one.
 
 
-def test_an_outcome_is_logged_once_with_the_id_of_its_forecast(log: LogInMemory) -> None:
+def test_an_outcome_is_logged_once_with_the_id_of_its_forecast(log):
     entry = record_outcome(log.at(days=3), "f0", 1.5)
     assert (entry.kind, entry.id, entry.values) == ("outcome", "f0", {"y": 1.5, "observed": None})
     assert entry.time == "2026-01-04T00:00:00.000000Z"
@@ -46,25 +42,25 @@ def test_an_outcome_is_logged_once_with_the_id_of_its_forecast(log: LogInMemory)
     assert outcomes(log) == [("f0", 1.5)]
 
 
-def test_a_correction_is_logged_also_one_back_to_an_earlier_value(log: LogInMemory) -> None:
+def test_a_correction_is_logged_also_one_back_to_an_earlier_value(log):
     for y in (1.5, 2.5, 2.5, 1.5):
         record_outcome(log, "f0", y)
     record_outcome(log, "f1", 2.5)
     assert outcomes(log) == [("f0", 1.5), ("f0", 2.5), ("f0", 1.5), ("f1", 2.5)]
 
 
-def test_the_time_of_observation_is_kept_in_utc(log: LogInMemory) -> None:
+def test_the_time_of_observation_is_kept_in_utc(log):
     entry = record_outcome(log, "f0", 1.5, time="2026-01-02T09:00:00+02:00")
     assert entry.values["observed"] == "2026-01-02T07:00:00.000000Z"
     with pytest.raises(InputError, match="time must be a date or time, got 'monday'"):
         record_outcome(log, "f0", 2.5, time="monday")
 
 
-def test_the_outcome_of_an_unknown_forecast_is_refused(log: LogInMemory) -> None:
+def test_the_outcome_of_an_unknown_forecast_is_refused(log):
     refused(r"memory has no forecast 'g1'; give the id that", record_outcome, log, "g1", 1.0)
     for id in (None, 17, ["f0"]):
         with pytest.raises(InputError, match="has no forecast"):
-            record_outcome(log, id, 1.0)  # type: ignore[arg-type]
+            record_outcome(log, id, 1.0)
     assert outcomes(log) == []
 
 
@@ -76,18 +72,16 @@ SAMPLES = {"family": "samples", "values": [1.0, 2.0, 3.0]}
 BELOW_100 = "100 or below, the bound of the forecast"
 
 
-def amount(at: float, end: str) -> dict[str, Any]:
+def amount(at, end):
     return {"family": "hurdle", "at": at, "end": end, "chance": 0.5, "positive": NORMAL}
 
 
-def bounded(
-    family: str, base: dict[str, Any], low: float | None = 0.0, high: float | None = 100.0
-) -> dict[str, Any]:
+def bounded(family, base, low=0.0, high=100.0):
     support = {"low": low, "high": high, "bend": None, "edge": 0.0, "is_map": True}
     return {"family": family, "support": support, "base": base}
 
 
-def wrapped(record: dict[str, Any]) -> dict[str, Any]:
+def wrapped(record):
     return {"family": "recalibrated", "levels": [0.5], "values": [0.5], "base": record}
 
 
@@ -111,7 +105,7 @@ def wrapped(record: dict[str, Any]) -> dict[str, Any]:
         (SAMPLES, -9.0),
     ],
 )
-def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record: Any, y: Any) -> None:
+def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record, y):
     assert check_outcome(y, record, "y") == float(y)
 
 
@@ -139,13 +133,11 @@ def test_outcomes_of_the_kind_of_the_forecast_are_accepted(record: Any, y: Any) 
         ),
     ],
 )
-def test_outcomes_that_a_forecast_cannot_have_are_refused(
-    record: Any, y: Any, message: str
-) -> None:
+def test_outcomes_that_a_forecast_cannot_have_are_refused(record, y, message):
     refused(f"^{message}$", check_outcome, y, record, "y")
 
 
-def test_the_bound_of_a_fitted_model_is_that_of_its_outcomes(tmp_path: Path) -> None:
+def test_the_bound_of_a_fitted_model_is_that_of_its_outcomes(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 1))
     model = RandomizedRegressor(BayesianRidge(), support=(0, None))
@@ -157,7 +149,7 @@ def test_the_bound_of_a_fitted_model_is_that_of_its_outcomes(tmp_path: Path) -> 
     assert service.record_outcome(served.id, 0.0).values["y"] == 0.0
 
 
-def test_an_outcome_that_many_threads_record_is_logged_once(tmp_path: Path) -> None:
+def test_an_outcome_that_many_threads_record_is_logged_once(tmp_path):
     log = open_log(tmp_path / "log.sqlite")
     open_context(log)
     serve(log, replace(example("normal"), X=example("normal").X[:2], y=example("normal").y[:2]))
@@ -172,7 +164,7 @@ def test_an_outcome_that_many_threads_record_is_logged_once(tmp_path: Path) -> N
 # From tables.
 
 
-def test_a_table_counts_what_is_new_corrected_and_repeated(log: LogInMemory) -> None:
+def test_a_table_counts_what_is_new_corrected_and_repeated(log):
     record_outcomes(log, ["f0", "f1"], [1.0, 2.0])
     found = record_outcomes(log, ["f0", "f1", "f2", "f2"], [1.0, 2.5, 3.0, 3.0])
     assert found == Recorded(n_first=1, n_corrections=1, n_repeated=2)
@@ -180,9 +172,7 @@ def test_a_table_counts_what_is_new_corrected_and_repeated(log: LogInMemory) -> 
 
 
 @pytest.mark.parametrize("options", [{"context": "loans"}, {"skip_unknown": True}])
-def test_one_id_with_two_outcomes_refuses_the_table(
-    log: LogInMemory, options: dict[str, Any]
-) -> None:
+def test_one_id_with_two_outcomes_refuses_the_table(log, options):
     name = "p" if "context" in options else "f"
     expected = r"outcomes, rows 2, 4: one id has the outcomes 2\.0 and 2\.5; nothing was recorded"
     with pytest.raises(InputError, match=expected):
@@ -190,7 +180,7 @@ def test_one_id_with_two_outcomes_refuses_the_table(
     assert outcomes(log) == []
 
 
-def test_all_unknown_ids_are_listed_and_nothing_is_recorded(log: LogInMemory) -> None:
+def test_all_unknown_ids_are_listed_and_nothing_is_recorded(log):
     ids = ["x", "f0", "y", "z", "f1"]
     expected = r"outcomes, rows 1, 3 to 4: 3 ids without a forecast in memory; nothing was recorded"
     refused(expected, record_outcomes, log, ids, np.zeros(5))
@@ -200,7 +190,7 @@ def test_all_unknown_ids_are_listed_and_nothing_is_recorded(log: LogInMemory) ->
     assert outcomes(log) == [("f0", 0.0), ("f1", 0.0)]
 
 
-def test_people_are_matched_with_their_first_forecast(log: LogInMemory) -> None:
+def test_people_are_matched_with_their_first_forecast(log):
     serve(log, example("normal"), revision=1, prefix="r")
     open_context(log, "other")
     serve(log, example("normal"), context="other", prefix="g")
@@ -211,7 +201,7 @@ def test_people_are_matched_with_their_first_forecast(log: LogInMemory) -> None:
     refused(expected, record_outcomes, log, ["nobody"], [1.0], context="loans")
 
 
-def hashed(draws: KeyedDraws) -> LogInMemory:
+def hashed(draws):
     """Return a log in which people are named by keyed hashes."""
     log = LogInMemory()
     open_context(log, person="hash", key=draws.fingerprint)
@@ -222,7 +212,7 @@ def hashed(draws: KeyedDraws) -> LogInMemory:
     return log
 
 
-def test_people_named_by_hashes_are_matched_with_the_key() -> None:
+def test_people_named_by_hashes_are_matched_with_the_key():
     draws = KeyedDraws(KEY, "loans")
     log = hashed(draws)
     record_outcomes(log, ["p3"], [1.0], context="loans", draws=draws)
@@ -231,7 +221,7 @@ def test_people_named_by_hashes_are_matched_with_the_key() -> None:
         record_outcomes(log, ["p3"], [1.0], context="loans")
 
 
-def test_another_key_is_refused_by_its_fingerprint() -> None:
+def test_another_key_is_refused_by_its_fingerprint():
     draws, other = KeyedDraws(KEY, "loans"), KeyedDraws(KEY + b"!", "loans")
     with pytest.raises(InputError) as caught:
         record_outcomes(hashed(draws), ["p3"], [1.0], context="loans", draws=other)
@@ -240,7 +230,7 @@ def test_another_key_is_refused_by_its_fingerprint() -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_times_of_observation_may_be_missing(log: LogInMemory) -> None:
+def test_times_of_observation_may_be_missing(log):
     times = ["2026-01-02", None, np.datetime64("NaT"), ""]
     record_outcomes(log, ["f0", "f1", "f2", "f3"], np.zeros(4), observed=times)
     found = [one.values["observed"] for one in log.entries(kind="outcome")]

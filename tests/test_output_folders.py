@@ -1,17 +1,13 @@
 """Outputs of commands: only a model folder is replaced, and no other result is put into one."""
 
-from __future__ import annotations
-
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import Command, contents
+from command_outcome import contents
 from evenhand import ForecastColumns, RecalibratedRegressor, save
 from evenhand.store import is_model_folder
 
@@ -27,7 +23,7 @@ WRITERS = {
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def table(tmp_path_factory):
     random = np.random.default_rng(3)
     x = random.normal(size=ROWS)
     mean = np.exp(2 + 0.8 * x)
@@ -39,7 +35,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made(table, tmp_path_factory):
     folder = tmp_path_factory.mktemp("made") / "model"
     X = pd.read_csv(table)
     save(
@@ -50,19 +46,17 @@ def made(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(made: Path, tmp_path: Path) -> Path:
+def folder(made, tmp_path):
     """Return a model folder."""
     return Path(shutil.copytree(made, tmp_path / "model"))
 
 
-def written_by(command: str, table: Path, out: Path) -> tuple[Any, ...]:
+def written_by(command, table, out):
     return (command, table, "--target", "y", *WRITERS[command], "--out", out, "--seed", "0")
 
 
 @pytest.mark.parametrize("command", WRITERS)
-def test_a_model_folder_is_replaced_unless_it_is_read(
-    command: str, folder: Path, table: Path, evenhand: Command
-) -> None:
+def test_a_model_folder_is_replaced_unless_it_is_read(command, folder, table, evenhand):
     before = contents(folder)
     done = evenhand(*written_by(command, table, folder)).done()
     assert f"warning: --out {folder} is a model folder, which is replaced when" in done.err
@@ -76,9 +70,7 @@ def test_a_model_folder_is_replaced_unless_it_is_read(
 
 
 @pytest.mark.parametrize("command", WRITERS)
-def test_a_manifest_of_another_program_is_not_replaced(
-    command: str, table: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_a_manifest_of_another_program_is_not_replaced(command, table, tmp_path, evenhand):
     for name, text in (("model.json", '{"learner": {}}'), ("certificate.json", "[]")):
         folder = tmp_path / name.removesuffix(".json")
         folder.mkdir()
@@ -88,7 +80,7 @@ def test_a_manifest_of_another_program_is_not_replaced(
         assert (folder / name).read_text() == text
 
 
-RESULTS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
+RESULTS = {
     "manifest": lambda table, to: ("audit", table, *NORMAL, "--out", to / "model.json"),
     "certificate": lambda table, to: ("audit", table, *NORMAL, "--out", to / "certificate.json"),
     "report": lambda table, to: ("audit", table, *NORMAL, "--out", to / "report.html"),
@@ -99,9 +91,7 @@ RESULTS: dict[str, Callable[[Path, Path], tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("result", RESULTS)
-def test_no_result_is_written_into_a_model_folder(
-    result: str, folder: Path, table: Path, evenhand: Command
-) -> None:
+def test_no_result_is_written_into_a_model_folder(result, folder, table, evenhand):
     before = contents(folder)
     args = RESULTS[result](table, folder)
     target = ("--target", "y") if args[0] == "audit" else ()

@@ -1,17 +1,12 @@
 """Recalibration of overlapping groups: repairs what was planted, and nothing where all is right."""
 
-from __future__ import annotations
-
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from numpy.typing import NDArray
 from scipy import special, stats
 from sklearn.base import clone
 from sklearn.linear_model import BayesianRidge, LogisticRegression
@@ -31,7 +26,6 @@ from evenhand.audits import Search
 from evenhand.calibration import Cells, calibration_error
 from evenhand.forecasters.corrections import (
     Rescaling,
-    Step,
     Tilt,
     fitted_tilts,
     learn_corrections,
@@ -44,17 +38,15 @@ from evenhand.tables import OWN_VALUES, Condition, Group, GroupRule
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
 
-Floats = NDArray[np.float64]
-
 RULES = {"right": "x > 0.5", "club": "club = 1", "young club": "age <= 40 and club = 1"}
 
 
-def standard(X: Any) -> Forecast:
+def standard(X):
     """Predict the standard normal distribution for everybody."""
     return Forecast.from_normal(np.zeros(len(X)), np.ones(len(X)))
 
 
-def people(n: int, seed: int, *, planted: bool) -> tuple[pd.DataFrame, Floats]:
+def people(n, seed, *, planted):
     """Outcomes with a shift in one group, a spread in a second and both in an overlap."""
     random = np.random.default_rng(seed)
     table = pd.DataFrame(
@@ -69,14 +61,14 @@ def people(n: int, seed: int, *, planted: bool) -> tuple[pd.DataFrame, Floats]:
     return table, planted_outcomes(table, y) if planted else y
 
 
-def planted_outcomes(table: pd.DataFrame, z: Floats) -> Floats:
+def planted_outcomes(table, z):
     """Return the outcomes of people by standard normal numbers."""
     is_club = table["club"] == 1
     y = z * np.where(is_club, 1.6, 1.0) + np.where(table["x"] > 0.5, 0.4, 0.0)
     return y - np.where((table["age"] <= 40) & is_club, 0.5, 0.0)
 
 
-def everybody() -> tuple[pd.DataFrame, Floats, Floats]:
+def everybody():
     """Return people of each pattern of groups, quantiles of their outcomes and their shares."""
     n = 500
     kinds = pd.MultiIndex.from_product(
@@ -88,22 +80,22 @@ def everybody() -> tuple[pd.DataFrame, Floats, Floats]:
     return table, planted_outcomes(table, np.tile(normal_quantiles(n), 8)), share / share.sum()
 
 
-def normal_quantiles(n: int) -> Floats:
+def normal_quantiles(n):
     return stats.norm.ppf((np.arange(n) + 0.5) / n)
 
 
-def masks_of(table: pd.DataFrame) -> NDArray[np.bool_]:
+def masks_of(table):
     rules = [GroupRule.parse(text, table.columns) for text in RULES.values()]
     return np.column_stack([rule.mask(table) for rule in rules])
 
 
-def corrections(pit: Floats, masks: NDArray[np.bool_]) -> tuple[Step, ...]:
+def corrections(pit, masks):
     """Return the joint corrections of groups by masks."""
     members = Members.overlapping([str(i) for i in range(masks.shape[1])], masks)
     return learn_corrections(Cells(pit), np.ones(pit.size), members)
 
 
-def noise(n_map: int, n_fresh: int) -> float:
+def noise(n_map, n_fresh):
     """0.999 quantile of the W1 of fresh PITs mapped by the distribution of earlier ones.
 
     The difference of both empirical processes is a Brownian bridge times the returned square root.
@@ -111,7 +103,7 @@ def noise(n_map: int, n_fresh: int) -> float:
     return error_by_chance() * float(np.sqrt(1 / n_map + 1 / n_fresh))
 
 
-def test_overlapping_groups_are_repaired_on_fresh_rows() -> None:
+def test_overlapping_groups_are_repaired_on_fresh_rows():
     seed = 0
     model = RecalibratedRegressor(standard, by=RULES).fit(*people(4000, seed, planted=True))
     assert model.groups_["map"].tolist() == ["own", "own", "own"]
@@ -132,7 +124,7 @@ def test_overlapping_groups_are_repaired_on_fresh_rows() -> None:
     assert gain > 0.05
 
 
-def test_without_a_correction_forecasts_are_exactly_those_of_the_model() -> None:
+def test_without_a_correction_forecasts_are_exactly_those_of_the_model():
     table, y = people(600, 1, planted=False)
     model = RecalibratedRegressor(standard, by=RULES, random_state=0).fit(table, y)
     assert model.groups_["map"].tolist() == ["pooled"] * 3
@@ -143,7 +135,7 @@ def test_without_a_correction_forecasts_are_exactly_those_of_the_model() -> None
 
 
 @statistical
-def test_p_values_of_calibrated_groups_are_uniform() -> None:
+def test_p_values_of_calibrated_groups_are_uniform():
     found = []
     for seed in range(repeats(1500, 400)):
         random = np.random.default_rng(seed)
@@ -155,7 +147,7 @@ def test_p_values_of_calibrated_groups_are_uniform() -> None:
     assert stats.kstest(found, "uniform").pvalue > 1e-3
 
 
-def test_terms_of_location_and_scale_are_those_of_the_outcomes() -> None:
+def test_terms_of_location_and_scale_are_those_of_the_outcomes():
     random = np.random.default_rng(4)
     masks = random.uniform(size=(20_000, 3)) < [0.4, 0.5, 0.3]
     mean = 0.3 - 0.5 * masks[:, 0]
@@ -173,7 +165,7 @@ def test_terms_of_location_and_scale_are_those_of_the_outcomes() -> None:
     np.testing.assert_allclose(first.values(members)[0], expected, atol=1e-3)
 
 
-def test_deviations_of_shape_are_corrected_by_densities() -> None:
+def test_deviations_of_shape_are_corrected_by_densities():
     random = np.random.default_rng(5)
     masks = random.uniform(size=(6000, 2)) < [0.4, 0.5]
     pit = random.uniform(size=6000)
@@ -190,9 +182,7 @@ def test_deviations_of_shape_are_corrected_by_densities() -> None:
     np.testing.assert_allclose(at, [0.125, 0.5, 0.875], atol=0.03)
 
 
-def test_joint_terms_agree_with_multinomial_logistic_regression(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_joint_terms_agree_with_multinomial_logistic_regression(monkeypatch):
     monkeypatch.setattr("evenhand.forecasters.corrections.PENALTIES", (1.0, 1.0))
     random = np.random.default_rng(3)
     masks = random.uniform(size=(3000, 2)) < [0.5, 0.3]
@@ -211,7 +201,7 @@ def test_joint_terms_agree_with_multinomial_logistic_regression(
 # --- definitions of groups
 
 
-def test_all_forms_of_the_same_groups_give_the_same_forecasts() -> None:
+def test_all_forms_of_the_same_groups_give_the_same_forecasts():
     table, y = people(1500, 8, planted=True)
     table["is club"] = table["club"] == 1
 
@@ -221,7 +211,7 @@ def test_all_forms_of_the_same_groups_give_the_same_forecasts() -> None:
     rules = {"right": "x > 0.5", "club": "club = 1"}
     expected = RecalibratedRegressor(standard, by=rules).fit(table, y).forecast(table).pit(y)
     mask = {"right": table["x"] > 0.5, "club": (table["club"] == 1).tolist()}
-    forms: list[dict[str, Any]] = [
+    forms = [
         {"right": GroupRule.parse("x > 0.5", table), "club": "is club"},
         {"right": Found(), "club": lambda rows: rows["club"] == 1},
         mask,
@@ -246,12 +236,12 @@ def test_all_forms_of_the_same_groups_give_the_same_forecasts() -> None:
         ({"g": None}, r"by\['g'\] is missing, as masks are not stored"),
     ],
 )
-def test_wrong_definitions_are_refused_in_one_line(by: Any, message: str) -> None:
+def test_wrong_definitions_are_refused_in_one_line(by, message):
     table, y = people(200, 9, planted=False)
     refused(message, RecalibratedRegressor(standard, by=by).fit, table, y)
 
 
-def test_a_mask_must_be_given_for_other_rows() -> None:
+def test_a_mask_must_be_given_for_other_rows():
     table, y = people(800, 10, planted=True)
     mask = (table["club"] == 1).to_numpy()
     model = RecalibratedRegressor(standard, by={"club": mask}).fit(table, y)
@@ -260,7 +250,7 @@ def test_a_mask_must_be_given_for_other_rows() -> None:
         RandomizedRegressor.around(model, recalibrate=True).forecast(table)
 
 
-def test_rows_of_weight_zero_do_not_count() -> None:
+def test_rows_of_weight_zero_do_not_count():
     table, y = people(1200, 11, planted=True)
     used = np.arange(1200) % 4 > 0
     mask = (table["club"] == 1).to_numpy()
@@ -276,7 +266,7 @@ def test_rows_of_weight_zero_do_not_count() -> None:
 # --- an estimator like others
 
 
-def test_states_are_stored_and_loaded(tmp_path: Path) -> None:
+def test_states_are_stored_and_loaded(tmp_path):
     table, y = people(1500, 14, planted=True)
     model = RecalibratedRegressor(BayesianRidge(), by=RULES, random_state=0).fit(table, y)
     save(model, tmp_path / "model")
@@ -306,7 +296,7 @@ def test_states_are_stored_and_loaded(tmp_path: Path) -> None:
 # --- the held-out check
 
 
-def test_the_check_reports_help_where_something_was_planted() -> None:
+def test_the_check_reports_help_where_something_was_planted():
     table, y = people(3000, 16, planted=True)
     by = RULES | {"few": "age = 30 and club = 2", "owners": "owner"}
     model = RecalibratedRegressor(standard, by=by).fit(table, y)
@@ -336,7 +326,7 @@ def test_the_check_reports_help_where_something_was_planted() -> None:
     assert "hold for all groups at once" in text
 
 
-def test_the_check_takes_rows_from_which_its_maps_have_not_learned() -> None:
+def test_the_check_takes_rows_from_which_its_maps_have_not_learned():
     # maps of calibrated rows gain on these rows and lose on others
     gains = []
     for seed in range(5):
@@ -345,10 +335,10 @@ def test_the_check_takes_rows_from_which_its_maps_have_not_learned() -> None:
     assert np.mean(gains) < 0
 
 
-def test_intervals_of_the_check_hold_for_all_groups_jointly() -> None:
+def test_intervals_of_the_check_hold_for_all_groups_jointly():
     y = people(400, 0, planted=False)[1]
 
-    def checked(n_towns: int) -> pd.Series:
+    def checked(n_towns):
         towns = Members([str(i) for i in range(n_towns)], np.zeros(400, dtype=int))
         known = HeldOut.of(standard(y), y), np.ones(400), towns, ["pooled"] * n_towns
         return check_maps(*known, np.random.default_rng(0), Outcomes(y)).iloc[0]
@@ -361,7 +351,7 @@ def test_intervals_of_the_check_hold_for_all_groups_jointly() -> None:
     assert next(width) / next(width) == pytest.approx(ratio)
 
 
-def test_the_check_reports_harm() -> None:
+def test_the_check_reports_harm():
     # PITs that are more even than uniform ones: where a fold has many, the other rows have few
     y = np.random.default_rng(0).permutation(stats.norm.ppf((np.arange(400) + 0.5) / 400))
     model = RecalibratedRegressor(standard).fit(pd.DataFrame({"x": y * 0}), y)
@@ -370,7 +360,7 @@ def test_the_check_reports_harm() -> None:
     assert model.summary().startswith("HARMS. The mean log score is worse by 0.")
 
 
-def test_the_level_of_corrections_is_that_of_all_groups_jointly() -> None:
+def test_the_level_of_corrections_is_that_of_all_groups_jointly():
     n_near = 0
     for seed in range(40):
         random = np.random.default_rng(seed)
@@ -384,7 +374,7 @@ def test_the_level_of_corrections_is_that_of_all_groups_jointly() -> None:
 
 
 @statistical
-def test_intervals_of_the_check_contain_the_gain_on_fresh_rows() -> None:
+def test_intervals_of_the_check_contain_the_gain_on_fresh_rows():
     table, outcomes, share = everybody()
     masks = np.column_stack([np.ones(len(table)), masks_of(table)])
     base = standard(table).logpdf(outcomes)
@@ -402,7 +392,7 @@ def test_intervals_of_the_check_contain_the_gain_on_fresh_rows() -> None:
     assert misses <= most_failures(n_tables, 0.05, 1e-3)
 
 
-def test_a_repair_without_evidence_names_the_number_of_people() -> None:
+def test_a_repair_without_evidence_names_the_number_of_people():
     # outcomes of 34 of 38 people are near the forecast, and those of 4 are far from it: a narrower
     # forecast gains a little for many people and loses much for few
     few = np.arange(400) < 38
@@ -422,12 +412,12 @@ def test_a_repair_without_evidence_names_the_number_of_people() -> None:
 TOO_HIGH = "predicted probability > 0.6 and predicted probability <= 0.9"
 
 
-def extreme(X: Any) -> Forecast:
+def extreme(X):
     """Predict probabilities whose log odds should be multiplied by 0.62."""
     return Forecast.from_probability(special.expit(np.asarray(X["z"])))
 
 
-def applicants(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
+def applicants(n, seed):
     random = np.random.default_rng(seed)
     z = random.normal(-0.2, 1.2, n)
     happened = random.uniform(size=n) < special.expit(0.62 * z)
@@ -435,13 +425,13 @@ def applicants(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
     return table, happened.astype(np.float64)
 
 
-def counts(X: Any) -> Forecast:
+def counts(X):
     return Forecast.from_poisson(np.exp(np.asarray(X["z"])))
 
 
-def test_groups_by_the_forecast_that_an_audit_finds_are_repaired() -> None:
+def test_groups_by_the_forecast_that_an_audit_finds_are_repaired():
     table, y = applicants(5000, 0)
-    quick: dict[str, Any] = {"search": Search(n_simulations=2, learned_masses=(), masses=(1.0,))}
+    quick = {"search": Search(n_simulations=2, learned_masses=(), masses=(1.0,))}
     found = audit(extreme(table), table, y, features=table[["sex"]], random_state=0, **quick)
     problems = found.by_forecast.loc[found.by_forecast["problem"], "group"].tolist()
     assert len(problems) >= 4
@@ -460,7 +450,7 @@ def test_groups_by_the_forecast_that_an_audit_finds_are_repaired() -> None:
         assert abs(np.mean(outcomes[mask] - repaired[mask])) < 0.04
 
 
-def test_a_model_that_learns_outcomes_by_heart_does_not_sort_the_rows_by_them() -> None:
+def test_a_model_that_learns_outcomes_by_heart_does_not_sort_the_rows_by_them():
     # outcomes are independent of the features, so those of any group by the features have mean 0.
     # The tree predicts the outcomes of its own rows, and groups by these would have outcomes above
     # 1; on other rows it predicts those of neighbors
@@ -480,7 +470,7 @@ def test_a_model_that_learns_outcomes_by_heart_does_not_sort_the_rows_by_them() 
     assert abs(model.forecast(fresh).mean()[high].mean()) < 0.5
 
 
-def test_two_values_of_a_forecast_define_one_group() -> None:
+def test_two_values_of_a_forecast_define_one_group():
     random = np.random.default_rng(0)
     table = pd.DataFrame({"z": random.normal(size=2000), "old": random.uniform(size=2000) > 0.5})
     y = random.poisson(np.exp(table["z"])).astype(np.float64)
@@ -491,9 +481,7 @@ def test_two_values_of_a_forecast_define_one_group() -> None:
     assert model.groups_.loc[0, "n_samples"] == mask.sum()
 
 
-def test_columns_named_like_values_of_the_forecast_and_values_it_does_not_have_are_refused() -> (
-    None
-):
+def test_columns_named_like_values_of_the_forecast_and_values_it_does_not_have_are_refused():
     table, y = applicants(400, 5)
     table["predicted probability"] = 0.5
     with pytest.raises(InputError, match="X has a column 'predicted probability', which in a rule"):
@@ -507,7 +495,7 @@ def test_columns_named_like_values_of_the_forecast_and_values_it_does_not_have_a
         RecalibratedRegressor(extreme, by={"a": rule}).fit(*applicants(400, 6))
 
 
-def _mean_distance(p: Floats, y: Floats) -> tuple[float, float]:
+def _mean_distance(p, y):
     """Return the mean |rate - p| by tenth of the score, and what right scores show by chance."""
     tenths = np.array_split(np.argsort(p), 10)
     measured = sum(abs((y - p)[rows].sum()) for rows in tenths) / p.size
@@ -515,7 +503,7 @@ def _mean_distance(p: Floats, y: Floats) -> tuple[float, float]:
     return measured, float(np.sqrt(2 / np.pi) * spread)
 
 
-def test_the_check_of_0_1_outcomes_is_in_rate() -> None:
+def test_the_check_of_0_1_outcomes_is_in_rate():
     table, y = applicants(3000, 7)
     by = {"high": TOO_HIGH, "women": "sex = 2"}
     check = RecalibratedRegressor(extreme, by=by, random_state=0).fit(table, y).check_
@@ -533,7 +521,7 @@ def test_the_check_of_0_1_outcomes_is_in_rate() -> None:
     assert check.loc[0, "error_after"] < 0.5 * check.loc[0, "error_before"]
 
 
-def stepped(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
+def stepped(n, seed):
     """Return people for whom `extreme` is right but for probabilities from 0.6 to 0.9."""
     random = np.random.default_rng(seed)
     table = pd.DataFrame({"z": random.normal(-0.2, 1.2, n), "sex": random.integers(1, 3, n)})
@@ -542,7 +530,7 @@ def stepped(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
     return table, (random.uniform(size=n) < true).astype(np.float64)
 
 
-def test_a_persons_forecast_depends_on_that_person_only(tmp_path: Path) -> None:
+def test_a_persons_forecast_depends_on_that_person_only(tmp_path):
     model = RecalibratedRegressor(extreme, by={"high": TOO_HIGH}, random_state=0)
     model.fit(*stepped(4000, 3))
     assert model.groups_["map"].tolist() == ["own"]

@@ -1,14 +1,11 @@
 """Conditioning on the forecast itself: exact laws, tests, sizes and weights, against theory."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
-from evenhand._validate import Floats
 from evenhand.calibration import given_forecast, mid_ranks, own_parts, rate_error
 from evenhand.calibration.events import (
     count_distribution,
@@ -25,7 +22,7 @@ from evenhand.calibration.group_sums import (
 from repeats import most_failures, repeats, statistical
 
 
-def slope_world(n: int, slope: float, seed: int) -> tuple[Floats, Floats]:
+def slope_world(n, slope, seed):
     """Log odds of the true probabilities are `slope` times those of the predicted ones."""
     rng = np.random.default_rng(seed)
     z = rng.normal(-0.2, 1.2, n)
@@ -36,7 +33,7 @@ def slope_world(n: int, slope: float, seed: int) -> tuple[Floats, Floats]:
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 11])
-def test_laws_of_events_are_those_of_all_outcomes(n: int) -> None:
+def test_laws_of_events_are_those_of_all_outcomes(n):
     rng = np.random.default_rng(n)
     p, c = rng.random(n), rng.integers(-3, 4, size=n)
     p[0] = 0.0 if n > 2 else p[0]
@@ -54,7 +51,7 @@ def test_laws_of_events_are_those_of_all_outcomes(n: int) -> None:
     assert law.sum() == pytest.approx(1, abs=1e-14)
 
 
-def test_p_values_are_twice_the_smaller_tail() -> None:
+def test_p_values_are_twice_the_smaller_tail():
     y = (np.arange(500) < 21).astype(float)
     p = np.full(500, 0.02)
     assert event_p_value(y, p) == pytest.approx(2 * stats.binom.sf(20, 500, 0.02), rel=1e-9)
@@ -67,7 +64,7 @@ def test_p_values_are_twice_the_smaller_tail() -> None:
     assert event_p_value(y, p, weights) == pytest.approx(0.001475, abs=5e-7)
 
 
-def test_p_values_of_many_rows_are_nearly_the_exact_ones() -> None:
+def test_p_values_of_many_rows_are_nearly_the_exact_ones():
     # above 20,000 rows the normal law with the exact variance and skewness
     rng = np.random.default_rng(1)
     p = special.expit(rng.normal(-3, 1, 30_000))
@@ -79,7 +76,7 @@ def test_p_values_of_many_rows_are_nearly_the_exact_ones() -> None:
         assert event_p_value(y, p) == pytest.approx(exact, rel=0.06, abs=1e-9)
 
 
-def test_an_impossible_outcome_has_no_probability() -> None:
+def test_an_impossible_outcome_has_no_probability():
     p, y = np.full(40, 0.5), np.tile([0.0, 1.0], 20)
     assert event_p_value(y, p) == 1
     for certain in (0.0, 1.0):
@@ -90,7 +87,7 @@ def test_an_impossible_outcome_has_no_probability() -> None:
         assert event_p_value(y, p) > 0.5
 
 
-def test_weights_of_the_trend_have_the_mean_zero_under_the_variance_of_the_events() -> None:
+def test_weights_of_the_trend_have_the_mean_zero_under_the_variance_of_the_events():
     p = special.expit(np.random.default_rng(4).normal(-2, 1.2, 2000))
     weights, variance = trend_weights(p), p * (1 - p)
     # whole numbers: at most half a step off
@@ -101,7 +98,7 @@ def test_weights_of_the_trend_have_the_mean_zero_under_the_variance_of_the_event
 # --- groups by the forecast
 
 
-def test_equal_forecasts_are_in_one_group() -> None:
+def test_equal_forecasts_are_in_one_group():
     # verdict.md, section 1
     parts, n_parts = own_parts(np.repeat([0.1, 0.2, 0.6], [500, 300, 200]))
     assert n_parts == 6
@@ -115,7 +112,7 @@ def test_equal_forecasts_are_in_one_group() -> None:
 # --- sizes of 0/1 outcomes
 
 
-def test_the_size_of_a_known_world_is_that_of_the_specification() -> None:
+def test_the_size_of_a_known_world_is_that_of_the_specification():
     # verdict.md, section 5: slope 0.62, seed 0, 20,000 rows
     p, y = slope_world(20_000, 0.62, 0)
     found = rate_error(p, y, 0.05)
@@ -131,7 +128,7 @@ def test_the_size_of_a_known_world_is_that_of_the_specification() -> None:
     assert (half.low, half.high) == pytest.approx((0.05465, 0.0777), abs=5e-5)
 
 
-def test_margins_of_means_are_those_of_the_specification() -> None:
+def test_margins_of_means_are_those_of_the_specification():
     # verdict.md, section 2
     assert margin_of_mean((np.arange(20_000) < 9400).astype(float), 0.025) == pytest.approx(
         0.01029, abs=5e-7
@@ -142,7 +139,7 @@ def test_margins_of_means_are_those_of_the_specification() -> None:
     assert float(least_root(0.0344, 0.2, 20_000, 2.5, 1.0)) == pytest.approx(0.025996, abs=5e-7)
 
 
-def test_signs_that_change_twice_are_the_best_ones() -> None:
+def test_signs_that_change_twice_are_the_best_ones():
     # brute force over all signs of at most two changes, between distinct probabilities
     rng = np.random.default_rng(4)
     for _ in range(20):
@@ -157,7 +154,7 @@ def test_signs_that_change_twice_are_the_best_ones() -> None:
         assert largest_signed_mean(y, p) == pytest.approx(best, abs=1e-12)
 
 
-def test_one_group_is_the_distance_of_rate_and_mean() -> None:
+def test_one_group_is_the_distance_of_rate_and_mean():
     p, y = np.full(200, 0.3), (np.arange(200) < 90).astype(float)
     found = rate_error(p, y, 0.05)
     assert found.n_bins == 1
@@ -174,7 +171,7 @@ def test_one_group_is_the_distance_of_rate_and_mean() -> None:
     ("world", "n"),
     [("calibrated", 2000), ("rare", 300), ("slope", 2000), ("bend", 300), ("three", 300)],
 )
-def test_the_interval_holds_the_mean_distance(world: str, n: int) -> None:
+def test_the_interval_holds_the_mean_distance(world, n):
     # each end fails with probability at most 0.025, the tests of a calibrated world at most 0.05
     count = repeats(600)
     rng = np.random.default_rng(5)
@@ -200,7 +197,7 @@ def test_the_interval_holds_the_mean_distance(world: str, n: int) -> None:
 # --- other outcomes
 
 
-def test_tests_of_pits_are_those_of_the_specification() -> None:
+def test_tests_of_pits_are_those_of_the_specification():
     # verdict.md, section 1
     m = np.arange(100)
     u = (m * 7 % 50 + 0.5) / 50 * 0.8 + np.where(m < 50, 0.0, 0.2)
@@ -215,7 +212,7 @@ def test_tests_of_pits_are_those_of_the_specification() -> None:
 
 @statistical
 @pytest.mark.parametrize("n", [100, 2000])
-def test_trends_of_calibrated_forecasts_are_found_as_seldom_as_stated(n: int) -> None:
+def test_trends_of_calibrated_forecasts_are_found_as_seldom_as_stated(n):
     count = repeats(2000)
     rng = np.random.default_rng(6)
     wrong = lows = 0
@@ -231,7 +228,7 @@ def test_trends_of_calibrated_forecasts_are_found_as_seldom_as_stated(n: int) ->
 # --- weights
 
 
-def test_weighted_tests_are_those_of_the_specification() -> None:
+def test_weighted_tests_are_those_of_the_specification():
     # verdict.md, section 4
     u = ((np.arange(200) + 0.5) / 200) ** 0.9
     w = np.where(np.arange(200) % 4 == 0, 4.0, 1.0)
@@ -240,7 +237,7 @@ def test_weighted_tests_are_those_of_the_specification() -> None:
     assert p_value == pytest.approx(0.35796, abs=5e-6)
 
 
-def biased_sample(kind: str, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def biased_sample(kind, n, rng):
     """PITs of a sample whose inclusion depends on the outcome, and inverse probabilities of it."""
     u = rng.random(6 * n)
     chance = np.where(u > 0.5, 1.0, 1 / 3) if kind == "half" else np.where(u > 0.9, 1.0, 0.1)
@@ -250,7 +247,7 @@ def biased_sample(kind: str, n: int, rng: np.random.Generator) -> tuple[Floats, 
 
 @statistical
 @pytest.mark.parametrize(("kind", "n"), [("half", 600), ("tail", 2000)])
-def test_weights_that_depend_on_outcomes_reject_as_seldom_as_stated(kind: str, n: int) -> None:
+def test_weights_that_depend_on_outcomes_reject_as_seldom_as_stated(kind, n):
     # unweighted tests of such samples reject always
     count = repeats(1000)
     rng = np.random.default_rng(8)
@@ -265,7 +262,7 @@ def test_weights_that_depend_on_outcomes_reject_as_seldom_as_stated(kind: str, n
 
 
 @statistical
-def test_rates_of_case_control_samples_are_covered() -> None:
+def test_rates_of_case_control_samples_are_covered():
     # controls are kept with probability 1/5; measured in verdict.md, section 4: at most 5%
     count = repeats(600)
     rng = np.random.default_rng(9)
@@ -280,7 +277,7 @@ def test_rates_of_case_control_samples_are_covered() -> None:
     assert failed.max() <= most_failures(count, 0.065)
 
 
-def test_groups_without_an_event_are_not_off_for_small_residuals() -> None:
+def test_groups_without_an_event_are_not_off_for_small_residuals():
     # 150 rows of probability 1%: no event has probability 22%
     p, y = np.full(150, 0.01), np.zeros(150)
     w = 1 + np.arange(150) % 2

@@ -1,7 +1,5 @@
 """Tables in blocks: read as `read_table` reads, bad input is named, output is whole."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import itertools
@@ -10,7 +8,6 @@ import re
 import subprocess
 import sys
 from decimal import Decimal
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,13 +19,13 @@ from hypothesis import strategies as st
 
 from complaints import complaint, refused
 from evenhand._validate import InputError
-from evenhand.tables import Column, Parts, Schema, TableWriter, open_parts
+from evenhand.tables import Column, Schema, TableWriter, open_parts
 from evenhand.tables.files import read_table
 
 N_ROWS = 23
 
 
-def rows_of(n: int, seed: int = 0) -> pd.DataFrame:
+def rows_of(n, seed=0):
     """Return a table with a column of each kind, some with gaps."""
     rng = np.random.default_rng(seed)
     gaps = rng.random(n) < 0.2
@@ -46,7 +43,7 @@ def rows_of(n: int, seed: int = 0) -> pd.DataFrame:
     )
 
 
-def joined(parts: Parts, columns: list[str] | None = None, size: int = 7) -> pd.DataFrame:
+def joined(parts, columns=None, size=7):
     """Read all blocks and join them, checking their lengths and the numbers of their first rows."""
     found = []
     for i in range(len(parts)):
@@ -60,7 +57,7 @@ def joined(parts: Parts, columns: list[str] | None = None, size: int = 7) -> pd.
     return pd.concat(found, ignore_index=True)
 
 
-def reading_complaint(parts: Parts) -> str:
+def reading_complaint(parts):
     message = complaint(lambda: list(parts.blocks(0)))
     assert str(parts.paths[0]) in message
     return message
@@ -74,12 +71,8 @@ def reading_complaint(parts: Parts) -> str:
     st.sampled_from([".parquet", ".csv", ".csv.gz"]),
 )
 def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
-    tmp_path_factory: pytest.TempPathFactory,
-    lengths: list[int],
-    row_group: int,
-    size: int,
-    ending: str,
-) -> None:
+    tmp_path_factory, lengths, row_group, size, ending
+):
     folder = tmp_path_factory.mktemp("parts")
     for i, length in enumerate(lengths):
         frame, file = rows_of(length, seed=i), folder / f"part-{i}{ending}"
@@ -100,9 +93,7 @@ def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any), st.integers(1, 12))
-def test_row_groups_of_any_lengths_are_cut_anew(
-    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], size: int
-) -> None:
+def test_row_groups_of_any_lengths_are_cut_anew(tmp_path_factory, lengths, size):
     """Small and large row groups give equal blocks; Arrow's own batches of categories do not."""
     file = tmp_path_factory.mktemp("groups") / "t.parquet"
     ends = np.cumsum([0, *lengths])
@@ -119,7 +110,7 @@ def test_row_groups_of_any_lengths_are_cut_anew(
     assert joined["kind"].tolist() == joined["x"].astype(str).tolist()
 
 
-def test_columns_come_in_the_order_asked_and_parts_in_the_order_of_names(tmp_path: Path) -> None:
+def test_columns_come_in_the_order_asked_and_parts_in_the_order_of_names(tmp_path):
     pd.DataFrame({"b": [3], "a": [4]}).to_parquet(tmp_path / "2.parquet")
     pd.DataFrame({"a": [1], "b": [2]}).to_parquet(tmp_path / "1.parquet")
     (tmp_path / "3.csv").write_text("b,a\n5,6\n")
@@ -134,7 +125,7 @@ def test_columns_come_in_the_order_asked_and_parts_in_the_order_of_names(tmp_pat
     assert parts.counts == (1, 1, None)
 
 
-def test_a_column_has_one_type_in_all_blocks_of_all_parts(tmp_path: Path) -> None:
+def test_a_column_has_one_type_in_all_blocks_of_all_parts(tmp_path):
     first = {
         "small": pa.array([1, 2], pa.int32()),
         "count": pa.array([1, 2]),
@@ -166,7 +157,7 @@ def test_a_column_has_one_type_in_all_blocks_of_all_parts(tmp_path: Path) -> Non
     assert [str(field.type) for field in parts.schema][:4] == ["int64", "double", "double", "int64"]
 
 
-def test_a_column_may_be_required_in_one_part_and_not_in_another(tmp_path: Path) -> None:
+def test_a_column_may_be_required_in_one_part_and_not_in_another(tmp_path):
     for name, nullable in (("a", False), ("b", True)):
         table = pa.table({"x": [1]}).cast(pa.schema([pa.field("x", pa.int64(), nullable=nullable)]))
         pq.write_table(table, tmp_path / f"{name}.parquet")
@@ -174,7 +165,7 @@ def test_a_column_may_be_required_in_one_part_and_not_in_another(tmp_path: Path)
     assert read_table(tmp_path)["x"].tolist() == [1, 1]
 
 
-def test_whole_numbers_that_floats_confuse_are_refused_with_their_column(tmp_path: Path) -> None:
+def test_whole_numbers_that_floats_confuse_are_refused_with_their_column(tmp_path):
     pd.DataFrame({"x": [2**53 + 1]}).to_parquet(tmp_path / "a.parquet")
     pd.DataFrame({"x": [0.5]}).to_parquet(tmp_path / "b.parquet")
     facts = r"a\.parquet: column 'x' .*double"
@@ -182,7 +173,7 @@ def test_whole_numbers_that_floats_confuse_are_refused_with_their_column(tmp_pat
     refused(facts, read_table, tmp_path)
 
 
-def damaged(folder: Path) -> dict[str, str]:
+def damaged(folder):
     """Write two good parts and bad ones between; return what the error of each bad one names."""
     good = pd.DataFrame({"id": ["a", "b"], "x": [1.0, 2.0]})
     for name in ("p0.parquet", "p9.parquet", "p1.parquet"):
@@ -207,7 +198,7 @@ def damaged(folder: Path) -> dict[str, str]:
     }
 
 
-def test_bad_parts_are_named_or_skipped_with_the_reason(tmp_path: Path) -> None:
+def test_bad_parts_are_named_or_skipped_with_the_reason(tmp_path):
     expected = damaged(tmp_path)
     parts = open_parts(tmp_path, skip_bad=True)
     assert parts.names == ("p0.parquet", "p9.parquet")
@@ -225,7 +216,7 @@ def test_bad_parts_are_named_or_skipped_with_the_reason(tmp_path: Path) -> None:
     assert len(open_parts(tmp_path)) == 2
 
 
-def test_a_table_without_any_good_part_or_row_is_refused(tmp_path: Path) -> None:
+def test_a_table_without_any_good_part_or_row_is_refused(tmp_path):
     assert "no such path" in complaint(open_parts, tmp_path / "none")
     assert "without parts" in complaint(open_parts, tmp_path)
     (tmp_path / "a.parquet").write_bytes(b"PAR1")
@@ -238,7 +229,7 @@ def test_a_table_without_any_good_part_or_row_is_refused(tmp_path: Path) -> None
     assert "no rows" in complaint(open_parts, tmp_path)
 
 
-def test_parts_without_rows_give_columns_but_no_types(tmp_path: Path) -> None:
+def test_parts_without_rows_give_columns_but_no_types(tmp_path):
     pd.DataFrame({name: np.zeros(0) for name in rows_of(1)}).to_parquet(tmp_path / "a.parquet")
     rows_of(3).to_parquet(tmp_path / "b.parquet")
     parts = open_parts(tmp_path)
@@ -252,25 +243,25 @@ def test_parts_without_rows_give_columns_but_no_types(tmp_path: Path) -> None:
     refused(r"c\.parquet .*columns .*a\.parquet", open_parts, tmp_path)
 
 
-def test_a_parquet_column_that_comes_twice_is_refused(tmp_path: Path) -> None:
+def test_a_parquet_column_that_comes_twice_is_refused(tmp_path):
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
     pq.write_table(table, tmp_path / "t.parquet")
     refused("'x' .*2 times", open_parts, tmp_path / "t.parquet")
 
 
-def flip(file: Path, start: int, stop: int) -> None:
+def flip(file, start, stop):
     content = bytearray(file.read_bytes())
     content[start:stop] = bytes(byte ^ 0xFF for byte in content[start:stop])
     file.write_bytes(content)
 
 
-def page_of(file: Path, row_group: int, column: int) -> tuple[int, int]:
+def page_of(file, row_group, column):
     chunk = pq.read_metadata(file).row_group(row_group).column(column)
     start = chunk.dictionary_page_offset or chunk.data_page_offset
     return start, start + chunk.total_compressed_size
 
 
-def test_damage_in_the_middle_of_a_file_is_named_when_the_blocks_come_to_it(tmp_path: Path) -> None:
+def test_damage_in_the_middle_of_a_file_is_named_when_the_blocks_come_to_it(tmp_path):
     file = tmp_path / "t.parquet"
     with TableWriter(file) as writer:
         for seed in range(3):
@@ -288,7 +279,7 @@ def test_damage_in_the_middle_of_a_file_is_named_when_the_blocks_come_to_it(tmp_
     refused("readable", read_table, file)
 
 
-def test_what_pandas_notes_in_a_file_need_not_be_whole(tmp_path: Path) -> None:
+def test_what_pandas_notes_in_a_file_need_not_be_whole(tmp_path):
     file = tmp_path / "t.parquet"
     notes = {b"pandas": b'{"index_columns": [', b"other": b"\xff"}
     pq.write_table(pa.table({"x": [1, 2]}).replace_schema_metadata(notes), file)
@@ -296,7 +287,7 @@ def test_what_pandas_notes_in_a_file_need_not_be_whole(tmp_path: Path) -> None:
     assert read_table(file)["x"].tolist() == [1, 2]
 
 
-def test_a_part_that_changed_or_went_since_it_was_opened_is_named(tmp_path: Path) -> None:
+def test_a_part_that_changed_or_went_since_it_was_opened_is_named(tmp_path):
     for ending in (".parquet", ".csv"):
         folder = tmp_path / ending[1:]
         folder.mkdir()
@@ -314,7 +305,7 @@ def test_a_part_that_changed_or_went_since_it_was_opened_is_named(tmp_path: Path
     assert re.search("3 rows when it was opened.* 4", reading_complaint(parts))
 
 
-def test_a_row_group_is_never_held_whole(tmp_path: Path) -> None:
+def test_a_row_group_is_never_held_whole(tmp_path):
     file, n = tmp_path / "t.parquet", 500_000
     rng = np.random.default_rng(0)
     table = pa.table({name: rng.normal(size=n) for name in "abcd"})
@@ -327,7 +318,7 @@ def test_a_row_group_is_never_held_whole(tmp_path: Path) -> None:
     assert most < 10e6
 
 
-def written(file: Path, cuts: list[int]) -> Path:
+def written(file, cuts):
     frame = rows_of(N_ROWS)
     edges = [0, *cuts, N_ROWS]
     with TableWriter(file) as writer:
@@ -339,7 +330,7 @@ def written(file: Path, cuts: list[int]) -> Path:
 
 
 @pytest.mark.parametrize("cuts", [[0], [1, 1, 20]])
-def test_blocks_are_written_as_pandas_writes_the_whole(tmp_path: Path, cuts: list[int]) -> None:
+def test_blocks_are_written_as_pandas_writes_the_whole(tmp_path, cuts):
     frame = rows_of(N_ROWS)
     buffer = io.BytesIO()
     frame.to_csv(buffer, index=False, lineterminator="\n")
@@ -351,7 +342,7 @@ def test_blocks_are_written_as_pandas_writes_the_whole(tmp_path: Path, cuts: lis
     pd.testing.assert_frame_equal(read_table(written(tmp_path / "t.parquet", cuts)), frame)
 
 
-def test_later_blocks_take_the_columns_and_types_of_the_first(tmp_path: Path) -> None:
+def test_later_blocks_take_the_columns_and_types_of_the_first(tmp_path):
     with TableWriter(tmp_path / "t.parquet") as writer:
         writer.write(pd.DataFrame({"x": [0.5, 1.5], "y": [1, 2]}))
         writer.write(pd.DataFrame({"y": [3.0, np.nan], "x": [7, 8]}))
@@ -368,7 +359,7 @@ class StoppedError(Exception):
     pass
 
 
-def write_two(file: Path, second: pd.DataFrame | None) -> None:
+def write_two(file, second):
     with TableWriter(file) as writer:
         writer.write(pd.DataFrame({"x": [1], "y": ["a"]}))
         if second is None:
@@ -386,13 +377,7 @@ def write_two(file: Path, second: pd.DataFrame | None) -> None:
         (".csv", pd.DataFrame([[1, 2, 3]], columns=["x", "y", "y"]), InputError, "'y' is repeated"),
     ],
 )
-def test_an_error_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path,
-    ending: str,
-    second: pd.DataFrame | None,
-    error: type[Exception],
-    facts: str | None,
-) -> None:
+def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path, ending, second, error, facts):
     file = tmp_path / f"t{ending}"
     for old in (None, b"old"):
         if old is not None:
@@ -403,23 +388,19 @@ def test_an_error_leaves_the_old_file_and_nothing_else(
     assert file.read_bytes() == b"old"
 
 
-def test_values_that_do_not_fit_the_first_block_are_refused_with_their_column(
-    tmp_path: Path,
-) -> None:
+def test_values_that_do_not_fit_the_first_block_are_refused_with_their_column(tmp_path):
     with pytest.raises(InputError, match=r"block after row 1: column 'x' .*int64"):
         write_two(tmp_path / "t.parquet", pd.DataFrame({"x": [0.5], "y": ["b"]}))
     assert os.listdir(tmp_path) == []
 
 
-def test_a_writer_without_blocks_writes_no_file(tmp_path: Path) -> None:
+def test_a_writer_without_blocks_writes_no_file(tmp_path):
     with TableWriter(tmp_path / "t.csv"):
         pass
     assert os.listdir(tmp_path) == []
 
 
-def test_a_process_that_ends_after_the_head_of_a_csv_file_ends_with_its_own_code(
-    tmp_path: Path,
-) -> None:
+def test_a_process_that_ends_after_the_head_of_a_csv_file_ends_with_its_own_code(tmp_path):
     """Threads of the reader must hold no Python object: else 4 of 10 aborted with torch."""
     path = tmp_path / "t.csv"
     path.write_text("a;b\n" + "1;x\n" * 50)
@@ -437,7 +418,7 @@ def test_a_process_that_ends_after_the_head_of_a_csv_file_ends_with_its_own_code
     assert shown.stdout.split() == ["2"] * 4
 
 
-def test_the_head_of_a_csv_file_is_read_past_rows_of_the_wrong_length(tmp_path: Path) -> None:
+def test_the_head_of_a_csv_file_is_read_past_rows_of_the_wrong_length(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1\n1,2,3\n")
     assert open_parts(path).columns == ("a", "b")

@@ -1,13 +1,9 @@
 """People and draws: similar ids, repeated ids, key files, fingerprints, spreadsheets."""
 
-from __future__ import annotations
-
 import codecs
 import hashlib
 import json
 import unicodedata
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from command_outcome import Command, key_file, written
+from command_outcome import key_file, written
 from complaints import complaint, refused
 from evenhand import Outcomes, save
 from evenhand._validate import InputError
@@ -40,7 +36,7 @@ HIDDEN = {
 # Ids that look alike.
 
 
-def takers(value: str) -> dict[str, Any]:
+def takers(value):
     """Return all that takes ids, as functions that are given `value` as the second id."""
     table = pd.DataFrame({"id": ["ok", value]})
     return {
@@ -51,7 +47,7 @@ def takers(value: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", HIDDEN)
-def test_ids_with_a_hidden_character_are_refused_by_place_escape_and_name(case: str) -> None:
+def test_ids_with_a_hidden_character_are_refused_by_place_escape_and_name(case):
     value, escape, name = HIDDEN[case]
     for place, take in takers(value).items():
         message = complaint(take)
@@ -66,7 +62,7 @@ def test_ids_with_a_hidden_character_are_refused_by_place_escape_and_name(case: 
     "value",
     ["ada b", "Zo\u00eb", "\u674e\u660e", "-5", "=1+1", "'t Hooft", "a  b", "\u0915\u094d\u0937"],
 )
-def test_ids_that_can_be_seen_are_taken(value: str) -> None:
+def test_ids_that_can_be_seen_are_taken(value):
     for take in takers(value).values():
         take()
     assert id_column(pd.DataFrame({"id": [value]}), "id", source="t.csv") == [value]
@@ -74,7 +70,7 @@ def test_ids_that_can_be_seen_are_taken(value: str) -> None:
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.text(min_size=1))
-def test_an_id_is_taken_only_if_all_its_characters_are_seen(value: str) -> None:
+def test_an_id_is_taken_only_if_all_its_characters_are_seen(value):
     composed = unicodedata.normalize("NFC", value)
     hidden = any(
         unicodedata.category(one)[0] == "C" or (unicodedata.category(one)[0] == "Z" and one != " ")
@@ -93,7 +89,7 @@ def test_an_id_is_taken_only_if_all_its_characters_are_seen(value: str) -> None:
         assert composed == composed.strip()
 
 
-def test_labels_of_people_are_compared_as_ids_are() -> None:
+def test_labels_of_people_are_compared_as_ids_are():
     labels = np.array(["1", 1, "Zo\u00eb", "Zoe\u0308"], dtype=object)
     assert check_person_labels(labels, 4).tolist() == [0, 0, 1, 1]
     with pytest.raises(
@@ -112,7 +108,7 @@ NORMAL = ("--forecast", "mean=mean,std=std")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Return a folder with a key and a randomized model."""
     folder = tmp_path_factory.mktemp("people")
     key_file(folder / "key", KEY + b"\n")
@@ -120,12 +116,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def predict_args(place: Path, table: Path, out: Path, *more: Any) -> tuple[Any, ...]:
+def predict_args(place, table, out, *more):
     names = ("--forecast", place / "model", "--id", "id", "--key-file", place / "key")
     return ("predict", table, *names, "--out", out, *more)
 
 
-def repeated(ending: str, folder: Path) -> Path:
+def repeated(ending, folder):
     """Write a table in which rows 5 and 41 have one id: in parquet in two spellings."""
     table = people(60)[["id", "mean", "std", "y", "age"]].astype({"id": object})
     table["id"] = [f"p{i}" for i in range(60)]
@@ -135,8 +131,8 @@ def repeated(ending: str, folder: Path) -> Path:
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
-    place: Path, evenhand: Command, tmp_path: Path, ending: str
-) -> None:
+    place, evenhand, tmp_path, ending
+):
     table = repeated(ending, tmp_path)
     told = (
         f"t{ending}: column 'id', row 41 repeats the id Zoe\u0308 of row 5; rows of one person are"
@@ -175,7 +171,7 @@ def test_repeated_ids_are_refused_in_fit_and_audit_and_warned_of_in_forecasts(
 
 
 @pytest.mark.parametrize("ids", [["17.0", "18.0"], ["1e+16", "2.5e+16"]])
-def test_ids_of_csv_that_were_floats_are_refused(tmp_path: Path, ids: list[str]) -> None:
+def test_ids_of_csv_that_were_floats_are_refused(tmp_path, ids):
     """Each id by itself, so that a person alone is refused or taken as among others."""
     for some in (ids, ids[:1], [ids[0], "a"]):
         people(2)[["mean", "std"]][: len(some)].assign(id=some).to_csv(
@@ -194,9 +190,7 @@ def test_ids_of_csv_that_were_floats_are_refused(tmp_path: Path, ids: list[str])
 # Keys.
 
 
-def read_with(
-    content: bytes, place: Path, evenhand: Command, tmp_path: Path, mode: int = 0o600
-) -> Any:
+def read_with(content, place, evenhand, tmp_path, mode=0o600):
     key = tmp_path / "made.key"
     key.write_bytes(content)
     key.chmod(mode)
@@ -222,9 +216,7 @@ TEXT = "Vq3jw8-rQ0zLxN5t"
         bytes(range(128, 160)),
     ],
 )
-def test_key_files_that_are_not_plain_are_refused(
-    content: bytes, place: Path, evenhand: Command, tmp_path: Path
-) -> None:
+def test_key_files_that_are_not_plain_are_refused(content, place, evenhand, tmp_path):
     told = read_with(content, place, evenhand, tmp_path).complaint()
     assert "made.key: the key file must contain one line of printable ASCII characters" in told
     assert "secrets.token_hex" in told
@@ -233,18 +225,14 @@ def test_key_files_that_are_not_plain_are_refused(
 
 
 @pytest.mark.parametrize("ending", [b"", b"\n", b"\r\n"])
-def test_one_final_newline_is_not_part_of_the_key(
-    ending: bytes, place: Path, evenhand: Command, tmp_path: Path
-) -> None:
+def test_one_final_newline_is_not_part_of_the_key(ending, place, evenhand, tmp_path):
     assert read_with(TEXT.encode() + ending, place, evenhand, tmp_path).code == 0
     made = read_table(tmp_path / "out.parquet")
     np.testing.assert_array_equal(made["r"], KeyedDraws(TEXT.encode())(made["id"]))
 
 
 @pytest.mark.parametrize("key", [b"x" * 500, b"0123456789012345", b"passwordpassword", bytes(32)])
-def test_keys_without_entropy_are_refused(
-    key: bytes, place: Path, evenhand: Command, tmp_path: Path
-) -> None:
+def test_keys_without_entropy_are_refused(key, place, evenhand, tmp_path):
     n_pairs = len({key[i : i + 2] for i in range(len(key) - 1)})
     with pytest.raises(
         InputError,
@@ -257,7 +245,7 @@ def test_keys_without_entropy_are_refused(
     assert key.decode() not in told
 
 
-def test_random_keys_have_enough_entropy() -> None:
+def test_random_keys_have_enough_entropy():
     # a key of 16 random bytes has fewer than 12 pairs with probability 8e-14; one of 32 hexadecimal
     # digits with 1e-24
     random = np.random.default_rng(0)
@@ -271,9 +259,7 @@ def test_random_keys_have_enough_entropy() -> None:
     ("mode", "is_warned"),
     [(0o400, False), (0o640, True), (0o604, True)],
 )
-def test_a_key_file_that_others_can_read_is_warned_of(
-    mode: int, is_warned: bool, place: Path, evenhand: Command, tmp_path: Path
-) -> None:
+def test_a_key_file_that_others_can_read_is_warned_of(mode, is_warned, place, evenhand, tmp_path):
     made = read_with(TEXT.encode(), place, evenhand, tmp_path, mode)
     assert made.code == 0
     told = (
@@ -286,12 +272,12 @@ def test_a_key_file_that_others_can_read_is_warned_of(
 # Fingerprints.
 
 
-def fingerprint(key: bytes) -> str:
+def fingerprint(key):
     """Compute the fingerprint as documented."""
     return hashlib.blake2b(b"", key=key, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
 
 
-def test_the_fingerprint_depends_on_the_key_alone_and_is_no_draw() -> None:
+def test_the_fingerprint_depends_on_the_key_alone_and_is_no_draw():
     draws = KeyedDraws(KEY, "2026-11")
     assert draws.fingerprint == KeyedDraws(KEY).fingerprint == fingerprint(KEY)
     assert draws.fingerprint != KeyedDraws(KEY + b"x").fingerprint
@@ -303,8 +289,8 @@ def test_the_fingerprint_depends_on_the_key_alone_and_is_no_draw() -> None:
 
 
 def test_each_row_names_its_context_and_key_so_that_it_can_be_replayed_after_a_rotation(
-    place: Path, evenhand: Command, tmp_path: Path
-) -> None:
+    place, evenhand, tmp_path
+):
     table = people(40)[["id", "mean", "std"]].astype({"id": str})
     table[:20].to_parquet(tmp_path / "old.parquet")
     table[20:].to_parquet(tmp_path / "new.parquet")
@@ -325,9 +311,7 @@ def test_each_row_names_its_context_and_key_so_that_it_can_be_replayed_after_a_r
 
 
 @pytest.mark.parametrize("name", ["r", "q0.5"])
-def test_an_id_column_with_the_name_of_an_output_is_refused_plainly(
-    tmp_path: Path, name: str
-) -> None:
+def test_an_id_column_with_the_name_of_an_output_is_refused_plainly(tmp_path, name):
     table = people(30)[["id", "mean", "std"]].assign(**{name: np.arange(30)})
     table.to_parquet(tmp_path / "t.parquet")
     clash = f"id column {name!r} clashes with an output column of the same name; rename it"
@@ -338,8 +322,8 @@ def test_an_id_column_with_the_name_of_an_output_is_refused_plainly(
 
 @pytest.mark.parametrize("is_folder", [False, True])
 def test_an_audit_of_served_forecasts_names_their_keys_and_searches_no_draws(
-    place: Path, evenhand: Command, tmp_path: Path, is_folder: bool
-) -> None:
+    place, evenhand, tmp_path, is_folder
+):
     table = people(400)
     table["id"] = table["id"].astype(str)
     out = [tmp_path / f"out-{month}.parquet" for month in (11, 12)]
@@ -385,7 +369,7 @@ FORMULAS = [*WRITTEN]
     st.text(st.sampled_from("'=+-@\t\r5a "), max_size=5),
     st.text(st.sampled_from("'=+-@\t\r5a "), max_size=5),
 )
-def test_guarding_a_cell_can_be_undone_and_never_makes_two_one(text: str, other: str) -> None:
+def test_guarding_a_cell_can_be_undone_and_never_makes_two_one(text, other):
     assert unguarded(guarded(text)) == text
     assert (guarded(text) == guarded(other)) == (text == other)
     assert guarded(text)[:1] not in {"=", "+", "@", "\t", "\r"}
@@ -393,9 +377,7 @@ def test_guarding_a_cell_can_be_undone_and_never_makes_two_one(text: str, other:
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
-def test_ids_that_a_spreadsheet_would_run_are_written_so_that_it_does_not(
-    tmp_path: Path, ending: str
-) -> None:
+def test_ids_that_a_spreadsheet_would_run_are_written_so_that_it_does_not(tmp_path, ending):
     table = people(len(FORMULAS))[["mean", "std"]].assign(id=FORMULAS)
     table.to_parquet(tmp_path / "t.parquet")
     options = ASKED | {"context": "=now()"}
@@ -414,7 +396,7 @@ def test_ids_that_a_spreadsheet_would_run_are_written_so_that_it_does_not(
 
 
 @pytest.mark.filterwarnings("ignore:.*apostrophe that evenhand adds in csv files")
-def test_parquet_keeps_ids_as_they_are(tmp_path: Path) -> None:
+def test_parquet_keeps_ids_as_they_are(tmp_path):
     people(len(FORMULAS))[["mean", "std"]].assign(id=FORMULAS).to_parquet(tmp_path / "t.parquet")
     forecast_parts(SERVED, tmp_path / "t.parquet", tmp_path / "out.parquet", **ASKED)
     assert pd.read_parquet(tmp_path / "out.parquet")["id"].tolist() == FORMULAS

@@ -1,7 +1,5 @@
 """Planning: rows for a guarantee, its price by the number of rows, and the power of group tests."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from dataclasses import asdict
@@ -12,7 +10,6 @@ import pytest
 from scipy import stats
 from scipy.special import ndtr, ndtri
 
-from command_outcome import Command
 from complaints import refused
 from evenhand import Forecast, audit, plan
 from evenhand.audits import Search
@@ -26,7 +23,7 @@ from evenhand.selection.target import LEAST_ALPHA, largest_alpha, right_wider
 from repeats import FALSE_ALARM, most_failures, repeats, statistical
 
 
-def evenly_spread(n: int) -> np.ndarray:
+def evenly_spread(n):
     return (np.arange(n) + 0.5) / n
 
 
@@ -37,7 +34,7 @@ def evenly_spread(n: int) -> np.ndarray:
 @pytest.mark.parametrize(
     ("error", "mass", "link"), [(0.2, 0.2, "entropic"), (0.3, 0.5, "gaussian")]
 )
-def test_the_rows_suffice_in_nine_of_ten_samples(error: float, mass: float, link: str) -> None:
+def test_the_rows_suffice_in_nine_of_ten_samples(error, mass, link):
     rows = plan(error, mass, link=link, rows=[100]).rows_needed
     assert rows is not None
     assert len(str(rows).rstrip("0")) <= 3
@@ -45,7 +42,7 @@ def test_the_rows_suffice_in_nine_of_ten_samples(error: float, mass: float, link
     rng = np.random.default_rng(5)
     n_sets = repeats(100, shorter=2)
 
-    def n_certified(n: int) -> int:
+    def n_certified(n):
         proofs = (certify_link(rng.uniform(size=n), strongest) for _ in range(n_sets))
         return sum(proof.group_error(mass) <= error for proof in proofs)
 
@@ -54,9 +51,7 @@ def test_the_rows_suffice_in_nine_of_ten_samples(error: float, mass: float, link
     assert n_certified(int(0.6 * rows)) <= most_failures(n_sets, 0.6)
 
 
-def test_what_the_smallest_alpha_does_not_certify_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_the_smallest_alpha_does_not_certify_is_refused(monkeypatch):
     monkeypatch.setattr("evenhand.selection.plans.NUMBERS", (100, 2000))
     limit = Entropic(LEAST_ALPHA).group_error(0.2)
     for error in (0.9 * limit, limit + 1e-9):
@@ -64,7 +59,7 @@ def test_what_the_smallest_alpha_does_not_certify_is_refused(
 
 
 @pytest.mark.parametrize("n", [1, 2, 177])
-def test_bounds_of_plans_are_those_of_evenly_spread_pits(n: int) -> None:
+def test_bounds_of_plans_are_those_of_evenly_spread_pits(n):
     link = Entropic(0.1)
     found, given = LinkBounds(CDFBands.of_uniform(n, 0.95)), certify_link(evenly_spread(n), link)
     for mass in (0.1, 0.5, 1.0):
@@ -78,7 +73,7 @@ ROWS = (150, 800)
 
 
 @pytest.mark.parametrize("link", ["entropic", "laplace"])
-def test_a_plan_is_the_certificate_of_a_right_base_with_a_margin(link: str) -> None:
+def test_a_plan_is_the_certificate_of_a_right_base_with_a_margin(link):
     planned = plan(0.25, 0.3, rows=[400], link=link, confidence=0.9).certificates[0]
     family = make_link(link, 1.0)
     proof = certify_link(evenly_spread(400), family, confidence=0.9)
@@ -102,12 +97,12 @@ def test_a_plan_is_the_certificate_of_a_right_base_with_a_margin(link: str) -> N
 
 
 @pytest.mark.parametrize("cost", [{"max_wider": 0.3}, {"max_price": 0.4}])
-def test_for_a_cost_more_rows_prove_more(cost: dict[str, float]) -> None:
-    planned = plan(**cost, rows=ROWS)  # type: ignore[arg-type]
+def test_for_a_cost_more_rows_prove_more(cost):
+    planned = plan(**cost, rows=ROWS)
     errors = [one.group_error for one in planned.certificates]
     floors = [one.coverage_low for one in planned.certificates]
-    assert errors == sorted(errors, reverse=True)  # type: ignore[type-var]
-    assert floors == sorted(floors)  # type: ignore[type-var]
+    assert errors == sorted(errors, reverse=True)
+    assert floors == sorted(floors)
     (link,) = {one.alpha for one in planned.certificates}
     name, most = next(iter(cost.items()))
     assert getattr(planned.certificates[0], name.removeprefix("max_")) == pytest.approx(
@@ -117,11 +112,11 @@ def test_for_a_cost_more_rows_prove_more(cost: dict[str, float]) -> None:
     assert errors[-1] == Entropic(link).group_error(0.2)
     # a random sample has a larger bound than evenly spread PITs
     even = certify_link(evenly_spread(800), Entropic(link)).group_error(0.2)
-    assert even < errors[1] < even + 0.03  # type: ignore[operator]
+    assert even < errors[1] < even + 0.03
     assert planned.rows_needed is None
 
 
-def test_widths_and_coverages_over_a_right_base() -> None:
+def test_widths_and_coverages_over_a_right_base():
     link = Entropic(0.1)
     r = nodes(1000)
     ends = [ndtri(link.cdf(level, r)) for level in (0.1, 0.9)]
@@ -136,7 +131,7 @@ def test_widths_and_coverages_over_a_right_base() -> None:
     assert one.coverage_high == pytest.approx(np.sort(inside)[-200:].mean(), abs=4e-3)
 
 
-def test_without_randomization_a_large_error_is_free() -> None:
+def test_without_randomization_a_large_error_is_free():
     # a group of four fifths cannot be off by more than a tenth around a right model
     endless = plan(0.3, 0.8, rows=[100]).certificates[-1]
     assert (endless.alpha, endless.price) == (1.0, 0.0)
@@ -146,7 +141,7 @@ def test_without_randomization_a_large_error_is_free() -> None:
 # --- power of the test of a group
 
 
-def test_rows_of_a_test_follow_from_its_errors() -> None:
+def test_rows_of_a_test_follow_from_its_errors():
     # few standard errors at a small shift: n = ((c + z) / (sqrt(12) e))^2, 4 (1 - Phi(c)) = 0.05
     critical, quantile = ndtri(1 - 0.05 / 4), ndtri(0.8)
     expected = ((critical + quantile) / 0.001) ** 2 / 12
@@ -162,7 +157,7 @@ def test_rows_of_a_test_follow_from_its_errors() -> None:
 
 @statistical
 @pytest.mark.parametrize(("error", "power"), [(0.05, 0.8), (0.1, 0.9)])
-def test_the_scan_detects_errors_with_that_power(error: float, power: float) -> None:
+def test_the_scan_detects_errors_with_that_power(error, power):
     rng = np.random.default_rng(6)
     n_sets = repeats(400)
     n = group_test_rows(error, power=power, n_groups=2)
@@ -182,7 +177,7 @@ def test_the_scan_detects_errors_with_that_power(error: float, power: float) -> 
 # --- the command
 
 
-def test_the_command_prints_a_plan(evenhand: Command) -> None:
+def test_the_command_prints_a_plan(evenhand):
     asked = ("--max-price", "0.5", "--group-mass", "0.3", "--rows", "200, 400", "--groups", "5")
     planned = plan(max_price=0.5, group_mass=0.3, rows=[200, 400], n_groups=5)
     shown = evenhand("plan", *asked)
@@ -200,9 +195,7 @@ def test_the_command_prints_a_plan(evenhand: Command) -> None:
 
 
 @pytest.mark.parametrize("rate", [None, 0.1])
-def test_by_default_the_command_prints_the_errors_that_an_audit_finds(
-    evenhand: Command, rate: float | None
-) -> None:
+def test_by_default_the_command_prints_the_errors_that_an_audit_finds(evenhand, rate):
     asked = ("--rows", "400,2000", *(() if rate is None else ("--rate", rate)))
     planned = plan(rows=[400, 2000], rate=rate)
     shown = evenhand("plan", *asked).done()
@@ -217,7 +210,7 @@ def test_by_default_the_command_prints_the_errors_that_an_audit_finds(
 
 
 @pytest.mark.parametrize("is_event", [False, True])
-def test_what_is_planned_is_what_an_audit_of_so_many_rows_would_have_shown(is_event: bool) -> None:
+def test_what_is_planned_is_what_an_audit_of_so_many_rows_would_have_shown(is_event):
     rng = np.random.default_rng(0)
     n = 1500
     X = pd.DataFrame({"fifth": np.array([*"abcde"])[np.arange(n) % 5]})
@@ -243,7 +236,7 @@ def test_what_is_planned_is_what_an_audit_of_so_many_rows_would_have_shown(is_ev
     assert [one.error for one in fifths] == pytest.approx([planned[0.2]] * len(fifths), rel=0.01)
 
 
-def test_the_command_has_the_defaults_of_the_function() -> None:
+def test_the_command_has_the_defaults_of_the_function():
     command = inspect.signature(plan_command).parameters
     function = inspect.signature(plan).parameters
     rows = command["rows"].default.split(",")
@@ -267,5 +260,5 @@ def test_the_command_has_the_defaults_of_the_function() -> None:
         ("--goal 0.001", "cannot be certified with"),
     ],
 )
-def test_the_command_refuses_in_one_line(evenhand: Command, asked: str, facts: str) -> None:
+def test_the_command_refuses_in_one_line(evenhand, asked, facts):
     assert facts in evenhand("plan", *asked.split()).complaint()

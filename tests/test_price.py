@@ -4,8 +4,6 @@
 compared with a figure that the package itself once produced.
 """
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np
@@ -13,8 +11,8 @@ import pytest
 from scipy import integrate, optimize, special
 
 from evenhand._validate import InputError
-from evenhand.links import LINKS, Entropic, Laplace, Link, price_of_proof
-from quadrature import Floats, panels, split_at
+from evenhand.links import LINKS, Entropic, Laplace, price_of_proof
+from quadrature import panels, split_at
 
 KAPPAS = (0.1, 0.5, 2.0, 7.0, 20.0, 60.0)
 
@@ -22,7 +20,7 @@ KAPPAS = (0.1, 0.5, 2.0, 7.0, 20.0, 60.0)
 # --- the limits by integration
 
 
-def grid_of(kappa: float) -> tuple[Floats, Floats, Floats, Floats]:
+def grid_of(kappa):
     """Nodes and weights on the unit square in (t, c), fine at the ends, split at c = t."""
     half = np.concatenate(([0.0], np.geomspace(min(0.05, 0.3 / kappa), 0.5, 16)))
     edges = np.concatenate((half, 1 - half[-2::-1]))
@@ -31,7 +29,7 @@ def grid_of(kappa: float) -> tuple[Floats, Floats, Floats, Floats]:
     return t, weight_t, c, weight_c
 
 
-def cheapest_of_all(kappa: float) -> tuple[float, float]:
+def cheapest_of_all(kappa):
     """`1/3 - e` and `p` of the density `exp(-kappa |c - t|) / Z_t`, in full precision.
 
     With `log k` known to full relative precision, `E (1 - k) |c - t|` and `E (k log k - k + 1)` do
@@ -50,7 +48,7 @@ def cheapest_of_all(kappa: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("kappa", [1e-3, 1e-2, *KAPPAS])
-def test_limit_of_all_forecasters_is_the_integral(kappa: float) -> None:
+def test_limit_of_all_forecasters_is_the_integral(kappa):
     less, price = cheapest_of_all(kappa)
     # rounding 1/3 - less to a float moves the price by up to kappa * 6e-17
     assert price_of_proof(1 / 3 - less, exact=False) == pytest.approx(
@@ -58,7 +56,7 @@ def test_limit_of_all_forecasters_is_the_integral(kappa: float) -> None:
     )
 
 
-def shoot(kappa: float, start: float) -> integrate.OdeSolution:
+def shoot(kappa, start):
     """Solve `f'' = kappa^2 f - 2 kappa / f`, `f(0) = start`, `f'(0) = kappa start` up to 1/2."""
     return integrate.solve_ivp(
         lambda _, f: (f[1], kappa**2 * f[0] - 2 * kappa / f[0]),
@@ -71,7 +69,7 @@ def shoot(kappa: float, start: float) -> integrate.OdeSolution:
     )
 
 
-def cheapest_exact(kappa: float) -> tuple[float, float]:
+def cheapest_exact(kappa):
     """Mean error and price of the uniform coupling `exp(-kappa |c - r|) / (f(c) f(r))`."""
     scale = np.sqrt(2 / kappa) * np.exp(-0.5)  # of f(0) at large kappa; more at small
     start = optimize.brentq(
@@ -95,20 +93,20 @@ def cheapest_exact(kappa: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("kappa", [0.5, 2.0, 7.0, 15.0])
-def test_exact_limit_is_the_coupling_that_the_differential_equation_gives(kappa: float) -> None:
+def test_exact_limit_is_the_coupling_that_the_differential_equation_gives(kappa):
     error, price = cheapest_exact(kappa)
     assert price_of_proof(error) == pytest.approx(price, rel=1e-9)
 
 
 @pytest.mark.parametrize(("make", "exact"), [(Laplace, False), (Entropic, True)])
 @pytest.mark.parametrize("alpha", [0.003, 0.05, 0.2, 0.6, 0.9])
-def test_the_link_that_attains_the_limit_does(make: type[Link], exact: bool, alpha: float) -> None:
+def test_the_link_that_attains_the_limit_does(make, exact, alpha):
     link = make(alpha)
     assert price_of_proof(link.mean_error, exact) == pytest.approx(link.price, rel=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.12, 0.5, 0.9, 1.0])
-def test_no_link_lies_below_the_limit(alpha: float) -> None:
+def test_no_link_lies_below_the_limit(alpha):
     for kind in LINKS.values():
         link = kind(alpha)
         assert link.price >= price_of_proof(link.mean_error, kind is not Laplace) - 1e-9
@@ -118,7 +116,7 @@ def test_no_link_lies_below_the_limit(alpha: float) -> None:
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_price_falls_and_is_convex(exact: bool) -> None:
+def test_price_falls_and_is_convex(exact):
     for errors in (
         np.linspace(1e-3, 1 / 3, 2001),
         np.linspace(0.33, 1 / 3, 201),
@@ -129,7 +127,7 @@ def test_price_falls_and_is_convex(exact: bool) -> None:
         assert (np.diff(price, 2) > 0).all()
 
 
-def test_calibration_on_average_costs_at_most_what_the_documentation_says() -> None:
+def test_calibration_on_average_costs_at_most_what_the_documentation_says():
     errors = np.geomspace(1e-4, 1 / 3, 400)
     more = price_of_proof(errors) - price_of_proof(errors, exact=False)
     assert (more[:-1] > 0).all()
@@ -137,7 +135,7 @@ def test_calibration_on_average_costs_at_most_what_the_documentation_says() -> N
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_price_of_small_errors_is_that_of_the_laplace_law(exact: bool) -> None:
+def test_price_of_small_errors_is_that_of_the_laplace_law(exact):
     """A law on the whole line with mean distance e has entropy `1 + log(2 e)`.
 
     The two ends add a term in e.
@@ -162,7 +160,7 @@ def test_price_of_small_errors_is_that_of_the_laplace_law(exact: bool) -> None:
 
 
 @pytest.mark.parametrize(("exact", "variance"), [(False, 1 / 20), (True, 2 / 45)])
-def test_first_proof_is_nearly_free(exact: bool, variance: float) -> None:
+def test_first_proof_is_nearly_free(exact, variance):
     """Near 1/3 the price is `d^2 / (2 v)`, `v` the variance of `|C - R|` given R.
 
     With both marginals fixed, `v` is the variance of what they leave unexplained.
@@ -177,7 +175,7 @@ def test_first_proof_is_nearly_free(exact: bool, variance: float) -> None:
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_errors_from_a_third_on_cost_nothing(exact: bool) -> None:
+def test_errors_from_a_third_on_cost_nothing(exact):
     np.testing.assert_array_equal(price_of_proof([1 / 3, 0.34, 0.5], exact), 0)
 
 
@@ -193,13 +191,13 @@ def test_errors_from_a_third_on_cost_nothing(exact: bool) -> None:
         ([[0.1, 0.2], [0.3, np.inf]], "error[1, 1] must satisfy 0 < error <= 1/2, got inf"),
     ],
 )
-def test_errors_out_of_range_are_refused(error: object, message: str) -> None:
+def test_errors_out_of_range_are_refused(error, message):
     with pytest.raises(InputError) as caught:
-        price_of_proof(error)  # type: ignore[arg-type]
+        price_of_proof(error)
     assert str(caught.value).startswith(message)
 
 
-def hostile(random: np.random.Generator) -> list[Floats]:
+def hostile(random):
     """Densities of PITs in 32 cells (columns) under draws in 32 cells (rows), without an order."""
     m = 32
     families = [random.dirichlet(np.full(m, size), m) for size in (0.3, 5.0, 50.0)]
@@ -213,7 +211,7 @@ def hostile(random: np.random.Generator) -> list[Floats]:
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_no_family_of_forecasts_lies_below_the_limit(exact: bool) -> None:
+def test_no_family_of_forecasts_lies_below_the_limit(exact):
     nearest = np.inf
     cell = np.arange(32)
     # the mean distance of uniform positions in two cells

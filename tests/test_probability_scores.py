@@ -1,12 +1,8 @@
 """Scores of probabilities against scikit-learn, statsmodels, probcal and model-diagnostics."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import probcal.metrics
 import pytest
 import statsmodels.api as sm
@@ -18,8 +14,6 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from evenhand import InputError
-from evenhand._validate import Floats
-from evenhand.results import ProbabilityScores
 from evenhand.scoring import calibration_slope, isotonic_curve, probability_scores, reliability
 from repeats import most_failures, repeats, statistical
 
@@ -28,9 +22,7 @@ NONE = np.empty(0)
 INTERVALS = "slope", "intercept", "observed_expected"
 
 
-def table(
-    n: int, seed: int = 0, slope: float = 0.62, digits: int = 9, mean: float = -0.2
-) -> tuple[Floats, Floats, Floats]:
+def table(n, seed=0, slope=0.62, digits=9, mean=-0.2):
     """Probabilities, events whose log odds have a slope on theirs, and weights."""
     rng = np.random.default_rng(seed)
     p = np.round(expit(rng.normal(mean, 1.2, n)), digits)
@@ -38,7 +30,7 @@ def table(
     return p, y, rng.lognormal(size=n)
 
 
-def check_interval(found: ProbabilityScores, name: str, estimate: float, error: float) -> None:
+def check_interval(found, name, estimate, error):
     ends = [getattr(found, name + end) for end in ("", "_low", "_high")]
     expected = estimate + np.array([0, -Z, Z]) * error
     if name == "observed_expected":
@@ -46,7 +38,7 @@ def check_interval(found: ProbabilityScores, name: str, estimate: float, error: 
     np.testing.assert_allclose(ends, expected, rtol=1e-6, atol=1e-8)
 
 
-def curve(p: Any, y: Any, w: Any = None) -> Any:
+def curve(p, y, w=None):
     """Return the isotonic curve without a band."""
     return isotonic_curve(p, y, NONE, NONE, NONE, NONE, w)
 
@@ -55,7 +47,7 @@ def curve(p: Any, y: Any, w: Any = None) -> Any:
 
 
 @pytest.mark.parametrize(("digits", "is_weighted"), [(9, False), (2, True), (1, True)])
-def test_scores_are_those_of_scikit_learn(digits: int, is_weighted: bool) -> None:
+def test_scores_are_those_of_scikit_learn(digits, is_weighted):
     p, y, weights = table(2_000, digits=digits)
     p = np.clip(p, 0.01, 0.99)
     w = weights if is_weighted else None
@@ -78,7 +70,7 @@ def test_scores_are_those_of_scikit_learn(digits: int, is_weighted: bool) -> Non
 
 
 @pytest.mark.parametrize(("digits", "mean"), [(9, -3.0), (2, -0.2)])
-def test_slope_and_intercept_are_those_of_statsmodels(digits: int, mean: float) -> None:
+def test_slope_and_intercept_are_those_of_statsmodels(digits, mean):
     p, y, _ = table(1_000, digits=digits, mean=mean)
     p = np.clip(p, 0.005, 0.995)
     found = probability_scores(p, y)
@@ -90,7 +82,7 @@ def test_slope_and_intercept_are_those_of_statsmodels(digits: int, mean: float) 
     check_interval(found, "intercept", intercept.params[0], intercept.bse[0])
 
 
-def test_weighted_regressions_are_those_of_statsmodels_with_robust_errors() -> None:
+def test_weighted_regressions_are_those_of_statsmodels_with_robust_errors():
     p, y, w = table(1_000)
     found = probability_scores(p, y, w)
     options = {"family": sm.families.Binomial(), "var_weights": w}
@@ -102,7 +94,7 @@ def test_weighted_regressions_are_those_of_statsmodels_with_robust_errors() -> N
 
 
 @pytest.mark.parametrize("is_weighted", [False, True])
-def test_observed_by_expected_is_the_rate_ratio_of_a_poisson_regression(is_weighted: bool) -> None:
+def test_observed_by_expected_is_the_rate_ratio_of_a_poisson_regression(is_weighted):
     p, y, weights = table(1_000, mean=-2.0)
     w = weights if is_weighted else np.ones(y.size)
     family = sm.families.Poisson()
@@ -117,7 +109,7 @@ def test_observed_by_expected_is_the_rate_ratio_of_a_poisson_regression(is_weigh
     # up to 200 distinct probabilities, and more, which are averaged in bins
     [(7, 9, 1e-9), (200, 9, 1e-9), (3_000, 2, 1e-9), (1_000, 9, 5e-4)],
 )
-def test_distances_are_those_of_probcal(n: int, digits: int, tolerance: float) -> None:
+def test_distances_are_those_of_probcal(n, digits, tolerance):
     p, y, _ = table(n, digits=digits)
     found = probability_scores(p, y)
     assert found.ici == pytest.approx(probcal.metrics.ici(y, p, grid_size=None), abs=tolerance)
@@ -126,7 +118,7 @@ def test_distances_are_those_of_probcal(n: int, digits: int, tolerance: float) -
 
 
 @pytest.mark.parametrize(("digits", "is_weighted"), [(9, True), (2, False), (1, True)])
-def test_curve_is_the_isotonic_regression_of_scikit_learn(digits: int, is_weighted: bool) -> None:
+def test_curve_is_the_isotonic_regression_of_scikit_learn(digits, is_weighted):
     p, y, weights = table(2_000, digits=digits)
     w = weights if is_weighted else None
     found = curve(p, y, w)
@@ -146,7 +138,7 @@ def test_curve_is_the_isotonic_regression_of_scikit_learn(digits: int, is_weight
 # --- definitions
 
 
-def test_weights_are_numbers_of_equal_rows() -> None:
+def test_weights_are_numbers_of_equal_rows():
     p, y, _ = table(150, digits=2)
     w = np.random.default_rng(2).integers(0, 4, y.size)
     whole = probability_scores(np.repeat(p, w), np.repeat(y, w))
@@ -169,7 +161,7 @@ def test_weights_are_numbers_of_equal_rows() -> None:
         ([0.2, 0.4], [0, 1, 1], "event must have one value per row"),
     ],
 )
-def test_bad_input_is_refused(p: list[float], y: list[float], message: str) -> None:
+def test_bad_input_is_refused(p, y, message):
     for score in (probability_scores, curve):
         with pytest.raises(InputError, match=message):
             score(p, y)
@@ -178,7 +170,7 @@ def test_bad_input_is_refused(p: list[float], y: list[float], message: str) -> N
 # --- edges
 
 
-def unknown(found: ProbabilityScores) -> set[str]:
+def unknown(found):
     """Return the names of the scores that do not exist, without the ends of intervals."""
     names = {name for name in found.__struct_fields__[1:] if math.isnan(getattr(found, name))}
     for name in INTERVALS:
@@ -188,7 +180,7 @@ def unknown(found: ProbabilityScores) -> set[str]:
 
 
 @pytest.mark.parametrize("weights", [None, np.arange(1.0, 101.0)])
-def test_separated_outcomes_have_no_slope(weights: Floats | None) -> None:
+def test_separated_outcomes_have_no_slope(weights):
     p = np.linspace(0.01, 0.99, 100)
     for y in (p > 0.5, p < 0.5):
         found = probability_scores(p, y, weights)
@@ -199,14 +191,14 @@ def test_separated_outcomes_have_no_slope(weights: Floats | None) -> None:
 @pytest.mark.parametrize(
     ("n_events", "is_known"), [(9, False), (10, True), (90, True), (91, False)]
 )
-def test_a_slope_needs_ten_events_and_ten_others(n_events: int, is_known: bool) -> None:
+def test_a_slope_needs_ten_events_and_ten_others(n_events, is_known):
     p = np.random.default_rng(0).uniform(0.05, 0.95, 100)
     y = np.arange(100) < n_events
     for w in (None, np.full(100, 0.3)):
         assert unknown(probability_scores(p, y, w)) == (set() if is_known else {"slope"})
 
 
-def test_with_weights_a_slope_needs_ten_effective_events() -> None:
+def test_with_weights_a_slope_needs_ten_effective_events():
     p = np.random.default_rng(0).uniform(0.05, 0.95, 100)
     # of 50 events one has the weight of 20 or 30: 69^2 / 449 = 10.6 or 79^2 / 949 = 6.6
     for weight, none in ((20, set()), (30, {"slope"})):
@@ -215,7 +207,7 @@ def test_with_weights_a_slope_needs_ten_effective_events() -> None:
         assert unknown(probability_scores(p, np.arange(100) >= 50, w)) == none
 
 
-def test_equal_probabilities_have_no_slope() -> None:
+def test_equal_probabilities_have_no_slope():
     y = np.arange(200) % 4 == 0
     found = probability_scores(np.full(200, 0.2), y)
     assert unknown(found) == {"slope"}
@@ -226,7 +218,7 @@ def test_equal_probabilities_have_no_slope() -> None:
     assert (found.ici, found.e_max, found.auc) == pytest.approx((0.05, 0.05, 0.5))
 
 
-def test_certain_probabilities_are_left_out_of_regressions() -> None:
+def test_certain_probabilities_are_left_out_of_regressions():
     p, y, _ = table(400)
     inner = probability_scores(p, y)
     certain = np.concatenate([p, [0.0, 0.0, 1.0]])
@@ -248,14 +240,14 @@ def test_certain_probabilities_are_left_out_of_regressions() -> None:
     assert not unknown(right) | unknown(impossible)
 
 
-def test_probabilities_that_are_far_too_low_have_an_intercept() -> None:
+def test_probabilities_that_are_far_too_low_have_an_intercept():
     # Newton's first step is 5e7 here
     found = probability_scores(np.repeat([1e-8, 2e-8], 50), np.arange(100) % 2)
     assert found.intercept == pytest.approx(-logit(1.5e-8), abs=0.2)
     assert 0 < found.intercept - found.intercept_low < 0.5
 
 
-def test_few_probabilities_near_0_and_1_do_not_stop_the_fit() -> None:
+def test_few_probabilities_near_0_and_1_do_not_stop_the_fit():
     rng = np.random.default_rng(5)
     for _ in range(100):
         odds = np.clip(rng.normal(size=60) * rng.choice([0.01, 1, 10], size=60), -20, 20)
@@ -269,7 +261,7 @@ def test_few_probabilities_near_0_and_1_do_not_stop_the_fit() -> None:
 # --- the band
 
 
-def test_band_holds_wherever_the_intervals_of_groups_hold() -> None:
+def test_band_holds_wherever_the_intervals_of_groups_hold():
     rng = np.random.default_rng(6)
     for _ in range(100):
         # a nondecreasing rate, and intervals that contain its mean in each group by score
@@ -292,7 +284,7 @@ def test_band_holds_wherever_the_intervals_of_groups_hold() -> None:
         assert (rate <= high).all()
 
 
-def test_band_is_the_narrowest_that_the_groups_imply() -> None:
+def test_band_is_the_narrowest_that_the_groups_imply():
     p, y, _ = table(900)
     lowest, highest = np.array([0.0, 0.3, 0.7]), np.array([0.29, 0.69, 1.0])
     low, high = np.array([0.1, 0.2, 0.5]), np.array([0.3, 0.5, 0.9])
@@ -304,7 +296,7 @@ def test_band_is_the_narrowest_that_the_groups_imply() -> None:
     np.testing.assert_array_equal(found.high, np.select([x <= 0, x <= 0.3, x <= 0.7], high, 1))
 
 
-def test_no_band_where_the_rate_must_fall() -> None:
+def test_no_band_where_the_rate_must_fall():
     p, y, _ = table(900, slope=-1.0)
     ends = np.array([0.0, 0.5]), np.array([0.49, 1.0])
     found = isotonic_curve(p, y, *ends, np.array([0.6, 0.2]), np.array([0.8, 0.4]))
@@ -315,7 +307,7 @@ def test_no_band_where_the_rate_must_fall() -> None:
     assert (found.high.isna() == between).all()
 
 
-def test_a_curve_has_few_points_which_lie_on_it() -> None:
+def test_a_curve_has_few_points_which_lie_on_it():
     p, y, _ = table(100_000)
     groups = np.sort(np.random.default_rng(7).choice(p, (2, 10)))
     found = isotonic_curve(p, y, *groups, np.zeros(10), np.ones(10))
@@ -331,14 +323,14 @@ def test_a_curve_has_few_points_which_lie_on_it() -> None:
 # --- reliability of probabilities: bins, intervals and false alarms
 
 
-def events(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def events(n, seed):
     """Return calibrated probabilities, mean 1/4, and events."""
     rng = np.random.default_rng(seed)
     p = rng.beta(1.0, 3.0, size=n)
     return p, rng.random(n) < p
 
 
-def test_bins_of_quantiles_agree_with_scikit_learn() -> None:
+def test_bins_of_quantiles_agree_with_scikit_learn():
     p, y = events(1000, 0)
     rate, mean = calibration_curve(y, p, n_bins=10, strategy="quantile")
     found = reliability(p, y)
@@ -348,7 +340,7 @@ def test_bins_of_quantiles_agree_with_scikit_learn() -> None:
     np.testing.assert_array_equal(found.n, 100)
 
 
-def test_intervals_are_those_of_clopper_and_pearson_by_bonferroni() -> None:
+def test_intervals_are_those_of_clopper_and_pearson_by_bonferroni():
     p, y = events(500, 1)
     found = reliability(p, y, n_bins=5, confidence=0.9)
     hits = np.rint(found.rate * found.n)
@@ -357,12 +349,12 @@ def test_intervals_are_those_of_clopper_and_pearson_by_bonferroni() -> None:
     assert found.columns.tolist() == ["bin", "n", "probability", "rate", "low", "high"]
 
 
-def is_off(found: pd.DataFrame) -> pd.Series:
+def is_off(found):
     """Whether the mean probability of each bin lies outside its interval."""
     return ~found["probability"].between(found["low"], found["high"])
 
 
-def test_people_with_one_probability_share_a_bin() -> None:
+def test_people_with_one_probability_share_a_bin():
     p = np.repeat([0.0, 0.2, 1.0], [70, 20, 10])
     found = reliability(p, p > 0.5)
     np.testing.assert_array_equal(found.n, [70, 20, 10])
@@ -371,7 +363,7 @@ def test_people_with_one_probability_share_a_bin() -> None:
     assert not is_off(found)[[0, 2]].any()
 
 
-def test_weights_are_repetitions_in_rates_and_draws_are_averaged() -> None:
+def test_weights_are_repetitions_in_rates_and_draws_are_averaged():
     p, y = events(60, 2)
     counts = np.random.default_rng(3).integers(0, 3, size=60)
     one = reliability(p, y, counts, n_bins=1)
@@ -384,7 +376,7 @@ def test_weights_are_repetitions_in_rates_and_draws_are_averaged() -> None:
     np.testing.assert_allclose(reliability(draws, y), reliability(0.75 * p, y))
 
 
-def expected_ratio(mean: float, slope: float, shift: float) -> float:
+def expected_ratio(mean, slope, shift):
     """Return the event rate divided by the mean probability."""
     law = stats.norm(mean, 1.2)
     ends = mean - 12, mean + 12
@@ -393,9 +385,7 @@ def expected_ratio(mean: float, slope: float, shift: float) -> float:
     return float(rate / predicted)
 
 
-def sample(
-    n: int, mean: float, slope: float, shift: float, ratio: float, seed: int
-) -> ProbabilityScores:
+def sample(n, mean, slope, shift, ratio, seed):
     """Scores of n rows, among them one of `ratio` people without the event, with weights."""
     rng = np.random.default_rng(seed)
     odds = rng.normal(mean, 1.2, int(2 * n * ratio))
@@ -417,9 +407,7 @@ def sample(
         (1_000, -2.0, 0.8, 0.0, 5.0),
     ],
 )
-def test_intervals_contain_the_truth_as_often_as_stated(
-    n: int, mean: float, slope: float, shift: float, ratio: float
-) -> None:
+def test_intervals_contain_the_truth_as_often_as_stated(n, mean, slope, shift, ratio):
     """The intervals are asymptotic: 7% may miss instead of 5%.
 
     With a fresh seed, and intervals that miss in at most 7%, one of the 10 counts of misses is too
@@ -439,7 +427,7 @@ def test_intervals_contain_the_truth_as_often_as_stated(
 
 
 @statistical
-def test_intervals_of_calibrated_probabilities_hold_at_once() -> None:
+def test_intervals_of_calibrated_probabilities_hold_at_once():
     # the limit is that of `repeats`: a false alarm of 1e-6
     n_sets = repeats(2000)
     wrong = sum(is_off(reliability(*events(300, seed))).any() for seed in range(n_sets))

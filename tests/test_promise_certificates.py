@@ -1,17 +1,13 @@
 """Promises of certificates: what is bounded, which files contain it, and what promises nothing."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import Command
 from complaints import refused
 from evenhand import Forecast, randomize
 from evenhand.calibration import Cells
@@ -215,7 +211,7 @@ def test_a_promise_survives_json():
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = normal_table(1)
     event = (np.random.default_rng(9).uniform(size=y.size) < stats.norm.cdf(X["x"])).astype(int)
@@ -224,13 +220,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def rewritten(path: Path, change) -> None:
+def rewritten(path, change):
     content = json.loads(path.read_text())
     change(content)
     path.write_text(json.dumps(content))
 
 
-def test_certified_events_promise_their_bias(evenhand: Command, folder: Path) -> None:
+def test_certified_events_promise_their_bias(evenhand, folder):
     done = evenhand(
         *("randomize", "t.csv", "--forecast", "probability=p", "--target", "event", "--id", "id"),
         *("--group-mass", "0.3", "--out", "m", "--json"),
@@ -246,7 +242,7 @@ def test_certified_events_promise_their_bias(evenhand: Command, folder: Path) ->
     refused("nothing is promised", promise_of, "m")
 
 
-def test_certified_forecasts_contain_their_promise(evenhand: Command, folder: Path) -> None:
+def test_certified_forecasts_contain_their_promise(evenhand, folder):
     done = evenhand(
         *("randomize", "t.csv", "--forecast", "mean=mu,std=sigma", "--target", "y", "--id", "id"),
         *("--goal", "0.4", "--out", "proof", "--json"),

@@ -5,9 +5,6 @@ has. The population of averaged cells under a link is one of Poisson counts, for
 bound would be too small.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from itertools import product
 
 import numpy as np
@@ -17,7 +14,7 @@ from scipy import stats
 from evenhand import InputError
 from evenhand.calibration import Cells, Reading, covered_whole, cvar
 from evenhand.certificates import LatticeBounds, LinkBounds
-from evenhand.certificates.functionals import PROVEN, Values, gap, missed, norm, refusal
+from evenhand.certificates.functionals import PROVEN, gap, missed, norm, refusal
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic
 from sharp_laws import every_corner
@@ -34,9 +31,7 @@ CASES = list(product(PROVEN, READINGS, (False, True), (False, True), (False, Tru
 # --- populations of a few kinds of people
 
 
-def population(
-    readings: tuple[Reading, ...], has_link: bool, has_widths: bool, has_counts: bool
-) -> tuple[Cells, np.ndarray]:
+def population(readings, has_link, has_widths, has_counts):
     """Return cells, one row for each kind of people, and the shares of people."""
     if has_widths and readings == (Reading.AVERAGED,):
         y = np.arange(7)
@@ -62,13 +57,13 @@ def population(
     return cells, share
 
 
-def cdfs(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+def cdfs(low, high):
     """Return the CDFs at `LEVELS` of positions that are uniform in cells, the mean over columns."""
     width = np.maximum(high - low, 1e-12)
     return np.clip((LEVELS - low[..., None]) / width[..., None], 0.0, 1.0).mean(axis=-2)
 
 
-def laws(cells: Cells) -> Iterator[np.ndarray]:
+def laws(cells):
     """Yield CDFs of each person's served PIT, for positions that unknown ones may have."""
     for place in product((0.0, 0.5, 1.0), repeat=int(cells.unknown.sum())):
         at = np.zeros(cells.n_samples)
@@ -85,7 +80,7 @@ def laws(cells: Cells) -> Iterator[np.ndarray]:
             yield cdfs(cells.link.ppf(low, DRAWS), cells.link.ppf(high, DRAWS))
 
 
-def worst_error(cells: Cells, share: np.ndarray) -> float:
+def worst_error(cells, share):
     """Return the largest W1 error of any group: a convex function of the group's weights."""
     weights, worst = every_corner(share, MASS), 0.0
     beyond = cells.beyond
@@ -102,39 +97,39 @@ def worst_error(cells: Cells, share: np.ndarray) -> float:
 # --- bounds of whole populations
 
 
-def as_sample(cells: Cells, share: np.ndarray) -> Cells:
+def as_sample(cells, share):
     """Return rows of people in the given shares, so many that a bound has a small margin."""
     return cells.take(np.repeat(np.arange(share.size), np.rint(20_000 * share).astype(int)))
 
 
-def mean_of_worst(values: Values, share: np.ndarray) -> float:
+def mean_of_worst(values, share):
     return cvar(np.repeat(values.high, np.rint(10_000 * share).astype(int)), MASS)
 
 
-def ordered(cells: Cells, share: np.ndarray) -> float:
+def ordered(cells, share):
     some = cells if cells.count is not None else as_sample(cells, share)
     return LinkBounds.of(some, 0.95, may_be_unknown=False).group_error(LINK, MASS)
 
 
-def placed(rows: Cells) -> Cells:
+def placed(rows):
     """Return the rows with a uniform position of each person in the cell."""
     ties = np.random.default_rng(1).random(rows.n_samples)
     return Cells(rows.low, rows.high, ties=ties, reading=rows.reading)
 
 
-def lattice(cells: Cells, share: np.ndarray) -> float:
+def lattice(cells, share):
     some = cells if cells.count is not None else placed(as_sample(cells, share))
     bounds = LatticeBounds.of(some, np.random.default_rng(0))
     return bounds.group_error(LINK, MASS, 0.95)
 
 
-def largest_gap(cells: Cells, share: np.ndarray) -> float:
+def largest_gap(cells, share):
     found = gap(cells, np.zeros(cells.n_samples, dtype=np.intp))
     assert found is not None
     return mean_of_worst(found, share)
 
 
-BOUNDS: dict[str, Callable[[Cells, np.ndarray], float]] = {
+BOUNDS = {
     "norm": lambda cells, share: mean_of_worst(norm(cells), share),
     "norm under a link": lambda cells, share: mean_of_worst(norm(cells), share),
     "ordered": ordered,
@@ -144,7 +139,7 @@ BOUNDS: dict[str, Callable[[Cells, np.ndarray], float]] = {
 }
 
 
-def worst_miss(cells: Cells, share: np.ndarray) -> float:
+def worst_miss(cells, share):
     """Return the largest share that 80% intervals miss, in any group and at any position."""
     missing = 1 - covered_whole(cells.at_points(cells.unknown), 0.8)
     if cells.unknown.any():
@@ -155,7 +150,7 @@ def worst_miss(cells: Cells, share: np.ndarray) -> float:
     return float((every_corner(share, MASS) @ missing).max())
 
 
-def worst_gap(cells: Cells, share: np.ndarray) -> float:
+def worst_gap(cells, share):
     """Return the largest mean distance of a PIT from its draw; beyond the horizon the least one."""
     assert cells.draws is not None
     low, high, r = cells.low[:, 0], cells.high[:, 0], cells.draws[:, 0]
@@ -169,13 +164,7 @@ TRUTHS = {"coverage": worst_miss, "gap": worst_gap}
 
 
 @pytest.mark.parametrize(("bound", "readings", "has_link", "has_widths", "has_counts"), CASES)
-def test_a_bound_holds_or_is_refused(
-    bound: str,
-    readings: tuple[Reading, ...],
-    has_link: bool,
-    has_widths: bool,
-    has_counts: bool,
-) -> None:
+def test_a_bound_holds_or_is_refused(bound, readings, has_link, has_widths, has_counts):
     cells, share = population(readings, has_link, has_widths, has_counts)
     if refusal(bound, cells) is not None:
         # of the norm's two rows the cells choose one; the bound of lattices has a link of its own
@@ -193,7 +182,7 @@ def test_a_bound_holds_or_is_refused(
     assert found < 0.5 or truth > 0.3
 
 
-def test_the_table_says_what_is_proven() -> None:
+def test_the_table_says_what_is_proven():
     """Numbers of cells of the table: readings, by widths of averaged cells, by counts."""
     proven = dict.fromkeys(PROVEN, 0)
     for bound, *case in CASES:
@@ -208,7 +197,7 @@ def test_the_table_says_what_is_proven() -> None:
     }
 
 
-def test_the_ordered_bound_would_be_too_small_for_counts() -> None:
+def test_the_ordered_bound_would_be_too_small_for_counts():
     """Profiles of positions in served cells of counts are in no order (method: 12)."""
     cells, share = population((Reading.AVERAGED,), True, True, False)
     drawn = placed(as_sample(cells, share)).at_points().before(LINK)

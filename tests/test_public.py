@@ -1,7 +1,5 @@
 """What people import: it is all there, documented, and cheap until it is used."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.metadata
 import inspect
@@ -10,7 +8,6 @@ import runpy
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,19 +27,19 @@ NOT_CALLED = {
 }
 
 
-def fresh(code: str, folder: Path | None = None) -> str:
+def fresh(code, folder=None):
     """Run code in a process of its own and return what it prints."""
     return subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=folder
     ).stdout
 
 
-def public(room: str) -> list[tuple[str, Any]]:
+def public(room):
     module = importlib.import_module(f"evenhand.{room}")
     return [(name, getattr(module, name)) for name in module.__all__]
 
 
-def test_every_public_name_resolves_and_has_a_home() -> None:
+def test_every_public_name_resolves_and_has_a_home():
     # type checkers read the imports, which do not run
     text = Path(evenhand.__file__).read_text(encoding="utf-8")
     assert set(re.findall(r"^    from \S+ import (\w+) as \1$", text, re.M)) == set(
@@ -54,12 +51,12 @@ def test_every_public_name_resolves_and_has_a_home() -> None:
         assert found is getattr(importlib.import_module(f"evenhand.{home}"), name)
 
 
-def test_dir_lists_the_public_names_the_rooms_and_the_version() -> None:
+def test_dir_lists_the_public_names_the_rooms_and_the_version():
     assert dir(evenhand) == sorted({*evenhand.__all__, *ROOMS, "__version__"})
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_rooms_are_reached_as_attributes_and_all_their_names_resolve(room: str) -> None:
+def test_rooms_are_reached_as_attributes_and_all_their_names_resolve(room):
     module = getattr(evenhand, room)
     assert module is importlib.import_module(f"evenhand.{room}")
     assert module.__doc__
@@ -68,7 +65,7 @@ def test_rooms_are_reached_as_attributes_and_all_their_names_resolve(room: str) 
         assert not name.startswith("_")
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="module 'evenhand' has no attribute 'forcast'"):
         evenhand.forcast  # noqa: B018
     with pytest.raises(ImportError, match="forcast"):
@@ -101,7 +98,7 @@ evenhand.report.audit_html(made(full_randomized()))
 DRAWING = f"{PAGE}figures.plot_calibration([0.2, 0.4]).figure.canvas.draw()"
 AUDIT = COMMAND.format("audit t.csv --forecast mean=m,std=s --target y --out out.html")
 
-NOT_LOADED: dict[str, tuple[str, str]] = {
+NOT_LOADED = {
     "import": (
         "import evenhand",
         "torch sklearn scipy pandas pyarrow numpy matplotlib typer rich jinja2 skops",
@@ -117,7 +114,7 @@ NOT_LOADED: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", NOT_LOADED)
-def test_no_library_is_loaded_that_is_not_used(case: str, tmp_path: Path) -> None:
+def test_no_library_is_loaded_that_is_not_used(case, tmp_path):
     # 99 rows: from 100 rows with features on, models of scikit-learn learn groups
     random = np.random.default_rng(0)
     columns = {f"x{j}": random.normal(size=99) for j in range(3)}
@@ -131,7 +128,7 @@ def test_no_library_is_loaded_that_is_not_used(case: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", evenhand.__all__)
-def test_public_names_are_documented_with_an_example(name: str) -> None:
+def test_public_names_are_documented_with_an_example(name):
     found = getattr(evenhand, name)
     assert found.__doc__
     assert found.__doc__.strip()[0].isupper()
@@ -140,7 +137,7 @@ def test_public_names_are_documented_with_an_example(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(evenhand.__all__) - NOT_CALLED))
-def test_parameters_are_documented(name: str) -> None:
+def test_parameters_are_documented(name):
     found = getattr(evenhand, name)
     section = inspect.cleandoc(found.__doc__).partition("Parameters\n----------\n")[2]
     for parameter in inspect.signature(found).parameters:
@@ -167,14 +164,12 @@ LOSSES = (
 )
 
 
-def signatures() -> list[tuple[str, inspect.Signature]]:
+def signatures():
     """Signatures of all public functions, and of the public methods of all public classes."""
-    found: dict[str, Any] = {
-        f"evenhand.{name}": getattr(evenhand, name) for name in evenhand.__all__
-    }
+    found = {f"evenhand.{name}": getattr(evenhand, name) for name in evenhand.__all__}
     for room in ROOMS:
         found |= {f"{room}.{name}": value for name, value in public(room)}
-    callables: list[tuple[str, Any]] = []
+    callables = []
     for name, value in found.items():
         if inspect.isfunction(value):
             callables.append((name, value))
@@ -188,7 +183,7 @@ def signatures() -> list[tuple[str, inspect.Signature]]:
     return [(name, inspect.signature(value)) for name, value in callables]
 
 
-def test_the_same_parameter_has_the_same_name_order_and_default_everywhere() -> None:
+def test_the_same_parameter_has_the_same_name_order_and_default_everywhere():
     for name, signature in signatures():
         given = signature.parameters
         assert not {"x", "df", "data"} & set(given), name
@@ -211,7 +206,7 @@ HOUSE = Path(evenhand.__file__).parent
 # --- the planted faults
 
 
-def test_each_planted_fault_has_one_place_in_the_package_and_its_tests() -> None:
+def test_each_planted_fault_has_one_place_in_the_package_and_its_tests():
     tool = TESTS.parent / "tools" / "plant_faults.py"
     if not tool.exists():
         pytest.skip("the tools are not here")

@@ -6,15 +6,14 @@ import json
 import re
 import shlex
 import shutil
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from command_outcome import KEY, Command, key_file, written
+from command_outcome import KEY, key_file, written
 from evenhand import Forecast, ForecastColumns, InputError, randomize, store
 from evenhand.audits import Audit
 from evenhand.certificates import certify_link
@@ -29,7 +28,7 @@ SAMPLES = [f"s{i}" for i in range(1, 21)]
 NORMAL = "mean=mu,std=sigma"
 
 
-def make_table(seed: int, n: int = ROWS) -> pd.DataFrame:
+def make_table(seed, n=ROWS):
     """Return forecasts of one model in three forms, with outcomes; it is off for old people."""
     random = np.random.default_rng(seed)
     mu = random.normal(50, 10, (n, 1))
@@ -52,7 +51,7 @@ NEW = make_table(2, 800).drop(columns="loss")
 
 
 @pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tables(tmp_path_factory):
     """Return a folder with both tables, which take longer to write than to copy."""
     folder = tmp_path_factory.mktemp("tables")
     written(OLD, folder / "old.csv")
@@ -61,7 +60,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(tmp_path: Path, tables: Path) -> Path:
+def place(tmp_path, tables):
     """Return a folder with rows that have outcomes, new rows and a key."""
     for name in ("old.csv", "new.csv"):
         shutil.copy(tables / name, tmp_path / name)
@@ -70,37 +69,34 @@ def place(tmp_path: Path, tables: Path) -> Path:
 
 
 @pytest.fixture
-def no_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_audit(monkeypatch):
     """Refuse audits, where the report is not what is tested."""
 
-    def refuse(*args: Any, **more: Any) -> None:
+    def refuse(*args, **more):
         raise InputError("not in this test")
 
     monkeypatch.setattr("evenhand.audits.audit", refuse)
 
 
-def certify_args(place: Path, *more: Any, given: str = NORMAL) -> tuple[Any, ...]:
+def certify_args(place, *more, given=NORMAL):
     options = ("--target", "loss", "--out", place / "proof", "--seed", 0, "--goal", 0.4)
     return ("randomize", place / "old.csv", "--forecast", given, *options, *more)
 
 
-def serve_args(place: Path, *more: Any) -> tuple[Any, ...]:
+def serve_args(place, *more):
     options = ("--id", "id", "--key-file", place / "key", "--out", place / "served.csv")
     return ("predict", place / "new.csv", "--forecast", place / "proof", *options, *more)
 
 
-def proof_in(place: Path) -> dict[str, Any]:
-    proof: dict[str, Any] = json.loads((place / "proof" / "certificate.json").read_text())
-    return proof
+def proof_in(place):
+    return json.loads((place / "proof" / "certificate.json").read_text())
 
 
 # Certificates.
 
 
-def test_the_command_certifies_what_randomize_certifies(
-    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    audits: list[Audit] = []
+def test_the_command_certifies_what_randomize_certifies(place, evenhand, monkeypatch):
+    audits = []
     to_html = Audit.to_html
     monkeypatch.setattr(Audit, "to_html", lambda found: audits.append(found) or to_html(found))
     written(OLD[["id", "age", "mu", "sigma", "loss"]], place / "old.csv")
@@ -159,9 +155,7 @@ def test_the_command_certifies_what_randomize_certifies(
 
 @pytest.mark.parametrize(("goal", "most"), [("wider", 0.2), ("price", 0.3)])
 @pytest.mark.usefixtures("no_audit")
-def test_the_most_that_a_cost_certifies(
-    goal: str, most: float, place: Path, evenhand: Command
-) -> None:
+def test_the_most_that_a_cost_certifies(goal, most, place, evenhand):
     options = ("--target", "loss", "--out", place / "proof", "--seed", 0, f"--max-{goal}", most)
     assert evenhand("randomize", place / "old.csv", "--forecast", NORMAL, *options).code == 0
     proof = proof_in(place)
@@ -175,7 +169,7 @@ def test_the_most_that_a_cost_certifies(
 
 
 @pytest.mark.usefixtures("no_audit")
-def test_rows_of_one_person_count_once(place: Path, evenhand: Command) -> None:
+def test_rows_of_one_person_count_once(place, evenhand):
     written(OLD.assign(id=[f"p{i // 2}" for i in range(ROWS)]), place / "old.csv")
     assert "'id'" in evenhand(*certify_args(place, "--id", "id")).complaint()
     evenhand(*certify_args(place, "--person", "id")).done()
@@ -185,7 +179,7 @@ def test_rows_of_one_person_count_once(place: Path, evenhand: Command) -> None:
 
 
 @pytest.mark.usefixtures("no_audit")
-def test_a_certificate_is_replaced_and_other_files_are_not(place: Path, evenhand: Command) -> None:
+def test_a_certificate_is_replaced_and_other_files_are_not(place, evenhand):
     assert evenhand(*certify_args(place, "--link", "laplace")).code == 0
     (place / "proof" / "report.html").write_text("of somebody else")
     made = evenhand(*certify_args(place)).done()
@@ -197,7 +191,7 @@ def test_a_certificate_is_replaced_and_other_files_are_not(place: Path, evenhand
 
 
 @pytest.mark.usefixtures("no_audit")
-def test_a_promise_that_is_not_worth_its_price_is_refused(place: Path, evenhand: Command) -> None:
+def test_a_promise_that_is_not_worth_its_price_is_refused(place, evenhand):
     # all features are worth 0.35 nats
     random = np.random.default_rng(0)
     mu = random.normal(size=900)
@@ -223,7 +217,7 @@ def test_a_promise_that_is_not_worth_its_price_is_refused(place: Path, evenhand:
 
 
 @pytest.mark.usefixtures("no_audit")
-def test_served_forecasts_are_those_of_the_certified_folder(place: Path, evenhand: Command) -> None:
+def test_served_forecasts_are_those_of_the_certified_folder(place, evenhand):
     assert evenhand(*certify_args(place)).code == 0
     inside = evenhand(*serve_args(place, "--out", place / "proof" / "x.csv")).complaint()
     assert "lies in the model" in inside
@@ -269,7 +263,7 @@ WRONG = {
 """Options that are wrong with right forecasts."""
 
 
-def test_bad_input_is_one_line_and_nothing_is_written(place: Path, evenhand: Command) -> None:
+def test_bad_input_is_one_line_and_nothing_is_written(place, evenhand):
     minus = OLD["sigma"].where(OLD.index != 2, -2.0)
     event = (OLD["loss"] > 50).astype(int)
     written(OLD.assign(minus=minus, c1=1.0, c2=1.0, p=0.5, event=event), place / "old.csv")
@@ -307,7 +301,7 @@ KINDS = {
 COSTS = ForecastColumns(quantiles="a", chance_of_zero="none")
 
 
-def make_kinds(seed: int, n: int = 900) -> pd.DataFrame:
+def make_kinds(seed, n=900):
     """Return right forecasts of outcomes of each kind."""
     random = np.random.default_rng(seed)
     x = random.normal(size=n)
@@ -337,9 +331,7 @@ def make_kinds(seed: int, n: int = 900) -> pd.DataFrame:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.usefixtures("no_audit")
-def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
-    kind: str, place: Path, evenhand: Command
-) -> None:
+def test_forecasts_of_each_kind_are_certified_and_new_ones_served(kind, place, evenhand):
     columns, target, most = KINDS[kind]
     link, old, new = "gaussian", OLD, NEW
     if target != "loss":
@@ -385,9 +377,7 @@ def test_forecasts_of_each_kind_are_certified_and_new_ones_served(
 
 
 @pytest.mark.usefixtures("no_audit")
-def test_continuous_forecasts_of_events_are_refused_with_the_column(
-    place: Path, evenhand: Command
-) -> None:
+def test_continuous_forecasts_of_events_are_refused_with_the_column(place, evenhand):
     written(make_kinds(1), place / "old.csv")
     given = ("--forecast", "mean=rate,std=spread", "--target", "event", "--out", place / "proof")
     refused = evenhand("randomize", place / "old.csv", *given).complaint()

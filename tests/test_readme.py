@@ -1,7 +1,5 @@
 """The README: short, its code runs block after block, and it prints what stands below it."""
 
-from __future__ import annotations
-
 import contextlib
 import html
 import io
@@ -9,7 +7,6 @@ import json
 import re
 import runpy
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,18 +14,17 @@ from PIL import Image
 from sybil import Sybil
 from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser
 
-from command_outcome import Command
 from test_docs import check_shell
 
 README = Path(__file__).parent.parent / "README.md"
 NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?")
 
 
-def blocks(language: str) -> list[str]:
+def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
 
 
-def near(printed: str, shown: str) -> None:
+def near(printed, shown):
     """Check that a text is the printed one, except for the last digits of numbers.
 
     Lines of three dots stand for lines that are left out. Another processor rounds sums of floats
@@ -51,11 +47,8 @@ def near(printed: str, shown: str) -> None:
 
 
 def test_every_block_and_number_of_the_readme_is_of_one_run_of_the_demo(
-    demo_run: tuple[Path, subprocess.CompletedProcess[str]],
-    evenhand: Command,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    demo_run, evenhand, tmp_path, monkeypatch
+):
     folder = demo_run[0] / "evenhand-demo"
     (tmp_path / "evenhand-demo").symlink_to(folder)
     monkeypatch.chdir(tmp_path)
@@ -82,7 +75,7 @@ def test_every_block_and_number_of_the_readme_is_of_one_run_of_the_demo(
     assert numbers == pytest.approx([worst[0], everyone[0], worst[1], everyone[1]], abs=0.5)
 
 
-def test_printed_numbers_are_compared() -> None:
+def test_printed_numbers_are_compared():
     near("off by 24.5 points", "off by 24.6\npoints")
     near("first\nsecond\nthird 2,000 rows\n", "first\n...\nthird 2,001 rows\n")
     with pytest.raises(AssertionError):
@@ -93,7 +86,7 @@ def test_printed_numbers_are_compared() -> None:
         near("off by 24.5 points", "off by 24.5 percent")
 
 
-def test_the_readme_is_short() -> None:
+def test_the_readme_is_short():
     text = README.read_text()
     assert len(text.splitlines()) <= 95
     for language in ("python", "sh", "text"):
@@ -101,7 +94,7 @@ def test_the_readme_is_short() -> None:
             assert len(line) <= 88, line
 
 
-def test_the_shell_lines_of_the_readme_name_what_is_there() -> None:
+def test_the_shell_lines_of_the_readme_name_what_is_there():
     shell = list(
         Sybil(parsers=[CodeBlockParser(language="sh", evaluator=check_shell)]).parse(README)
     )
@@ -110,7 +103,7 @@ def test_the_shell_lines_of_the_readme_name_what_is_there() -> None:
         block.evaluate()
 
 
-def test_links_of_the_readme_name_files_that_exist() -> None:
+def test_links_of_the_readme_name_files_that_exist():
     links = re.findall(r"\]\(([^)]+)\)", README.read_text())
     assert len(links) >= 8
     for link in links:
@@ -118,14 +111,12 @@ def test_links_of_the_readme_name_files_that_exist() -> None:
             assert (README.parent / link).is_file(), link
 
 
-def test_the_first_install_line_is_on_the_first_screen() -> None:
+def test_the_first_install_line_is_on_the_first_screen():
     lines = README.read_text().splitlines()
     assert next(k for k, line in enumerate(lines) if line.startswith("pip install .")) < 35
 
 
-def test_the_picture_of_the_report_is_that_of_the_demo(
-    demo_run: tuple[Path, subprocess.CompletedProcess[str]],
-) -> None:
+def test_the_picture_of_the_report_is_that_of_the_demo(demo_run):
     # made by tools/draw_report_picture.py
     picture = README.parent / "docs" / "_static" / "report.png"
     assert picture.stat().st_size < 300_000

@@ -1,21 +1,17 @@
 """`evenhand recalibrate` of forecasts in columns: maps, their check, and what predict writes."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import Command
 from evenhand import ForecastColumns, RecalibratedRegressor, load
 
 FORECAST = ("--forecast", "mean=mu,std=sigma")
 
 
-def make_table(seed: int, n: int = 1500) -> pd.DataFrame:
+def make_table(seed, n=1500):
     """Return forecasts that are too narrow for one sex and too low in an overlapping group."""
     random = np.random.default_rng(seed)
     mu = random.normal(size=n)
@@ -28,7 +24,7 @@ def make_table(seed: int, n: int = 1500) -> pd.DataFrame:
 
 
 @pytest.fixture
-def tables(tmp_path: Path) -> tuple[Path, Path]:
+def tables(tmp_path):
     old, new = tmp_path / "old.csv", tmp_path / "new.csv"
     make_table(0).to_csv(old, index=False)
     make_table(1).drop(columns="loss").to_csv(new, index=False)
@@ -38,9 +34,7 @@ def tables(tmp_path: Path) -> tuple[Path, Path]:
 GROUPS = ("--by", "women=sex = 2", "--by", "body mass and more > 0.5")
 
 
-def test_maps_are_estimated_checked_and_applied(
-    evenhand: Command, tables: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_maps_are_estimated_checked_and_applied(evenhand, tables, tmp_path):
     old, new = map(str, tables)
     maps = str(tmp_path / "maps")
     done = evenhand("recalibrate", old, *FORECAST, "--target", "loss", *GROUPS, "--out", maps)
@@ -61,9 +55,7 @@ def test_maps_are_estimated_checked_and_applied(
     assert load(maps).estimator_ == ForecastColumns("mu", "sigma")
 
 
-def test_wrong_options_are_refused_in_one_line(
-    evenhand: Command, tables: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_wrong_options_are_refused_in_one_line(evenhand, tables, tmp_path):
     target = ("--target", "loss")
     for options, message in (
         (target, "--forecast"),
@@ -87,7 +79,7 @@ def test_wrong_options_are_refused_in_one_line(
 COUNTS = ("--forecast", "samples=s,outcome=count")
 
 
-def make_counts(seed: int, n: int = 600) -> pd.DataFrame:
+def make_counts(seed, n=600):
     """Return counts, samples that are spread too little, and events with their probability."""
     random = np.random.default_rng(seed)
     mean = random.gamma(2.0, 2.0, n)
@@ -101,14 +93,12 @@ def make_counts(seed: int, n: int = 600) -> pd.DataFrame:
 
 
 @pytest.fixture
-def counts(tmp_path: Path) -> Path:
+def counts(tmp_path):
     make_counts(0).to_csv(tmp_path / "counts.csv", index=False)
     return tmp_path / "counts.csv"
 
 
-def test_counts_are_recalibrated_and_their_quantiles_stay_whole(
-    evenhand: Command, counts: Path, tmp_path: Path
-) -> None:
+def test_counts_are_recalibrated_and_their_quantiles_stay_whole(evenhand, counts, tmp_path):
     maps, out = tmp_path / "maps", tmp_path / "out.csv"
     options = (*COUNTS, "--target", "visits", "--out", str(maps), "--json")
     done = evenhand("recalibrate", str(counts), *options).done()
@@ -121,9 +111,7 @@ def test_counts_are_recalibrated_and_their_quantiles_stay_whole(
     assert (written["q0.95"] > narrow).mean() > 0.5
 
 
-def test_probabilities_are_recalibrated_and_written_as_probabilities(
-    evenhand: Command, counts: Path, tmp_path: Path
-) -> None:
+def test_probabilities_are_recalibrated_and_written_as_probabilities(evenhand, counts, tmp_path):
     maps, out = tmp_path / "maps", tmp_path / "out.csv"
     options = ("--forecast", "probability=p", "--target", "event", "--out", str(maps))
     assert evenhand("recalibrate", str(counts), *options).code == 0
@@ -140,9 +128,7 @@ def test_probabilities_are_recalibrated_and_written_as_probabilities(
     )
 
 
-def test_kept_columns_are_written_so_that_an_audit_can_follow(
-    evenhand: Command, tables: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_kept_columns_are_written_so_that_an_audit_can_follow(evenhand, tables, tmp_path):
     maps, out = str(tmp_path / "maps"), tmp_path / "out.csv"
     by = ("--target", "loss", "--by", "sex", "--out", maps)
     assert evenhand("recalibrate", str(tables[0]), *FORECAST, *by).code == 0

@@ -1,18 +1,13 @@
 """Recalibration: the wrapper maps the base's CDF, and the maps repair planted errors."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import tracemalloc
 import warnings
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.frozen import FrozenEstimator
@@ -35,8 +30,6 @@ from evenhand.forecasters.samples import plotting_positions, shrunk
 from evenhand.tables import Partition, Schema, UnseenValuesWarning
 from forecaster_examples import linear_task
 
-Floats = NDArray[np.float64]
-
 LEVELS = np.array([0.0, 0.1, 0.35, 0.8, 1.0])
 VALUES = np.array([0.0, 0.3, 0.4, 0.95, 1.0])
 TWO = np.array([[0, 0.5, 1], [0, 0.4, 1]])
@@ -45,12 +38,12 @@ TWO = np.array([[0, 0.5, 1], [0, 0.4, 1]])
 # --- the wrapper
 
 
-def learn_map(pit: Any, weight: Any) -> tuple[Any, Any]:
+def learn_map(pit, weight):
     """Return the knots of the map of all rows."""
     return samples.learn_map(Cells(pit), weight)
 
 
-def test_around_a_normal_it_is_the_map_at_its_cdf() -> None:
+def test_around_a_normal_it_is_the_map_at_its_cdf():
     batch = Recalibrated(Normal([0.0], 1.0), LEVELS, VALUES)
     y = np.linspace(-3, 3, 41)
     np.testing.assert_allclose(
@@ -70,7 +63,7 @@ def test_around_a_normal_it_is_the_map_at_its_cdf() -> None:
     )
 
 
-def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits() -> None:
+def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits():
     least = 2.0**-40
     batch = Recalibrated(Normal([0.0], 1.0), [0, 0.25, 1], [0, 1 - least, 1])
     # at the base's median two thirds of the upper line are left
@@ -85,7 +78,7 @@ def test_a_tail_that_the_map_makes_tiny_in_the_middle_keeps_its_digits() -> None
         np.testing.assert_allclose(nearly_all, rest, rtol=1e-12)
 
 
-def test_maps_of_many_rows_cost_no_array_of_knots_for_each_row() -> None:
+def test_maps_of_many_rows_cost_no_array_of_knots_for_each_row():
     n, inner = 20_000, np.sort(np.random.default_rng(32).uniform(size=(4, 199)), axis=-1)
     levels = np.concatenate((np.zeros((4, 1)), inner, np.ones((4, 1))), axis=-1)
     base, which, y = Normal(np.zeros(n), 1.0), np.arange(n) % 4, np.linspace(-3, 3, n)
@@ -107,9 +100,7 @@ def test_maps_of_many_rows_cost_no_array_of_knots_for_each_row() -> None:
         (TWO, TWO, "which must be numbers of maps, integers from 0 to 1, got None"),
     ],
 )
-def test_maps_that_cannot_be_are_refused_in_one_line(
-    levels: Any, values: Any, message: str
-) -> None:
+def test_maps_that_cannot_be_are_refused_in_one_line(levels, values, message):
     refused(message, Recalibrated, Normal(np.zeros(3), 1.0), levels, values)
 
 
@@ -117,7 +108,7 @@ def test_maps_that_cannot_be_are_refused_in_one_line(
 
 
 @pytest.mark.parametrize("n", [60, 500])
-def test_steps_before_smoothing_are_the_isotonic_regression_of_the_ranks(n: int) -> None:
+def test_steps_before_smoothing_are_the_isotonic_regression_of_the_ranks(n):
     pit = np.random.default_rng(1).beta(0.5, 0.7, n)
     pit[: n // 5] = np.round(pit[: n // 5], 2)  # ties
     rank = stats.rankdata(pit) / (n + 1)
@@ -132,7 +123,7 @@ def test_steps_before_smoothing_are_the_isotonic_regression_of_the_ranks(n: int)
     np.testing.assert_allclose(peer.predict(levels[inside]), values[inside], rtol=1e-9)
 
 
-def test_unequal_weights_count_as_fewer_rows() -> None:
+def test_unequal_weights_count_as_fewer_rows():
     pit = np.random.default_rng(20).uniform(size=1010)
     weight = np.concatenate((np.full(10, 1e6), np.full(1000, 1e-3)))
     # ten rows hold all but 1e-7 of the weight: 2 * 10^0.4 = 5.02 lines, and rank 1 in each tail
@@ -150,7 +141,7 @@ def test_unequal_weights_count_as_fewer_rows() -> None:
     ],
     ids=str,
 )
-def test_atoms_still_give_a_strictly_rising_map_with_a_finite_density(pit: Floats) -> None:
+def test_atoms_still_give_a_strictly_rising_map_with_a_finite_density(pit):
     levels, values = learn_map(pit, np.ones(pit.size))
     batch = Recalibrated(Normal([0.0], 1.0), levels, values)  # refuses a map that does not rise
     for y in (-50.0, 0.0, 3.0, 50.0):
@@ -161,28 +152,28 @@ def test_atoms_still_give_a_strictly_rising_map_with_a_finite_density(pit: Float
 # --- what it repairs
 
 
-class Says(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class Says(RegressorMixin, BaseEstimator):
     """A model that always predicts Normal(shift, std), whatever it is fitted to."""
 
-    def __init__(self, shift: float = 0.0, std: float = 1.0) -> None:
+    def __init__(self, shift=0.0, std=1.0):
         self.shift, self.std = shift, std
 
-    def fit(self, X: Any, y: Any) -> Says:
+    def fit(self, X, y):
         self.n_features_in_ = X.shape[1]
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X, return_std=False):
         mean = np.full(len(X), self.shift)
         return (mean, np.full(len(X), self.std)) if return_std else mean
 
 
-def standard(n: int, seed: int) -> tuple[Floats, Floats]:
+def standard(n, seed):
     """Outcomes from the standard normal law, whatever the two features say."""
     random = np.random.default_rng(seed)
     return random.normal(size=(n, 2)), random.normal(size=n)
 
 
-def null_error(n_map: int, n_fresh: int, n_runs: int = 2000) -> Floats:
+def null_error(n_map, n_fresh, n_runs=2000):
     """W1 of fresh uniform PITs mapped by the distribution of earlier ones, without fitting."""
     random = np.random.default_rng(99)
     errors = np.empty(n_runs)
@@ -197,7 +188,7 @@ NULL = null_error(1500, 1000)
 
 
 @pytest.mark.parametrize(("shift", "std"), [(0.0, 0.5), (-0.5, 3.0), (2.0, 0.8)], ids=str)
-def test_a_wrong_spread_or_shift_is_repaired_on_fresh_rows(shift: float, std: float) -> None:
+def test_a_wrong_spread_or_shift_is_repaired_on_fresh_rows(shift, std):
     model = RecalibratedRegressor(Says(shift, std), random_state=0).fit(*standard(1500, 1))
     rows, y = standard(1000, 2)
     before, after = (
@@ -208,7 +199,7 @@ def test_a_wrong_spread_or_shift_is_repaired_on_fresh_rows(shift: float, std: fl
     assert before > 2 * after
 
 
-def halves(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
+def halves(n, seed):
     """Two halves whose outcomes lie half a standard deviation above and below what `Says` says."""
     random = np.random.default_rng(seed)
     table = pd.DataFrame(
@@ -217,9 +208,7 @@ def halves(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
     return table, np.where(table["side"] == "left", -0.5, 0.5) + random.normal(size=n)
 
 
-def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_groups(
-    tmp_path: Path,
-) -> None:
+def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_groups(tmp_path):
     table, y = halves(1000, 3)
     table = table.assign(score=np.where(table["side"] == "left", -1.0, 1.0) + 0.1 * table["x"])
     by_name = RecalibratedRegressor(Says(), by=["side"], random_state=0).fit(table, y)
@@ -242,7 +231,7 @@ def test_groups_by_function_columns_or_both_halves_of_a_number_are_the_same_grou
 
 
 @pytest.mark.parametrize("n", [150, 300])
-def test_a_fit_warns_of_groups_so_small_that_calibrated_forecasts_get_worse(n: int) -> None:
+def test_a_fit_warns_of_groups_so_small_that_calibrated_forecasts_get_worse(n):
     table = pd.DataFrame({"x": 0.0, "g": np.arange(4 * n) % 4})
     quantiles = stats.norm.ppf((np.arange(400) // 4 + 0.5) / 100)
     few = "by: 4 groups have fewer than 300 rows, 'g = 0' only 150; if their"
@@ -263,7 +252,7 @@ def test_a_fit_warns_of_groups_so_small_that_calibrated_forecasts_get_worse(n: i
 # --- groups
 
 
-def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
+def test_unseen_missing_and_small_groups_take_the_pooled_map():
     table, y = halves(600, 7)
     sides = table["side"].to_numpy(dtype=object)
     sides[:30] = "few"
@@ -300,7 +289,7 @@ def test_unseen_missing_and_small_groups_take_the_pooled_map() -> None:
 
 
 @pytest.mark.parametrize("n", [10, 40])
-def test_maps_of_small_groups_cost_little_and_gain_most_of_what_there_is(n: int) -> None:
+def test_maps_of_small_groups_cost_little_and_gain_most_of_what_there_is(n):
     random, at = np.random.default_rng(n), (np.arange(4000) + 0.5) / 4000
     means = []
     for shift in np.repeat([0.0, 1.0], 100):
@@ -338,11 +327,11 @@ def test_maps_of_small_groups_cost_little_and_gain_most_of_what_there_is(n: int)
     ids=str,
 )
 def test_a_column_in_another_type_keeps_its_groups_and_another_value_is_unknown(
-    trained: Any, given: Any, is_same: bool
-) -> None:
+    trained, given, is_same
+):
     schema = Schema.learn(pd.DataFrame({"v": trained}))
 
-    def read(values: Any) -> pd.Series:
+    def read(values):
         return schema.apply(pd.DataFrame({"v": values}), "")["v"]
 
     partition = Partition.learn(read(trained), "v", source="X")
@@ -352,7 +341,7 @@ def test_a_column_in_another_type_keeps_its_groups_and_another_value_is_unknown(
     assert found == (known if is_same else [None] * len(known))
 
 
-def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
+def test_new_labels_in_most_rows_are_said_in_one_line():
     table, y = halves(400, 34)
     table = table.assign(own=np.where(np.arange(400) % 4 < 2, "yes", "no"))
     model = RecalibratedRegressor(Says(), by=["side", "own"], random_state=0).fit(table, y)
@@ -374,7 +363,7 @@ def test_new_labels_in_most_rows_are_said_in_one_line() -> None:
         by_function.forecast(table[:40].assign(own=None))  # a function's way to name no group
 
 
-def test_several_columns_make_a_group_of_each_combination() -> None:
+def test_several_columns_make_a_group_of_each_combination():
     table, y = halves(800, 8)
     model = RecalibratedRegressor(Says(), by=["side", "x"], random_state=0).fit(table, y)
     cut = np.median(table["x"])
@@ -399,15 +388,15 @@ def test_several_columns_make_a_group_of_each_combination() -> None:
 # --- the fit
 
 
-def test_pits_come_from_models_that_did_not_see_the_row() -> None:
+def test_pits_come_from_models_that_did_not_see_the_row():
     class Memory(Says):
         """Predicts a tiny spread around outcomes of rows it saw, and a wide one otherwise."""
 
-        def fit(self, X: Any, y: Any) -> Memory:
+        def fit(self, X, y):
             self.seen_ = set(X[:, 0].tolist())
             return self
 
-        def predict(self, X: Any, return_std: bool = False) -> Any:
+        def predict(self, X, return_std=False):
             std = np.where([value in self.seen_ for value in X[:, 0]], 1e-6, 1.0)
             return (np.zeros(len(X)), std) if return_std else np.zeros(len(X))
 
@@ -418,7 +407,7 @@ def test_pits_come_from_models_that_did_not_see_the_row() -> None:
     assert np.abs(model.levels_[0] - model.values_[0]).max() < 0.07
 
 
-def test_a_frozen_model_is_used_as_it_is_and_all_rows_serve_the_map() -> None:
+def test_a_frozen_model_is_used_as_it_is_and_all_rows_serve_the_map():
     X, y = linear_task(400)
     trained = BayesianRidge().fit(X[:100], y[:100])
     model = RecalibratedRegressor(FrozenEstimator(trained), random_state=0).fit(X[100:], y[100:])
@@ -428,7 +417,7 @@ def test_a_frozen_model_is_used_as_it_is_and_all_rows_serve_the_map() -> None:
     np.testing.assert_allclose((model.levels_[0], model.values_[0]), (levels, values), rtol=1e-9)
 
 
-def test_weights_move_the_map() -> None:
+def test_weights_move_the_map():
     table, y = halves(3000, 11)
     weight = np.where(table["side"] == "left", 3.0, 1.0)
     levels, values = learn_map(special.ndtr(y), weight)
@@ -446,7 +435,7 @@ def test_weights_move_the_map() -> None:
 
 
 @pytest.mark.parametrize("estimator", [Ridge(), BayesianRidge()], ids=["plain", "with a spread"])
-def test_rows_of_weight_zero_are_no_rows_wherever_they_stand(estimator: Any) -> None:
+def test_rows_of_weight_zero_are_no_rows_wherever_they_stand(estimator):
     X, y = linear_task(600, seed=3)
     weight = np.where(
         np.arange(600) % 15 == 0, 2.0, 0.0
@@ -458,7 +447,7 @@ def test_rows_of_weight_zero_are_no_rows_wherever_they_stand(estimator: Any) -> 
     np.testing.assert_array_equal(some.forecast(X).ppf(0.2), fewer.forecast(X).ppf(0.2))
 
 
-def test_too_few_rows_of_positive_weight_are_said_so() -> None:
+def test_too_few_rows_of_positive_weight_are_said_so():
     X, y = linear_task(600)
     weight = np.where(np.isin(np.arange(600), [5, 300, 599]), 1.0, 0.0)
     message = r"X must have at least 10 rows of positive weight for cv=5, got n_samples = 3"
@@ -466,7 +455,7 @@ def test_too_few_rows_of_positive_weight_are_said_so() -> None:
         refused(message, RecalibratedRegressor(estimator).fit, X, y, weight)
 
 
-def refusals() -> dict[str, tuple[dict[str, Any], Any, str]]:
+def refusals():
     X = linear_task(120)[0]
     table = pd.DataFrame(X, columns=["age", "b", "c"])
     return {
@@ -485,18 +474,18 @@ def refusals() -> dict[str, tuple[dict[str, Any], Any, str]]:
 
 
 @pytest.mark.parametrize("case", refusals())
-def test_what_cannot_be_used_is_refused_in_one_line(case: str) -> None:
+def test_what_cannot_be_used_is_refused_in_one_line(case):
     params, rows, message = refusals()[case]
     model = RecalibratedRegressor(**({"estimator": BayesianRidge()} | params))
     refused(message, model.fit, rows, linear_task(120)[1])
 
 
 @pytest.mark.parametrize("spread", ["constant", "learned"])
-def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(spread: str) -> None:
-    fitted_to: list[Any] = []
+def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(spread):
+    fitted_to = []
 
-    class Noting(Ridge):  # type: ignore[misc]
-        def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    class Noting(Ridge):
+        def fit(self, X, y, sample_weight=None):
             fitted_to.append(y)
             return super().fit(X, y, sample_weight)
 
@@ -519,15 +508,15 @@ def test_a_plain_regressor_is_fitted_once_for_each_fold_and_once_for_all(spread:
 class TheColumn(RegressorMixin, BaseEstimator):
     """A model of another library that predicts the column `mu`."""
 
-    def fit(self, X: Any, y: Any) -> TheColumn:
+    def fit(self, X, y):
         self.n_features_in_ = X.shape[1]
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X):
         return X["mu"].to_numpy()
 
 
-def test_means_in_a_column_are_repaired_like_a_model_that_predicts_them(tmp_path: Path) -> None:
+def test_means_in_a_column_are_repaired_like_a_model_that_predicts_them(tmp_path):
     random = np.random.default_rng(0)
     table = pd.DataFrame({"mu": random.normal(size=400), "sex": random.choice(["f", "m"], 400)})
     y = (table["mu"] + np.where(table["sex"] == "f", 2, 1) * random.normal(size=400)).to_numpy()

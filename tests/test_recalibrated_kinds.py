@@ -1,14 +1,8 @@
 """Recalibration by group of counts, events and outcomes with an atom."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 from sklearn.calibration import CalibrationDisplay
 from sklearn.frozen import FrozenEstimator
@@ -39,14 +33,11 @@ from evenhand.forecasters.samples import learn_map
 from forecaster_examples import error_by_chance
 from repeats import most_failures, repeats, statistical
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 RULES = {"a": "a", "b": "b"}
 KINDS = ("binary", "count", "hurdle")
 
 
-def people(n: int, seed: int) -> pd.DataFrame:
+def people(n, seed):
     random = np.random.default_rng(seed)
     return pd.DataFrame(
         {
@@ -57,21 +48,21 @@ def people(n: int, seed: int) -> pd.DataFrame:
     )
 
 
-def features(table: pd.DataFrame) -> tuple[Floats, Floats, Floats]:
+def features(table):
     x, a, b = (table[name].to_numpy(dtype=np.float64) for name in ("x", "a", "b"))
     return x, a, b
 
 
-def regions(table: pd.DataFrame) -> dict[str, Mask]:
+def regions(table):
     a, b = table["a"].to_numpy(), table["b"].to_numpy()
     return {"all": np.ones(len(table), dtype=bool), "a": a, "b": b, "both": a & b}
 
 
-def amounts(mean: Floats, sd: Floats) -> Forecast:
+def amounts(mean, sd):
     return Forecast(Transformed(Normal(mean, sd), Support(low=0.0)))
 
 
-def forecast_of(kind: str, table: pd.DataFrame, planted: float) -> Forecast:
+def forecast_of(kind, table, planted):
     """The truth with planted differences of two overlapping groups; a model for 0 of them."""
     x, a, b = features(table)
     if kind == "binary":
@@ -85,18 +76,18 @@ def forecast_of(kind: str, table: pd.DataFrame, planted: float) -> Forecast:
     return Forecast.from_hurdle(chance, part)
 
 
-def models(kind: str) -> Any:
+def models(kind):
     """A model that does not know the groups."""
     return lambda table: forecast_of(kind, table, 0.0)
 
 
-def error_in(forecast: Forecast, y: Floats, inside: Mask) -> float:
+def error_in(forecast, y, inside):
     low, high = forecast.pit_interval(y)
     return calibration_error((low[inside], high[inside]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_overlapping_groups_are_repaired_in_the_groups_and_where_they_overlap(kind: str) -> None:
+def test_overlapping_groups_are_repaired_in_the_groups_and_where_they_overlap(kind):
     table, fresh = people(4000, 0), people(6000, 1)
     y, new = (forecast_of(kind, one, 1.0).sample(i) for i, one in enumerate((table, fresh)))
     model = RecalibratedRegressor(models(kind), by=RULES, random_state=0).fit(table, y)
@@ -121,7 +112,7 @@ def test_overlapping_groups_are_repaired_in_the_groups_and_where_they_overlap(ki
 
 @statistical
 @pytest.mark.parametrize("kind", [*KINDS, "continuous"])
-def test_calibrated_forecasts_are_left_unchanged_with_probability_95(kind: str) -> None:
+def test_calibrated_forecasts_are_left_unchanged_with_probability_95(kind):
     n_sets = repeats(400)
     failures = 0
     for seed in range(n_sets):
@@ -135,7 +126,7 @@ def test_calibrated_forecasts_are_left_unchanged_with_probability_95(kind: str) 
 
 
 @statistical
-def test_rare_events_are_left_unchanged_with_probability_95() -> None:
+def test_rare_events_are_left_unchanged_with_probability_95():
     n_sets = repeats(400)
     failures = 0
     for seed in range(n_sets):
@@ -148,7 +139,7 @@ def test_rare_events_are_left_unchanged_with_probability_95() -> None:
     assert failures <= most_failures(n_sets)
 
 
-def test_maps_of_counts_recover_a_map_of_the_cdf() -> None:
+def test_maps_of_counts_recover_a_map_of_the_cdf():
     # outcomes with the CDF u^2 of the model's, at many means
     random = np.random.default_rng(0)
     n = 40_000
@@ -163,7 +154,7 @@ def test_maps_of_counts_recover_a_map_of_the_cdf() -> None:
     assert off < 0.03
 
 
-def test_terms_of_events_agree_with_logistic_regression(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terms_of_events_agree_with_logistic_regression(monkeypatch):
     monkeypatch.setattr("evenhand.forecasters.corrections.SPREAD_OF_ALL", 1e4)
     monkeypatch.setattr("evenhand.forecasters.corrections.SPREADS_OF_GROUPS", (0.0, 1e4))
     monkeypatch.setattr("evenhand.forecasters.corrections.learn_curve", lambda *_: NO_CURVE)
@@ -186,7 +177,7 @@ def test_terms_of_events_agree_with_logistic_regression(monkeypatch: pytest.Monk
         np.testing.assert_allclose(found.apply(p, members), expected, atol=1e-5)
 
 
-def test_terms_of_disjoint_groups_shrink_towards_the_map_of_all() -> None:
+def test_terms_of_disjoint_groups_shrink_towards_the_map_of_all():
     random = np.random.default_rng(2)
     n, n_groups = 3000, 50
     labels = random.integers(0, n_groups, n)
@@ -208,7 +199,7 @@ def test_terms_of_disjoint_groups_shrink_towards_the_map_of_all() -> None:
     assert 0.8 < slope < 1.2
 
 
-def test_probabilities_are_never_exactly_0_or_1() -> None:
+def test_probabilities_are_never_exactly_0_or_1():
     table = people(400, 10)
     x, a, _ = features(table)
     sure = np.where(x > 1, 1.0, np.where(x < 0, 0.0, 0.3))
@@ -229,7 +220,7 @@ def test_probabilities_are_never_exactly_0_or_1() -> None:
     assert 0.01 < p[outside].mean() < 0.12
 
 
-def test_events_that_contradict_the_forecasts_get_an_increasing_map() -> None:
+def test_events_that_contradict_the_forecasts_get_an_increasing_map():
     random = np.random.default_rng(4)
     p = random.uniform(0.1, 0.9, 4000)
     nobody = Members((), np.zeros(4000, dtype=int))
@@ -242,9 +233,7 @@ def test_events_that_contradict_the_forecasts_get_an_increasing_map() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_check_states_gains_of_log_scores_and_errors_of_the_recalibrated_forecasts(
-    kind: str,
-) -> None:
+def test_the_check_states_gains_of_log_scores_and_errors_of_the_recalibrated_forecasts(kind):
     table = people(800, 13)
     base = forecast_of(kind, table, 0.0)
     y = forecast_of(kind, table, 1.0).sample(0)
@@ -260,13 +249,13 @@ def test_the_check_states_gains_of_log_scores_and_errors_of_the_recalibrated_for
 
 
 @pytest.mark.parametrize("kind", ["binary", "hurdle"])
-def test_weights_count_by_their_ratios_and_rows_of_weight_0_do_not(kind: str) -> None:
+def test_weights_count_by_their_ratios_and_rows_of_weight_0_do_not(kind):
     table = people(600, 15)
     y = forecast_of(kind, table, 1.0).sample(0)
     weight = np.random.default_rng(0).choice([0.0, 1.0, 2.0], 600)
     used = weight > 0
 
-    def fitted(table: pd.DataFrame, y: Floats, weight: Floats) -> Floats:
+    def fitted(table, y, weight):
         model = RecalibratedRegressor(models(kind), by=RULES, random_state=0)
         model.fit(table, y, sample_weight=weight)
         return model.forecast(people(200, 16)).cdf(1.0)
@@ -276,7 +265,7 @@ def test_weights_count_by_their_ratios_and_rows_of_weight_0_do_not(kind: str) ->
     np.testing.assert_allclose(fitted(table, y, 1e-9 * weight), expected, rtol=1e-6)
 
 
-def test_likelihoods_of_cells_and_their_derivatives() -> None:
+def test_likelihoods_of_cells_and_their_derivatives():
     random = np.random.default_rng(0)
     low = random.normal(size=40)
     high = low + random.uniform(0.01, 3, 40)
@@ -284,7 +273,7 @@ def test_likelihoods_of_cells_and_their_derivatives() -> None:
     is_cell = np.ones(40, dtype=bool)
     scores = np.stack([low, high])
 
-    def values(location: float, spread: float) -> tuple[Floats, ...]:
+    def values(location, spread):
         errors = (scores - location) * np.exp(-spread)
         return losses_of_cells(errors, np.full(40, spread), is_cell)
 
@@ -297,7 +286,7 @@ def test_likelihoods_of_cells_and_their_derivatives() -> None:
         np.testing.assert_allclose(slope, [-by_error[i] * np.exp(-0.2), by_spread[i]], atol=1e-5)
 
 
-def test_outcomes_that_were_thought_impossible_keep_the_check_finite() -> None:
+def test_outcomes_that_were_thought_impossible_keep_the_check_finite():
     random = np.random.default_rng(0)
     table = people(500, 24)
     y = random.choice([0.0, 1.0, 2.0, 3.0], 500, p=[0.4, 0.4, 0.15, 0.05])
@@ -314,7 +303,7 @@ def test_outcomes_that_were_thought_impossible_keep_the_check_finite() -> None:
 # --- classifiers
 
 
-def overconfident(n: int) -> tuple[pd.DataFrame, Any, Any]:
+def overconfident(n):
     """People, labels of an event, and naive Bayes, which counts their only feature twice."""
     table = people(n, 30)
     labels = np.where(forecast_of("binary", table, 1.0).sample(0), "y", "n")
@@ -322,7 +311,7 @@ def overconfident(n: int) -> tuple[pd.DataFrame, Any, Any]:
     return table, labels, make_pipeline(twice, GaussianNB())
 
 
-def test_a_recalibrated_classifier_is_a_classifier(tmp_path: Path) -> None:
+def test_a_recalibrated_classifier_is_a_classifier(tmp_path):
     table, labels, bayes = overconfident(2000)
     model = RecalibratedClassifier(bayes, by="a", random_state=0).fit(table, labels)
     peer = RecalibratedRegressor(bayes, by="a", random_state=0).fit(table, labels == "y")
@@ -345,7 +334,7 @@ def test_a_recalibrated_classifier_is_a_classifier(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", [None, ["a"]])
-def test_logistic_updating_is_logistic_regression_on_predicted_log_odds(by: Any) -> None:
+def test_logistic_updating_is_logistic_regression_on_predicted_log_odds(by):
     table, labels, bayes = overconfident(20_000)
     frozen = FrozenEstimator(bayes.fit(table, labels))
     model = RecalibratedClassifier(frozen, by, method="logistic", random_state=0).fit(table, labels)
@@ -360,7 +349,7 @@ def test_logistic_updating_is_logistic_regression_on_predicted_log_odds(by: Any)
         np.testing.assert_allclose(updates.loc[name], expected, atol=0.02)
 
 
-def test_a_person_s_forecast_depends_on_that_person_only() -> None:
+def test_a_person_s_forecast_depends_on_that_person_only():
     table = people(600, 17)
     for kind in KINDS:
         y = forecast_of(kind, table, 1.0).sample(0)

@@ -1,16 +1,12 @@
 """Recalibration of forecasts of times from outcomes of which some are cut off (outcomes: 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from lifelines import KaplanMeierFitter
-from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression
 
 from evenhand import Forecast, InputError, Outcomes, RecalibratedRegressor, audit, load, save
@@ -24,8 +20,6 @@ from forecaster_examples import error_by_chance
 from parts_examples import searching
 from repeats import most_failures, repeats, statistical
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Model = Callable[[Any], Forecast]
 
 GROUP = {"g": "g"}
@@ -38,7 +32,7 @@ class People:
     They enter within 6 years before the end of the study, and some leave, at random.
     """
 
-    def __init__(self, n: int, seed: int, shift: float = 0.8) -> None:
+    def __init__(self, n, seed, shift=0.8):
         random = np.random.default_rng(seed)
         self.X = pd.DataFrame({"x": random.normal(size=n), "g": random.uniform(size=n) < 0.2})
         noise = 0.8 * random.normal(size=n)
@@ -47,43 +41,43 @@ class People:
         self.event = self.times <= last
         self.y = np.minimum(self.times, last)
 
-    def outcomes(self, horizon: float | None = None) -> Outcomes:
+    def outcomes(self, horizon=None):
         return Outcomes(self.y, self.event, horizon)
 
     @property
-    def groups(self) -> dict[str, Mask]:
+    def groups(self):
         inside = self.X["g"].to_numpy()
         return {"all": np.ones(inside.size, dtype=bool), "g": inside, "rest": ~inside}
 
-    def fitted(self, horizon: float | None, by: Any) -> RecalibratedRegressor:
+    def fitted(self, horizon, by):
         model = RecalibratedRegressor(model_of(horizon), by=by, random_state=0)
         return model.fit(self.X, self.outcomes(horizon))
 
-    def error(self, forecast: Forecast, inside: Mask, horizon: float | None) -> float:
+    def error(self, forecast, inside, horizon):
         """Error of forecasts by the times themselves, which nobody would know."""
         y = self.times if horizon is None else np.minimum(self.times, horizon)
         low, high = forecast.pit_interval(y)
         return calibration_error((low[inside], high[inside]))
 
 
-def continuous(X: Any) -> Forecast:
+def continuous(X):
     mean = 1 + 0.5 * X["x"].to_numpy()
     return Forecast(Transformed(Normal(mean, 0.8), Support(low=0.0)))
 
 
-def model_of(horizon: float | None) -> Model:
+def model_of(horizon):
     """The model of the times, or of `min(T, horizon)`."""
     if horizon is None:
         return continuous
 
-    def at_horizon(X: Any) -> Forecast:
+    def at_horizon(X):
         part = continuous(X)
         return Forecast.from_hurdle(1 - part.cdf(horizon), part, at=horizon, end="high")
 
     return at_horizon
 
 
-def cut_off(n: int, seed: int, power: float = 2.0) -> tuple[Floats, Mask]:
+def cut_off(n, seed, power=2.0):
     """PITs with the CDF `u^(1 / power)`, of which half are lost, and which are not."""
     random = np.random.default_rng(seed)
     pit = random.uniform(size=n) ** power
@@ -91,12 +85,12 @@ def cut_off(n: int, seed: int, power: float = 2.0) -> tuple[Floats, Mask]:
     return np.minimum(pit, last), pit <= last
 
 
-def cells(pit: Floats, event: Mask) -> Cells:
+def cells(pit, event):
     return pit_cells(pit, np.where(event, pit, 1.0), ~event)
 
 
 @pytest.mark.parametrize("digits", [16, 1])
-def test_distributions_of_pits_are_kaplan_meier_estimates(digits: int) -> None:
+def test_distributions_of_pits_are_kaplan_meier_estimates(digits):
     pit, event = cut_off(300, 0)
     # with one digit there are ties of observed and of lost rows
     pit = np.round(0.95 * pit, digits)
@@ -110,7 +104,7 @@ def test_distributions_of_pits_are_kaplan_meier_estimates(digits: int) -> None:
     assert error_of(cells(pit, event), weight) == pytest.approx(expected, abs=1e-12)
 
 
-def test_known_cells_beside_lost_rows_count_as_many_points_within_them() -> None:
+def test_known_cells_beside_lost_rows_count_as_many_points_within_them():
     random = np.random.default_rng(2)
     pit, event = cut_off(60, 3)
     low = 0.6 * random.uniform(size=20)
@@ -131,7 +125,7 @@ def test_known_cells_beside_lost_rows_count_as_many_points_within_them() -> None
     assert error_of(both, np.ones(80)) == pytest.approx(expected.error(), abs=1e-3)
 
 
-def test_maps_are_kaplan_meier_estimates_and_not_those_of_observed_rows() -> None:
+def test_maps_are_kaplan_meier_estimates_and_not_those_of_observed_rows():
     pit, event = cut_off(40_000, 4)
     levels, values = learn_map(cells(pit, event), np.ones(pit.size))
     estimate = KaplanMeier.of(pit, event)
@@ -145,10 +139,10 @@ def test_maps_are_kaplan_meier_estimates_and_not_those_of_observed_rows() -> Non
     assert np.abs(dropped - np.sqrt(levels[inner])).max() > 0.1
 
 
-def test_a_share_of_people_without_the_event_is_learned_from_those_who_are_lost() -> None:
+def test_a_share_of_people_without_the_event_is_learned_from_those_who_are_lost():
     random = np.random.default_rng(0)
 
-    def people(n: int) -> tuple[pd.DataFrame, Floats]:
+    def people(n):
         x = random.normal(size=n)
         times = np.exp(1 + 0.5 * x + 0.8 * random.normal(size=n))
         # the model predicts an event for everybody, but a third never has one
@@ -169,9 +163,7 @@ def test_a_share_of_people_without_the_event_is_learned_from_those_who_are_lost(
 
 # overlapping groups with a horizon are those of repairs by an audit, below
 @pytest.mark.parametrize(("horizon", "by"), [(None, ["g"]), (2.0, ["g"]), (None, GROUP)])
-def test_groups_are_repaired_although_more_than_half_of_the_times_are_cut_off(
-    horizon: float | None, by: Any
-) -> None:
+def test_groups_are_repaired_although_more_than_half_of_the_times_are_cut_off(horizon, by):
     train, fresh = People(2000, 0), People(20_000, 1)
     assert 0.5 < 1 - train.event.mean() < 0.6
     model = train.fitted(horizon, by)
@@ -187,7 +179,7 @@ def test_groups_are_repaired_although_more_than_half_of_the_times_are_cut_off(
         assert fresh.error(after, inside, horizon) < noise
 
 
-def test_censoring_may_depend_on_the_groups() -> None:
+def test_censoring_may_depend_on_the_groups():
     train, fresh = People(6000, 4, shift=0.0), People(20_000, 5, shift=0.0)
     last = np.where(train.X["g"], 1.5, 8.0) * np.random.default_rng(0).uniform(size=6000)
     train.event = train.times <= last
@@ -206,7 +198,7 @@ def test_censoring_may_depend_on_the_groups() -> None:
 
 
 @pytest.mark.parametrize(("horizon", "by"), [(None, ["g"]), (2.0, GROUP)])
-def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon: float | None, by: Any) -> None:
+def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon, by):
     fresh = People(1500, 7)
     times = fresh.outcomes(horizon)
     held_out = HeldOut.of(model_of(horizon)(fresh.X), times)
@@ -214,7 +206,7 @@ def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon: float | Non
     members = model._groups.members(fresh.X, None, None)
     _, gains = model._maps.applied(held_out, members)
 
-    def log_score(forecast: Forecast) -> Floats:
+    def log_score(forecast):
         of_events = forecast.log_density(times.value)
         later = np.maximum(1 - forecast.cdf(times.value), 1e-300)
         return np.where(times.is_lost, np.log(later), of_events)
@@ -223,7 +215,7 @@ def test_gains_are_those_in_the_likelihood_of_what_is_known(horizon: float | Non
     np.testing.assert_allclose(gains, expected, atol=1e-6)
 
 
-def test_the_check_estimates_the_errors_of_the_times_themselves() -> None:
+def test_the_check_estimates_the_errors_of_the_times_themselves():
     train, fresh = People(4000, 8), People(20_000, 9)
     for horizon in HORIZONS:
         model = train.fitted(horizon, ["g"])
@@ -241,9 +233,7 @@ def test_the_check_estimates_the_errors_of_the_times_themselves() -> None:
 
 @statistical
 @pytest.mark.parametrize("horizon", HORIZONS)
-def test_calibrated_forecasts_are_left_unchanged_with_probability_95(
-    horizon: float | None,
-) -> None:
+def test_calibrated_forecasts_are_left_unchanged_with_probability_95(horizon):
     n_sets = repeats(400)
     failures = 0
     for seed in range(n_sets):
@@ -261,7 +251,7 @@ def test_calibrated_forecasts_are_left_unchanged_with_probability_95(
     assert failures <= most_failures(n_sets)
 
 
-def test_times_that_are_all_known_are_repaired_as_other_outcomes() -> None:
+def test_times_that_are_all_known_are_repaired_as_other_outcomes():
     people, by = People(800, 10), ["g"]
     plain = RecalibratedRegressor(continuous, by=by, random_state=0).fit(people.X, people.times)
     known = RecalibratedRegressor(continuous, by=by, random_state=0)
@@ -273,7 +263,7 @@ def test_times_that_are_all_known_are_repaired_as_other_outcomes() -> None:
     )
 
 
-def test_a_horizon_cuts_off_the_times_of_continuous_forecasts() -> None:
+def test_a_horizon_cuts_off_the_times_of_continuous_forecasts():
     people, fresh = People(4000, 11), People(20_000, 12)
     model = RecalibratedRegressor(continuous, by=["g"], random_state=0)
     model.fit(people.X, people.outcomes(2.0))
@@ -286,11 +276,11 @@ def test_a_horizon_cuts_off_the_times_of_continuous_forecasts() -> None:
         assert abs(after.cdf(1.9)[inside].mean() - rate) < noise
 
 
-def test_survival_curves_are_repaired_stored_and_served_with_their_horizon(tmp_path: Path) -> None:
+def test_survival_curves_are_repaired_stored_and_served_with_their_horizon(tmp_path):
     people, grid = People(300, 13), np.linspace(0.2, 6, 20)
 
-    def curves(horizon: float | None) -> Model:
-        def model(X: Any) -> Forecast:
+    def curves(horizon):
+        def model(X):
             survival = 1 - continuous(X).distribution.expand().cdf(grid)
             return Forecast.from_survival(grid, survival, horizon)
 
@@ -315,9 +305,7 @@ def test_survival_curves_are_repaired_stored_and_served_with_their_horizon(tmp_p
 
 
 @pytest.mark.parametrize(("horizon", "n_events"), [(None, 0), (2.0, 9), (2.0, 10), (None, 49)])
-def test_groups_without_events_take_the_map_of_all_and_have_no_verdict_below_10(
-    horizon: float | None, n_events: int
-) -> None:
+def test_groups_without_events_take_the_map_of_all_and_have_no_verdict_below_10(horizon, n_events):
     people = People(2000, 15)
     is_small = people.X["g"].to_numpy()
     is_seen = is_small & people.event & (people.y <= (horizon or np.inf))
@@ -335,10 +323,10 @@ def test_groups_without_events_take_the_map_of_all_and_have_no_verdict_below_10(
 
 
 @pytest.mark.parametrize("horizon", HORIZONS)
-def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) -> None:
+def test_an_audit_repairs_the_groups_that_it_calls_off(horizon):
     first, second, fresh = People(800, 16), People(1000, 17), People(20_000, 18)
     model = model_of(horizon)
-    searched: dict[str, Any] = {"search": Search(learned_masses=[]), "features": first.X[["g"]]}
+    searched = {"search": Search(learned_masses=[]), "features": first.X[["g"]]}
     searched = searching(searched, masses=[0.2], n_simulations=2)
     found = audit(model(first.X), first.X, first.outcomes(horizon), random_state=0, **searched)
     repaired = found.repair(model, second.X, second.outcomes(horizon), random_state=0)
@@ -374,7 +362,7 @@ def test_an_audit_repairs_the_groups_that_it_calls_off(horizon: float | None) ->
         ),
     ],
 )
-def test_what_would_mislead_is_refused(model: Any, options: dict[str, Any], message: str) -> None:
+def test_what_would_mislead_is_refused(model, options, message):
     people = People(200, 19)
     y = Outcomes(people.y, options.get("event", people.event), options.get("horizon"))
     weight = people.event.astype(float) if "weight" in options else None

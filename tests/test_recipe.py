@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,17 +50,17 @@ class Recipe:
     setting: Path
 
     @property
-    def log(self) -> Path:
+    def log(self):
         return self.setting / "log.sqlite"
 
 
 @pytest.fixture(scope="module")
-def setting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def setting(tmp_path_factory):
     return make_setting(tmp_path_factory.mktemp("recipe"))
 
 
 @pytest.fixture(scope="module")
-def recipe(setting: Path) -> Iterator[Recipe]:
+def recipe(setting):
     spec = importlib.util.spec_from_file_location("serve", RECIPE)
     assert spec is not None
     assert spec.loader is not None
@@ -75,7 +74,7 @@ def recipe(setting: Path) -> Iterator[Recipe]:
     module.service.close()
 
 
-def test_an_answer_is_that_of_the_service_and_is_logged(recipe: Recipe, tmp_path: Path) -> None:
+def test_an_answer_is_that_of_the_service_and_is_logged(recipe, tmp_path):
     answer = recipe.client.post("/forecasts", json=asked("Ada"))
     assert answer.status_code == OK
     served = answer.json()
@@ -89,19 +88,19 @@ def test_an_answer_is_that_of_the_service_and_is_logged(recipe: Recipe, tmp_path
         check_logged(opened, [("Ada", served)])
 
 
-def test_missing_values_are_accepted_where_training_had_some(recipe: Recipe) -> None:
+def test_missing_values_are_accepted_where_training_had_some(recipe):
     for income in (None, 1e4):
         assert recipe.client.post("/forecasts", json=asked("Bo", income=income)).status_code == OK
 
 
-def test_outcomes_are_logged(recipe: Recipe) -> None:
+def test_outcomes_are_logged(recipe):
     served = recipe.client.post("/forecasts", json=asked("Dora")).json()
     assert recipe.client.post("/outcomes", json={"id": served["id"], "y": 4.25}).status_code == OK
     *_, last = recipe.module.service.log.entries(kind="outcome")
     assert (last.id, last.values["y"]) == (served["id"], 4.25)
 
 
-def test_only_the_state_of_health_needs_no_token(recipe: Recipe) -> None:
+def test_only_the_state_of_health_needs_no_token(recipe):
     with TestClient(recipe.module.app) as stranger:
         assert stranger.get("/health").status_code == OK
         for header in ({}, {"Authorization": f"Bearer {TOKEN}x"}, {"Authorization": TOKEN}):
@@ -112,14 +111,14 @@ def test_only_the_state_of_health_needs_no_token(recipe: Recipe) -> None:
                 assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def with_field(name: str, text: str) -> bytes:
+def with_field(name, text):
     """Return a body in which a field of the row is given as JSON text."""
     row = {one: json.dumps(value) for one, value in ROW.items()} | {name: text}
     listed = ", ".join(f'"{one}": {value}' for one, value in row.items())
     return f'{{"person": "{PERSON}", "row": {{{listed}}}}}'.encode()
 
 
-def as_json(value: Any) -> bytes:
+def as_json(value):
     return json.dumps(value).encode()
 
 
@@ -146,13 +145,13 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_a_bad_request_has_one_line_that_names_the_field(recipe: Recipe, case: str) -> None:
+def test_a_bad_request_has_one_line_that_names_the_field(recipe, case):
     content, status, field = BAD[case]
     kind = {"Content-Type": "application/json"}
     check_refused(recipe.client.post("/forecasts", content=content, headers=kind), status, field)
 
 
-def check_refused(answer: httpx.Response, status: int, field: str) -> None:
+def check_refused(answer, status, field):
     assert answer.status_code == status, answer.text
     detail = answer.json()["detail"]
     assert field in detail
@@ -162,7 +161,7 @@ def check_refused(answer: httpx.Response, status: int, field: str) -> None:
         assert secret not in answer.text
 
 
-def test_other_bad_requests_have_one_line_too(recipe: Recipe) -> None:
+def test_other_bad_requests_have_one_line_too(recipe):
     text = {"Content-Type": "text/plain"}
     wrong_type = recipe.client.post("/forecasts", content=GOOD, headers=text)
     check_refused(wrong_type, 415, "content-type")
@@ -171,7 +170,7 @@ def test_other_bad_requests_have_one_line_too(recipe: Recipe) -> None:
     check_refused(unknown, 422, "the log has no forecast '5f3c'; give the id")
 
 
-def test_secrets_are_in_no_answer_and_no_file(recipe: Recipe) -> None:
+def test_secrets_are_in_no_answer_and_no_file(recipe):
     served = recipe.client.post("/forecasts", json=asked(PERSON)).json()
     recipe.client.post("/outcomes", json={"id": served["id"], "y": 1.0})
     files = {path.name: path.read_bytes() for path in recipe.setting.glob("log.sqlite*")}
@@ -181,7 +180,7 @@ def test_secrets_are_in_no_answer_and_no_file(recipe: Recipe) -> None:
             assert secret not in text
 
 
-def test_requests_are_refused_while_the_log_cannot_be_used(recipe: Recipe) -> None:
+def test_requests_are_refused_while_the_log_cannot_be_used(recipe):
     away = recipe.log.with_name("away.sqlite")
     recipe.log.rename(away)
     try:
@@ -195,10 +194,10 @@ def test_requests_are_refused_while_the_log_cannot_be_used(recipe: Recipe) -> No
 
 @statistical
 @pytest.mark.timeout(3000)
-def test_no_answer_is_lost_when_the_server_is_killed(setting: Path, tmp_path: Path) -> None:
+def test_no_answer_is_lost_when_the_server_is_killed(setting, tmp_path):
     rng = np.random.default_rng(0)
     server = Server(setting, str(tmp_path / "log.sqlite"), tmp_path / "out", ("--workers", "2"))
-    answers: list[tuple[str, dict[str, Any]]] = []
+    answers = []
     with running(server):
         for i in range(repeats(24, least=3)):
             with Load(server, f"kill {i}") as load:

@@ -1,7 +1,5 @@
 """The recipe of a Cox model: its tables, and its commands, from audit to service."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re
@@ -13,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import Command
 from evenhand import load
 
 RECIPE = Path(__file__).parents[1] / "docs" / "recipes" / "cox.py"
@@ -24,7 +21,7 @@ pytestmark = [
 ]
 
 
-def commands() -> list[list[str]]:
+def commands():
     """Return the calls of evenhand in the docstring of the recipe."""
     text = ast.get_docstring(ast.parse(RECIPE.read_text(encoding="utf-8")))
     assert text is not None
@@ -33,7 +30,7 @@ def commands() -> list[list[str]]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Return a folder in which the recipe has run."""
     pytest.importorskip("lifelines")
     pytest.importorskip("sksurv")
@@ -44,7 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_no_person_is_in_two_tables(place: Path) -> None:
+def test_no_person_is_in_two_tables(place):
     tables = [pd.read_csv(place / f"{name}.csv") for name in ("test", "past", "proof", "new")]
     ids = pd.concat(tables)["id"]
     assert ids.is_unique
@@ -55,9 +52,7 @@ def test_no_person_is_in_two_tables(place: Path) -> None:
     assert round(100 * share) == int(named)
 
 
-def test_commands_audit_repair_prove_and_serve(
-    place: Path, evenhand: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_audit_repair_prove_and_serve(place, evenhand, monkeypatch):
     monkeypatch.chdir(place)
     calls = commands()
     assert [call[0] for call in calls] == [

@@ -1,7 +1,5 @@
 """Distributions as JSON values, and back."""
 
-from __future__ import annotations
-
 import json
 from itertools import product
 
@@ -9,10 +7,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from distribution_examples import EXAMPLES, Example, normal, samples
-from evenhand._validate import Floats, InputError
+from distribution_examples import EXAMPLES, normal, samples
+from evenhand._validate import InputError
 from evenhand.distributions import (
-    Distribution,
     Hurdle,
     Normal,
     Poisson,
@@ -32,13 +29,13 @@ LEVELS = np.concatenate((10.0 ** np.arange(-9, -2), np.linspace(0.002, 0.998, 99
 """Levels of the points of comparison, with their mirror images: both tails and the middle."""
 
 
-def points(batch: Distribution) -> Floats:
+def points(batch):
     """Return outcomes of shape (q, n) at which CDFs are compared."""
     return np.concatenate((batch.expand().ppf(LEVELS), batch.expand().ppf(1 - LEVELS)), axis=-1).T
 
 
 @pytest.mark.parametrize("example", OF_EACH_CLASS.values(), ids=lambda example: example.name)
-def test_a_batch_is_rebuilt_from_json(example: Example) -> None:
+def test_a_batch_is_rebuilt_from_json(example):
     batch = example.build((4,))
     text = json.dumps(to_records(batch), allow_nan=False)
     again = from_records(json.loads(text))
@@ -51,13 +48,13 @@ def test_a_batch_is_rebuilt_from_json(example: Example) -> None:
 
 
 @pytest.mark.parametrize("example", PERSONS[3::8], ids=lambda example: example.name)
-def test_a_record_does_not_depend_on_the_other_rows(example: Example) -> None:
+def test_a_record_does_not_depend_on_the_other_rows(example):
     batch = example.build((4,))
     for row, record in enumerate(to_records(batch)):
         assert to_records(batch.take([row])) == [record]
 
 
-def test_rows_of_several_families_are_one_batch() -> None:
+def test_rows_of_several_families_are_one_batch():
     parts = [normal((4,)), samples((4,))]
     records = [record for pair in zip(*map(to_records, parts), strict=True) for record in pair]
     batch = from_records(records)
@@ -75,18 +72,18 @@ class Shifted(Normal):
     """A family that records do not know."""
 
 
-def test_a_family_of_somebody_else_is_refused() -> None:
+def test_a_family_of_somebody_else_is_refused():
     with pytest.raises(InputError, match=r"distribution must be a family of the package.*Shifted"):
         to_records(Shifted([0.0], 1.0))
 
 
-def test_several_draws_are_stored_draw_by_draw() -> None:
+def test_several_draws_are_stored_draw_by_draw():
     base = Forecast.from_normal([0.0, 5.0], [1.0, 2.0]).randomized(0.2, r=[[0.1, 0.6]])
     with pytest.raises(InputError, match=r"shape \(n,\), got shape \(2, 2\); give one draw per"):
         to_records(base.distribution)
 
 
-def test_a_truncation_without_effect_is_left_out() -> None:
+def test_a_truncation_without_effect_is_left_out():
     far = Truncated(Normal([50.0, 1.0], 1.0), Support(low=0.0))
     assert [record["family"] for record in to_records(far)] == ["normal", "truncated"]
     np.testing.assert_allclose(from_records(to_records(far)).cdf(1.5), far.cdf(1.5), rtol=1e-9)
@@ -105,21 +102,21 @@ def test_a_truncation_without_effect_is_left_out() -> None:
         ),
     ],
 )
-def test_anything_else_is_refused(record: object, message: str) -> None:
+def test_anything_else_is_refused(record, message):
     good = {"family": "poisson", "rate": 2.0}
     with pytest.raises(InputError, match=message):
-        from_records([good, record])  # type: ignore[list-item]
+        from_records([good, record])
     with pytest.raises(InputError, match="records is empty"):
         from_records([])
 
 
-def test_outcomes_of_several_kinds_are_refused() -> None:
+def test_outcomes_of_several_kinds_are_refused():
     claims = Hurdle([0.5], Transformed(Normal([0.0], 1.0), Support(low=0.0)))
     with pytest.raises(InputError, match=r"several kinds \(count, hurdle\)"):
         from_records([*to_records(Poisson([1.0])), *to_records(claims)])
 
 
-def test_a_record_of_quantiles_takes_few_bytes() -> None:
+def test_a_record_of_quantiles_takes_few_bytes():
     levels = special.ndtr(np.linspace(-5, 5, 161))
     record = to_records(Quantiles(levels, np.cumsum(np.ones(161))[None] / 7))[0]
     assert len(json.dumps(record)) < 161 * 2 * 25

@@ -1,11 +1,7 @@
 """Replay of logged forecasts: what is equal, what differs, and what cannot be compared."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -14,15 +10,11 @@ from sklearn.linear_model import BayesianRidge, LinearRegression
 
 from complaints import refused
 from evenhand import RandomizedRegressor, Service
-from evenhand._validate import Floats
 from evenhand.draws import KeyedDraws
 from evenhand.service import (
     Check,
-    DecisionLog,
     Difference,
     Entry,
-    Replay,
-    Served,
     open_log,
     replay_forecast,
 )
@@ -36,28 +28,28 @@ ROW = {"x": 0.5, "z": 0.25}
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Any:
+def log(tmp_path):
     found = open_log(tmp_path / "log.sqlite")
     yield found
     found.close()
 
 
-def draws(key: bytes = KEY, context: str = CONTEXT) -> KeyedDraws:
+def draws(key=KEY, context=CONTEXT):
     return KeyedDraws(key, context)
 
 
-def service(log: DecisionLog, **options: Any) -> Service:
+def service(log, **options):
     return Service(example("normal").model, draws(), log, **options)
 
 
-def parts(replay: Replay, status: str) -> set[str]:
+def parts(replay, status):
     return {check.part for check in replay.checks if check.status == status}
 
 
 EVERY_PART = set(get_args(ReplayPart))
 
 
-def rewritten(served: Served, log: DecisionLog, **changes: Any) -> str:
+def rewritten(served, log, **changes):
     """Log a forecast with changed values, as a service that forges them would; return its id."""
     entry = log.get(served.id)
     assert entry is not None
@@ -71,7 +63,7 @@ def rewritten(served: Served, log: DecisionLog, **changes: Any) -> str:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_forecast_of_each_kind_is_equal_to_all_digits(name: str, log: DecisionLog) -> None:
+def test_a_forecast_of_each_kind_is_equal_to_all_digits(name, log):
     one = example(name)
     found = Service(one.model, draws(), log)
     served = found.forecast("ada", one.X.iloc[[3]])
@@ -82,8 +74,8 @@ def test_a_forecast_of_each_kind_is_equal_to_all_digits(name: str, log: Decision
     assert not any(check.differences for check in replay.checks)
 
 
-def test_an_action_is_compared_by_a_service_with_the_rule(log: DecisionLog) -> None:
-    def lend(forecast: Any) -> list[str]:
+def test_an_action_is_compared_by_a_service_with_the_rule(log):
+    def lend(forecast):
         return ["yes" if value > 0 else "no" for value in forecast.ppf(0.25)]
 
     found = service(log, decide=lend)
@@ -102,7 +94,7 @@ def test_an_action_is_compared_by_a_service_with_the_rule(log: DecisionLog) -> N
 # What differs.
 
 
-def test_another_model_is_named_with_its_values(log: DecisionLog) -> None:
+def test_another_model_is_named_with_its_values(log):
     served = service(log).forecast("ada", ROW)
     one = example("normal")
     other = RandomizedRegressor(BayesianRidge(), 0.1, random_state=0).fit(one.X, one.y)
@@ -118,7 +110,7 @@ def test_another_model_is_named_with_its_values(log: DecisionLog) -> None:
     assert (median.logged, median.found) == (served.quantiles["0.25"], pytest.approx(expected))
 
 
-def test_a_model_with_other_columns_is_another_model(log: DecisionLog) -> None:
+def test_a_model_with_other_columns_is_another_model(log):
     served = service(log).forecast("ada", ROW)
     one = example("normal")
     X = one.X.rename(columns={"z": "w"})
@@ -130,7 +122,7 @@ def test_a_model_with_other_columns_is_another_model(log: DecisionLog) -> None:
     refused("the row has no column 'z'", service(log).replay, served.id, row={"x": 1.0})
 
 
-def test_another_key_and_another_context_are_named(log: DecisionLog) -> None:
+def test_another_key_and_another_context_are_named(log):
     served = service(log).forecast("ada", ROW)
     model = example("normal").model
     other = draws(KEY + b"!")
@@ -147,7 +139,7 @@ def test_another_key_and_another_context_are_named(log: DecisionLog) -> None:
     assert KEY.decode() not in replay.summary() + json.dumps(replay.to_dict())
 
 
-def test_another_person_is_named(log: DecisionLog) -> None:
+def test_another_person_is_named(log):
     for naming in ("hash", "id"):
         context = f"by {naming}"
         found = Service(example("normal").model, draws(context=context), log, person=naming)
@@ -158,7 +150,7 @@ def test_another_person_is_named(log: DecisionLog) -> None:
         assert parts(replay, "not checked") == {"draw"}
 
 
-def test_columns_that_differ_are_named_if_the_log_has_the_features(log: DecisionLog) -> None:
+def test_columns_that_differ_are_named_if_the_log_has_the_features(log):
     changed = ROW | {"z": 0.75}
     served = service(log).forecast("ada", ROW)
     replay = service(log).replay(served.id, row=changed, person="ada")
@@ -170,9 +162,9 @@ def test_columns_that_differ_are_named_if_the_log_has_the_features(log: Decision
     assert parts(replay, "differs") == {"features", "values"}
 
 
-def test_a_draw_that_was_chosen_is_found(log: DecisionLog) -> None:
+def test_a_draw_that_was_chosen_is_found(log):
     class Chosen(KeyedDraws):
-        def __call__(self, ids: Iterable[Any]) -> Floats:
+        def __call__(self, ids):
             return np.maximum(super().__call__(ids), 0.987)
 
     one = example("normal")
@@ -186,7 +178,7 @@ def test_a_draw_that_was_chosen_is_found(log: DecisionLog) -> None:
     assert (difference.logged, difference.found) == (0.987, draws()(["ada"])[0])
 
 
-def test_a_quantile_that_was_changed_before_it_was_logged_is_found(log: DecisionLog) -> None:
+def test_a_quantile_that_was_changed_before_it_was_logged_is_found(log):
     found = service(log)
     served = found.forecast("ada", ROW)
     forged = rewritten(served, log, quantiles=served.quantiles | {"0.5": 1.0})
@@ -200,12 +192,12 @@ def test_a_quantile_that_was_changed_before_it_was_logged_is_found(log: Decision
 
 
 @pytest.mark.parametrize("name", ["events", "counts", "hurdle"])
-def test_records_of_other_kinds_are_compared(name: str, log: DecisionLog) -> None:
+def test_records_of_other_kinds_are_compared(name, log):
     one = example(name)
     found = Service(one.model, draws(), log)
     served = found.forecast("ada", one.X.iloc[[3]])
     assert found.replay(served.id).of("record").status == "equal"
-    changes: dict[str, Any] = {"probability": 0.123}
+    changes = {"probability": 0.123}
     if name != "events":
         last = served.quantiles["0.95"]
         assert last is not None
@@ -214,7 +206,7 @@ def test_records_of_other_kinds_are_compared(name: str, log: DecisionLog) -> Non
     assert parts(found.replay(forged), "differs") == {"record"}
 
 
-def test_tolerances_do_not_depend_on_the_unit_of_the_outcome(log: DecisionLog) -> None:
+def test_tolerances_do_not_depend_on_the_unit_of_the_outcome(log):
     one = example("normal")
     for unit in (1e-9, 1e9):
         model = RandomizedRegressor(LinearRegression(), 0.1, random_state=0).fit(
@@ -230,9 +222,7 @@ def test_tolerances_do_not_depend_on_the_unit_of_the_outcome(log: DecisionLog) -
             assert found.replay(forged, row=ROW, person="ada").is_equal is is_equal
 
 
-def test_other_libraries_alone_are_no_difference(
-    log: DecisionLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_libraries_alone_are_no_difference(log, monkeypatch):
     served = service(log).forecast("ada", ROW)
     now = versions() | {"numpy": "99.0"}
     del now["scipy"]
@@ -256,9 +246,7 @@ def test_other_libraries_alone_are_no_difference(
     assert replay.of("libraries").text == "they may be why values differ"
 
 
-def test_libraries_are_those_of_the_time_of_the_forecast(
-    log: DecisionLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_libraries_are_those_of_the_time_of_the_forecast(log, monkeypatch):
     first = service(log).forecast("ada", ROW)
     before = versions()
     monkeypatch.setattr("evenhand.service.service.versions", lambda: before | {"numpy": "99.0"})
@@ -272,7 +260,7 @@ def test_libraries_are_those_of_the_time_of_the_forecast(
 # What cannot be compared.
 
 
-def test_without_features_and_person_the_rest_is_compared(log: DecisionLog) -> None:
+def test_without_features_and_person_the_rest_is_compared(log):
     found = service(log)
     served = found.forecast("ada", ROW)
     replay = found.replay(served.id)
@@ -284,14 +272,14 @@ def test_without_features_and_person_the_rest_is_compared(log: DecisionLog) -> N
     assert parts(bare, "not checked") == {"person", "features", "draw", "values", "key"}
 
 
-def test_an_unknown_id_is_refused_with_similar_ones(log: DecisionLog) -> None:
+def test_an_unknown_id_is_refused_with_similar_ones(log):
     found = service(log)
     served = found.forecast("ada", ROW)
     refused(f"did you mean '{served.id}'", found.replay, served.id[:8])
     refused("has no forecast 'other'; it has 1 forecast; give", found.replay, "other")
 
 
-def test_text_and_json_name_each_part(log: DecisionLog) -> None:
+def test_text_and_json_name_each_part(log):
     found = service(log)
     served = found.forecast("ada", ROW)
     replay = found.replay(served.id, row=ROW, person="ada")

@@ -4,8 +4,6 @@ Skipped, saying so, where there is no Chromium or no playwright, unless EVENHAND
 Pictures go to the folder that EVENHAND_SCREENSHOTS names.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,16 +1,10 @@
 """Distributions of residuals: their spread, their tails, and bounds of the outcome."""
 
-from __future__ import annotations
-
 import warnings
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 from sklearn.compose import make_column_transformer
 from sklearn.frozen import FrozenEstimator
@@ -20,16 +14,16 @@ from sklearn.preprocessing import OneHotEncoder
 
 from evenhand import RandomizedRegressor, RecalibratedRegressor, load, save
 from evenhand.calibration import Cells, calibration_error
-from evenhand.distributions import Normal, Quantiles, Recalibrated
+from evenhand.distributions import Normal, Recalibrated
 from evenhand.forecasters import SpreadTrees
 from evenhand.forecasters.samples import learn_map, residual_distribution
-from forecaster_examples import Floats, incomes
+from forecaster_examples import incomes
 from repeats import repeats, statistical
 
 # --- learned spread of plain regressors: regions of larger noise, and what is stored
 
 
-def noisy_region(n: int, region: str, seed: int) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+def noisy_region(n, region, seed):
     """Return rows with three times the noise in a tenth of them, which one feature shows."""
     random = np.random.default_rng(seed)
     X = random.uniform(size=(n, 4))
@@ -43,7 +37,7 @@ def noisy_region(n: int, region: str, seed: int) -> tuple[Floats, Floats, NDArra
     return X, 2 * X[:, 0] + np.where(inside, 3.0, 1.0) * random.normal(size=n), inside
 
 
-def conformal_width(X: Floats, y: Floats) -> float:
+def conformal_width(X, y):
     """Return the width of split conformal 80% intervals around a linear regression."""
     half = len(y) // 2
     model = LinearRegression().fit(X[:half], y[:half])
@@ -54,12 +48,12 @@ def conformal_width(X: Floats, y: Floats) -> float:
 @pytest.mark.parametrize(
     ("recalibrate", "region"), [(False, "interval"), (False, "category"), (True, "threshold")]
 )
-def test_intervals_are_wider_in_a_region_of_larger_noise(recalibrate: bool, region: str) -> None:
+def test_intervals_are_wider_in_a_region_of_larger_noise(recalibrate, region):
     X, y, _ = noisy_region(4000, region, 0)
     fresh, y_fresh, inside = noisy_region(20_000, region, 1)
     coverage = {}
     for spread in ("learned", "constant"):
-        model: Any = RandomizedRegressor(LinearRegression(), spread=spread, random_state=0)
+        model = RandomizedRegressor(LinearRegression(), spread=spread, random_state=0)
         if recalibrate:
             model = RecalibratedRegressor(LinearRegression(), spread=spread, random_state=0)
         model.fit(X, y)
@@ -77,7 +71,7 @@ def test_intervals_are_wider_in_a_region_of_larger_noise(recalibrate: bool, regi
     assert coverage["constant"] < 0.5
 
 
-def test_small_tables_and_perfect_predictions_have_constant_spread() -> None:
+def test_small_tables_and_perfect_predictions_have_constant_spread():
     X, y, _ = noisy_region(99, "threshold", 2)
     assert RandomizedRegressor(LinearRegression()).fit(X, y).spread_ is None
     X, y, _ = noisy_region(300, "threshold", 3)
@@ -86,7 +80,7 @@ def test_small_tables_and_perfect_predictions_have_constant_spread() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_rows_without_residuals_do_not_make_trees_diverge(weighted: bool) -> None:
+def test_rows_without_residuals_do_not_make_trees_diverge(weighted):
     # half of the rows have the smallest size that residuals are raised to, of which Newton steps on
     # the log scale reach -100
     random = np.random.default_rng(0)
@@ -100,7 +94,7 @@ def test_rows_without_residuals_do_not_make_trees_diverge(weighted: bool) -> Non
     np.testing.assert_allclose(log_size[~is_zero].mean(), np.log(2), atol=0.25)
 
 
-def test_weights_say_which_rows_have_the_larger_noise() -> None:
+def test_weights_say_which_rows_have_the_larger_noise():
     X, y, _ = noisy_region(3000, "threshold", 7)
     rng = np.random.default_rng(8)
     # rows of tiny weight have large noise elsewhere
@@ -119,7 +113,7 @@ def test_weights_say_which_rows_have_the_larger_noise() -> None:
 # --- tables and what is stored
 
 
-def table(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
+def table(n, seed):
     """Return a table with a category that has three times the noise, and missing values."""
     random = np.random.default_rng(seed)
     kind = random.choice(["calm", "calmer", "wild"], n, p=[0.5, 0.3, 0.2])
@@ -130,12 +124,12 @@ def table(n: int, seed: int) -> tuple[pd.DataFrame, Floats]:
     return frame, y.to_numpy()
 
 
-def linear() -> Any:
+def linear():
     encoder = make_column_transformer((OneHotEncoder(), ["kind"]), ("passthrough", ["age"]))
     return make_pipeline(encoder, LinearRegression())
 
 
-def test_a_spread_by_category_is_learned_and_stored(tmp_path: Path) -> None:
+def test_a_spread_by_category_is_learned_and_stored(tmp_path):
     X, y = table(2000, 11)
     model = RandomizedRegressor(linear(), random_state=0).fit(X, y)
     names = [column["name"] for column in model.spread_.columns_["columns"]]
@@ -161,13 +155,13 @@ STATED = np.array([0.02, 0.01])
 """Probabilities of a miss of 98% and 99% intervals."""
 
 
-def miss_rates(distribution: Quantiles | Recalibrated, truth: stats.rv_frozen) -> Floats:
+def miss_rates(distribution, truth):
     """Return how often 98% and 99% intervals miss, relative to the stated rates."""
     low, high = (np.ravel(distribution.ppf(p)[..., None]) for p in (STATED / 2, 1 - STATED / 2))
     return np.asarray((truth.cdf(low) + truth.sf(high)) / STATED)
 
 
-def standard_error(n_sets: int) -> float:
+def standard_error(n_sets):
     """Return the standard error of a mean relative miss rate.
 
     A 99% interval of 200 rows ends at the two extreme values, each outside of which is a new value
@@ -176,11 +170,11 @@ def standard_error(n_sets: int) -> float:
     return 0.71 / np.sqrt(n_sets)
 
 
-def of_residuals(residuals: Floats) -> Quantiles | Recalibrated:
+def of_residuals(residuals):
     return residual_distribution(residuals, None)
 
 
-def over_normal(std: float) -> Callable[[Floats], Quantiles | Recalibrated]:
+def over_normal(std):
     """Return a function that recalibrates a normal forecast of this spread."""
     base = Normal([0.0], std)
     return lambda y: Recalibrated(base, *learn_map(Cells(base.cdf(y)), np.ones(y.size)))
@@ -199,12 +193,7 @@ def over_normal(std: float) -> Callable[[Floats], Quantiles | Recalibrated]:
     ],
     ids=["normal", "t3", "narrow base", "wide base"],
 )
-def test_extreme_intervals_miss_as_often_as_stated(
-    learn: Callable[[Floats], Quantiles | Recalibrated],
-    truth: stats.rv_frozen,
-    n: int,
-    most: float,
-) -> None:
+def test_extreme_intervals_miss_as_often_as_stated(learn, truth, n, most):
     random = np.random.default_rng(n)
     samples = (truth.rvs(n, random_state=random) for _ in range(repeats(400)))
     rates = [miss_rates(learn(sample), truth) for sample in samples]
@@ -214,7 +203,7 @@ def test_extreme_intervals_miss_as_often_as_stated(
     assert (np.mean(rates, axis=0) < most + slack).all()
 
 
-def test_extreme_quantiles_are_order_statistics_with_exponential_tails_beyond() -> None:
+def test_extreme_quantiles_are_order_statistics_with_exponential_tails_beyond():
     residuals = np.sort(np.random.default_rng(1).normal(size=200))
     learned = residual_distribution(residuals, None)
     ranks = np.array([1, 2])
@@ -232,7 +221,7 @@ def test_extreme_quantiles_are_order_statistics_with_exponential_tails_beyond() 
     np.testing.assert_allclose(np.exp(learned.logcdf(far)) * 201, np.exp([-1, -2]), rtol=0.01)
 
 
-def test_tied_extremes_are_one_knot_without_a_spike() -> None:
+def test_tied_extremes_are_one_knot_without_a_spike():
     residuals = np.random.default_rng(2).uniform(-1, 1, size=300)
     residuals[:5] = 1.5
     residuals[5:9] = -1.5
@@ -243,7 +232,7 @@ def test_tied_extremes_are_one_knot_without_a_spike() -> None:
     np.testing.assert_allclose(learned.cdf(-1.5), 2.5 / 301, rtol=1e-9)
 
 
-def test_rows_of_tiny_weight_do_not_shape_the_tails() -> None:
+def test_rows_of_tiny_weight_do_not_shape_the_tails():
     random = np.random.default_rng(3)
     heavy = random.normal(size=40)
     residuals = np.concatenate((heavy, 100 * random.normal(size=1000)))
@@ -259,13 +248,13 @@ def test_rows_of_tiny_weight_do_not_shape_the_tails() -> None:
 @pytest.mark.parametrize(
     "residuals", [np.zeros(5), np.array([1.0, 2.0]), np.array([1.0]), np.repeat([0.0, 1.0], 50)]
 )
-def test_degenerate_samples_have_a_finite_density(residuals: Floats) -> None:
+def test_degenerate_samples_have_a_finite_density(residuals):
     learned = residual_distribution(residuals, None)
     assert np.isfinite(learned.logpdf([-50.0, 0.0, 0.5, 1.0, 50.0])).all()
     assert np.isfinite(learned.ppf([[1e-6], [0.5], [1 - 1e-6]])).all()
 
 
-def test_tails_of_mirrored_residuals_are_mirrored() -> None:
+def test_tails_of_mirrored_residuals_are_mirrored():
     random = np.random.default_rng(0)
     residuals, weight = random.exponential(size=300) ** 2, random.uniform(0.5, 2, 300)
     levels = np.array([1e-6, 1e-3, 0.02, 0.5, 0.98, 1 - 1e-3, 1 - 1e-6])
@@ -277,7 +266,7 @@ def test_tails_of_mirrored_residuals_are_mirrored() -> None:
 # --- fitted plain regressors with bounds of the outcome: their predictions are mapped to the line
 
 
-def shares(n: int, seed: int) -> tuple[Floats, Floats]:
+def shares(n, seed):
     """Features and beta outcomes, many of them next to 0 or 1."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, 2))
@@ -287,7 +276,7 @@ def shares(n: int, seed: int) -> tuple[Floats, Floats]:
 
 
 @pytest.mark.parametrize(("outcomes", "high"), [(incomes, None), (shares, 1)])
-def test_forecasts_around_a_fitted_plain_regressor_are_calibrated(outcomes: Any, high: Any) -> None:
+def test_forecasts_around_a_fitted_plain_regressor_are_calibrated(outcomes, high):
     fitted = FrozenEstimator(LinearRegression().fit(*outcomes(800, seed=1)))
     model = RandomizedRegressor(fitted, support=(0, high), random_state=0)
     model.fit(*outcomes(1500, seed=2))
@@ -306,7 +295,7 @@ def test_forecasts_around_a_fitted_plain_regressor_are_calibrated(outcomes: Any,
 
 
 @pytest.mark.parametrize("far", [0.0, -1e9])
-def test_predictions_at_and_beyond_a_bound_stay_finite(far: float) -> None:
+def test_predictions_at_and_beyond_a_bound_stay_finite(far):
     X, y = shares(300, seed=0)
     wrong = LinearRegression().fit(X, y)
     wrong.intercept_ = far

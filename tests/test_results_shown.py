@@ -1,7 +1,5 @@
 """How results show themselves: a line each, a summary in notebooks, comparable."""
 
-from __future__ import annotations
-
 import dataclasses
 import html
 import importlib
@@ -10,8 +8,6 @@ import pkgutil
 import re
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +15,6 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 import evenhand
-from command_outcome import Command
 from evenhand import (
     Forecast,
     InputError,
@@ -48,7 +43,7 @@ HOSTILE = "<b>groups\n\x1b[31m</b>" + "x" * 500
 
 
 @cache
-def results() -> dict[str, Any]:
+def results():
     """Return one of every kind of result."""
     rng = np.random.default_rng(0)
     X, y = pd.DataFrame({"a": rng.normal(size=N), "<b>": rng.normal(size=N)}), rng.normal(size=N)
@@ -93,7 +88,7 @@ def results() -> dict[str, Any]:
     }
 
 
-def test_a_result_is_one_line() -> None:
+def test_a_result_is_one_line():
     for name, result in results().items():
         shown = repr(result)
         assert shown.isprintable(), name  # no line break is
@@ -101,7 +96,7 @@ def test_a_result_is_one_line() -> None:
         assert " at 0x" not in shown, name
 
 
-def test_a_result_with_a_summary_shows_it_in_notebooks() -> None:
+def test_a_result_with_a_summary_shows_it_in_notebooks():
     for name, result in results().items():
         if hasattr(result, "summary"):
             shown = result._repr_html_()
@@ -111,7 +106,7 @@ def test_a_result_with_a_summary_shows_it_in_notebooks() -> None:
             assert str(result) == result.summary(), name
 
 
-def test_a_result_equals_itself_and_nothing_else() -> None:
+def test_a_result_equals_itself_and_nothing_else():
     for name, result in results().items():
         same = result
         assert (result == same) is True, name
@@ -133,19 +128,19 @@ GIVEN = {
 }
 
 
-def header(page: str) -> dict[str, str]:
+def header(page):
     """Return the description of a page, in its order."""
     listed = page.partition('id="provenance"')[2].partition("</dl>")[0]
     pairs = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", listed)
     return {html.unescape(name): html.unescape(value) for name, value in pairs}
 
 
-def table(n: int = 60) -> pd.DataFrame:
+def table(n=60):
     random = np.random.default_rng(0)
     return pd.DataFrame({"y": random.normal(size=n), "mu": 0.0, "sigma": 1.0})
 
 
-def test_an_audit_keeps_its_description_in_json_and_on_the_page() -> None:
+def test_an_audit_keeps_its_description_in_json_and_on_the_page():
     found = audit_pit(np.linspace(0.01, 0.99, 50), about=GIVEN, target_name="dose", **QUICK)
     assert found.about == GIVEN
     assert list(json.loads(found.to_json())["about"].items()) == list(GIVEN.items())
@@ -161,7 +156,7 @@ def test_an_audit_keeps_its_description_in_json_and_on_the_page() -> None:
     ]
 
 
-def test_no_key_hides_the_date_or_another_key() -> None:
+def test_no_key_hides_the_date_or_another_key():
     given = {"date": "1999-01-01", "Date": "1998", "Population": "A", "population": "B"}
     page = audit_pit(np.linspace(0.01, 0.99, 50), about=given, **QUICK).to_html()
     shown = header(page)
@@ -183,12 +178,12 @@ def test_no_key_hides_the_date_or_another_key() -> None:
         ({"": "mg"}, "each key of about must be a text that is not empty, got ''"),
     ],
 )
-def test_a_description_that_is_no_mapping_of_texts_is_refused(about: Any, message: str) -> None:
+def test_a_description_that_is_no_mapping_of_texts_is_refused(about, message):
     with pytest.raises(InputError, match=re.escape(message)):
         audit_pit(np.linspace(0.01, 0.99, 50), about=about, **QUICK)
 
 
-def test_the_command_takes_the_description(tmp_path: Path, evenhand: Command) -> None:
+def test_the_command_takes_the_description(tmp_path, evenhand):
     table().to_csv(tmp_path / "t.csv", index=False)
     forecasts = ("--target", "y", "--forecast", "mean=mu,std=sigma")
     about = ("--about", "unit=mg per week", "--about", "formula = a=b")
@@ -205,15 +200,15 @@ def test_the_command_takes_the_description(tmp_path: Path, evenhand: Command) ->
     ],
 )
 def test_the_command_refuses_a_description_before_it_reads_the_table(
-    pairs: list[str], message: str, tmp_path: Path, evenhand: Command
-) -> None:
+    pairs, message, tmp_path, evenhand
+):
     given = [part for pair in pairs for part in ("--about", pair)]
     forecasts = ("--target", "y", "--forecast", "mean=mu,std=sigma")
     complaint = evenhand("audit", tmp_path / "none.csv", *forecasts, *given).complaint()
     assert message in complaint
 
 
-def test_no_public_dataclass_compares_arrays() -> None:
+def test_no_public_dataclass_compares_arrays():
     arrays = (
         "Floats",
         "NDArray",

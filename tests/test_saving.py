@@ -1,7 +1,5 @@
 """A model folder stays whole: several processes, a full disk, killed saves, other files."""
 
-from __future__ import annotations
-
 import errno
 import itertools
 import json
@@ -13,10 +11,8 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +24,6 @@ from complaints import refused
 from evenhand import InputError, RandomizedRegressor, load, save, store
 from evenhand._files import replace_file, sweep_partials, write_text
 from evenhand._locks import OLD_SECONDS
-from evenhand.store.models import PackedModel
 
 ROUNDS = int(os.environ.get("EVENHAND_SAVE_ROUNDS", "20"))
 """Rounds of concurrent saves and loads; set the variable to 200 for the long run."""
@@ -40,7 +35,7 @@ Y = X[:, 0] + RANDOM.normal(size=60)
 CERTIFIED = {"statement": "as good as it gets"}
 
 
-def ridge(penalty: float) -> RandomizedRegressor:
+def ridge(penalty):
     """Return a model with files of both kinds beside its manifest, known by its penalty."""
     model = RandomizedRegressor(
         make_pipeline(StandardScaler(), Ridge(penalty)), link="laplace", cv=2, random_state=0
@@ -48,20 +43,20 @@ def ridge(penalty: float) -> RandomizedRegressor:
     return model.fit(X, Y)
 
 
-def penalty_of(model: Any) -> float:
+def penalty_of(model):
     return float(model.estimator_[-1].alpha)
 
 
 @pytest.fixture(scope="module")
-def packed() -> list[PackedModel]:
+def packed():
     return [store.pack(ridge(10.0**i)) for i in range(N_SAVERS)]
 
 
-def put(model: PackedModel, number: int, folder: Path) -> None:
+def put(model, number, folder):
     store.write_model(model, folder, CERTIFIED | {"number": number}, f"<p>report {number}".encode())
 
 
-def whole(folder: Path, packed: list[PackedModel]) -> int:
+def whole(folder, packed):
     """Return which of the models is there, with its own certificate and report."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -79,9 +74,7 @@ def whole(folder: Path, packed: list[PackedModel]) -> int:
 # Several processes.
 
 
-def save_often(
-    model: PackedModel, number: int, folder: Path, rounds: int, gate: Any, failures: Any
-) -> None:
+def save_often(model, number, folder, rounds, gate, failures):
     for _ in range(rounds):
         gate.wait()
         try:
@@ -91,7 +84,7 @@ def save_often(
         gate.wait()
 
 
-def load_often(folder: Path, rounds: int, gate: Any, failures: Any, loads: Any) -> None:
+def load_often(folder, rounds, gate, failures, loads):
     warnings.simplefilter("error")
     for _ in range(rounds):
         gate.wait()
@@ -109,9 +102,7 @@ def load_often(folder: Path, rounds: int, gate: Any, failures: Any, loads: Any) 
 @pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="starts processes by fork"
 )
-def test_savers_and_loaders_of_one_folder_never_fail_and_leave_one_model(
-    packed: list[PackedModel], tmp_path: Path
-) -> None:
+def test_savers_and_loaders_of_one_folder_never_fail_and_leave_one_model(packed, tmp_path):
     folder = tmp_path / "model"
     put(packed[0], 0, folder)
     context = multiprocessing.get_context("fork")
@@ -148,9 +139,7 @@ def test_savers_and_loaders_of_one_folder_never_fail_and_leave_one_model(
     assert len(survivors) > 1 or ROUNDS < 20
 
 
-def test_a_save_waits_for_one_that_runs_and_says_so(
-    packed: list[PackedModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_save_waits_for_one_that_runs_and_says_so(packed, tmp_path, monkeypatch):
     monkeypatch.setattr("evenhand._locks.PATIENCE_SECONDS", 0.05)
     code = "import sys, time\nfrom pathlib import Path\nfrom evenhand._locks import one_writer\n"
     code += "with one_writer(Path(sys.argv[1])):\n    print(flush=True)\n    time.sleep(0.5)\n"
@@ -164,9 +153,7 @@ def test_a_save_waits_for_one_that_runs_and_says_so(
     assert whole(tmp_path, packed) == 1
 
 
-def test_a_killed_save_blocks_nobody_and_what_it_left_is_swept(
-    packed: list[PackedModel], tmp_path: Path
-) -> None:
+def test_a_killed_save_blocks_nobody_and_what_it_left_is_swept(packed, tmp_path):
     put(packed[0], 0, tmp_path)
     code = (
         "import sys, os\nfrom pathlib import Path\nfrom evenhand import _files, _locks\nplace ="
@@ -184,12 +171,10 @@ def test_a_killed_save_blocks_nobody_and_what_it_left_is_swept(
     assert whole(tmp_path, packed) == 1
 
 
-def test_the_partials_of_a_running_process_are_never_swept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_partials_of_a_running_process_are_never_swept(tmp_path, monkeypatch):
     replace = os.replace
 
-    def swept(source: Path, target: Path) -> None:
+    def swept(source, target):
         sweep_partials(tmp_path)
         replace(source, target)
 
@@ -198,9 +183,7 @@ def test_the_partials_of_a_running_process_are_never_swept(
     assert (tmp_path / "file").read_bytes() == b"content"
 
 
-def test_without_locks_only_old_files_are_swept(
-    packed: list[PackedModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_locks_only_old_files_are_swept(packed, tmp_path, monkeypatch):
     monkeypatch.setattr("evenhand._locks.fcntl", None)
     young, old = tmp_path / "model-0123456789abcdef.skops", tmp_path / ".model.json.01234567.part"
     for path in (young, old):
@@ -213,9 +196,7 @@ def test_without_locks_only_old_files_are_swept(
     assert whole(tmp_path, packed) == 0
 
 
-def test_a_folder_that_cannot_be_written_to_loads(
-    packed: list[PackedModel], tmp_path: Path
-) -> None:
+def test_a_folder_that_cannot_be_written_to_loads(packed, tmp_path):
     put(packed[2], 2, tmp_path)
     for path in tmp_path.iterdir():
         path.chmod(0o444)
@@ -226,13 +207,11 @@ def test_a_folder_that_cannot_be_written_to_loads(
         tmp_path.chmod(0o755)
 
 
-def test_a_loader_starts_again_when_the_model_is_replaced_under_it(
-    packed: list[PackedModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_loader_starts_again_when_the_model_is_replaced_under_it(packed, tmp_path, monkeypatch):
     put(packed[0], 0, tmp_path)
     read, count = Path.read_bytes, itertools.count()
 
-    def raced(path: Path) -> bytes:
+    def raced(path):
         content = read(path)
         if path.name == "model.json" and next(count) < 3:
             with monkeypatch.context() as patch:
@@ -255,58 +234,49 @@ class Interrupted(BaseException):
 class Steps:
     """Fails at the steps that change files: at one of them, or at that one and all later ones."""
 
-    def __init__(
-        self,
-        patch: pytest.MonkeyPatch,
-        last: int,
-        error: BaseException,
-        *,
-        once: bool,
-        names: bool,
-        removal: bool,
-    ) -> None:
+    def __init__(self, patch, last, error, *, once, names, removal):
         self.count, self.last, self.error, self.once = 0, last, error, once
         patch.setattr(os, "open", self._open(os.open))
         patch.setattr(os, "fdopen", self._fdopen(os.fdopen))
-        steps: list[tuple[Any, str]] = [(os, "fsync")]
+        steps = [(os, "fsync")]
         steps += [(os, "replace")] if names else []
         steps += [(Path, "unlink")] if removal else []
         for owner, name in steps:
             patch.setattr(owner, name, self._step(getattr(owner, name)))
 
-    def check(self) -> None:
+    def check(self):
         self.count += 1
         if self.count == self.last or (self.count > self.last and not self.once):
             raise self.error
 
-    def _step(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        def checked(*args: Any, **kwargs: Any) -> Any:
+    def _step(self, step):
+        def checked(*args, **kwargs):
             self.check()
             return step(*args, **kwargs)
 
         return checked
 
-    def _open(self, step: Callable[..., int]) -> Callable[..., int]:
-        def opened(path: Path, flags: int, *args: Any, **kwargs: Any) -> int:
+    def _open(self, step):
+        def opened(path, flags, *args, **kwargs):
             if flags & os.O_EXCL:
                 self.check()
             return step(path, flags, *args, **kwargs)
 
         return opened
 
-    def _fdopen(self, step: Callable[..., Any]) -> Callable[..., Any]:
-        def opened(*args: Any, **kwargs: Any) -> Any:
+    def _fdopen(self, step):
+        def opened(*args, **kwargs):
             file = step(*args, **kwargs)
             write = file.write
 
             class Checked:
-                def __enter__(inner) -> Any:
+                def __enter__(inner):
                     return inner
 
-                def __exit__(inner, *raised: Any) -> None:
+                def __exit__(inner, *raised):
                     file.close()
 
-                def write(inner, content: bytes) -> Any:
+                def write(inner, content):
                     # half of it fits
                     write(content[: len(content) // 2])
                     self.check()
@@ -317,7 +287,7 @@ class Steps:
         return opened
 
 
-def failing(kind: str, last: int, patch: pytest.MonkeyPatch) -> Steps:
+def failing(kind, last, patch):
     full = OSError(errno.ENOSPC, "No space left on device")
     if kind == "interrupt":
         return Steps(patch, last, Interrupted(), once=True, names=True, removal=True)
@@ -329,8 +299,8 @@ def failing(kind: str, last: int, patch: pytest.MonkeyPatch) -> Steps:
 
 @pytest.mark.parametrize("kind", ["full", "once full", "interrupt"])
 def test_a_save_that_fails_at_any_step_leaves_old_or_new_with_certificate_and_report(
-    kind: str, packed: list[PackedModel], tmp_path: Path
-) -> None:
+    kind, packed, tmp_path
+):
     survivors = []
     for last in itertools.count(1):
         place = tmp_path / str(last)
@@ -357,9 +327,7 @@ def test_a_save_that_fails_at_any_step_leaves_old_or_new_with_certificate_and_re
 
 
 @pytest.mark.parametrize("renamed", [0, 1])
-def test_what_a_save_killed_at_its_end_left_is_read_and_finished(
-    renamed: int, packed: list[PackedModel], tmp_path: Path
-) -> None:
+def test_what_a_save_killed_at_its_end_left_is_read_and_finished(renamed, packed, tmp_path):
     put(packed[0], 0, tmp_path / "old")
     put(packed[1], 1, tmp_path / "new")
     place = shutil.copytree(tmp_path / "old", tmp_path / "killed")
@@ -381,9 +349,7 @@ def test_what_a_save_killed_at_its_end_left_is_read_and_finished(
 # A certificate belongs to one model.
 
 
-def test_a_save_without_certificate_removes_that_of_the_old_model(
-    packed: list[PackedModel], tmp_path: Path
-) -> None:
+def test_a_save_without_certificate_removes_that_of_the_old_model(packed, tmp_path):
     put(packed[0], 0, tmp_path)
     save(ridge(7.0), tmp_path)
     assert not (tmp_path / "certificate.json").exists()
@@ -393,9 +359,7 @@ def test_a_save_without_certificate_removes_that_of_the_old_model(
         store.read_certificate(tmp_path)
 
 
-def test_pages_and_files_that_no_certificate_names_stay(
-    packed: list[PackedModel], tmp_path: Path
-) -> None:
+def test_pages_and_files_that_no_certificate_names_stay(packed, tmp_path):
     (tmp_path / "report.html").write_text("mine")
     (tmp_path / "certificate.json").write_text('{"of": "something else"}')
     (tmp_path / ".draft-thesis.tex").write_text("mine")
@@ -410,9 +374,7 @@ def test_pages_and_files_that_no_certificate_names_stay(
     assert not (tmp_path / "certificate.json").exists()
 
 
-def test_the_certificate_of_another_model_is_refused(
-    packed: list[PackedModel], tmp_path: Path
-) -> None:
+def test_the_certificate_of_another_model_is_refused(packed, tmp_path):
     put(packed[0], 0, tmp_path / "first")
     save(ridge(7.0), tmp_path / "second")
     shutil.copy(tmp_path / "first" / "certificate.json", tmp_path / "second")
@@ -421,7 +383,7 @@ def test_the_certificate_of_another_model_is_refused(
     assert penalty_of(load(tmp_path / "second")) == 7.0
 
 
-def test_people_are_checked_by_a_salted_hash_of_their_sorted_ids() -> None:
+def test_people_are_checked_by_a_salted_hash_of_their_sorted_ids():
     record = store.people_record(["bob", "zoé", 3], "ids")
     assert (record["n"], record["named_by"]) == (3, "ids")
     assert store.ids_digest([3, "zoe\u0301", "bob"], record["salt"]) == record["sha256"]
@@ -436,15 +398,13 @@ def test_people_are_checked_by_a_salted_hash_of_their_sorted_ids() -> None:
 
 
 @pytest.fixture(params=[0o027, 0o002])
-def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+def umask(request):
     before = os.umask(request.param)
     yield request.param
     os.umask(before)
 
 
-def test_new_files_and_folders_obey_the_umask(
-    umask: int, packed: list[PackedModel], tmp_path: Path
-) -> None:
+def test_new_files_and_folders_obey_the_umask(umask, packed, tmp_path):
     place = tmp_path / "models" / "first"
     put(packed[0], 0, place)
     write_text(tmp_path / "audit.json", "{}")
@@ -454,13 +414,11 @@ def test_new_files_and_folders_obey_the_umask(
         assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
 
 
-def test_the_folder_is_synced_after_a_replacement(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    order: list[str] = []
+def test_the_folder_is_synced_after_a_replacement(tmp_path, monkeypatch):
+    order = []
     sync, replace = os.fsync, os.replace
 
-    def synced(handle: int) -> None:
+    def synced(handle):
         order.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file")
         sync(handle)
 

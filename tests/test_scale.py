@@ -5,13 +5,8 @@ audit in memory of the same PITs is then the reference. Where a forecaster draws
 block are made again by the same seeds.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,7 +39,6 @@ from evenhand.scale.parts_audit import (
     SCORES,
     AuditColumns,
     People,
-    Survey,
     block_generator,
     chosen_rows,
     survey_part,
@@ -70,16 +64,16 @@ SMALL_BLOCK = 130
 
 
 @pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def small_blocks(monkeypatch):
     """Read blocks of few rows, so that a small table has many."""
     monkeypatch.setitem(Parts.blocks.__kwdefaults__, "size", SMALL_BLOCK)
 
 
-def pits(table: pd.DataFrame) -> np.ndarray:
+def pits(table):
     return np.asarray(ndtr((table["y"] - table["mean"]) / table["std"]))
 
 
-def same(one: Any, other: Any) -> bool:
+def same(one, other):
     """Tell whether two results are equal, field by field."""
     if isinstance(one, pd.DataFrame):
         pd.testing.assert_frame_equal(one, other, check_exact=True)
@@ -98,15 +92,13 @@ def same(one: Any, other: Any) -> bool:
 # What is merged.
 
 
-def pieces_of(table: pd.DataFrame, cuts: list[int]) -> list[pd.DataFrame]:
+def pieces_of(table, cuts):
     return [table[start:stop] for start, stop in zip((0, *cuts), (*cuts, len(table)), strict=True)]
 
 
 @settings(deadline=None, max_examples=10)
 @given(st.sets(st.integers(1, 399), max_size=5).map(sorted), st.integers(0, 1000))
-def test_groups_of_pieces_are_those_of_the_whole_where_the_sample_is_the_whole(
-    cuts: list[int], seed: int
-) -> None:
+def test_groups_of_pieces_are_those_of_the_whole_where_the_sample_is_the_whole(cuts, seed):
     table = awkward(400, seed)
     for name in table.columns.drop("name"):
         part = Partition.learn(table[name], name, source="t", seen=Seen.of(table[name]))
@@ -117,7 +109,7 @@ def test_groups_of_pieces_are_those_of_the_whole_where_the_sample_is_the_whole(
         assert sum(mask.sum() for mask in joined.values()) == len(table)
 
 
-def awkward(n: int, seed: int) -> pd.DataFrame:
+def awkward(n, seed):
     """Make columns that are hard to part."""
     random = np.random.default_rng(seed)
     table = people(n, seed)
@@ -137,7 +129,7 @@ def awkward(n: int, seed: int) -> pd.DataFrame:
     return table
 
 
-def test_outcomes_whose_squares_are_no_numbers_are_refused() -> None:
+def test_outcomes_whose_squares_are_no_numbers_are_refused():
     table = people(50)
     plan = CountPlan((), (0.8, 0.9), None, (0.0, 1.0))
     forecast = Forecast.from_normal(table["mean"], table["std"])
@@ -148,14 +140,14 @@ def test_outcomes_whose_squares_are_no_numbers_are_refused() -> None:
 # The rows chosen.
 
 
-def surveyed(table: Path | Parts, seed: int = 0, person: str | None = None) -> dict[int, Survey]:
+def surveyed(table, seed=0, person=None):
     parts = table if isinstance(table, Parts) else open_parts(table)
     shared = AuditColumns.of(GIVEN, parts, "y", (), (), None, person), seed
     found = {i: survey_part(shared, parts, i) for i in range(len(parts))}
     return {i: one for i, one in found.items() if one is not None}
 
 
-def test_rows_are_chosen_evenly_and_without_replacement(tmp_path: Path, small_blocks: None) -> None:
+def test_rows_are_chosen_evenly_and_without_replacement(tmp_path, small_blocks):
     """250 seeds: rows are chosen evenly (chi-square, 1e-6), two given rows rarely together."""
     parts = open_parts(write_parts(people(200)[["y", "mean", "std"]], tmp_path / "in", [10, 150]))
     first = np.array([0, 10, 150])
@@ -177,7 +169,7 @@ def test_rows_are_chosen_evenly_and_without_replacement(tmp_path: Path, small_bl
     assert stats.binomtest(both, seeds, together).pvalue > 1e-6
 
 
-def test_people_of_many_rows_each_fill_the_sample(tmp_path: Path) -> None:
+def test_people_of_many_rows_each_fill_the_sample(tmp_path):
     table = people(2000)
     table["who"] = np.arange(2000) % 100
     folder = write_parts(table, tmp_path / "in", [700])
@@ -186,7 +178,7 @@ def test_people_of_many_rows_each_fill_the_sample(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_one_row_of_each_person_is_taken_evenly(tmp_path: Path) -> None:
+def test_one_row_of_each_person_is_taken_evenly(tmp_path):
     """One person, four rows in three parts: each in a quarter of 240 runs (1e-6 each)."""
     table = people(60)
     table["who"] = np.arange(60)
@@ -210,12 +202,12 @@ def test_one_row_of_each_person_is_taken_evenly(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def plans(monkeypatch: pytest.MonkeyPatch) -> list[CountPlan]:
+def plans(monkeypatch):
     """Return a list that gets the plan by which each audit counts its rows."""
-    kept: list[CountPlan] = []
+    kept = []
     added = parts_audit.added
 
-    def spy(counts: Any) -> Any:
+    def spy(counts):
         total, numbers = added(counts)
         kept.append(total.plan)
         return total, numbers
@@ -224,9 +216,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[CountPlan]:
     return kept
 
 
-def read_again(
-    folder: Path, subject: Any, plan: CountPlan, seed: int = 0, kept: dict[int, Any] | None = None
-) -> tuple[pd.DataFrame, Cells, np.ndarray, Cells | None]:
+def read_again(folder, subject, plan, seed=0, kept=None):
     """Score each block with its own random numbers: rows, PITs, residuals and bases."""
     parts = open_parts(folder)
     tables, pits, residual, bases = [], [], [], []
@@ -255,14 +245,7 @@ def read_again(
     )
 
 
-def compare(
-    found: Any,
-    plan: CountPlan,
-    table: pd.DataFrame,
-    pits: Cells,
-    residual: Any,
-    base: Cells | None = None,
-) -> None:
+def compare(found, plan, table, pits, residual, base=None):
     """Compare an audit in parts with what is known of the same PITs in memory."""
     pairs = (pair for part in plan.groups for pair in part.masks(table[part.column]).items())
     masks = {name: mask for name, mask in pairs if mask.any()}
@@ -301,7 +284,7 @@ def compare(
     compare_proofs(found, pits, masks, base)
 
 
-def confidence_alone(found: Any, n_named: int) -> float:
+def confidence_alone(found, n_named):
     """Return the confidence at which named groups alone have intervals as wide as beside a scan.
 
     Groups without a row in the sample share what the named groups of the sample were given.
@@ -320,7 +303,7 @@ def confidence_alone(found: Any, n_named: int) -> float:
     return 1 - share * n_named / shared_by / 0.4
 
 
-def compare_proofs(found: Any, pits: Cells, masks: dict[str, Any], base: Cells | None) -> None:
+def compare_proofs(found, pits, masks, base):
     """What is proven of counts is at least what is proven of PITs, and hardly more."""
     proof = certify_pit(pits, groups=masks, base=base, random_state=0)
     if base is not None or not pits.is_randomized:
@@ -362,7 +345,7 @@ def compare_proofs(found: Any, pits: Cells, masks: dict[str, Any], base: Cells |
 
 
 @pytest.fixture(scope="module")
-def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def rich(tmp_path_factory):
     """Return a folder with every kind of column, and values that only some parts have."""
     table = people(2600, 5)
     table["rooms"] = table["rooms"].astype("Int64")
@@ -376,7 +359,7 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_an_audit_in_parts_says_what_one_in_memory_says(rich: Path, plans: list[CountPlan]) -> None:
+def test_an_audit_in_parts_says_what_one_in_memory_says(rich, plans):
     sample_size = 150
     groups = [*GROUPS, "kind", "place"]
     found = audit_parts(
@@ -405,9 +388,7 @@ def test_an_audit_in_parts_says_what_one_in_memory_says(rich: Path, plans: list[
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_rounded_outcomes_are_spread_over_their_cells(
-    tmp_path: Path, plans: list[CountPlan]
-) -> None:
+def test_rounded_outcomes_are_spread_over_their_cells(tmp_path, plans):
     table = people(1500, 8)
     table["y"] = (table["y"] / 0.25).round() * 0.25
     atom = table["y"].value_counts(normalize=True).iloc[0]
@@ -430,14 +411,12 @@ def test_rounded_outcomes_are_spread_over_their_cells(
 
 
 @pytest.fixture(scope="module")
-def model() -> RandomizedRegressor:
+def model():
     return a_model()
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_draws_of_a_forecaster_hang_on_seed_part_and_block_alone(
-    tmp_path: Path, model: RandomizedRegressor, plans: list[CountPlan]
-) -> None:
+def test_draws_of_a_forecaster_hang_on_seed_part_and_block_alone(tmp_path, model, plans):
     folder = write_parts(people(700), tmp_path / "in", [300])
     options = {"groups": ["sex", "age"], "sample_size": 200, "levels": [0.5], **QUICK}
     options["random_state"] = 1
@@ -457,15 +436,13 @@ def test_draws_of_a_forecaster_hang_on_seed_part_and_block_alone(
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("options", [{}, {"person": "who"}])
-def test_the_order_in_which_parts_are_done_changes_no_digit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
-) -> None:
+def test_the_order_in_which_parts_are_done_changes_no_digit(tmp_path, monkeypatch, options):
     folder = write_parts(people(900).assign(who=np.arange(900) // 2), tmp_path / "in", [200, 201])
     asked = {"groups": GROUPS, "sample_size": 200, "random_state": 0, **QUICK, **options}
     expected = audit_parts(GIVEN, folder, "y", **asked).to_json()
     forward = parts_audit.over_parts
 
-    def backward(*args: Any, **more: Any) -> Any:
+    def backward(*args, **more):
         return iter(list(forward(*args, **more))[::-1])
 
     monkeypatch.setattr(parts_audit, "over_parts", backward)
@@ -473,9 +450,7 @@ def test_the_order_in_which_parts_are_done_changes_no_digit(
 
 
 @pytest.mark.parametrize("make", [lambda model: GIVEN, lambda model: model])
-def test_a_table_no_larger_than_the_sample_is_audited_in_memory(
-    tmp_path: Path, model: RandomizedRegressor, make: Callable[[Any], Any]
-) -> None:
+def test_a_table_no_larger_than_the_sample_is_audited_in_memory(tmp_path, model, make):
     table = people(600)
     folder = write_parts(table, tmp_path / "in", [100, 350])
     subject = make(model)
@@ -495,7 +470,7 @@ def test_a_table_no_larger_than_the_sample_is_audited_in_memory(
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_one_row_of_each_person_is_audited(tmp_path: Path, plans: list[CountPlan]) -> None:
+def test_one_row_of_each_person_is_audited(tmp_path, plans):
     table = people(900, 2)
     table["who"] = np.random.default_rng(0).integers(0, 800, 900)
     folder = write_parts(table, tmp_path / "in", [300, 310, 600])
@@ -519,7 +494,7 @@ def test_one_row_of_each_person_is_audited(tmp_path: Path, plans: list[CountPlan
     assert "who" not in set(itertools.chain(*found.scan["features"]))
 
 
-def test_a_cluster_is_who_is_audited_once_even_where_ids_are_named_too(tmp_path: Path) -> None:
+def test_a_cluster_is_who_is_audited_once_even_where_ids_are_named_too(tmp_path):
     table = people(400).assign(who=np.arange(400) // 2)
     folder = write_parts(table, tmp_path / "in", [150])
     both = {"id_column": "id", "person": "who", "random_state": 0, **QUICK}
@@ -534,7 +509,7 @@ def test_a_cluster_is_who_is_audited_once_even_where_ids_are_named_too(tmp_path:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_an_id_that_comes_twice_is_refused_with_both_places(tmp_path: Path) -> None:
+def test_an_id_that_comes_twice_is_refused_with_both_places(tmp_path):
     table = people(600)
     table.loc[400, "id"] = table.loc[17, "id"]
     folder = write_parts(table, tmp_path / "in", [200, 350], ".csv")
@@ -552,7 +527,7 @@ def test_an_id_that_comes_twice_is_refused_with_both_places(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("case", ["truncated", "missing", "no spread"])
-def test_a_bad_part_is_named_or_left_out(tmp_path: Path, case: str) -> None:
+def test_a_bad_part_is_named_or_left_out(tmp_path, case):
     folder, told = bad_folder(tmp_path / "in", case)
     options = {"groups": ["sex"], "sample_size": 120, "random_state": 0, **QUICK}
     refused(told, audit_parts, GIVEN, folder, "y", **options)
@@ -563,7 +538,7 @@ def test_a_bad_part_is_named_or_left_out(tmp_path: Path, case: str) -> None:
     assert_same_rows(found, audit_parts(GIVEN, folder, "y", **options))
 
 
-def assert_same_rows(found: Any, expected: Any) -> None:
+def assert_same_rows(found, expected):
     """Compare counts over all rows; the random sample depends on the numbers of the parts."""
     assert found.n_samples == expected.n_samples
     columns = ["group", "n", "error", "mean_pit", "coverage_80", "coverage_90"]
@@ -575,13 +550,11 @@ def assert_same_rows(found: Any, expected: Any) -> None:
     assert found.certificate.group_error(0.2) == expected.certificate.group_error(0.2)
 
 
-def test_a_part_that_goes_bad_between_the_passes_is_left_out_or_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_that_goes_bad_between_the_passes_is_left_out_or_refused(tmp_path, monkeypatch):
     folder = write_parts(people(400), tmp_path / "in", [100, 200])
     plan = parts_audit._count_plan
 
-    def damage(*args: Any) -> Any:
+    def damage(*args):
         (folder / "part-1.parquet").write_bytes(b"PAR1 nothing PAR1")
         return plan(*args)
 
@@ -599,9 +572,7 @@ def test_a_part_that_goes_bad_between_the_passes_is_left_out_or_refused(
     assert n_searched < 120
 
 
-def test_the_band_of_a_bias_is_narrow_however_far_outcomes_are_from_forecasts(
-    tmp_path: Path,
-) -> None:
+def test_the_band_of_a_bias_is_narrow_however_far_outcomes_are_from_forecasts(tmp_path):
     table = people(3000)
     table["mean"], table["std"] = 0.0, 1.0
     table["y"] = 1e9 + np.random.default_rng(1).normal(size=3000)
@@ -626,7 +597,7 @@ def test_the_band_of_a_bias_is_narrow_however_far_outcomes_are_from_forecasts(
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("n_bad", [1, 100])
-def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path: Path, n_bad: int) -> None:
+def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path, n_bad):
     """Found among the rows that are tried, if there are many, or else when all are scored."""
     train, table = people(300, 1), people(900)
     model = RandomizedRegressor(LinearRegression(), random_state=0).fit(
@@ -655,27 +626,21 @@ def test_rows_that_a_model_refuses_are_named_with_their_part(tmp_path: Path, n_b
         ({"person": "nobody"}, "has no column 'nobody'"),
     ],
 )
-def test_columns_that_do_not_fit_are_refused(
-    rich: Path, options: dict[str, Any], told: str
-) -> None:
+def test_columns_that_do_not_fit_are_refused(rich, options, told):
     refused(told, audit_parts, GIVEN, rich, **({"target": "y", **QUICK} | options))
 
 
 @pytest.mark.parametrize(
     "option", [{"sample_size": 0}, {"levels": [2]}, {"about": "unit"}, {"random_state": -1}]
 )
-def test_mistaken_options_are_refused_before_the_table_is_read(
-    rich: Path, option: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mistaken_options_are_refused_before_the_table_is_read(rich, option, monkeypatch):
     monkeypatch.setattr(Parts, "blocks", lambda *args, **options: pytest.fail("the table was read"))
     with pytest.raises(InputError):
         audit_parts(GIVEN, rich, "y", **(QUICK | option))
 
 
 @pytest.mark.parametrize("column", ["number", "date"])
-def test_a_csv_part_whose_column_is_all_missing_goes_with_the_others(
-    tmp_path: Path, column: str
-) -> None:
+def test_a_csv_part_whose_column_is_all_missing_goes_with_the_others(tmp_path, column):
     table = people(600)[["y", "mean", "std"]]
     table["number"] = np.random.default_rng(0).normal(size=600)
     table["date"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(600), unit="D")
@@ -695,7 +660,7 @@ def test_a_csv_part_whose_column_is_all_missing_goes_with_the_others(
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_counts_are_written_with_the_probabilities_that_an_audit_reads(tmp_path: Path) -> None:
+def test_counts_are_written_with_the_probabilities_that_an_audit_reads(tmp_path):
     random = np.random.default_rng(3)
     table = pd.DataFrame({"id": np.arange(400), "rate": random.uniform(0.5, 6, 400)})
     table["y"] = random.poisson(1.2 * table["rate"])
@@ -726,15 +691,13 @@ def test_counts_are_written_with_the_probabilities_that_an_audit_reads(tmp_path:
 
 
 @pytest.mark.usefixtures("small_blocks")
-def test_values_that_a_model_reads_from_columns_are_named_with_their_file_and_row(
-    tmp_path: Path,
-) -> None:
+def test_values_that_a_model_reads_from_columns_are_named_with_their_file_and_row(tmp_path):
     people(300).assign(std=[*[1.0] * 287, -2.0, *[1.0] * 12]).to_parquet(tmp_path / "t.parquet")
     told = r"^t\.parquet: column 'std', row 288 must be finite and positive, got -2"
     refused(told, forecast_parts, SERVED, tmp_path / "t.parquet", tmp_path / "out.csv", **ASKED)
 
 
-def test_ids_that_come_in_several_parts_are_told(tmp_path: Path) -> None:
+def test_ids_that_come_in_several_parts_are_told(tmp_path):
     table = people(60)
     table.loc[[15, 40, 59], "id"] = 7
     table.loc[[41], "id"] = 3

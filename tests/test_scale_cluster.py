@@ -1,13 +1,8 @@
 """Tables in parts on a Dask cluster: the findings of one process, whoever dies."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -33,14 +28,14 @@ from parts_examples import (
 psutil = pytest.importorskip("psutil")  # comes with distributed
 
 
-def workers() -> list[int]:
+def workers():
     """Return the processes that this one has started."""
     children = psutil.Process().children(recursive=True)
     return [child.pid for child in children if "resource_tracker" not in " ".join(child.cmdline())]
 
 
 @pytest.fixture(scope="module")
-def client(forked_workers: None) -> Iterator[Any]:
+def client(forked_workers):
     """Yield a client of two workers, and see that they are gone in the end."""
     pytest.importorskip("distributed")
     before = workers()
@@ -51,11 +46,11 @@ def client(forked_workers: None) -> Iterator[Any]:
 
 
 @pytest.fixture
-def five(tmp_path: Path) -> Path:
+def five(tmp_path):
     return write_parts(people(1200), tmp_path / "in", [200, 500, 501, 900])
 
 
-OPTIONS: dict[str, Any] = {
+OPTIONS = {
     "groups": ["sex", "age", "region"],
     "sample_size": 300,
     "random_state": 0,
@@ -63,13 +58,13 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-def test_a_cluster_finds_the_same_to_the_last_digit(client: Any, five: Path) -> None:
+def test_a_cluster_finds_the_same_to_the_last_digit(client, five):
     subject = a_model()
     found = audit_parts(subject, five, "y", client=client, **OPTIONS)
     assert found.to_json() == audit_parts(subject, five, "y", **OPTIONS).to_json()
 
 
-def test_a_cluster_writes_the_same_forecasts(client: Any, five: Path, tmp_path: Path) -> None:
+def test_a_cluster_writes_the_same_forecasts(client, five, tmp_path):
     done = forecast_parts(SERVED, five, tmp_path / "ours", client=client, **ASKED)
     expected = forecast_parts(SERVED, five, tmp_path / "theirs", **ASKED)
     assert done == expected
@@ -80,9 +75,7 @@ def test_a_cluster_writes_the_same_forecasts(client: Any, five: Path, tmp_path: 
         forecast_parts(SERVED, five / "part-0.parquet", tmp_path / "out", client=client, **ASKED)
 
 
-def test_a_worker_that_dies_changes_nothing_in_an_audit(
-    client: Any, five: Path, tmp_path: Path
-) -> None:
+def test_a_worker_that_dies_changes_nothing_in_an_audit(client, five, tmp_path):
     marker = tmp_path / "died"
     found = audit_parts(
         Deadly(part="part-1.parquet", marker=marker), five, "y", client=client, **OPTIONS
@@ -91,7 +84,7 @@ def test_a_worker_that_dies_changes_nothing_in_an_audit(
     assert found.to_json() == audit_parts(GIVEN, five, "y", **OPTIONS).to_json()
 
 
-def test_a_worker_that_dies_as_it_writes_leaves_nothing_behind(client: Any, tmp_path: Path) -> None:
+def test_a_worker_that_dies_as_it_writes_leaves_nothing_behind(client, tmp_path):
     folder = write_parts(people(20_600)[["id", "mean", "std"]], tmp_path / "in", [200, 20_400])
     marker = tmp_path / "died"
     deadly = Deadly(part="part-1.parquet", marker=marker, at_row=20_000)
@@ -103,7 +96,7 @@ def test_a_worker_that_dies_as_it_writes_leaves_nothing_behind(client: Any, tmp_
     assert temporary(tmp_path) == []
 
 
-def test_results_that_die_with_their_worker_are_made_again(client: Any, tmp_path: Path) -> None:
+def test_results_that_die_with_their_worker_are_made_again(client, tmp_path):
     parts = open_parts(write_parts(people(80), tmp_path / "in", range(10, 80, 10)))
     log = tmp_path / "log"
     log.mkdir()
@@ -119,9 +112,7 @@ def test_results_that_die_with_their_worker_are_made_again(client: Any, tmp_path
     assert sorted([first, *others]) == list(range(len(parts)))
 
 
-def test_a_part_that_always_kills_its_worker_is_named(
-    client: Any, five: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_that_always_kills_its_worker_is_named(client, five, monkeypatch):
     monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", 0)
     # each death costs a new worker: the note alone, which is the message of the error
     found = audit_parts(
@@ -132,16 +123,14 @@ def test_a_part_that_always_kills_its_worker_is_named(
     assert "\n" not in note
 
 
-def test_parts_that_workers_cannot_see_are_named(client: Any, tmp_path: Path) -> None:
+def test_parts_that_workers_cannot_see_are_named(client, tmp_path):
     parts = open_parts(write_parts(people(30), tmp_path / "in", [10]))
     (tmp_path / "in" / "part-1.parquet").unlink()
     with pytest.raises(InputError, match=r"part-1\.parquet does not exist on a worker"):
         list(engine.over_parts(size_of, b"", parts, description="", client=client))
 
 
-def test_paths_are_whole_on_workers(
-    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_whole_on_workers(client, tmp_path, monkeypatch):
     write_parts(people(30), tmp_path / "in", [10])
     monkeypatch.chdir(tmp_path)
     assert dict(
@@ -149,7 +138,7 @@ def test_paths_are_whole_on_workers(
     ) == {0: 2, 1: 2}
 
 
-def test_a_bad_part_on_a_worker_is_named_or_left_out(client: Any, tmp_path: Path) -> None:
+def test_a_bad_part_on_a_worker_is_named_or_left_out(client, tmp_path):
     folder, told = bad_folder(tmp_path / "in", "no spread")
     with pytest.raises(InputError) as caught:
         audit_parts(GIVEN, folder, "y", client=client, **OPTIONS)
@@ -164,9 +153,7 @@ def test_a_bad_part_on_a_worker_is_named_or_left_out(client: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nowhere://x"])
-def test_a_scheduler_that_is_not_there_is_refused_soon(
-    address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scheduler_that_is_not_there_is_refused_soon(address, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(engine, "CONNECT_SECONDS", 1)
     with (
@@ -176,12 +163,12 @@ def test_a_scheduler_that_is_not_there_is_refused_soon(
         pass
 
 
-def test_no_workers_are_refused() -> None:
+def test_no_workers_are_refused():
     with pytest.raises(InputError, match="workers"), dask_client(workers=0):
         pass
 
 
-def test_a_scheduler_that_is_there_is_used(client: Any, five: Path) -> None:
+def test_a_scheduler_that_is_there_is_used(client, five):
     with dask_client(client.scheduler_info()["address"]) as other:
         found = audit_parts(GIVEN, five, "y", client=other, **OPTIONS)
     assert found.n_samples == 1200

@@ -1,17 +1,13 @@
 """The command with tables in parts: findings, forecasts, gates and refusals."""
 
-from __future__ import annotations
-
 import hashlib
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import Command, key_file
+from command_outcome import key_file
 from evenhand import ForecastColumns, load, save
 from evenhand.audits import Search
 from evenhand.draws import KeyedDraws
@@ -24,7 +20,7 @@ FINGERPRINT = hashlib.blake2b(key=KEY, digest_size=8, person=b"evenhand key").di
 
 
 @pytest.fixture
-def evenhand(evenhand: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+def evenhand(evenhand, monkeypatch):
     """Call the command in this process, with a small sample and quick searches."""
     monkeypatch.setitem(audit_parts.__kwdefaults__, "sample_size", SAMPLE)
     others = Search.__init__.__defaults__[2:]
@@ -33,7 +29,7 @@ def evenhand(evenhand: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Return a folder with a table in parts, the same in one file, a key and two models."""
     folder = tmp_path_factory.mktemp("command")
     table = people(ROWS)
@@ -45,9 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def predict_args(
-    place: Path, table: Path, out: Path, *more: Any, model: str = "of columns"
-) -> tuple[Any, ...]:
+def predict_args(place, table, out, *more, model="of columns"):
     names = ("--forecast", place / model, "--id", "id", "--key-file", place / "key")
     return ("predict", table, *names, "--out", out, *more)
 
@@ -55,9 +49,7 @@ def predict_args(
 # Audits.
 
 
-def test_an_audit_of_a_folder_is_that_of_the_library(
-    place: Path, evenhand: Command, tmp_path: Path
-) -> None:
+def test_an_audit_of_a_folder_is_that_of_the_library(place, evenhand, tmp_path):
     page = tmp_path / "report.html"
     options = ("--target", "y", "--groups", "sex,age", "--seed", 5, "--json", "--out", page)
     found = evenhand("audit", place / "parts", "--forecast", place / "model", *options)
@@ -81,7 +73,7 @@ def test_an_audit_of_a_folder_is_that_of_the_library(
     assert not list(tmp_path.glob(".*"))
 
 
-def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> None:
+def test_gates_judge_all_rows_of_a_folder(place, evenhand):
     args = ("audit", place / "parts", "--forecast", place / "model", "--target", "y")
     options = {
         "search": Search(masses=(0.2,), learned_masses=()),
@@ -103,9 +95,7 @@ def test_gates_judge_all_rows_of_a_folder(place: Path, evenhand: Command) -> Non
     assert evenhand(*args, "--fail-if", f"coverage(0.7, 0.5) < {low + 0.001}").code == 1
 
 
-def test_bad_parts_are_named_and_left_out_only_if_asked(
-    place: Path, evenhand: Command, tmp_path: Path
-) -> None:
+def test_bad_parts_are_named_and_left_out_only_if_asked(place, evenhand, tmp_path):
     folder, bad = bad_folder(tmp_path / "in", "missing")
     args = ("audit", folder, "--target", "y", *NORMAL, "--json")
     assert bad in evenhand(*args).complaint()
@@ -125,9 +115,7 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(
 
 
 @pytest.mark.parametrize("model", ["model", "of columns"])
-def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(
-    place: Path, evenhand: Command, tmp_path: Path, model: str
-) -> None:
+def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(place, evenhand, tmp_path, model):
     for table, out in (
         ("parts", "folder"),
         ("parts", "parts.parquet"),
@@ -158,9 +146,7 @@ def test_a_folder_in_gives_a_folder_or_a_file_with_the_same_draws(
     assert temporary(tmp_path) == []
 
 
-def test_an_output_that_is_there_is_refused_and_left_as_it_was(
-    place: Path, evenhand: Command, tmp_path: Path
-) -> None:
+def test_an_output_that_is_there_is_refused_and_left_as_it_was(place, evenhand, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     (out / "mine.csv").write_text("kept\n")
@@ -176,12 +162,10 @@ def test_an_output_that_is_there_is_refused_and_left_as_it_was(
 
 
 @pytest.mark.parametrize("out", ["out", "out.parquet"])
-def test_an_interruption_leaves_nothing_behind(
-    place: Path, evenhand: Command, tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interruption_leaves_nothing_behind(place, evenhand, tmp_path, out, monkeypatch):
     forecast = ForecastColumns.of
 
-    def interrupted(self: Any, table: Any, source: str, start: int = 0) -> Any:
+    def interrupted(self, table, source, start=0):
         if source == "part-2.parquet":
             raise KeyboardInterrupt
         return forecast(self, table, source, start)

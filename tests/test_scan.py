@@ -1,9 +1,6 @@
 """The group scan against a plain loop, exact tails and SciPy."""
 
-from __future__ import annotations
-
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,13 +16,10 @@ from planted_groups import mixed_table
 
 BINS = scan.BINS
 
-Floats = NDArray[np.float64]
 Masks = dict[str, NDArray[np.bool_]]
 
 
-def loop(
-    pit: Floats, X: pd.DataFrame, groups: Masks, min_size: int
-) -> dict[str, tuple[tuple[str, ...], Any]]:
+def loop(pit, X, groups, min_size):
     """Take each mask and each pair of masks of different features in turn."""
     singles = [
         ((name,), group, rows)
@@ -43,7 +37,7 @@ def loop(
     }
 
 
-def student_p_value(d: Floats, n_effective: float) -> float:
+def student_p_value(d, n_effective):
     """Return the p-value of the studentized sum, or of Hall's value if that is nearer to 0."""
     t, k = d.sum() / np.sqrt((d**2).sum()), (d**3).sum() / (d**2).sum() ** 1.5
     # the cube that Hall's polynomial is, apart from constants
@@ -56,9 +50,7 @@ def student_p_value(d: Floats, n_effective: float) -> float:
     ("m", "weighted", "cells"),
     [(1, False, None), (1, True, 2000), (8, False, 2000), (8, True, None), (1, False, 2000)],
 )
-def test_scan_finds_what_a_plain_loop_finds(
-    m: int, weighted: bool, cells: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scan_finds_what_a_plain_loop_finds(m, weighted, cells, monkeypatch):
     if cells is not None:  # few columns at a time
         monkeypatch.setattr(scan, "BLOCK_NUMBERS", cells)
         monkeypatch.setattr(scan, "BLOCK_ROWS", 97)
@@ -114,7 +106,7 @@ def test_scan_finds_what_a_plain_loop_finds(
     assert not (m == 1 and weighted) or 10 < n_tested < len(expected)
 
 
-def test_one_random_draw_of_each_person_is_tested() -> None:
+def test_one_random_draw_of_each_person_is_tested():
     # all draws of a person alike: whichever is taken, the tests are those of the column
     rng = np.random.default_rng(0)
     u, X = rng.random(300), rng.normal(size=(300, 3))
@@ -132,7 +124,7 @@ def test_one_random_draw_of_each_person_is_tested() -> None:
     assert (first["direction"] == "intervals too narrow").all()
 
 
-def test_binning_error_reaches_its_bound_and_never_passes_it() -> None:
+def test_binning_error_reaches_its_bound_and_never_passes_it():
     # an atom just above each edge: exact error half a bin, binned error none
     u = (np.arange(BINS) + 1e-9) / BINS
     X = pd.DataFrame({"a": np.r_[np.zeros(BINS), np.ones(BINS)]})
@@ -143,7 +135,7 @@ def test_binning_error_reaches_its_bound_and_never_passes_it() -> None:
     assert abs(frame.loc["a = 1", "error"] - 0.25) <= 1 / (2 * BINS)
 
 
-def test_columns_with_too_many_pairs_of_groups_are_refused_with_their_number() -> None:
+def test_columns_with_too_many_pairs_of_groups_are_refused_with_their_number():
     X = np.random.default_rng(0).normal(size=(40, 751))
     told = (
         "the 751 columns in which groups are searched must define at most 1,500 groups, .* 1,502;"
@@ -152,7 +144,7 @@ def test_columns_with_too_many_pairs_of_groups_are_refused_with_their_number() -
     assert len(scan_groups(np.linspace(0.01, 0.99, 40), X[:, :20], min_size=20)) >= 40
 
 
-def test_small_named_groups_are_listed_without_numbers() -> None:
+def test_small_named_groups_are_listed_without_numbers():
     rng = np.random.default_rng(6)
     groups = {
         "one person": np.arange(400) == 7,
@@ -169,7 +161,7 @@ def test_small_named_groups_are_listed_without_numbers() -> None:
     pd.testing.assert_frame_equal(frame.iloc[: len(others)], others)
 
 
-def test_rows_of_weight_zero_are_no_rows() -> None:
+def test_rows_of_weight_zero_are_no_rows():
     rng = np.random.default_rng(7)
     X, u, weight = mixed_table(rng, 500), rng.random(500), rng.integers(0, 3, size=500)
     some = weight > 0
@@ -179,7 +171,7 @@ def test_rows_of_weight_zero_are_no_rows() -> None:
     )
 
 
-def test_adjusted_p_values_are_those_of_the_definition() -> None:
+def test_adjusted_p_values_are_those_of_the_definition():
     rng = np.random.default_rng(8)
     X, u = rng.normal(size=(400, 8)), rng.beta(1, 1.2, size=400)
     holm = scan_groups(u, X, 50)
@@ -194,7 +186,7 @@ def test_adjusted_p_values_are_those_of_the_definition() -> None:
     np.testing.assert_array_equal(order, np.arange(len(holm)))
 
 
-def bad(**change: Any) -> dict[str, Any]:
+def bad(**change):
     return {
         "pit": np.full(40, 0.5),
         "X": pd.DataFrame({"a": np.arange(40.0)}),
@@ -216,11 +208,11 @@ def bad(**change: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_bad_input_is_refused_with_its_place(arguments: dict[str, Any], message: str) -> None:
+def test_bad_input_is_refused_with_its_place(arguments, message):
     refused(message, scan_groups, **arguments)
 
 
-def test_features_that_split_the_rows_alike_are_scanned_once() -> None:
+def test_features_that_split_the_rows_alike_are_scanned_once():
     rng = np.random.default_rng(0)
     age, other = rng.normal(size=300), rng.normal(size=300)
     alike = pd.DataFrame({"age": age, "old": age > np.median(age), "minus": -age, "other": other})
@@ -234,7 +226,7 @@ def test_features_that_split_the_rows_alike_are_scanned_once() -> None:
     )
 
 
-def test_false_alarms_on_calibrated_forecasts_keep_the_level() -> None:
+def test_false_alarms_on_calibrated_forecasts_keep_the_level():
     # expected at most 5% of data sets with any alarm; more than 38 of 500 has probability 0.6% at
     # exactly 5%
     rng = np.random.default_rng(9)

@@ -1,9 +1,5 @@
 """Scorers: scores of whole distributions, for model selection by scikit-learn."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy import integrate, special, stats
@@ -23,11 +19,11 @@ X, Y = linear_task(150)
 SCORERS = [scoring.neg_log_score, scoring.neg_crps]
 
 
-def standard_normal(rows: Any) -> tuple[Any, Any]:
+def standard_normal(rows):
     return np.zeros(len(rows)), np.ones(len(rows))
 
 
-def test_scores_of_randomized_forecasts_are_means_over_the_draw() -> None:
+def test_scores_of_randomized_forecasts_are_means_over_the_draw():
     # around a standard normal the Gaussian link gives normal forecasts: their scores are formulas,
     # and their means over the draw integrals over a normal score
     rho = 0.6
@@ -35,8 +31,8 @@ def test_scores_of_randomized_forecasts_are_means_over_the_draw() -> None:
     model = RandomizedRegressor(standard_normal, alpha=alpha, link="gaussian").fit(X, Y)
     scale = 1 / np.sqrt(1 - rho**2)
 
-    def over_draws(score: Any) -> float:
-        def at(t: float) -> float:
+    def over_draws(score):
+        def at(t):
             z = (Y + rho * scale * t) / scale
             return float(score(z).mean() * np.exp(-t * t / 2) / np.sqrt(2 * np.pi))
 
@@ -59,7 +55,7 @@ def test_scores_of_randomized_forecasts_are_means_over_the_draw() -> None:
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
-def test_a_grid_search_tells_values_of_alpha_apart(scorer: Any) -> None:
+def test_a_grid_search_tells_values_of_alpha_apart(scorer):
     alphas = [0.05, 0.1, 0.3, 1.0]
     model = RandomizedRegressor(BayesianRidge(), random_state=0)
     search = GridSearchCV(model, {"alpha": alphas}, scoring=scorer, cv=3).fit(X, Y)
@@ -69,19 +65,19 @@ def test_a_grid_search_tells_values_of_alpha_apart(scorer: Any) -> None:
     assert search.best_params_ == {"alpha": 1.0}
 
 
-def test_estimators_without_a_forecast_are_refused_with_the_remedy() -> None:
+def test_estimators_without_a_forecast_are_refused_with_the_remedy():
     pipeline = make_pipeline(StandardScaler(), RandomizedRegressor(Ridge())).fit(X, Y)
     with pytest.raises(InputError, match=r"RandomizedRegressor\(pipeline\)"):
         scoring.neg_crps(pipeline, X, Y)
 
 
-def log_density(model: Any, X: Any, y: Any) -> float:
+def log_density(model, X, y):
     """Mean log density, whatever the outcomes are."""
     return float(model.forecast(X, 0.5).logpdf(y).mean())
 
 
 @pytest.mark.parametrize("scorer", [scoring.neg_log_score, scoring.neg_cell_log_score(1.0)])
-def test_spikes_on_a_grid_win_by_density_and_lose_by_the_scorers(scorer: Any) -> None:
+def test_spikes_on_a_grid_win_by_density_and_lose_by_the_scorers(scorer):
     X, y = rounded_task()
     models = {
         name: RandomizedRegressor(f, alpha=1.0).fit(X, y)
@@ -100,7 +96,7 @@ def test_spikes_on_a_grid_win_by_density_and_lose_by_the_scorers(scorer: Any) ->
         assert found.best_params_ == {"estimator": best}
 
 
-def test_folds_of_few_rows_are_scored_on_the_same_grid() -> None:
+def test_folds_of_few_rows_are_scored_on_the_same_grid():
     X, y = rounded_task()
     model = RandomizedRegressor(honest, alpha=1.0).fit(X, y)
     forecast = model.base_forecast(X)
@@ -118,7 +114,7 @@ def test_folds_of_few_rows_are_scored_on_the_same_grid() -> None:
         assert found == pytest.approx(each[rows].mean(), abs=0.01)
 
 
-def test_a_cell_at_a_bound_has_all_probability_beyond_it() -> None:
+def test_a_cell_at_a_bound_has_all_probability_beyond_it():
     model = RandomizedRegressor(standard_normal, alpha=1.0).fit(X, Y)
     y = np.zeros(len(X))
     open_cell = scoring.neg_cell_log_score(0.5, span=(0.0, np.inf))(model, X, y)
@@ -127,7 +123,7 @@ def test_a_cell_at_a_bound_has_all_probability_beyond_it() -> None:
         scoring.neg_cell_log_score(0)
 
 
-def test_scores_of_counts_are_log_probabilities() -> None:
+def test_scores_of_counts_are_log_probabilities():
     y = np.random.default_rng(0).poisson(2.0, size=len(X)).astype(float)
     model = RandomizedRegressor(lambda rows: Forecast.from_poisson(np.full(len(rows), 2.0)), 1.0)
     model.fit(X, y)

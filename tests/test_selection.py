@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -46,7 +46,7 @@ CONTINUOUS = Forecast.from_normal([0.0], [1.0])
 """Forecast of a continuous outcome."""
 
 
-def data(n: int = N, seed: int = 0, bias: float = 0.0) -> tuple[pd.DataFrame, np.ndarray]:
+def data(n=N, seed=0, bias=0.0):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {"a": rng.normal(size=n), "b": rng.normal(size=n), "sex": rng.choice(["f", "m"], n)}
@@ -57,24 +57,24 @@ def data(n: int = N, seed: int = 0, bias: float = 0.0) -> tuple[pd.DataFrame, np
 class Truth(BayesianRidge):
     """Knows the law of `data`."""
 
-    def fit(self, X: Any, y: Any) -> Truth:
+    def fit(self, X, y):
         return self
 
-    def __sklearn_is_fitted__(self) -> bool:
+    def __sklearn_is_fitted__(self):
         return True
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X, return_std=False):
         mean = np.asarray(X["a"], dtype=float)
         return (mean, np.ones(len(X))) if return_std else mean
 
 
 @pytest.fixture(scope="module")
-def chosen() -> Any:
+def chosen():
     """Return the least randomization of the truth for a target of 0.3, on `data()`."""
     return randomize(Truth(), *data(), goal=0.3, group_mass=0.2, random_state=0)
 
 
-def test_the_target_is_met_with_the_least_randomization(chosen: Any) -> None:
+def test_the_target_is_met_with_the_least_randomization(chosen):
     found = chosen
     proof = found.certificate
     assert (proof.choice.rule, proof.bound) == ("simultaneous", "sharp")
@@ -92,7 +92,7 @@ def test_the_target_is_met_with_the_least_randomization(chosen: Any) -> None:
         )
 
 
-def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_truth() -> None:
+def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_truth():
     X, y = data(6000)
     found = randomize(Truth(), X, y, goal=0.3, random_state=0)
     losses = {row["forecaster"]: row["log_score"] for row in found.comparison.to_dict("records")}
@@ -116,7 +116,7 @@ def test_the_price_is_what_is_lost_in_log_score_and_not_below_the_limit_for_the_
     assert found.limit == pytest.approx(link.price, abs=0.05)
 
 
-def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cells() -> None:
+def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cells():
     X, y = rounded_task(100)
     everywhere = (-np.inf, np.inf)
     found = {}
@@ -142,7 +142,7 @@ def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cell
 
 
 @pytest.mark.parametrize("name", ["entropic", "gaussian"])
-def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name: str) -> None:
+def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name):
     rng = np.random.default_rng(0)
     # cells as wide as the spread, some of them far out and one with a bound
     y = np.maximum(np.append(np.round(rng.normal(size=40)), [8.0, -8.0]), -1)
@@ -160,7 +160,7 @@ def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name: str) -> 
         assert (alpha == 1) == (points == pytest.approx(lost.mean(), abs=0.005))
 
 
-def law(X: Any) -> Any:
+def law(X):
     return np.asarray(X["a"], dtype=float), np.ones(len(X))
 
 
@@ -172,7 +172,7 @@ HELD_OUT = {
 
 
 @pytest.mark.parametrize("name", HELD_OUT)
-def test_what_learns_nothing_is_certified_on_all_rows(name: str) -> None:
+def test_what_learns_nothing_is_certified_on_all_rows(name):
     X, y = data(300)
     found = randomize(HELD_OUT[name], X, y, goal=0.4, random_state=0)
     assert (found.n_learning, found.n_certifying) == (0, 300)
@@ -187,18 +187,16 @@ def test_what_learns_nothing_is_certified_on_all_rows(name: str) -> None:
 class Memory(BayesianRidge):
     """Knows the rows that it was fitted on by heart, and is as sure of others."""
 
-    def fit(self, X: Any, y: Any) -> Memory:
+    def fit(self, X, y):
         self.seen_ = dict(zip(np.asarray(X["a"]).tolist(), np.asarray(y).tolist(), strict=True))
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X, return_std=False):
         mean = np.array([self.seen_.get(value, 50.0) for value in np.asarray(X["a"]).tolist()])
         return (mean, np.ones(len(X))) if return_std else mean
 
 
-def test_a_model_is_never_certified_on_rows_that_it_learned_from(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_model_is_never_certified_on_rows_that_it_learned_from(monkeypatch):
     # no number of rows suffices: the message need not look far
     monkeypatch.setattr("evenhand.selection.chosen_link.MOST_ROWS", 1000)
     X, y = data(60)
@@ -220,7 +218,7 @@ def test_a_model_is_never_certified_on_rows_that_it_learned_from(
 
 
 @pytest.mark.parametrize("by", [None, "sex"])
-def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by: str | None) -> None:
+def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by):
     X, y = data(900)
     X = X.assign(row=np.arange(900.0))
     Recorder.rows.clear()
@@ -250,7 +248,7 @@ def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by: str | No
         assert losses["recalibrated"] != losses["recalibrated by group"]
 
 
-def test_no_person_is_on_both_sides() -> None:
+def test_no_person_is_on_both_sides():
     X, y = data(900)
     person = np.repeat(np.arange(300), 3)
     outcomes = Outcomes(y, person=person)
@@ -264,17 +262,17 @@ class Recorder(BayesianRidge):
 
     rows: ClassVar[list[np.ndarray]] = []
 
-    def fit(self, X: Any, y: Any) -> Recorder:
+    def fit(self, X, y):
         Recorder.rows.append(np.asarray(X["row"]))
         super().fit(X[["a"]], y)
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X, return_std=False):
         return super().predict(X[["a"]], return_std=return_std)
 
 
 @pytest.mark.parametrize("alternative", [True, False])
-def test_the_certifying_rows_are_those_that_the_model_did_not_learn_from(alternative: bool) -> None:
+def test_the_certifying_rows_are_those_that_the_model_did_not_learn_from(alternative):
     X, y = data(400)
     X = X[["a"]].assign(row=np.arange(400.0))
     Recorder.rows.clear()
@@ -292,7 +290,7 @@ def test_the_certifying_rows_are_those_that_the_model_did_not_learn_from(alterna
     assert len(Recorder.rows) == (6 if alternative else 1)
 
 
-def test_models_are_tested_in_order_until_one_fails() -> None:
+def test_models_are_tested_in_order_until_one_fails():
     X, y = data(2000)
     models = [
         RandomizedRegressor(Truth(), alpha=alpha).fit(X, y) for alpha in (0.05, 0.1, 0.5, 0.06)
@@ -305,7 +303,7 @@ def test_models_are_tested_in_order_until_one_fails() -> None:
         randomize(models[::-1][1:], X, y, goal=0.3, random_state=0)
 
 
-def test_a_path_of_networks_is_trained_and_tested() -> None:
+def test_a_path_of_networks_is_trained_and_tested():
     X, y = data(800)
     network = PAICRegressor(hidden=(16, 16), max_steps=150, random_state=0)
     found = randomize(network, X[["a", "b"]], y / 3, goal=0.45, random_state=0)
@@ -314,7 +312,7 @@ def test_a_path_of_networks_is_trained_and_tested() -> None:
     assert np.isnan(found.price)
 
 
-def test_the_choice_is_certified_at_the_confidence_asked_for() -> None:
+def test_the_choice_is_certified_at_the_confidence_asked_for():
     X, y = data(600)
     surer, bolder = (
         randomize(Truth(), X, y, goal=0.35, confidence=confidence, random_state=3)
@@ -344,13 +342,13 @@ WEIGHT = np.where(np.arange(200) < 50, 2.0, 1.0)
         ({"estimator": law, "y": Outcomes(data(200)[1], weight=WEIGHT)}, "not fitted here"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_line(arguments: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_done_is_said_in_one_line(arguments, message):
     X, y = data(200)
     given = {"estimator": Truth(), "X": X, "y": y, "random_state": 0} | arguments
     refused(message, randomize, given.pop("estimator"), given.pop("X"), given.pop("y"), **given)
 
 
-def test_too_few_rows_give_the_number_needed() -> None:
+def test_too_few_rows_give_the_number_needed():
     # 40 of them certify
     with pytest.raises(InputError, match="of 20% of people on 40 rows: about") as caught:
         randomize(Truth(), *data(133), goal=0.15, link="laplace", random_state=0)
@@ -370,7 +368,7 @@ def test_too_few_rows_give_the_number_needed() -> None:
 
 
 @pytest.mark.parametrize("n", [39, 400])
-def test_no_fewer_rows_are_asked_for_than_there_are(n: int) -> None:
+def test_no_fewer_rows_are_asked_for_than_there_are(n):
     X, y = data(n)
     proof = certify_link(law_pit(X, y), Laplace(1.0))
     # just below what these rows can prove; of few rows not with the smallest alpha
@@ -381,18 +379,18 @@ def test_no_fewer_rows_are_asked_for_than_there_are(n: int) -> None:
     assert int(str(caught.value).partition(": about ")[2].partition(" certification")[0]) > n
 
 
-def test_a_model_that_is_far_off_needs_recalibration() -> None:
+def test_a_model_that_is_far_off_needs_recalibration():
     X, _ = data(500)
     y = np.random.default_rng(6).choice([-1e3, 0.0, 1e3], 500) + X["a"]
     with pytest.raises(InputError, match=r"nor on 200,000 .*recalibrate=True"):
         randomize(law, X, y.to_numpy(), goal=0.3, link="gaussian")
 
 
-def law_pit(X: Any, y: Any) -> np.ndarray:
+def law_pit(X, y):
     return np.asarray(stats.norm.cdf(y - X["a"].to_numpy()))
 
 
-def audited(found: Any, X: Any, y: Any, **options: Any) -> Any:
+def audited(found, X, y, **options):
     held = found.certifying
     served = audit(
         found.model,
@@ -404,7 +402,7 @@ def audited(found: Any, X: Any, y: Any, **options: Any) -> Any:
     return found.audited(served)
 
 
-def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen: Any) -> None:
+def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen):
     X, y = data()
     found = audited(
         chosen, X, y, groups=["sex"], search=Search(learned_masses=[0.5], n_simulations=2)
@@ -426,7 +424,7 @@ def test_an_audit_of_the_certifying_rows_has_one_bound_for_one_statement(chosen:
     assert not any("chain" in row for row in plain["certificate"]["every_group"])
 
 
-def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() -> None:
+def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter():
     X, y = data(800)
     models = [
         RandomizedRegressor(FrozenEstimator(Truth()), alpha=alpha).fit(X[:50], y[:50])
@@ -445,12 +443,12 @@ def test_of_models_tested_in_order_the_target_is_quoted_and_nothing_tighter() ->
     assert (row["mass"], row["group_error"], row["coverage_80_low"]) == (0.25, 0.35, 0.0)
 
 
-def row_of(found: Any, forecaster: str) -> dict[str, float]:
+def row_of(found, forecaster):
     return dict(found.comparison.set_index("forecaster").loc[forecaster])
 
 
 @pytest.mark.parametrize("is_prefit", [True, False])
-def test_the_forecast_without_features_is_the_distribution_of_the_outcomes(is_prefit: bool) -> None:
+def test_the_forecast_without_features_is_the_distribution_of_the_outcomes(is_prefit):
     X, y = data(6000)
     model = FrozenEstimator(Truth()) if is_prefit else Truth()
     found = randomize(model, X, 3 * y, max_wider=0.5, alternative=False, random_state=0)
@@ -463,7 +461,7 @@ def test_the_forecast_without_features_is_the_distribution_of_the_outcomes(is_pr
     assert row["average_error"] < 5 * 0.313 / np.sqrt(n)
 
 
-def test_frequent_outcomes_and_far_tails_have_finite_scores_without_features() -> None:
+def test_frequent_outcomes_and_far_tails_have_finite_scores_without_features():
     rng = np.random.default_rng(0)
     learned = np.concatenate((np.full(90, 2.0), rng.normal(size=910)))
     ((rows, atoms),) = without_features(learned, np.full(5, 2.0), CONTINUOUS, rng)
@@ -479,7 +477,7 @@ def test_frequent_outcomes_and_far_tails_have_finite_scores_without_features() -
     assert without_features(few, np.ones(3), CONTINUOUS, rng) == []
 
 
-def test_no_row_is_forecast_from_itself_without_features() -> None:
+def test_no_row_is_forecast_from_itself_without_features():
     y = np.arange(100.0)
     parts = without_features(np.empty(0), y, CONTINUOUS, np.random.default_rng(0))
     assert sorted(np.concatenate([rows for rows, _ in parts]).tolist()) == list(range(100))
@@ -500,9 +498,7 @@ def test_no_row_is_forecast_from_itself_without_features() -> None:
         ({"max_price": 0.1}, None),
     ],
 )
-def test_a_promise_that_costs_more_than_the_features_are_worth_is_reported_first(
-    options: dict[str, float], sentence: str | None
-) -> None:
+def test_a_promise_that_costs_more_than_the_features_are_worth_is_reported_first(options, sentence):
     # the features are worth log(2) / 2 = 0.35 nats
     X, y = data(1500)
     with warnings.catch_warnings(record=True) as caught:
@@ -521,7 +517,7 @@ def test_a_promise_that_costs_more_than_the_features_are_worth_is_reported_first
     assert ("every feature" in text) == (sentence is not None)
 
 
-def test_outcomes_of_two_values_are_refused_whatever_is_forecast() -> None:
+def test_outcomes_of_two_values_are_refused_whatever_is_forecast():
     X, y = data(400)
     values = (-1.0, 1.0)
     flag = np.where(y > 0, *values)
@@ -534,7 +530,7 @@ def test_outcomes_of_two_values_are_refused_whatever_is_forecast() -> None:
 @pytest.mark.parametrize(
     ("name", "most", "spread"), [("max_wider", 0.6, 1.6), ("max_price", 0.1, 1.0)]
 )
-def test_a_limit_of_the_cost_is_used_up(name: str, most: float, spread: float) -> None:
+def test_a_limit_of_the_cost_is_used_up(name, most, spread):
     X, y = data(500)
     y = X["a"].to_numpy() + spread * (y - X["a"].to_numpy())
     found = randomize(law, X, y, **{name: most}, link="gaussian", random_state=0)
@@ -550,7 +546,7 @@ def test_a_limit_of_the_cost_is_used_up(name: str, most: float, spread: float) -
     assert ("the most at this cost" in found.summary()) == found.is_worth_it
 
 
-def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price() -> None:
+def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price():
     X, y = data(1500, bias=1.5)
     found = randomize(law, X, y, goal=0.35, group_mass=0.5, random_state=0)
     group = found.learned_group
@@ -574,7 +570,7 @@ def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price()
     assert "defined by features" not in few.summary()
 
 
-def test_a_spread_that_depends_on_features_is_better_learned_than_randomized() -> None:
+def test_a_spread_that_depends_on_features_is_better_learned_than_randomized():
     X, y = data(900)
     noise = (y - X["a"]).to_numpy()
     uneven = X["a"].to_numpy() + noise * np.where(X["b"] > 0.8, 2.5, 0.7)
@@ -586,13 +582,13 @@ def test_a_spread_that_depends_on_features_is_better_learned_than_randomized() -
     assert re.search(r"\(approximately: b > 0\..* cover [345]\d% there: learning the spread", text)
 
 
-def test_intervals_without_a_width_are_refused() -> None:
+def test_intervals_without_a_width_are_refused():
     X, y = data(200)
     with pytest.raises(InputError, match="mean width of 0"):
         randomize(lambda X: (X["a"], np.full(len(X), 1e-300)), X, y, max_wider=0.2)
 
 
-def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval() -> None:
+def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval():
     X, y = data(2000)
     # features that are worth their price
     X, y = X.assign(a=3 * X["a"]), y + 2 * X["a"].to_numpy()
@@ -625,7 +621,7 @@ def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval() -> 
     assert "the draw buys nothing" not in text
 
 
-def test_weights_are_for_learning_alone() -> None:
+def test_weights_are_for_learning_alone():
     X, y = data(900)
     options = {"goal": 0.4, "alternative": False, "random_state": 0}
     plain = randomize(BayesianRidge(), X[["a", "b"]], y, **options)
@@ -658,7 +654,7 @@ GRID = 512
 CELLS_OF_C = (np.arange(256) + 0.5) / 256
 
 
-def worst_error(link: Any, u: np.ndarray, mass: float) -> float:
+def worst_error(link, u, mass):
     """Largest W1 error of a group of people with these base PITs, by ascent from four patterns."""
     draws = (np.arange(GRID) + 0.5) / GRID
     served = np.sort(link.cdf(CELLS_OF_C[:, None], draws), axis=1)
@@ -676,13 +672,13 @@ def worst_error(link: Any, u: np.ndarray, mass: float) -> float:
     return worst
 
 
-LAWS: dict[str, Any] = {
+LAWS = {
     "right": lambda rng, n: rng.normal(size=n),
     "biased": lambda rng, n: rng.normal(0.4, 1.0, n),
     "too narrow": lambda rng, n: rng.normal(0.0, 1.5, n),
     "bimodal": lambda rng, n: rng.normal(rng.choice([-1.2, 1.2], n), 0.5),
 }
-GOALS: tuple[dict[str, float], ...] = (
+GOALS = (
     {"goal": 0.4},
     {"max_wider": 0.5},
     {"max_price": 0.5},
@@ -690,7 +686,7 @@ GOALS: tuple[dict[str, float], ...] = (
 
 
 @statistical
-def test_after_the_choice_the_certified_group_error_is_exceeded_in_one_data_set_of_twenty() -> None:
+def test_after_the_choice_the_certified_group_error_is_exceeded_in_one_data_set_of_twenty():
     """In 600 data sets, 150 of each distribution, at all three goals and links, two group sizes."""
     n_sets = repeats(150) if WHOLE else 1
     broken = dict.fromkeys(LAWS, 0)
@@ -718,7 +714,7 @@ def test_after_the_choice_the_certified_group_error_is_exceeded_in_one_data_set_
 
 
 @statistical
-def test_tested_models_are_false_in_at_most_one_data_set_of_twenty() -> None:
+def test_tested_models_are_false_in_at_most_one_data_set_of_twenty():
     models = [
         RandomizedRegressor(Truth(), alpha=a, link="gaussian").fit(*data(30))
         for a in (0.08, 0.12, 0.16, 0.2)

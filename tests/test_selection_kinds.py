@@ -1,10 +1,7 @@
 """The least certified randomization of counts, ordinal scores and amounts with zeros."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +10,6 @@ from sklearn.linear_model import PoissonRegressor
 
 from discrete_laws import SLACK, CountWorld
 from evenhand import CountRegressor, InputError, Outcomes, RandomizedRegressor, randomize
-from evenhand._validate import Floats
 from evenhand.calibration import Cells
 from evenhand.certificates import Choice, LatticeBounds, certify_link
 from evenhand.distributions import OutcomeKind
@@ -26,7 +22,7 @@ from repeats import most_failures, repeats, statistical
 MASS = 0.2
 
 
-def poisson(mean: float) -> Floats:
+def poisson(mean):
     counts = np.arange(int(mean + 12 * np.sqrt(mean) + 8))
     return np.asarray(stats.poisson.pmf(counts, mean))
 
@@ -38,7 +34,7 @@ LAWS = {
 """Probabilities of 0, 1, 2, ..."""
 
 
-def right_world(pmf: Floats, alpha: float) -> CountWorld:
+def right_world(pmf, alpha):
     """Right forecasts for everyone, behind a link."""
     probabilities = tuple(pmf / pmf.sum())
     return CountWorld(Entropic(alpha), (probabilities,), (probabilities,))
@@ -47,7 +43,7 @@ def right_world(pmf: Floats, alpha: float) -> CountWorld:
 # Counts and ordinal scores.
 
 
-def test_nothing_passes_after_the_first_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_passes_after_the_first_failure(monkeypatch):
     bounds = {0.1: 0.2, 0.2: 0.31, 0.3: 0.1}
     monkeypatch.setattr("evenhand.selection.chosen_link.ALPHAS", tuple(bounds))
     assert last_passed(bounds.__getitem__, 0.3) == 0.1
@@ -60,7 +56,7 @@ TARGETS = {"Poisson(2)": 0.3, "ordinal of 5": 0.33}
 
 @statistical
 @pytest.mark.parametrize("name", LAWS)
-def test_counts_are_falsely_certified_in_at_most_one_data_set_of_twenty(name: str) -> None:
+def test_counts_are_falsely_certified_in_at_most_one_data_set_of_twenty(name):
     """1,000 data sets of each distribution; "false" is a chosen alpha with a larger group error.
 
     The model is right, and the error of the worst group is that of the distribution. No alpha from
@@ -75,7 +71,7 @@ def test_counts_are_falsely_certified_in_at_most_one_data_set_of_twenty(name: st
         rng = np.random.default_rng([seed, n])
         bounds = LatticeBounds.of(sampled(pmf, n, rng), rng)
 
-        def bound_at(alpha: float, bounds: LatticeBounds = bounds) -> float:
+        def bound_at(alpha, bounds=bounds):
             return bounds.group_error(Entropic(alpha), MASS, 0.95, by_betting=True)
 
         # the sequence can be certified at all
@@ -88,36 +84,36 @@ def test_counts_are_falsely_certified_in_at_most_one_data_set_of_twenty(name: st
 
 
 @cache
-def true_error(name: str, alpha: float) -> float:
+def true_error(name, alpha):
     return right_world(LAWS[name], alpha).worst(MASS)
 
 
-def sampled(pmf: Floats, n: int, rng: np.random.Generator) -> Cells:
+def sampled(pmf, n, rng):
     """Return the cells of random outcomes under the right forecast."""
     low, high, _ = right_world(pmf, 1.0).sample(n, rng)
     return Cells(low, high, ties=rng.random(n))
 
 
-def rate(X: Any) -> Floats:
+def rate(X):
     return np.exp(1 + 0.4 * np.asarray(X)[:, 0])
 
 
-def counts(n: int = 1500, seed: int = 0) -> tuple[Floats, Floats]:
+def counts(n=1500, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     return X, rng.poisson(rate(X)).astype(float)
 
 
-def law_of_counts(X: Any) -> Forecast:
+def law_of_counts(X):
     return Forecast.from_poisson(rate(X))
 
 
 @pytest.fixture(scope="module")
-def chosen_count() -> Any:
+def chosen_count():
     return randomize(law_of_counts, *counts(), goal=0.3, random_state=0)
 
 
-def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_count: Any) -> None:
+def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_count):
     found = chosen_count
     proof = found.certificate
     assert proof.choice == Choice("tested", 0.3, MASS)
@@ -142,7 +138,7 @@ def test_counts_are_certified_by_tests_in_order_and_served_as_counts(chosen_coun
 
 
 @pytest.mark.filterwarnings("ignore::evenhand.selection.NotWorthItWarning")
-def test_a_score_with_a_largest_value_is_forecast_within_its_scale() -> None:
+def test_a_score_with_a_largest_value_is_forecast_within_its_scale():
     X, y = counts()
     y = np.minimum(y + 12, 20.0)
     target = {"goal": 0.3, "group_mass": 0.25, "random_state": 0}
@@ -162,7 +158,7 @@ def test_a_score_with_a_largest_value_is_forecast_within_its_scale() -> None:
         CountRegressor(PoissonRegressor(), largest=19).fit(X, y)
 
 
-def test_the_price_of_counts_is_lost_log_probability(chosen_count: Any) -> None:
+def test_the_price_of_counts_is_lost_log_probability(chosen_count):
     X, y = counts()
     found = chosen_count
     scores = found.comparison.set_index("forecaster")
@@ -186,14 +182,14 @@ def test_the_price_of_counts_is_lost_log_probability(chosen_count: Any) -> None:
     assert scores.loc["as it is", "average_error"] < 0.02
 
 
-def test_affordable_links_of_counts_share_the_risk() -> None:
+def test_affordable_links_of_counts_share_the_risk():
     X, y = counts()
     found = randomize(law_of_counts, X, y, max_price=0.25, random_state=0)
     choice, rng = found.certificate.choice, np.random.default_rng(0)
     assert (choice.rule, choice.mass, choice.n_links) == ("tested", MASS, len(ALPHAS))
     bounds = LatticeBounds.of(law_of_counts(X).cells(y, random_state=rng), rng)
 
-    def bound(confidence: float) -> float:
+    def bound(confidence):
         link = Entropic(found.alpha)
         return bounds.group_error(link, MASS, confidence, by_betting=True)
 
@@ -202,7 +198,7 @@ def test_affordable_links_of_counts_share_the_risk() -> None:
     assert choice.error > bound(0.95) + 0.01
 
 
-def test_a_target_that_no_randomization_of_counts_meets_is_refused_with_the_reason() -> None:
+def test_a_target_that_no_randomization_of_counts_meets_is_refused_with_the_reason():
     X, y = counts()
     with pytest.raises(InputError, match=r"0\.01\) it is an estimated .*end of their scale"):
         randomize(law_of_counts, X, y, goal=0.1, random_state=0)
@@ -215,29 +211,29 @@ def test_a_target_that_no_randomization_of_counts_meets_is_refused_with_the_reas
 LEVELS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
 
 
-def chance_of_zero(X: Any) -> Floats:
+def chance_of_zero(X):
     return np.asarray(1 / (1 + np.exp(-np.asarray(X)[:, 1])))
 
 
-def amounts(n: int = 1500, seed: int = 0) -> tuple[Floats, Floats]:
+def amounts(n=1500, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     positive = law_of_amounts(X).positive_part().sample(rng)
     return X, np.where(rng.uniform(size=n) < chance_of_zero(X), 0.0, positive)
 
 
-def law_of_amounts(X: Any) -> Forecast:
+def law_of_amounts(X):
     X = np.asarray(X)
     values = np.exp(1 + 0.5 * X[:, :1] + 0.6 * stats.norm.ppf(LEVELS))
     return Forecast.from_hurdle(chance_of_zero(X), Forecast.from_quantiles(LEVELS, values))
 
 
 @pytest.fixture(scope="module")
-def chosen_amount() -> Any:
+def chosen_amount():
     return randomize(law_of_amounts, *amounts(), goal=0.3, random_state=0)
 
 
-def test_randomized_models_of_amounts_are_tested_on_their_continuous_part() -> None:
+def test_randomized_models_of_amounts_are_tested_on_their_continuous_part():
     """The base is right, so the certified error exceeds the theoretical one of each link."""
     X, y = amounts()
     models = [
@@ -254,7 +250,7 @@ def test_randomized_models_of_amounts_are_tested_on_their_continuous_part() -> N
     assert "of the people whose outcome is not 0" in " ".join(found.summary().split())
 
 
-def test_amounts_are_certified_by_the_continuous_part_alone(chosen_amount: Any) -> None:
+def test_amounts_are_certified_by_the_continuous_part_alone(chosen_amount):
     X, y = amounts()
     found = chosen_amount
     off = y != 0
@@ -277,7 +273,7 @@ def test_amounts_are_certified_by_the_continuous_part_alone(chosen_amount: Any) 
 
 
 @pytest.mark.parametrize(("share", "price"), [(0.3, 0.435), (0.8, 0.124)])
-def test_the_price_beside_an_atom_has_the_check_values(share: float, price: float) -> None:
+def test_the_price_beside_an_atom_has_the_check_values(share, price):
     """Prices at alpha 0.12 of the specification, which are simulated to three digits."""
     n = 20_000
     rng = np.random.default_rng(int(10 * share))
@@ -288,14 +284,14 @@ def test_the_price_beside_an_atom_has_the_check_values(share: float, price: floa
     assert costs.price(Entropic(0.12)) == pytest.approx(price, abs=5 / np.sqrt(n) + 0.0005)
 
 
-def lognormal(n: int) -> Forecast:
+def lognormal(n):
     from evenhand.distributions import Normal, Support, Transformed
 
     support = Support(low=0.0)
     return Forecast(Transformed(Normal(np.zeros(n), 1.0), support))
 
 
-def test_too_few_outcomes_off_the_atom_are_refused() -> None:
+def test_too_few_outcomes_off_the_atom_are_refused():
     X, y = amounts(300)
     y[15:] = 0.0
     y[:15] = 1.0 + np.arange(15)
@@ -307,7 +303,7 @@ def test_too_few_outcomes_off_the_atom_are_refused() -> None:
 
 
 @statistical
-def test_amounts_are_falsely_certified_in_at_most_one_data_set_of_twenty() -> None:
+def test_amounts_are_falsely_certified_in_at_most_one_data_set_of_twenty():
     """1,000 data sets; the true error of the worst groups around a right model is the link's."""
     share = 0.3
     n_sets = repeats(500, shorter=64)
@@ -332,7 +328,7 @@ def test_amounts_are_falsely_certified_in_at_most_one_data_set_of_twenty() -> No
 
 
 @statistical
-def test_the_bound_of_an_affordable_link_of_counts_is_exceeded_in_one_data_set_of_twenty() -> None:
+def test_the_bound_of_an_affordable_link_of_counts_is_exceeded_in_one_data_set_of_twenty():
     pmf, n = LAWS["Poisson(2)"], 200
     support = np.arange(pmf.size)
     n_sets = repeats(500, shorter=64)

@@ -1,7 +1,5 @@
 """Serving: one answer per person and features, logged once, whoever asks."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess
@@ -13,10 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +24,7 @@ from evenhand import Forecast, InputError, RandomizedRegressor, Service, save
 from evenhand.decisions import BayesDecision, StepLoss
 from evenhand.distributions import from_records
 from evenhand.draws import KeyedDraws
-from evenhand.service import Served, open_log, verify
+from evenhand.service import open_log, verify
 from evenhand.service.features import RowReader, unseen_values
 from evenhand.tables import Schema, UnseenValues
 from forecaster_examples import linear_task, small_boosted
@@ -40,22 +36,22 @@ EXACT = 1e-9
 """Relative difference between forecasts of one row and of many: rounding in other orders."""
 
 
-def table(n: int, seed: int = 0) -> pd.DataFrame:
+def table(n, seed=0):
     X, _ = linear_task(n, seed)
     return pd.DataFrame(X, columns=["age", "income", "debt"])
 
 
 @pytest.fixture(scope="module")
-def model() -> RandomizedRegressor:
+def model():
     return RandomizedRegressor(BayesianRidge()).fit(table(200), linear_task(200)[1])
 
 
 @pytest.fixture
-def service(model: Any, tmp_path: Path) -> Service:
+def service(model, tmp_path):
     return Service(model, DRAWS, open_log(tmp_path / "a.sqlite"))
 
 
-def mixed(n: int, seed: int = 0) -> pd.DataFrame:
+def mixed(n, seed=0):
     """Columns of all kinds, one with missing values."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"age": rng.integers(20, 60, n), "score": rng.normal(size=n)})
@@ -69,26 +65,24 @@ def mixed(n: int, seed: int = 0) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def mixed_model() -> Any:
+def mixed_model():
     X = mixed(200)
     y = X["score"] + X["is_new"] + np.random.default_rng(1).normal(size=200)
     return RandomizedRegressor(small_boosted(), random_state=0).fit(X, y)
 
 
-def forecasts(service: Service) -> list[Any]:
+def forecasts(service):
     return list(service.log.entries(kind="forecast"))
 
 
-def same(first: Served, second: Served) -> bool:
+def same(first, second):
     return first.to_dict() | {"is_repeated": 0} == second.to_dict() | {"is_repeated": 0}
 
 
 ROW = {"age": 0.3, "income": -1.0, "debt": 2}
 
 
-def test_the_answer_is_that_of_the_model_at_the_draw_of_the_person(
-    model: Any, tmp_path: Path
-) -> None:
+def test_the_answer_is_that_of_the_model_at_the_draw_of_the_person(model, tmp_path):
     service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), levels=(0.1, 0.9))
     served = service.forecast("person 17", ROW)
     forecast = model.forecast(pd.DataFrame([ROW]), DRAWS(["person 17"]))
@@ -106,7 +100,7 @@ def test_the_answer_is_that_of_the_model_at_the_draw_of_the_person(
     assert json.loads(json.dumps(served.to_dict())) == served.to_dict()
 
 
-def test_parallel_requests_have_one_entry_and_one_answer(service: Service) -> None:
+def test_parallel_requests_have_one_entry_and_one_answer(service):
     with ThreadPoolExecutor(32) as pool:
         answers = list(pool.map(lambda _: service.forecast(17, ROW), range(96)))
     assert len(forecasts(service)) == 1
@@ -118,12 +112,10 @@ def test_parallel_requests_have_one_entry_and_one_answer(service: Service) -> No
     assert verify(service.log).n_entries == 1 + 64
 
 
-def test_requests_that_are_computed_together_keep_their_draws(
-    service: Service, model: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_requests_that_are_computed_together_keep_their_draws(service, model, monkeypatch):
     gate, plain, sizes = Event(), type(model).forecast_and_predict, []
 
-    def slow(self: Any, X: Any, r: Any = None) -> Any:
+    def slow(self, X, r=None):
         gate.wait(60)
         sizes.append(len(X))
         return plain(self, X, r)
@@ -138,7 +130,7 @@ def test_requests_that_are_computed_together_keep_their_draws(
     np.testing.assert_array_equal([one.result().r for one in asked], DRAWS(range(8)))
 
 
-def test_the_answer_is_the_same_after_a_restart(model: Any, tmp_path: Path) -> None:
+def test_the_answer_is_the_same_after_a_restart(model, tmp_path):
     save(model, tmp_path / "model")
     path = tmp_path / "a.sqlite"
     service = Service(tmp_path / "model", DRAWS, open_log(path))
@@ -150,11 +142,9 @@ def test_the_answer_is_the_same_after_a_restart(model: Any, tmp_path: Path) -> N
     assert [entry.kind for entry in again.log.entries()] == ["context", "forecast"]
 
 
-def test_unseen_values_are_warnings_of_the_answer_and_in_the_log(
-    mixed_model: Any, tmp_path: Path
-) -> None:
+def test_unseen_values_are_warnings_of_the_answer_and_in_the_log(mixed_model, tmp_path):
     service = Service(mixed_model, DRAWS, open_log(tmp_path / "a.sqlite"))
-    usual: dict[str, Any] = mixed(1).iloc[0].to_dict() | {"age": 30, "since": "2035-01-01"}
+    usual = mixed(1).iloc[0].to_dict() | {"age": 30, "since": "2035-01-01"}
     unusual = usual | {"age": 710, "region": "south", "score": None, "seldom": None}
     served = service.forecast(1, unusual)
     ages = mixed(200)["age"]
@@ -192,9 +182,7 @@ def test_unseen_values_are_warnings_of_the_answer_and_in_the_log(
         ({"seldom": 1e9}, 1),
     ],
 )
-def test_warnings_are_those_of_a_table_of_one_row(
-    mixed_model: Any, changes: dict[str, Any], n_warnings: int
-) -> None:
+def test_warnings_are_those_of_a_table_of_one_row(mixed_model, changes, n_warnings):
     reader = RowReader(mixed_model)
     row = reader.read(mixed(1).iloc[0].to_dict() | {"age": 30} | changes)
     found = unseen_values(reader.schema.columns, row.values)
@@ -205,7 +193,7 @@ def test_warnings_are_those_of_a_table_of_one_row(
     assert [one.split("'")[1] for one in found] == columns
 
 
-def test_other_features_have_the_same_draw_and_a_revision(service: Service) -> None:
+def test_other_features_have_the_same_draw_and_a_revision(service):
     served = [service.forecast("ada", ROW | {"debt": debt}) for debt in (0, 1, 2, 1)]
     assert [one.revision for one in served] == [0, 1, 2, 1]
     assert [one.is_repeated for one in served] == [False, False, False, True]
@@ -214,7 +202,7 @@ def test_other_features_have_the_same_draw_and_a_revision(service: Service) -> N
     assert service.forecast("bob", ROW).revision == 0
 
 
-def test_equal_values_of_a_column_are_the_same_features(mixed_model: Any, tmp_path: Path) -> None:
+def test_equal_values_of_a_column_are_the_same_features(mixed_model, tmp_path):
     service = Service(mixed_model, DRAWS, open_log(tmp_path / "a.sqlite"))
     row = {
         "age": 40,
@@ -227,7 +215,7 @@ def test_equal_values_of_a_column_are_the_same_features(mixed_model: Any, tmp_pa
         "since": "2021-03-01",
     }
     first = service.forecast("ada", row)
-    spellings: dict[str, list[Any]] = {
+    spellings = {
         "age": [40.0, "40", "40.0", np.int32(40), np.float32(40)],
         "score": [-0.0, 0, "0"],
         "seldom": [math.nan, np.nan, "", pd.NA],
@@ -249,7 +237,7 @@ def test_equal_values_of_a_column_are_the_same_features(mixed_model: Any, tmp_pa
         assert service.forecast("ada", row | {name: value}).revision == i + 1
 
 
-VALUES: tuple[Any, ...] = (
+VALUES = (
     *(None, 0, 1, -0.0, 2.5, 3, 2**53 + 1, 1e300, True, False, math.nan, math.inf, 10**30, 1j),
     *("", "1", "1.0", "2", "3", "clerk", "Clerk", "süd", " west", "true", "yes", "nan", "\ud800"),
     *("2021-02-29", "2021-03-01", "1500-01-01", "9999-12-31", "2021-03-01T10:00:00+02:00"),
@@ -259,11 +247,11 @@ VALUES: tuple[Any, ...] = (
 
 
 @pytest.mark.parametrize("name", mixed(1).columns)
-def test_a_value_alone_is_read_as_in_a_column(mixed_model: Any, name: str) -> None:
+def test_a_value_alone_is_read_as_in_a_column(mixed_model, name):
     reader = RowReader(mixed_model)
     row = reader.read(mixed(1)).values
 
-    def read(value: Any, *, alone: bool) -> Any:
+    def read(value, *, alone):
         try:
             if alone:
                 return reader.read(row | {name: value}).values[name]
@@ -281,7 +269,7 @@ def test_a_value_alone_is_read_as_in_a_column(mixed_model: Any, name: str) -> No
         assert type(found) in (type(None), float, bool, str, type)
 
 
-def test_many_forecasts_equal_those_one_by_one(mixed_model: Any, tmp_path: Path) -> None:
+def test_many_forecasts_equal_those_one_by_one(mixed_model, tmp_path):
     X = mixed(40, 5)
     many, single = (
         Service(mixed_model, DRAWS, open_log(tmp_path / name)) for name in ("a.db", "b.db")
@@ -300,16 +288,14 @@ def test_many_forecasts_equal_those_one_by_one(mixed_model: Any, tmp_path: Path)
     assert len(forecasts(many)) == 40
 
 
-def test_a_person_twice_in_one_table_has_one_entry_per_features(service: Service) -> None:
+def test_a_person_twice_in_one_table_has_one_entry_per_features(service):
     X = table(3).iloc[[0, 1, 0, 2]]
     served = service.forecast_many(["ada", "ada", "ada", "bob"], X)
     assert [one.revision for one in served] == [0, 1, 0, 0]
     assert [one.is_repeated for one in served] == [False, False, True, False]
 
 
-def test_a_context_belongs_to_one_model_key_and_way_of_naming_people(
-    model: Any, tmp_path: Path
-) -> None:
+def test_a_context_belongs_to_one_model_key_and_way_of_naming_people(model, tmp_path):
     log = open_log(tmp_path / "a.sqlite")
     Service(model, DRAWS, log)
     other = RandomizedRegressor(BayesianRidge(), 0.2).fit(table(200), linear_task(200)[1])
@@ -322,9 +308,7 @@ def test_a_context_belongs_to_one_model_key_and_way_of_naming_people(
     assert [entry.id for entry in log.entries(kind="context")] == ["2026-11", "2026-12"]
 
 
-def test_a_person_has_a_first_forecast_and_a_draw_in_each_context(
-    model: Any, tmp_path: Path
-) -> None:
+def test_a_person_has_a_first_forecast_and_a_draw_in_each_context(model, tmp_path):
     log = open_log(tmp_path / "a.sqlite")
     for month in ("2026-11", "2026-12"):
         draws = KeyedDraws(KEY, month)
@@ -334,7 +318,7 @@ def test_a_person_has_a_first_forecast_and_a_draw_in_each_context(
     assert len(list(log.entries(kind="forecast"))) == 2
 
 
-def test_contexts_that_look_alike_are_one_context_or_refused(model: Any, tmp_path: Path) -> None:
+def test_contexts_that_look_alike_are_one_context_or_refused(model, tmp_path):
     """They would give one person two first forecasts, and accents do not change the draws."""
     log = open_log(tmp_path / "a.sqlite")
     first, again = (
@@ -348,7 +332,7 @@ def test_contexts_that_look_alike_are_one_context_or_refused(model: Any, tmp_pat
         assert str(caught.value).isascii()
 
 
-def test_other_options_of_a_context_are_logged_once(model: Any, tmp_path: Path) -> None:
+def test_other_options_of_a_context_are_logged_once(model, tmp_path):
     log = open_log(tmp_path / "a.sqlite")
     for levels in ((0.5,), (0.1, 0.9), (0.5,), (0.1, 0.9)):
         service = Service(model, DRAWS, log, levels=levels)
@@ -359,16 +343,14 @@ def test_other_options_of_a_context_are_logged_once(model: Any, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("id", ["", "ada\u200b", 1.0, "17.0", "\ud800"])
-def test_ids_follow_the_rules_of_draws(model: Any, tmp_path: Path, id: Any) -> None:
+def test_ids_follow_the_rules_of_draws(model, tmp_path, id):
     service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), person="id")
     refused(r"^person must", service.forecast, id, ROW)
     refused(r"^people\[1\] must", service.forecast_many, ["ada", id], table(2))
     assert forecasts(service) == []
 
 
-def test_neither_key_nor_id_nor_features_are_in_the_files_of_the_log(
-    model: Any, tmp_path: Path
-) -> None:
+def test_neither_key_nor_id_nor_features_are_in_the_files_of_the_log(model, tmp_path):
     key, person, value = b"\x01\xfe secret key \x80 of bytes", "ada lovelace 1815", 0.123456789
     service = Service(model, KeyedDraws(key, "c"), open_log(tmp_path / "a.sqlite"))
     served = service.forecast(person, ROW | {"debt": value})
@@ -381,7 +363,7 @@ def test_neither_key_nor_id_nor_features_are_in_the_files_of_the_log(
     assert person not in json.dumps(served.to_dict())
 
 
-def test_features_and_groups_are_logged_if_asked(model: Any, tmp_path: Path) -> None:
+def test_features_and_groups_are_logged_if_asked(model, tmp_path):
     options = {"keep_features": True, "groups": ["sex", "age"], "person": "id"}
     service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), **options)
     service.forecast(1, ROW | {"sex": "f"})
@@ -400,14 +382,14 @@ def test_features_and_groups_are_logged_if_asked(model: Any, tmp_path: Path) -> 
     assert "features" not in entry.values
 
 
-def test_no_false_or_empty_value_is_the_same_as_a_missing_one(mixed_model: Any) -> None:
+def test_no_false_or_empty_value_is_the_same_as_a_missing_one(mixed_model):
     reader, row = RowReader(mixed_model), mixed(1).iloc[0].to_dict()
     for name, value in (("seldom", 0.0), ("age", 0), ("is_new", False)):
         given, missing = (reader.read(row | {name: one}).sha256 for one in (value, None))
         assert given != missing
 
 
-def test_a_refused_id_is_in_no_message_and_no_cause(service: Service) -> None:
+def test_a_refused_id_is_in_no_message_and_no_cause(service):
     person = "lovelace\n"
     with pytest.raises(InputError, match="an id that is not shown") as caught:
         service.forecast(person, ROW)
@@ -428,14 +410,12 @@ def test_a_refused_id_is_in_no_message_and_no_cause(service: Service) -> None:
         ({"agee": 1}, r"the row has an unknown column 'agee'; did you mean 'age'\?"),
     ],
 )
-def test_a_bad_row_is_an_error_that_names_the_column(
-    service: Service, changes: dict[str, Any], message: str
-) -> None:
+def test_a_bad_row_is_an_error_that_names_the_column(service, changes, message):
     refused(message, service.forecast, 1, ROW | changes)
     assert forecasts(service) == []
 
 
-def test_a_row_of_another_form_is_refused(service: Service) -> None:
+def test_a_row_of_another_form_is_refused(service):
     for row in (None, [1, 2, 3], "age", 3, {1, 2}):
         refused("row must be a mapping from column names to values", service.forecast, 1, row)
     refused("row must have one row, got 2 rows", service.forecast, 1, table(2))
@@ -444,9 +424,7 @@ def test_a_row_of_another_form_is_refused(service: Service) -> None:
     refused(r"have one id per row \(2\), got 1 ids", service.forecast_many, [1], table(2))
 
 
-def test_an_error_in_one_row_loses_nothing_that_was_logged(
-    service: Service, model: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_in_one_row_loses_nothing_that_was_logged(service, model, monkeypatch):
     monkeypatch.setattr("evenhand.service.service.BLOCK", 4)
     X = table(10).astype(object)
     X.iloc[6, 1] = "much"
@@ -465,11 +443,11 @@ def test_an_error_in_one_row_loses_nothing_that_was_logged(
     assert verify(service.log).n_entries == 11
 
 
-def bank() -> BayesDecision:
+def bank():
     return BayesDecision(("yes", "no"), {"yes": StepLoss([0.5], [4.0, 0.0]), "no": 1.0})
 
 
-def test_actions_are_those_of_the_served_forecast(model: Any, tmp_path: Path) -> None:
+def test_actions_are_those_of_the_served_forecast(model, tmp_path):
     X = table(20, 3)
     forecast = model.forecast(X, DRAWS(range(20)))
     by_loss = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), decide=bank())
@@ -477,7 +455,7 @@ def test_actions_are_those_of_the_served_forecast(model: Any, tmp_path: Path) ->
     assert [one.action for one in served] == bank().decide(forecast).chosen.tolist()
     assert {one.action for one in served} == {"yes", "no"}
 
-    def grants(forecast: Forecast) -> Any:
+    def grants(forecast):
         return forecast.cdf(0.0) < 0.5
 
     by_rule = Service(model, DRAWS, open_log(tmp_path / "b.sqlite"), decide=grants)
@@ -493,9 +471,7 @@ def test_actions_are_those_of_the_served_forecast(model: Any, tmp_path: Path) ->
         (lambda forecast: [math.nan], "must be finite JSON values"),
     ],
 )
-def test_a_rule_for_actions_that_is_wrong_logs_nothing(
-    model: Any, tmp_path: Path, decide: Any, message: str
-) -> None:
+def test_a_rule_for_actions_that_is_wrong_logs_nothing(model, tmp_path, decide, message):
     service = Service(model, DRAWS, open_log(tmp_path / "a.sqlite"), decide=decide)
     refused(message, service.forecast, 1, ROW)
     assert forecasts(service) == []
@@ -503,7 +479,7 @@ def test_a_rule_for_actions_that_is_wrong_logs_nothing(
 
 @pytest.mark.parametrize("dtype", ["datetime64[ns]", "datetime64[us, Asia/Tokyo]"])
 @pytest.mark.parametrize("value", ["2020-01-03", "2021-05-06T07:08:09.654321+02:00", None])
-def test_dates_reach_the_model_as_its_own_reader_gives_them(dtype: str, value: Any) -> None:
+def test_dates_reach_the_model_as_its_own_reader_gives_them(dtype, value):
     days = pd.Series(pd.to_datetime(["2020-01-01", "2021-12-31"], utc=True))
     has_zone = "," in dtype
     days = (days if has_zone else days.dt.tz_localize(None)).astype(dtype)
@@ -551,20 +527,18 @@ sys.exit(max(abs(worker.exitcode) for worker in workers))
 """
 
 
-def place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def place(kind, request, tmp_path):
     if kind == "postgresql":
         return str(request.getfixturevalue("postgresql").new_database())
     return str(tmp_path / f"log.{kind}")
 
 
-def without_flag(answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def without_flag(answers):
     return [{**one, "is_repeated": None} for one in answers]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_processes_on_one_log_give_one_answer_per_person(
-    kind: str, model: Any, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
+def test_processes_on_one_log_give_one_answer_per_person(kind, model, request, tmp_path):
     where = place(kind, request, tmp_path)
     save(model, tmp_path / "model")
     table(N_PEOPLE, 3).to_csv(tmp_path / "rows.csv", index=False)
@@ -588,16 +562,16 @@ def test_processes_on_one_log_give_one_answer_per_person(
 class Refusing:
     """A forecaster that waits in its first call, and refuses some rows."""
 
-    def __init__(self, model: RandomizedRegressor) -> None:
+    def __init__(self, model):
         self._model = model
-        self.n_rows: list[int] = []
+        self.n_rows = []
         self.has_started = threading.Event()
         self.may_end = threading.Event()
 
-    def __getattr__(self, name: str) -> object:
+    def __getattr__(self, name):
         return getattr(self._model, name)
 
-    def forecast_and_predict(self, X: pd.DataFrame, r: object) -> object:
+    def forecast_and_predict(self, X, r):
         self.n_rows.append(len(X))
         self.has_started.set()
         self.may_end.wait(60)
@@ -606,7 +580,7 @@ class Refusing:
         return self._model.forecast_and_predict(X, r)
 
 
-def test_requests_that_wait_share_one_call_of_the_model_but_no_refusal(tmp_path: Path) -> None:
+def test_requests_that_wait_share_one_call_of_the_model_but_no_refusal(tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=100)})
     fitted = RandomizedRegressor(BayesianRidge()).fit(X, X["a"] + rng.normal(size=100))

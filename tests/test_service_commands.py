@@ -1,17 +1,13 @@
 """`predict --log`, `outcomes` and `replay`: from a table to a log and back."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 
-from command_outcome import Command, Outcome, key_file
+from command_outcome import key_file
 from evenhand import RandomizedRegressor, save
 from evenhand.forecasters import ClassifierForecaster, CountRegressor, HurdleRegressor
 from evenhand.service import matured_rows, open_log, verify
@@ -20,7 +16,7 @@ CONTEXT = "2026-11"
 N = 40
 
 
-def table_of(n: int = 300) -> pd.DataFrame:
+def table_of(n=300):
     random = np.random.default_rng(0)
     table = pd.DataFrame({"x": random.normal(size=n), "z": random.uniform(size=n)})
     table["person"] = [f"p{row}" for row in range(n)]
@@ -30,13 +26,13 @@ def table_of(n: int = 300) -> pd.DataFrame:
     return table
 
 
-def read(path: Path, **options: Any) -> pd.DataFrame:
+def read(path, **options):
     """Return a csv file with all digits of its numbers."""
     return pd.read_csv(path, float_precision="round_trip", **options)
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Return a folder with models, keys and tables; nothing in it is changed by tests."""
     folder = tmp_path_factory.mktemp("service")
     table = table_of()
@@ -57,7 +53,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def predict(place: Path, to: Path, *more: Any, model: str = "model") -> tuple[Any, ...]:
+def predict(place, to, *more, model="model"):
     return (
         *("predict", place / "new.csv", "--forecast", place / model, "--id", "person"),
         *("--key-file", place / "key", "--context", CONTEXT),
@@ -66,27 +62,25 @@ def predict(place: Path, to: Path, *more: Any, model: str = "model") -> tuple[An
 
 
 @pytest.fixture
-def served(place: Path, tmp_path: Path, evenhand: Command) -> pd.DataFrame:
+def served(place, tmp_path, evenhand):
     """Return forecasts that were added to the log of this test."""
     evenhand(*predict(place, tmp_path)).done()
     return read(tmp_path / "out.csv")
 
 
-def replay(evenhand: Command, place: Path, to: Path, id: str, *more: Any) -> Outcome:
+def replay(evenhand, place, to, id, *more):
     options = ("--forecast", place / "model", "--key-file", place / "key")
     return evenhand("replay", to / "log.sqlite", id, *options, *more)
 
 
-def features(place: Path) -> tuple[Any, ...]:
+def features(place):
     return ("--features", place / "new.csv", "--id", "person")
 
 
 # predict --log.
 
 
-def test_predict_writes_what_it_logs(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
+def test_predict_writes_what_it_logs(place, tmp_path, served, evenhand):
     log = open_log(tmp_path / "log.sqlite", create=False)
     entries = list(log.entries(kind="forecast"))
     assert [one.id for one in entries] == served["forecast_id"].tolist()
@@ -103,9 +97,7 @@ def test_predict_writes_what_it_logs(
     pd.testing.assert_frame_equal(again, served.drop(columns="forecast_id"))
 
 
-def test_a_repeated_run_adds_nothing_and_writes_the_same(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
+def test_a_repeated_run_adds_nothing_and_writes_the_same(place, tmp_path, served, evenhand):
     log = open_log(tmp_path / "log.sqlite", create=False)
     before = verify(log)
     done = evenhand(*predict(place, tmp_path, "--json"))
@@ -116,9 +108,7 @@ def test_a_repeated_run_adds_nothing_and_writes_the_same(
     assert (shown["n_new"], shown["n_repeated"], shown["context"]) == (0, N, CONTEXT)
 
 
-def test_groups_and_features_are_logged_if_asked(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_groups_and_features_are_logged_if_asked(place, tmp_path, evenhand):
     more = ("--groups", "region,size", "--keep-features", "--person", "id")
     assert evenhand(*predict(place, tmp_path, *more)).code == 0
     log = open_log(tmp_path / "log.sqlite", create=False)
@@ -132,9 +122,7 @@ def test_groups_and_features_are_logged_if_asked(
 
 
 @pytest.mark.parametrize("model", ["events", "counts", "amounts"])
-def test_each_kind_of_outcome_is_logged_and_replayed(
-    model: str, place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_each_kind_of_outcome_is_logged_and_replayed(model, place, tmp_path, evenhand):
     evenhand(*predict(place, tmp_path, model=model)).done()
     written = read(tmp_path / "out.csv", dtype={"forecast_id": str})
     if model == "counts":
@@ -146,9 +134,7 @@ def test_each_kind_of_outcome_is_logged_and_replayed(
     evenhand("replay", tmp_path / "log.sqlite", id, *key, *features(place)).done()
 
 
-def test_wrong_options_of_the_log_are_refused(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_wrong_options_of_the_log_are_refused(place, tmp_path, evenhand):
     for option, value, message in (
         ("--groups", "nowhere", "has no column 'nowhere'"),
         ("--person", "name", "invalid value for '--person': 'name' is not one of 'hash', 'id'"),
@@ -159,7 +145,7 @@ def test_wrong_options_of_the_log_are_refused(
     assert not (tmp_path / "out.csv").exists()
 
 
-def test_options_of_the_log_need_the_log(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_options_of_the_log_need_the_log(place, tmp_path, evenhand):
     args = ("predict", place / "new.csv", "--forecast", place / "model", "--id", "person")
     out = ("--key-file", place / "key", "--out", tmp_path / "out.csv")
     for option in (("--groups", "region"), ("--keep-features",), ("--person", "id")):
@@ -177,15 +163,13 @@ def test_options_of_the_log_need_the_log(place: Path, tmp_path: Path, evenhand: 
 # outcomes.
 
 
-def record(evenhand: Command, to: Path, table: pd.DataFrame, *more: Any) -> Outcome:
+def record(evenhand, to, table, *more):
     table.to_csv(to / "known.csv", index=False)
     log = to / "log.sqlite"
     return evenhand("outcomes", log, to / "known.csv", "--target", "y", *more)
 
 
-def test_outcomes_are_recorded_by_forecast(
-    tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
+def test_outcomes_are_recorded_by_forecast(tmp_path, served, evenhand):
     y = np.random.default_rng(3).normal(size=N).round(3)
     known = pd.DataFrame({"forecast_id": served["forecast_id"], "y": y})
     done = record(evenhand, tmp_path, known, "--id", "forecast_id")
@@ -199,9 +183,7 @@ def test_outcomes_are_recorded_by_forecast(
     assert json.loads(again.out) == {"schema": "evenhand.outcomes/1"} | expected
 
 
-def test_outcomes_are_recorded_by_person_and_enter_the_watch(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
+def test_outcomes_are_recorded_by_person_and_enter_the_watch(place, tmp_path, served, evenhand):
     known = table_of()[:N][["person", "y"]][::-1]
     person = ("--id", "person", "--context", CONTEXT, "--key-file", place / "key")
     assert record(evenhand, tmp_path, known, *person).code == 0
@@ -214,9 +196,7 @@ def test_outcomes_are_recorded_by_person_and_enter_the_watch(
     np.testing.assert_array_equal(rows.pit[0] < 0.25, y < served["q0.25"])
 
 
-def test_outcomes_that_do_not_fit_are_refused_together(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
+def test_outcomes_that_do_not_fit_are_refused_together(place, tmp_path, served, evenhand):
     ids = ["nobody", *served["forecast_id"][:2], "nothing"]
     known = pd.DataFrame({"forecast_id": ids, "y": [1.0, 2.0, 3.0, 4.0]})
     refused = record(evenhand, tmp_path, known, "--id", "forecast_id").complaint()
@@ -239,9 +219,7 @@ def test_outcomes_that_do_not_fit_are_refused_together(
 # replay.
 
 
-def test_the_row_is_found_by_its_features(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
+def test_the_row_is_found_by_its_features(place, tmp_path, served, evenhand):
     id = served["forecast_id"][N - 1]
     done = replay(evenhand, place, tmp_path, id, "--features", place / "new.csv").done()
     # without ids nothing is known of the person
@@ -254,9 +232,7 @@ def test_the_row_is_found_by_its_features(
     )
 
 
-def test_what_differs_is_named(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
+def test_what_differs_is_named(place, tmp_path, served, evenhand):
     changed = tmp_path / "changed.csv"
     table = read(place / "new.csv")
     table.loc[7, "x"] += 0.5
@@ -279,9 +255,7 @@ def test_what_differs_is_named(
         assert "secret" not in done.out + done.err
 
 
-def test_an_anchor_shows_a_log_that_was_written_anew(
-    place: Path, tmp_path: Path, served: pd.DataFrame, evenhand: Command
-) -> None:
+def test_an_anchor_shows_a_log_that_was_written_anew(place, tmp_path, served, evenhand):
     id = served["forecast_id"][7]
     log = open_log(tmp_path / "log.sqlite", create=False)
     head = log.head()

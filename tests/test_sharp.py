@@ -4,17 +4,15 @@ Its validity is shown for distributions whose worst groups are known (`sharp_law
 seeded; their false-alarm rate with a fresh seed is 1e-3 (`SIMULATED_ALARM`).
 """
 
-from __future__ import annotations
-
 from itertools import cycle
 
 import numpy as np
 import pytest
 
 from evenhand.calibration import CDFBand, CDFBands
-from evenhand.certificates import Certificate, certify_link
+from evenhand.certificates import certify_link
 from evenhand.certificates.bounds import contraction_bound, pointwise_bound
-from evenhand.links import Entropic, Gaussian, Laplace, Link
+from evenhand.links import Entropic, Gaussian, Laplace
 from repeats import WHOLE, most_failures, statistical
 from sharp_laws import (
     ACCURACY,
@@ -30,7 +28,7 @@ from sharp_laws import (
 )
 
 
-def evenly_spread(n: int) -> np.ndarray:
+def evenly_spread(n):
     return (np.arange(n) + 0.5) / n
 
 
@@ -44,21 +42,19 @@ def evenly_spread(n: int) -> np.ndarray:
         (10_000, 0.2, 0.189, 0.191),
     ],
 )
-def test_bounds_of_evenly_spread_pits(
-    n: int, mass: float, one_tailed: float, programme: float
-) -> None:
+def test_bounds_of_evenly_spread_pits(n, mass, one_tailed, programme):
     proof = certify_link(evenly_spread(n), Entropic(0.1))
     assert one_tailed - 1e-3 < proof.group_error(mass) < programme
 
 
 @pytest.mark.parametrize("link", [Entropic(0.1), Gaussian(0.3), Entropic(0.02)])
-def test_bounds_of_many_rows_approach_the_population(link: Link) -> None:
+def test_bounds_of_many_rows_approach_the_population(link):
     proof = certify_link(evenly_spread(100_000), link)
     for mass in (0.1, 0.2, 0.5):
         assert 0 < proof.group_error(mass) - link.group_error(mass) < 0.005
 
 
-def contracted(link: Link, at: np.ndarray, weight: np.ndarray) -> float:
+def contracted(link, at, weight):
     """`integral |F - u| dmu(u)` of a discrete law, exactly between its steps."""
     ends = np.concatenate(([0.0], at, [1.0]))
     shares = np.append(0.0, np.cumsum(weight))
@@ -69,7 +65,7 @@ def contracted(link: Link, at: np.ndarray, weight: np.ndarray) -> float:
     return float((above - below).sum())
 
 
-def test_the_band_of_distances_is_the_sum_of_both_tails() -> None:
+def test_the_band_of_distances_is_the_sum_of_both_tails():
     rng = np.random.default_rng(3)
     bands = CDFBands.of(*[np.append(rng.uniform(size=200), [0.0, 0.5, 1.0])] * 2, 0.9)
     band = bands.distance_band()
@@ -84,7 +80,7 @@ def test_the_band_of_distances_is_the_sum_of_both_tails() -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.06, 0.15, 0.5])
-def test_both_ends_of_the_coverage_hold_in_the_groups_that_attain_them(alpha: float) -> None:
+def test_both_ends_of_the_coverage_hold_in_the_groups_that_attain_them(alpha):
     link, u = Entropic(alpha), evenly_spread(20_000)
     proof = certify_link(u, link)
     share = (np.abs(link.ppf(u[::20, None], evenly_spread(400)) - 0.5) < 0.4).mean(axis=-1)
@@ -98,7 +94,7 @@ def test_both_ends_of_the_coverage_hold_in_the_groups_that_attain_them(alpha: fl
         assert -1e-12 < high - rising[-k:].mean() < 0.03
 
 
-def test_the_band_of_nearness_is_what_both_bands_leave() -> None:
+def test_the_band_of_nearness_is_what_both_bands_leave():
     rng = np.random.default_rng(8)
     u = np.append(rng.uniform(size=200), [0.0, 0.5, 0.5, 1.0])
     bands = CDFBands.of(u, u, 0.9)
@@ -133,7 +129,7 @@ THRESHOLDS = (0.05, 0.1, 0.2, 0.4)
 # --- known distributions
 
 
-def discrete_law(rng: np.random.Generator, shape: int) -> Law:
+def discrete_law(rng, shape):
     """Return a law of at most eight atoms: spread, in tails, in the middle, at the ends, ..."""
     k = int(rng.integers(2, 9))
     places = [
@@ -151,13 +147,13 @@ def discrete_law(rng: np.random.Generator, shape: int) -> Law:
     return Law((), tuple(zip(weights.tolist(), places.tolist(), strict=True)))
 
 
-def exact_bands(law: Law) -> CDFBands:
+def exact_bands(law):
     """Return the CDFs of `U` and `1 - U` of a discrete law as bands."""
     places, weights = (
         np.array(part) for part in zip(*[part[::-1] for part in law.atoms], strict=True)
     )
 
-    def band(at: np.ndarray, weight: np.ndarray) -> CDFBand:
+    def band(at, weight):
         upto = np.minimum(np.cumsum(weight), 1.0)
         return CDFBand.of_ranks(at, np.append(0.0, upto[:-1]))
 
@@ -165,7 +161,7 @@ def exact_bands(law: Law) -> CDFBands:
 
 
 @statistical
-def test_no_group_of_a_discrete_law_is_worse_than_its_bounds() -> None:
+def test_no_group_of_a_discrete_law_is_worse_than_its_bounds():
     """The W1 error is convex in the weights, so the worst group is a corner: all are tried."""
     rng = np.random.default_rng(0)
     for trial in range(245 if WHOLE else 14):
@@ -190,7 +186,7 @@ def test_no_group_of_a_discrete_law_is_worse_than_its_bounds() -> None:
 
 
 @pytest.mark.parametrize("low", [1e-17, 1e-20, 1e-30])
-def test_pits_that_are_lost_beside_1_are_not_taken_for_0(low: float) -> None:
+def test_pits_that_are_lost_beside_1_are_not_taken_for_0(low):
     # at alpha 0.005 the mean served PIT of 1e-17 is 0.32, that of 0 is 0
     link, n = Entropic(0.005), 20_000
     pit = np.repeat([low, 1.0], n // 2)
@@ -205,7 +201,7 @@ def test_pits_that_are_lost_beside_1_are_not_taken_for_0(low: float) -> None:
 # --- simulated data sets
 
 
-def bands_hold(law: Law, bands: CDFBands) -> bool:
+def bands_hold(law, bands):
     """Return whether both bands contain the law everywhere, up to rounding errors."""
     rounding = 1e-12
     upper = law.cdf(bands.upper.starts[1:], below=True) <= bands.upper.upper[:-1] + rounding
@@ -213,14 +209,14 @@ def bands_hold(law: Law, bands: CDFBands) -> bool:
     return bool(upper.all() and (mirrored <= bands.mirrored.upper[:-1] + rounding).all())
 
 
-def is_false(proof: Certificate, law: Law) -> bool:
+def is_false(proof, law):
     """Return whether one certificate states anything that is false about a known law."""
     if any(proof.group_error(mass) < found_error(law, proof.link, mass) for mass in MASSES):
         return True
     return bool(states_false_coverage(proof, law))
 
 
-def states_false_coverage(proof: Certificate, law: Law) -> bool:
+def states_false_coverage(proof, law):
     link = proof.link
     if proof.average_error() < found_error(law, link, 1.0):
         return True
@@ -243,7 +239,7 @@ def states_false_coverage(proof: Certificate, law: Law) -> bool:
 
 
 @statistical
-def test_certificates_of_simulated_data_are_false_in_at_most_one_of_twenty() -> None:
+def test_certificates_of_simulated_data_are_false_in_at_most_one_of_twenty():
     """All that one certificate states, jointly, in 2,430 data sets.
 
     Bounds rise with the upper bands, and the bounds of the exact CDFs contain all groups (tests

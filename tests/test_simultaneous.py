@@ -1,9 +1,6 @@
 """Simultaneous intervals of named and scanned groups: their formulas, and how often they fail."""
 
-from __future__ import annotations
-
 import functools
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,9 +9,8 @@ import pytest
 from scipy import optimize, stats
 
 from evenhand import Forecast, audit, audit_pit
-from evenhand._validate import Floats
-from evenhand.audits import Audit, Family
-from evenhand.calibration import Cells, GroupRows, GroupSums, calibration_error, covered
+from evenhand.audits import Family
+from evenhand.calibration import Cells, GroupRows, calibration_error, covered
 from evenhand.calibration.group_sums import (
     bias_intervals,
     coverage_intervals,
@@ -33,13 +29,13 @@ MEASURES = ("error", "bias", "coverage_80", "coverage_90")
 # --- how often any interval of a table fails
 
 
-def shifts(x: Floats) -> Floats:
+def shifts(x):
     """Return shifts of outcomes that depend on two features."""
     return 0.4 * (x[:, 0] > 0) - 0.3 * ((x[:, 0] > 0) & (x[:, 1] > 0))
 
 
 @functools.cache
-def truth(a: int | None, b: int | None, *, is_shifted: bool, rho: float) -> dict[str, float]:
+def truth(a, b, *, is_shifted, rho):
     """Return the true values in the rows where the first features are `a` and `b`, if given."""
     cells = [(i, j) for i in (0, 1) for j in (0, 1) if a in (i, None) and b in (j, None)]
     delta = shifts(np.array(cells, dtype=float)) * is_shifted
@@ -57,7 +53,7 @@ def truth(a: int | None, b: int | None, *, is_shifted: bool, rho: float) -> dict
     }
 
 
-def failures(seed: int, n: int, kind: str) -> dict[str, bool]:
+def failures(seed, n, kind):
     """Return for each measure whether any interval of one table excludes the true value."""
     rng = np.random.default_rng(seed)
     is_shifted = kind == "shifted"
@@ -87,7 +83,7 @@ def failures(seed: int, n: int, kind: str) -> dict[str, bool]:
 
 @statistical
 @pytest.mark.parametrize("kind", ["randomized", "shifted", "weighted"])
-def test_all_intervals_of_a_measure_hold_at_once(kind: str) -> None:
+def test_all_intervals_of_a_measure_hold_at_once(kind):
     # 24 named groups, all values of 12 features and all intersections; the binomial test rejects a
     # true share of 5% with probability 1e-3 per measure
     n_tables = repeats(1000)
@@ -100,7 +96,7 @@ def test_all_intervals_of_a_measure_hold_at_once(kind: str) -> None:
 # --- formulas
 
 
-def planted(n: int = 1200) -> dict[str, Any]:
+def planted(n=1200):
     """PITs of outcomes that are shifted in one half of a feature, with two named groups."""
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.normal(size=(n, 3)), columns=["a", "b", "c"])
@@ -113,14 +109,14 @@ def planted(n: int = 1200) -> dict[str, Any]:
     }
 
 
-def sums_of(matrix: Floats, residual: Floats | None = None, weights: Any = None) -> GroupSums:
+def sums_of(matrix, residual=None, weights=None):
     """Return the sums over all rows as one group; the first draw is tested."""
     pits = Cells(matrix, weights=weights)
     return GroupRows(pits, pits.drawn[:, 0], residual).sums([np.full(pits.n_samples, True)])
 
 
 @pytest.mark.parametrize(("p", "spread"), [(0.3, 0.0), (0.8, 0.4), (0.95, 1.0)])
-def test_intervals_from_several_draws_fail_as_seldom_as_stated(p: float, spread: float) -> None:
+def test_intervals_from_several_draws_fail_as_seldom_as_stated(p, spread):
     # shares 0, 1/2 and 1 of two draws, mean p: the distribution of the sum of 25 by convolution
     half = 2 * min(p, 1 - p) * (1 - spread)
     one = np.array([1 - p - half / 2, half, p - half / 2])
@@ -137,7 +133,7 @@ def test_intervals_from_several_draws_fail_as_seldom_as_stated(p: float, spread:
     assert (lost <= tail).all()
 
 
-def test_lower_ends_of_errors_are_the_least_error_that_is_not_rejected() -> None:
+def test_lower_ends_of_errors_are_the_least_error_that_is_not_rejected():
     u = np.random.default_rng(3).beta(2.0, 1.5, size=400)
     tail = 1e-3
     z = stats.norm.isf(tail / 4)
@@ -147,7 +143,7 @@ def test_lower_ends_of_errors_are_the_least_error_that_is_not_rejected() -> None
         (np.abs(u - 0.5).mean() - 0.25, 1 / 48, 0.5),
     ):
 
-        def gap(d: float, mean=mean, variance=variance, slope=slope) -> float:
+        def gap(d, mean=mean, variance=variance, slope=slope):
             return float(abs(mean) - d - z * np.sqrt((variance + slope * d) / u.size))
 
         roots.append(optimize.brentq(gap, 0, abs(mean)))
@@ -156,7 +152,7 @@ def test_lower_ends_of_errors_are_the_least_error_that_is_not_rejected() -> None
     assert low[0] > 0
 
 
-def test_the_largest_variance_of_an_error_is_that_of_pits_moved_to_both_ends() -> None:
+def test_the_largest_variance_of_an_error_is_that_of_pits_moved_to_both_ends():
     v = (np.arange(100_000) + 0.5) / 100_000
     for h in (0.1, 0.3, 0.5):
         u = np.where(np.abs(v - 0.5) > 0.5 - h, np.round(v), v)
@@ -166,7 +162,7 @@ def test_the_largest_variance_of_an_error_is_that_of_pits_moved_to_both_ends() -
 
 
 @pytest.mark.parametrize(("n", "tail"), [(60, 0.01), (5000, 1e-4)])
-def test_upper_ends_of_errors_solve_hoeffdings_bounds(n: int, tail: float) -> None:
+def test_upper_ends_of_errors_solve_hoeffdings_bounds(n, tail):
     # theorem 2 of Hoeffding (1963) for few rows, theorem 3, in its own form, for many
     u = np.random.default_rng(8).beta(1.2, 1.0, size=n)
     high = error_intervals(sums_of(u[:, None]), tail)[1][0]
@@ -179,7 +175,7 @@ def test_upper_ends_of_errors_solve_hoeffdings_bounds(n: int, tail: float) -> No
 
 
 @statistical
-def test_intervals_of_skewed_residuals_hold() -> None:
+def test_intervals_of_skewed_residuals_hold():
     # exponential residuals; a t-interval alone misses the mean in 2.9% of samples of 200, where
     # 0.1% are allowed at its upper end. Asymptotic: at most three times as often as stated
     n_sets = repeats(8000)
@@ -192,14 +188,14 @@ def test_intervals_of_skewed_residuals_hold() -> None:
     assert (lost <= most_failures(n_sets, 3e-3)).all()
 
 
-def test_bias_intervals_of_symmetric_residuals_are_t_intervals() -> None:
+def test_bias_intervals_of_symmetric_residuals_are_t_intervals():
     e = np.r_[np.arange(-30, 31), 5.0 * np.arange(-3, 4)]
     low, high = bias_intervals(sums_of(np.full((e.size, 1), 0.5), e + 7), 1e-4)
     half = stats.t.isf(1e-4, e.size - 1) * stats.sem(e)
     assert (low[0], high[0]) == pytest.approx((7 - half, 7 + half), rel=1e-6)
 
 
-def test_without_an_event_the_bias_is_limited_by_the_number_of_rows() -> None:
+def test_without_an_event_the_bias_is_limited_by_the_number_of_rows():
     for weight in (None, np.repeat([1.0, 3.0], 100)):
         n = 200 if weight is None else 400**2 / 1000
         sums = sums_of_events(np.zeros(200), np.full(200, 0.005), weight)
@@ -209,14 +205,14 @@ def test_without_an_event_the_bias_is_limited_by_the_number_of_rows() -> None:
         assert high[0] == pytest.approx(1 - 0.01 ** (1 / n) - 0.005, rel=1e-6)
 
 
-def sums_of_events(event: Floats, forecast: Floats, weight: Floats | None = None) -> GroupSums:
+def sums_of_events(event, forecast, weight=None):
     """Return the sums of one group whose outcomes are 0 or 1."""
     pits = Cells(np.full((event.size, 1), 0.5), weights=weight)
     rows = GroupRows.of(pits, None, None, (event, forecast))
     return rows.sums([np.full(event.size, True)])
 
 
-def test_weights_make_effective_trials() -> None:
+def test_weights_make_effective_trials():
     rng = np.random.default_rng(6)
     w, u = rng.integers(1, 9, size=300).astype(float), rng.random(300)
     v = covered(u, 0.8)
@@ -236,7 +232,7 @@ def test_weights_make_effective_trials() -> None:
 QUICK = searching(QUICK_AUDIT, masses=(1.0,))
 
 
-def family_of(n_groups: int) -> Family:
+def family_of(n_groups):
     """Return the family of everyone and of groups, of PITs without forecasts (verdict: 1)."""
     # the points of absent parts are those of everyone
     shares = {"everyone": 0.03, "by_forecast": 0.0, "groups": 0.02, "learned": 0.0}
@@ -253,7 +249,7 @@ def family_of(n_groups: int) -> Family:
     )
 
 
-def test_named_and_scanned_groups_are_one_family() -> None:
+def test_named_and_scanned_groups_are_one_family():
     rows = planted()
     above = (rows["X"]["a"] > rows["X"]["a"].median()).to_numpy()
     groups = rows.pop("groups") | {"above": above, "tiny": np.arange(len(above)) < 20}
@@ -286,7 +282,7 @@ def test_named_and_scanned_groups_are_one_family() -> None:
 
 
 @pytest.mark.parametrize("draws", [1, 4])
-def test_lower_ends_are_positive_only_in_groups_that_are_off(draws: int) -> None:
+def test_lower_ends_are_positive_only_in_groups_that_are_off(draws):
     rows = planted()
     weight = np.random.default_rng(7).exponential(size=1200) if draws == 1 else None
     r = np.random.default_rng(8).random((1200, draws))
@@ -303,7 +299,7 @@ def test_lower_ends_are_positive_only_in_groups_that_are_off(draws: int) -> None
     assert (found.scan["error_low"] > 0).any()
 
 
-def test_everyone_is_a_member_of_the_family() -> None:
+def test_everyone_is_a_member_of_the_family():
     rng = np.random.default_rng(9)
     y = rng.normal(size=800)
     forecast = Forecast.from_normal(np.zeros(800), np.full(800, 1.3))
@@ -341,7 +337,7 @@ LAWS = {
 }
 
 
-def three_groups(laws: dict[str, tuple[float, float]], seed: int, n: int = 600) -> Audit:
+def three_groups(laws, seed, n=600):
     """Audit PITs of three groups of one size and of another one of ten rows that is far off."""
     random = np.random.default_rng([seed, 3])
     z = np.concatenate([random.normal(*law, n) for law in laws.values()] + [np.full(10, 5.0)])
@@ -349,7 +345,7 @@ def three_groups(laws: dict[str, tuple[float, float]], seed: int, n: int = 600) 
     return audit_pit(stats.norm.cdf(z), groups={"of": group}, residual=z, **QUICK)
 
 
-def test_comparisons_between_groups_are_those_of_their_table() -> None:
+def test_comparisons_between_groups_are_those_of_their_table():
     found = three_groups(LAWS["different"], 0)
     table = found.by_group.drop("of = few")
     assert list(table.index) == ["of = a", "of = b", "of = c"]
@@ -370,7 +366,7 @@ def test_comparisons_between_groups_are_those_of_their_table() -> None:
     assert alone.ratio().empty
 
 
-def test_intervals_between_groups_are_those_of_all_values_in_the_intervals_of_groups() -> None:
+def test_intervals_between_groups_are_those_of_all_values_in_the_intervals_of_groups():
     random = np.random.default_rng(4)
     found = three_groups(LAWS["different"], 1)
     groups = found.made.groups
@@ -399,7 +395,7 @@ def test_intervals_between_groups_are_those_of_all_values_in_the_intervals_of_gr
         assert row["high"] <= 1
 
 
-def of_law(shift: float, spread: float) -> dict[str, float]:
+def of_law(shift, spread):
     """Return the true values of a group of outcomes from a normal law, forecast as N(0, 1)."""
     c = (np.arange(4000) + 0.5) / 4000
     law = stats.norm(shift, spread)
@@ -414,7 +410,7 @@ def of_law(shift: float, spread: float) -> dict[str, float]:
 
 @statistical
 @pytest.mark.parametrize("kind", LAWS)
-def test_intervals_between_groups_contain_the_true_value(kind: str) -> None:
+def test_intervals_between_groups_contain_the_true_value(kind):
     """Each measure may miss in 5% of the tables; a false alarm in 10^6 of each check."""
     true = pd.DataFrame([of_law(*law) for law in LAWS[kind].values()])
     largest, smallest = true.max(), true.min()

@@ -1,15 +1,11 @@
 """Status of audits, their short text, names of groups and the next steps."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
 from copy import deepcopy
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,7 +14,6 @@ import pytest
 import typer.main
 
 from browser.report_examples import AUDITS, FAMILY, full_deterministic, group, made, rates
-from command_outcome import Command
 from evenhand import audit_pit
 from evenhand.audits import Search, detectable_error, parse_condition, with_conditions
 from evenhand.audits.verdict import decided, status_of
@@ -30,7 +25,6 @@ from evenhand.results import (
     AuditRows,
     Condition,
     Finding,
-    Status,
     Verdict,
 )
 from test_verdict_agreement import KINDS
@@ -40,26 +34,26 @@ EVERY = ("full_randomized", "nothing", "unknown_full", *KINDS)
 
 
 @cache
-def audit_of(name: str) -> AuditRows:
+def audit_of(name):
     """Return an audit of `EVERY`, made when a test first needs it."""
     return judged(AUDITS[name]()) if name in AUDITS else audit_of_kind(name, 2).rows
 
 
-COMMANDS: dict[str, Any] = vars(typer.main.get_command(app))["commands"]
+COMMANDS = vars(typer.main.get_command(app))["commands"]
 
 
-def judged(values: dict[str, Any]) -> AuditRows:
+def judged(values):
     """Return rows given as plain values, with the status of the problems that they mark."""
     rows = made(values)
     return msgspec.structs.replace(rows, status=status_of(rows))
 
 
-def yes_no(**more: Any) -> dict[str, Any]:
+def yes_no(**more):
     """Return the audit of scores made by hand, with other values."""
     return deepcopy(AUDITS["yes_no"]()) | more
 
 
-def calm_scores(n: int = 20_000, predicted: float = 0.5, reach: float = 0.015) -> dict[str, Any]:
+def calm_scores(n=20_000, predicted=0.5, reach=0.015):
     """Return an audit of right scores, whose intervals have a half width."""
     everyone = rates("everyone", n, predicted, predicted, reach)
     own = [
@@ -73,7 +67,7 @@ def calm_scores(n: int = 20_000, predicted: float = 0.5, reach: float = 0.015) -
     return values | {"probability_scores": []}
 
 
-def doses(*groups: dict[str, Any], n: int = 50_000, **more: Any) -> dict[str, Any]:
+def doses(*groups, n=50_000, **more):
     """Return an audit of continuous outcomes: right on average, and these groups."""
     empty = full_deterministic() | {"scan": [], "learned": [], "certificate": None, "notes": []}
     family = FAMILY | {"n_tests": 6, "n_groups": len(groups), "n_by_forecast": 0}
@@ -81,11 +75,11 @@ def doses(*groups: dict[str, Any], n: int = 50_000, **more: Any) -> dict[str, An
     return empty | {"groups": [calm, *groups], "n_samples": n, "family": family} | more
 
 
-def status(values: dict[str, Any]) -> Status:
+def status(values):
     return judged(values).status
 
 
-def short(values: dict[str, Any]) -> str:
+def short(values):
     """Return the short text of an audit in one line."""
     return " ".join(audit_text(judged(values)).split())
 
@@ -100,9 +94,7 @@ def short(values: dict[str, Any]) -> str:
         (2000, 2.94, 4.9, 3.0),
     ],
 )
-def test_detectable_errors_are_those_of_the_specification(
-    k: int, continuous: float, half: float, tenth: float
-) -> None:
+def test_detectable_errors_are_those_of_the_specification(k, continuous, half, tenth):
     # a group of a continuous outcome has two tests
     assert 100 * detectable_error(k, 0.02 / 50 / 2) == pytest.approx(continuous, abs=0.005)
     assert 100 * detectable_error(k, 0.02 / 50, 0.25) == pytest.approx(half, abs=0.06)
@@ -110,11 +102,11 @@ def test_detectable_errors_are_those_of_the_specification(
 
 
 @pytest.mark.parametrize("n", [132, 133])
-def test_continuous_outcomes_need_133_rows(n: int) -> None:
+def test_continuous_outcomes_need_133_rows(n):
     assert status(doses(n=n)).verdict is (Verdict.TOO_FEW if n < 133 else Verdict.NO_PROBLEM)
 
 
-def test_yes_no_outcomes_need_370_rows_or_14_events() -> None:
+def test_yes_no_outcomes_need_370_rows_or_14_events():
     for n, predicted, expected in (
         (360, 0.5, Verdict.TOO_FEW),
         (380, 0.5, Verdict.NO_PROBLEM),
@@ -125,13 +117,13 @@ def test_yes_no_outcomes_need_370_rows_or_14_events() -> None:
         assert status(calm_scores(n, predicted, 0.5)).verdict is expected, (n, predicted)
 
 
-def test_a_problem_takes_precedence_over_too_few_rows() -> None:
+def test_a_problem_takes_precedence_over_too_few_rows():
     few = doses(group("a", 60, 0.4, 0.1, 0.5), n=100)
     assert status(few).verdict is Verdict.PROBLEM
     assert status(doses(group("a", 60, 0.4, 0.0, 0.5), n=100)).verdict is Verdict.TOO_FEW
 
 
-def test_the_verdict_reads_the_marks_of_the_audit() -> None:
+def test_the_verdict_reads_the_marks_of_the_audit():
     row = group("a", 5000, 0.09, 0.01, 0.2)
     for mark in (True, False):
         found = status(doses(row | {"problem": mark}))
@@ -141,7 +133,7 @@ def test_the_verdict_reads_the_marks_of_the_audit() -> None:
         assert status(doses(group("a", 5000, 0.09, low, 0.2))).n_beyond == n_beyond
 
 
-def test_all_people_count_once_whichever_number_shows_their_problem() -> None:
+def test_all_people_count_once_whichever_number_shows_their_problem():
     given = {"error": 0.045, "low": 0.019, "high": None, "chance": 0.007, "is_complete": False}
     given |= {"tests": {"level": 0.6, "trend of mean": 1e-9}}
     pooled = group("everyone", 20_000, 0.003, 0.0, 0.01) | {"p_adjusted": 1e-9}
@@ -160,7 +152,7 @@ def test_all_people_count_once_whichever_number_shows_their_problem() -> None:
     assert rows.problems == (rows.everyone,)
 
 
-def test_the_same_rows_count_once() -> None:
+def test_the_same_rows_count_once():
     own = rates("predicted probability 0.8 to 0.9 (tenth 10)", 2000, 0.84, 0.7, 0.03)
     own |= {"key": "probability", "scanned_as": "score > 0.8", "p_adjusted": 0.001}
     named = rates("top scores", 2000, 0.84, 0.7, 0.03, p_adjusted=0.001)
@@ -179,7 +171,7 @@ def test_the_same_rows_count_once() -> None:
     assert result_of(rows.named[0], rows) == f"same rows as {own['group']}"
 
 
-def test_proven_needs_every_upper_end() -> None:
+def test_proven_needs_every_upper_end():
     assert status(calm_scores()).is_proven
     assert not status(calm_scores(reach=0.021)).is_proven
     calm = calm_scores()
@@ -205,7 +197,7 @@ def test_proven_needs_every_upper_end() -> None:
     assert not status(doses(given_forecast=given)).is_proven
 
 
-def test_conditions_do_not_change_the_verdict() -> None:
+def test_conditions_do_not_change_the_verdict():
     for values in (yes_no(), calm_scores()):
         alone = status(values)
         for is_true in (True, False):
@@ -218,7 +210,7 @@ def test_conditions_do_not_change_the_verdict() -> None:
                 assert line in text
 
 
-def test_conditions_of_a_gate_read_the_status() -> None:
+def test_conditions_of_a_gate_read_the_status():
     random = np.random.default_rng(0)
     found = audit_pit(
         random.random(400) ** 2, search=Search(masses=[1.0], n_simulations=2), random_state=0
@@ -234,7 +226,7 @@ def test_conditions_of_a_gate_read_the_status() -> None:
     assert status_of(AuditRows.read(given.to_json())) == found.status
 
 
-def test_without_a_problem_the_text_says_what_the_rows_would_have_shown() -> None:
+def test_without_a_problem_the_text_says_what_the_rows_would_have_shown():
     named = [rates(f"g{k}", n, 0.5, 0.5, 0.1) for k, n in enumerate((1900, 500, 150))]
     values = calm_scores()
     values |= {"groups": [*values["groups"], *named], "family": FAMILY | {"n_groups": 50}}
@@ -254,7 +246,7 @@ def test_without_a_problem_the_text_says_what_the_rows_would_have_shown() -> Non
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_the_short_text_fits_a_screen(name: str) -> None:
+def test_the_short_text_fits_a_screen(name):
     text = audit_text(audit_of(name))
     lines = text.splitlines()
     # what must not be left out, and a guarantee with a draw, take some lines more
@@ -286,7 +278,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("rule", NAMES)
-def test_a_group_has_one_name_in_sentences(rule: str) -> None:
+def test_a_group_has_one_name_in_sentences(rule):
     columns = ("age", "sex", "job", "region", "kidney", "smoker", "income", "weight", "arm")
     others = [Finding(group="region = north", n=9, features=columns), Finding(group=rule, n=9)]
     rows = msgspec.structs.replace(judged(doses()), scan=tuple(others))
@@ -304,7 +296,7 @@ OWN = {
 
 
 @pytest.mark.parametrize("place", OWN)
-def test_groups_by_the_forecast_are_named_by_their_place(place: tuple[str, int, int]) -> None:
+def test_groups_by_the_forecast_are_named_by_their_place(place):
     key, part, n_parts = place
     own = Finding(group="x", n=9, key=key, part=part, n_parts=n_parts, lowest=41.0, highest=62.0)
     rows = msgspec.structs.replace(judged(doses()), by_forecast=(own,), about={"unit": "mg"})
@@ -313,7 +305,7 @@ def test_groups_by_the_forecast_are_named_by_their_place(place: tuple[str, int, 
     assert name_of(shares, rows).endswith(" of probabilities (31.3% to 92.2%)")
 
 
-def test_results_of_groups_are_six_words() -> None:
+def test_results_of_groups_are_six_words():
     calm, rows = group("a", 900, 0.01, 0.0, 0.0201), judged(doses())
     for more, expected in (
         ({}, "none found"),
@@ -331,7 +323,7 @@ def test_results_of_groups_are_six_words() -> None:
     assert {result_of(one, scores) for one in scores.by_forecast} == {"rate within 2"}
 
 
-def test_what_is_proven_is_rounded_to_the_side_on_which_it_stays_valid() -> None:
+def test_what_is_proven_is_rounded_to_the_side_on_which_it_stays_valid():
     rows = audit_of("full_randomized")
     first, without, *_ = Slots(rows).proven
     # 31.38, 51.4 and 94.45 in the example, 64.5 of the interval without a draw
@@ -355,7 +347,7 @@ def test_what_is_proven_is_rounded_to_the_side_on_which_it_stays_valid() -> None
     )
 
 
-def test_probable_groups_leaks_and_caveats_are_named_before_the_next_step() -> None:
+def test_probable_groups_leaks_and_caveats_are_named_before_the_next_step():
     row = group("nordic", 900, 0.2, 0.15, 0.25) | {"probable": True}
     leak = {"kind": "feature", "name": "paid > 0", "column": "paid", "apart": 0.004}
     both = [leak, leak | {"apart": None, "rank_correlation": 0.999}]
@@ -369,7 +361,7 @@ def test_probable_groups_leaks_and_caveats_are_named_before_the_next_step() -> N
     assert flat.index("A caveat.") < flat.index("Possible leak") < flat.index("Next ")
 
 
-def test_markdown_has_the_sentences_and_the_worst_groups() -> None:
+def test_markdown_has_the_sentences_and_the_worst_groups():
     evil = group("<b> | x", 900, 0.2, 0.15, 0.25)
     text = audit_markdown(judged(doses(evil)))
     assert "**PROBLEM FOUND** in 1 of 1 group." in text
@@ -379,7 +371,7 @@ def test_markdown_has_the_sentences_and_the_worst_groups() -> None:
     assert "```\nevenhand recalibrate OTHER.csv" in text
 
 
-def test_the_command_writes_markdown(tmp_path: Path, evenhand: Command) -> None:
+def test_the_command_writes_markdown(tmp_path, evenhand):
     table = pd.DataFrame({"y": np.random.default_rng(0).normal(size=200), "mu": 0.0, "sd": 1.0})
     table.to_csv(tmp_path / "t.csv", index=False)
     words = ("--target", "y", "--forecast", "mean=mu,std=sd", "--out", tmp_path / "report.md")
@@ -387,7 +379,7 @@ def test_the_command_writes_markdown(tmp_path: Path, evenhand: Command) -> None:
     assert "**NO PROBLEM FOUND**" in (tmp_path / "report.md").read_text()
 
 
-def test_next_steps_repair_the_groups_by_their_rules() -> None:
+def test_next_steps_repair_the_groups_by_their_rules():
     sides = [("age", ">", "44"), ("sex", "=", 'f and "m" = 1')]
     keys = ("column", "operator", "value")
     rule = [
@@ -418,7 +410,7 @@ def test_next_steps_repair_the_groups_by_their_rules() -> None:
 
 
 @pytest.mark.parametrize("name", EVERY)
-def test_next_steps_are_commands_that_exist(name: str) -> None:
+def test_next_steps_are_commands_that_exist(name):
     for step in Slots(audit_of(name)).next:
         assert step.what.endswith(".")
         if not step.command:
@@ -428,7 +420,7 @@ def test_next_steps_are_commands_that_exist(name: str) -> None:
         COMMANDS[command].make_context(command, words)
 
 
-def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule() -> None:
+def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule():
     # the trend of the example is the smallest p-value of everyone
     step, *_ = Slots(judged(yes_no())).next
     assert step.what.startswith("Recalibrate all forecasts")
@@ -446,7 +438,7 @@ def test_a_trend_is_repaired_for_all_people_and_a_tenth_by_its_rule() -> None:
     assert words[words.index("--by") + 1] == expected
 
 
-def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired() -> None:
+def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired():
     rule = [{"comparisons": [{"column": "sex", "operator": "=", "value": "f"}]}]
     found = {"p_adjusted": 1e-9, "off": True, "problem": True}
     ruled = group("sex = f", 900, 0.1, 0.08, 0.2) | found | {"rule": rule, "column": "sex"}
@@ -468,7 +460,7 @@ def test_a_worst_group_without_a_rule_is_not_said_to_be_repaired() -> None:
         assert step.python == "repaired = found.repair(model, X_other, y_other, groups=masks)"
 
 
-def test_a_command_repairs_the_worst_groups_that_share_no_column() -> None:
+def test_a_command_repairs_the_worst_groups_that_share_no_column():
     rules = {"age > 60": "age", "age > 50": "age", "sex = f": "sex", "kidney <= 79": "kidney"}
     rules |= {"weight <= 70": "weight"}
     rows = [
@@ -487,7 +479,7 @@ def test_a_command_repairs_the_worst_groups_that_share_no_column() -> None:
     assert "FOUND in 5 of 5 groups. In 5 the error" in text
 
 
-def test_long_names_in_a_chart_take_two_lines() -> None:
+def test_long_names_in_a_chart_take_two_lines():
     assert Row("weight 77.9 or less, kidney 79 or less").lines == [
         *("weight 77.9 or less, kidney 79", "or less"),
     ]

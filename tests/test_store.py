@@ -1,7 +1,5 @@
 """Stored forecasters are those that were saved; other folders are refused."""
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -9,11 +7,9 @@ import pickle
 import shutil
 import warnings
 import zipfile
-from collections.abc import Callable
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -71,7 +67,7 @@ small_mixture = partial(
 around = partial(RandomizedRegressor, link="laplace", cv=2, random_state=3)
 
 # name -> forecaster and the rows that it is fitted on
-EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
+EXAMPLES = {
     "PAICRegressor": lambda: (PAICRegressor(hidden=(8, 8, 8), max_steps=20, random_state=0), TABLE),
     "MixtureMLPRegressor": lambda: (small_mixture(), TABLE),
     "BoostedDistributionRegressor": lambda: (
@@ -108,24 +104,24 @@ EXAMPLES: dict[str, Callable[[], tuple[Any, Any]]] = {
 }
 
 
-def fitted(name: str) -> tuple[Any, Any]:
+def fitted(name):
     model, rows = EXAMPLES[name]()
     return model.fit(rows, Y), rows
 
 
 @pytest.fixture(scope="module")
-def ridge() -> RandomizedRegressor:
+def ridge():
     """Return a model with files of both kinds beside its manifest."""
     return fitted("scaled")[0]
 
 
 @pytest.fixture
-def folder(ridge: RandomizedRegressor, tmp_path: Path) -> Path:
+def folder(ridge, tmp_path):
     save(ridge, tmp_path / "model")
     return tmp_path / "model"
 
 
-def refused(place: Path, *words: str, error: type[Exception] = InputError) -> str:
+def refused(place, *words, error=InputError):
     with pytest.raises(error) as caught:
         load(place)
     message = str(caught.value)
@@ -135,16 +131,16 @@ def refused(place: Path, *words: str, error: type[Exception] = InputError) -> st
     return message
 
 
-def manifest_of(place: Path) -> dict[str, Any]:
+def manifest_of(place):
     return dict(json.loads((place / "model.json").read_text()))
 
 
-def rewrite(place: Path, manifest: dict[str, Any]) -> None:
+def rewrite(place, manifest):
     """Write a manifest whose own hash is right, as somebody with bad intent would."""
     (place / "model.json").write_bytes(sealed({k: v for k, v in manifest.items() if k != "sha256"}))
 
 
-def plant(place: Path, content: bytes, ending: str) -> Path:
+def plant(place, content, ending):
     """Put `content` in the place of a file of the model, with its hash in the manifest."""
     manifest = manifest_of(place)
     entry = next(file for file in manifest["files"].values() if file["file"].endswith(ending))
@@ -154,7 +150,7 @@ def plant(place: Path, content: bytes, ending: str) -> Path:
     return place / entry["file"]
 
 
-def same_forecasts(first: Any, second: Any, rows: Any) -> bool:
+def same_forecasts(first, second, rows):
     return all(
         np.abs(first.forecast(rows, r).pit(Y) - second.forecast(rows, r).pit(Y)).max() < 1e-9
         for r in (0.2, 0.7)
@@ -164,7 +160,7 @@ def same_forecasts(first: Any, second: Any, rows: Any) -> bool:
 # What is loaded is what was saved.
 
 
-def test_every_forecaster_has_an_example() -> None:
+def test_every_forecaster_has_an_example():
     # those of outcomes with atoms are stored and loaded in test_discrete_forecasters.py, and those
     # without `fit` in test_survival_models.py and test_foreign.py
     fitted = {name for name, kind in FORECASTERS.items() if hasattr(kind, "fit")}
@@ -172,7 +168,7 @@ def test_every_forecaster_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_a_loaded_forecaster_is_the_one_that_was_saved(name: str, tmp_path: Path) -> None:
+def test_a_loaded_forecaster_is_the_one_that_was_saved(name, tmp_path):
     model, rows = fitted(name)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -210,7 +206,7 @@ def test_a_loaded_forecaster_is_the_one_that_was_saved(name: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["RandomizedRegressor", "mixed columns", "Gaussian process"])
-def test_no_file_holds_a_pickle(name: str, tmp_path: Path) -> None:
+def test_no_file_holds_a_pickle(name, tmp_path):
     save(fitted(name)[0], tmp_path)
     names = {path.name for path in tmp_path.iterdir()}
     assert names == {
@@ -229,7 +225,7 @@ def test_no_file_holds_a_pickle(name: str, tmp_path: Path) -> None:
                     np.load(io.BytesIO(parts.read(entry)), allow_pickle=False)
 
 
-def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder: Path) -> None:
+def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder):
     others = {
         "notes.txt",
         "weights.safetensors",
@@ -248,22 +244,22 @@ def test_overwriting_sweeps_the_old_model_and_leaves_other_files_alone(folder: P
 # What cannot be stored safely is left out, and is attached at load.
 
 
-def cubed(x: Any) -> Any:
+def cubed(x):
     return x**3
 
 
-def cubed_normal(rows: Any) -> Any:
+def cubed_normal(rows):
     return cubed(rows[:, 0]), np.ones(len(rows))
 
 
 class Foreign(RegressorMixin, BaseEstimator):
     """An estimator that is not of scikit-learn."""
 
-    def fit(self, X: Any, y: Any) -> Foreign:
+    def fit(self, X, y):
         self.mean_ = float(np.mean(y))
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X):
         return np.full(len(X), self.mean_)
 
 
@@ -271,7 +267,7 @@ class Renamed(PAICRegressor):
     """A forecaster of somebody else."""
 
 
-FOREIGN: dict[str, tuple[Callable[[], Any], str]] = {
+FOREIGN = {
     "own function": (lambda: FunctionTransformer(cubed), "test_store.cubed"),
     "lambda": (lambda: FunctionTransformer(lambda x: x), "lambda"),
     "eval": (lambda: FunctionTransformer(eval), "builtins.eval"),
@@ -282,9 +278,7 @@ FOREIGN: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_functions_are_left_out_at_save_and_refused_at_load(
-    name: str, folder: Path, tmp_path: Path
-) -> None:
+def test_functions_are_left_out_at_save_and_refused_at_load(name, folder, tmp_path):
     make, called = FOREIGN[name]
     # fitted by hand: some of these functions cannot be called at all
     model = fitted("scaled")[0]
@@ -300,7 +294,7 @@ def test_functions_are_left_out_at_save_and_refused_at_load(
     refused(folder, called)
 
 
-def test_a_foreign_class_is_attached_at_load_and_never_read(folder: Path, tmp_path: Path) -> None:
+def test_a_foreign_class_is_attached_at_load_and_never_read(folder, tmp_path):
     model = around(make_pipeline(StandardScaler(), Foreign())).fit(NUMBERS, Y)
     with pytest.warns(UserWarning, match=r"Pipeline cannot be stored safely.*Foreign") as caught:
         save(model, tmp_path / "new")
@@ -313,7 +307,7 @@ def test_a_foreign_class_is_attached_at_load_and_never_read(folder: Path, tmp_pa
 
 
 @pytest.mark.parametrize("make", [Ridge, partial(Renamed, hidden=(4, 4), max_steps=2), Foreign])
-def test_only_our_forecasters_are_saved(make: Callable[[], Any], tmp_path: Path) -> None:
+def test_only_our_forecasters_are_saved(make, tmp_path):
     with pytest.raises(
         InputError, match=f"model must be .*RandomizedRegressor.* {type(make()).__name__};"
     ):
@@ -321,13 +315,13 @@ def test_only_our_forecasters_are_saved(make: Callable[[], Any], tmp_path: Path)
     assert not (tmp_path / "new").exists()
 
 
-def test_an_unfitted_forecaster_is_refused(tmp_path: Path) -> None:
+def test_an_unfitted_forecaster_is_refused(tmp_path):
     for model in (PAICRegressor(), RandomizedRegressor()):
         with pytest.raises(ValueError, match="not fitted"):
             save(model, tmp_path / "new")
 
 
-def test_what_is_attached_must_be_what_was_left_out(folder: Path, tmp_path: Path) -> None:
+def test_what_is_attached_must_be_what_was_left_out(folder, tmp_path):
     with pytest.raises(
         InputError, match=r"estimator .*not needed.* contains the whole model; omit .*Ridge"
     ):
@@ -352,7 +346,7 @@ def test_what_is_attached_must_be_what_was_left_out(folder: Path, tmp_path: Path
 # Damage is noticed.
 
 
-def test_a_changed_byte_in_any_file_is_refused(folder: Path) -> None:
+def test_a_changed_byte_in_any_file_is_refused(folder):
     for path in sorted(folder.iterdir()):
         content = path.read_bytes()
         step = 3 if path.name == "model.json" else max(1, len(content) // 40)
@@ -364,7 +358,7 @@ def test_a_changed_byte_in_any_file_is_refused(folder: Path) -> None:
     load(folder)
 
 
-def test_a_truncated_or_longer_file_is_refused(folder: Path) -> None:
+def test_a_truncated_or_longer_file_is_refused(folder):
     for path in sorted(folder.iterdir()):
         content = path.read_bytes()
         for changed in (
@@ -395,7 +389,7 @@ def test_a_truncated_or_longer_file_is_refused(folder: Path) -> None:
         "\udcff",
     ],
 )
-def test_a_manifest_that_describes_no_model_is_refused(text: str, folder: Path) -> None:
+def test_a_manifest_that_describes_no_model_is_refused(text, folder):
     (folder / "model.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     refused(folder, "model.json", "damaged")
 
@@ -412,16 +406,14 @@ def test_a_manifest_that_describes_no_model_is_refused(text: str, folder: Path) 
         lambda manifest: manifest["model"]["params"]["learned"]["_base"].update(kind="no"),
     ],
 )
-def test_a_manifest_with_missing_or_odd_entries_is_refused(
-    change: Callable[[Any], Any], folder: Path
-) -> None:
+def test_a_manifest_with_missing_or_odd_entries_is_refused(change, folder):
     manifest = manifest_of(folder)
     change(manifest)
     rewrite(folder, manifest)
     refused(folder)
 
 
-def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
+def test_weights_of_another_shape_are_refused(tmp_path):
     from safetensors.numpy import load as arrays_of
     from safetensors.numpy import save as to_bytes
 
@@ -433,12 +425,12 @@ def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_newer_format_is_refused_with_both_versions_and_the_release(folder: Path) -> None:
+def test_a_newer_format_is_refused_with_both_versions_and_the_release(folder):
     rewrite(folder, manifest_of(folder) | {"format": 2, "written_by": "evenhand 9.2"})
     refused(folder, "format 2", "formats up to 1", "evenhand 9.2")
 
 
-def test_a_missing_folder_manifest_or_file_is_named(folder: Path, tmp_path: Path) -> None:
+def test_a_missing_folder_manifest_or_file_is_named(folder, tmp_path):
     refused(tmp_path / "nowhere", "no such model folder")
     refused(folder / "model.json", "no such model folder")
     (tmp_path / "empty").mkdir()
@@ -454,9 +446,7 @@ def test_a_missing_folder_manifest_or_file_is_named(folder: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("name", ["../outside", "{folder}/outside", "sub/inside", "..", ""])
-def test_a_path_that_leaves_the_folder_is_refused(
-    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_that_leaves_the_folder_is_refused(name, folder, monkeypatch):
     name = name.format(folder=folder.parent)
     manifest = manifest_of(folder)
     entry = next(file for file in manifest["files"].values() if file["file"].endswith(".skops"))
@@ -466,7 +456,7 @@ def test_a_path_that_leaves_the_folder_is_refused(
     (folder / "sub" / "inside").write_bytes(content)
     entry["file"] = name
     rewrite(folder, manifest)
-    opened: list[Path] = []
+    opened = []
     read = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: opened.append(path) or read(path))
     refused(folder, "outside the model folder")
@@ -474,7 +464,7 @@ def test_a_path_that_leaves_the_folder_is_refused(
 
 
 @pytest.mark.parametrize("ending", [".skops", ".json"])
-def test_a_link_is_refused(ending: str, folder: Path) -> None:
+def test_a_link_is_refused(ending, folder):
     path = next(folder.glob("*" + ending))
     shutil.move(path, folder.parent / "elsewhere")
     path.symlink_to(folder.parent / "elsewhere")
@@ -484,25 +474,21 @@ def test_a_link_is_refused(ending: str, folder: Path) -> None:
 class Bomb:
     """Makes a folder when it is unpickled."""
 
-    def __init__(self, trace: Path) -> None:
+    def __init__(self, trace):
         self.trace = trace
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self):
         return os.mkdir, (str(self.trace),)
 
 
 @pytest.mark.parametrize("ending", [".skops", ".safetensors"])
-def test_a_pickle_in_the_place_of_a_file_is_never_opened(
-    ending: str, folder: Path, tmp_path: Path
-) -> None:
+def test_a_pickle_in_the_place_of_a_file_is_never_opened(ending, folder, tmp_path):
     plant(folder, pickle.dumps(Bomb(tmp_path / "trace")), ending)
     refused(folder, "damaged")
     assert not (tmp_path / "trace").exists()
 
 
-def test_pickles_beside_the_model_or_inside_a_part_are_never_opened(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_pickles_beside_the_model_or_inside_a_part_are_never_opened(folder, tmp_path):
     evil = pickle.dumps(Bomb(tmp_path / "trace"))
     for name in ("model.pkl", "model.joblib", "__init__.pkl"):
         (folder / name).write_bytes(evil)
@@ -515,7 +501,7 @@ def test_pickles_beside_the_model_or_inside_a_part_are_never_opened(
     assert not (tmp_path / "trace").exists()
 
 
-def test_an_array_of_pickled_objects_inside_a_part_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_an_array_of_pickled_objects_inside_a_part_is_refused(folder, tmp_path):
     evil = io.BytesIO()
     np.save(evil, np.array([Bomb(tmp_path / "trace")], dtype=object), allow_pickle=True)
     old = zipfile.ZipFile(next(folder.glob("*.skops")))

@@ -1,10 +1,5 @@
 """Outcomes with bounds: the map to the line, distributions and forecasters, against peers."""
 
-from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,7 +9,6 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
-from command_outcome import Command
 from complaints import refused
 from evenhand._validate import InputError
 from evenhand.distributions import (
@@ -30,7 +24,7 @@ from evenhand.forecasters import PAICRegressor, RandomizedRegressor, Recalibrate
 from evenhand.scoring import log_score
 from evenhand.selection import randomize
 from evenhand.store import load, save
-from forecaster_examples import Floats, incomes, small_boosted, small_mixture, small_paic
+from forecaster_examples import incomes, small_boosted, small_mixture, small_paic
 
 SUPPORTS = (
     Support(low=0.0),
@@ -49,7 +43,7 @@ LEVELS = np.array([1e-12, 1e-6, 0.02, 0.3, 0.5, 0.9, 0.999, 1 - 1e-9])
 
 
 @pytest.mark.parametrize("support", SUPPORTS, ids=str)
-def test_the_map_is_inverted_increases_and_has_its_slope(support: Support) -> None:
+def test_the_map_is_inverted_increases_and_has_its_slope(support):
     line = np.concatenate((np.linspace(-30, 30, 401), [-300.0, 300.0]))
     y = support.from_line(line)
     assert ((y >= support.low) & (y <= support.high)).all()
@@ -69,7 +63,7 @@ def test_the_map_is_inverted_increases_and_has_its_slope(support: Support) -> No
     np.testing.assert_allclose(rise / 2e-6, 1, rtol=1e-5)
 
 
-def test_the_map_is_a_logarithm_near_a_bound_and_a_line_far_from_it() -> None:
+def test_the_map_is_a_logarithm_near_a_bound_and_a_line_far_from_it():
     support = Support(low=10.0, bend=2.0)
     np.testing.assert_allclose(support.to_line(10 + 1e-6), np.log(1e-6), atol=1e-6)
     # slope 1 / bend far from the bound
@@ -86,7 +80,7 @@ def test_the_map_is_a_logarithm_near_a_bound_and_a_line_far_from_it() -> None:
 # --- distributions beside peers
 
 
-def test_lognormal_distributions_are_those_of_scipy() -> None:
+def test_lognormal_distributions_are_those_of_scipy():
     mean = np.array([0.0, -1.0, 3.0])
     std = np.array([0.2, 1.5, 0.7])
     batch = Transformed(Normal(mean, std), Support(low=0.0))
@@ -115,9 +109,7 @@ def test_lognormal_distributions_are_those_of_scipy() -> None:
         (100.0, 1.0, 0.0, 1.0),
     ],
 )
-def test_truncated_normals_are_those_of_scipy(
-    loc: float, scale: float, low: float, high: float
-) -> None:
+def test_truncated_normals_are_those_of_scipy(loc, scale, low, high):
     batch = Truncated(Normal([loc], scale), Support(low, high))
     peer = stats.truncnorm((low - loc) / scale, (high - loc) / scale, loc, scale)
     p = np.array([1e-4, 0.05, 0.5, 0.95, 0.9999])
@@ -130,7 +122,7 @@ def test_truncated_normals_are_those_of_scipy(
     np.testing.assert_allclose(batch.mean(), peer.mean(), atol=6e-4 * peer.std())
 
 
-def test_a_base_with_nearly_nothing_inside_stays_finite() -> None:
+def test_a_base_with_nearly_nothing_inside_stays_finite():
     # a flat density between the bounds, and a tail that begins a thousand deviations out
     flat = Truncated(Normal([0.0], 1e9), Support(0.0, 1.0))
     np.testing.assert_allclose(flat.expand().cdf([0.1, 0.7])[0], [0.1, 0.7], rtol=1e-7)
@@ -146,7 +138,7 @@ def test_a_base_with_nearly_nothing_inside_stays_finite() -> None:
 @pytest.mark.parametrize(
     ("kind", "link"), [(Transformed, "entropic"), (Truncated, "laplace"), (Truncated, "gaussian")]
 )
-def test_outcomes_at_and_beyond_a_bound(kind: type, link: str) -> None:
+def test_outcomes_at_and_beyond_a_bound(kind, link):
     support = Support(low=0.0, edge=0.25, is_map=kind is Transformed)
     forecast = Forecast(kind(Normal([0.2], 1.0), support))
     for one in (forecast, forecast.randomized(0.2, link, r=[0.7])):
@@ -159,7 +151,7 @@ def test_outcomes_at_and_beyond_a_bound(kind: type, link: str) -> None:
     refused(r"y must lie within the support of the forecasts, got -1", log_score, forecast, [-1.0])
 
 
-def test_a_heavy_residual_tail_has_a_mean_of_the_size_of_the_outcomes() -> None:
+def test_a_heavy_residual_tail_has_a_mean_of_the_size_of_the_outcomes():
     # exp(Z) with an exponential tail of length 2 has an infinite mean; a line beyond the bend has
     # exponential tails, whose mean excess is 2 bends: at most 1% of probability adds 2% of a bend
     tail = Quantiles([0.01, 0.5, 0.97, 0.99], [[-4.0, 0.0, 2.0, 6.0]])
@@ -172,7 +164,7 @@ def test_a_heavy_residual_tail_has_a_mean_of_the_size_of_the_outcomes() -> None:
 # --- learning
 
 
-def learned(y: Floats, X: Any = None, support: Any = (0, None)) -> Support:
+def learned(y, X=None, support=(0, None)):
     rows = np.zeros((y.size, 1)) if X is None else X
     model = RandomizedRegressor(LinearRegression(), support=support)
     found = model.fit(rows, y).support_
@@ -180,7 +172,7 @@ def learned(y: Floats, X: Any = None, support: Any = (0, None)) -> Support:
     return found
 
 
-def test_the_bend_is_large_for_proportional_noise_and_small_for_additive_noise() -> None:
+def test_the_bend_is_large_for_proportional_noise_and_small_for_additive_noise():
     random = np.random.default_rng(0)
     X = random.uniform(size=(2000, 1))
     centre = 1 + 50 * X[:, 0] ** 3
@@ -192,7 +184,7 @@ def test_the_bend_is_large_for_proportional_noise_and_small_for_additive_noise()
     assert additive.bend < 5
 
 
-def test_outcomes_at_a_bound_are_moved_inside_by_half_the_smallest_distance() -> None:
+def test_outcomes_at_a_bound_are_moved_inside_by_half_the_smallest_distance():
     _, y = incomes(200)
     y = np.ceil(4 * y) / 4
     y[:4] = 0.0
@@ -202,14 +194,14 @@ def test_outcomes_at_a_bound_are_moved_inside_by_half_the_smallest_distance() ->
     np.testing.assert_array_equal(moved, [10.125, 10.125, 10.25, 9.0])
 
 
-def test_more_outcomes_at_a_bound_are_refused() -> None:
+def test_more_outcomes_at_a_bound_are_refused():
     X, y = incomes(200)
     y[:5] = 0.0
     with pytest.raises(InputError, match=r"y is 0, a bound of support=\(0, None\), in 2\.5% .* 2%"):
         RandomizedRegressor(LinearRegression(), support=(0, None)).fit(X, y)
 
 
-def test_an_outcome_outside_is_refused_with_its_row_among_all_rows() -> None:
+def test_an_outcome_outside_is_refused_with_its_row_among_all_rows():
     X, y = incomes(100)
     y[7] = -2.5
     weight = np.ones(100)
@@ -227,7 +219,7 @@ def test_an_outcome_outside_is_refused_with_its_row_among_all_rows() -> None:
     [(3, 1), (0,), "ab", (np.nan, 1), 5],
     ids=str,
 )
-def test_wrong_bounds_are_refused_in_one_line(wrong: Any) -> None:
+def test_wrong_bounds_are_refused_in_one_line(wrong):
     X, y = incomes(50)
     for model in (
         RandomizedRegressor(LinearRegression(), support=wrong),
@@ -237,7 +229,7 @@ def test_wrong_bounds_are_refused_in_one_line(wrong: Any) -> None:
         refused(r"support must be a pair \(low, high\)", model.fit, X, y)
 
 
-def test_a_bound_that_is_too_far_away_for_floating_point_numbers_is_refused() -> None:
+def test_a_bound_that_is_too_far_away_for_floating_point_numbers_is_refused():
     X, y = incomes(100)
     model = RandomizedRegressor(LinearRegression(), random_state=0)
     medians = [
@@ -251,7 +243,7 @@ def test_a_bound_that_is_too_far_away_for_floating_point_numbers_is_refused() ->
 
 # --- forecasters
 
-MAKERS: dict[str, Any] = {
+MAKERS = {
     "residuals": lambda **given: RandomizedRegressor(LinearRegression(), random_state=0, **given),
     "recalibrate": lambda **given: RandomizedRegressor(
         BayesianRidge(), recalibrate=True, random_state=0, **given
@@ -272,9 +264,7 @@ MAKERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_no_interval_leaves_the_support_and_saved_models_are_the_same(
-    name: str, tmp_path: Path
-) -> None:
+def test_no_interval_leaves_the_support_and_saved_models_are_the_same(name, tmp_path):
     X, y = incomes(300)
     model = MAKERS[name](support=(0, None)).fit(X, y)
     new = np.array([[-4.0, 0.0], [0.0, 0.0], [5.0, 1.0]])
@@ -300,7 +290,7 @@ def test_no_interval_leaves_the_support_and_saved_models_are_the_same(
     np.testing.assert_allclose(again.predict(new), mean)
 
 
-def test_a_loaded_model_is_fitted_again_to_mapped_outcomes(tmp_path: Path) -> None:
+def test_a_loaded_model_is_fitted_again_to_mapped_outcomes(tmp_path):
     X, y = incomes(200)
     model = RandomizedRegressor(LinearRegression(), support=(0, None), random_state=0).fit(X, y)
     save(model, tmp_path / "model")
@@ -308,7 +298,7 @@ def test_a_loaded_model_is_fitted_again_to_mapped_outcomes(tmp_path: Path) -> No
     np.testing.assert_allclose(again.predict(X[:5]), 1000 * model.predict(X[:5]), rtol=1e-6)
 
 
-def test_models_that_are_fitted_work_on_the_line_and_others_are_truncated() -> None:
+def test_models_that_are_fitted_work_on_the_line_and_others_are_truncated():
     X, y = incomes(300)
     model = RandomizedRegressor(LinearRegression(), support=(0, None), random_state=0).fit(X, y)
     assert model.support_ is not None
@@ -322,7 +312,7 @@ def test_models_that_are_fitted_work_on_the_line_and_others_are_truncated() -> N
     np.testing.assert_allclose(bounded.logpdf(3.0), plain.logpdf(3.0) - np.log(share))
 
 
-def test_truncated_forecasts_are_recalibrated_as_they_are_served() -> None:
+def test_truncated_forecasts_are_recalibrated_as_they_are_served():
     # a predicted median of 0 for each exponential outcome: half of each forecast is below the bound
     random = np.random.default_rng(0)
     X, y = np.zeros((4000, 1)), random.exponential(size=4000)
@@ -335,7 +325,7 @@ def test_truncated_forecasts_are_recalibrated_as_they_are_served() -> None:
     assert abs(model.forecast(X).pit(new).mean() - 0.5) < 0.03
 
 
-def test_support_of_both_a_wrapper_and_its_model_is_refused() -> None:
+def test_support_of_both_a_wrapper_and_its_model_is_refused():
     X, y = incomes(100)
     inner = RecalibratedRegressor(BayesianRidge(), support=(0, None))
     for estimator in (inner, [inner]):
@@ -350,7 +340,7 @@ def test_support_of_both_a_wrapper_and_its_model_is_refused() -> None:
         assert (model.fit(X, y).forecast(X, r=0.01).interval(0.98)[0] >= 0).all()
 
 
-def test_validation_outcomes_of_a_network_are_mapped_and_checked() -> None:
+def test_validation_outcomes_of_a_network_are_mapped_and_checked():
     X, y = incomes(100)
     model = PAICRegressor(support=(0, None), max_steps=5, hidden=(8, 8), random_state=0)
     model.fit(X, y, X_val=X, y_val=y)
@@ -359,7 +349,7 @@ def test_validation_outcomes_of_a_network_are_mapped_and_checked() -> None:
         model.fit(X, y, X_val=X, y_val=np.full(100, -1.0))
 
 
-def test_selections_take_a_support() -> None:
+def test_selections_take_a_support():
     X, y = incomes(600)
     chosen = randomize(BayesianRidge(), X, y, support=(0, None), random_state=0)
     assert (chosen.model.forecast(X, r=0.05).interval(0.98)[0] >= 0).all()
@@ -370,9 +360,7 @@ def test_selections_take_a_support() -> None:
 
 
 @pytest.mark.usefixtures("quick_training")
-def test_the_command_fits_with_bounds_and_refuses_wrong_ones_in_one_line(
-    tmp_path: Path, evenhand: Command
-) -> None:
+def test_the_command_fits_with_bounds_and_refuses_wrong_ones_in_one_line(tmp_path, evenhand):
     X, y = incomes(200)
     pd.DataFrame({"a": X[:, 0], "income": y}).to_csv(tmp_path / "people.csv", index=False)
     args = ("fit", tmp_path / "people.csv", "--target", "income", "--seed", 0)

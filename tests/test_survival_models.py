@@ -1,10 +1,6 @@
 """Fitted survival models of lifelines and scikit-survival as forecasts of times (outcomes: 5)."""
 
-from __future__ import annotations
-
 import warnings
-from pathlib import Path
-from typing import Any
 
 import lifelines
 import numpy as np
@@ -31,24 +27,24 @@ TRAIN, TEST = ROSSI[:300], ROSSI[300:]
 FEATURES = [name for name in ROSSI.columns if name not in ("week", "arrest")]
 
 
-def as_structured(rows: pd.DataFrame) -> Any:
+def as_structured(rows):
     """Times and events as scikit-survival takes them."""
     pairs = list(zip(rows["arrest"].astype(bool), rows["week"], strict=True))
     return np.array(pairs, dtype=[("event", bool), ("time", float)])
 
 
 @pytest.fixture(scope="module")
-def cox() -> Any:
+def cox():
     return lifelines.CoxPHFitter().fit(TRAIN, "week", "arrest")
 
 
 @pytest.fixture(scope="module")
-def forest() -> Any:
+def forest():
     model = RandomSurvivalForest(n_estimators=20, min_samples_leaf=15, random_state=0)
     return model.fit(TRAIN[FEATURES], as_structured(TRAIN))
 
 
-def lognormal_rows(n: int, seed: int) -> pd.DataFrame:
+def lognormal_rows(n, seed):
     """Lognormal times of a known model, half of them cut off."""
     random = np.random.default_rng(seed)
     x = random.normal(size=n)
@@ -60,7 +56,7 @@ def lognormal_rows(n: int, seed: int) -> pd.DataFrame:
 # --- survival probabilities
 
 
-def test_a_cox_model_of_lifelines_keeps_its_survival_probabilities(cox: Any) -> None:
+def test_a_cox_model_of_lifelines_keeps_its_survival_probabilities(cox):
     forecast = SurvivalModel(cox).forecast(TEST)
     weeks = [5.0, 17.0, 33.0, 52.0]
     theirs = cox.predict_survival_function(TEST, times=weeks).to_numpy().T
@@ -69,9 +65,7 @@ def test_a_cox_model_of_lifelines_keeps_its_survival_probabilities(cox: Any) -> 
 
 
 @pytest.mark.parametrize("fitter", ["WeibullAFTFitter", "LogLogisticAFTFitter"])
-def test_parametric_models_agree_with_their_own_curves_also_between_and_beyond_the_times(
-    fitter: str,
-) -> None:
+def test_parametric_models_agree_with_their_own_curves_also_between_and_beyond_the_times(fitter):
     rows = lognormal_rows(2000, 0)
     model = getattr(lifelines, fitter)().fit(rows, "t", "e")
     some = rows[:200]
@@ -88,7 +82,7 @@ def test_parametric_models_agree_with_their_own_curves_also_between_and_beyond_t
     assert np.abs(ours - theirs).max() < 0.01
 
 
-def test_rows_keep_their_order_and_may_share_labels() -> None:
+def test_rows_keep_their_order_and_may_share_labels():
     # lifelines returns people of a stratified model by stratum
     model = lifelines.CoxPHFitter(strata=["race"]).fit(TRAIN, "week", "arrest")
     many = TEST.set_axis([7] * len(TEST))
@@ -97,7 +91,7 @@ def test_rows_keep_their_order_and_may_share_labels() -> None:
     np.testing.assert_allclose(together[:12], alone, rtol=1e-9)
 
 
-def test_models_of_scikit_survival_keep_their_step_functions(forest: Any) -> None:
+def test_models_of_scikit_survival_keep_their_step_functions(forest):
     grid = [3.0, 20.5, 51.0]
     pipeline = make_pipeline(StandardScaler(), CoxPHSurvivalAnalysis())
     for model in (forest, pipeline.fit(TRAIN[FEATURES], as_structured(TRAIN))):
@@ -106,7 +100,7 @@ def test_models_of_scikit_survival_keep_their_step_functions(forest: Any) -> Non
         np.testing.assert_allclose(ours, [[step(time) for time in grid] for step in steps])
 
 
-def test_before_the_first_training_time_everybody_survives() -> None:
+def test_before_the_first_training_time_everybody_survives():
     # StepFunction of scikit-survival continues the first step to time 0, lifelines does too
     late = TRAIN.assign(week=TRAIN["week"] + 100)
     for model, columns in (
@@ -118,7 +112,7 @@ def test_before_the_first_training_time_everybody_survives() -> None:
         assert made.forecast(late[columns]).cdf(100.0).max() < 1e-6
 
 
-def test_aalens_additive_model_predicts_curves_that_fall() -> None:
+def test_aalens_additive_model_predicts_curves_that_fall():
     model = lifelines.AalenAdditiveFitter(coef_penalizer=1.0).fit(TRAIN, "week", "arrest")
     curves = SurvivalModel(model, horizon=40).survival(TEST)
     assert (np.diff(curves, axis=1) <= 0).all()
@@ -135,7 +129,7 @@ def test_aalens_additive_model_predicts_curves_that_fall() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::evenhand.DiscreteOutcomeWarning")
-def test_audits_and_certificates_take_fitted_models(cox: Any, forest: Any) -> None:
+def test_audits_and_certificates_take_fitted_models(cox, forest):
     times = evenhand.Outcomes(TEST["week"], TEST["arrest"])
     for model, rows in ((cox, TEST), (forest, TEST[FEATURES])):
         found = evenhand.audit(model, rows, times, random_state=0)
@@ -148,7 +142,7 @@ def test_audits_and_certificates_take_fitted_models(cox: Any, forest: Any) -> No
 
 
 @pytest.mark.parametrize("horizon", [None, 30.0])
-def test_links_randomize_them(cox: Any, horizon: float | None) -> None:
+def test_links_randomize_them(cox, horizon):
     model = RandomizedRegressor(SurvivalModel(cox, horizon), alpha=0.1)
     times = np.minimum(TEST["week"], horizon or np.inf)
     # that many times end with the study is no reason for a warning about atoms
@@ -163,7 +157,7 @@ def test_links_randomize_them(cox: Any, horizon: float | None) -> None:
         assert np.array_equal(forecast.event_probability(), base.event_probability())
 
 
-def test_saved_forecasters_take_the_survival_model_back(cox: Any, tmp_path: Path) -> None:
+def test_saved_forecasters_take_the_survival_model_back(cox, tmp_path):
     linear = CoxPHSurvivalAnalysis().fit(TRAIN[FEATURES], as_structured(TRAIN))
     week = TEST["week"].clip(upper=30)
     for inner, rows in ((cox, TEST), (linear, TEST[FEATURES])):
@@ -184,7 +178,7 @@ def test_saved_forecasters_take_the_survival_model_back(cox: Any, tmp_path: Path
 # --- bad input
 
 
-def test_models_without_curves_are_refused_and_fitted_ones_not_refitted(cox: Any) -> None:
+def test_models_without_curves_are_refused_and_fitted_ones_not_refitted(cox):
     coxnet = CoxnetSurvivalAnalysis().fit(TRAIN[FEATURES].astype(float), as_structured(TRAIN))
     for model, message in (
         (coxnet, "fit_baseline_model"),
@@ -197,7 +191,7 @@ def test_models_without_curves_are_refused_and_fitted_ones_not_refitted(cox: Any
         RandomizedRegressor(cox).fit(TEST, TEST["week"] + 0.01 * np.arange(len(TEST)))
 
 
-def test_horizons_and_times_beyond_what_a_model_predicts_are_refused(cox: Any, forest: Any) -> None:
+def test_horizons_and_times_beyond_what_a_model_predicts_are_refused(cox, forest):
     for model in (cox, forest):
         refused("horizon must be at most 52, the last training time", SurvivalModel, model, 60)
         refused("times must be at most 52", SurvivalModel, model, times=[10, 60])
@@ -206,7 +200,7 @@ def test_horizons_and_times_beyond_what_a_model_predicts_are_refused(cox: Any, f
     )
 
 
-def test_messages_name_the_column_or_the_row(cox: Any) -> None:
+def test_messages_name_the_column_or_the_row(cox):
     with pytest.raises(InputError, match=r"columns that CoxPHFitter was fitted on.*prio"):
         SurvivalModel(cox).forecast(TEST.drop(columns="prio"))
     missing = TEST.astype({"age": float}).reset_index(drop=True)
@@ -230,14 +224,14 @@ CURVES = np.array(
 )
 
 
-def survival_by_hand(curve: np.ndarray, time: np.ndarray) -> np.ndarray:
+def survival_by_hand(curve, time):
     """Linear between (0, 1) and the given points, and exponential beyond them."""
     inside = np.interp(time, np.append(0, TIMES), np.append(1, curve))
     hazard = -np.log(curve[-1]) / TIMES[-1]
     return np.where(time <= TIMES[-1], inside, curve[-1] * np.exp(-hazard * (time - TIMES[-1])))
 
 
-def test_curves_pass_through_the_given_probabilities() -> None:
+def test_curves_pass_through_the_given_probabilities():
     curves = SurvivalCurves(TIMES, CURVES)
     ours = np.stack([curves.sf(time) for time in TIMES], axis=1)
     # a billionth of the probability is spread over curves with flat parts
@@ -245,7 +239,7 @@ def test_curves_pass_through_the_given_probabilities() -> None:
     np.testing.assert_allclose(curves.cdf(0.0), 0, atol=1e-200)
 
 
-def test_exponential_times_are_reproduced_with_their_tail() -> None:
+def test_exponential_times_are_reproduced_with_their_tail():
     rates = np.array([0.3, 1.0, 2.5])
     law = stats.expon(scale=1 / rates)
     grid = np.linspace(0, 4, 2001)[1:]
@@ -264,7 +258,7 @@ def test_exponential_times_are_reproduced_with_their_tail() -> None:
         np.testing.assert_allclose(curves.ppf(p), law.ppf(p), rtol=5e-4, atol=1e-8)
 
 
-def test_rows_without_events_and_rows_that_end_are_proper_distributions() -> None:
+def test_rows_without_events_and_rows_that_end_are_proper_distributions():
     curves = SurvivalCurves(TIMES, CURVES)
     assert curves.cdf(4.0)[2] == pytest.approx(1e-9, rel=1e-3)
     assert curves.cdf(2.0)[3] == pytest.approx(1)
@@ -285,7 +279,7 @@ def test_rows_without_events_and_rows_that_end_are_proper_distributions() -> Non
 
 
 @pytest.mark.parametrize("horizon", [0.2, 1.0, 1.3, 4.0, 9.0])
-def test_horizon_cuts_the_same_distribution(horizon: float) -> None:
+def test_horizon_cuts_the_same_distribution(horizon):
     plain = Forecast.from_survival(TIMES, CURVES[:2])
     ended = Forecast.from_survival(TIMES, CURVES[:2], horizon)
     assert (plain.outcome_kind, ended.outcome_kind) == (OutcomeKind.CONTINUOUS, OutcomeKind.HURDLE)
@@ -304,7 +298,7 @@ def test_horizon_cuts_the_same_distribution(horizon: float) -> None:
     np.testing.assert_allclose(high, 1)
 
 
-def test_mean_up_to_the_horizon_is_the_area_under_the_curve() -> None:
+def test_mean_up_to_the_horizon_is_the_area_under_the_curve():
     # E min(T, tau), the restricted mean survival time
     ended = Forecast.from_survival(TIMES, CURVES[:2], 3.0)
     grid = np.linspace(0, 3, 30_001)
@@ -314,7 +308,7 @@ def test_mean_up_to_the_horizon_is_the_area_under_the_curve() -> None:
 
 
 @pytest.mark.parametrize("horizon", [2.0, 9.0])
-def test_hurdle_form_has_rows_in_which_everybody_or_nobody_has_the_event(horizon: float) -> None:
+def test_hurdle_form_has_rows_in_which_everybody_or_nobody_has_the_event(horizon):
     ended = Forecast.from_survival(TIMES, CURVES[2:], horizon)
     np.testing.assert_allclose(ended.event_probability(), [0, 1], atol=1e-8)
     assert np.isfinite(ended.log_density(np.array([0.4, 0.4]))).all()
@@ -334,14 +328,12 @@ def test_hurdle_form_has_rows_in_which_everybody_or_nobody_has_the_event(horizon
         ([1.0, 2.0], [[0.9, np.nan]], r"survival\[0, 1\] must lie between 0 and 1, got nan"),
     ],
 )
-def test_bad_curves_are_refused(
-    times: list[float], survival: list[list[float]], message: str
-) -> None:
+def test_bad_curves_are_refused(times, survival, message):
     with pytest.raises(InputError, match=message):
         Forecast.from_survival(times, survival)
 
 
-def test_links_randomize_the_time_and_not_the_probability_of_the_event() -> None:
+def test_links_randomize_the_time_and_not_the_probability_of_the_event():
     random = np.random.default_rng(3)
     rates = np.exp(random.normal(size=50))
     grid = np.linspace(0, 2, 201)[1:]

@@ -1,10 +1,7 @@
-from __future__ import annotations
-
 import os
 import re
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,13 +25,13 @@ from evenhand.tables.files import read_table, write_table
 from full_disks import small_disk
 
 
-def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
+def written(folder, content, name="t.csv"):
     file = folder / name
     file.write_bytes(content.encode() if isinstance(content, str) else content)
     return file
 
 
-def complaint(file: Path, **options: list[str]) -> str:
+def complaint(file, **options):
     with pytest.raises(InputError) as caught:
         read_table(file, **options)
     message = str(caught.value)
@@ -43,7 +40,7 @@ def complaint(file: Path, **options: list[str]) -> str:
     return message
 
 
-def test_cells_of_csv_are_text_as_written_and_empty_ones_are_missing(tmp_path: Path) -> None:
+def test_cells_of_csv_are_text_as_written_and_empty_ones_are_missing(tmp_path):
     table = read_table(written(tmp_path, 'id,country,x\n007,NA,1e5\n,"", 2\n"a,b",FR,true\n'))
     assert table["id"].tolist()[::2] == ["007", "a,b"]
     assert table["country"].tolist()[::2] == ["NA", "FR"]
@@ -51,7 +48,7 @@ def test_cells_of_csv_are_text_as_written_and_empty_ones_are_missing(tmp_path: P
     assert table.isna().sum().tolist() == [1, 1, 0]
 
 
-def test_a_parquet_index_stays_a_column_and_folder_names_invent_none(tmp_path: Path) -> None:
+def test_a_parquet_index_stays_a_column_and_folder_names_invent_none(tmp_path):
     (tmp_path / "year=2020").mkdir()
     file = tmp_path / "year=2020" / "t.parquet"
     pd.DataFrame({"x": [1, 2, 3]}, index=pd.Index(["a", "b", "c"], name="id")).to_parquet(file)
@@ -60,7 +57,7 @@ def test_a_parquet_index_stays_a_column_and_folder_names_invent_none(tmp_path: P
     assert read_table(file).columns.tolist() == ["x"]
 
 
-def test_a_cell_may_be_as_long_as_a_book_and_empty_lines_are_no_rows(tmp_path: Path) -> None:
+def test_a_cell_may_be_as_long_as_a_book_and_empty_lines_are_no_rows(tmp_path):
     book = "word " * 50_000
     table = read_table(written(tmp_path, f'\n\nid,text\n\n1,"{book}"\n\n', "a.csv"))
     assert table.values.tolist() == [["1", book]]
@@ -68,7 +65,7 @@ def test_a_cell_may_be_as_long_as_a_book_and_empty_lines_are_no_rows(tmp_path: P
     assert "a.csv has no rows" in complaint(tmp_path / "a.csv")
 
 
-def test_csv_parts_take_the_types_of_parquet_parts_beside_them(tmp_path: Path) -> None:
+def test_csv_parts_take_the_types_of_parquet_parts_beside_them(tmp_path):
     pd.DataFrame({"x": [1.5], "id": ["007"]}).to_parquet(tmp_path / "a.parquet")
     written(tmp_path, "id,x\n008,2\n", "b.csv")
     assert read_table(tmp_path).values.tolist() == [[1.5, "007"], [2.0, "008"]]
@@ -91,13 +88,11 @@ def test_csv_parts_take_the_types_of_parquet_parts_beside_them(tmp_path: Path) -
         (b"a,b\n1,2\n3,4\x00\n", r"column 'b', row 2 .*NUL.*'4\\x00'"),
     ],
 )
-def test_damaged_csv_files_are_refused_in_one_line(
-    tmp_path: Path, content: str | bytes, facts: str
-) -> None:
+def test_damaged_csv_files_are_refused_in_one_line(tmp_path, content, facts):
     assert re.search(facts, complaint(written(tmp_path, content)))
 
 
-def people(n: int, column: int, first: int, last: int) -> str:
+def people(n, column, first, last):
     """Write rows `name,town,age,sex` with a stray quote in one column of two rows."""
     rows = [[f"name {i}", f"town {i}", str(20 + i % 60), "f"] for i in range(n)]
     rows[first][column] = '"' + rows[first][column]
@@ -106,23 +101,19 @@ def people(n: int, column: int, first: int, last: int) -> str:
 
 
 @pytest.mark.parametrize(("column", "apart"), [(0, 1), (1, 50), (3, 2)])
-def test_two_stray_quotes_do_not_swallow_the_people_between(
-    tmp_path: Path, column: int, apart: int
-) -> None:
+def test_two_stray_quotes_do_not_swallow_the_people_between(tmp_path, column, apart):
     message = complaint(written(tmp_path, people(80, column, 5, 5 + apart)))
     first = ["name 5", "town 5", "", "f"][column]
     assert re.search(rf"row 6 .*{apart + 1} lines.* '{first}.*; .*quote.*never closed", message)
 
 
-def test_values_of_several_lines_are_values(tmp_path: Path) -> None:
+def test_values_of_several_lines_are_values(tmp_path):
     text = 'id,note,x\n1,"12 Main St, Springfield\nIL",5\n2,"one\ntwo, three\nfour",6\n'
     assert read_table(written(tmp_path, text))["x"].tolist() == ["5", "6"]
     assert read_table(written(tmp_path, 'note,x\n"one, two\nthree",5\n'))["x"].tolist() == ["5"]
 
 
-def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(
-    tmp_path: Path,
-) -> None:
+def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(tmp_path):
     assert read_table(written(tmp_path, "0,1\n5,6\n")).columns.tolist() == ["0", "1"]
     assert read_table(written(tmp_path, "region,2001,2002\na,5,6\n")).columns.tolist() == [
         "region",
@@ -146,7 +137,7 @@ def test_arrays_written_without_names_and_year_columns_are_no_headerless_files(
         (["1", "a\nb" + "c" * 100], r"row 2 .*number.* 'a\\nbccc"),
     ],
 )
-def test_number_column_names_the_row_and_the_value(values: list[object], facts: str) -> None:
+def test_number_column_names_the_row_and_the_value(values, facts):
     with pytest.raises(InputError, match=facts) as caught:
         number_column(pd.DataFrame({"x": values}), "x", source="t.csv")
     assert "\n" not in str(caught.value)
@@ -161,7 +152,7 @@ def test_number_column_names_the_row_and_the_value(values: list[object], facts: 
         ([True], "row 1 .*text.* True"),
     ],
 )
-def test_ids_that_could_be_confused_are_refused(values: list[object], facts: str) -> None:
+def test_ids_that_could_be_confused_are_refused(values, facts):
     with pytest.raises(InputError, match=facts):
         id_column(pd.DataFrame({"id": values}), "id", source="t.csv")
 
@@ -171,9 +162,7 @@ def test_ids_that_could_be_confused_are_refused(values: list[object], facts: str
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20),
     st.sampled_from(TABLE_ENDINGS),
 )
-def test_written_floats_come_back_to_the_last_digit(
-    tmp_path_factory: pytest.TempPathFactory, values: list[float], ending: str
-) -> None:
+def test_written_floats_come_back_to_the_last_digit(tmp_path_factory, values, ending):
     file = tmp_path_factory.mktemp("written") / f"t{ending}"
     write_table(pd.DataFrame({"x": values, "id": [f"0{i}" for i in range(len(values))]}), file)
     table = read_table(file)
@@ -182,7 +171,7 @@ def test_written_floats_come_back_to_the_last_digit(
 
 
 @pytest.mark.parametrize("name", ["out.csv.gz", "out.parquet", "out.json", "model"])
-def test_a_full_disk_is_an_error_that_names_the_file(name: str) -> None:
+def test_a_full_disk_is_an_error_that_names_the_file(name):
     frame = pd.DataFrame({"x": np.random.default_rng(0).random(9000)})
     with small_disk(1) as folder:
         (folder / "old").write_bytes(bytes(1_035_000))
@@ -203,7 +192,7 @@ def test_a_full_disk_is_an_error_that_names_the_file(name: str) -> None:
             assert [path.name for path in folder.iterdir()] == ["old"]
 
 
-def test_places_that_cannot_be_written_are_refused_early(tmp_path: Path) -> None:
+def test_places_that_cannot_be_written_are_refused_early(tmp_path):
     assert check_writable(tmp_path / "r.HTML", (".html",)) == tmp_path / "r.HTML"
     (tmp_path / "folder.csv").mkdir()
     for name, facts in [
@@ -216,14 +205,14 @@ def test_places_that_cannot_be_written_are_refused_early(tmp_path: Path) -> None
     assert os.listdir(tmp_path) == ["folder.csv"]
 
 
-def groups_of(values: object) -> dict[str, list[int]]:
+def groups_of(values):
     """Return the group names and the positions of their rows."""
     groups = group_columns(pd.DataFrame({"v": values}), ["v"], source="t.csv")
     assert all(rows.dtype == np.bool_ for rows in groups.values())
     return {name: np.flatnonzero(rows).tolist() for name, rows in groups.items()}
 
 
-def test_few_values_give_one_group_each_and_missing_is_its_own() -> None:
+def test_few_values_give_one_group_each_and_missing_is_its_own():
     assert groups_of([2.0, 1.0, np.nan, 2.0]) == {"v = 1": [1], "v = 2": [0, 3], "v missing": [2]}
     assert groups_of(["b", None, "a"]) == {"v = a": [2], "v = b": [0], "v missing": [1]}
     assert groups_of([True, None, False]) == {"v = False": [2], "v = True": [0], "v missing": [1]}
@@ -238,7 +227,7 @@ def test_few_values_give_one_group_each_and_missing_is_its_own() -> None:
     }
 
 
-def test_many_numbers_are_halved_at_the_median() -> None:
+def test_many_numbers_are_halved_at_the_median():
     assert groups_of([*range(12)]) == {"v <= 5.5": [*range(6)], "v > 5.5": [*range(6, 12)]}
     values = [50.0, np.nan, *np.arange(45, 50), *np.arange(51, 56)]
     assert groups_of(values) == {
@@ -249,13 +238,13 @@ def test_many_numbers_are_halved_at_the_median() -> None:
     assert groups_of(pd.array([*range(11), None], dtype="Int64"))["v missing"] == [11]
 
 
-def test_halves_of_floats_of_32_bits_are_those_of_the_numbers_that_they_print() -> None:
+def test_halves_of_floats_of_32_bits_are_those_of_the_numbers_that_they_print():
     decimals = np.arange(1, 14) / 10
     assert list(groups_of(decimals)) == ["v <= 0.7", "v > 0.7"]
     assert groups_of(decimals.astype(np.float32)) == groups_of(decimals)
 
 
-def test_no_half_is_empty_where_the_median_is_the_largest_value() -> None:
+def test_no_half_is_empty_where_the_median_is_the_largest_value():
     assert groups_of([*range(10), *[10] * 20]) == {
         "v <= 9": [*range(10)],
         "v > 9": [*range(10, 30)],
@@ -278,7 +267,7 @@ def test_no_half_is_empty_where_the_median_is_the_largest_value() -> None:
     ],
     ids=str,
 )
-def test_the_name_of_a_half_gives_a_cut_that_parts_the_rows(values: Any, cut: str | None) -> None:
+def test_the_name_of_a_half_gives_a_cut_that_parts_the_rows(values, cut):
     groups = group_columns(pd.DataFrame({"v": values}), ["v"], source="t.csv")
     (low, low_rows), (high, high_rows) = groups.items()
     shown = low.removeprefix("v <= ")
@@ -294,7 +283,7 @@ def test_the_name_of_a_half_gives_a_cut_that_parts_the_rows(values: Any, cut: st
 
 
 @pytest.mark.parametrize("first", [2**53, -(2**60), 2**63 + 5])
-def test_whole_numbers_that_floats_confuse_are_halved_as_whole_numbers(first: int) -> None:
+def test_whole_numbers_that_floats_confuse_are_halved_as_whole_numbers(first):
     values = np.array([first + k for k in range(20)])
     expected = {f"v <= {first + 9}": [*range(10)], f"v > {first + 9}": [*range(10, 20)]}
     assert groups_of(values) == expected
@@ -309,7 +298,7 @@ def test_whole_numbers_that_floats_confuse_are_halved_as_whole_numbers(first: in
     }
 
 
-def test_dates_within_a_microsecond_are_halved() -> None:
+def test_dates_within_a_microsecond_are_halved():
     days = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(20), unit="ns")
     assert list(groups_of(days)) == [
         f"v {sign} 2020-01-01T00:00:00.000000009" for sign in ("<=", ">")
@@ -317,7 +306,7 @@ def test_dates_within_a_microsecond_are_halved() -> None:
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Paris"])
-def test_many_dates_are_halved_at_a_date_of_the_table(zone: str | None) -> None:
+def test_many_dates_are_halved_at_a_date_of_the_table(zone):
     days = pd.Series(pd.date_range("2020-01-01", periods=12, tz=zone))
     days[3] = pd.NaT
     assert groups_of(days) == {
@@ -327,7 +316,7 @@ def test_many_dates_are_halved_at_a_date_of_the_table(zone: str | None) -> None:
     }
 
 
-def test_a_column_of_names_makes_no_thousand_groups() -> None:
+def test_a_column_of_names_makes_no_thousand_groups():
     with pytest.raises(InputError, match=r"column 'v' .*100 distinct values.*101"):
         groups_of([f"n{i}" for i in range(101)])
 
@@ -338,7 +327,7 @@ def test_a_column_of_names_makes_no_thousand_groups() -> None:
         st.one_of(st.none(), st.floats(), st.integers(-3, 3).map(float)), min_size=1, max_size=40
     )
 )
-def test_the_groups_of_a_column_part_the_rows(values: list[float | None]) -> None:
+def test_the_groups_of_a_column_part_the_rows(values):
     groups = group_columns(
         pd.DataFrame({"v": pd.Series(values, dtype=float)}), ["v"], source="t.csv"
     )
@@ -346,7 +335,7 @@ def test_the_groups_of_a_column_part_the_rows(values: list[float | None]) -> Non
     assert all(rows.any() for rows in groups.values())
 
 
-def test_numbers_among_text_keep_their_rows() -> None:
+def test_numbers_among_text_keep_their_rows():
     numbers, wrong = parse_numbers(pd.Series([3, "1", 2.0, " 5 ", 1, "x"], dtype=object))
     assert numbers[:5].tolist() == [3, 1, 2, 5, 1]
     assert wrong.tolist() == [False] * 5 + [True]

@@ -1,7 +1,5 @@
 """Certificates of times that may be cut off, against theory, brute force and simulation."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 
@@ -11,7 +9,7 @@ from sklearn.linear_model import BayesianRidge
 
 from censored_laws import Sample, forecast_cdf
 from evenhand import Forecast, Outcomes, certify, randomize
-from evenhand._validate import Floats, InputError
+from evenhand._validate import InputError
 from evenhand.calibration import (
     Cells,
     Reading,
@@ -23,19 +21,19 @@ from evenhand.calibration import (
 from evenhand.certificates import certify_events, certify_rows
 from evenhand.distributions import OutcomeKind
 from evenhand.draws import jittered, nodes
-from evenhand.links import Entropic, Gaussian, Laplace, Link
+from evenhand.links import Entropic, Gaussian, Laplace
 from repeats import most_failures, repeats, statistical
 
 LINK = Entropic(0.12)
 
 
-def curves(rate: Floats, horizon: float | None = None) -> Forecast:
+def curves(rate, horizon=None):
     """Forecast exponential times, by their curves at 60 times."""
     grid = np.linspace(0.05, 3.0, 60)
     return Forecast.from_survival(grid, np.exp(-grid * rate[:, None]), horizon)
 
 
-def exponential_times(n: int, seed: int) -> tuple[Floats, Floats, Floats, Floats]:
+def exponential_times(n, seed):
     """Return rates, times of people, of whom some drop out, whether events, and times of entry."""
     rng = np.random.default_rng(seed)
     rate = rng.choice([0.4, 0.8], n)
@@ -48,7 +46,7 @@ def exponential_times(n: int, seed: int) -> tuple[Floats, Floats, Floats, Floats
 
 
 @pytest.mark.parametrize("link", [Entropic(0.12), Laplace(0.3), Gaussian(0.05), Entropic(1.0)])
-def test_the_error_of_an_open_cell_is_the_mean_excess_over_the_draw(link: Link) -> None:
+def test_the_error_of_an_open_cell_is_the_mean_excess_over_the_draw(link):
     u = np.array([0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
     r = nodes(20_000)
     brute = np.maximum(link.ppf(u[:, None], r) - r, 0.0).mean(axis=-1)
@@ -61,7 +59,7 @@ def test_the_error_of_an_open_cell_is_the_mean_excess_over_the_draw(link: Link) 
 # --- intervals of the overall error
 
 
-def test_the_interval_contains_the_error_of_every_completion() -> None:
+def test_the_interval_contains_the_error_of_every_completion():
     rng = np.random.default_rng(0)
     low = rng.random(60)
     lost = rng.random(60) < 0.3
@@ -79,7 +77,7 @@ def test_the_interval_contains_the_error_of_every_completion() -> None:
 # --- every group
 
 
-def test_certified_errors_are_those_of_the_worst_completion() -> None:
+def test_certified_errors_are_those_of_the_worst_completion():
     rate, z, event, _ = exponential_times(400, 1)
     times = Outcomes(z, event, horizon=2.0)
     proof = certify(curves(rate).randomized(0.12, random_state=2), y=times, random_state=0)
@@ -101,7 +99,7 @@ def test_certified_errors_are_those_of_the_worst_completion() -> None:
         assert found[i] == pytest.approx(float(worst), abs=2e-3)
 
 
-def test_people_who_entered_late_are_left_out_whatever_happened_to_them() -> None:
+def test_people_who_entered_late_are_left_out_whatever_happened_to_them():
     rate, z, event, entry = exponential_times(2000, 7)
     served = curves(rate).randomized(0.12, random_state=8)
     proof = certify(served, y=Outcomes(z, event, horizon=2.0, entered=entry), random_state=0)
@@ -116,7 +114,7 @@ def test_people_who_entered_late_are_left_out_whatever_happened_to_them() -> Non
     assert proof.group_error(0.2) < everybody.group_error(0.2)
 
 
-def test_nothing_is_proven_for_every_group_without_a_horizon() -> None:
+def test_nothing_is_proven_for_every_group_without_a_horizon():
     rate, z, event, _ = exponential_times(1000, 9)
     served = curves(rate).randomized(0.12, random_state=1)
     proof = certify(served, y=Outcomes(z, event), random_state=0)
@@ -130,7 +128,7 @@ def test_nothing_is_proven_for_every_group_without_a_horizon() -> None:
     assert proof.average_error() < 0.5
 
 
-def test_coverage_counts_lost_people_both_ways() -> None:
+def test_coverage_counts_lost_people_both_ways():
     rate, z, event, _ = exponential_times(2000, 10)
     times = Outcomes(z, event, horizon=2.0)
     proof = certify(curves(rate), y=times, random_state=0)
@@ -152,7 +150,7 @@ def test_coverage_counts_lost_people_both_ways() -> None:
 # --- hurdle form
 
 
-def test_events_of_lost_people_are_completed_both_ways() -> None:
+def test_events_of_lost_people_are_completed_both_ways():
     rng = np.random.default_rng(11)
     p = rng.beta(2, 5, 3000)
     event = rng.random(3000) < p
@@ -169,7 +167,7 @@ def test_events_of_lost_people_are_completed_both_ways() -> None:
         assert proof.event_rate(above=0.3, mass=mass) == as_none.event_rate(above=0.3, mass=mass)
 
 
-def test_a_hurdle_of_times_separates_the_event_from_its_time() -> None:
+def test_a_hurdle_of_times_separates_the_event_from_its_time():
     rate, z, event, entry = exponential_times(3000, 13)
     served = curves(rate, 2.0).randomized(0.12, random_state=1)
     times = Outcomes(z, event, horizon=2.0, entered=entry)
@@ -190,7 +188,7 @@ def test_a_hurdle_of_times_separates_the_event_from_its_time() -> None:
         proof.promise(0.2)
 
 
-def test_several_rows_of_a_person_count_once() -> None:
+def test_several_rows_of_a_person_count_once():
     rate, z, event, entry = exponential_times(900, 15)
     person = np.repeat(np.arange(300), 3)
     for horizon in (None, 2.0):
@@ -205,7 +203,7 @@ def test_several_rows_of_a_person_count_once() -> None:
 # --- randomize
 
 
-def many_events(n: int, seed: int, leaving: float = 60.0) -> tuple[Floats, Floats, Floats, Floats]:
+def many_events(n, seed, leaving=60.0):
     """Return features, times of people of whom few drop out, whether events, times of entry."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 1))
@@ -214,15 +212,15 @@ def many_events(n: int, seed: int, leaving: float = 60.0) -> tuple[Floats, Float
     return X, np.minimum(T, C), T <= C, entry
 
 
-def rates(X: Floats) -> Floats:
+def rates(X):
     return np.asarray(np.exp(-0.3 + 0.5 * np.asarray(X)[:, 0]))
 
 
-def model(X: Floats) -> Forecast:
+def model(X):
     return curves(rates(X), 2.0)
 
 
-def test_randomize_certifies_the_time_of_events_by_the_horizon() -> None:
+def test_randomize_certifies_the_time_of_events_by_the_horizon():
     X, z, event, entry = many_events(1500, 16)
     times = Outcomes(z, event, horizon=2.0, entered=entry)
     chosen = randomize(model, X, times, goal=0.3, random_state=0)
@@ -243,14 +241,14 @@ def test_randomize_certifies_the_time_of_events_by_the_horizon() -> None:
     assert proof.accounting_for(chosen.certificate).group_error(0.2) == chosen.group_error
 
 
-def test_the_price_of_times_is_that_of_the_right_censored_log_score() -> None:
+def test_the_price_of_times_is_that_of_the_right_censored_log_score():
     X, z, event, _entry = many_events(1500, 17, leaving=10.0)
     times = Outcomes(z, event, horizon=2.0)
     chosen = randomize(model, X, times, max_price=0.3, group_mass=0.5, random_state=0)
     base = model(X)
     served = base.randomized(chosen.alpha, chosen.model.link, jittered(1500, 64, random_state=1))
 
-    def loss(forecast: Forecast) -> float:
+    def loss(forecast):
         wide = times.value if forecast.r is None else times.value[:, None]
         lost = times.is_lost if forecast.r is None else times.is_lost[:, None]
         # the horizon is an atom, which is known to be the outcome
@@ -262,7 +260,7 @@ def test_the_price_of_times_is_that_of_the_right_censored_log_score() -> None:
     assert chosen.price <= 0.3 + 1e-9
 
 
-def test_randomize_refuses_what_cannot_be_certified() -> None:
+def test_randomize_refuses_what_cannot_be_certified():
     X, z, event, entry = many_events(1000, 18, leaving=2.0)
     options = {"event": event, "horizon": 2.0}
     refused = [
@@ -281,7 +279,7 @@ def test_randomize_refuses_what_cannot_be_certified() -> None:
 # --- simulations: bounds below the population's value in at most 5% of data sets
 
 
-def completed(sample: Sample, times: Outcomes) -> Floats:
+def completed(sample, times):
     """Return the largest pathwise error of each person, from its definition."""
     at, top = sample.known, forecast_cdf(np.full(times.n_samples, 2.0), sample.x)
     ends = np.maximum(errors_at(at), errors_at(top))
@@ -293,22 +291,22 @@ GRID = np.linspace(0, 1, 4001)
 
 
 @cache
-def _tables() -> tuple[Floats, Floats]:
+def _tables():
     return LINK.pathwise_error(GRID), LINK.cell_error(GRID)
 
 
-def errors_at(u: Floats) -> Floats:
+def errors_at(u):
     return np.interp(u, GRID, _tables()[0])
 
 
-def cell_errors_at(u: Floats) -> Floats:
+def cell_errors_at(u):
     return np.interp(u, GRID, _tables()[1])
 
 
 MASSES = (0.1, 0.2, 0.5)
 
 
-def cut(sample: Sample, is_informative: bool, random: np.random.Generator) -> Outcomes:
+def cut(sample, is_informative, random):
     """Return times; with informative censoring people leave shortly before an early event."""
     if not is_informative:
         return Outcomes(sample.time, sample.event, horizon=2.0)
@@ -317,13 +315,13 @@ def cut(sample: Sample, is_informative: bool, random: np.random.Generator) -> Ou
     return Outcomes(sample.time * factor, sample.event & ~leaves, horizon=2.0)
 
 
-def moved(sample: Sample, times: Outcomes) -> Sample:
+def moved(sample, times):
     return replace(sample, known=forecast_cdf(times.value, sample.x))
 
 
 @statistical
 @pytest.mark.parametrize("is_informative", [False, True])
-def test_certificates_are_broken_in_at_most_five_percent(is_informative: bool) -> None:
+def test_certificates_are_broken_in_at_most_five_percent(is_informative):
     # false-alarm rate: `FALSE_ALARM`, if each set is broken with a probability of 5%. The bound is
     # compared with the mean of the largest possible errors, which is at least the error of any
     # group, so that it may also be broken where no group's error is above it

@@ -1,7 +1,5 @@
 """`evenhand audit` of times that are cut off: columns, options, messages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -9,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from command_outcome import Command, key_file
+from command_outcome import key_file
 from evenhand import Forecast, ForecastColumns, Outcomes, RecalibratedRegressor, audit
 from evenhand._validate import InputError
 from evenhand.distributions import OutcomeKind
@@ -19,7 +17,7 @@ N = 600
 GRID = (2.0, 5.0, 10.0, 20.0)
 
 
-def make_table(seed: int, n: int = N) -> pd.DataFrame:
+def make_table(seed, n=N):
     """Return exponential times with a mean that depends on x, cut off at entry 0 to 15 from 30.
 
     In group "b" people live half as long as forecast.
@@ -45,7 +43,7 @@ def make_table(seed: int, n: int = N) -> pd.DataFrame:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Path:
+def table(tmp_path):
     path = tmp_path / "test.csv"
     make_table(0).to_csv(path, index=False)
     return path
@@ -56,7 +54,7 @@ TIMES = ("--target", "days", "--forecast", CURVES)
 
 
 @pytest.mark.parametrize("listed", ["s", "s20,s5,s2,s10", "10=s10,20=s20,2=s2,5=s5"])
-def test_columns_of_survival_probabilities_make_curves(listed: str) -> None:
+def test_columns_of_survival_probabilities_make_curves(listed):
     data = make_table(1, 30)
     subject = ForecastColumns(survival=listed)
     forecast = subject.forecast(data)
@@ -68,17 +66,17 @@ def test_columns_of_survival_probabilities_make_curves(listed: str) -> None:
 
 
 @pytest.mark.parametrize("form", [{"survival": "s"}, {"mean": "x", "std": "sd"}])
-def test_with_a_horizon_forecasts_have_an_atom_there(form: dict[str, str]) -> None:
+def test_with_a_horizon_forecasts_have_an_atom_there(form):
     data = make_table(1, 30).assign(sd=1.0)
-    plain = ForecastColumns(**form).forecast(data)  # type: ignore[arg-type]
-    cut = ForecastColumns(**form, horizon=1.5).forecast(data)  # type: ignore[arg-type]
+    plain = ForecastColumns(**form).forecast(data)
+    cut = ForecastColumns(**form, horizon=1.5).forecast(data)
     assert cut.outcome_kind is OutcomeKind.HURDLE
     np.testing.assert_allclose(cut.event_probability(), plain.cdf(1.5), rtol=1e-9)
     for y in (0.5, 1.0, 1.4):
         np.testing.assert_allclose(cut.cdf(y), plain.cdf(y), rtol=1e-7)
 
 
-BAD_COLUMNS: list[tuple[dict[str, str], dict[str, float], str]] = [
+BAD_COLUMNS = [
     ({"survival": "s20"}, {"s20": 1.2}, "column 's20', row 1 must lie between"),
     ({"survival": "s"}, {"s10": 0.99}, "column 's10', row 1 must fall, got 0.99 after"),
     ({"survival": "2=s2,2=s5"}, {}, "one column for each time, got 's2' and 's5' for 2"),
@@ -89,18 +87,14 @@ BAD_COLUMNS: list[tuple[dict[str, str], dict[str, float], str]] = [
 
 
 @pytest.mark.parametrize(("options", "values", "fact"), BAD_COLUMNS)
-def test_columns_that_are_no_survival_probabilities_are_refused(
-    options: dict[str, str], values: dict[str, float], fact: str
-) -> None:
+def test_columns_that_are_no_survival_probabilities_are_refused(options, values, fact):
     data = make_table(1, 30).assign(**values)
     with pytest.raises(InputError) as refusal:
-        ForecastColumns(**options).of(data, "t.csv")  # type: ignore[arg-type]
+        ForecastColumns(**options).of(data, "t.csv")
     assert fact in str(refusal.value)
 
 
-def test_the_command_audits_what_the_function_audits(
-    evenhand: Command, table: Path, tmp_path: Path
-) -> None:
+def test_the_command_audits_what_the_function_audits(evenhand, table, tmp_path):
     out = tmp_path / "audit.json"
     options = ("--horizon", "20", "--entered", "entered", "--groups", "group", "--id", "id")
     options = (*options, "--out", str(out))
@@ -126,7 +120,7 @@ def test_the_command_audits_what_the_function_audits(
     assert (again["groups"], again["scan"]) == (found["groups"], found["scan"])
 
 
-def test_forecasts_that_depend_on_the_draw_are_not_searched() -> None:
+def test_forecasts_that_depend_on_the_draw_are_not_searched():
     data = make_table(0).rename(columns={f"s{t:g}": f"survival_{t:g}" for t in GRID})
     served = data.assign(**{"r": 0.5, "context": "", "key": "k", "mean": 1.0, "q0.5": 2.0})
     subject = ForecastColumns(survival="survival_2,survival_5")
@@ -135,7 +129,7 @@ def test_forecasts_that_depend_on_the_draw_are_not_searched() -> None:
     assert searched == ["group", "x", "mean"]
 
 
-def test_wrong_options_are_refused_in_one_line(evenhand: Command, table: Path) -> None:
+def test_wrong_options_are_refused_in_one_line(evenhand, table):
     columns = ("--target", "days", "--forecast")
     for options, fact in (
         ((*columns, "survival=s"), "survival= of --forecast is for times"),
@@ -158,7 +152,7 @@ def test_wrong_options_are_refused_in_one_line(evenhand: Command, table: Path) -
         assert fact in evenhand("audit", table, *options).complaint()
 
 
-def test_wrong_cells_are_named(evenhand: Command, tmp_path: Path) -> None:
+def test_wrong_cells_are_named(evenhand, tmp_path):
     path = tmp_path / "wrong.csv"
     for column, value, fact in (
         ("days", "", "row 3 must be a time, got nan; where no event was observed"),
@@ -175,9 +169,7 @@ def test_wrong_cells_are_named(evenhand: Command, tmp_path: Path) -> None:
         assert fact in evenhand("audit", path, *TIMES, *options).complaint()
 
 
-def test_maps_of_times_are_estimated_and_applied(
-    evenhand: Command, table: Path, tmp_path: Path
-) -> None:
+def test_maps_of_times_are_estimated_and_applied(evenhand, table, tmp_path):
     maps, out = tmp_path / "maps", tmp_path / "out.csv"
     options = ("--horizon", "20", "--by", "group", "--out", str(maps))
     done = evenhand("recalibrate", str(table), *TIMES, *options).done()
@@ -201,7 +193,7 @@ def test_maps_of_times_are_estimated_and_applied(
     np.testing.assert_allclose(written["survival_20"], 1 - expected.event_probability(), rtol=1e-9)
 
 
-def test_maps_are_not_by_outcome(evenhand: Command, table: Path, tmp_path: Path) -> None:
+def test_maps_are_not_by_outcome(evenhand, table, tmp_path):
     args = ("recalibrate", table, *TIMES, "--out", tmp_path / "maps")
     by = evenhand(*args, "--by", "died").complaint()
     assert "--by contains 'died', the --event column: groups defined by" in by
@@ -212,9 +204,7 @@ def test_maps_are_not_by_outcome(evenhand: Command, table: Path, tmp_path: Path)
 CERTIFY = ("--horizon", "12", "--entered", "entered", "--id", "id", "--seed", "0")
 
 
-def test_times_are_certified_and_randomized(
-    evenhand: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_times_are_certified_and_randomized(evenhand, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make_table(2, 900).to_csv("past.csv", index=False)
     key_file(Path("key"))
@@ -247,9 +237,7 @@ def test_times_are_certified_and_randomized(
     assert "--horizon is missing: without a time up to which" in refused
 
 
-def test_repaired_times_are_for_their_horizon_and_their_columns(
-    evenhand: Command, table: Path, tmp_path: Path
-) -> None:
+def test_repaired_times_are_for_their_horizon_and_their_columns(evenhand, table, tmp_path):
     maps, out = tmp_path / "maps", tmp_path / "out.csv"
     data = pd.read_csv(table, float_precision="round_trip").assign(one=1.0)
     data.to_csv(table, index=False)

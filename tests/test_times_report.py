@@ -18,7 +18,7 @@ import pytest
 from scipy import stats
 
 from browser.report_examples import full_deterministic, group, made
-from evenhand import Audit, Forecast, Outcomes, audit
+from evenhand import Forecast, Outcomes, audit
 from evenhand._format import band, percent, points
 from evenhand._table import Table
 from evenhand.audits import Search
@@ -27,7 +27,6 @@ from evenhand.figures import plot_groups
 from evenhand.report import audit_html, audit_text
 from evenhand.report.audit import audit_document
 from evenhand.report.charts import Chart, Points
-from evenhand.report.document import Section
 from evenhand.report.kinds import Kind
 from evenhand.report.slots import Slots
 from test_html import Page, rows_of
@@ -47,7 +46,7 @@ class People(NamedTuple):
 
 
 @functools.cache
-def people() -> People:
+def people():
     # not the seed of the audit, whose draws would be those of the table
     random = np.random.default_rng([5, 0])
     n = 900
@@ -63,7 +62,7 @@ def people() -> People:
 
 
 @functools.cache
-def audited(kind: str = "horizon") -> Audit:
+def audited(kind="horizon"):
     """Return an audit without a horizon, with one, or of randomized forecasts with one."""
     who = people()
     horizon = None if kind == "no horizon" else HORIZON
@@ -90,19 +89,19 @@ def audited(kind: str = "horizon") -> Audit:
 KINDS = pytest.mark.parametrize("kind", ["no horizon", "horizon", "randomized"])
 
 
-def section(kind: str, key: str) -> Section:
+def section(kind, key):
     """Return a section of the page."""
     return next(one for one in audit_document(audited(kind).rows).sections if one.key == key)
 
 
-def table(part: Section) -> list[dict[str, str]]:
+def table(part):
     """Return the rows of the table of a section, by the titles of its columns."""
     one = next(one for one in part.parts if isinstance(one, Table))
     titles = [column.title for column in one.columns]
     return [dict(zip(titles, map(str, row), strict=True)) for row in one.rows]
 
 
-def texts(kind: str) -> str:
+def texts(kind):
     """Return everything that text and page contain, without line breaks and markup."""
     rows = audited(kind).rows
     page = re.sub(
@@ -111,7 +110,7 @@ def texts(kind: str) -> str:
     return " ".join(f"{audit_text(rows)} {audit_text(rows, full=True)} {page}".split())
 
 
-def test_people_are_counted_by_what_is_known_of_their_times() -> None:
+def test_people_are_counted_by_what_is_known_of_their_times():
     who = people()
     by_then = who.time <= HORIZON
     events, seen = (who.event & by_then).sum(), (who.time > HORIZON).sum()
@@ -123,7 +122,7 @@ def test_people_are_counted_by_what_is_known_of_their_times() -> None:
 
 
 @KINDS
-def test_groups_have_the_kaplan_meier_size_and_the_range_without_an_assumption(kind: str) -> None:
+def test_groups_have_the_kaplan_meier_size_and_the_range_without_an_assumption(kind):
     rows = {row["Group"]: row for row in table(section(kind, "groups"))}
     for one in audited(kind).rows.groups:
         shown = rows["Everyone" if one.group == "everyone" else one.group]
@@ -134,7 +133,7 @@ def test_groups_have_the_kaplan_meier_size_and_the_range_without_an_assumption(k
 
 
 @KINDS
-def test_mean_outcomes_are_not_compared_and_pages_are_complete(kind: str) -> None:
+def test_mean_outcomes_are_not_compared_and_pages_are_complete(kind):
     text = texts(kind)
     assert "minus forecast" not in text
     # of randomized forecasts the title has rates alone
@@ -144,7 +143,7 @@ def test_mean_outcomes_are_not_compared_and_pages_are_complete(kind: str) -> Non
     Page(audit_html(audited(kind).rows))
 
 
-def test_rates_by_the_horizon_are_those_of_lifelines() -> None:
+def test_rates_by_the_horizon_are_those_of_lifelines():
     who = people()
     rows = {row["Group"]: row for row in table(section("horizon", "survival"))}
     everyone = np.ones(len(who.time), dtype=bool)
@@ -164,7 +163,7 @@ def test_rates_by_the_horizon_are_those_of_lifelines() -> None:
         assert rows[name]["Lost"] == str((~who.event & (who.time <= HORIZON))[mask].sum())
 
 
-def test_the_picture_has_rates_by_the_horizon_if_those_of_the_worst_group_are_known() -> None:
+def test_the_picture_has_rates_by_the_horizon_if_those_of_the_worst_group_are_known():
     rows = audited().rows
     assert rows.leading is not None
     assert rows.leading.group == "ward = C"
@@ -178,7 +177,7 @@ def test_the_picture_has_rates_by_the_horizon_if_those_of_the_worst_group_are_kn
     assert drawn["Ward C"] == (percent(rate.predicted), percent(rate.observed))
 
 
-def test_without_a_horizon_one_sentence_says_why_nothing_is_proven() -> None:
+def test_without_a_horizon_one_sentence_says_why_nothing_is_proven():
     rows = audited("no horizon").rows
     assert "Without a horizon nothing can be proven for every group" in texts("no horizon")
     assert rows.bound is None
@@ -187,7 +186,7 @@ def test_without_a_horizon_one_sentence_says_why_nothing_is_proven() -> None:
     assert not any("randomize(" in python for python in steps)
 
 
-def test_bounds_are_for_people_with_the_event() -> None:
+def test_bounds_are_for_people_with_the_event():
     rows = audited("randomized").rows
     assert rows.bound is not None
     assert Kind.of(rows).people == "people with the event by 2 years"
@@ -195,7 +194,7 @@ def test_bounds_are_for_people_with_the_event() -> None:
     assert "Bounds for every group are about people with the event by 2 years." in proven
 
 
-def test_next_steps_repeat_event_and_horizon() -> None:
+def test_next_steps_repeat_event_and_horizon():
     rows = audited().rows
     options = "--target stay --forecast survival=1=s1,2=s2 --event died --horizon 2"
     command = f"evenhand audit test.csv {options} --groups ward"
@@ -207,9 +206,7 @@ def test_next_steps_repeat_event_and_horizon() -> None:
 
 
 @pytest.mark.parametrize("problem", [True, False])
-def test_the_size_is_the_kaplan_meier_estimate_and_the_mark_that_of_the_audit(
-    problem: bool,
-) -> None:
+def test_the_size_is_the_kaplan_meier_estimate_and_the_mark_that_of_the_audit(problem):
     sizes = {"km_error": 0.2, "km_error_low": 0.15, "km_error_high": 0.25, "least_error": 0.0}
     sizes |= {"most_error": 0.4, "censored": True, "problem": problem}
     groups = [group(name, 50_000, 0.001, 0.0, 0.006) | sizes for name in ("everyone", "a")]
@@ -225,7 +222,7 @@ COUNTS = {"n_events": 90, "n_reached": 0, "n_lost": 10, "horizon": None, "n_foll
 
 
 @KINDS
-def test_figures_draw_kaplan_meier_estimates(kind: str) -> None:
+def test_figures_draw_kaplan_meier_estimates(kind):
     found = audited(kind)
     axes = plot_groups(found.groups, tolerance=0.02)
     drawn = np.concatenate([line.get_xdata() for line in axes.lines if line.get_marker() != "None"])
@@ -233,7 +230,7 @@ def test_figures_draw_kaplan_meier_estimates(kind: str) -> None:
     assert "Kaplan-Meier" in axes.get_xlabel()
 
 
-def test_the_calibration_of_times_and_of_the_event_are_separate_charts() -> None:
+def test_the_calibration_of_times_and_of_the_event_are_separate_charts():
     rows = audited().rows
     bins = [one for one in rows.reliability if one.group == "everyone"]
     for key, marked in (("calibration", rows.calibration), ("rates", bins)):

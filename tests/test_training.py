@@ -1,29 +1,23 @@
 """Networks: architecture, scoring, dropout, independent training, objectives, the default."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from scipy import special, stats
 from sklearn.exceptions import ConvergenceWarning
 
 from complaints import refused
 from evenhand import InputError
 from evenhand.forecasters import MixtureMLPRegressor, PAICRegressor
-from evenhand.forecasters.networks import NeuralForecaster, Shape, spread_factor
+from evenhand.forecasters.networks import Shape, spread_factor
 from evenhand.forecasters.training import (
     Candidate,
     Rows,
     Settings,
     Training,
-    Weights,
     drawn_weights,
     evaluate,
     names_of,
@@ -33,13 +27,11 @@ from evenhand.forecasters.training import (
 )
 from forecaster_examples import linear_task
 
-Floats = NDArray[np.float64]
-
 SMALL = Shape(n_inputs=3, n_outputs=2, hidden=(8, 8), takes_draw=True, dropout=0.0)
 DETERMINISTIC = Shape(n_inputs=3, n_outputs=2, hidden=(8, 8), takes_draw=False, dropout=0.0)
 
 
-def layered(shape: Shape, weights: Weights, network: int, x: Floats, r: Floats | None) -> Floats:
+def layered(shape, weights, network, x, r):
     """Forward pass as the paper draws it: the draw is an input of each inner layer too."""
     n_layers = len(shape.hidden) + 1
     for i in range(n_layers):
@@ -55,27 +47,25 @@ def layered(shape: Shape, weights: Weights, network: int, x: Floats, r: Floats |
     return x
 
 
-def random_weights(shape: Shape, n_networks: int, seed: int = 0) -> Weights:
+def random_weights(shape, n_networks, seed=0):
     drawn = drawn_weights(shape, n_networks, torch.Generator().manual_seed(seed))
     arrays = (part.numpy() for part in drawn)
     return dict(zip(names_of(shape), arrays, strict=True))
 
 
-def training_of(
-    shape: Shape, rows: Rows, settings: Settings, n_networks: int, loss: Any
-) -> Training:
+def training_of(shape, rows, settings, n_networks, loss):
     """Training on rows that also stop it, on the CPU and with seed 0."""
     candidate = Candidate(shape, rows, settings)
     return Training(candidate, n_networks, loss, torch.device("cpu"), 0)
 
 
-def rows_of(x: Floats, y: Floats, weight: Floats | None = None) -> Rows:
+def rows_of(x, y, weight=None):
     """Rows that all networks learn from and are stopped by."""
     of = np.arange(y.size)[None]
     return Rows(x, y, np.ones(y.size) if weight is None else weight, of, of)
 
 
-def squares(out: torch.Tensor, y: torch.Tensor, *_: Any) -> torch.Tensor:
+def squares(out, y, *_):
     return (out[..., 0] - y) ** 2
 
 
@@ -83,12 +73,12 @@ def squares(out: torch.Tensor, y: torch.Tensor, *_: Any) -> torch.Tensor:
 
 
 @pytest.fixture(scope="module")
-def paper_model() -> tuple[PAICRegressor, Floats, Floats]:
+def paper_model():
     X, y = linear_task(150)
     return PAICRegressor(max_steps=20, random_state=0).fit(X, y), X, y
 
 
-def test_default_network_is_the_papers(paper_model: tuple[PAICRegressor, Floats, Floats]) -> None:
+def test_default_network_is_the_papers(paper_model):
     model, X, _ = paper_model
     # three hidden layers of 100, the draw joined to the inputs of the second and third only, mean
     # and spread out
@@ -101,9 +91,7 @@ def test_default_network_is_the_papers(paper_model: tuple[PAICRegressor, Floats,
     assert not sizes
 
 
-def test_forecast_is_that_of_a_plain_forward_pass(
-    paper_model: tuple[PAICRegressor, Floats, Floats],
-) -> None:
+def test_forecast_is_that_of_a_plain_forward_pass(paper_model):
     model, X, y = paper_model
     r = np.random.default_rng(1).uniform(size=len(y))
     out = layered(model.shape_, model.weights_, 0, (X - X.mean(axis=0)) / X.std(axis=0), r)
@@ -115,7 +103,7 @@ def test_forecast_is_that_of_a_plain_forward_pass(
     np.testing.assert_allclose(forecast.logpdf(y), law.logpdf(y), atol=1e-9)
 
 
-def test_mixture_forecast_is_that_of_a_plain_forward_pass() -> None:
+def test_mixture_forecast_is_that_of_a_plain_forward_pass():
     X, y = linear_task(120)
     y = 40 + 9 * y
     model = MixtureMLPRegressor(3, 2, hidden=(16, 8), max_steps=20, random_state=0).fit(X, y)
@@ -147,7 +135,7 @@ def test_mixture_forecast_is_that_of_a_plain_forward_pass() -> None:
     ],
     ids=["PAICRegressor", "MixtureMLPRegressor"],
 )
-def test_standardized_outcomes_make_the_forecast_follow_the_unit(make: Callable[[], Any]) -> None:
+def test_standardized_outcomes_make_the_forecast_follow_the_unit(make):
     X, y = linear_task(150)
     there = make().fit(X, y).forecast(X, r=0.3)
     # a power of two changes no digit; another unit changes the last digit of float32 (6e-8), and 20
@@ -160,9 +148,7 @@ def test_standardized_outcomes_make_the_forecast_follow_the_unit(make: Callable[
 
 
 @pytest.mark.parametrize(("scale", "warned"), [(0.001, True), (1.0, False), (100.0, True)])
-def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(
-    scale: float, warned: bool
-) -> None:
+def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(scale, warned):
     X, y = linear_task(60)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -177,7 +163,7 @@ def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(
 # --- scoring
 
 
-DRAWS: dict[str, Callable[[int], Floats | None]] = {
+DRAWS = {
     "none": lambda n: None,
     "(n,)": lambda n: np.random.default_rng(0).uniform(size=n),
     "(n, m)": lambda n: np.random.default_rng(0).uniform(size=(n, 4)),
@@ -185,9 +171,7 @@ DRAWS: dict[str, Callable[[int], Floats | None]] = {
 
 
 @pytest.mark.parametrize("draws", DRAWS)
-def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
-    draws: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(draws, monkeypatch):
     n, n_networks = 23, 3
     r = DRAWS[draws](n)
     shape = Shape(5, 2, (20, 20, 20), takes_draw=r is not None, dropout=0.5)
@@ -211,7 +195,7 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(
 # --- dropout
 
 
-def mask_of(dropout: float, seed: int = 0, rows: int = 2000) -> Floats:
+def mask_of(dropout, seed=0, rows=2000):
     """Factors of dropout on the last hidden layer, seen through an identity output."""
     shape = Shape(3, 64, (16, 64, 64), takes_draw=True, dropout=dropout)
     layers = drawn_weights(shape, 2, torch.Generator().manual_seed(1))
@@ -227,7 +211,7 @@ def mask_of(dropout: float, seed: int = 0, rows: int = 2000) -> Floats:
 
 
 @pytest.mark.parametrize("dropout", [0.5, 0.05])
-def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout: float) -> None:
+def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout):
     mask = mask_of(dropout)
     kept = round(256 * (1 - dropout)) / 256
     assert abs(kept - (1 - dropout)) <= 1 / 512
@@ -254,7 +238,7 @@ def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout: float) 
 class Replay(Training):
     """A training in which the rows of each step belong to the network, whoever trains beside it."""
 
-    def __init__(self, rows: Rows, names: list[int]) -> None:
+    def __init__(self, rows, names):
         candidate = Candidate(DETERMINISTIC, rows, Settings(0.01, 0.1, 10, 12, 12, 1, 1))
         super().__init__(candidate, 3, self._loss, torch.device("cpu"), 5)
         self.names = torch.tensor(names)
@@ -267,16 +251,16 @@ class Replay(Training):
         self.moments = [[part[names].double() for part in both] for both in self.moments]
         self.kept = [part[names].double() for part in self.kept]
 
-    def _loss(self, out: torch.Tensor, y: torch.Tensor, _: Any, numbers: Any) -> torch.Tensor:
+    def _loss(self, out, y, _, numbers):
         return (1 + self.names[numbers, None]) * squares(out, y)
 
-    def _next_rows(self) -> torch.Tensor:
+    def _next_rows(self):
         rows = torch.randint(30, (3, 10), generator=torch.Generator().manual_seed(self.n_done))
         self.order = rows[self.names[self.numbers]]
         return self.order
 
 
-def replayed(names: list[int], *, first_stops: bool = False) -> list[torch.Tensor]:
+def replayed(names, *, first_stops=False):
     """Train for 12 steps; if asked, the first network stops after the sixth."""
     random = np.random.default_rng(5)
     x, y = random.normal(size=(30, 3)), random.normal(size=30)
@@ -286,13 +270,13 @@ def replayed(names: list[int], *, first_stops: bool = False) -> list[torch.Tenso
         if step == 6 and first_stops:
             losses = torch.zeros(len(names))
             losses[0] = torch.inf  # no better than at the start, and patience is 1
-            training.validation = lambda: losses  # type: ignore[method-assign]  # noqa: B023
+            training.validation = lambda: losses  # noqa: B023
             training.check()
     assert training.n_running == len(names) - first_stops
     return training.parameters
 
 
-def test_a_stack_trains_each_network_as_if_it_were_alone() -> None:
+def test_a_stack_trains_each_network_as_if_it_were_alone():
     together = replayed([0, 1, 2])
     for network in range(3):
         alone = replayed([network])
@@ -300,7 +284,7 @@ def test_a_stack_trains_each_network_as_if_it_were_alone() -> None:
             torch.testing.assert_close(whole[network : network + 1], part, rtol=1e-9, atol=1e-12)
 
 
-def test_networks_train_on_as_before_when_another_one_stops() -> None:
+def test_networks_train_on_as_before_when_another_one_stops():
     untouched, left = replayed([0, 1, 2]), replayed([0, 1, 2], first_stops=True)
     for whole, part in zip(untouched, left, strict=True):
         # the moments of the optimizer go with their networks, or the steps after the sixth would
@@ -308,7 +292,7 @@ def test_networks_train_on_as_before_when_another_one_stops() -> None:
         torch.testing.assert_close(whole[1:], part, rtol=1e-9, atol=1e-12)
 
 
-def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
+def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order():
     rows = rows_of(np.zeros((40, 3)), np.zeros(40))
     run = training_of(SMALL, rows, Settings(0.01, 0.0, 10, 100, 100, 5, 10), 3, squares)
     first, second = (torch.cat([run._next_rows() for _ in range(4)], dim=1) for _ in range(2))
@@ -317,20 +301,20 @@ def test_every_network_sees_every_row_once_in_a_pass_in_its_own_order() -> None:
     assert len({tuple(order.tolist()) for order in (*first, *second)}) == 6
 
 
-def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
+def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases():
     settings = Settings(0.2, 0.3, 10, 4, 4, patience=5, check_every=10, decays_biases=False)
     shape = Shape(3, 1, (8, 8), takes_draw=False, dropout=0.0)
     random = np.random.default_rng(0)
     rows = rows_of(random.normal(size=(10, 3)), random.normal(size=10))
     run = training_of(shape, rows, settings, 2, squares)
     others = [part.detach().clone().requires_grad_() for part in run.parameters]
-    groups: list[Any] = [{"params": others[:3]}, {"params": others[3:], "weight_decay": 0.0}]
+    groups = [{"params": others[:3]}, {"params": others[3:], "weight_decay": 0.0}]
     peer = torch.optim.AdamW(groups, weight_decay=0.3)
     for _ in range(3):
         run.step()
         # all rows are in each batch, so their order makes no difference
         out = evaluate(shape, others, run.x.expand(2, -1, -1), None)
-        squares(out, run.y).mean(dim=-1).sum().backward()  # type: ignore[no-untyped-call]
+        squares(out, run.y).mean(dim=-1).sum().backward()
         for group in peer.param_groups:
             group["lr"] = run.learning_rate()
         peer.step()
@@ -343,7 +327,7 @@ def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases() -> None:
 
 
 @pytest.mark.parametrize(("n", "fraction", "n_networks"), [(200, 0.15, 6), (60, 0.5, 7)])
-def test_networks_set_different_rows_aside(n: int, fraction: float, n_networks: int) -> None:
+def test_networks_set_different_rows_aside(n, fraction, n_networks):
     learning, validation = split_rows(n, fraction, n_networks, 0)
     n_held = round(fraction * n)
     assert validation.shape == (n_networks, n_held)
@@ -354,17 +338,17 @@ def test_networks_set_different_rows_aside(n: int, fraction: float, n_networks: 
     assert len(np.unique(validation)) == min(n_networks * n_held, n)
 
 
-def test_a_network_learns_from_its_own_rows_and_stops_on_its_own() -> None:
+def test_a_network_learns_from_its_own_rows_and_stops_on_its_own():
     # the outcome is +1 on the rows of the first network and -1 on those of the second
     n = 400
     y = np.repeat([1.0, -1.0], n // 2)
     own = np.arange(n).reshape(2, -1)
     settings = Settings(0.05, 0.0, 32, 200, 200, 200, 200)
 
-    def trained(validation: NDArray[np.intp]) -> tuple[Weights, Floats, Floats]:
+    def trained(validation):
         rows = Rows(np.zeros((n, 3)), y, np.ones(n), own, validation)
         candidates = [Candidate(DETERMINISTIC, rows, settings)]
-        options: dict[str, Any] = {"device": "cpu", "random_state": 0, "verbose": False}
+        options = {"device": "cpu", "random_state": 0, "verbose": False}
         return train_best(candidates, 2, squares, **options)[1].result()
 
     weights, _, losses = trained(own)
@@ -374,20 +358,20 @@ def test_a_network_learns_from_its_own_rows_and_stops_on_its_own() -> None:
     np.testing.assert_allclose(trained(own[[1, 0]])[2], 4.0, atol=0.1)
 
 
-def test_too_few_rows_to_split_serve_as_both() -> None:
+def test_too_few_rows_to_split_serve_as_both():
     for part in split_rows(9, 0.15, 6, 0):
         assert part.tolist() == [list(range(9))]
 
 
 @pytest.fixture
-def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Rows, Rows]]:
+def trainings(monkeypatch):
     """Record the learning and the validation rows of each training of a single network."""
-    seen: list[tuple[Rows, Rows]] = []
+    seen = []
 
-    def used(rows: Rows, of: NDArray[np.intp]) -> Rows:
+    def used(rows, of):
         return rows_of(rows.x[of], rows.y[of], rows.weight[of])
 
-    def recorded(candidates: list[Candidate], *rest: Any, **options: Any) -> Any:
+    def recorded(candidates, *rest, **options):
         rows = candidates[0].rows
         seen.append((used(rows, rows.learning[0]), used(rows, rows.validation[0])))
         return train_best(candidates, *rest, **options)
@@ -396,9 +380,7 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Rows, Rows]]:
     return seen
 
 
-def test_early_stopping_uses_given_rows_or_else_training_rows(
-    trainings: list[tuple[Rows, Rows]],
-) -> None:
+def test_early_stopping_uses_given_rows_or_else_training_rows(trainings):
     X, y = linear_task(100)
     X_val, y_val = linear_task(37, seed=1)
     model = PAICRegressor(hidden=(4, 4), max_steps=1, random_state=0)
@@ -413,7 +395,7 @@ def test_early_stopping_uses_given_rows_or_else_training_rows(
     np.testing.assert_allclose(given.x, (X_val - X.mean(axis=0)) / X.std(axis=0), rtol=1e-12)
 
 
-def validation_draws(n: int) -> Floats:
+def validation_draws(n):
     """Fixed draws of the validation loss: one in each of m cells, shifted from row to row."""
     m = -(-2000 // n)
     rows, cells = np.arange(n)[:, None], np.arange(m)
@@ -421,7 +403,7 @@ def validation_draws(n: int) -> Floats:
 
 
 @pytest.mark.parametrize(("alpha", "standardize_y"), [(0.05, False), (0.5, True)])
-def test_validation_loss_is_the_papers_objective(alpha: float, standardize_y: bool) -> None:
+def test_validation_loss_is_the_papers_objective(alpha, standardize_y):
     X, y = linear_task(200)
     X_val, y_val = linear_task(60, seed=1)
     model = PAICRegressor(
@@ -444,7 +426,7 @@ def test_validation_loss_is_the_papers_objective(alpha: float, standardize_y: bo
     assert objective == pytest.approx(average, abs=0.003)
 
 
-def test_validation_loss_is_weighted(trainings: list[tuple[Rows, Rows]]) -> None:
+def test_validation_loss_is_weighted(trainings):
     X, y = linear_task(200)
     weight = np.random.default_rng(0).exponential(size=200)
     model = PAICRegressor(0.3, hidden=(16, 16), max_steps=40, random_state=0).fit(X, y, weight)
@@ -461,14 +443,12 @@ def test_validation_loss_is_weighted(trainings: list[tuple[Rows, Rows]]) -> None
     assert model.validation_loss_ == pytest.approx([expected], rel=2e-5, abs=2e-6)
 
 
-def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(monkeypatch):
     X, y = linear_task(60)
-    history: dict[int, list[tuple[float, Weights]]] = {}
+    history = {}
     judged = Training.validation
 
-    def recorded(self: Any) -> torch.Tensor:
+    def recorded(self):
         values = judged(self)
         for place, network in enumerate(self.numbers.tolist()):
             named = zip(names_of(self.shape), self.parameters, strict=True)
@@ -503,11 +483,11 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(
 # --- path
 
 
-def test_path_gives_one_model_for_each_alpha_in_order() -> None:
+def test_path_gives_one_model_for_each_alpha_in_order():
     X, y = linear_task(200)
     X_val, y_val = linear_task(60, seed=1)
     alphas = [0.3, 0.02, 1.0, 0.3]
-    params: dict[str, Any] = {"hidden": (32, 32), "patience": 3, "learning_rate": 0.02}
+    params = {"hidden": (32, 32), "patience": 3, "learning_rate": 0.02}
     params |= {"max_steps": 300}
     models = PAICRegressor.path(X, y, alphas, X_val=X_val, y_val=y_val, **params, random_state=0)
     assert [model.alpha for model in models] == alphas
@@ -533,16 +513,16 @@ def test_path_gives_one_model_for_each_alpha_in_order() -> None:
         ("alpha", 0.0),
     ],
 )
-def test_parameters_out_of_range_are_named(name: str, value: Any) -> None:
+def test_parameters_out_of_range_are_named(name, value):
     X, y = linear_task(40)
-    params: dict[str, Any] = {"hidden": (4, 4), "max_steps": 1, name: value}
+    params = {"hidden": (4, 4), "max_steps": 1, name: value}
     refused(rf"^{name}.* must ", PAICRegressor(**params).fit, X, y)
 
 
 # --- what training leaves alone
 
 
-def test_global_generators_and_the_number_of_threads_are_left_alone() -> None:
+def test_global_generators_and_the_number_of_threads_are_left_alone():
     X, y = linear_task(60)
     before = torch.random.get_rng_state(), pickle.dumps(np.random.get_state())  # noqa: NPY002
     outer = torch.get_num_threads()
@@ -561,14 +541,14 @@ def test_global_generators_and_the_number_of_threads_are_left_alone() -> None:
 
 # --- the default network
 
-TINY: dict[str, Any] = {"n_members": 2, "n_components": 2, "hidden": (8,), "random_state": 0}
-GIVEN: dict[str, Any] = TINY | {"dropout": 0.0}
+TINY = {"n_members": 2, "n_components": 2, "hidden": (8,), "random_state": 0}
+GIVEN = TINY | {"dropout": 0.0}
 
 
 # --- length of training
 
 
-def digits_task(n: int, seed: int) -> tuple[Floats, Floats]:
+def digits_task(n, seed):
     """Two digits, a mean for each pair of them that no pattern explains, and noise of 0.2."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 8, size=(n, 2))
@@ -576,10 +556,10 @@ def digits_task(n: int, seed: int) -> tuple[Floats, Floats]:
     return X.astype(np.float64), means[X[:, 0], X[:, 1]] + 0.2 * rng.normal(size=n)
 
 
-def test_a_training_that_still_improves_is_made_longer_or_warned_about() -> None:
+def test_a_training_that_still_improves_is_made_longer_or_warned_about():
     X, y = digits_task(400, 0)
     fresh, outcomes = digits_task(1000, 1)
-    params: dict[str, Any] = {"n_members": 3, "dropout": 0.0, "random_state": 0}
+    params = {"n_members": 3, "dropout": 0.0, "random_state": 0}
     # 200 passes, as many as such a table has at first; the step size has decayed at their end
     message = "longer than 1000 steps; raise max_steps"
     with pytest.warns(ConvergenceWarning, match=message) as caught:
@@ -603,7 +583,7 @@ def test_a_training_that_still_improves_is_made_longer_or_warned_about() -> None
 # --- choice of regularization
 
 
-def test_weak_regularization_is_chosen_for_outcomes_without_noise() -> None:
+def test_weak_regularization_is_chosen_for_outcomes_without_noise():
     X = np.random.default_rng(0).normal(size=(400, 2))
     y = X[:, 0] + X[:, 1]
     model = MixtureMLPRegressor(2, 2, hidden=(16, 16), max_steps=200, random_state=0).fit(X, y)
@@ -613,7 +593,7 @@ def test_weak_regularization_is_chosen_for_outcomes_without_noise() -> None:
 # --- spread
 
 
-def test_spread_factor_allows_for_the_disagreement_of_members() -> None:
+def test_spread_factor_allows_for_the_disagreement_of_members():
     rng = np.random.default_rng(0)
     n, m, between = 40_000, 4, 0.3
     # the truth is a standard normal; members' means err independently, with variance 0.3
@@ -631,14 +611,14 @@ Y = np.array([0.3, -1.2, 2.5, 0.0])
 R = np.array([0.2, 0.9, 0.5, 0.01])
 
 
-def tensor(values: object) -> torch.Tensor:
+def tensor(values):
     return torch.as_tensor(np.asarray(values, dtype=np.float64))
 
 
 # --- losses of rows
 
 
-def paic_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats:
+def paic_by_hand(out, y, r, alphas):
     std = 5 * special.expit(out[..., 1]) + 0.01
     distribution = stats.norm(out[..., 0], std)
     return np.asarray(
@@ -646,7 +626,7 @@ def paic_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats:
     )
 
 
-def mixture_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats:
+def mixture_by_hand(out, y, r, alphas):
     logits, loc, raw = np.split(out, 3, axis=-1)
     density = stats.norm(loc, np.log1p(np.exp(raw)) + 0.002).pdf(y[..., None])
     return np.asarray(-np.log((special.softmax(logits, axis=-1) * density).sum(axis=-1)))
@@ -657,13 +637,9 @@ def mixture_by_hand(out: Floats, y: Floats, r: Floats, alphas: Floats) -> Floats
     [(PAICRegressor(), 2, paic_by_hand), (MixtureMLPRegressor(2, 3), 9, mixture_by_hand)],
     ids=["PAICRegressor", "MixtureMLPRegressor"],
 )
-def test_row_losses_of_the_networks_are_those_of_the_formulas(
-    model: NeuralForecaster,
-    n_outputs: int,
-    by_hand: Callable[[Floats, Floats, Floats, Floats], Floats],
-) -> None:
+def test_row_losses_of_the_networks_are_those_of_the_formulas(model, n_outputs, by_hand):
     alphas = [0.125, 0.5]  # exact in float32, in which the training keeps them
-    model._alphas = alphas  # type: ignore[attr-defined]
+    model._alphas = alphas
     loss = model._row_loss()
     out = np.random.default_rng(1).normal(size=(2, Y.size, n_outputs))
     y, r, numbers = np.tile(Y, (2, 1)), np.tile(R, (2, 1)), torch.arange(2)

@@ -1,10 +1,7 @@
 """One count of problems, and one decision on each group, for all readers of an audit."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,9 +9,9 @@ import pandas as pd
 import pytest
 from scipy import special
 
-from evenhand import Audit, Forecast, Outcomes, audit, audit_pit, figures
+from evenhand import Forecast, Outcomes, audit, audit_pit, figures
 from evenhand._kinds import HIGHER, LOWER, MIXED, NARROW, WIDE
-from evenhand._validate import Floats, InputError
+from evenhand._validate import InputError
 from evenhand.audits import Search, judged, parse_condition, value_of
 from evenhand.audits.verdict import UNDECIDED, decided
 from evenhand.report import audit_markdown, audit_text, tables
@@ -44,12 +41,12 @@ BANNED = (
 """Words that are kept for the method, or not used anywhere."""
 
 
-def redecided(found: Audit, **rows: Any) -> Audit:
+def redecided(found, **rows):
     """An audit with other rows, such as another tolerance, and all decisions anew."""
     return replace(found, made=decided(msgspec.structs.replace(found.made, **rows)))
 
 
-def check(rows: AuditRows) -> None:
+def check(rows):
     """Compare text, Markdown, tables and JSON of an audit with its rows."""
     slots, text, document = Slots(rows), audit_text(rows), audit_markdown(rows)
     status, flat = rows.status, " ".join(text.split())
@@ -80,7 +77,7 @@ def check(rows: AuditRows) -> None:
     check_cases(slots, rows)
 
 
-def marked(rows: AuditRows) -> int:
+def marked(rows):
     """Number of members that the tables mark: everyone once, and each set of rows once."""
     first, others = tables.first_groups(rows)
     listed = [*rows.by_forecast, *first, *others]
@@ -90,7 +87,7 @@ def marked(rows: AuditRows) -> int:
     return sum(result == PROBLEM for result in [*distinct.values(), *({PROBLEM} & of_all)])
 
 
-def check_cases(slots: Slots, rows: AuditRows) -> None:
+def check_cases(slots, rows):
     """Compare the sentences on cases with the numbers and directions of their rows."""
     leading = rows.leading
     names = [slots.name, *(name for name, _ in slots.others)]
@@ -112,7 +109,7 @@ def check_cases(slots: Slots, rows: AuditRows) -> None:
         assert float(least) <= 100 * leading.least + 1e-9 < float(least) + 0.1
 
 
-def check_direction(text: str, one: Finding, rows: AuditRows) -> None:
+def check_direction(text, one, rows):
     """Check that no word on a direction contradicts the row of a case."""
     # levels and mean of amounts may disagree, which is said
     told = re.sub(r"(?i)outcomes rank \w+ than forecast", "", text)
@@ -138,7 +135,7 @@ def check_direction(text: str, one: Finding, rows: AuditRows) -> None:
 # --- audits of tables: one count of problems, and the decisions on each group
 
 
-def made(kind: str, seed: int) -> Audit:
+def made(kind, seed):
     """An audit with a fault of random size in a random group, with features and named groups."""
     rng = np.random.default_rng([seed, KINDS.index(kind)])
     n = int(rng.choice([60, 320, 900, 2500]))
@@ -148,7 +145,7 @@ def made(kind: str, seed: int) -> Audit:
     m = rng.normal(size=n)
     off = np.where(X["job"] == rng.choice(["a", "b"]), rng.choice([0.0, 0.3, 1.0]), 0.0)
     steep = rng.choice([1.0, 1.0, 0.6])
-    options: dict[str, Any] = {
+    options = {
         "search": Search(
             learned_masses=(0.5,) if rng.random() < 0.5 else (), masses=(0.2, 1.0), n_simulations=2
         ),
@@ -156,7 +153,7 @@ def made(kind: str, seed: int) -> Audit:
         "groups": ["job"],
         "random_state": seed,
     }
-    outcome: Floats | Outcomes = steep * m + off + rng.normal(size=n)
+    outcome = steep * m + off + rng.normal(size=n)
     forecast = Forecast.from_normal(m, np.ones(n))
     if kind == "PITs":
         return audit_pit(special.ndtr(outcome - m), **options)
@@ -184,7 +181,7 @@ def made(kind: str, seed: int) -> Audit:
 
 @statistical
 @pytest.mark.parametrize("kind", KINDS)
-def test_text_page_tables_and_json_have_one_count(kind: str) -> None:
+def test_text_page_tables_and_json_have_one_count(kind):
     for seed in range(repeats(16, shorter=8)):
         found = made(kind, seed)
         check(found.rows)
@@ -199,10 +196,10 @@ def test_text_page_tables_and_json_have_one_count(kind: str) -> None:
         )
 
 
-QUICK: dict[str, Any] = {"search": Search(masses=(0.5,), learned_masses=(0.2,), n_simulations=2)}
+QUICK = {"search": Search(masses=(0.5,), learned_masses=(0.2,), n_simulations=2)}
 
 
-def people(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
+def people(n, seed):
     """Return features and standard normal outcomes."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
@@ -216,41 +213,41 @@ def people(n: int, seed: int) -> tuple[pd.DataFrame, np.ndarray]:
     return X, rng.normal(size=n)
 
 
-def audited(X: pd.DataFrame, y: np.ndarray, **options: Any) -> Audit:
+def audited(X, y, **options):
     forecast = Forecast.from_normal(np.zeros(len(y)), np.ones(len(y)))
-    given: dict[str, Any] = {"features": X, "groups": ["sex", "region"], "random_state": 0}
+    given = {"features": X, "groups": ["sex", "region"], "random_state": 0}
     return audit(forecast, X, y, **(QUICK | given | options))
 
 
-def planted() -> Audit:
+def planted():
     X, y = people(3000, 2)
     return audited(X, y + 0.7 * ((X["age"] > 0.5) & (X["sex"] == "f")))
 
 
-def small_shift() -> Audit:
+def small_shift():
     """All of region 2 is off by about 1.1 points, which 40,000 rows show."""
     X, y = people(40_000, 4)
     shifted = y + 0.04 * (X["region"] == "2").to_numpy()
     return audited(X, shifted, features=X[["region"]], search=Search(learned_masses=()))
 
 
-def leaking() -> Audit:
+def leaking():
     X, y = people(900, 5)
     return audited(X, y, groups={"high": y > 0, "sex": X["sex"]})
 
 
-def small() -> Audit:
+def small():
     X, y = people(300, 6)
     few = np.arange(300) < 12
     return audited(X, y + 1.0, groups={"few": few, "sex": X["sex"]})
 
 
 @pytest.fixture(scope="module")
-def audits() -> dict[str, Audit]:
+def audits():
     return {make.__name__: make() for make in (planted, small_shift, leaking, small)}
 
 
-def brute_force(found: Audit, tolerance: float) -> tuple[set[str], set[str]]:
+def brute_force(found, tolerance):
     """Return names of named groups that are off and that are a problem, by the definition."""
     off, problems = set(), set()
     for row in found.groups.to_dict("records")[1:]:
@@ -264,13 +261,13 @@ def brute_force(found: Audit, tolerance: float) -> tuple[set[str], set[str]]:
     return off, problems
 
 
-def test_all_readers_call_the_same_groups_off(audits: dict[str, Audit]) -> None:
+def test_all_readers_call_the_same_groups_off(audits):
     for found in audits.values():
         for tolerance in (0.0, 0.02, 1.0):
             check_groups(redecided(found, tolerance=tolerance))
 
 
-def check_groups(found: Audit) -> None:
+def check_groups(found):
     """Compare the named groups that an audit calls off with the definition."""
     off, problems = brute_force(found, found.tolerance)
     rows = found.rows
@@ -287,7 +284,7 @@ def check_groups(found: Audit) -> None:
     assert not {id(one) for one in rows.seen} & {id(one) for one in rows.problems}
 
 
-def test_the_figure_colours_what_the_audit_decided(audits: dict[str, Audit]) -> None:
+def test_the_figure_colours_what_the_audit_decided(audits):
     for found in audits.values():
         places = {}
         for container in figures.plot_groups(found.groups).containers:
@@ -302,7 +299,7 @@ def test_the_figure_colours_what_the_audit_decided(audits: dict[str, Audit]) -> 
             assert places[place] == (figures.GREY if is_unjudged else color)
 
 
-def test_a_group_that_is_off_by_one_point_is_no_problem(audits: dict[str, Audit]) -> None:
+def test_a_group_that_is_off_by_one_point_is_no_problem(audits):
     """The planted shift of 0.04 is an error of 0.04 / (2 sqrt(pi)) = 1.13 points."""
     found = audits["small_shift"]
     assert "region = 2" in {one.group for one in found.rows.seen}
@@ -314,7 +311,7 @@ def test_a_group_that_is_off_by_one_point_is_no_problem(audits: dict[str, Audit]
     assert strict.title.lower().startswith("region 2")
 
 
-def test_groups_found_by_search_count(audits: dict[str, Audit]) -> None:
+def test_groups_found_by_search_count(audits):
     rows = audits["planted"].rows
     # outcomes of some people were raised
     assert rows.everyone is not None
@@ -324,7 +321,7 @@ def test_groups_found_by_search_count(audits: dict[str, Audit]) -> None:
     assert set(learned) < {id(one) for one in rows.problems}
 
 
-def test_the_gate_counts_the_groups_beyond_the_tolerance(audits: dict[str, Audit]) -> None:
+def test_the_gate_counts_the_groups_beyond_the_tolerance(audits):
     gate = parse_condition("groups_beyond_tolerance > 0")
     assert judged(gate, audits["planted"]).is_true
     assert not judged(gate, audits["small_shift"]).is_true
@@ -335,7 +332,7 @@ def test_the_gate_counts_the_groups_beyond_the_tolerance(audits: dict[str, Audit
             parse_condition(f"groups_beyond_tolerance > {limit}")
 
 
-def test_a_tolerance_is_a_share() -> None:
+def test_a_tolerance_is_a_share():
     for value in (-0.1, float("nan"), "much"):
         with pytest.raises(InputError, match="tolerance must be at least 0 and at most 1"):
             audited(*people(100, 0), search=Search(tolerance=value))
@@ -347,20 +344,20 @@ JOBS, AGES = ("cook", "driver", "nurse"), (30, 45, 60)
 class Maker:
     """Random rows of audits of a kind; the numbers of a group contradict each other freely."""
 
-    def __init__(self, kind: str, seed: int) -> None:
+    def __init__(self, kind, seed):
         self.kind = kind
         self.random = np.random.default_rng([seed, KINDS.index(kind)])
         # in half of the audits nothing is found
         self.p_values = [1e-6, 0.03, 0.2, 1.0] if self.chance(0.5) else [0.2, 1.0]
 
-    def chance(self, share: float) -> bool:
+    def chance(self, share):
         return bool(self.random.random() < share)
 
-    def group(self, name: str, n: int, **more: Any) -> Finding:
+    def group(self, name, n, **more):
         random = self.random
         error = float(random.choice([0.0, 0.004, 0.015, 0.03, 0.09, 0.3]) * random.random())
         half, bias = float(0.1 * random.random()), float(random.normal(0, 0.2))
-        values: dict[str, Any] = {
+        values = {
             "error": error,
             "error_low": max(error - half, 0.0),
             "error_high": error + half,
@@ -391,7 +388,7 @@ class Maker:
             values |= size | {"km_error_high": error + half, "least_error": 0.0, "most_error": 0.5}
         return Finding(group=name, n=n, **(values | more))
 
-    def rows(self) -> AuditRows:
+    def rows(self):
         random = self.random
         n = int(random.choice([60, 320, 900, 2500]))
         everyone = self.group("everyone", n)
@@ -464,10 +461,10 @@ class Maker:
         )  # fmt: skip
         return decided(made)
 
-    def direction(self) -> str:
+    def direction(self):
         return str(self.random.choice([LOWER, HIGHER, NARROW, WIDE, MIXED]))
 
-    def survival(self, n: int) -> tuple[Survival, ...]:
+    def survival(self, n):
         found = []
         for name in ("everyone", "job = cook"):
             observed, predicted = map(float, self.random.uniform(0.1, 0.9, 2))
@@ -478,7 +475,7 @@ class Maker:
             )
         return tuple(found)
 
-    def scores(self, n: int) -> tuple[ProbabilityScores, ...]:
+    def scores(self, n):
         if self.kind != "0/1":
             return ()
         slope = float(self.random.uniform(0.5, 1.5))
@@ -487,7 +484,7 @@ class Maker:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_text_tables_and_json_of_random_rows_agree(kind: str) -> None:
+def test_text_tables_and_json_of_random_rows_agree(kind):
     verdicts = set()
     for seed in range(44):
         rows = Maker(kind, seed).rows()

@@ -1,16 +1,12 @@
 """Verdicts of audits by simulation, with worlds and rates of the specification (0 and 1)."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import special, stats
 
-from evenhand import Audit, Forecast, audit, audit_pit
+from evenhand import Forecast, audit, audit_pit
 from evenhand._validate import Floats
 from evenhand.audits import Search
 from evenhand.audits.group_tests import shares_of
@@ -18,66 +14,66 @@ from evenhand.calibration import mid_ranks
 from parts_examples import searching
 from repeats import most_failures, repeats, statistical
 
-QUICK: dict[str, Any] = {"search": Search(learned_masses=(), masses=(1.0,), n_simulations=2)}
+QUICK = {"search": Search(learned_masses=(), masses=(1.0,), n_simulations=2)}
 
 Table = tuple[Forecast, Floats]
 Random = np.random.Generator
 
 
-def events(probability: Floats, true: Floats, rng: Random) -> Table:
+def events(probability, true, rng):
     happened = (rng.random(true.size) < true).astype(float)
     return Forecast.from_probability(probability), happened
 
 
-def slope(n: int, rng: Random, slope: float) -> Table:
+def slope(n, rng, slope):
     """Log odds of the true probabilities are `slope` times those of the forecasts."""
     z = rng.normal(-0.2, 1.2, n)
     return events(special.expit(z), special.expit(slope * z), rng)
 
 
-def rare_slope(n: int, rng: Random) -> Table:
+def rare_slope(n, rng):
     z = rng.normal(-3.3, 0.9, n)
     return events(special.expit(z), special.expit(-3.3 + 0.6 * (z + 3.3)), rng)
 
 
-def bend(n: int, rng: Random) -> Table:
+def bend(n, rng):
     """The true probabilities are 6 points larger in the middle, and 6 smaller at both ends."""
     p = special.expit(rng.normal(-0.2, 1.2, n))
     off = np.where(np.abs(mid_ranks(p) - 0.5) < 0.25, 0.06, -0.06)
     return events(p, np.clip(p + off, 0, 1), rng)
 
 
-def mean_slope(n: int, rng: Random, slope: float) -> Table:
+def mean_slope(n, rng, slope):
     """Means that are too extreme; the pooled PITs are uniform."""
     m = rng.normal(size=n)
     std = np.sqrt((1 - slope) ** 2 + 1)
     return Forecast.from_normal(m, np.full(n, std)), slope * m + rng.normal(size=n)
 
 
-def spread(n: int, rng: Random, power: float) -> Table:
+def spread(n, rng, power):
     """The true standard deviation is a power of the predicted one."""
     log_std = rng.normal(0, 0.5, n)
     y = np.exp(power * log_std) * rng.normal(size=n)
     return Forecast.from_normal(np.zeros(n), np.exp(log_std)), y
 
 
-def counts(n: int, rng: Random, slope: float) -> Table:
+def counts(n, rng, slope):
     m = rng.normal(0, 0.7, n)
     y = rng.poisson(np.exp(0.5 + slope * m)).astype(float)
     return Forecast.from_poisson(np.exp(0.5 + m)), y
 
 
-def rare(n: int, rng: Random, centre: float) -> Table:
+def rare(n, rng, centre):
     p = special.expit(rng.normal(centre, 0.8, n))
     return events(p, p, rng)
 
 
-def skewed(n: int, rng: Random) -> Table:
+def skewed(n, rng):
     p = rng.beta(0.3, 3, n)
     return events(p, p, rng)
 
 
-def amounts(n: int, rng: Random) -> Table:
+def amounts(n, rng):
     """Zero, or a normal amount far above it."""
     m = rng.normal(size=n)
     zero = special.expit(m - 1)
@@ -85,18 +81,18 @@ def amounts(n: int, rng: Random) -> Table:
     return Forecast.from_hurdle(zero, Forecast.from_normal(30 + m, np.ones(n))), y
 
 
-def groups_of(n: int, rng: Random, n_groups: int) -> dict[str, Any] | None:
+def groups_of(n, rng, n_groups):
     shares = rng.choice([0.1, 0.2, 0.5], n_groups)
     return {f"g{i}": rng.random(n) < share for i, share in enumerate(shares)} or None
 
 
-def judged(made: Callable[..., Table], n: int, seed: int, n_groups: int, **world: Any) -> Audit:
+def judged(made, n, seed, n_groups, **world):
     rng = np.random.default_rng([seed, n])
     forecast, y = made(n, rng, **world)
     return audit(forecast, y=y, groups=groups_of(n, rng, n_groups), random_state=seed, **QUICK)
 
 
-CALIBRATED: dict[str, tuple[Callable[..., Table], dict[str, float]]] = {
+CALIBRATED = {
     "0/1": (slope, {"slope": 1.0}),
     "0/1, 1%": (rare, {"centre": -4.9}),
     "0/1, 5%": (rare, {"centre": -3.2}),
@@ -112,7 +108,7 @@ CALIBRATED: dict[str, tuple[Callable[..., Table], dict[str, float]]] = {
 @pytest.mark.parametrize(
     ("name", "n"), [(name, 300 if i % 2 else 2000) for i, name in enumerate(CALIBRATED)]
 )
-def test_calibrated_forecasts_have_no_problem(name: str, n: int) -> None:
+def test_calibrated_forecasts_have_no_problem(name, n):
     # 50 named groups; the error probability of the family is 5%
     made, world = CALIBRATED[name]
     count = repeats(400, shorter=40)
@@ -123,7 +119,7 @@ def test_calibrated_forecasts_have_no_problem(name: str, n: int) -> None:
     assert wrong <= most_failures(count, 0.05)
 
 
-PLANTED: dict[str, tuple[Callable[..., Table], dict[str, float], int, int, float]] = {
+PLANTED = {
     # world, rows, named groups, share of tables with a problem found (verdict: 0 and 1)
     "slope 0.62": (slope, {"slope": 0.62}, 300, 50, 0.65),
     "slope 0.62, 1,000": (slope, {"slope": 0.62}, 1000, 0, 1.0),
@@ -140,7 +136,7 @@ PLANTED: dict[str, tuple[Callable[..., Table], dict[str, float], int, int, float
 
 @statistical
 @pytest.mark.parametrize("name", PLANTED)
-def test_planted_faults_are_found_as_often_as_specified(name: str) -> None:
+def test_planted_faults_are_found_as_often_as_specified(name):
     made, world, n, n_groups, power = PLANTED[name]
     count = repeats(200, shorter=20)
     found = sum(
@@ -152,7 +148,7 @@ def test_planted_faults_are_found_as_often_as_specified(name: str) -> None:
     assert count - found <= most_failures(count, min(1 - power + 3 * error, 0.999))
 
 
-def book_of_loans(n: int, rng: Random) -> Table:
+def book_of_loans(n, rng):
     """Loans whose top tenth is predicted 18.2% and defaults in 11.6%; the others are right."""
     p = np.clip(rng.beta(1.3, 22, n), 0.002, 0.4)
     is_top = mid_ranks(p) > 0.9
@@ -160,7 +156,7 @@ def book_of_loans(n: int, rng: Random) -> Table:
     return events(p, np.where(is_top, p * 0.116 / 0.182, p), rng)
 
 
-def low_group(n: int, rng: Random) -> tuple[Forecast, Floats, dict[str, Any]]:
+def low_group(n, rng):
     """A tenth of the people is predicted 1.1%, and 3.2% have the event."""
     is_low = rng.random(n) < 0.1
     p = np.where(is_low, 0.011, np.clip(rng.beta(2, 20, n), 0.012, 0.6))
@@ -175,11 +171,11 @@ def low_group(n: int, rng: Random) -> tuple[Forecast, Floats, dict[str, Any]]:
         *(("group", 5000), ("group", 60_000)),
     ],
 )
-def test_wrong_probabilities_are_never_proven(world: str, n: int) -> None:
+def test_wrong_probabilities_are_never_proven(world, n):
     count, missed = repeats(100, shorter=50), 0
     for seed in range(count):
         rng = np.random.default_rng([seed, n])
-        groups: list[Any] = [None]
+        groups = [None]
         if world == "group":
             forecast, y, named = low_group(n, rng)
             groups.append(named)
@@ -196,21 +192,21 @@ def test_wrong_probabilities_are_never_proven(world: str, n: int) -> None:
     assert n < 60_000 or missed <= (most_failures(count, 0.026) if world == "group" else 0)
 
 
-def test_right_probabilities_are_proven_with_many_rows() -> None:
+def test_right_probabilities_are_proven_with_many_rows():
     found = judged(slope, 300_000, 0, 0, slope=1.0)
     assert found.status.is_proven
     # calibrated forecasts of another kind have no upper end given the forecast
     assert not judged(mean_slope, 50_000, 0, 0, slope=1.0).status.is_proven
 
 
-def test_error_probabilities_of_the_parts_of_a_family_add_up_to_its_level() -> None:
+def test_error_probabilities_of_the_parts_of_a_family_add_up_to_its_level():
     parts = ("by_forecast", "groups", "learned")
     for flags in product((True, False), repeat=3):
         shares = shares_of(0.05, dict(zip(parts, flags, strict=True)))
         assert sum(shares.values()) == pytest.approx(0.05)
 
 
-def test_the_same_people_have_one_p_value() -> None:
+def test_the_same_people_have_one_p_value():
     forecast, y = slope(2000, np.random.default_rng(0), 0.85)
     found = audit(forecast, y=y, groups={"all": np.ones(2000, bool)}, random_state=0, **QUICK)
     everyone, named = found.groups.iloc[0], found.groups.iloc[1]
@@ -220,7 +216,7 @@ def test_the_same_people_have_one_p_value() -> None:
     assert named["p_value"] == pytest.approx(2 * min(level, trend), rel=1e-6)
 
 
-def test_a_significant_trend_decides_by_its_slope() -> None:
+def test_a_significant_trend_decides_by_its_slope():
     # in a group of rare events the mean distance is within the tolerance, the slope is not
     rng = np.random.default_rng(3)
     z = rng.normal(-4, 1.0, 30_000)
@@ -235,9 +231,7 @@ def test_a_significant_trend_decides_by_its_slope() -> None:
 @pytest.mark.parametrize(
     ("probability", "expected"), [(0.5, 0.02), (0.05, 0.01), (0.01, 0.002), (0.99, 0.002)]
 )
-def test_the_tolerance_of_rates_is_at_most_a_fifth_of_the_rate(
-    probability: float, expected: float
-) -> None:
+def test_the_tolerance_of_rates_is_at_most_a_fifth_of_the_rate(probability, expected):
     rng = np.random.default_rng(4)
     y = (rng.random(500) < probability).astype(float)
     forecast = Forecast.from_probability(np.full(500, probability))
@@ -248,7 +242,7 @@ def test_the_tolerance_of_rates_is_at_most_a_fifth_of_the_rate(
     )
 
 
-def test_impossible_outcomes_are_named_with_their_row() -> None:
+def test_impossible_outcomes_are_named_with_their_row():
     p = np.full(400, 0.3)
     y = (np.arange(400) % 10 < 3).astype(float)
     p[17], y[17] = 0.0, 1.0
@@ -259,7 +253,7 @@ def test_impossible_outcomes_are_named_with_their_row() -> None:
 
 
 @pytest.mark.parametrize("n", [40, 400])
-def test_outcomes_of_one_class_are_audited(n: int) -> None:
+def test_outcomes_of_one_class_are_audited(n):
     forecast = Forecast.from_probability(np.linspace(0.01, 0.2, n))
     found = audit(forecast, y=np.zeros(n), random_state=0, **QUICK)
     assert "slope" not in found.probability_scores
@@ -268,7 +262,7 @@ def test_outcomes_of_one_class_are_audited(n: int) -> None:
     assert (found.groups["p_value"].iloc[0] < 0.01) == (law < 1e-3)
 
 
-def test_groups_without_a_search_have_the_direction_of_their_error() -> None:
+def test_groups_without_a_search_have_the_direction_of_their_error():
     """By quantiles of the laws, so that no group has an error by chance."""
     z = stats.norm.ppf((np.arange(400) + 0.5) / 400)
     laws = {

@@ -1,12 +1,8 @@
 """The watch over served forecasts: false alarms, delays, order of rows, and bad input."""
 
-from __future__ import annotations
-
 import copy
 import json
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import jsonschema
 import numpy as np
@@ -28,12 +24,12 @@ DAY = np.timedelta64(86_400_000_000, "us")
 LINK = Entropic(0.12)
 
 
-def times_of(n_days: int, per_day: int) -> Any:
+def times_of(n_days, per_day):
     """Times of serving, evenly spread over each day."""
     return START + (np.arange(n_days * per_day) * (DAY // per_day))
 
 
-def stream(n_days: int, per_day: int, seed: int, **columns: Any) -> Rows:
+def stream(n_days, per_day, seed, **columns):
     """Rows of calibrated forecasts."""
     random = np.random.default_rng(seed)
     n = n_days * per_day
@@ -41,7 +37,7 @@ def stream(n_days: int, per_day: int, seed: int, **columns: Any) -> Rows:
     return Rows.of(times_of(n_days, per_day), **values)
 
 
-def served(alarms: list[Any]) -> list[tuple[Any, ...]]:
+def served(alarms):
     return [(alarm.part, alarm.group, alarm.direction) for alarm in alarms]
 
 
@@ -57,13 +53,13 @@ def served(alarms: list[Any]) -> list[tuple[Any, ...]]:
         (lambda u: stats.norm.cdf(stats.norm.ppf(u) / 2), "wide"),
     ],
 )
-def test_the_alarm_names_the_way_in_which_forecasts_are_wrong(pit: Any, direction: str) -> None:
+def test_the_alarm_names_the_way_in_which_forecasts_are_wrong(pit, direction):
     u = np.random.default_rng(1).uniform(size=2000)
     found = Watch().update(Rows.of(times_of(100, 20), pit(u)))
     assert served(found) == [("group", "everyone", direction)]
 
 
-def test_an_alarm_gives_the_start_the_date_and_the_evidence() -> None:
+def test_an_alarm_gives_the_start_the_date_and_the_evidence():
     random = np.random.default_rng(2)
     u = random.uniform(size=100 * 20)
     change = np.arange(u.size) >= 60 * 20
@@ -80,7 +76,7 @@ def test_an_alarm_gives_the_start_the_date_and_the_evidence() -> None:
     assert watch.to_dict()["status"] == "alarm"
 
 
-def test_one_alarm_per_test_stays_when_the_evidence_falls() -> None:
+def test_one_alarm_per_test_stays_when_the_evidence_falls():
     random = np.random.default_rng(3)
     u = random.uniform(size=400 * 20)
     bad = np.arange(u.size) < 20 * 20
@@ -95,7 +91,7 @@ def test_one_alarm_per_test_stays_when_the_evidence_falls() -> None:
     assert watch.update(stream(1, 20, 4).take(slice(0, 0))) == []
 
 
-def test_events_are_watched_by_their_bias() -> None:
+def test_events_are_watched_by_their_bias():
     random = np.random.default_rng(5)
     p = random.uniform(0.2, 0.8, size=3000)
     y = random.uniform(size=p.size) < p + 0.15
@@ -111,7 +107,7 @@ def test_events_are_watched_by_their_bias() -> None:
         watch.update(Rows.of(["2026-06-01"], [0.5]))
 
 
-def test_counts_are_watched_by_their_cells_averaged() -> None:
+def test_counts_are_watched_by_their_cells_averaged():
     # served Poisson forecasts of mean 3: each cell is [F(y - 1), F(y)]
     y = np.random.default_rng(6).poisson(3.0, size=4000)
     low, high = stats.poisson.cdf(y - 1, 3.0), stats.poisson.cdf(y, 3.0)
@@ -129,7 +125,7 @@ def test_counts_are_watched_by_their_cells_averaged() -> None:
 # --- the promise
 
 
-def shifted(shift: float, change: int, seed: int = 0, n_days: int = 120) -> Rows:
+def shifted(shift, change, seed=0, n_days=120):
     """Randomized forecasts of 50 people a day, with base PITs shifted from a day on."""
     random = np.random.default_rng(seed)
     n = n_days * 50
@@ -138,7 +134,7 @@ def shifted(shift: float, change: int, seed: int = 0, n_days: int = 120) -> Rows
     return Rows.of(times_of(n_days, 50), LINK.ppf(stats.norm.cdf(score), r), r=r, link=LINK)
 
 
-def test_a_broken_promise_is_detected_within_days() -> None:
+def test_a_broken_promise_is_detected_within_days():
     # outcomes: 6: entropic 0.12, groups of 20%, a promise of 0.30 and a shift of 1.0 standard
     # deviations; there the promise has the whole risk, and a fixed quantile
     promise = Promise("mean_pit", 0.2, 0.30, 0.95, LINK)
@@ -159,7 +155,7 @@ def test_a_broken_promise_is_detected_within_days() -> None:
     assert Watch(promise).update(shifted(-1.0, change=100))[0].direction == "lower"
 
 
-def test_the_promise_of_a_gap_and_of_a_bias_are_watched() -> None:
+def test_the_promise_of_a_gap_and_of_a_bias_are_watched():
     random = np.random.default_rng(20)
     n = 100 * 50
     r = random.uniform(size=n)
@@ -176,7 +172,7 @@ def test_the_promise_of_a_gap_and_of_a_bias_are_watched() -> None:
     refused("rows have no base PITs", Watch(Promise("mean_pit", 0.2, 0.3, 0.95, LINK)).update, far)
 
 
-def test_base_pits_outside_the_certified_envelope_give_a_notice_and_no_alarm() -> None:
+def test_base_pits_outside_the_certified_envelope_give_a_notice_and_no_alarm():
     envelope = Envelope(low=((0.1, 0.12),), high=((0.1, 0.12),))
     promise = Promise("mean_pit", 0.2, 0.45, 0.95, LINK, envelope)
     watch = Watch(promise)
@@ -194,7 +190,7 @@ def test_base_pits_outside_the_certified_envelope_give_a_notice_and_no_alarm() -
 # --- draws
 
 
-def test_keyed_draws_of_people_in_several_contexts_raise_no_alarm() -> None:
+def test_keyed_draws_of_people_in_several_contexts_raise_no_alarm():
     people = [f"p{i}" for i in range(300)]
     contexts = [f"2026-{month:02d}" for month in range(1, 13)]
     r = np.concatenate([KeyedDraws(b"a key of twenty bytes", context=c)(people) for c in contexts])
@@ -207,7 +203,7 @@ def test_keyed_draws_of_people_in_several_contexts_raise_no_alarm() -> None:
     assert draws["n_repeated"] == 0
 
 
-def test_a_repeated_draw_is_recognized_for_as_many_draws_as_are_promised() -> None:
+def test_a_repeated_draw_is_recognized_for_as_many_draws_as_are_promised():
     # with twice as many, the older half has just been forgotten
     n, most = 140_000, 65_536
     r = np.random.default_rng(0).uniform(size=n)
@@ -217,7 +213,7 @@ def test_a_repeated_draw_is_recognized_for_as_many_draws_as_are_promised() -> No
     assert watch.to_dict()["draws"]["n_repeated"] == 1000
 
 
-def test_a_draw_that_is_repeated_is_counted_once() -> None:
+def test_a_draw_that_is_repeated_is_counted_once():
     r = np.tile(KeyedDraws(b"a key of twenty bytes")(["a", "b", "c"]), 500)
     watch = Watch()
     assert watch.update(Rows.of(times_of(75, 20), np.full(1500, np.nan), r=r)) == []
@@ -238,7 +234,7 @@ def test_a_draw_that_is_repeated_is_counted_once() -> None:
 # --- amounts with an atom
 
 
-def amounts(seed: int, n_days: int, shift: float = 0.0) -> dict[str, Any]:
+def amounts(seed, n_days, shift=0.0):
     """Amounts of which half are 0, forecast rightly but for a shift of those that are not."""
     random = np.random.default_rng(seed)
     n = n_days * 50
@@ -258,7 +254,7 @@ def amounts(seed: int, n_days: int, shift: float = 0.0) -> dict[str, Any]:
 PROMISED_AMOUNTS = Promise("mean_pit", 0.2, 0.25, 0.95, LINK, atom=0.0)
 
 
-def test_the_promise_of_amounts_is_about_those_beside_the_atom() -> None:
+def test_the_promise_of_amounts_is_about_those_beside_the_atom():
     for shift, expected in ((0.0, []), (1.0, ["higher"])):
         columns = amounts(0, 40, shift)
         rows = Rows(known=np.full(columns["r"].size, True), **columns)
@@ -271,7 +267,7 @@ def test_the_promise_of_amounts_is_about_those_beside_the_atom() -> None:
         )
 
 
-def test_amounts_without_what_is_beside_the_atom_are_refused() -> None:
+def test_amounts_without_what_is_beside_the_atom_are_refused():
     # a link randomizes the part beside the atom: base PITs of the whole would raise false alarms
     columns = amounts(0, 10)
     rows = Rows.of(columns["time"], columns["pit"], r=columns["r"], link=LINK)
@@ -282,7 +278,7 @@ def test_amounts_without_what_is_beside_the_atom_are_refused() -> None:
 # --- false alarms and delays
 
 
-def boundary() -> tuple[float, Promise]:
+def boundary():
     """Shift of base PITs with a W1 error of served PITs of 0.02, and the promise just kept.
 
     Under a shift, served PITs are stochastically larger than uniform, so that W1 is the shift of
@@ -290,14 +286,14 @@ def boundary() -> tuple[float, Promise]:
     """
     scores = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000)
 
-    def errors(shift: float) -> Any:
+    def errors(shift):
         return LINK.mean_pit(stats.norm.cdf(scores + shift)) - 0.5
 
     shift = optimize.brentq(lambda one: errors(one).mean() - 0.02, 0.0, 1.0)
     return shift, Promise("mean_pit", 0.2, float(errors(shift)[16_000:].mean()), 0.95, LINK)
 
 
-def year_at_the_boundary(seed: int, shift: float) -> Rows:
+def year_at_the_boundary(seed, shift):
     """A year of 20 people a day in 10 groups, all shifted alike, with fair draws."""
     random = np.random.default_rng(seed)
     n = 365 * 20
@@ -313,7 +309,7 @@ def year_at_the_boundary(seed: int, shift: float) -> Rows:
 
 
 @statistical
-def test_false_alarms_of_a_year_of_all_parts_are_rare() -> None:
+def test_false_alarms_of_a_year_of_all_parts_are_rare():
     # promise, W1 error of ten groups and draws are all at the boundary of their hypotheses
     shift, promise = boundary()
     n_sets = repeats(400, shorter=24)
@@ -335,7 +331,7 @@ def test_false_alarms_of_a_year_of_all_parts_are_rare() -> None:
         ("month", ["2026-01-01", "2026-02-01"]),
     ],
 )
-def test_periods_are_calendar_units_of_maturity(period: str, dates: list[str]) -> None:
+def test_periods_are_calendar_units_of_maturity(period, dates):
     watch = Watch(period=period, matures_after="30d")
     watch.update(Rows.of(["2026-01-01T10:00", "2026-01-03T23:59"], [0.5, 0.5]))
     values = watch.to_dict()
@@ -345,7 +341,7 @@ def test_periods_are_calendar_units_of_maturity(period: str, dates: list[str]) -
     assert all(len(test["log_evidence"]) == len(dates) for test in values["tests"])
 
 
-def test_periods_without_rows_count_like_those_with_rows() -> None:
+def test_periods_without_rows_count_like_those_with_rows():
     # a gap of 100 days: the weight of each start is added on its day, and evidence is unchanged
     rows = stream(10, 20, 10)
     watch, quiet = Watch(), Watch()
@@ -358,7 +354,7 @@ def test_periods_without_rows_count_like_those_with_rows() -> None:
     assert quiet.to_dict()["n_periods"] == 111
 
 
-def test_arrival_of_outcomes_in_another_order_changes_nothing() -> None:
+def test_arrival_of_outcomes_in_another_order_changes_nothing():
     random = np.random.default_rng(12)
     n = 60 * 20
     times = times_of(60, 20)
@@ -380,7 +376,7 @@ def test_arrival_of_outcomes_in_another_order_changes_nothing() -> None:
     assert documents[0]["alarms"]
 
 
-def test_late_and_missing_outcomes_cannot_raise_an_alarm() -> None:
+def test_late_and_missing_outcomes_cannot_raise_an_alarm():
     n = 60 * 20
     pit = np.random.default_rng(13).uniform(size=n) ** 0.3
     lost = np.random.default_rng(14).uniform(size=n) < 0.7
@@ -395,11 +391,11 @@ def test_late_and_missing_outcomes_cannot_raise_an_alarm() -> None:
 # --- bad input
 
 
-def test_one_name_of_a_group_is_no_list_of_them() -> None:
+def test_one_name_of_a_group_is_no_list_of_them():
     refused(r"^groups must be a list of column names, got str; write \['a'\]$", Watch, groups="a")
 
 
-def test_rows_out_of_the_order_of_serving_are_refused_by_row() -> None:
+def test_rows_out_of_the_order_of_serving_are_refused_by_row():
     with pytest.raises(InputError, match=r"^time\[1\] is 2026-01-01.*order of serving"):
         Rows(
             np.array(["2026-01-02", "2026-01-01"], dtype="M8[us]"),
@@ -422,7 +418,7 @@ def test_rows_out_of_the_order_of_serving_are_refused_by_row() -> None:
     assert before["n_rows"] == watch.state()["n_rows"]
 
 
-def test_a_watch_never_goes_back_in_time_nor_far_ahead() -> None:
+def test_a_watch_never_goes_back_in_time_nor_far_ahead():
     watch = Watch(matures_after=10)
     watch.update(Rows.of(["1969-12-22", "1970-01-10"], [0.5, 0.5]))
     before = watch.state()
@@ -436,7 +432,7 @@ def test_a_watch_never_goes_back_in_time_nor_far_ahead() -> None:
     assert watch.state() == before
 
 
-def test_rows_of_one_time_need_ids_if_the_log_is_in_another_order() -> None:
+def test_rows_of_one_time_need_ids_if_the_log_is_in_another_order():
     times = ["2026-01-02", "2026-01-01", "2026-01-01"]
     refused(r"time\[2\] is 2026-01-01.*give the ids", Rows.of, times, [0.1, 0.2, 0.3])
     rows = Rows.of(times, [0.1, 0.2, 0.3], id=["a", "c", "b"])
@@ -456,11 +452,11 @@ def test_rows_of_one_time_need_ids_if_the_log_is_in_another_order() -> None:
         ),
     ],
 )
-def test_columns_of_a_log_are_checked_by_row(columns: dict[str, Any], message: str) -> None:
+def test_columns_of_a_log_are_checked_by_row(columns, message):
     refused(message, Rows.of, ["2026-01-01", "2026-01-02"], **columns)
 
 
-def test_rows_of_a_log_carry_base_pits_and_delays() -> None:
+def test_rows_of_a_log_carry_base_pits_and_delays():
     link = Entropic(0.12)
     r = np.array([0.3, 0.8])
     base = np.array([0.2, 0.9])
@@ -485,7 +481,7 @@ def test_rows_of_a_log_carry_base_pits_and_delays() -> None:
     assert np.isnan(late.pit[0][0])
 
 
-def test_an_outcome_recorded_at_the_very_end_of_its_wait_is_known() -> None:
+def test_an_outcome_recorded_at_the_very_end_of_its_wait_is_known():
     recorded = ["2026-01-31T00:00:00", "2026-01-31T00:00:00.000001"]
     rows = Rows.of(["2026-01-01"] * 2, [0.5, 0.5], recorded=recorded, matures_after="30d")
     assert rows.known.tolist() == [True, False]
@@ -498,11 +494,11 @@ CHECK = jsonschema.Draft202012Validator(watch_schema())
 
 
 @pytest.mark.parametrize("made", WATCHES.values(), ids=WATCHES)
-def test_examples_fulfil_the_schema(made: Callable[[], Any]) -> None:
+def test_examples_fulfil_the_schema(made):
     CHECK.validate(made())
 
 
-def test_a_watch_before_its_first_row_fulfils_the_schema() -> None:
+def test_a_watch_before_its_first_row_fulfils_the_schema():
     CHECK.validate(json.loads(Watch(groups=["sex"], period="week", matures_after=30).to_json()))
 
 
@@ -513,7 +509,7 @@ MINUTE = np.timedelta64(60_000_000, "us")
 PROMISE = Promise("mean_pit", 0.2, 0.3, 0.95, LINK)
 
 
-def random_rows(n: int, seed: int) -> Rows:
+def random_rows(n, seed):
     """Rows with all parts: missing and late outcomes, repeated draws, several columns, a change."""
     random = np.random.default_rng(seed)
     times = START + np.sort(random.integers(0, 40 * 1440, size=n)) * MINUTE
@@ -541,20 +537,20 @@ def random_rows(n: int, seed: int) -> Rows:
     )
 
 
-def through_json(watch: Watch) -> Watch:
+def through_json(watch):
     return Watch.from_state(json.loads(json.dumps(watch.state(), allow_nan=False)))
 
 
-def new_watch(promise: Promise | None = PROMISE, **changes: Any) -> Watch:
+def new_watch(promise=PROMISE, **changes):
     return Watch(promise, **({"groups": ["town", "age"], "matures_after": "8d"} | changes))
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_resumed_watch_equals_an_uninterrupted_one(seed: int) -> None:
+def test_a_resumed_watch_equals_an_uninterrupted_one(seed):
     rows = random_rows(600, seed)
     random = np.random.default_rng(100 + seed)
     columns = ["town", "age", "text", "few", "flag", "date"]
-    settings: dict[str, Any] = {"groups": columns, "period": ("day", "week", "month")[seed % 3]}
+    settings = {"groups": columns, "period": ("day", "week", "month")[seed % 3]}
     whole, parts = new_watch(**settings), new_watch(**settings)
     # groups are learned from the first update, which is the same
     whole.update(rows.take(slice(0, 60)))
@@ -574,7 +570,7 @@ def test_a_resumed_watch_equals_an_uninterrupted_one(seed: int) -> None:
     assert json.dumps(parts.state()) == json.dumps(whole.state())
 
 
-def test_a_state_continues_under_the_same_settings_only() -> None:
+def test_a_state_continues_under_the_same_settings_only():
     watch = new_watch()
     watch.update(random_rows(100, 1))
     state = watch.state()
@@ -590,7 +586,7 @@ def test_a_state_continues_under_the_same_settings_only() -> None:
         refused(message, Watch.from_state, state, like=like)
 
 
-def test_other_files_and_damaged_states_are_refused_in_one_line() -> None:
+def test_other_files_and_damaged_states_are_refused_in_one_line():
     watch = new_watch()
     watch.update(random_rows(100, 1))
     state = watch.state()
@@ -604,7 +600,7 @@ def test_other_files_and_damaged_states_are_refused_in_one_line() -> None:
         refused(r"not the output of Watch\.state", Watch.from_state, wrong)
 
 
-def test_states_are_small_and_do_not_share_memory() -> None:
+def test_states_are_small_and_do_not_share_memory():
     watch = new_watch()
     watch.update(random_rows(300, 3))
     state = watch.state()
@@ -622,7 +618,7 @@ def test_states_are_small_and_do_not_share_memory() -> None:
 
 
 @statistical
-def test_late_and_missing_outcomes_raise_no_more_false_alarms() -> None:
+def test_late_and_missing_outcomes_raise_no_more_false_alarms():
     shift, promise = boundary()
     n_sets = repeats(200, shorter=12)
     failures = 0

@@ -1,13 +1,9 @@
 """The command `watch`, from a log to text, page, state and exit code."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
 
 import jsonschema
 import numpy as np
@@ -16,7 +12,6 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import LinearRegression
 
-from command_outcome import Command, Outcome
 from evenhand import InputError, RecalibratedRegressor, save
 from evenhand.monitoring import Rows, Watch, watch_schema
 from evenhand.report import watch_html
@@ -24,7 +19,7 @@ from evenhand.service import LogWatch, WatchedContexts, WatchState, matured_rows
 from evenhand.service.log import digest_of
 from evenhand.store import pack, write_model
 from log_writers import tampered
-from postgresql_server import PASSWORD, QUOTED, Server
+from postgresql_server import PASSWORD, QUOTED
 from watched_logs import fitted, serve
 
 UNTIL = "2026-03-05"
@@ -42,7 +37,7 @@ PROMISE = {
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     """Return a folder with certified models and logs; nothing in it is changed by tests."""
     folder = tmp_path_factory.mktemp("watched")
     model, other = fitted(), fitted(1)
@@ -53,11 +48,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def watch(evenhand: Command, log: Path | str, *options: Any) -> Outcome:
+def watch(evenhand, log, *options):
     return evenhand("watch", log, "--matures-after", "7d", "--until", UNTIL, *options)
 
 
-def values(evenhand: Command, log: Path, *options: Any) -> Any:
+def values(evenhand, log, *options):
     done = watch(evenhand, log, "--json", *options)
     assert done.code == 0, done.err
     return json.loads(done.out)
@@ -66,9 +61,7 @@ def values(evenhand: Command, log: Path, *options: Any) -> Any:
 # What is watched.
 
 
-def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(
-    place: Path, evenhand: Command
-) -> None:
+def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(place, evenhand):
     found = values(evenhand, place / "broken.sqlite")
     jsonschema.validate(found, watch_schema())
     log = open_log(place / "broken.sqlite")
@@ -85,9 +78,7 @@ def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(
     log.close()
 
 
-def test_an_alarm_names_the_group_the_direction_and_the_date(
-    place: Path, evenhand: Command
-) -> None:
+def test_an_alarm_names_the_group_the_direction_and_the_date(place, evenhand):
     done = watch(evenhand, place / "broken.sqlite")
     text = " ".join(done.out.split())
     assert done.code == 0
@@ -103,9 +94,7 @@ def test_an_alarm_names_the_group_the_direction_and_the_date(
     assert re.search(r"^\d+ new alarms?$", done.err, re.MULTILINE)
 
 
-def test_the_groups_of_the_log_are_watched_unless_others_are_named(
-    place: Path, evenhand: Command
-) -> None:
+def test_the_groups_of_the_log_are_watched_unless_others_are_named(place, evenhand):
     found = values(evenhand, place / "right.sqlite")
     names = [row["name"] for row in found["groups"]]
     assert names[:3] == ["everyone", "sex = f", "sex = m"]
@@ -121,7 +110,7 @@ def test_the_groups_of_the_log_are_watched_unless_others_are_named(
     assert "did you mean 'sex'?" in refused
 
 
-def test_settings_are_those_of_the_options(place: Path, evenhand: Command) -> None:
+def test_settings_are_those_of_the_options(place, evenhand):
     options = ("--tolerance", "0.3", "--false-alarm", "0.01", "--period", "week")
     found = values(evenhand, place / "broken.sqlite", *options)
     settings = found["settings"]
@@ -133,7 +122,7 @@ def test_settings_are_those_of_the_options(place: Path, evenhand: Command) -> No
 # The certificate.
 
 
-def test_the_promise_of_the_served_model_is_watched(place: Path, evenhand: Command) -> None:
+def test_the_promise_of_the_served_model_is_watched(place, evenhand):
     found = values(evenhand, place / "broken.sqlite", "--certificate", place / "model")
     jsonschema.validate(found, watch_schema())
     assert found["settings"]["target"] == 0.3
@@ -144,7 +133,7 @@ def test_the_promise_of_the_served_model_is_watched(place: Path, evenhand: Comma
     assert right["status"] == "no alarm"
 
 
-def test_the_certificate_of_another_model_is_refused(place: Path, evenhand: Command) -> None:
+def test_the_certificate_of_another_model_is_refused(place, evenhand):
     log, other = place / "right.sqlite", place / "other"
     for more in ((), ("--context", "2026")):
         refused = watch(evenhand, log, "--certificate", other, *more).complaint()
@@ -156,7 +145,7 @@ def test_the_certificate_of_another_model_is_refused(place: Path, evenhand: Comm
 
 
 @pytest.fixture(scope="module")
-def two(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two(place, tmp_path_factory):
     """Return a log with a second context of the same model, and a third of another."""
     log = tmp_path_factory.mktemp("two") / "log.sqlite"
     shutil.copy(place / "right.sqlite", log)
@@ -165,9 +154,7 @@ def two(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return log
 
 
-def test_all_contexts_of_the_model_are_watched_as_one(
-    two: Path, place: Path, evenhand: Command
-) -> None:
+def test_all_contexts_of_the_model_are_watched_as_one(two, place, evenhand):
     done = watch(evenhand, two, "--json", "--certificate", place / "model")
     found = json.loads(done.out)
     assert found["sources"]["contexts"] == ["2026", "refreshed"]
@@ -182,9 +169,7 @@ def test_all_contexts_of_the_model_are_watched_as_one(
     assert json.loads(done.out)["sources"]["contexts"] == ["other model"]
 
 
-def test_contexts_are_watched_alone_if_they_are_named(
-    two: Path, place: Path, evenhand: Command
-) -> None:
+def test_contexts_are_watched_alone_if_they_are_named(two, place, evenhand):
     more = ("--certificate", place / "model", "--context")
     assert values(evenhand, two, *more, "2026")["n_rows"] == 300
     assert values(evenhand, two, *more, "refreshed,2026")["n_rows"] == 360
@@ -197,9 +182,7 @@ def test_contexts_are_watched_alone_if_they_are_named(
 # The state.
 
 
-def test_a_new_context_of_the_model_joins_a_running_watch(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_a_new_context_of_the_model_joins_a_running_watch(place, tmp_path, evenhand):
     log, state = tmp_path / "log.sqlite", tmp_path / "state.json"
     shutil.copy(place / "right.sqlite", log)
     more = ("--state", state)
@@ -217,8 +200,8 @@ def test_a_new_context_of_the_model_joins_a_running_watch(
 
 
 def test_groups_are_defined_by_the_first_people_served_before_their_outcomes(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+    place, tmp_path, evenhand
+):
     log, state = place / "right.sqlite", tmp_path / "state.json"
     # 80 people were served in four days: the watch has not begun, whatever has matured
     done = watch(evenhand, log, "--matures-after", "1d", "--json", "--until", "2026-01-09")
@@ -243,7 +226,7 @@ def test_groups_are_defined_by_the_first_people_served_before_their_outcomes(
 # Late outcomes.
 
 
-def test_only_new_alarms_are_counted_as_new(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_only_new_alarms_are_counted_as_new(place, tmp_path, evenhand):
     more = ("--state", tmp_path / "state.json", "--fail-if-alarm")
     first, second = (watch(evenhand, place / "broken.sqlite", *more) for _ in range(2))
     assert (first.code, second.code) == (1, 1)
@@ -251,9 +234,7 @@ def test_only_new_alarms_are_counted_as_new(place: Path, tmp_path: Path, evenhan
     assert "new alarm" not in second.err
 
 
-def test_a_state_shows_a_log_that_was_cut_off(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_a_state_shows_a_log_that_was_cut_off(place, tmp_path, evenhand):
     log, state = tmp_path / "log.sqlite", tmp_path / "state.json"
     shutil.copy(place / "right.sqlite", log)
     assert watch(evenhand, log, "--state", state).code == 0
@@ -263,7 +244,7 @@ def test_a_state_shows_a_log_that_was_cut_off(
     assert watch(evenhand, log).code == 0
 
 
-def test_a_changed_log_is_refused(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_a_changed_log_is_refused(place, tmp_path, evenhand):
     log = tmp_path / "log.sqlite"
     shutil.copy(place / "right.sqlite", log)
     tampered(
@@ -274,9 +255,7 @@ def test_a_changed_log_is_refused(place: Path, tmp_path: Path, evenhand: Command
     assert "entry 100" in watch(evenhand, log).complaint()
 
 
-def test_states_of_other_watches_are_refused(
-    two: Path, place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_states_of_other_watches_are_refused(two, place, tmp_path, evenhand):
     state = tmp_path / "state.json"
     assert watch(evenhand, two, "--context", "2026", "--state", state).code == 0
     before = state.read_bytes()
@@ -295,9 +274,7 @@ def test_states_of_other_watches_are_refused(
         assert state.read_text() == content
 
 
-def test_a_forged_state_file_is_refused_in_one_line_or_is_a_state(
-    two: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_a_forged_state_file_is_refused_in_one_line_or_is_a_state(two, tmp_path, evenhand):
     state = tmp_path / "state.json"
     assert watch(evenhand, two, "--context", "2026", "--state", state).code == 0
     kept = json.loads(state.read_text())
@@ -327,7 +304,7 @@ def test_a_forged_state_file_is_refused_in_one_line_or_is_a_state(
 # Files, gate and bad options.
 
 
-def test_page_and_json_are_written(place: Path, tmp_path: Path, evenhand: Command) -> None:
+def test_page_and_json_are_written(place, tmp_path, evenhand):
     page, data = tmp_path / "watch.html", tmp_path / "watch.json"
     for out in (page, data):
         done = watch(evenhand, place / "broken.sqlite", "--out", out)
@@ -340,7 +317,7 @@ def test_page_and_json_are_written(place: Path, tmp_path: Path, evenhand: Comman
     jsonschema.validate(json.loads(data.read_text()), watch_schema())
 
 
-def test_the_gate_fails_on_an_alarm_alone(place: Path, evenhand: Command) -> None:
+def test_the_gate_fails_on_an_alarm_alone(place, evenhand):
     failed = watch(evenhand, place / "broken.sqlite", "--fail-if-alarm")
     assert failed.code == 1
     assert re.search(r"^failed: \d alarms?$", failed.err, re.MULTILINE)
@@ -348,7 +325,7 @@ def test_the_gate_fails_on_an_alarm_alone(place: Path, evenhand: Command) -> Non
     assert watch(evenhand, place / "right.sqlite", "--fail-if-alarm").code == 0
 
 
-def test_wrong_options_are_refused_in_one_line(place: Path, evenhand: Command) -> None:
+def test_wrong_options_are_refused_in_one_line(place, evenhand):
     for option, value, message in (
         ("--matures-after", "one year", "--matures-after must be a number of days, or a time"),
         ("--tolerance", "2", "--tolerance must be above 0 and below 1"),
@@ -361,9 +338,7 @@ def test_wrong_options_are_refused_in_one_line(place: Path, evenhand: Command) -
         assert message in watch(evenhand, place / "right.sqlite", option, value).complaint()
 
 
-def test_files_that_are_read_are_not_overwritten(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_files_that_are_read_are_not_overwritten(place, tmp_path, evenhand):
     log = tmp_path / "log.sqlite"
     shutil.copy(place / "right.sqlite", log)
     before = log.read_bytes()
@@ -381,9 +356,7 @@ def test_files_that_are_read_are_not_overwritten(
     assert log.read_bytes() == before
 
 
-def test_a_log_in_postgresql_is_watched_and_its_password_not_shown(
-    postgresql: Server, tmp_path: Path, evenhand: Command
-) -> None:
+def test_a_log_in_postgresql_is_watched_and_its_password_not_shown(postgresql, tmp_path, evenhand):
     url = postgresql.new_database()
     serve(fitted(), url, 10)
     done = watch(evenhand, url, "--json", "--out", tmp_path / "watch.html")
@@ -396,7 +369,7 @@ def test_a_log_in_postgresql_is_watched_and_its_password_not_shown(
 # Tables of forecasts with outcomes, of any model.
 
 
-def table_of(folder: Path, n: int = 3000, shift: float = 0.0) -> Path:
+def table_of(folder, n=3000, shift=0.0):
     """Write normal forecasts of 20 people a day; outcomes of women shift after half of the days."""
     random = np.random.default_rng(7)
     day = np.arange(n) // 20
@@ -426,9 +399,7 @@ NORMAL = ("--target", "y", "--forecast", "mean=mu,std=sd", "--time", "day")
 EVENTS = ("--target", "event", "--forecast", "probability=chance", "--time", "day")
 
 
-def test_a_table_of_forecasts_is_watched_as_the_pits_of_its_rows(
-    tmp_path: Path, evenhand: Command
-) -> None:
+def test_a_table_of_forecasts_is_watched_as_the_pits_of_its_rows(tmp_path, evenhand):
     path = table_of(tmp_path, shift=1.0)
     more = ("--groups", "sex", "--recorded", "seen", "--matures-after", "7d")
     found = json.loads(evenhand("watch", path, *NORMAL, *more, "--json").done().out)
@@ -450,9 +421,7 @@ def test_a_table_of_forecasts_is_watched_as_the_pits_of_its_rows(
     assert len(found["groups"]) == 5
 
 
-def test_a_right_table_raises_no_alarm_and_a_wrong_level_is_named(
-    tmp_path: Path, evenhand: Command
-) -> None:
+def test_a_right_table_raises_no_alarm_and_a_wrong_level_is_named(tmp_path, evenhand):
     path = table_of(tmp_path)
     for options in (NORMAL, EVENTS):
         evenhand("watch", path, *options, "--groups", "sex", "--fail-if-alarm").done()
@@ -478,15 +447,11 @@ def test_a_right_table_raises_no_alarm_and_a_wrong_level_is_named(
         ((), "a log is watched with --matures-after"),
     ],
 )
-def test_options_that_a_table_or_a_log_lacks_are_named(
-    options: tuple[str, ...], message: str, tmp_path: Path, evenhand: Command
-) -> None:
+def test_options_that_a_table_or_a_log_lacks_are_named(options, message, tmp_path, evenhand):
     assert re.search(message, evenhand("watch", table_of(tmp_path, 40), *options).complaint())
 
 
-def test_a_model_of_any_kind_is_watched_and_a_randomized_one_in_its_log(
-    place: Path, tmp_path: Path, evenhand: Command
-) -> None:
+def test_a_model_of_any_kind_is_watched_and_a_randomized_one_in_its_log(place, tmp_path, evenhand):
     path = table_of(tmp_path)
     table = pd.read_csv(path)
     model = RecalibratedRegressor(LinearRegression(), random_state=0)

@@ -1,10 +1,7 @@
 """Named groups of a watch: their definitions, their risk, and groups that appear later."""
 
-from __future__ import annotations
-
 import json
 import math
-from typing import Any
 
 import jsonschema
 import numpy as np
@@ -14,7 +11,7 @@ import pytest
 from evenhand import InputError, Watch
 from evenhand.calibration import calibration_error
 from evenhand.certificates import Promise
-from evenhand.links import Entropic, Laplace, Link
+from evenhand.links import Entropic, Laplace
 from evenhand.monitoring import Rows, watch_schema
 from evenhand.monitoring.statements import averaged_witnesses, cell_witnesses
 from repeats import most_failures, repeats, statistical
@@ -23,17 +20,17 @@ START = np.datetime64("2026-01-01T00:00", "us")
 HOUR = np.timedelta64(3_600_000_000, "us")
 
 
-def rows_of(n: int, first: int = 0, seed: int = 0, power: Any = 1.0, **columns: Any) -> Rows:
+def rows_of(n, first=0, seed=0, power=1.0, **columns):
     """One row an hour; the served PITs are a power of uniform values."""
     pit = np.random.default_rng(seed).uniform(size=n) ** power
     return Rows.of(START + np.arange(first, first + n) * HOUR, pit, groups=columns or None)
 
 
-def names(watch: Watch) -> list[str]:
+def names(watch):
     return [group["name"] for group in watch.to_dict()["groups"]]
 
 
-def test_groups_are_values_halves_and_missing_values_of_the_first_update() -> None:
+def test_groups_are_values_halves_and_missing_values_of_the_first_update():
     random = np.random.default_rng(1)
     age = random.permutation(np.arange(101)) / 4 + 20
     columns = {"sex": ["f", "m", None] + ["f"] * 98, "age": age}
@@ -51,7 +48,7 @@ def test_groups_are_values_halves_and_missing_values_of_the_first_update() -> No
     assert watch.to_dict()["groups"][-1]["n"] == 100
 
 
-def test_people_who_define_the_groups_do_not_count_in_them_whatever_the_updates_are() -> None:
+def test_people_who_define_the_groups_do_not_count_in_them_whatever_the_updates_are():
     rows = rows_of(200, age=np.random.default_rng(1).permutation(200))
     for ends in ([200], [30, 130, 200], [60, 90, 200]):
         watch = Watch(groups=["age"])
@@ -61,7 +58,7 @@ def test_people_who_define_the_groups_do_not_count_in_them_whatever_the_updates_
         assert sum(group["n"] for group in watch.to_dict()["groups"]) == 100
 
 
-def test_everyone_is_a_group_beside_others_and_shares_the_risk() -> None:
+def test_everyone_is_a_group_beside_others_and_shares_the_risk():
     watch = Watch(groups=["everyone", "sex"], false_alarm=0.1)
     watch.update(rows_of(40, sex=["f", "m"] * 20))
     watch.update(rows_of(10, first=40, sex=["x"] * 10))
@@ -78,7 +75,7 @@ def test_everyone_is_a_group_beside_others_and_shares_the_risk() -> None:
     assert Watch.from_state(watch.state()).to_dict() == watch.to_dict()
 
 
-def test_values_that_are_missing_for_the_first_time_are_in_no_half() -> None:
+def test_values_that_are_missing_for_the_first_time_are_in_no_half():
     watch = Watch(groups=["age"])
     watch.update(rows_of(50, age=np.arange(50.0)))
     watch.update(rows_of(10, first=50, age=[None] * 10))
@@ -86,7 +83,7 @@ def test_values_that_are_missing_for_the_first_time_are_in_no_half() -> None:
     assert sizes == {"age <= 24.5": 25, "age > 24.5": 25, "age missing": 10}
 
 
-def test_the_risk_of_all_groups_ever_is_at_most_that_of_the_watch() -> None:
+def test_the_risk_of_all_groups_ever_is_at_most_that_of_the_watch():
     watch = Watch(groups=["town"], false_alarm=0.1)
     towns = [f"t{i}" for i in range(4)] * 5
     watch.update(rows_of(20, town=towns))
@@ -102,7 +99,7 @@ def test_the_risk_of_all_groups_ever_is_at_most_that_of_the_watch() -> None:
     assert all(len(test["log_evidence"]) == 4 for test in watch.to_dict()["tests"])
 
 
-def test_a_group_that_appears_later_is_detected_from_its_first_row_on() -> None:
+def test_a_group_that_appears_later_is_detected_from_its_first_row_on():
     watch = Watch(groups=["town"])
     watch.update(rows_of(600, town=["a", "b"] * 300))
     later = ["a", "new"] * 300
@@ -113,7 +110,7 @@ def test_a_group_that_appears_later_is_detected_from_its_first_row_on() -> None:
     assert found[0].n_rows < 100
 
 
-def test_an_alarm_does_not_depend_on_the_rows_that_come_after_it() -> None:
+def test_an_alarm_does_not_depend_on_the_rows_that_come_after_it():
     rows = rows_of(700, power=np.repeat([0.3, 5.0], [150, 550]))
     before = Watch(period="month")
     alarms = [one for row in range(150) for one in before.update(rows.take(slice(row, row + 1)))]
@@ -121,7 +118,7 @@ def test_an_alarm_does_not_depend_on_the_rows_that_come_after_it() -> None:
     assert Watch(period="month").update(rows) == alarms
 
 
-def test_groups_appear_in_the_order_of_rows_whatever_the_updates_are() -> None:
+def test_groups_appear_in_the_order_of_rows_whatever_the_updates_are():
     columns = {
         "a": ["x"] * 20 + ["y", "x", "x", "z"] * 30,
         "b": ["u"] * 20 + ["u", "u", "v", None] * 30,
@@ -141,7 +138,7 @@ def test_groups_appear_in_the_order_of_rows_whatever_the_updates_are() -> None:
     assert names(whole) == ["a = x", "a = y", "a = z", "b = u", "b = v", "b missing"]
 
 
-def test_ids_among_later_values_do_not_make_groups_for_ever() -> None:
+def test_ids_among_later_values_do_not_make_groups_for_ever():
     watch = Watch(groups=["town"])
     watch.update(rows_of(20, town=["a"] * 20))
     watch.update(rows_of(1000, first=20, town=[f"id{i}" for i in range(1000)]))
@@ -151,7 +148,7 @@ def test_ids_among_later_values_do_not_make_groups_for_ever() -> None:
         Watch(groups=["town"]).update(rows_of(150, **text))
 
 
-def test_numbers_of_a_log_are_the_same_group_whatever_their_type() -> None:
+def test_numbers_of_a_log_are_the_same_group_whatever_their_type():
     watch = Watch(groups=["class"])
     watch.update(rows_of(20, **{"class": [1, 2] * 10}))
     watch.update(rows_of(20, first=20, **{"class": np.array([1.0, 2.0] * 10, dtype=object)}))
@@ -163,7 +160,7 @@ def test_numbers_of_a_log_are_the_same_group_whatever_their_type() -> None:
     ]
 
 
-def test_rows_without_a_column_of_the_groups_are_refused_and_change_nothing() -> None:
+def test_rows_without_a_column_of_the_groups_are_refused_and_change_nothing():
     with pytest.raises(InputError, match="rows have no columns, but the watch has groups"):
         Watch(groups=["sex"]).update(rows_of(20))
     with pytest.raises(InputError, match="has no column 'sex', only sax; did you mean 'sax'"):
@@ -180,7 +177,7 @@ def test_rows_without_a_column_of_the_groups_are_refused_and_change_nothing() ->
     assert watch.state() == before
 
 
-def test_draws_that_are_chosen_in_one_group_alone_are_named() -> None:
+def test_draws_that_are_chosen_in_one_group_alone_are_named():
     random = np.random.default_rng(4)
     n = 6000
     group = random.integers(0, 5, size=n)
@@ -200,7 +197,7 @@ def test_draws_that_are_chosen_in_one_group_alone_are_named() -> None:
     assert watch.to_dict()["draws"]["threshold"] == pytest.approx(math.log(2 / 0.01))
 
 
-def evidence_by_hand(days: list[list[float]], last_day: int, tolerance: float) -> float:
+def evidence_by_hand(days, last_day, tolerance):
     """Evidence of one group after the last day, by the formulas of outcomes: 6, in plain loops."""
     shares = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
     total = 0.0
@@ -224,7 +221,7 @@ def evidence_by_hand(days: list[list[float]], last_day: int, tolerance: float) -
     return total / 4
 
 
-def test_the_evidence_of_a_group_is_that_of_the_formulas() -> None:
+def test_the_evidence_of_a_group_is_that_of_the_formulas():
     random = np.random.default_rng(5)
     n = 30
     day = np.sort(random.integers(0, 6, size=n))
@@ -242,7 +239,7 @@ def test_the_evidence_of_a_group_is_that_of_the_formulas() -> None:
         assert found["error"] == pytest.approx(calibration_error(known), abs=0.005)
 
 
-def test_witnesses_of_cells_are_means_over_the_cells() -> None:
+def test_witnesses_of_cells_are_means_over_the_cells():
     low, high = np.array([0.1, 0.3, 0.6, 0.45]), np.array([0.4, 0.9, 0.61, 0.5])
     inside = low + (high - low) * (np.arange(100_000)[:, None] + 0.5) / 100_000
     rows = Rows.of(START + np.arange(4) * HOUR, (low, high), groups={"g": [0, 1, 2, 3]})
@@ -267,7 +264,7 @@ LINK = Entropic(0.12)
 
 
 @pytest.mark.parametrize("link", [Entropic(0.12), Laplace(0.3)], ids=repr)
-def test_averaged_witnesses_are_means_over_draws(link: Link) -> None:
+def test_averaged_witnesses_are_means_over_draws(link):
     low = np.array([0.0, 0.001, 0.3, 0.45, 0.7, 0.9])
     high = np.array([0.2, 0.001, 0.3, 0.6, 0.95, 1.0])
     r = np.random.default_rng(0).uniform(size=100_000)
@@ -279,12 +276,12 @@ def test_averaged_witnesses_are_means_over_draws(link: Link) -> None:
     assert averaged_witnesses(link, low, high) == pytest.approx(np.array(expected), abs=0.005)
 
 
-def test_evidence_about_groups_under_a_link_does_not_depend_on_draws() -> None:
+def test_evidence_about_groups_under_a_link_does_not_depend_on_draws():
     random = np.random.default_rng(3)
     u = random.uniform(size=3000) ** 0.8
     time = np.datetime64("2026-01-01") + np.repeat(np.arange(60), 50)
 
-    def evidence(r: Any) -> Any:
+    def evidence(r):
         watch = Watch()
         watch.update(Rows.of(time, LINK.ppf(u, r), r=r, link=LINK))
         return watch.to_dict()["groups"][0]["log_evidence"]
@@ -294,14 +291,14 @@ def test_evidence_about_groups_under_a_link_does_not_depend_on_draws() -> None:
     assert evidence(np.tile(random.uniform(0.8, 1.0, 50), 60)) == pytest.approx(fair, abs=1e-6)
 
 
-def test_rows_with_another_link_than_the_promise_are_refused() -> None:
+def test_rows_with_another_link_than_the_promise_are_refused():
     watch = Watch(Promise("mean_pit", 0.2, 0.3, 0.95, LINK))
     rows = Rows.of(["2026-01-01"], [0.5], r=[0.5], link=Entropic(0.1))
     with pytest.raises(InputError, match=r"rows have the link Entropic\(alpha=0.1"):
         watch.update(rows)
 
 
-def test_people_who_return_with_the_same_draw_do_not_raise_false_alarms_under_a_link() -> None:
+def test_people_who_return_with_the_same_draw_do_not_raise_false_alarms_under_a_link():
     # 100 people in each of 24 months: their draws have a mean that is not 1/2
     time = np.datetime64("2026-01-15") + 30 * np.repeat(np.arange(24), 100)
     alarms = 0
@@ -314,7 +311,7 @@ def test_people_who_return_with_the_same_draw_do_not_raise_false_alarms_under_a_
 
 
 @statistical
-def test_later_groups_at_the_boundary_raise_few_false_alarms() -> None:
+def test_later_groups_at_the_boundary_raise_few_false_alarms():
     # every day brings a new town, and the W1 error of each is 0.02: 8% of PITs are uniform on the
     # upper half (see tests/test_watch.py)
     n_sets = repeats(200)

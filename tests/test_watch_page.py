@@ -1,12 +1,9 @@
 """The page and the text of a watch, made from values by hand."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
 from datetime import date, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -18,16 +15,16 @@ from evenhand.report.watch import watch_document
 from test_golden_pages import data_of, page_text
 
 
-def shown(values: Any) -> str:
+def shown(values):
     """Return what a reader of the page sees or hears, in one line."""
     return " ".join(page_text(watch_html(values)).split())
 
 
-def printed(values: Any) -> str:
+def printed(values):
     return " ".join(watch_text(values).split())
 
 
-def evidence(values: Any) -> Chart:
+def evidence(values):
     picture = watch_document(values).picture
     assert picture is not None
     (chart,) = picture.parts
@@ -35,18 +32,18 @@ def evidence(values: Any) -> Chart:
     return chart
 
 
-def written(date: datetime) -> str:
+def written(date):
     return f"{date:%d %B %Y}".lstrip("0")
 
 
-def points(chart: Chart) -> dict[str, Points]:
+def points(chart):
     return {layer.label: layer for layer in chart.layers if isinstance(layer, Points)}
 
 
 # Status and findings.
 
 
-def test_an_alarm_comes_first_with_what_since_when_how_strong_and_what_to_do() -> None:
+def test_an_alarm_comes_first_with_what_since_when_how_strong_and_what_to_do():
     values = alarm()
     of_promise, of_group = values["alarms"]
     since = [datetime.fromisoformat(one["since"]) for one in (of_promise, of_group)]
@@ -73,14 +70,14 @@ def test_an_alarm_comes_first_with_what_since_when_how_strong_and_what_to_do() -
     assert f"{raised}, after {of_promise['n_rows']:,} forecasts" in shown(values)
 
 
-def test_what_to_audit_is_named_by_its_maturity_if_periods_are_long() -> None:
+def test_what_to_audit_is_named_by_its_maturity_if_periods_are_long():
     values = alarm()
     values["settings"]["period"] = "month"
     since = written(datetime.fromisoformat(values["alarms"][0]["since"]))
     assert f"Audit the rows that matured since {since}, then" in printed(values)
 
 
-def test_a_watch_without_an_alarm_names_what_is_nearest_to_one() -> None:
+def test_a_watch_without_an_alarm_names_what_is_nearest_to_one():
     values = quiet()
     row = max(values["groups"], key=lambda row: row["max_log_evidence"])
     share = math.exp(row["max_log_evidence"] - row["threshold"])
@@ -92,7 +89,7 @@ def test_a_watch_without_an_alarm_names_what_is_nearest_to_one() -> None:
         assert re.search("no evidence against it in 200 days. (- )?Promised: at most 30.0 p", text)
 
 
-def test_probability_of_the_evidence_is_the_share_of_a_false_alarm() -> None:
+def test_probability_of_the_evidence_is_the_share_of_a_false_alarm():
     # Ville's inequality and a union bound: the evidence of any test is e^2 times its threshold
     # with a probability of at most 0.05 / e^2, which is 1 in 147; two digits, rounded down
     values = quiet()
@@ -109,14 +106,14 @@ def test_probability_of_the_evidence_is_the_share_of_a_false_alarm() -> None:
 # The promise.
 
 
-def test_the_promise_is_shown_with_missing_outcomes_at_best_and_at_worst() -> None:
+def test_the_promise_is_shown_with_missing_outcomes_at_best_and_at_worst():
     assert (
         "Promised: at most 30.0 points (95% confidence). Worst group: an estimated 26.1 points,"
         " 25.3 to 29.0 whatever the missing outcomes are"
     ) in shown(quiet())
 
 
-def test_a_promise_with_two_bounds_has_signs_and_ends_rounded_outwards() -> None:
+def test_a_promise_with_two_bounds_has_signs_and_ends_rounded_outwards():
     values = events()
     values["settings"] |= {"targets": [0.0811, 0.0612], "atom": 0.0}
     values["promise"] |= {"direction": "lower"}
@@ -129,7 +126,7 @@ def test_a_promise_with_two_bounds_has_signs_and_ends_rounded_outwards() -> None
     ) in printed(values)
 
 
-def test_probabilities_have_a_bias_and_no_draws() -> None:
+def test_probabilities_have_a_bias_and_no_draws():
     text = shown(events())
     assert "a bias of at most 8.0 points" in text
     assert "bias (points)" in text
@@ -140,7 +137,7 @@ def test_probabilities_have_a_bias_and_no_draws() -> None:
 
 
 @pytest.mark.parametrize("name", ["quiet", "years"])
-def test_curves_pass_through_the_most_evidence_of_each_part(name: str) -> None:
+def test_curves_pass_through_the_most_evidence_of_each_part(name):
     values = WATCHES[name]()
     chart = evidence(values)
     first = datetime(1970, 1, 1).toordinal()
@@ -162,7 +159,7 @@ def test_curves_pass_through_the_most_evidence_of_each_part(name: str) -> None:
         assert {layer.along[-1][0], layer.points[-1].x} == {max(highest)}
 
 
-def test_alarms_are_marked_at_or_above_the_threshold_on_their_dates() -> None:
+def test_alarms_are_marked_at_or_above_the_threshold_on_their_dates():
     values = alarm()
     marks = points(evidence(values))
     assert [point.y >= 0 for point in marks["alarm"].points] == [True, True]
@@ -174,7 +171,7 @@ def test_alarms_are_marked_at_or_above_the_threshold_on_their_dates() -> None:
 # Outcomes and data.
 
 
-def test_outcomes_missing_and_late_are_counted_with_their_usual_delay() -> None:
+def test_outcomes_missing_and_late_are_counted_with_their_usual_delay():
     values = quiet()
     found = re.search(
         r"outcomes: ([\d,]+) of ([\d,]+) \(.*?\), of which ([\d,]+) were", shown(values)
@@ -186,7 +183,7 @@ def test_outcomes_missing_and_late_are_counted_with_their_usual_delay() -> None:
     assert "; 90% of the recorded came within 22 days; 1,489 more" in printed(values)
 
 
-def test_the_page_embeds_its_data() -> None:
+def test_the_page_embeds_its_data():
     values = quiet()
     data = data_of(watch_html(values))
     assert data == {
@@ -197,7 +194,7 @@ def test_the_page_embeds_its_data() -> None:
 # Hostile names, and text of a terminal.
 
 
-def test_names_are_text_and_never_markup() -> None:
+def test_names_are_text_and_never_markup():
     values = WATCHES["hostile"]()
     page = watch_html(values)
     assert "<script>alert" not in page
@@ -212,7 +209,7 @@ def test_names_are_text_and_never_markup() -> None:
 
 @pytest.mark.parametrize("width", [60, 118])
 @pytest.mark.parametrize("name", ["alarm", "many", "events", "hostile"])
-def test_text_is_short_and_fits_the_terminal(name: str, width: int) -> None:
+def test_text_is_short_and_fits_the_terminal(name, width):
     with lines_within(width):
         lines = watch_text(WATCHES[name]()).splitlines()
     assert max(map(len, lines)) <= width
@@ -221,7 +218,7 @@ def test_text_is_short_and_fits_the_terminal(name: str, width: int) -> None:
     assert len(lines) <= (30 if width == 118 else 45)
 
 
-def test_unknown_numbers_are_shown_as_unknown() -> None:
+def test_unknown_numbers_are_shown_as_unknown():
     values = quiet()
     values["promise"] |= dict.fromkeys(("estimate", "best_case", "worst_case"))
     values["groups"][0]["error"] = math.nan

@@ -1,10 +1,7 @@
 """Coverage that plain wider intervals prove, against theory and brute force."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +9,7 @@ from scipy import stats
 
 from evenhand import Forecast, Outcomes, audit, audit_pit
 from evenhand._format import at_least, percent
-from evenhand.audits import Audit, Search
+from evenhand.audits import Search
 from evenhand.calibration import Cells, count_pits, covered
 from evenhand.certificates import certify_counts, certify_pit, coverage_floor
 from evenhand.distributions import Normal
@@ -24,7 +21,7 @@ LEVELS = (0.9, 0.95, 0.98, 0.99)
 MASSES = (0.05, 0.1, 0.2, 0.5, 0.9, 1.0)
 
 
-def test_the_floor_is_that_of_clopper_and_pearson_with_a_quarter_of_the_risk() -> None:
+def test_the_floor_is_that_of_clopper_and_pearson_with_a_quarter_of_the_risk():
     u = np.random.default_rng(0).beta(0.7, 0.9, size=400)
     for mass in MASSES:
         found = certify_pit(u, confidence=0.9).plain_intervals(mass)
@@ -40,16 +37,14 @@ def test_the_floor_is_that_of_clopper_and_pearson_with_a_quarter_of_the_risk() -
             assert (interval.mass, interval.n_samples, interval.confidence) == (mass, 400, 0.9)
 
 
-def test_the_lowest_level_that_suffices_is_set_against_a_link() -> None:
+def test_the_lowest_level_that_suffices_is_set_against_a_link():
     u = (np.arange(2000) + 0.5) / 2000
     wrapped = SimpleNamespace(cells=Cells(u))
-    costs: Any = SimpleNamespace(
-        wrapped=wrapped, has_width=True, plain_wider=lambda _, level: level
-    )
+    costs = SimpleNamespace(wrapped=wrapped, has_width=True, plain_wider=lambda _, level: level)
     for mass in (0.1, 0.2, 0.5):
         floors = [interval.floor for interval in certify_pit(u).plain_intervals(mass)]
         assert floors == sorted(floors)
-        target: Any = SimpleNamespace(group_mass=mass, confidence=0.95)
+        target = SimpleNamespace(group_mass=mass, confidence=0.95)
         for floor in np.linspace(0.02, 1, 41):
             chosen, wider = plain_interval(costs, Entropic(0.5), float(floor), target)
             levels = [level for level, one in zip(LEVELS, floors, strict=True) if one >= floor]
@@ -57,7 +52,7 @@ def test_the_lowest_level_that_suffices_is_set_against_a_link() -> None:
             assert chosen.level == wider == (levels or LEVELS)[0 if levels else -1]
 
 
-def test_intervals_are_closed_as_everywhere() -> None:
+def test_intervals_are_closed_as_everywhere():
     # at the ends of the 90% interval: covered; the next numbers outside: missed
     low, high = (1 - 0.9) / 2, (1 + 0.9) / 2
     ends = np.repeat([low, high], 50)
@@ -67,7 +62,7 @@ def test_intervals_are_closed_as_everywhere() -> None:
     assert certify_pit(np.repeat([0.0, 1.0], 50)).plain_intervals(1.0)[-1].floor == 0
 
 
-def test_counts_give_the_same_bounds_and_never_more() -> None:
+def test_counts_give_the_same_bounds_and_never_more():
     rng = np.random.default_rng(2)
     for u in (rng.beta(0.8, 0.8, size=3000), rng.choice([0.0, 0.005, 0.05, 0.5, 0.95, 1.0], 3000)):
         of_bins = certify_counts(count_pits(u)).plain_intervals(0.2)
@@ -78,7 +73,7 @@ def test_counts_give_the_same_bounds_and_never_more() -> None:
                 assert counted == exact
 
 
-def test_a_level_that_is_fixed_beforehand_has_the_whole_risk() -> None:
+def test_a_level_that_is_fixed_beforehand_has_the_whole_risk():
     whole = coverage_floor(30, 1000, 0.97, 0.2, 0.95)
     assert whole == 1 - stats.beta.ppf(0.95, 31, 970) / 0.2
     assert coverage_floor(30, 1000, 0.98, 0.2, 0.95) < whole
@@ -92,24 +87,24 @@ N = 300
 SIZES = (0.1, 0.2, 0.5, 1.0)
 
 
-def outcomes() -> Any:
+def outcomes():
     return np.random.default_rng(0).normal(size=N)
 
 
-def stated() -> Forecast:
+def stated():
     return Forecast.from_normal(np.zeros(N), np.linspace(0.5, 1.5, N))
 
 
-def audited(forecast: Forecast, **more: Any) -> Audit:
+def audited(forecast, **more):
     y = Outcomes(outcomes(), **more)
     return audit(forecast, y=y, search=Search(masses=(0.2,), n_simulations=2), random_state=0)
 
 
-def served(**more: Any) -> Audit:
+def served(**more):
     return audited(stated().randomized(0.1, r=jittered(N, 8, 1)), **more)
 
 
-def check(found: Audit, u: Any) -> None:
+def check(found, u):
     """Compare the table with the bounds of the PITs."""
     table = found.plain_intervals
     assert [(row.mass, row.level) for row in table.itertuples()] == [
@@ -120,7 +115,7 @@ def check(found: Audit, u: Any) -> None:
     assert list(table["covered"]) == [one.covered for one in expected]
 
 
-def test_a_deterministic_forecaster_and_a_link_around_it_have_the_same_floors() -> None:
+def test_a_deterministic_forecaster_and_a_link_around_it_have_the_same_floors():
     u = stated().pit(outcomes())
     plain = audited(stated())
     check(plain, u)
@@ -136,7 +131,7 @@ def test_a_deterministic_forecaster_and_a_link_around_it_have_the_same_floors() 
     )
 
 
-def test_pits_alone_have_floors_without_widths() -> None:
+def test_pits_alone_have_floors_without_widths():
     u = stated().pit(outcomes())
     found = audit_pit(u, search=Search(masses=(0.2,), n_simulations=2), random_state=0)
     check(found, u)
@@ -144,7 +139,7 @@ def test_pits_alone_have_floors_without_widths() -> None:
     assert not any("width" in row for row in found.to_dict()["plain_intervals"])
 
 
-def test_certificates_list_the_floors_beside_the_bounds_of_randomized_intervals() -> None:
+def test_certificates_list_the_floors_beside_the_bounds_of_randomized_intervals():
     u = stated().pit(outcomes())
     floors = [
         (f"{one.level:.0%}", at_least(one.floor, percent))
@@ -160,7 +155,7 @@ def test_certificates_list_the_floors_beside_the_bounds_of_randomized_intervals(
         assert len(shown) == 4
 
 
-def test_people_with_several_rows_count_once() -> None:
+def test_people_with_several_rows_count_once():
     people = np.arange(N) // 3
     for found in (audited(stated(), person=people), served(person=people)):
         kept = found.n_samples
@@ -170,7 +165,7 @@ def test_people_with_several_rows_count_once() -> None:
         np.testing.assert_allclose(covered, np.round(covered), atol=1e-9)
 
 
-def test_forecasters_without_a_deterministic_base_have_no_plain_interval() -> None:
+def test_forecasters_without_a_deterministic_base_have_no_plain_interval():
     r = jittered(N, 8, 1)
     own = Forecast(Normal(r - 0.5, np.ones((N, 8))), r)
     u = Entropic(0.1).cdf(stated().pit(outcomes())[:, None], r)

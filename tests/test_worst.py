@@ -1,15 +1,10 @@
 """The search for the worst group against all subsets, and its null against theory."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, Literal
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from complaints import complaint
@@ -20,14 +15,11 @@ from evenhand.search import null_curve, worst_group_curve
 from evenhand.search.worst_groups import LevelCells
 from repeats import repeats, statistical
 
-Floats = NDArray[np.float64]
-
-
 # --- against all subsets
 
 
 @lru_cache(maxsize=64)
-def subsets(n: int, k: int) -> Floats:
+def subsets(n, k):
     """Return all groups of `k` of `n` rows, one per row, as ones and zeros."""
     rows = np.array(list(combinations(range(n), k)))
     members = np.zeros((rows.shape[0], n))
@@ -35,7 +27,7 @@ def subsets(n: int, k: int) -> Floats:
     return members
 
 
-def worst_of_all(pit: Floats, k: int) -> float:
+def worst_of_all(pit, k):
     """Integrate |F - c| between the PITs, on both sides of c = F, for every group."""
     edges = np.unique(np.concatenate(([0.0], pit.ravel(), [1.0])))
     low, high = edges[:-1], edges[1:]
@@ -45,20 +37,20 @@ def worst_of_all(pit: Floats, k: int) -> float:
     return float(parts.sum(axis=-1).max() / 2)
 
 
-def spread(rng: np.random.Generator, n: int, m: int) -> Floats:
+def spread(rng, n, m):
     return rng.uniform(size=(n, m))
 
 
-def bunched(rng: np.random.Generator, n: int, m: int) -> Floats:
+def bunched(rng, n, m):
     centres = rng.uniform(size=int(rng.integers(2, 5)))
     return np.clip(rng.choice(centres, size=(n, 1)) + rng.normal(0, 0.03, size=(n, m)), 0, 1)
 
 
-def rounded(rng: np.random.Generator, n: int, m: int) -> Floats:
+def rounded(rng, n, m):
     return rng.uniform(size=(n, m)).round(1)
 
 
-def few_valued(rng: np.random.Generator, n: int, m: int) -> Floats:
+def few_valued(rng, n, m):
     """Return few distinct PITs, as of forecasts with few quantiles: groups differ in few cells."""
     return rng.choice(rng.uniform(size=int(rng.integers(2, 5))).round(2), size=(n, max(m, 2)))
 
@@ -66,7 +58,7 @@ def few_valued(rng: np.random.Generator, n: int, m: int) -> Floats:
 LINKS = [Entropic(0.05), Entropic(0.1), Entropic(0.3)]
 
 
-def randomized(rng: np.random.Generator, n: int, m: int) -> Floats:
+def randomized(rng, n, m):
     return LINKS[int(rng.integers(3))].ppf(rng.uniform(size=(n, 1)), jittered(n, m, rng))
 
 
@@ -74,9 +66,7 @@ KINDS = [spread, bunched, rounded, few_valued, randomized]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_search_finds_the_worst_of_all_subsets_of_small_problems(
-    kind: Callable[..., Floats],
-) -> None:
+def test_the_search_finds_the_worst_of_all_subsets_of_small_problems(kind):
     # 1200 problems over the five kinds
     rng = np.random.default_rng(20)
     shares = []
@@ -93,7 +83,7 @@ def test_the_search_finds_the_worst_of_all_subsets_of_small_problems(
 
 @pytest.mark.parametrize("kind", [spread, bunched, rounded, randomized])
 @pytest.mark.parametrize("n", [500, 700])  # in float64 and float32
-def test_errors_in_cells_are_exact_up_to_their_slack(kind: Callable[..., Floats], n: int) -> None:
+def test_errors_in_cells_are_exact_up_to_their_slack(kind, n):
     rng = np.random.default_rng(n)
     pit = kind(rng, n, 8)
     cells = LevelCells.of(Cells(pit))
@@ -112,7 +102,7 @@ LARGE = 5000
 
 
 @pytest.mark.parametrize(("n", "where"), [(600, "middle"), (LARGE, "ends")])
-def test_a_group_wrong_in_spread_only_is_found(n: int, where: str) -> None:
+def test_a_group_wrong_in_spread_only_is_found(n, where):
     # three tenths of the rows have PITs within 0.05 of the middle (or of the ends): W1 at least 0.2
     # and no shift of the mean. The others' PITs lie on a grid
     rng = np.random.default_rng(7)
@@ -131,7 +121,7 @@ def test_a_group_wrong_in_spread_only_is_found(n: int, where: str) -> None:
 
 
 @pytest.mark.parametrize("n", [800, 20_000])
-def test_a_named_group_has_the_area_under_a_brownian_bridge(n: int) -> None:
+def test_a_named_group_has_the_area_under_a_brownian_bridge(n):
     masses = np.array([0.25, 1.0])
     null = null_curve(np.full(n, 0.5), masses, selection="fixed", n_simulations=400, random_state=0)
     # mean sqrt(pi / 32), second moment 7 / 60 (Shepp 1982; Rice 1982): five standard errors, a
@@ -144,7 +134,7 @@ def test_a_named_group_has_the_area_under_a_brownian_bridge(n: int) -> None:
     assert (null.mean < null.high).all()
 
 
-def test_the_worst_of_a_perfect_deterministic_forecaster_is_half_of_the_rest() -> None:
+def test_the_worst_of_a_perfect_deterministic_forecaster_is_half_of_the_rest():
     masses = np.array([0.1, 0.3, 0.5, 0.8])
     null = null_curve(np.full(4000, 0.5), masses, n_simulations=10, random_state=1)
     # the mean of the lowest share has a standard error of at most 0.25 / sqrt(n), and the better of
@@ -152,7 +142,7 @@ def test_the_worst_of_a_perfect_deterministic_forecaster_is_half_of_the_rest() -
     np.testing.assert_allclose(null.mean, (1 - masses) / 2, atol=5 * 0.25 / np.sqrt(4000))
 
 
-def times_within(n_sets: int, selection: Literal["oracle", "fixed"]) -> int:
+def times_within(n_sets, selection):
     """Count data sets of a link whose own error lies within their null of 19 simulations."""
     rng, link, mass = np.random.default_rng(6), Gaussian(0.15), 0.25
     within = 0
@@ -172,9 +162,7 @@ def times_within(n_sets: int, selection: Literal["oracle", "fixed"]) -> int:
 
 @statistical
 @pytest.mark.parametrize(("selection", "n_sets"), [("oracle", 50), ("fixed", 300)])
-def test_calibrated_forecasts_lie_within_their_null_nine_times_in_ten(
-    selection: Literal["oracle", "fixed"], n_sets: int
-) -> None:
+def test_calibrated_forecasts_lie_within_their_null_nine_times_in_ten(selection, n_sets):
     # of 19 simulations and the data set itself, all exchangeable, 18 are neither the least nor the
     # largest: exactly binomial; the two ends together are a false alarm in 5 000
     n_sets = repeats(n_sets)
@@ -183,7 +171,7 @@ def test_calibrated_forecasts_lie_within_their_null_nine_times_in_ten(
 
 
 @pytest.mark.parametrize(("m", "alpha"), [(2, 0.2), (32, 0.05)])
-def test_the_link_is_matched_by_the_mean_pathwise_error(m: int, alpha: float) -> None:
+def test_the_link_is_matched_by_the_mean_pathwise_error(m, alpha):
     rng = np.random.default_rng(2)
     pit = Entropic(alpha).ppf(rng.uniform(size=(3000, 1)), jittered(3000, m, rng))
     null = null_curve(
@@ -210,5 +198,5 @@ def test_the_link_is_matched_by_the_mean_pathwise_error(m: int, alpha: float) ->
         ({"masses": 1.5}, "mass must be above 0 and at most 1, got 1.5"),
     ],
 )
-def test_what_a_null_cannot_use_is_refused(options: dict[str, Any], message: str) -> None:
+def test_what_a_null_cannot_use_is_refused(options, message):
     assert complaint(null_curve, [0.1, 0.9], **{"masses": 0.5} | options).startswith(message)
