@@ -10,19 +10,21 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evenhand import audits as audits
-    from evenhand import draws as draws
-    from evenhand import forecast_columns as forecast_columns
-    from evenhand import forecasters as forecasters
-    from evenhand import links as links
-    from evenhand import monitoring as monitoring
-    from evenhand import outcomes as outcomes
-    from evenhand import report as report
-    from evenhand import scale as scale
-    from evenhand import selection as selection
-    from evenhand import service as service
-    from evenhand import store as store
-    from evenhand import tables as tables
+    from evenhand import (
+        audits,
+        draws,
+        forecast_columns,
+        forecasters,
+        links,
+        monitoring,
+        outcomes,
+        report,
+        scale,
+        selection,
+        service,
+        store,
+        tables,
+    )
 
 
 class Room:

@@ -6,10 +6,9 @@ A new family needs one class.
 from __future__ import annotations
 
 from evenhand._kinds import OutcomeKind
-from evenhand.distributions.base import NO_BINARY_RANDOMIZATION, Distribution, Tail
-from evenhand.distributions.base import found_inside as found_inside
-from evenhand.distributions.families import SUM_TOLERANCE as SUM_TOLERANCE
+from evenhand.distributions.base import NO_BINARY_RANDOMIZATION, Distribution, Tail, found_inside
 from evenhand.distributions.families import (
+    SUM_TOLERANCE,
     Bernoulli,
     Categorical,
     NegativeBinomial,
@@ -23,8 +22,8 @@ from evenhand.distributions.families import (
     empirical,
     from_ppf,
 )
-from evenhand.distributions.wrappers import End as End
 from evenhand.distributions.wrappers import (
+    End,
     Hurdle,
     Joined,
     LocationScale,

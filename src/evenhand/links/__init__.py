@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from evenhand.links.base import Link
 from evenhand.links.closed_form import Gaussian, Laplace
-from evenhand.links.entropic import FREE as FREE
-from evenhand.links.entropic import LINKS, Entropic, make_link, price_of_proof
-from evenhand.links.entropic import check_link as check_link
+from evenhand.links.entropic import FREE, LINKS, Entropic, check_link, make_link, price_of_proof
 
 __all__ = [
     "LINKS",

@@ -1,29 +1,20 @@
 """Reports: results in words, as a page of HTML and as text."""
 
-from evenhand.report.audit import audit_html as audit_html
-from evenhand.report.audit import audit_markdown as audit_markdown
-from evenhand.report.audit import audit_text as audit_text
-from evenhand.report.certificates import ASSUMED as ASSUMED
-from evenhand.report.certificates import NOT_COVERED as NOT_COVERED
-from evenhand.report.certificates import ONE_ROW_EACH as ONE_ROW_EACH
-from evenhand.report.certificates import QUESTIONS as QUESTIONS
-from evenhand.report.certificates import WHY as WHY
-from evenhand.report.certificates import caveat as caveat
-from evenhand.report.certificates import certificate_text as certificate_text
-from evenhand.report.certificates import guarantee as guarantee
-from evenhand.report.certificates import plan_text as plan_text
-from evenhand.report.certificates import selection_text as selection_text
-from evenhand.report.certificates import worth_sentence as worth_sentence
-from evenhand.report.charts import OUTCOMES_TITLE as OUTCOMES_TITLE
-from evenhand.report.charts import PIT_BAND as PIT_BAND
-from evenhand.report.charts import PIT_TITLE as PIT_TITLE
-from evenhand.report.comparison import comparison_html as comparison_html
-from evenhand.report.comparison import comparison_text as comparison_text
-from evenhand.report.kinds import Measure as Measure
-from evenhand.report.kinds import NoteKind as NoteKind
-from evenhand.report.kinds import note as note
-from evenhand.report.kinds import notes_of as notes_of
-from evenhand.report.kinds import units_of as units_of
-from evenhand.report.watch import late_sentence as late_sentence
-from evenhand.report.watch import watch_html as watch_html
-from evenhand.report.watch import watch_text as watch_text
+from evenhand.report.audit import audit_html, audit_markdown, audit_text
+from evenhand.report.certificates import (
+    ASSUMED,
+    NOT_COVERED,
+    ONE_ROW_EACH,
+    QUESTIONS,
+    WHY,
+    caveat,
+    certificate_text,
+    guarantee,
+    plan_text,
+    selection_text,
+    worth_sentence,
+)
+from evenhand.report.charts import OUTCOMES_TITLE, PIT_BAND, PIT_TITLE
+from evenhand.report.comparison import comparison_html, comparison_text
+from evenhand.report.kinds import Measure, NoteKind, note, notes_of, units_of
+from evenhand.report.watch import late_sentence, watch_html, watch_text

@@ -6,12 +6,15 @@ from __future__ import annotations
 from evenhand.scale.engine import dask_client
 from evenhand.scale.forecasts import Written, forecast_parts
 from evenhand.scale.parts_audit import audit_parts
-from evenhand.scale.rows import ModelSubject, Repeated
-from evenhand.scale.rows import Subject as Subject
-from evenhand.scale.rows import as_subject as as_subject
-from evenhand.scale.rows import first_forecast as first_forecast
-from evenhand.scale.rows import has_sources as has_sources
-from evenhand.scale.rows import searched_columns as searched_columns
+from evenhand.scale.rows import (
+    ModelSubject,
+    Repeated,
+    Subject,
+    as_subject,
+    first_forecast,
+    has_sources,
+    searched_columns,
+)
 
 __all__ = [
     "ModelSubject",

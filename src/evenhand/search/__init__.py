@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from evenhand.search.leaks import LEAK_COLUMNS as LEAK_COLUMNS
-from evenhand.search.leaks import find_leaks as find_leaks
-from evenhand.search.learned_group import FoundGroup, GroupSearch, find_group
-from evenhand.search.learned_group import n_learnable as n_learnable
-from evenhand.search.miscoverage import MISCOVERAGE_COLUMNS as MISCOVERAGE_COLUMNS
-from evenhand.search.miscoverage import conditional_miscoverage
+from evenhand.search.leaks import LEAK_COLUMNS, find_leaks
+from evenhand.search.learned_group import FoundGroup, GroupSearch, find_group, n_learnable
+from evenhand.search.miscoverage import MISCOVERAGE_COLUMNS, conditional_miscoverage
 
 # parts for audits, reports and tests; `__all__` is the documented reference
-from evenhand.search.scan import FEW_ROWS as FEW_ROWS
-from evenhand.search.scan import MIN_SIZE as MIN_SIZE
-from evenhand.search.scan import Scanned as Scanned
-from evenhand.search.scan import group_test_rows, scan_groups
-from evenhand.search.scan import scan_rows as scan_rows
-from evenhand.search.scan import shift_of as shift_of
+from evenhand.search.scan import (
+    FEW_ROWS,
+    MIN_SIZE,
+    Scanned,
+    group_test_rows,
+    scan_groups,
+    scan_rows,
+    shift_of,
+)
 from evenhand.search.worst_groups import NullCurve, WorstGroupCurve, null_curve, worst_group_curve
 
 __all__ = [

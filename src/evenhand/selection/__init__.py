@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 # parts for tests and the command; `__all__` is the documented reference
-from evenhand.selection.choice import CERTIFY_SHARE as CERTIFY_SHARE
-from evenhand.selection.choice import randomize
-from evenhand.selection.choice import refuse_events as refuse_events
-from evenhand.selection.choice import split_rows as split_rows
+from evenhand.selection.choice import CERTIFY_SHARE, randomize, refuse_events, split_rows
 from evenhand.selection.plans import Plan, PlannedCertificate, PlannedError, plan
 from evenhand.selection.result import NotWorthItWarning, Selection
-from evenhand.selection.target import GOALS as GOALS
-from evenhand.selection.target import Target
+from evenhand.selection.target import GOALS, Target
 
 __all__ = [
     "NotWorthItWarning",

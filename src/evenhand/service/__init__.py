@@ -1,11 +1,8 @@
 """Serving of forecasts: decision log, replay and outcomes."""
 
 # for the commands and for tests; `__all__` is the documented reference
-from evenhand.service.contexts import Naming as Naming
-from evenhand.service.contexts import WatchedContexts as WatchedContexts
-from evenhand.service.contexts import context_of as context_of
-from evenhand.service.contexts import logged_forecast as logged_forecast
-from evenhand.service.features import loaded as loaded
+from evenhand.service.contexts import Naming, WatchedContexts, context_of, logged_forecast
+from evenhand.service.features import loaded
 from evenhand.service.log import (
     DecisionLog,
     Entry,
@@ -19,13 +16,10 @@ from evenhand.service.log import (
     open_log,
     verify,
 )
-from evenhand.service.log_watch import LogWatch as LogWatch
-from evenhand.service.log_watch import WatchState as WatchState
+from evenhand.service.log_watch import LogWatch, WatchState
 from evenhand.service.matured import matured_rows
-from evenhand.service.outcomes import Recorded, record_outcome, record_outcomes
-from evenhand.service.outcomes import RowPlaces as RowPlaces
-from evenhand.service.replay import Check, Difference, Replay, replay_forecast
-from evenhand.service.replay import row_of as row_of
+from evenhand.service.outcomes import Recorded, RowPlaces, record_outcome, record_outcomes
+from evenhand.service.replay import Check, Difference, Replay, replay_forecast, row_of
 from evenhand.service.service import Served, Service
 
 __all__ = [

@@ -10,16 +10,18 @@ report.
 
 from __future__ import annotations
 
-from evenhand.store.models import CERTIFICATE as CERTIFICATE
-from evenhand.store.models import REPORT as REPORT
-from evenhand.store.models import digest as digest
-from evenhand.store.models import foreign_parts as foreign_parts
-from evenhand.store.models import ids_digest as ids_digest
-from evenhand.store.models import is_model_folder as is_model_folder
-from evenhand.store.models import load as load
-from evenhand.store.models import load_with_hash as load_with_hash
-from evenhand.store.models import pack as pack
-from evenhand.store.models import people_record as people_record
-from evenhand.store.models import read_certificate as read_certificate
-from evenhand.store.models import save as save
-from evenhand.store.models import write_model as write_model
+from evenhand.store.models import (
+    CERTIFICATE,
+    REPORT,
+    digest,
+    foreign_parts,
+    ids_digest,
+    is_model_folder,
+    load,
+    load_with_hash,
+    pack,
+    people_record,
+    read_certificate,
+    save,
+    write_model,
+)
