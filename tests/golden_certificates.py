@@ -421,12 +421,11 @@ def comparisons(folder: Path) -> Any:
             "features": table[["rooms"]]
         }
         made = compare(forecasts_of(kind, table), model, table, outcomes, **options)
-        found, pair = made.to_dict(), made.audits
         gates = ("groups_beyond_tolerance > 0", "too-few-rows", "problem")
         kept = ("n_samples", "is_paired", "tolerance", "confidence", "groups", "scores")
-        said[kind] = {name: found[name] for name in kept if name in found} | {
-            "keys": sorted(found),
-            "gates": [[gate_of(gate, one) for gate in gates] for one in pair],
+        said[kind] = {name: getattr(made, name) for name in kept} | {
+            "keys": sorted(made.to_dict()),
+            "gates": [[gate_of(gate, one) for gate in gates] for one in made.audits],
         }
     return said
 

@@ -178,8 +178,8 @@ def test_two_audits_are_compared_by_their_sizes(tmp_path):
     assert b["error_after"] == row(other.groups, "site = b")["km_error"]
     assert b["error_before_low"] == row(found.groups, "site = b")["km_error_low"]
     assert b["error_after_high"] == row(other.groups, "site = b")["km_error_high"]
-    assert "average error, Kaplan-Meier" in list(changes.measures["measure"])
-    assert "average error" not in list(changes.measures["measure"])
+    assert "average error, Kaplan-Meier" in list(changes.scores["measure"])
+    assert "average error" not in list(changes.scores["measure"])
     # changes of Kaplan-Meier estimates are not those of means over rows
     paired = compare(better, better, who.table, times, groups=["site"], **QUICK)
     assert not paired.is_paired

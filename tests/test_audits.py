@@ -366,7 +366,7 @@ def test_mild_atoms_are_warned_about_and_spread_over_their_cells():
     expected = -np.log((peer.cdf(high) - peer.cdf(low)) / 0.01).mean()
     assert found.score("log score, cells of 0.01") == pytest.approx(expected, rel=1e-9)
     # and compared by their cells alone
-    measures = compare(found, found.with_rows(name="other")).measures["measure"].tolist()
+    measures = compare(found, found.with_rows(name="other")).scores["measure"].tolist()
     assert "log score, cells of 0.01" in measures
     assert "log score" not in measures
 

@@ -134,8 +134,9 @@ def test_forecasts_are_audited_repaired_compared_certified_and_served(kind, plac
     # changes of times that are cut off have no paired intervals
     assert change["outcome"] == ("problem before" if kind == "time" else "better")
     measure = "km_error" if kind == "time" else "error"
+    (error,) = (one for one in change["changes"] if one["measure"] == "error")
     for name, found in {"before": before, "after": after}.items():
-        assert change[f"error_{name}"] == pytest.approx(group_of(found)[measure], abs=1e-9)
+        assert error[name] == pytest.approx(group_of(found)[measure], abs=1e-9)
 
     proof = ("--target", target, "--forecast", "repaired", "--id", "id", "--out", "proven")
     goal = () if kind == "yes/no" else ("--goal", 0.45)

@@ -660,8 +660,8 @@ FAULTS = (
     ),
     Fault(
         "own intervals of two audits swapped",
-        'sides = (("before", before), ("after", after))',
-        'sides = (("before", after), ("after", before))',
+        "(*before, *after, *change)",
+        "(*after, *before, *change)",
         ("test_compare.py",),
     ),
     Fault(
@@ -721,8 +721,8 @@ FAULTS = (
     # report
     Fault(
         "changes within the tolerance counted in the verdict of a comparison",
-        'n = Counter(row["outcome"] for row in self.groups if not is_slight(row))',
-        'n = Counter(row["outcome"] for row in self.groups)',
+        "n = Counter(row.outcome for row in self.groups if not is_slight(row))",
+        "n = Counter(row.outcome for row in self.groups)",
         ("test_compare.py",),
     ),
     Fault(

@@ -188,7 +188,7 @@ def run(
         sourced[ending] = made
     pair = sourced["-before"], sourced["-repaired"]
     made_by = dict(zip(("before", "after"), (one.provenance for one in pair), strict=True))
-    replace(changes, audits=pair, provenance=made_by).to_html(out / "comparison.html")
+    changes.with_rows(provenance=made_by).to_html(out / "comparison.html")
 
     covered = [percent(variant_coverage(one, fresh), decimals=0) for one in models.values()]
     text = f"""1. FIND: for whom is the model wrong?

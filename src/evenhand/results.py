@@ -815,7 +815,20 @@ class Provenance(TypedDict, total=False):
 # --- an audit
 
 
-class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True):
+class ResultRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unknown_fields=True):
+    """All rows of a result, as its JSON has them."""
+
+    def to_json(self) -> str:
+        """Return the rows as JSON."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the rows as plain values, in the layout of the JSON."""
+        values: dict[str, Any] = plain(msgspec.to_builtins(self))
+        return values
+
+
+class AuditRows(ResultRows, frozen=True, kw_only=True):
     """All rows of an audit, as its JSON has them.
 
     Parameters
@@ -1007,14 +1020,113 @@ class AuditRows(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
                 used.update(one.columns)
         return tuple(found)
 
-    def to_json(self) -> bytes:
-        """Return the rows as JSON."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2)
-
     @classmethod
     def read(cls, text: str | bytes) -> Self:
         """Return the rows of the JSON of an audit; raises msgspec.MsgspecError with the place."""
         return msgspec.json.decode(text, type=cls)
+
+
+# --- a comparison
+
+
+class Change(Row, frozen=True):
+    """A measure before and after.
+
+    Parameters
+    ----------
+    measure : str
+        Its name.
+    unit : str or None
+        Unit of a score.
+    before, before_low, before_high, after, after_low, after_high : float or None
+        Estimates with their own intervals.
+    change, change_low, change_high : float or None
+        After minus before, with its paired interval.
+    """
+
+    measure: str
+    unit: str | None = None
+    before: Number = None
+    before_low: Number = None
+    before_high: Number = None
+    after: Number = None
+    after_low: Number = None
+    after_high: Number = None
+    change: Number = None
+    change_low: Number = None
+    change_high: Number = None
+
+
+class ComparedGroup(Row, frozen=True):
+    """A group before and after.
+
+    Parameters
+    ----------
+    group : str
+        Name of the group.
+    n, n_after : int
+        Numbers of its rows in both audits.
+    outcome : str
+        Paired, "better" or "worse" if the interval of the change of the error excludes 0, else "not
+        significant", or "unknown" without an interval; of two audits "problem in both", "problem
+        before", "problem after" or "no problem", by their verdicts.
+    important : bool
+        Whether such a change exceeds the tolerance, or these verdicts differ.
+    changes : tuple of Change
+        Measures before and after.
+    """
+
+    group: str
+    n: int
+    n_after: int
+    outcome: str
+    important: bool
+    changes: tuple[Change, ...]
+
+    def change(self, measure: str) -> Change:
+        """Return a measure before and after; unknown if it is not listed."""
+        known = (one for one in self.changes if one.measure == measure)
+        return next(known, Change(measure=measure))
+
+
+class ComparisonRows(ResultRows, frozen=True, kw_only=True):
+    """All rows of a comparison, as its JSON has them.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of what is compared.
+    groups : tuple of ComparedGroup
+        Groups that both audits list, everyone first.
+    scores : tuple of Change
+        Scores and certified bounds that both audits list, whose paired intervals hold each by
+        itself.
+    tolerance, confidence : float
+        Change of the error up to which a group is not important, and confidence of the intervals:
+        those of the second audit.
+    is_paired : bool
+        Whether changes have paired intervals.
+    n_samples : int
+        Number of rows of the first audit.
+    notes : tuple of str
+        What was not compared, and why.
+    about : dict of str to str
+        Description of the second audit for readers.
+    provenance : dict
+        Provenance of the audits `before` and `after`.
+    """
+
+    schema: Literal["evenhand.comparison/1"] = "evenhand.comparison/1"
+    names: tuple[str, str]
+    groups: Annotated[tuple[ComparedGroup, ...], msgspec.Meta(min_length=1)]
+    scores: tuple[Change, ...]
+    tolerance: float
+    confidence: float
+    is_paired: bool
+    n_samples: int
+    notes: tuple[str, ...] = ()
+    about: dict[str, str] = {}
+    provenance: dict[str, Provenance] = {}
 
 
 def schema() -> dict[str, Any]:

@@ -2,116 +2,47 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from msgspec.structs import asdict
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from evenhand._files import written
-from evenhand._format import Summarized, and_more, number_in_full, one_line
+from evenhand._format import and_more, number_in_full, one_line
 from evenhand._validate import Floats, InputError, Mask, bad_input
 from evenhand.audits.forecasts import RowCells
-from evenhand.audits.result import Audit, write_tables
+from evenhand.audits.result import Audit, Result
 from evenhand.audits.rows import STANDARD, Search
 from evenhand.audits.run import AuditedRows, audited
 from evenhand.audits.scores import weighted_mean
-from evenhand.calibration import Cells, n_effective, own_parts, ramps_at
+from evenhand.calibration import (
+    COVERED,
+    coverage_name,
+    covered,
+    n_effective,
+    own_parts,
+    ramps_at,
+)
 from evenhand.draws import RandomState, generator
 from evenhand.outcomes import Outcomes
 from evenhand.report import Measure, NoteKind, comparison_html, comparison_text, notes_of
-from evenhand.results import AuditRows, plain
+from evenhand.results import (
+    AuditRows,
+    Change,
+    ComparedGroup,
+    ComparisonRows,
+    Finding,
+    Interval,
+    frame,
+)
 from evenhand.tables import EVERYONE
-
-Row = Mapping[str, Any]
-
-# --- recorded audits
-
-Source = Audit | str | os.PathLike[str]
-"""An audit, or the path of its JSON."""
-
-SUPERSEDED = ("log score", "average error")
-"""Measures that are left out where another measure qualifies them: the density of rounded outcomes
-compares nothing, and the error of the tested PITs of times that are cut off understates the size.
-"""
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Rows of an audit, and the name of its file without its ending; "" without a file."""
-
-    rows: AuditRows
-    stem: str = ""
-
-    @classmethod
-    def of(cls, source: Source) -> Recorded:
-        """Read an audit."""
-        if isinstance(source, Audit):
-            return cls(source.rows)
-        if not isinstance(source, str | os.PathLike):
-            remedy = "pass X= and y= to compare models, or y= to compare forecasts"
-            rule, given = "be an audit or the path of its JSON", type(source).__name__
-            raise bad_input("without y, before and after", rule, given, remedy)
-        path = Path(source)
-        return cls(Audit.read(path).rows, path.stem)
-
-    @property
-    def outcome_in_words(self) -> str | None:
-        """Kind of outcome, with the horizon of times; None if only PITs are known."""
-        if self.rows.censoring is None:
-            kind = self.rows.outcome_kind
-            return None if kind is None else f"a {kind} outcome"
-        horizon = self.rows.censoring.horizon
-        return "times" + (
-            "" if horizon is None else f" up to the horizon {number_in_full(horizon)}"
-        )
-
-    @cached_property
-    def groups(self) -> dict[str, Row]:
-        """Named groups and groups by features, by name; possible leaks are left out.
-
-        Of 0/1 outcomes they have the scores of probabilities, where these are known. Errors are
-        sizes: where times are cut off, those of Kaplan-Meier estimates.
-        """
-        scores = {one.group: asdict(one) for one in self.rows.probability_scores}
-        tested = [one for one in self.rows.scan if one.p_adjusted is not None]
-        found: dict[str, Row] = {}
-        for one in (*self.rows.groups, *tested):
-            if not one.possible_leak:
-                size = dict(zip(("error", "error_low", "error_high"), one.size, strict=True))
-                known = {**asdict(one), **size}
-                found.setdefault(one.group, known | scores.get(one.group, {}))
-        return found
-
-    @cached_property
-    def measures(self) -> dict[str, tuple[str | None, float]]:
-        """Units and values of scores, and of certified bounds for every group, by their names."""
-        found = {one.measure: (one.unit, one.value) for one in self.rows.scores}
-        for name in SUPERSEDED:
-            if any(other.startswith(f"{name}, ") for other in found):
-                found.pop(name, None)
-        for one in self.rows.worst_groups:
-            measure = Measure("certified error", one.mass)
-            # the group of all people is everyone
-            if one.mass < 1:
-                found[str(measure)] = measure.unit(""), one.certified
-        return {name: (unit, number(value)) for name, (unit, value) in found.items()}
-
-
-def number(value: Any) -> float:
-    """Return a number; NaN if it is not known."""
-    return math.nan if value is None else float(value)
-
 
 # --- simultaneous intervals for paired changes of group statistics
 # Each statistic is the distance of a mean to a target: `T = mean_k |E profile_k - target_k|`. The
@@ -148,24 +79,9 @@ class Profile:
     is_share: bool = False
 
 
-@dataclass(frozen=True)
-class Change:
-    """Change of a statistic between two audits of the same rows, with its interval."""
-
-    first: float
-    second: float
-    low: float
-    high: float
-
-    @property
-    def value(self) -> float:
-        """Second minus first."""
-        return self.second - self.first
-
-
 def paired_change(
     first: Profile, second: Profile, mask: Mask, n_intervals: int, confidence: float
-) -> Change:
+) -> Interval:
     """Return the change of a statistic in a group, with its Bonferroni interval.
 
     Parameters
@@ -195,7 +111,7 @@ def paired_change(
     n = min(one.n_effective, other.n_effective)
     # reciprocals of equal shares may be a rounding error below their number
     if n < LEAST_ROWS - 1e-6:
-        return Change(one.distance, other.distance, np.nan, np.nan)
+        return Interval(other.distance - one.distance, np.nan, np.nan)
     # the least favourable signs of means near their targets
     variance = max(float(((v - u) ** 2).sum()) for u in one.influences for v in other.influences)
     t = -float(special.stdtrit(n - 1, tail))
@@ -206,11 +122,10 @@ def paired_change(
     low, high = change - half - other.bias, change + half + one.bias
     if first.is_share:
         low, high = max(low, -1.0), min(high, 1.0)
-    return Change(one.distance, other.distance, low, high)
+    return Interval(change, low, high)
 
 
-@dataclass(frozen=True)
-class _Side:
+class _Side(NamedTuple):
     """Statistic of a group, its influence functions and the bound of its bias."""
 
     distance: float
@@ -226,32 +141,29 @@ def _side(profile: Profile, rows: NDArray[np.intp]) -> _Side:
     k = values.shape[-1]
     mean = share @ values
     centred = share[:, None] * (values - mean) / k
-    rows_of_weight = n_effective(weight)
-    if profile.target is None:
-        return _Side(float(mean[0]), (centred[:, 0],), 0.0, rows_of_weight)
-    off = mean - profile.target
+    is_mean = profile.target is None
+    off = mean - (0.0 if profile.target is None else profile.target)
     error = k * np.sqrt((centred**2).sum(axis=0))
-    is_certain = np.abs(off) >= CERTAIN * error
-    sign = np.where(off < 0, -1.0, 1.0)
+    is_certain = is_mean | (np.abs(off) >= CERTAIN * error)
+    sign = np.where((off < 0) & (not is_mean), -1.0, 1.0)
     certain = centred @ np.where(is_certain, sign, 0.0)
     uncertain = centred @ np.where(is_certain, 0.0, sign)
     influences = (certain + uncertain, certain - uncertain)
     bias = float(np.where(is_certain, 0.0, error).mean() * np.sqrt(2 / np.pi))
-    return _Side(float(np.abs(off).mean()), influences, bias, rows_of_weight)
+    return _Side(float((sign * off).mean()), influences, bias, n_effective(weight))
 
 
 # --- what is paired: values of each row of both audits
 
 EDGES = np.arange(1, 40) / 40
-"""Levels at which the error compares shares of PITs; the ends of 80% and 90% intervals are among
-them."""
-
-LEVELS = {"coverage_80": 0.8, "coverage_90": 0.9}
-MEASURES = ("error", *LEVELS, "bias")
-"""Measures of a group that are compared."""
+"""Levels at which the error compares shares of PITs."""
 
 OF_EVENTS = ("error", "bias")
-"""The same for 0/1 outcomes; the bias is event rate minus mean probability."""
+"""Measures of a group of 0/1 outcomes that are compared; the bias is event rate minus mean
+probability."""
+
+MEASURES = (*OF_EVENTS, *map(coverage_name, COVERED))
+"""The same for other outcomes."""
 
 BY_SCORE = "error by score"
 """Profile of the error of everyone of 0/1 outcomes."""
@@ -265,25 +177,19 @@ Profiles = Mapping[str, Profile]
 
 def profiles_of(rows: RowCells) -> Profiles:
     """Return the values of each row whose means each measure compares."""
+    cells = rows.cells
     if rows.binary is not None:
-        return event_profiles(*rows.binary, rows.cells.weights)
+        return event_profiles(*rows.binary, cells.weights)
     assert rows.residual is not None
-    return pit_profiles(rows.cells, rows.residual)
-
-
-def pit_profiles(cells: Cells, residual: Floats) -> Profiles:
-    """Return the profiles of outcomes with PITs; residuals are outcomes minus mean forecasts."""
     weight = np.ones(cells.n_samples) if cells.weights is None else cells.weights
     below = ramps_at(EDGES, cells.low, cells.high) / cells.n_draws
-    found = {
+    return {
         "error": Profile(below, EDGES, weight),
-        "bias": Profile(residual[:, None], None, weight),
+        "bias": Profile(rows.residual[:, None], None, weight),
+    } | {
+        coverage_name(level): Profile(covered(cells, level)[:, None], None, weight, is_share=True)
+        for level in COVERED
     }
-    for measure, level in LEVELS.items():
-        low, high = np.searchsorted(EDGES, np.array([1 - level, 1 + level]) / 2 - 1e-9)
-        covered = below[:, high] - below[:, low]
-        found[measure] = Profile(covered[:, None], None, weight, is_share=True)
-    return found
 
 
 def event_profiles(happened: Floats, probability: Floats, weights: Floats | None) -> Profiles:
@@ -305,7 +211,7 @@ def event_profiles(happened: Floats, probability: Floats, weights: Floats | None
     }
 
 
-Changes = Mapping[tuple[str, str], Change]
+Changes = Mapping[tuple[str, str], Interval]
 """Changes by name of the group and measure."""
 
 
@@ -317,13 +223,15 @@ def changes_of(
     confidence: float,
 ) -> Changes:
     """Return the changes of all measures in groups, given by their names and rows."""
-    is_event = BY_SCORE in first
     found = {}
     for name, mask in members:
-        for measure in OF_EVENTS if is_event else MEASURES:
-            key = BY_SCORE if is_event and (name, measure) == (EVERYONE, "error") else measure
-            sides = first[key], second[key]
-            found[name, measure] = paired_change(*sides, mask, n_groups, confidence)
+        for measure in first:
+            found[name, measure] = paired_change(
+                first[measure], second[measure], mask, n_groups, confidence
+            )
+    # tables correct this error for chance: its value is another one there
+    if by_score := found.get((EVERYONE, BY_SCORE)):
+        found[EVERYONE, "error"] = by_score._replace(value=None)
     return found
 
 
@@ -340,60 +248,28 @@ def members_of(side: AuditedRows, names: set[str]) -> Iterator[tuple[str, Mask]]
 
 def score_changes(
     first: RowCells, second: RowCells, known: Collection[str], confidence: float
-) -> pd.DataFrame:
+) -> dict[str, Interval]:
     """Return the changes of known mean scores of all rows with pointwise paired intervals."""
     weights = first.cells.weights
-    weight = np.ones(first.scored.size) if weights is None else weights[first.scored]
-    z, rows = -float(special.ndtri((1 - confidence) / 2)), []
+    weight = None if weights is None else weights[first.scored]
+    z, found = -float(special.ndtri((1 - confidence) / 2)), {}
     for measure, values in first.scores.items():
         is_shown = measure.what != "interval width" or measure.level == 0.8
         # measures without a finite mean or with a better reading are not among the known ones
         if str(measure) in known and measure.what in SCORES and is_shown:
-            others = second.scores[measure]
-            before, after = (float(np.average(one, weights=weight)) for one in (values, others))
-            mean, variance, _ = weighted_mean(others - values, weight)
+            mean, variance, _ = weighted_mean(second.scores[measure] - values, weight)
             half = z * variance**0.5
-            rows.append((str(measure), before, after, after - before, mean - half, mean + half))
-    return pd.DataFrame(rows, columns=list(SCORE_COLUMNS))
+            found[str(measure)] = Interval(mean, mean - half, mean + half)
+    return found
 
 
-# --- tables of groups
+# --- rows of groups and scores
 
-OF_PROBABILITIES = ("predicted", "slope", "log_loss")
+SIDES = [f"{side}{end}" for side in ("before", "after", "change") for end in ("", "_low", "_high")]
+"""Columns of a measure."""
+
+OF_PROBABILITIES = ("rate", "predicted", "slope", "log_loss")
 """Values of 0/1 outcomes that are listed before and after."""
-
-SCORE_COLUMNS = ("measure", "before", "after", "change", "low", "high")
-
-
-def paired_row(before: Row, after: Row, changes: Changes, tolerance: float) -> dict[str, Any]:
-    """Return the row of a group in the table of a paired comparison."""
-    name, is_binary = before["group"], before["rate"] is not None
-    row: dict[str, Any] = {"group": name, "n": before["n"]}
-    for measure in OF_EVENTS if is_binary else MEASURES:
-        first, second = number(before.get(measure)), number(after.get(measure))
-        low = high = np.nan
-        if (change := changes.get((name, measure))) is not None:
-            # tables have errors over all levels of PITs; the error of all people of 0/1 outcomes is
-            # corrected for chance, that of the rows is not
-            is_same = not (is_binary and measure == "error" and name == EVERYONE)
-            shift = (second - first) - change.value if is_same else 0.0
-            low = np.minimum(change.low + shift, second - first)
-            high = np.maximum(change.high + shift, second - first)
-        values = {"before": first, "after": second, "change": second - first}
-        values |= {"change_low": low, "change_high": high}
-        row |= {f"{measure}_{column}": value for column, value in values.items()}
-    if is_binary:
-        row["rate"] = number(before.get("rate"))
-        row |= _both(before, after, OF_PROBABILITIES)
-    low, high = row["error_change_low"], row["error_change_high"]
-    outcome = "better" if high < 0 else "worse" if low > 0 else "not significant"
-    outcome = outcome if np.isfinite(low) else "unknown"
-    is_beyond = abs(row["error_change"]) > tolerance
-    return row | {"outcome": outcome, "important": outcome in CHANGED and is_beyond}
-
-
-CHANGED = ("better", "worse")
-
 
 OUTCOMES = {
     (True, True): "problem in both",
@@ -403,32 +279,104 @@ OUTCOMES = {
 }
 """Outcomes of an unpaired comparison, by whether a group is a problem before and after."""
 
+SUPERSEDED = ("log score", "average error")
+"""Measures that are left out where another measure qualifies them: the density of rounded outcomes
+compares nothing, and the error of the tested PITs of times that are cut off understates the size.
+"""
 
-def unpaired_row(before: Row, after: Row) -> dict[str, Any]:
-    """Return the row of a group in the table of two audits: estimates with their own intervals."""
-    is_binary = before["rate"] is not None
-    row: dict[str, Any] = {"group": before["group"], "n": before["n"], "n_after": after["n"]}
-    sides = (("before", before), ("after", after))
-    for measure in OF_EVENTS if is_binary else MEASURES:
-        for when, side in sides:
-            for end in ("", "_low", "_high"):
-                row[f"{measure}_{when}{end}"] = number(side.get(f"{measure}{end}"))
-        row[f"{measure}_change"] = row[f"{measure}_after"] - row[f"{measure}_before"]
-    if is_binary:
-        row |= _both(before, after, ("rate", *OF_PROBABILITIES))
-    problems = bool(before.get("problem")), bool(after.get("problem"))
-    return row | {"outcome": OUTCOMES[problems], "important": problems[0] != problems[1]}
+Estimates = dict[str, Interval]
+"""Measures of a group with their intervals, by name."""
 
 
-def _both(before: Row, after: Row, names: tuple[str, ...]) -> dict[str, float]:
-    """Return columns with values of both audits."""
-    sides = {"before": before, "after": after}
-    return {f"{name}_{at}": number(side.get(name)) for name in names for at, side in sides.items()}
+def groups_of(rows: AuditRows) -> dict[str, tuple[Finding, Estimates]]:
+    """Return named groups and groups by features, by name; possible leaks are left out.
+
+    Errors are sizes: where times are cut off, those of Kaplan-Meier estimates.
+    """
+    scores = {one.group: one for one in rows.probability_scores}
+    tested = (one for one in rows.scan if one.p_adjusted is not None)
+    found: dict[str, tuple[Finding, Estimates]] = {}
+    for one in (*rows.groups, *tested):
+        estimates = {
+            name: one.interval(name) for name in (OF_EVENTS if rows.is_event else MEASURES)
+        }
+        estimates["error"] = one.size
+        if rows.is_event:
+            # groups by features have no scores of their own
+            listed = scores.get(one.group, one)
+            estimates |= {name: Interval(getattr(listed, name, None)) for name in OF_PROBABILITIES}
+        if not one.possible_leak:
+            found.setdefault(one.group, (one, estimates))
+    return found
+
+
+def scores_of(rows: AuditRows) -> dict[str, tuple[str | None, Interval]]:
+    """Return units and values of known scores, and of certified bounds for every group."""
+    found = {one.measure: (one.unit, Interval(one.value, one.low, one.high)) for one in rows.scores}
+    for name in SUPERSEDED:
+        if any(other.startswith(f"{name}, ") for other in found):
+            found.pop(name, None)
+    for one in rows.worst_groups:
+        # the group of all people is everyone
+        if one.mass < 1:
+            bound = Measure("certified error", one.mass)
+            found[str(bound)] = bound.unit(""), Interval(one.certified)
+    return {name: score for name, score in found.items() if score[1].value is not None}
+
+
+def change_of(
+    measure: str,
+    before: Interval,
+    after: Interval,
+    paired: Interval | None,
+    unit: str | None = None,
+) -> Change:
+    """Return a measure before and after, and its change with the paired interval of the rows."""
+    first, second, shift = number(before.value), number(after.value), 0.0
+    change = Interval(second - first)
+    if paired is not None:
+        # tables have errors over all levels of PITs, so they differ slightly from those of the rows
+        if paired.value is not None:
+            shift = second - first - paired.value
+        low, high = number(paired.low) + shift, number(paired.high) + shift
+        change = Interval(
+            second - first, np.minimum(low, second - first), np.maximum(high, second - first)
+        )
+    columns = dict(zip(SIDES, (*before, *after, *change), strict=True))
+    return Change.of({"measure": measure, "unit": unit} | columns)
+
+
+def number(value: float | None) -> float:
+    """Return a number; NaN if it is not known."""
+    return np.nan if value is None else value
+
+
+def compared_group(
+    before: tuple[Finding, Estimates],
+    after: tuple[Finding, Estimates],
+    changes: Changes | None,
+    tolerance: float,
+) -> ComparedGroup:
+    """Return a group in two audits; `changes` is None if these are not paired."""
+    (one, estimates), (other, others) = before, after
+    paired = changes or {}
+    found = tuple(
+        change_of(measure, estimate, others[measure], paired.get((one.group, measure)))
+        for measure, estimate in estimates.items()
+    )
+    outcome, is_important = OUTCOMES[one.problem, other.problem], one.problem != other.problem
+    if changes is not None:
+        change, low, high = map(number, found[0].interval("change"))
+        outcome = "better" if high < 0 else "worse" if low > 0 else "not significant"
+        outcome = "unknown" if np.isnan(low) else outcome
+        is_important = outcome in ("better", "worse") and abs(change) > tolerance
+    sizes = {"n": one.n, "n_after": other.n}
+    return ComparedGroup(
+        group=one.group, **sizes, outcome=outcome, important=is_important, changes=found
+    )
 
 
 # --- comparison
-
-COMPARISON_SCHEMA = "evenhand.comparison/1"
 
 UNPAIRED = "Paired intervals: compare(model_a, model_b, X, y), or evenhand compare TABLE."
 UNPAIRED_TIMES = (
@@ -441,73 +389,68 @@ LEFT_OUT = (NoteKind.NO_OUTCOME, NoteKind.ZERO_WEIGHTS, NoteKind.ONE_ROW_EACH)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Summarized):
-    """Comparison of two models on the same rows, or of two audits.
+class Comparison(Result):
+    """Comparison of two models on the same rows, or of two audits: typed rows and their views.
+
+    Everything in `ComparisonRows` is an attribute here, too; `groups` and `scores` are tables.
 
     Parameters
     ----------
-    names : tuple of str
-        Names of what is compared.
-    groups : DataFrame
-        One row per group that both audits list, "everyone" first: `group`, `n` and, for each of
-        `error`, `coverage_80`, `coverage_90` and `bias`, the columns `_before`, `_after`, `_change`
-        (after minus before) and its paired interval from `_change_low` to `_change_high`. The
-        intervals of a measure contain the truth jointly for all groups, with the confidence of the
-        comparison; NaN for groups of under 50 rows. For 0/1 outcomes there is no coverage, the bias
-        is event rate minus mean probability, the error its size (of everyone the mean by score),
-        and there are the event `rate` and, before and after, the mean `predicted` probability, the
-        calibration `slope` and the `log_loss`. `outcome` is "better" or "worse" if the interval of
-        the change of the error excludes 0, "not significant" or "unknown"; such a change is
-        `important` if it exceeds the tolerance. Unpaired, there is `n_after`, and instead of the
-        interval of a change each estimate has its own, from `_before_low` to `_before_high` and
-        from `_after_low` to `_after_high`; `outcome` is "problem in both", "problem before",
-        "problem after" or "no problem", by the verdicts of both audits, and `important` if these
-        differ.
-    scores : DataFrame
-        Mean scores of all rows: `measure`, `before`, `after`, `change` and its paired interval from
-        `low` to `high`, each by itself. Empty if it is not paired.
-    measures : DataFrame
-        Scores and certified bounds that both audits list: `measure`, `unit`, `before` and `after`.
-    tolerance : float
-        Change of the error up to which a group is not important; that of the second audit.
-    confidence : float
-        Confidence of the intervals; that of the second audit.
-    is_paired : bool
-        Whether changes have paired intervals.
-    n_samples : int
-        Number of rows of the first audit.
-    notes : tuple of str
-        What was not compared, and why.
-    about : dict of str to str
-        Description of the second audit for readers.
-    provenance : dict
-        Provenance of the audits `before` and `after`.
+    made : ComparisonRows
+        The rows.
     audits : tuple of Audit
         The audits of both models, before and after; empty if audits were compared.
     """
 
-    names: tuple[str, str]
-    groups: pd.DataFrame
-    scores: pd.DataFrame
-    measures: pd.DataFrame
-    tolerance: float
-    confidence: float
-    is_paired: bool
-    n_samples: int
-    notes: tuple[str, ...]
-    about: Mapping[str, str]
-    provenance: Mapping[str, Any]
+    made: ComparisonRows
     audits: tuple[Audit, ...] = ()
 
     def __repr__(self) -> str:
-        facts = {key: int((self.groups["outcome"][1:] == key).sum()) for key in CHANGED}
-        facts = facts if self.is_paired else {}
-        return one_line(self, names=self.names, groups=len(self.groups), **facts)
+        facts: dict[str, int] = {}
+        if self.made.is_paired:
+            outcomes = [one.outcome for one in self.made.groups[1:]]
+            facts = {key: outcomes.count(key) for key in ("better", "worse")}
+        return one_line(self, names=self.made.names, groups=len(self.made.groups), **facts)
+
+    @property
+    def groups(self) -> pd.DataFrame:
+        """One row per group that both audits list, everyone first, with columns of each measure.
+
+        `group`, `n`, `n_after` and, for each of `error`, `coverage_80`, `coverage_90` and `bias`,
+        the columns `_before` and `_after` with their own intervals from `_before_low` to
+        `_before_high` and from `_after_low` to `_after_high`, and `_change` (after minus before)
+        with its paired interval from `_change_low` to `_change_high`. The intervals of a measure
+        contain the truth jointly for all groups, with the confidence of the comparison; groups of
+        under 50 rows have none. For 0/1 outcomes there is no coverage, the bias is event rate minus
+        mean probability, the error its size (of everyone the mean by score), and there are the
+        event `rate`, the mean `predicted` probability, the calibration `slope` and the `log_loss`.
+        `outcome` and `important` are those of `ComparedGroup`.
+        """
+        rows = []
+        for one in self.made.groups:
+            row: dict[str, Any] = {"group": one.group, "n": one.n, "n_after": one.n_after}
+            for each in one.changes:
+                row |= {f"{each.measure}_{side}": getattr(each, side) for side in SIDES}
+            rows.append(row | {"outcome": one.outcome, "important": one.important})
+        return pd.DataFrame(rows).dropna(axis="columns", how="all")
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """Mean scores and certified bounds, of which scores have paired intervals, each by itself.
+
+        `measure`, `unit` and columns as those of a measure of `groups`.
+        """
+        return frame(self.made.scores, Change)
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Tables that `to_csv` writes, by name."""
+        return {"groups": self.groups, "scores": self.scores}
 
     @property
     def is_worse(self) -> bool:
         """Whether a group or everyone got significantly worse by more than the tolerance."""
-        return bool(((self.groups["outcome"] == "worse") & self.groups["important"]).any())
+        return any(one.outcome == "worse" and one.important for one in self.made.groups)
 
     def summary(self, *, full: bool = False) -> str:
         """Return the comparison as text.
@@ -517,31 +460,27 @@ class Comparison(Summarized):
         full : bool, default False
             Whether to return all groups and scores; otherwise at most 16 lines.
         """
-        return comparison_text(self.to_dict(), full=full)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain values."""
-        values: dict[str, Any] = plain(
-            {
-                name: value.to_dict("records") if isinstance(value, pd.DataFrame) else value
-                for name, value in vars(self).items()
-                if name != "audits"
-            }
-        )
-        return {"schema": COMPARISON_SCHEMA} | values
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Return the comparison as JSON; write it to `path` if given."""
-        return written(json.dumps(self.to_dict(), indent=2), path)
+        return comparison_text(self.made, full=full)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """Return the comparison as one self-contained HTML page; write it to `path` if given."""
-        return written(comparison_html(self.to_dict()), path)
+        return written(comparison_html(self.made), path)
 
-    def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write each table as a csv file to a folder: `groups`, `scores` and `measures`."""
-        tables = {"groups": self.groups, "scores": self.scores, "measures": self.measures}
-        return write_tables(folder, tables)
+
+Source = Audit | str | os.PathLike[str]
+"""An audit, or the path of its JSON."""
+
+
+def read_audit(source: Source) -> tuple[AuditRows, str]:
+    """Return the rows of an audit, and the name of its file without its ending; "" without one."""
+    if isinstance(source, Audit):
+        return source.made, ""
+    if not isinstance(source, str | os.PathLike):
+        remedy = "pass X= and y= to compare models, or y= to compare forecasts"
+        rule, given = "be an audit or the path of its JSON", type(source).__name__
+        raise bad_input("without y, before and after", rule, given, remedy)
+    path = Path(source)
+    return Audit.read(path).made, path.stem
 
 
 def compare(
@@ -610,7 +549,8 @@ def compare(
     if y is None:
         if X is not None or options:
             raise InputError("y is missing: models are compared on rows with outcomes; pass y=")
-        return _compared(Recorded.of(before), Recorded.of(after), names)
+        (one, stem), (other, name) = read_audit(before), read_audit(after)
+        return Comparison(_compared(one, other, names or _names(one, other, stem, name)))
     # one seed, so that both audits keep the same rows and draw the same positions
     is_seed = isinstance(random_state, Integral)
     seed = random_state if is_seed else int(generator(random_state).integers(2**63))
@@ -624,93 +564,78 @@ def compare(
 
 def paired(first: AuditedRows, second: AuditedRows) -> Comparison:
     """Compare two audits of the same rows, which were made with one seed, row by row."""
-    one, other = (Recorded.of(side.audit) for side in (first, second))
-    found = _compared(one, other, None)
-    confidence = found.confidence
-    left_out = map(str, notes_of(second.audit.notes, *LEFT_OUT))
-    notes = (*left_out, *found.notes[1:])
-    found = replace(found, notes=notes, audits=(first.audit, second.audit))
-    if one.rows.censoring is not None:
-        return replace(found, notes=(UNPAIRED_TIMES, *notes))
-    names = set(found.groups["group"])
-    # of groups known by probability no rows are members
-    listed = names - {group.name for group, _ in first.held.groups.probable()}
-    before, after = first.rows, second.rows
-    profiles = profiles_of(before), profiles_of(after)
-    changes = changes_of(*profiles, members_of(first, listed), len(listed), confidence)
-    rows = [
-        paired_row(one.groups[name], other.groups[name], changes, found.tolerance)
-        for name in found.groups["group"]
-    ]
-    return replace(
-        found,
-        groups=pd.DataFrame(rows),
-        scores=score_changes(before, after, set(found.measures["measure"]), confidence),
-        is_paired=True,
-    )
+    one, other = first.audit.made, second.audit.made
+    made = _compared(one, other, _names(one, other), (first, second))
+    return Comparison(made, (first.audit, second.audit))
 
 
-def _compared(one: Recorded, other: Recorded, names: tuple[str, str] | None) -> Comparison:
-    """Compare two audits by their estimates."""
-    names = names or _names(one, other)
-    _check_kinds(one, other, names)
-    rows = [
-        unpaired_row(row, other.groups[name])
-        for name, row in one.groups.items()
-        if name in other.groups
-    ]
-    return Comparison(
-        names,
-        pd.DataFrame(rows),
-        pd.DataFrame(columns=list(SCORE_COLUMNS)),
-        _measures(one, other),
-        tolerance=other.rows.tolerance,
-        confidence=other.rows.confidence,
-        is_paired=False,
-        n_samples=one.rows.n_samples,
-        notes=(UNPAIRED, *_left_out(one, other, names)),
-        about=other.rows.about,
-        provenance={
-            when: side.rows.provenance for when, side in (("before", one), ("after", other))
-        },
-    )
-
-
-def _measures(one: Recorded, other: Recorded) -> pd.DataFrame:
-    """Return the measures that both audits list and that are known in both."""
-    rows = [
-        (name, unit, value, other.measures[name][1])
-        for name, (unit, value) in one.measures.items()
-        if name in other.measures and np.isfinite([value, other.measures[name][1]]).all()
-    ]
-    return pd.DataFrame(rows, columns=["measure", "unit", "before", "after"])
-
-
-def _check_kinds(one: Recorded, other: Recorded, names: tuple[str, str]) -> None:
-    """Refuse audits whose forecasts describe outcomes of different kinds."""
-    first, second = one.outcome_in_words, other.outcome_in_words
-    if first != second and None not in (first, second):
+def _compared(
+    one: AuditRows,
+    other: AuditRows,
+    names: tuple[str, str],
+    sides: tuple[AuditedRows, AuditedRows] | None = None,
+) -> ComparisonRows:
+    """Compare two audits by their estimates, and row by row if these are known."""
+    kinds = [_outcome_in_words(rows) for rows in (one, other)]
+    if kinds[0] != kinds[1] and None not in kinds:
         raise InputError(
-            f"{names[0]} audits forecasts of {first}, {names[1]} of {second}, so they cannot be"
-            " compared; audit forecasts of one kind, of times up to one horizon"
+            f"{names[0]} audits forecasts of {kinds[0]}, {names[1]} of {kinds[1]}, so they cannot"
+            " be compared; audit forecasts of one kind, of times up to one horizon"
         )
+    before, after = groups_of(one), groups_of(other)
+    scores, others = scores_of(one), scores_of(other)
+    shared = [name for name in before if name in after]
+    notes = [UNPAIRED if sides is None else UNPAIRED_TIMES]
+    changes, of_scores = None, dict[str, Interval]()
+    if sides is not None and one.censoring is None:
+        first, second = sides
+        # of groups known by probability no rows are members
+        listed = set(shared) - {group.name for group, _ in first.held.groups.probable()}
+        profiles = profiles_of(first.rows), profiles_of(second.rows)
+        members = members_of(first, listed)
+        changes = changes_of(*profiles, members, len(listed), other.confidence)
+        known = scores.keys() & others.keys()
+        of_scores = score_changes(first.rows, second.rows, known, other.confidence)
+        notes = []
+    if sides is not None:
+        notes += map(str, notes_of(other.notes, *LEFT_OUT))
+    for own, against, name in ((before, after, names[0]), (after, before, names[1])):
+        if alone := [group for group in own if group not in against]:
+            notes.append(f"Groups only in {name} are not compared: {and_more(alone, 3)}.")
+    return ComparisonRows(
+        names=names,
+        groups=tuple(
+            compared_group(before[name], after[name], changes, other.tolerance) for name in shared
+        ),
+        scores=tuple(
+            change_of(name, value, others[name][1], of_scores.get(name), unit)
+            for name, (unit, value) in scores.items()
+            if name in others
+        ),
+        tolerance=other.tolerance,
+        confidence=other.confidence,
+        is_paired=changes is not None,
+        n_samples=one.n_samples,
+        notes=tuple(notes),
+        about=other.about,
+        provenance={"before": one.provenance, "after": other.provenance},
+    )
 
 
-def _names(one: Recorded, other: Recorded) -> tuple[str, str]:
-    """Return different names of two audits."""
-    names = one.rows.name, other.rows.name
-    if names[0] != names[1]:
-        return names
-    if "" != one.stem != other.stem != "":
-        return one.stem, other.stem
-    return f"{names[0]} (first)", f"{names[1]} (second)"
+def _outcome_in_words(rows: AuditRows) -> str | None:
+    """Return the kind of outcome, with the horizon of times; None if only PITs are known."""
+    if rows.censoring is None:
+        return None if rows.outcome_kind is None else f"a {rows.outcome_kind} outcome"
+    horizon = rows.censoring.horizon
+    return "times" if horizon is None else f"times up to the horizon {number_in_full(horizon)}"
 
 
-def _left_out(one: Recorded, other: Recorded, names: tuple[str, str]) -> list[str]:
-    """Return notes on groups that are not compared."""
-    found = []
-    for side, against, name in ((one, other, names[0]), (other, one, names[1])):
-        alone = [group for group in side.groups if group not in against.groups]
-        if alone:
-            found.append(f"Groups only in {name} are not compared: {and_more(alone, 3)}.")
-    return found
+def _names(
+    one: AuditRows, other: AuditRows, stem: str = "", other_stem: str = ""
+) -> tuple[str, str]:
+    """Return different names of two audits, which may have files."""
+    if one.name != other.name:
+        return one.name, other.name
+    if "" != stem != other_stem != "":
+        return stem, other_stem
+    return f"{one.name} (first)", f"{other.name} (second)"

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, get_args, get_origin, get_type_hints
 
 import msgspec
 import numpy as np
@@ -100,21 +100,84 @@ def _is_free(place: Path, mark: str) -> bool:
 
 def csv_of(table: pd.DataFrame) -> str:
     """Return a table as csv with all digits of its numbers."""
-    written = {
-        str(name): pd.Series([_cell(value) for value in table[name]], dtype=object)
-        for name in table.columns
-    }
-    return pd.DataFrame(written, columns=[str(c) for c in table.columns]).to_csv(index=False)
+    # pandas writes the shortest text that is read as the same number
+    return table.map(_cell).to_csv(index=False)
 
 
 def _cell(value: Any) -> Any:
-    shown = plain(value)
-    if isinstance(shown, list):
-        return json.dumps(shown, ensure_ascii=False)
-    if isinstance(shown, str) and shown.startswith(FORMULA) and not NUMERIC.fullmatch(shown):
-        return f"'{shown}"
-    # the shortest text that is read as the same number
-    return repr(shown) if isinstance(shown, float) else shown
+    if isinstance(value, list | tuple):
+        return json.dumps(plain(value), ensure_ascii=False)
+    is_formula = isinstance(value, str) and value.startswith(FORMULA)
+    return f"'{value}" if is_formula and not NUMERIC.fullmatch(value) else value
+
+
+# --- views that all results have
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Summarized):
+    """Typed rows of a result, which are its attributes, and the JSON and tables read off them."""
+
+    made: Any
+
+    def __getattr__(self, name: str) -> Any:
+        # only for names that are not found otherwise; copies ask for `made` before it is there
+        if name == "made" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.made, name)
+
+    def with_rows(self, **rows: Any) -> Self:
+        """Return the result with other rows that change no decision."""
+        return replace(self, made=msgspec.structs.replace(self.made, **rows))
+
+    @property
+    def rows(self) -> Any:
+        """All rows, as the JSON has them."""
+        return self.made
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Tables that `to_csv` writes, by name."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values, in the layout of the JSON."""
+        values: dict[str, Any] = self.rows.to_dict()
+        return values
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the result as JSON; write it to `path` if given."""
+        return written(self.rows.to_json(), path)
+
+    def to_csv(self, folder: str | Path) -> list[Path]:
+        """Write each table as a csv file to a folder, numbers with all digits.
+
+        The files are named as the tables, for example `groups.csv` and `scores.csv`; `members.csv`
+        and `learned_rows.csv` of an audit list rows and ids. The folder is made if it is missing,
+        and files that an earlier call wrote are replaced.
+
+        Returns
+        -------
+        list of Path
+            The files.
+
+        Raises
+        ------
+        InputError
+            If the folder contains files that this method did not write.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from evenhand import audit_pit
+        >>> found = audit_pit(np.linspace(0.01, 0.99, 50), random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     names = [path.name for path in found.to_csv(folder)]
+        >>> names[:2]
+        ['scores.csv', 'groups.csv']
+        """
+        return write_tables(folder, self.tables)
 
 
 # --- row numbers and ids of listed people
@@ -339,7 +402,7 @@ class _Table(cached_property[pd.DataFrame]):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Audit(Summarized):
+class Audit(Result):
     """Result of a calibration audit: typed rows, and tables, text, page and JSON read off them.
 
     Everything in `AuditRows` is an attribute here, too. Lists of rows are tables (DataFrames), in
@@ -383,12 +446,6 @@ class Audit(Summarized):
     probability_scores = _Table("probability_scores")
     leaks = _Table("possible_leaks")
 
-    def __getattr__(self, name: str) -> Any:
-        # only for names that are not found otherwise; copies ask for `made` before it is there
-        if name == "made" or name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.made, name)
-
     def __repr__(self) -> str:
         return one_line(
             self,
@@ -399,10 +456,6 @@ class Audit(Summarized):
             groups=len(self.made.named),
             is_certified=self.certificate is not None,
         )
-
-    def with_rows(self, **rows: Any) -> Audit:
-        """Return the audit with other rows that change no decision."""
-        return replace(self, made=msgspec.structs.replace(self.made, **rows))
 
     def certified_by(self, proof: Certificate | None, **rows: Any) -> Audit:
         """Return the audit with another certificate and other rows that change no decision."""
@@ -544,15 +597,6 @@ class Audit(Summarized):
         """Return the findings as Markdown, to paste into a document; write them if asked."""
         return written(audit_markdown(self.rows), path)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the findings as plain values, in the layout of the JSON."""
-        values: dict[str, Any] = plain(msgspec.to_builtins(self.rows))
-        return values
-
-    def to_json(self, path: str | Path | None = None) -> str:
-        """Return the findings as JSON; write them to `path` if given."""
-        return written(self.rows.to_json().decode(), path)
-
     @classmethod
     def read(cls, path: str | Path) -> Audit:
         """Read the JSON of an audit; it has no certificate object and no members of groups.
@@ -576,37 +620,13 @@ class Audit(Summarized):
             ) from error
         return cls(rows)
 
-    def to_csv(self, folder: str | Path) -> list[Path]:
-        """Write each table as a csv file to a folder, numbers with all digits.
-
-        The files are named as the tables, for example `groups.csv` and `scan.csv`; `members.csv`
-        and `learned_rows.csv` list rows and ids. The folder is made if it is missing, and files
-        that an earlier call wrote are replaced.
-
-        Returns
-        -------
-        list of Path
-            The files.
-
-        Raises
-        ------
-        InputError
-            If the folder contains files that this method did not write.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> from evenhand import audit_pit
-        >>> found = audit_pit(np.linspace(0.01, 0.99, 50), random_state=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     names = [path.name for path in found.to_csv(folder)]
-        >>> names[:2]
-        ['scores.csv', 'groups.csv']
-        """
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Tables that `to_csv` writes, by name."""
         names = [name for name, kind in vars(Audit).items() if isinstance(kind, _Table)]
-        names += ["learned_rows", "members", "every_group"]
-        return write_tables(folder, {name: getattr(self, name) for name in names})
+        return {
+            name: getattr(self, name) for name in (*names, "learned_rows", "members", "every_group")
+        }
 
     # --- groups that are off, their members, and their repair
 

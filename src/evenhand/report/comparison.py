@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from evenhand._escape import short
@@ -37,7 +37,7 @@ from evenhand.report.document import (
     short_text,
 )
 from evenhand.report.kinds import formatter_of, reach_of, signed
-from evenhand.results import Values
+from evenhand.results import Change, ComparedGroup, ComparisonRows, plain
 
 NAME = 60
 """Most characters of the name of an audit, or of a group in a sentence."""
@@ -60,6 +60,9 @@ EVENTS: dict[str, tuple[Column, Show]] = {
 }
 """Those of 0/1 outcomes."""
 
+LISTED = ("rate", "predicted", "slope", "log_loss")
+"""Measures without intervals, of which values are listed."""
+
 
 # --- groups and their verdicts
 
@@ -72,59 +75,54 @@ ORDER = ("worse", "better", "problem after", "problem before", "problem in both"
 """Outcomes of groups in the order in which these are listed; others come last."""
 
 
-def is_slight(row: Values) -> bool:
+def is_slight(row: ComparedGroup) -> bool:
     """Whether a significant change is within the tolerance."""
-    return row["outcome"] in ("worse", "better") and not row["important"]
+    return row.outcome in ("worse", "better") and not row.important
 
 
-def order_of(row: Values) -> tuple[bool, int, float]:
+def order_of(row: ComparedGroup) -> tuple[bool, int, float]:
     """Important groups come first, then worse ones, then the largest changes."""
-    place = [*ORDER, row["outcome"]].index(row["outcome"])
-    return not row["important"], place, -abs(row["error_change"] or 0.0)
+    place = [*ORDER, row.outcome].index(row.outcome)
+    return not row.important, place, -abs(row.change("error").change or 0.0)
 
 
-def distinct(rows: Sequence[Values]) -> list[Values]:
+def distinct(rows: Sequence[ComparedGroup]) -> list[ComparedGroup]:
     """Return one row for each set of people, that with the shortest name.
 
     Its size, coverages and bias before and after identify it.
     """
-    found: dict[tuple[object, ...], Values] = {}
-    for row in sorted(rows, key=lambda row: len(row["group"])):
+    found: dict[tuple[object, ...], ComparedGroup] = {}
+    for row in sorted(rows, key=lambda row: len(row.group)):
         # sums in another order differ in their last digits; errors of scanned groups are binned
-        sure = {
-            name: f"{value:.9g}" if is_known(value) else None
-            for name, value in row.items()
-            if re.fullmatch("(coverage_[89]0|bias)_(before|after)", name)
-        }
-        found.setdefault((row["n"], *sure.values()), row)
+        sure = (row.change(name) for name in ("coverage_80", "coverage_90", "bias"))
+        ends = (end for one in sure for end in (one.before, one.after))
+        found.setdefault((row.n, *(end and f"{end:.9g}" for end in ends)), row)
     return list(found.values())
 
 
-class Changes:
-    """What a comparison found, given as `Comparison.to_dict()`."""
+class Shown:
+    """What a comparison found, in words and tables."""
 
-    def __init__(self, values: Values) -> None:
-        self.values = values
-        self.is_paired: bool = values["is_paired"]
-        self.tolerance = f"{points_in_full(values['tolerance'])} points"
+    def __init__(self, rows: ComparisonRows) -> None:
+        self.rows = rows
+        self.tolerance = f"{points_in_full(rows.tolerance)} points"
         # everyone, then the groups that changed most
-        everyone, *rows = values["groups"]
-        self.groups: list[Values] = [everyone, *sorted(distinct(rows), key=order_of)]
-        self.is_event = "slope_before" in everyone
-        data = values["provenance"]["after"].get("data") or {}
-        n, n_after = values["n_samples"], everyone.get("n_after")
-        size = count(n, "row") + (f" of {short(data['name'], NAME)}" if data.get("name") else "")
+        everyone, *others = rows.groups
+        self.groups = [everyone, *sorted(distinct(others), key=order_of)]
+        self.is_event = everyone.change("rate").before is not None
+        name = rows.provenance["after"].get("data", {}).get("name")
+        size = count(rows.n_samples, "row") + (f" of {short(name, NAME)}" if name else "")
         # the second audit may have other rows
-        if n_after not in (None, n):
-            size = f"{n:,} and {count(n_after, 'row')}"
+        if everyone.n_after != everyone.n:
+            size = f"{everyone.n:,} and {count(everyone.n_after, 'row')}"
         self.facts = [size, count(len(self.groups), "group")]
 
     @property
     def verdict(self) -> str:
         """In how many groups the error got better and worse, or is a problem."""
         total, slight = count(len(self.groups), "group"), sum(map(is_slight, self.groups))
-        n = Counter(row["outcome"] for row in self.groups if not is_slight(row))
-        if not self.is_paired:
+        n = Counter(row.outcome for row in self.groups if not is_slight(row))
+        if not self.rows.is_paired:
             both, new = n["problem in both"], n["problem after"]
             before, after = both + n["problem before"], both + new
             if not before + after:
@@ -146,18 +144,18 @@ class Changes:
     @property
     def sentences(self) -> Iterator[str]:
         """Remarks on audits that are not paired, and everyone's scores."""
-        if not self.is_paired:
-            yield from self.values["notes"][:1]
-            yield from [NO_PROOF] * any(row["important"] for row in self.groups)
-        known = {row["measure"]: (row["before"], row["after"]) for row in self.values["measures"]}
+        if not self.rows.is_paired:
+            yield from self.rows.notes[:1]
+            yield from [NO_PROOF] * any(row.important for row in self.groups)
+        known = {one.measure: one for one in self.rows.scores}
         parts = []
         if self.is_event:
-            error, slope = (_pair(self.groups[0], name) for name in ("error", "slope"))
+            error, slope = map(self.groups[0].change, ("error", "slope"))
             parts.append(f"{_to(error, points)} points off by score")
-            if all(map(is_known, slope)):
+            if is_known(slope.before) and is_known(slope.after):
                 parts.append(f"slope {_to(slope, ratio)} (right is 1)")
         elif width := known.get("80% interval width"):
-            unit = short(self.values["about"].get("unit", ""), NAME)
+            unit = short(self.rows.about.get("unit", ""), NAME)
             parts.append(f"80% interval {_to(width, plain_number)} {unit}".strip() + " wide")
         for name, shown in (("CRPS", "CRPS"), ("log loss", "log score")):
             if name in known:
@@ -165,65 +163,57 @@ class Changes:
         if parts:
             yield f"Everyone: {'; '.join(parts)}."
 
-    def table(self, rows: Sequence[Values], *, is_short: bool = False, **options: Any) -> Table:
+    def table(
+        self, rows: Sequence[ComparedGroup], *, is_short: bool = False, **options: Any
+    ) -> Table:
         """Return groups; in a short text with few measures, and without changes."""
         measures = EVENTS if self.is_event else COVERED
-        printed = list(measures) if not is_short else list(measures)[:3]
-        if is_short and not self.is_paired:
+        is_paired = self.rows.is_paired
+        printed = list(measures)[: 3 if is_short else None]
+        if is_short and not is_paired:
             printed = ["error"]
 
-        def verdict(row: Values) -> str:
-            found = IN_WORDS.get(row["outcome"], row["outcome"])
-            return f"slightly {found}" if is_slight(row) else str(found)
+        def verdict(row: ComparedGroup) -> str:
+            found = IN_WORDS.get(row.outcome, row.outcome)
+            return f"slightly {found}" if is_slight(row) else found
 
-        def size(row: Values) -> Value:
-            n, after = row["n"], row.get("n_after", row["n"])
-            return Value(whole(n) + (f" → {whole(after)}" if after != n else ""), order=n)
+        def size(row: ComparedGroup) -> Value:
+            after = f" → {whole(row.n_after)}" if row.n_after != row.n else ""
+            return Value(whole(row.n) + after, order=row.n)
 
-        cells: Cells[Values] = {
-            Column("group"): lambda row: short(row["group"], NAME) if is_short else row["group"],
+        def writer(name: str, show: Show) -> Callable[[ComparedGroup], Value]:
+            """Return what writes a measure before and after, with its interval."""
+
+            def written(row: ComparedGroup) -> Value:
+                one = row.change(name)
+                if name == "rate" and is_paired:
+                    return Value(show(one.after), order=one.after)
+                shown, ends = _to(one, show, " → "), UNKNOWN
+                if not is_paired and name not in LISTED:
+                    # the own intervals of both audits
+                    reach = reach_of if show is signed else partial(band, show)
+                    ends = " → ".join(
+                        reach(*one.interval(side)[1:]) for side in ("before", "after")
+                    )
+                elif is_paired and not is_short and name not in LISTED and is_known(one.change):
+                    within = reach_of(one.change_low, one.change_high)
+                    ends = signed(one.change) + (f", {within}" if within != UNKNOWN else "")
+                return Value(shown, ends, one.change)
+
+            return written
+
+        cells: Cells[ComparedGroup] = {
+            Column("group"): lambda row: short(row.group, NAME) if is_short else row.group,
             numeric("rows"): size,
         }
-        for measure in printed:
-            column, show = measures[measure]
-            cells[column] = _writer(measure, show, has_change=not (is_short and self.is_paired))
-        cells[Column("verdict")] = verdict
-        return Table.of("Groups", rows, cells, **options)
+        cells |= {measures[name][0]: writer(name, measures[name][1]) for name in printed}
+        return Table.of("Groups", rows, cells | {Column("verdict"): verdict}, **options)
 
 
-Pair = tuple[float | None, float | None]
-
-
-def _pair(row: Values, measure: str) -> Pair:
-    return row[f"{measure}_before"], row[f"{measure}_after"]
-
-
-def _to(pair: Pair, show: Show, join: str = " to ") -> str:
-    return join.join(map(show, pair))
-
-
-def _writer(measure: str, show: Show, *, has_change: bool) -> Callable[[Values], Value]:
-    """Return a function that writes a measure before and after, and its interval."""
-
-    def written(row: Values) -> Value:
-        if measure in row:
-            return Value(show(row[measure]), order=row[measure])
-        pair, change = _pair(row, measure), row.get(f"{measure}_change")
-        shown = _to(pair, show, " → ") if any(map(is_known, pair)) else UNKNOWN
-        if f"{measure}_before_low" in row:
-            # the own intervals of both audits
-            sides = (
-                [row[f"{measure}_{at}_{end}"] for end in ("low", "high")]
-                for at in ("before", "after")
-            )
-            ends = (reach_of(*one) if show is signed else band(show, *one) for one in sides)
-            return Value(shown, " → ".join(ends), change)
-        if not has_change or not is_known(change):
-            return Value(shown, order=change)
-        reach = reach_of(row[f"{measure}_change_low"], row[f"{measure}_change_high"])
-        return Value(shown, signed(change) + (f", {reach}" if reach != UNKNOWN else ""), change)
-
-    return written
+def _to(one: Change, show: Show, join: str = " to ") -> str:
+    """Write a measure before and after."""
+    pair = one.before, one.after
+    return join.join(map(show, pair)) if any(map(is_known, pair)) else UNKNOWN
 
 
 # --- text of at most 16 lines
@@ -235,13 +225,13 @@ ROWS = 5
 """Most groups in a short text."""
 
 
-def comparison_text(values: Values, *, full: bool = False) -> str:
-    """Return a comparison, given as `Comparison.to_dict()`, as text; `full` has all groups."""
+def comparison_text(rows: ComparisonRows, *, full: bool = False) -> str:
+    """Return a comparison as text; `full` has all groups."""
     if full:
-        return document_text(comparison_document(values))
-    found = Changes(values)
-    before, after = (short(str(name), 24) for name in values["names"])
-    is_command = bool(values["provenance"]["after"].get("command"))
+        return document_text(comparison_document(rows))
+    found = Shown(rows)
+    before, after = (short(name, 24) for name in rows.names)
+    is_command = bool(rows.provenance["after"].get("command"))
     more = "--full, or --out comparison.html" if is_command else "summary(full=True)"
     head = f"Before: {before}. After: {after}. {', '.join(found.facts)}"
     tail = Bullets.of([*found.sentences, f"All groups: {more}"])
@@ -282,21 +272,21 @@ HOW_UNPAIRED = (
 )
 
 
-def comparison_html(values: Values) -> str:
-    """Return a comparison, given as `Comparison.to_dict()`, as one page of HTML."""
-    return document_html(comparison_document(values))
+def comparison_html(rows: ComparisonRows) -> str:
+    """Return a comparison as one page of HTML."""
+    return document_html(comparison_document(rows))
 
 
-def comparison_document(values: Values) -> Document:
-    """Return the document of a comparison, given as `Comparison.to_dict()`."""
-    found, data = Changes(values), embedded(values)
-    before, after = (short(str(name), NAME) for name in values["names"])
+def comparison_document(rows: ComparisonRows) -> Document:
+    """Return the document of a comparison."""
+    found = Shown(rows)
+    before, after = (short(name, NAME) for name in rows.names)
     how = HOW_UNPAIRED
-    if found.is_paired:
-        how = HOW.format(confidence=in_full(values["confidence"]))
+    if rows.is_paired:
+        how = HOW.format(confidence=in_full(rows.confidence))
         how += HOW_OF_EVENTS if found.is_event else ""
     note = "Values before and after, and in brackets " + (
-        "the change with its paired interval." if found.is_paired else "their intervals."
+        "the change with its paired interval." if rows.is_paired else "their intervals."
     )
     note += f" Tolerance: {found.tolerance}."
     others = found.groups[FIRST:]
@@ -307,21 +297,21 @@ def comparison_document(values: Values) -> Document:
     options: dict[str, Any] = {"search": "Find a group", "printed": SHOWN}
     first = found.table(found.groups[:FIRST], note=note, **options)
     table = found.table(others[:SHOWN], note=f"{note}{rest}", **options)
-    about = {**values, "provenance": values["provenance"]["after"]}
+    about = {"about": rows.about, "provenance": rows.provenance["after"]}
     sections = [
         Section("Groups", [first], "groups"),
         Section("The other groups", [table] if others else [], "others", "smaller changes"),
-        Section("Scores", _scores(values), "scores", "of all rows"),
+        Section("Scores", _scores(rows), "scores", "of all rows"),
         Section("How changes are judged", [Paragraph(how)], "how", "intervals of changes"),
         Section(
             "Notes",
-            [Bullets.of(values["notes"])] if values["notes"] else [],
+            [Bullets.of(rows.notes)] if rows.notes else [],
             "notes",
             "what was left out or done otherwise",
         ),
         Section(
             "Where this comes from",
-            [about_facts(about), _sources(values)],
+            [about_facts(about), _sources(rows)],
             "provenance",
             "both audits",
         ),
@@ -333,46 +323,48 @@ def comparison_document(values: Values) -> Document:
         opening=[Bullets.of(found.sentences)],
         sections=[section for section in sections if section.parts],
         footer="Works offline, without ids of people. The JSON of this comparison has all digits.",
-        data=data,
+        data=embedded(plain({"": rows})[""]),
     )
 
 
-def _sources(values: Values) -> Facts:
+def _sources(rows: ComparisonRows) -> Facts:
     """Return which audits were compared."""
     facts: dict[str, str | None] = {}
-    for key, audit in values["provenance"].items():
+    for key, audit in rows.provenance.items():
         facts |= {
             f"Date {key}": audit.get("date"),
             f"Command {key}": audit.get("command"),
-            f"Hash of the model {key}": (audit.get("model") or {}).get("sha256"),
+            f"Hash of the model {key}": audit.get("model", {}).get("sha256"),
             f"Version {key}": audit.get("evenhand"),
         }
-    return Facts(facts | {"Schema": values["schema"]})
+    return Facts(facts | {"Schema": rows.schema})
 
 
-def _scores(values: Values) -> list[Part]:
+def _scores(rows: ComparisonRows) -> list[Part]:
     """Show scores and certified bounds of all rows, with paired intervals where there are any."""
-    paired = {row["measure"]: row for row in values["scores"]}
 
-    def written(row: Any, at: str) -> str:
-        show = formatter_of(row["unit"])
-        toward = "up" if row["measure"].startswith("certified") else "nearest"
-        return show(row[at], toward) + (" points" if show is points else "")
+    def writer(at: str) -> Callable[[Change], str]:
+        def written(one: Change) -> str:
+            show = formatter_of(one.unit)
+            toward = "up" if one.measure.startswith("certified") else "nearest"
+            text: str = show(getattr(one, at), toward)
+            return text + (" points" if show is points else "")
 
-    def change(row: Any) -> str | Value:
-        if (one := paired.get(row["measure"])) is None:
+        return written
+
+    def change(one: Change) -> str | Value:
+        if one.change_low is None:
             return UNKNOWN
-        reach = reach_of(one["low"], one["high"], number)
-        return Value(signed(one["change"], number), reach, one["change"])
+        reach = reach_of(one.change_low, one.change_high, number)
+        return Value(signed(one.change, number), reach, one.change)
 
-    cells: Cells[Any] = {
-        Column("measure"): lambda row: row["measure"],
-        numeric("before"): lambda row: written(row, "before"),
-        numeric("after"): lambda row: written(row, "after"),
+    cells: Cells[Change] = {
+        Column("measure"): lambda one: one.measure,
+        numeric("before"): writer("before"),
+        numeric("after"): writer("after"),
     }
     text = "Of all rows. Smaller log scores and CRPS are better."
-    if paired:
+    if rows.is_paired:
         cells[numeric("change")] = change
-        text += f" Changes have paired {in_full(values['confidence'])} intervals, each by itself."
-    table = Table.of("Scores", values["measures"], cells)
-    return [Paragraph(text), table]
+        text += f" Changes have paired {in_full(rows.confidence)} intervals, each by itself."
+    return [Paragraph(text), Table.of("Scores", rows.scores, cells)]
