@@ -147,6 +147,21 @@ def test_requests_and_ids_of_forecasts_are_unique(log):
     assert log.head().number == 3
 
 
+def test_a_refused_entry_takes_no_other_work_of_its_group_with_it(log):
+    """One work of the group adds what another adds, and one what the log has."""
+    log.run(lambda t: t.add(forecast("a")))
+    names = ["b", "c", "b", "a"]
+    with held(log, len(names) + 1) as (pool, first, may_end):
+        calls = [pool.submit(log.run, lambda t, name=n: t.add(forecast(name))) for n in names]
+        wait_for(lambda: n_waiting(log) == len(names))
+        may_end.set()
+        assert first.result() is None
+        b, c, again, a = (isinstance(call.exception(), InputError) for call in calls)
+    assert (b != again, c, a) == (True, False, True)
+    assert sorted(entry.id for entry in log.entries()) == ["id-a", "id-b", "id-c"]
+    assert verify(log).n_entries == 3
+
+
 def test_an_entry_that_cannot_be_stored_is_refused(log):
     for value in (float("nan"), {1, 2}):
         entry = Entry("forecast", "a", values={"y": value})

@@ -739,17 +739,13 @@ class Batches(Generic[T]):
     Parameters
     ----------
     answer : callable
-        Receives a list of tickets, and gives each a result or an error. If it raises an error, that
-        is the error of all tickets without one.
+        Returns the answers to a list of requests. After an error, other than of the database, each
+        request is answered alone, so that it concerns no other one.
     interrupted : Exception
         The error of the others in a batch whose thread was interrupted by the user.
     """
 
-    def __init__(
-        self,
-        answer: Callable[[list[Ticket[T]]], None],
-        interrupted: Exception,
-    ) -> None:
+    def __init__(self, answer: Callable[[list[T]], list[Any]], interrupted: Exception) -> None:
         self._answer = answer
         self._interrupted = interrupted
         self._changed = threading.Condition()
@@ -778,11 +774,11 @@ class Batches(Generic[T]):
             self._leader = threading.get_ident()
             tickets, self._waiting = self._waiting, []
         try:
-            self._answer(tickets)
-        except Exception as error:
-            _fail(tickets, error)
-        except BaseException:
-            _fail(tickets, self._interrupted)
+            self._settle(tickets)
+        except BaseException:  # an interrupt by the user
+            for one in tickets:
+                if not one.done():
+                    one.set_exception(self._interrupted)
             raise
         finally:
             with self._changed:
@@ -790,15 +786,22 @@ class Batches(Generic[T]):
                 self._changed.notify_all()
         return ticket.result()
 
+    def _settle(self, tickets: Sequence[Ticket[T]]) -> None:
+        try:
+            answers = self._answer([ticket.request for ticket in tickets])
+        except Exception as error:
+            if len(tickets) > 1 and not isinstance(error, LogError):
+                for ticket in tickets:
+                    self._settle([ticket])
+                return
+            for ticket in tickets:
+                ticket.set_exception(error)
+        else:
+            for ticket, answer in zip(tickets, answers, strict=True):
+                ticket.set_result(answer)
+
     def _is_next(self, ticket: Ticket[T]) -> bool:
         return self._leader is None and self._waiting[0] is ticket
-
-
-def _fail(tickets: Sequence[Ticket[Any]], error: Exception) -> None:
-    for ticket in tickets:
-        # an error of its own is the better explanation
-        if not ticket.done():
-            ticket.set_exception(error)
 
 
 # --- tables of a decision log in a database, and statements that read and write them
@@ -854,48 +857,56 @@ class Transaction:
     connection : Connection
         Open connection, in a transaction.
     last : Logged or None
-        Last entry, in the log or added.
+        Last entry in the log.
+    added : list of (Row, Logged)
+        New entries, which wait to be inserted together.
     """
 
     source: str
     connection: sa.Connection
     last: Logged | None
+    added: list[tuple[Row, Logged]] = field(default_factory=list)
 
     def find(self, *requests: str) -> dict[str, Logged]:
         """Return the entries with these requests, by request, from the log or added before."""
-        found = _rows_of(self.connection, BY_REQUEST, *requests)
-        return by_request(logged(row, self.source) for row in found)
+        rows = _rows_of(self.connection, BY_REQUEST, *requests)
+        found = by_request(logged(row, self.source) for row in rows)
+        new = by_request(entry for _, entry in self.added)
+        return found | {request: new[request] for request in requests if request in new}
 
     def n_of(self, *subjects: str) -> Counter[str]:
         """Return the number of entries with each subject, in the log and added before."""
-        return Counter(dict(map(tuple, _run(self.connection, N_OF, subjects))))
+        found = Counter(dict(map(tuple, _run(self.connection, N_OF, subjects))))
+        wanted = set(subjects)
+        found.update(row.subject for row, _ in self.added if row.subject in wanted)
+        return found
 
     def add(self, *entries: Entry) -> list[Logged]:
         """Append entries, which are durable once `run` has returned.
 
-        InputError if the request of one, or its id among forecasts, is in the log.
+        If the request of one, or its id among forecasts, is in the log, `run` raises InputError.
         """
+        n = len(self.added)
+        for entry in entries:
+            before = self.added[-1][1] if self.added else self.last
+            row = next_row(entry, before, self.source)
+            # read back, so that what is returned now equals what is read later
+            self.added.append((row, logged(row, self.source)))
+        return [entry for _, entry in self.added[n:]]
+
+    def insert(self) -> None:
+        """Insert what was added; InputError if the log has the request or the id of one."""
         import sqlalchemy as sa
 
-        rows: list[Row] = []
-        found: list[Logged] = []
-        last = self.last
-        for entry in entries:
-            rows.append(next_row(entry, last, self.source))
-            # read back, so that what is returned now equals what is read later
-            last = logged(rows[-1], self.source)
-            found.append(last)
+        rows = [row for row, _ in self.added]
         try:
-            if rows:
-                _run(self.connection, INSERT, rows)
+            _run(self.connection, INSERT, rows)
         except sa.exc.IntegrityError as error:
             requests, ids = (and_more([repr(row[i]) for row in rows]) for i in (3, 2))
             raise InputError(
                 f"{self.source}: an entry with the request {requests}, or a forecast with the id"
                 f" {ids}, is in the log already; find it before adding one"
             ) from error
-        self.last = last
-        return found
 
 
 # --- append-only decision logs with a hash chain
@@ -969,7 +980,8 @@ class DecisionLog:
     def run(self, work: Callable[[Transaction], T]) -> T:
         """Call `work` with exclusive access, and return its result once all it added is durable.
 
-        If `work` raises an error, nothing that it added is kept.
+        If `work` raises an error, nothing that it added is kept. It may be called again, if a work
+        of another thread raises one.
         """
         if self._works.is_led_here:
             raise RuntimeError("run was called by a work of run; add to the transaction instead")
@@ -1057,40 +1069,21 @@ class DecisionLog:
         with self._lock:
             self._n_open -= 1
 
-    def _commit(self, works: Sequence[Ticket[Callable[[Transaction], Any]]]) -> None:
+    def _commit(self, works: Sequence[Callable[[Transaction], Any]]) -> list[Any]:
         """Call the works of all threads that wait for the disk in one transaction."""
         if self._database.is_read_only:
             raise LogError(f"{self.source}: {READ_ONLY}")
-        answers = []
         with self._open() as connection:
             self._database.lock(connection)
             rows = _rows_of(connection, LAST)
-            first = logged(rows[0], self.source) if rows else None
-            transaction = Transaction(self.source, connection, first)
-            if len(works) == 1:  # an error undoes the whole transaction, without a savepoint
-                answers.append((works[0], works[0].request(transaction)))
-                works = []
-            for work in works:
-                before = transaction.last
-                connection.exec_driver_sql("SAVEPOINT work")
-                try:
-                    with self._database.translated():
-                        answer = work.request(transaction)
-                except LogError:  # of the database, which may have ended the transaction
-                    raise
-                except Exception as error:
-                    # what it added is dropped
-                    connection.exec_driver_sql("ROLLBACK TO work")
-                    transaction.last = before
-                    work.set_exception(error)
-                else:
-                    answers.append((work, answer))
-                connection.exec_driver_sql("RELEASE work")
-            if transaction.last is not first:
+            last = logged(rows[0], self.source) if rows else None
+            transaction = Transaction(self.source, connection, last)
+            answers = [work(transaction) for work in works]
+            if transaction.added:
+                transaction.insert()
                 connection.commit()
                 self._database.after_commit(connection)
-        for work, answer in answers:
-            work.set_result(answer)
+        return answers
 
     def _check_format(self, create: bool) -> None:
         with self._open() as connection:

@@ -28,7 +28,6 @@ from evenhand.service.log import (
     DecisionLog,
     Entry,
     Logged,
-    Ticket,
     Transaction,
     by_request,
     in_blocks,
@@ -439,19 +438,9 @@ class Service:
         r = self._draws([one.person for one in asked])
         return self._forecasting.values([one.row for one in asked], r)
 
-    def _compute(self, waiting: Sequence[Ticket[Sequence[_Asked]]]) -> None:
-        try:
-            found = iter(self._forecasts([one for ticket in waiting for one in ticket.request]))
-        except Exception as error:
-            if len(waiting) == 1:
-                waiting[0].set_exception(error)
-                return
-            # a row that the model refuses concerns only those who asked for it
-            for one in waiting:
-                self._compute([one])
-            return
-        for one in waiting:
-            one.set_result(list(islice(found, len(one.request))))
+    def _compute(self, waiting: Sequence[Sequence[_Asked]]) -> list[list[dict[str, Any]]]:
+        found = iter(self._forecasts([one for asked in waiting for one in asked]))
+        return [list(islice(found, len(asked))) for asked in waiting]
 
     def _logged(
         self, transaction: Transaction, asked: dict[str, _Asked], values: dict[str, dict[str, Any]]
