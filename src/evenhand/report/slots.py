@@ -743,7 +743,7 @@ class Slots:
             self.title = self.everyone[0]
         else:
             one = min(named, key=lambda one: one.rank)
-            whose = f"{name_of(one, rows)}: {percent(one.coverage_80)}"
+            whose = f"worst named group: {name_of(one, rows)}, {percent(one.coverage_80)}"
             self.title = f"{self.everyone[0].removesuffix('.')} ({whose})."
 
     @property

@@ -379,8 +379,8 @@ def _waiting(watched: Watched) -> str:
     if watched.matures_after is None:
         return "no forecast has been watched yet."
     n = int(watched.values.get("n_waiting") or 0)
-    until = f"no forecast has matured yet, after {days_in_words(watched.matures_after)}"
-    return f"{until}: {count(n, 'forecast is', 'forecasts are')} waiting." if n else f"{until}."
+    which = f"none of {count(n, 'forecast')}" if n else "no forecast"
+    return f"{which} has matured yet, which takes {days_in_words(watched.matures_after)}."
 
 
 def _missing(watched: Watched) -> str:
