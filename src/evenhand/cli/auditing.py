@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 from evenhand._validate import InputError
-from evenhand.cli import options
 from evenhand.cli.checks import check_out, described, refuse_without_effect
-from evenhand.cli.options import (
-    GATE,
-    OUTPUT,
-    ROWS,
-    GroupColumns,
-    Large,
-    Rows,
-    Times,
-    flag,
-    option,
-    with_options,
-)
+from evenhand.cli.options import GroupColumns, Large, Rows, Times, with_options
 from evenhand.cli.output import Verdict, command_line, inform, show, show_text
 from evenhand.cli.rooms import audits
 from evenhand.cli.rows import (
@@ -85,47 +73,51 @@ def judge(found: Audit) -> NoReturn:
 @with_options
 def audit(
     context: typer.Context,
-    table: options.Table,
+    table: Path,
     rows: Rows,
-    forecast: options.Forecast,
+    forecast: str,
     times: Times,
     grouping: GroupColumns,
     large: Large,
-    largest_weight: options.LargestWeight = None,
-    tolerance: Annotated[
-        float | None,
-        option(
-            "error that is no problem; 0.02 by default, less for yes/no outcomes with low rates",
-            GATE,
-            "SHARE",
-        ),
-    ] = None,
-    fail_if: Annotated[
-        list[str] | None,
-        option(
-            "exit with code 1 if problem, too-few-rows, not-proven or"
-            ' "certified_group_error(0.2) > 0.25"; may be repeated',
-            GATE,
-            "CONDITION",
-        ),
-    ] = None,
-    confidence: Annotated[float, option("confidence of bounds", GATE, "SHARE", rare=True)] = 0.95,
-    out: options.AuditOut = None,
-    full: Annotated[bool, flag("--full", "print all findings and tables", OUTPUT)] = False,
-    about: Annotated[
-        list[str] | None,
-        option(
-            "population=..., period=..., unit=... (of outcomes) or any other key, for the report;"
-            " may be repeated",
-            OUTPUT,
-            "KEY=VALUE",
-        ),
-    ] = None,
-    as_json: options.AsJson = False,
-    tables: options.Tables = None,
-    seed: options.FixedSeed = 0,
+    largest_weight: float | None = None,
+    tolerance: float | None = None,
+    fail_if: list[str] | None = None,
+    confidence: float = 0.95,
+    out: Path | None = None,
+    full: bool = False,
+    about: list[str] | None = None,
+    as_json: bool = False,
+    tables: Path | None = None,
+    seed: int = 0,
 ) -> None:
-    """For whom are forecasts wrong? Rows must be new to the model."""
+    """For whom are forecasts wrong? Rows must be new to the model.
+
+    Decision
+    --------
+    tolerance : SHARE
+        error that is no problem; 0.02 by default, less for yes/no outcomes with low rates
+    fail_if : CONDITION
+        exit with code 1 if problem, too-few-rows, not-proven or "certified_group_error(0.2) >
+        0.25"; may be repeated
+    confidence : SHARE, rare
+        confidence of bounds
+
+    Output
+    ------
+    out : FILE
+        file to write: an .html page, .md, or .json
+    full
+        print all findings and tables
+    about : KEY=VALUE
+        population=..., period=..., unit=... (of outcomes) or any other key, for the report; may be
+        repeated
+
+    Examples
+    --------
+    evenhand audit test.csv --target loss --forecast mean=mu,std=sigma
+    evenhand audit loans.csv --target bad --forecast probability=p --groups sex,job
+    evenhand audit test.csv --target loss --forecast model --fail-if problem
+    """
     # options are checked before a table is read, which may take minutes
     asked: dict[str, Any] = {
         "search": audits.Search(tolerance=tolerance, confidence=confidence),
@@ -160,45 +152,58 @@ def audit(
         judge(found)
 
 
-@dataclass(frozen=True)
-class ComparedRows(Rows):
-    """Columns of a table that is audited under two forecasts."""
-
-    target: Annotated[str, option("column with the outcome", ROWS, "COLUMN")] = ""
+NO_TARGET = Rows(target="")
+"""Two audits are compared without the column of their outcomes."""
 
 
 @with_options
 def compare(
     context: typer.Context,
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="TABLE | OLD NEW",
-            help="a table, or the JSON of two audits, which have no paired intervals",
-        ),
-    ],
-    rows: ComparedRows,
+    paths: list[Path],
+    *,
+    rows: Rows = NO_TARGET,
     times: Times,
     grouping: GroupColumns,
-    forecast: Annotated[
-        list[str] | None,
-        option("for a table: the old and the new forecasts, as in audit", ROWS, "FORECAST"),
-    ] = None,
-    confidence: Annotated[
-        float, option("confidence of intervals", GATE, "SHARE", rare=True)
-    ] = 0.95,
-    fail_if_worse: Annotated[
-        bool,
-        flag("--fail-if-worse", "exit with code 1 if a group got significantly worse", GATE),
-    ] = False,
-    out: options.Out = None,
-    full: Annotated[bool, flag("--full", "print all groups and scores", OUTPUT)] = False,
-    as_json: options.AsJson = False,
-    tables: options.Tables = None,
+    forecast: list[str] | None = None,
+    confidence: float = 0.95,
+    fail_if_worse: bool = False,
+    out: Path | None = None,
+    full: bool = False,
+    as_json: bool = False,
+    tables: Path | None = None,
 ) -> None:
     """Compare two forecasts of the same rows, or two audits: which groups got better or worse.
 
     Two forecasts in a table have paired intervals. Two audits are compared by their estimates.
+
+    Arguments
+    ---------
+    paths : TABLE | OLD NEW
+        a table, or the JSON of two audits, which have no paired intervals
+
+    Rows
+    ----
+    forecast : FORECAST
+        for a table: the old and the new forecasts, as in audit
+
+    Decision
+    --------
+    confidence : SHARE, rare
+        confidence of intervals
+    fail_if_worse
+        exit with code 1 if a group got significantly worse
+
+    Output
+    ------
+    out : FILE
+        file to write: an .html page, or .json
+    full
+        print all groups and scores
+
+    Examples
+    --------
+    evenhand compare test.csv --target loss --forecast mean=mu,std=sigma --forecast repaired
+    evenhand compare june.json july.json --out compare.html
     """
     search = audits.Search(confidence=confidence)
     forecasts = forecast or []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from contextvars import copy_context
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,11 +19,10 @@ from typer.core import TyperGroup
 from evenhand._table import lines_within
 from evenhand._validate import shown_names
 from evenhand._version import __version__
-from evenhand.cli import options
 from evenhand.cli.auditing import audit, compare
 from evenhand.cli.checks import check_apart, folder_to_write, refuse_blank
 from evenhand.cli.fitting import fit
-from evenhand.cli.options import OUTPUT, option, with_options
+from evenhand.cli.options import help_text, with_options
 from evenhand.cli.output import (
     BAD_INPUT,
     code_of,
@@ -55,20 +55,25 @@ EXIT_CODES = (
     " standard output, 130 interrupted, 143 terminated (129 by SIGHUP)."
 )
 
-AUDIT = "1. Audit: for whom is it wrong?"
-REPAIR = "2. Repair: recalibrate by group"
-PROVE = "3. Prove: every group, named or not"
-USE = "Train, forecast, log and watch"
-"""Panels of commands, in the order of the work."""
-
 
 @with_options
 def demo(
-    out: Annotated[Path, option("folder to write to", OUTPUT, "FOLDER")] = Path("evenhand-demo"),
-    as_json: options.AsJson = False,
-    seed: options.FixedSeed = 0,
+    out: Path = Path("evenhand-demo"),
+    as_json: bool = False,
+    seed: int = 0,
 ) -> None:
-    """Find, repair and prove on a generated table: the first steps, with all files."""
+    """Find, repair and prove on a generated table: the first steps, with all files.
+
+    Output
+    ------
+    out : FOLDER
+        folder to write to
+
+    Examples
+    --------
+    evenhand demo
+    evenhand demo --out first-look --seed 1
+    """
     from evenhand.demo import run
 
     check_apart(out, {})
@@ -76,61 +81,14 @@ def demo(
     show_result(values, text, as_json)
 
 
-COMMANDS: dict[Any, tuple[str, list[str]]] = {
-    demo: ("First look", ["demo", "demo --out first-look --seed 1"]),
-    audit: (
-        AUDIT,
-        [
-            "audit test.csv --target loss --forecast mean=mu,std=sigma",
-            "audit loans.csv --target bad --forecast probability=p --groups sex,job",
-            "audit test.csv --target loss --forecast model --fail-if problem",
-        ],
-    ),
-    compare: (
-        AUDIT,
-        [
-            "compare test.csv --target loss --forecast mean=mu,std=sigma --forecast repaired",
-            "compare june.json july.json --out compare.html",
-        ],
-    ),
-    recalibrate: (
-        REPAIR,
-        ["recalibrate past.csv --target loss --forecast mean=mu,std=sigma --by sex --out repaired"],
-    ),
-    plan: (PROVE, ["plan", "plan --max-wider 0.2 --rows 1000"]),
-    randomize: (
-        PROVE,
-        [
-            "randomize past.csv --target loss --forecast mean=mu,std=sigma --out proven",
-            "randomize past.csv --target loss --forecast model --max-wider 0.2 --out proven",
-        ],
-    ),
-    fit: (USE, ["fit train.csv --target loss --id person --out model"]),
-    predict: (
-        USE,
-        [
-            "predict new.csv --forecast repaired --id person --out forecasts.csv",
-            "predict new.csv --forecast proven --id person --key-file draws.key --context 2026-11"
-            " --log log.sqlite --out served.csv",
-        ],
-    ),
-    outcomes: (USE, ["outcomes log.sqlite paid.csv --id forecast_id --target loss"]),
-    replay: (
-        USE,
-        [
-            "replay log.sqlite FORECAST_ID --forecast proven --key-file draws.key"
-            " --features new.csv --id person"
-        ],
-    ),
-    watch: (
-        USE,
-        [
-            "watch log.sqlite --certificate proven --matures-after 365d --state watch.json"
-            " --fail-if-alarm --out watch.html"
-        ],
-    ),
+PANELS: dict[str, list[Callable[..., None]]] = {
+    "First look": [demo],
+    "1. Audit: for whom is it wrong?": [audit, compare],
+    "2. Repair: recalibrate by group": [recalibrate],
+    "3. Prove: every group, named or not": [plan, randomize],
+    "Train, forecast, log and watch": [fit, predict, outcomes, replay, watch],
 }
-"""The commands in the order of the help, each with its panel and examples of calls."""
+"""The commands, in the order of the work."""
 
 ALL = "--help-all"
 
@@ -195,10 +153,9 @@ def _general(
     pass
 
 
-for function, (panel, examples) in COMMANDS.items():
-    blocks = [" ".join(text.split()) for text in str(function.__doc__).split("\n\n")]
-    blocks += ["Examples:", *(f"evenhand {line}" for line in examples)]
-    app.command(help="\n\n".join(blocks), rich_help_panel=panel)(function)
+for panel, commands in PANELS.items():
+    for command in commands:
+        app.command(help=help_text(command.__doc__), rich_help_panel=panel)(command)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import shlex
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import typer
@@ -24,14 +24,13 @@ from evenhand._validate import (
     discrete_kind,
     short,
 )
-from evenhand.cli import options
 from evenhand.cli.checks import (
     listed_names,
     own_folder,
     refuse_without_effect,
     warn_of_replacement,
 )
-from evenhand.cli.options import MODEL, Rows, option, with_options
+from evenhand.cli.options import Rows, with_options
 from evenhand.cli.output import inform, show_result
 from evenhand.cli.rooms import forecasters, store, tables
 from evenhand.cli.rows import columns_like_ids, numbers_in, people_of, with_outcomes
@@ -211,49 +210,45 @@ def better_model(models: dict[str, Any], X: pd.DataFrame, y: Floats, seed: int) 
 @with_options
 def fit(
     context: typer.Context,
-    table: options.Table,
+    table: Path,
     rows: Rows,
-    out: options.Folder,
-    drop: Annotated[
-        str | None, option("other columns not to use as features", options.ROWS, "COLUMNS")
-    ] = None,
-    outcome: Annotated[
-        Literal["continuous", "count", "hurdle", "binary"] | None,
-        option(
-            "continuous (the default), count for counts and scores, hurdle for amounts with zeros,"
-            " binary for 0/1",
-            MODEL,
-            "KIND",
-        ),
-    ] = None,
-    support: Annotated[
-        str | None,
-        option(
-            "bounds of the target; 0: for money or durations, so that no interval ends below 0",
-            MODEL,
-            "LOW:HIGH",
-        ),
-    ] = None,
-    model: Annotated[
-        Literal["network", "boosted", "auto"] | None,
-        option(
-            "network, boosted, or auto for the one with the lower CRPS on held-out rows; by default"
-            " the network, and boosted trees where torch is not installed",
-            MODEL,
-            "MODEL",
-        ),
-    ] = None,
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"],
-        option("device for training: auto, cpu or cuda", MODEL, "DEVICE", rare=True),
-    ] = "auto",
-    as_json: options.AsJson = False,
-    seed: options.Seed = None,
+    out: Path,
+    drop: str | None = None,
+    outcome: Literal["continuous", "count", "hurdle", "binary"] | None = None,
+    support: str | None = None,
+    model: Literal["network", "boosted", "auto"] | None = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    as_json: bool = False,
+    seed: int | None = None,
 ) -> None:
     """Train a model on a table and save it to a folder.
 
     Columns of ids are not used as features. Forecasts depend on no draw: randomize certifies and
     randomizes them, with other rows.
+
+    Rows
+    ----
+    drop : COLUMNS
+        other columns not to use as features
+
+    Model
+    -----
+    outcome : KIND
+        continuous (the default), count for counts and scores, hurdle for amounts with zeros, binary
+        for 0/1
+    support : LOW:HIGH
+        bounds of the target; 0: for money or durations, so that no interval ends below 0
+    model : MODEL
+        network, boosted, or auto for the one with the lower CRPS on held-out rows; by default the
+        network, and boosted trees where torch is not installed
+    device : DEVICE, rare
+        device for training: auto, cpu or cuda
+    seed : N
+        seed, to repeat a run
+
+    Examples
+    --------
+    evenhand fit train.csv --target loss --id person --out model
     """
     if outcome is not None:
         refuse_without_effect(context, UNUSED.get(outcome, ()), f"with --outcome {outcome}")

@@ -1,201 +1,236 @@
-"""Options of the command: fields of dataclasses, which several commands share."""
+"""Options of the command, as docstrings describe them.
+
+The sections of a docstring are the panels of a help page. A parameter has the placeholder of its
+value for a type, and is shown by `--help-all` only if it is `rare`. Several commands have the
+following parameters, whose panel and text a command may replace.
+
+Arguments
+---------
+table : TABLE
+    csv or parquet file, or a folder of parts
+log : LOG
+    decision log: a .sqlite file, or a URL such as postgresql://USER@HOST/DATABASE
+
+Forecasts
+---------
+forecast : FORECAST
+    a model folder, or columns: mean=mu,std=sigma quantiles=q samples=s probability=p pmf=p
+    survival=s,event=died,horizon=180, also with chance_of_zero=z, outcome=count
+
+Rows
+----
+target : COLUMN
+    column with the outcome
+largest_weight : NUMBER, rare
+    largest weight of the design, for guarantees
+
+Draws
+-----
+key_file : FILE
+    file with the secret key, 16 bytes or more
+
+Output
+------
+out : FOLDER
+    model folder to write
+tables : FOLDER, rare
+    folder for the tables, as csv files
+seed : N, rare
+    random seed
+as_json
+    print JSON instead of text
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
+import re
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import MISSING, dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass, is_dataclass
 from typing import Annotated, Any, Literal
 
 import typer
 
+from evenhand._format import option_name
 from evenhand.cli.rooms import scale
 
-FORECAST = "Forecasts"
-ROWS = "Rows"
-TIMES = "Times that may be cut off (censored)"
-GROUPS = "Groups"
-GATE = "Decision"
-MODEL = "Model"
-GUARANTEE = "Guarantee for every group"
-DRAWS = "Draws"
-LOG = "Decision log"
-OUTPUT = "Output"
-LARGE = "Large tables"
-"""Panels of options in help pages."""
+# --- options from docstrings
+
+SECTION = re.compile(r"^(.+)\n-+$", re.MULTILINE)
+ENTRY = re.compile(r"^(\w+)(?: : (.+))?$((?:\n    .*)*)", re.MULTILINE)
+EXAMPLE = re.compile(r"^evenhand.*(?:\n    .*)*", re.MULTILINE)
+
+ARGUMENTS = "Arguments"
+"""Section of what is given by its place and not by its name."""
+
+NAMES = {"as_json": "json", "n_groups": "groups", "id_column": "id"}
+"""Options whose parameters have other names."""
+
+RARE = "rare"
+"""Mark of options that only `--help-all` shows."""
+
+SEEDS = {"min": 0, "max": 2**32 - 1}
+"""Range of NumPy's legacy generator, which scikit-learn uses."""
 
 
-def option(
-    text: str, panel: str, metavar: str, *, name: str = "", rare: bool = False, **more: Any
-) -> Any:
-    """Return an option; a rare one is shown by `--help-all` only."""
-    names = [name] if name else []
-    more |= {"help": text, "rich_help_panel": panel, "metavar": metavar, "hidden": rare}
-    return typer.Option(*names, **more)
+def _sections(docstring: str | None) -> tuple[str, dict[str, str]]:
+    """Return what stands before the sections of a docstring, and the sections by title."""
+    before, *parts = SECTION.split(inspect.cleandoc(docstring or ""))
+    return before.strip(), dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-def flag(name: str, text: str, panel: str, *, rare: bool = False) -> Any:
-    """Return an option without a value."""
-    return typer.Option(name, help=text, rich_help_panel=panel, hidden=rare)
+def _described(docstring: str | None) -> dict[str, Any]:
+    """Return the options and arguments in a docstring; those without a text have the shared one."""
+    found: dict[str, Any] = {}
+    for panel, body in _sections(docstring)[1].items():
+        for name, kind, lines in ENTRY.findall(body):
+            words = {word for word in kind.split(", ") if word}
+            shown: dict[str, Any] = {
+                "help": " ".join(lines.split()) or SHARED[name].help,
+                "metavar": next(iter(words - {RARE}), None),
+            }
+            if panel == ARGUMENTS:
+                found[name] = typer.Argument(**shown)
+                continue
+            shown |= {"rich_help_panel": panel, "hidden": RARE in words}
+            shown |= SEEDS if name == "seed" else {}
+            found[name] = typer.Option(option_name(NAMES.get(name, name)), **shown)
+    return found
+
+
+SHARED = _described(__doc__)
+"""Options and arguments of several commands."""
+
+
+def help_text(docstring: str | None) -> str:
+    """Return the help of a command without its options: paragraphs and examples of calls."""
+    before, sections = _sections(docstring)
+    blocks = [*before.split("\n\n"), "Examples:", *EXAMPLE.findall(sections["Examples"])]
+    return "\n\n".join(" ".join(block.split()) for block in blocks)
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter of a command whose type is a dataclass by the fields of the class."""
-    signature = inspect.signature(command)
-    hints = typing.get_type_hints(command, include_extras=True)
-    parameters = []
-    groups: dict[str, tuple[Any, list[str]]] = {}
-    for name, parameter in signature.parameters.items():
-        hint = hints[name]
-        if not isinstance(hint, type) or not hasattr(hint, "__dataclass_fields__"):
-            parameters.append(parameter.replace(annotation=hint, kind=parameter.KEYWORD_ONLY))
-            continue
-        types = typing.get_type_hints(hint, include_extras=True)
-        groups[name] = hint, [field.name for field in fields(hint)]
-        for field in fields(hint):
-            default = inspect.Parameter.empty if field.default is MISSING else field.default
-            kind = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(
-                inspect.Parameter(field.name, kind, default=default, annotation=types[field.name])
-            )
+    """Let typer read a command: its parameters get the options that docstrings describe.
+
+    A parameter whose type is a dataclass is replaced by the fields of the class.
+    """
+    hints = typing.get_type_hints(command)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters = list(_parameters(command))
 
     @functools.wraps(command)
     def call(**given: Any) -> None:
-        for name, (made, names) in groups.items():
+        for name, made in groups.items():
+            names = inspect.signature(made).parameters
             given[name] = made(**{one: given.pop(one) for one in names})
         command(**given)
 
     # typer reads signature and annotations
-    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     call.__annotations__ = {one.name: one.annotation for one in parameters}
     return call
 
 
-# --- options that commands share
+def _parameters(owner: Any, given: Any = None) -> Iterator[inspect.Parameter]:
+    """Yield the parameters of a command, or of a dataclass, as typer reads them.
 
-Table = Annotated[
-    Path,
-    typer.Argument(metavar="TABLE", help="csv or parquet file, or a folder of parts"),
-]
-FORECAST_HELP = (
-    "a model folder, or columns: mean=mu,std=sigma quantiles=q samples=s probability=p pmf=p"
-    " survival=s,event=died,horizon=180, also with chance_of_zero=z, outcome=count"
-)
-Forecast = Annotated[str, option(FORECAST_HELP, FORECAST, "FORECAST")]
-Model = Annotated[Path, option("folder of fit, recalibrate or randomize", FORECAST, "FOLDER")]
-LargestWeight = Annotated[
-    float | None,
-    option("largest weight of the design, for guarantees", ROWS, "NUMBER", rare=True),
-]
-SEEDS: dict[str, Any] = {"min": 0, "max": 2**32 - 1}
-"""Range of NumPy's legacy generator, which scikit-learn uses."""
+    The values of an object `given` take the place of the defaults of its class.
+    """
+    described, hints = SHARED | _described(owner.__doc__), typing.get_type_hints(owner)
+    for name, parameter in inspect.signature(owner).parameters.items():
+        hint = hints[name]
+        if is_dataclass(hint):
+            yield from _parameters(hint, parameter.default)
+            continue
+        shown = hint if hint is typer.Context else Annotated[hint, described[name]]
+        default = getattr(given, name, parameter.default)
+        kind = inspect.Parameter.KEYWORD_ONLY
+        yield parameter.replace(kind=kind, annotation=shown, default=default)
 
-Seed = Annotated[int | None, option("seed, to repeat a run", MODEL, "N", **SEEDS)]
-FixedSeed = Annotated[int, option("random seed", OUTPUT, "N", rare=True, **SEEDS)]
-KeyFile = Annotated[
-    Path | None, option("file with the secret key, 16 bytes or more", DRAWS, "FILE")
-]
-AsJson = Annotated[bool, flag("--json", "print JSON instead of text", OUTPUT)]
-Out = Annotated[Path | None, option("file to write: an .html page, or .json", OUTPUT, "FILE")]
-AuditOut = Annotated[
-    Path | None, option("file to write: an .html page, .md, or .json", OUTPUT, "FILE")
-]
-Folder = Annotated[Path, option("model folder to write", OUTPUT, "FOLDER")]
-Tables = Annotated[
-    Path | None, option("folder for the tables, as csv files", OUTPUT, "FOLDER", rare=True)
-]
-Log = Annotated[
-    str,
-    typer.Argument(
-        metavar="LOG",
-        help="decision log: a .sqlite file, or a URL such as postgresql://USER@HOST/DATABASE",
-    ),
-]
+
+# --- options that commands share, as one object
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Columns of rows with outcomes."""
+    """Columns of rows with outcomes.
 
-    target: Annotated[str, option("column with the outcome", ROWS, "COLUMN")]
-    id: Annotated[str | None, option("column with the id of each person", ROWS, "COLUMN")] = None
-    person: Annotated[
-        str | None,
-        option("ids of people with several rows: one is used", ROWS, "COLUMN"),
-    ] = None
-    weight: Annotated[str | None, option("column with sampling weights", ROWS, "COLUMN")] = None
-    drop_missing: Annotated[
-        bool, flag("--drop-missing", "leave out rows without an outcome", ROWS)
-    ] = False
+    Rows
+    ----
+    id : COLUMN
+        column with the id of each person
+    person : COLUMN
+        ids of people with several rows: one is used
+    weight : COLUMN
+        column with sampling weights
+    drop_missing
+        leave out rows without an outcome
+    """
+
+    target: str
+    id: str | None = None
+    person: str | None = None
+    weight: str | None = None
+    drop_missing: bool = False
 
 
 @dataclass(frozen=True)
 class Times:
-    """Columns of times until an event, which may be cut off (outcomes: 5)."""
+    """Columns of times until an event, which may be cut off (outcomes: 5).
 
-    event: Annotated[
-        str | None,
-        option("1 if observed, 0 if the time is cut off", TIMES, "COLUMN", rare=True),
-    ] = None
-    horizon: Annotated[
-        float | None,
-        option("time up to which people are followed", TIMES, "TIME", rare=True),
-    ] = None
-    entered: Annotated[
-        str | None,
-        option(
-            "column with the date at which each person entered, or a number in units of --target:"
-            " certificates use those who entered at least a horizon before the end",
-            TIMES,
-            "COLUMN",
-            rare=True,
-        ),
-    ] = None
+    Times that may be cut off (censored)
+    ------------------------------------
+    event : COLUMN, rare
+        1 if observed, 0 if the time is cut off
+    horizon : TIME, rare
+        time up to which people are followed
+    entered : COLUMN, rare
+        column with the date at which each person entered, or a number in units of --target:
+        certificates use those who entered at least a horizon before the end
+    """
+
+    event: str | None = None
+    horizon: float | None = None
+    entered: str | None = None
 
 
 @dataclass(frozen=True)
 class GroupColumns:
-    """Columns that define groups, and columns in which groups are searched."""
+    """Columns that define groups, and columns in which groups are searched.
 
-    groups: Annotated[
-        str | None, option("columns that define groups, such as sex,job", GROUPS, "COLUMNS")
-    ] = None
-    group_probabilities: Annotated[
-        str | None,
-        option(
-            "columns with each row's probability of membership in a group",
-            GROUPS,
-            "COLUMNS",
-            rare=True,
-        ),
-    ] = None
-    features: Annotated[
-        str | None, option("columns to search; by default all others", GROUPS, "COLUMNS")
-    ] = None
+    Groups
+    ------
+    groups : COLUMNS
+        columns that define groups, such as sex,job
+    group_probabilities : COLUMNS, rare
+        columns with each row's probability of membership in a group
+    features : COLUMNS
+        columns to search; by default all others
+    """
+
+    groups: str | None = None
+    group_probabilities: str | None = None
+    features: str | None = None
 
 
 @dataclass(frozen=True)
 class Large:
-    """How tables in parts are read."""
+    """How tables in parts are read.
 
-    workers: Annotated[
-        str | None,
-        option(
-            "for parts: number of local processes, or address of a Dask scheduler, such as"
-            " tcp://10.0.0.1:8786",
-            LARGE,
-            "N|ADDRESS",
-            rare=True,
-        ),
-    ] = None
-    skip_bad_parts: Annotated[
-        bool,
-        flag("--skip-bad-parts", "skip parts that cannot be read, and list them", LARGE, rare=True),
-    ] = False
+    Large tables
+    ------------
+    workers : N|ADDRESS, rare
+        for parts: number of local processes, or address of a Dask scheduler, such as
+        tcp://10.0.0.1:8786
+    skip_bad_parts : rare
+        skip parts that cannot be read, and list them
+    """
+
+    workers: str | None = None
+    skip_bad_parts: bool = False
 
     def client(self) -> AbstractContextManager[Any]:
         """Return a context with the client of Dask that --workers asks for, if any."""
@@ -205,27 +240,27 @@ class Large:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What a guarantee for every group shall reach, or may cost; one of the first three."""
+    """What a guarantee for every group shall reach, or may cost; one of the first three.
 
-    goal: Annotated[
-        float | None,
-        option("largest error to prove, below 0.5; 0.25 by default", GUARANTEE, "SHARE"),
-    ] = None
-    max_wider: Annotated[
-        float | None,
-        option("or: 80% intervals at most so much wider; 0.1 for 10%", GUARANTEE, "SHARE"),
-    ] = None
-    max_price: Annotated[
-        float | None, option("or: largest loss of log score, in nats", GUARANTEE, "NATS")
-    ] = None
-    group_mass: Annotated[
-        float | None,
-        option("smallest group, a share of people; 0.2 by default", GUARANTEE, "SHARE"),
-    ] = None
-    confidence: Annotated[
-        float | None, option("confidence of the guarantee; 0.95 by default", GUARANTEE, "SHARE")
-    ] = None
-    link: Annotated[
-        Literal["entropic", "laplace", "gaussian"],
-        option("entropic, laplace or gaussian", GUARANTEE, "LINK", rare=True),
-    ] = "entropic"
+    Guarantee for every group
+    -------------------------
+    goal : SHARE
+        largest error to prove, below 0.5; 0.25 by default
+    max_wider : SHARE
+        or: 80% intervals at most so much wider; 0.1 for 10%
+    max_price : NATS
+        or: largest loss of log score, in nats
+    group_mass : SHARE
+        smallest group, a share of people; 0.2 by default
+    confidence : SHARE
+        confidence of the guarantee; 0.95 by default
+    link : LINK, rare
+        entropic, laplace or gaussian
+    """
+
+    goal: float | None = None
+    max_wider: float | None = None
+    max_price: float | None = None
+    group_mass: float | None = None
+    confidence: float | None = None
+    link: Literal["entropic", "laplace", "gaussian"] = "entropic"

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
@@ -23,7 +23,6 @@ from evenhand._validate import (
     short,
 )
 from evenhand._version import __version__
-from evenhand.cli import options
 from evenhand.cli.checks import (
     given_options,
     listed_names,
@@ -31,7 +30,7 @@ from evenhand.cli.checks import (
     refuse_without_effect,
     warn_of_replacement,
 )
-from evenhand.cli.options import GROUPS, GroupColumns, Guarantee, Rows, Times, option, with_options
+from evenhand.cli.options import GroupColumns, Guarantee, Rows, Times, with_options
 from evenhand.cli.output import NOT_WORTH_IT, command_line, fail, inform, show_result
 from evenhand.cli.rooms import audits, forecasters, scale, selection, store, tables
 from evenhand.cli.rows import Given, Read, Request, chosen_columns, read_rows
@@ -49,28 +48,30 @@ SCHEMA = "evenhand.recalibration/1"
 @with_options
 def recalibrate(
     context: typer.Context,
-    table: options.Table,
+    table: Path,
     rows: Rows,
-    forecast: options.Forecast,
-    out: options.Folder,
+    forecast: str,
+    out: Path,
     times: Times,
-    by: Annotated[
-        list[str] | None,
-        option(
-            "columns whose combinations are groups, such as sex,job; or a rule such as"
-            ' "bmi > 0.03 and sex = 2" or "predicted mean > 40", with its name as "name=rule";'
-            " rules may overlap and be repeated",
-            GROUPS,
-            "GROUPS",
-        ),
-    ] = None,
-    as_json: options.AsJson = False,
-    seed: options.FixedSeed = 0,
+    by: list[str] | None = None,
+    as_json: bool = False,
+    seed: int = 0,
 ) -> None:
     """Repair forecasts by group, with rows that the model was not trained on.
 
     A check on held-out rows reports for each group whether the repair helps. What is written is a
     model, with which predict writes repaired forecasts of other rows.
+
+    Groups
+    ------
+    by : GROUPS
+        columns whose combinations are groups, such as sex,job; or a rule such as "bmi > 0.03 and
+        sex = 2" or "predicted mean > 40", with its name as "name=rule"; rules may overlap and be
+        repeated
+
+    Examples
+    --------
+    evenhand recalibrate past.csv --target loss --forecast mean=mu,std=sigma --by sex --out repaired
     """
     refuse_without_effect(context, ("entered", "person"), "on a repair, which certifies nothing")
     given, times = Given.of(forecast).with_times(times)
@@ -164,18 +165,16 @@ def checked_options(guarantee: Guarantee) -> dict[str, Any]:
 @with_options
 def randomize(
     context: typer.Context,
-    table: options.Table,
+    table: Path,
     rows: Rows,
-    forecast: options.Forecast,
-    out: options.Folder,
+    forecast: str,
+    out: Path,
     guarantee: Guarantee,
     times: Times,
-    largest_weight: options.LargestWeight = None,
-    features: Annotated[
-        str | None, option("columns in which groups are searched", GROUPS, "COLUMNS")
-    ] = None,
-    as_json: options.AsJson = False,
-    seed: options.Seed = None,
+    largest_weight: float | None = None,
+    features: str | None = None,
+    as_json: bool = False,
+    seed: int | None = None,
 ) -> None:
     """Choose and certify the least randomization of forecasts, for every group of a size.
 
@@ -187,13 +186,28 @@ def randomize(
     people whose outcome is above 0. Of times that may be cut off (--event, with --horizon) the time
     of the event is randomized, not whether it happens by the horizon. Probabilities of 0/1 outcomes
     are certified as they are: a draw cannot improve them.
+
+    Groups
+    ------
+    features : COLUMNS
+        columns in which groups are searched
+
+    Model
+    -----
+    seed : N
+        seed, to repeat a run
+
+    Examples
+    --------
+    evenhand randomize past.csv --target loss --forecast mean=mu,std=sigma --out proven
+    evenhand randomize past.csv --target loss --forecast model --max-wider 0.2 --out proven
     """
     from evenhand.distributions import NO_BINARY_RANDOMIZATION, OutcomeKind
 
     asked = checked_options(guarantee)
     given, times = Given.of(forecast).with_times(times)
     folder = own_folder(out, table, given.folder)
-    grouping = options.GroupColumns(features=features)
+    grouping = GroupColumns(features=features)
     request = Request(given, table, rows, times, grouping, largest_weight)
     seed = secrets.randbelow(2**32) if seed is None else seed
     read = read_rows(request, is_randomized=True)
@@ -429,22 +443,30 @@ def event_bounds(proof: Certificate, mass: float) -> dict[str, Any]:
 def plan(
     context: typer.Context,
     guarantee: Guarantee,
-    rows: Annotated[
-        str, option("numbers of rows, comma-separated", GROUPS, "NUMBERS")
-    ] = "200,500,1000,2000,5000,20000",
-    n_groups: Annotated[
-        int, option("groups that are tested together", GROUPS, "N", name="--groups")
-    ] = 20,
-    rate: Annotated[
-        float | None, option("rate of the event, for yes/no outcomes", GROUPS, "SHARE")
-    ] = None,
-    as_json: options.AsJson = False,
+    rows: str = "200,500,1000,2000,5000,20000",
+    n_groups: int = 20,
+    rate: float | None = None,
+    as_json: bool = False,
 ) -> None:
     """Plan how many rows show which error, before there are any.
 
     By default, the error that an audit finds. With --goal, --max-wider or --max-price,
     what is proven for every group, named or not, and how much wider intervals become; for a model
     that is calibrated before the randomization.
+
+    Groups
+    ------
+    rows : NUMBERS
+        numbers of rows, comma-separated
+    n_groups : N
+        groups that are tested together
+    rate : SHARE
+        rate of the event, for yes/no outcomes
+
+    Examples
+    --------
+    evenhand plan
+    evenhand plan --max-wider 0.2 --rows 1000
     """
     asked = checked_options(guarantee)
     if not set(selection.GOALS) & set(asked):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from evenhand._format import count
 from evenhand._validate import check_column
-from evenhand.cli import options
 from evenhand.cli.checks import anchor_of, draws_of, refuse_without_effect
-from evenhand.cli.options import LOG, ROWS, flag, option, with_options
+from evenhand.cli.options import with_options
 from evenhand.cli.output import Verdict, fail, inform, show_result
 from evenhand.cli.rooms import service, tables
 
@@ -20,41 +19,19 @@ if TYPE_CHECKING:
     from evenhand.tables import Parts
 
 
-COMPARED = "What is compared"
-"""Panel of options in the help page."""
-
-
 @with_options
 def replay(
     given: typer.Context,
-    log: options.Log,
-    id: Annotated[str, typer.Argument(metavar="ID", help="id of the forecast")],
-    forecast: options.Model,
-    key_file: options.KeyFile = None,
-    features: Annotated[
-        Path | None,
-        option("table with the row of the person, unless the log has the features", ROWS, "TABLE"),
-    ] = None,
-    id_column: Annotated[
-        str | None,
-        option("column of that table with ids; else found by hash", ROWS, "COLUMN", name="--id"),
-    ] = None,
-    person: Annotated[
-        str | None, option("id of the person, to compare the draw", COMPARED, "ID")
-    ] = None,
-    context: Annotated[
-        str | None, option("context that the forecast should have", COMPARED, "NAME")
-    ] = None,
-    anchor: Annotated[
-        str | None,
-        option(
-            "last entry of the log at an earlier time, as an earlier replay printed it; shows a log"
-            " that was cut off or written anew",
-            COMPARED,
-            "NUMBER:SHA",
-        ),
-    ] = None,
-    as_json: options.AsJson = False,
+    log: str,
+    id: str,
+    forecast: Path,
+    key_file: Path | None = None,
+    features: Path | None = None,
+    id_column: str | None = None,
+    person: str | None = None,
+    context: str | None = None,
+    anchor: str | None = None,
+    as_json: bool = False,
 ) -> None:
     """Compute a logged forecast again, and report whether it is equal or what differs.
 
@@ -62,6 +39,38 @@ def replay(
 
     Exit codes: 0 equal, 1 something differs, 2 bad input, or nothing differs but the forecast could
     not be computed again without its features. Other versions of libraries alone do not count.
+
+    Arguments
+    ---------
+    id : ID
+        id of the forecast
+
+    Forecasts
+    ---------
+    forecast : FOLDER
+        folder of fit, recalibrate or randomize
+
+    Rows
+    ----
+    features : TABLE
+        table with the row of the person, unless the log has the features
+    id_column : COLUMN
+        column of that table with ids; else found by hash
+
+    What is compared
+    ----------------
+    person : ID
+        id of the person, to compare the draw
+    context : NAME
+        context that the forecast should have
+    anchor : NUMBER:SHA
+        last entry of the log at an earlier time, as an earlier replay printed it; shows a log that
+        was cut off or written anew
+
+    Examples
+    --------
+    evenhand replay log.sqlite FORECAST_ID --forecast proven --key-file draws.key --features new.csv
+        --id person
     """
     if features is None:
         refuse_without_effect(given, ("id_column",), "without --features")
@@ -108,31 +117,39 @@ SCHEMA = "evenhand.outcomes/1"
 
 @with_options
 def outcomes(
-    log: options.Log,
-    table: options.Table,
-    id: Annotated[
-        str, option("column with ids of forecasts; with --context, of people", ROWS, "COLUMN")
-    ],
-    target: Annotated[str, option("column with the outcome", ROWS, "COLUMN")],
-    context: Annotated[
-        str | None, option("context of the forecasts in the log", LOG, "NAME")
-    ] = None,
-    key_file: options.KeyFile = None,
-    observed: Annotated[
-        str | None,
-        option("column with the times at which outcomes were observed", ROWS, "COLUMN"),
-    ] = None,
-    skip_unknown: Annotated[
-        bool,
-        flag("--skip-unknown", "skip ids without a forecast, instead of refusing the table", LOG),
-    ] = False,
-    as_json: options.AsJson = False,
+    log: str,
+    table: Path,
+    id: str,
+    target: str,
+    context: str | None = None,
+    key_file: Path | None = None,
+    observed: str | None = None,
+    skip_unknown: bool = False,
+    as_json: bool = False,
 ) -> None:
     """Record outcomes of logged forecasts from a table.
 
     Ids of people, with --context, mean the first forecast of each person. All rows are checked
     before any outcome is recorded. An outcome that is in the log already is not recorded again;
     another value is a correction, and both remain in the log.
+
+    Rows
+    ----
+    id : COLUMN
+        column with ids of forecasts; with --context, of people
+    observed : COLUMN
+        column with the times at which outcomes were observed
+
+    Decision log
+    ------------
+    context : NAME
+        context of the forecasts in the log
+    skip_unknown
+        skip ids without a forecast, instead of refusing the table
+
+    Examples
+    --------
+    evenhand outcomes log.sqlite paid.csv --id forecast_id --target loss
     """
     parts = tables.open_parts(table)
     ids, y, times, places = _columns(parts, id, target, observed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import typer
@@ -13,9 +13,8 @@ import typer
 from evenhand._format import count
 from evenhand._kinds import OutcomeKind
 from evenhand._validate import InputError, bad_input, short
-from evenhand.cli import options
 from evenhand.cli.checks import check_apart, listed_names, read_key, refuse_without_effect
-from evenhand.cli.options import DRAWS, LOG, OUTPUT, ROWS, Large, flag, option, with_options
+from evenhand.cli.options import Large, with_options
 from evenhand.cli.output import inform, show
 from evenhand.cli.rooms import draws, scale, service, store, tables
 
@@ -141,50 +140,21 @@ LOGGING = ("groups", "keep_features", "person")
 @with_options
 def predict(
     given: typer.Context,
-    table: options.Table,
-    forecast: options.Model,
-    out: Annotated[
-        Path,
-        option("csv or parquet file, or a new folder if TABLE is a folder", OUTPUT, "FILE"),
-    ],
+    table: Path,
+    forecast: Path,
+    out: Path,
     large: Large,
-    id: Annotated[
-        str | None, option("column with the id of each person, for draws", ROWS, "COLUMN")
-    ] = None,
-    key_file: options.KeyFile = None,
-    context: Annotated[
-        str, option("name of the decision: each has its own draws, e.g. 2026-11", DRAWS, "NAME")
-    ] = "",
-    levels: Annotated[
-        str, option("levels of the quantiles to write", OUTPUT, "LEVELS")
-    ] = DEFAULT_LEVELS,
-    moments: Annotated[
-        bool,
-        flag(
-            "--moments",
-            "also write served_mean and served_std, which is slow (see docs/costs.rst)",
-            OUTPUT,
-            rare=True,
-        ),
-    ] = False,
-    keep: Annotated[
-        str | None, option("columns to write too, such as the outcome", OUTPUT, "COLUMNS")
-    ] = None,
-    log: Annotated[
-        str | None,
-        option("log to which forecasts are added first: .sqlite file or URL", LOG, "LOG"),
-    ] = None,
-    groups: Annotated[
-        str | None, option("columns that are logged, for the groups of a watch", LOG, "COLUMNS")
-    ] = None,
-    keep_features: Annotated[
-        bool, flag("--keep-features", "log the features too, and not only their hash", LOG)
-    ] = False,
-    person: Annotated[
-        Literal["hash", "id"],
-        option("how the log names people: hash (keyed), or id", LOG, "NAMING", rare=True),
-    ] = "hash",
-    as_json: options.AsJson = False,
+    id: str | None = None,
+    key_file: Path | None = None,
+    context: str = "",
+    levels: str = DEFAULT_LEVELS,
+    moments: bool = False,
+    keep: str | None = None,
+    log: str | None = None,
+    groups: str | None = None,
+    keep_features: bool = False,
+    person: Literal["hash", "id"] = "hash",
+    as_json: bool = False,
 ) -> None:
     """Write the forecasts of a model for the people in a table.
 
@@ -193,6 +163,49 @@ def predict(
 
     With --log, each forecast is in a decision log before it is written, and its id in the column
     forecast_id. A person who is in the log with the same features gets the logged answer.
+
+    Forecasts
+    ---------
+    forecast : FOLDER
+        folder of fit, recalibrate or randomize
+
+    Output
+    ------
+    out : FILE
+        csv or parquet file, or a new folder if TABLE is a folder
+    levels : LEVELS
+        levels of the quantiles to write
+    moments : rare
+        also write served_mean and served_std, which is slow (see docs/costs.rst)
+    keep : COLUMNS
+        columns to write too, such as the outcome
+
+    Rows
+    ----
+    id : COLUMN
+        column with the id of each person, for draws
+
+    Draws
+    -----
+    context : NAME
+        name of the decision: each has its own draws, e.g. 2026-11
+
+    Decision log
+    ------------
+    log : LOG
+        log to which forecasts are added first: .sqlite file or URL
+    groups : COLUMNS
+        columns that are logged, for the groups of a watch
+    keep_features
+        log the features too, and not only their hash
+    person : NAMING, rare
+        how the log names people: hash (keyed), or id
+
+    Examples
+    --------
+    evenhand predict new.csv --forecast repaired --id person --out forecasts.csv
+    evenhand predict new.csv --forecast proven --id person --key-file draws.key --context 2026-11
+        --log log.sqlite --out served.csv
     """
     check_apart(out, {"the model": forecast, "the table": table, "the key file": key_file})
     # checked before the table is read; the context is in each row, and draws are hashed from it

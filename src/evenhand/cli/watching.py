@@ -7,16 +7,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from evenhand._files import write_text
 from evenhand._format import and_more, count
 from evenhand._validate import InputError
-from evenhand.cli import options
 from evenhand.cli.checks import check_apart, check_out, listed_names, refuse_without_effect
-from evenhand.cli.options import GATE, GROUPS, LOG, flag, option, with_options
+from evenhand.cli.options import with_options
 from evenhand.cli.output import Verdict, command_line, inform, show_result
 from evenhand.cli.rooms import report, service, store, tables
 
@@ -24,73 +23,28 @@ if TYPE_CHECKING:
     from evenhand.monitoring import Watch
     from evenhand.service import LogWatch
 
-TABLE = "Table of forecasts with outcomes, instead of a log"
-WATCHED = "What is watched"
-"""Panels of options in the help page."""
-
 
 @with_options
 def watch(
     given: typer.Context,
-    log: Annotated[
-        str,
-        typer.Argument(
-            metavar="LOG|TABLE",
-            help="decision log (a .sqlite file or a URL), or a table of forecasts with --target",
-        ),
-    ],
-    matures_after: Annotated[
-        str | None,
-        option("time from a forecast to the reading of its outcome, such as 365d", WATCHED, "TIME"),
-    ] = None,
-    target: Annotated[
-        str | None, option("of a table: column with the outcome, empty if missing", TABLE, "COLUMN")
-    ] = None,
-    forecast: Annotated[str | None, option(options.FORECAST_HELP, TABLE, "FORECAST")] = None,
-    time: Annotated[
-        str | None, option("column with the time of each forecast", TABLE, "COLUMN")
-    ] = None,
-    id: Annotated[
-        str | None, option("column with ids of people, each of whom has one row", TABLE, "COLUMN")
-    ] = None,
-    recorded: Annotated[
-        str | None, option("column with the times at which outcomes were recorded", TABLE, "COLUMN")
-    ] = None,
-    certificate: Annotated[
-        Path | None,
-        option("folder of the served model, whose certificate is the promise", WATCHED, "FOLDER"),
-    ] = None,
-    groups: Annotated[
-        str | None,
-        option("columns that define groups; by default all of a log", GROUPS, "COLUMNS"),
-    ] = None,
-    tolerance: Annotated[
-        float, option("error of a group that raises no alarm", GROUPS, "SHARE")
-    ] = 0.02,
-    context: Annotated[
-        str | None,
-        option("contexts; by default all of the served model, also later ones", LOG, "NAMES"),
-    ] = None,
-    until: Annotated[
-        str | None,
-        option("date or time in UTC for which the log is read; by default now", LOG, "DATE"),
-    ] = None,
-    state: Annotated[
-        Path | None, option("file from which the watch continues; written in the end", LOG, "FILE")
-    ] = None,
-    false_alarm: Annotated[
-        float,
-        option("probability of ever raising a false alarm, however often watched", GATE, "SHARE"),
-    ] = 0.05,
-    period: Annotated[
-        str,
-        option("a change may begin with each hour, day, week or month", WATCHED, "PERIOD"),
-    ] = "day",
-    fail_if_alarm: Annotated[
-        bool, flag("--fail-if-alarm", "exit with code 1 if there is an alarm, new or old", GATE)
-    ] = False,
-    out: options.Out = None,
-    as_json: options.AsJson = False,
+    log: str,
+    matures_after: str | None = None,
+    target: str | None = None,
+    forecast: str | None = None,
+    time: str | None = None,
+    id: str | None = None,
+    recorded: str | None = None,
+    certificate: Path | None = None,
+    groups: str | None = None,
+    tolerance: float = 0.02,
+    context: str | None = None,
+    until: str | None = None,
+    state: Path | None = None,
+    false_alarm: float = 0.05,
+    period: str = "day",
+    fail_if_alarm: bool = False,
+    out: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Watch forecasts as they are served: whether a promise, groups and draws keep within bounds.
 
@@ -101,6 +55,65 @@ def watch(
 
     An alarm means that a promise, a tolerance or the uniformity of the draws is broken; it names
     what, since about when, and how strong the evidence is. You may watch as often as you like.
+
+    Arguments
+    ---------
+    log : LOG|TABLE
+        decision log (a .sqlite file or a URL), or a table of forecasts with --target
+
+    What is watched
+    ---------------
+    matures_after : TIME
+        time from a forecast to the reading of its outcome, such as 365d
+    certificate : FOLDER
+        folder of the served model, whose certificate is the promise
+    period : PERIOD
+        a change may begin with each hour, day, week or month
+
+    Table of forecasts with outcomes, instead of a log
+    --------------------------------------------------
+    target : COLUMN
+        of a table: column with the outcome, empty if missing
+    forecast : FORECAST
+    time : COLUMN
+        column with the time of each forecast
+    id : COLUMN
+        column with ids of people, each of whom has one row
+    recorded : COLUMN
+        column with the times at which outcomes were recorded
+
+    Groups
+    ------
+    groups : COLUMNS
+        columns that define groups; by default all of a log
+    tolerance : SHARE
+        error of a group that raises no alarm
+
+    Decision log
+    ------------
+    context : NAMES
+        contexts; by default all of the served model, also later ones
+    until : DATE
+        date or time in UTC for which the log is read; by default now
+    state : FILE
+        file from which the watch continues; written in the end
+
+    Decision
+    --------
+    false_alarm : SHARE
+        probability of ever raising a false alarm, however often watched
+    fail_if_alarm
+        exit with code 1 if there is an alarm, new or old
+
+    Output
+    ------
+    out : FILE
+        file to write: an .html page, or .json
+
+    Examples
+    --------
+    evenhand watch log.sqlite --certificate proven --matures-after 365d --state watch.json
+        --fail-if-alarm --out watch.html
     """
     from evenhand.monitoring import Watch
 
