@@ -10,6 +10,6 @@ from evenhand.monitoring.rows import (
     pit_cells,
     rows_of_forecast,
 )
-from evenhand.monitoring.watch import PERIODS, Watch, promise_of, watch_schema
+from evenhand.monitoring.watch import Watch, promise_of, watch_schema
 
 __all__ = ["Alarm", "Rows", "Watch", "promise_of", "rows_of_forecast", "watch_schema"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # parts for tests and the command; `__all__` is the documented reference
-from evenhand.selection.choice import CERTIFY_SHARE, randomize, refuse_events, split_rows
+from evenhand.selection.choice import randomize, refuse_events
 from evenhand.selection.plans import Plan, PlannedCertificate, PlannedError, plan
 from evenhand.selection.result import NotWorthItWarning, Selection
 from evenhand.selection.target import GOALS, Target
