@@ -1,9 +1,6 @@
 """A page of the documentation, built alone with an extension of `docs/_ext`."""
 
-from __future__ import annotations
-
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,7 +8,7 @@ import pytest
 PAGES = Path(__file__).parents[1] / "docs"
 
 
-def built_page(folder: Path, page: str, extension: str, files: Iterable[str] = ()) -> Path:
+def built_page(folder, page, extension, files=()):
     """Build one page in an empty folder, with other files of `docs`, and return its HTML.
 
     Links to other pages lead nowhere there.

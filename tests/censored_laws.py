@@ -37,7 +37,7 @@ class Sample:
     truth: Floats
 
     @classmethod
-    def of(cls, n: int, random: np.random.Generator, shift: float = 0.0) -> Sample:
+    def of(cls, n, random, shift=0.0):
         x, z = random.normal(size=(2, n))
         is_shifted = random.random(n) < SHIFTED
         event_at = np.exp(LOCATION + SLOPE * x + SCALE * (z + shift * is_shifted))
@@ -54,16 +54,16 @@ class Sample:
             forecast_cdf(event_at, x),
         )
 
-    def pits(self, random: np.random.Generator) -> Cells:
+    def pits(self, random):
         """PITs as an audit makes them: a cell up to 1 for who is censored."""
         high = np.where(self.event, self.known, 1.0)
         ties = random.random(self.time.size)
         return Cells(self.known, high, ties=ties, reading=~self.event * Reading.UNKNOWN)
 
-    def times(self, horizon: float | None = None) -> Outcomes:
+    def times(self, horizon=None):
         entered = None if horizon is None else self.entered
         return Outcomes(self.time, self.event, horizon, entered)
 
 
-def forecast_cdf(time: Floats, x: Floats) -> Floats:
+def forecast_cdf(time, x):
     return np.asarray(special.ndtr((np.log(time) - LOCATION - SLOPE * x) / SCALE))

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-
-import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -17,12 +14,12 @@ class Outcome:
     out: str
     err: str
 
-    def done(self) -> Outcome:
+    def done(self):
         """Return the outcome of a call that must succeed."""
         assert self.code == 0, self.err + self.out
         return self
 
-    def complaint(self) -> str:
+    def complaint(self):
         """Return the one line on standard error of a call that was refused."""
         assert self.code == 2
         assert self.out == ""
@@ -37,7 +34,7 @@ Command = Callable[..., Outcome]
 KEY = b"a secret of enough bytes"
 
 
-def written(table: pd.DataFrame, path: Path) -> Path:
+def written(table, path):
     """Write a table as a file of parquet or csv."""
     if path.suffix == ".parquet":
         table.to_parquet(path, index=False)
@@ -46,13 +43,13 @@ def written(table: pd.DataFrame, path: Path) -> Path:
     return path
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def contents(folder):
     """Return the files of a folder, by their places in it."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def key_file(path: Path, key: bytes = KEY) -> Path:
+def key_file(path, key=KEY):
     """Write a key that its owner alone can read."""
     path.write_bytes(key)
     path.chmod(0o600)

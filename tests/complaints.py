@@ -1,16 +1,11 @@
 """Messages of calls that must fail."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from evenhand import InputError
 
 
-def refused(facts: str, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
+def refused(facts, call, /, *args, **kwargs):
     """Return the message of the one-line InputError that a call raises; it matches a pattern."""
     with pytest.raises(InputError, match=facts) as caught:
         call(*args, **kwargs)
@@ -19,6 +14,6 @@ def refused(facts: str, call: Callable[..., Any], /, *args: Any, **kwargs: Any) 
     return message
 
 
-def complaint(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> str:
+def complaint(call, /, *args, **kwargs):
     """Return the message of the one-line InputError that a call raises."""
     return refused(".", call, *args, **kwargs)

@@ -1,7 +1,5 @@
 """What several test files need."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -10,29 +8,25 @@ import subprocess
 import sys
 import sysconfig
 import warnings
-from collections.abc import Callable, Iterator
 from multiprocessing import forkserver
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from command_outcome import Command, Outcome
+from command_outcome import Outcome
 from evenhand.cli import main
 from forked_command import Forks
 from in_browser import started
 from log_writers import Writers
-from postgresql_server import Server
 from postgresql_server import started as started_server
 
 
-def pytest_configure() -> None:
+def pytest_configure():
     # the processes of pytest-xdist have it, and it sets the width of printed text
     os.environ.pop("COLUMNS", None)
 
 
-def pytest_report_header() -> list[str]:
+def pytest_report_header():
     is_other = hasattr(sys.modules.get("sitecustomize"), "OtherUfunc")
     return ["mathematics library: another one, off by a unit in the last place"] if is_other else []
 
@@ -68,12 +62,12 @@ SLOWEST = (
 )
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser):
     text = "the first case of each test, without slow files, simulated data sets and doctests"
     parser.addoption("--quick", action="store_true", help=text)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config, items):
     if config.getoption("--quick"):
         # in the order of the files, so that all workers keep the same cases
         first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
@@ -90,21 +84,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 # of a module, not of a session: an event loop runs until the browser is closed
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
+def chromium():
     """Start a browser, or skip the test if there is none."""
     with started() as browser:
         yield browser
 
 
 @pytest.fixture(scope="session")
-def postgresql() -> Iterator[Server]:
+def postgresql():
     """Start a server of PostgreSQL, or skip the test if there is none."""
     with started_server() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def writers() -> Iterator[Writers]:
+def writers():
     """Yield a program that starts processes that write to a decision log."""
     program = Writers()
     yield program
@@ -112,13 +106,13 @@ def writers() -> Iterator[Writers]:
 
 
 @pytest.fixture(scope="session")
-def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_folder(tmp_path_factory):
     """Return a folder that all workers of this run see."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
-def made_once(place: Path, make: Callable[[Path], str]) -> tuple[Path, str]:
+def made_once(place, make):
     """Return a folder and the text that `make` returned when it filled it, in whichever worker."""
     text = place.with_suffix(".txt")
     with place.with_suffix(".lock").open("w") as lock:
@@ -131,12 +125,12 @@ def made_once(place: Path, make: Callable[[Path], str]) -> tuple[Path, str]:
 
 
 @pytest.fixture(scope="session")
-def demo_run(shared_folder: Path) -> tuple[Path, subprocess.CompletedProcess[str]]:
+def demo_run(shared_folder):
     """Run the demo as a newcomer does, in an empty folder and without options."""
     script = shutil.which("evenhand", path=sysconfig.get_path("scripts"))
     assert script is not None
 
-    def run(place: Path) -> str:
+    def run(place):
         done = subprocess.run(
             [script, "demo"], check=False, capture_output=True, text=True, cwd=place
         )
@@ -147,7 +141,7 @@ def demo_run(shared_folder: Path) -> tuple[Path, subprocess.CompletedProcess[str
 
 
 @pytest.fixture(scope="session")
-def forks() -> Iterator[Forks]:
+def forks():
     """Yield a program that runs the command in forks of itself."""
     program = Forks()
     yield program
@@ -155,14 +149,14 @@ def forks() -> Iterator[Forks]:
 
 
 @pytest.fixture(scope="session")
-def server_of_forks() -> Iterator[None]:
+def server_of_forks():
     """Run the process that forks all workers of Dask, and see that it ends, so its time counts."""
     yield
     vars(forkserver)["_forkserver"]._stop()
 
 
 @pytest.fixture(scope="module")
-def forked_workers(server_of_forks: None) -> Iterator[None]:
+def forked_workers(server_of_forks):
     """Let Dask fork its workers from one process, which imports once what all of them need.
 
     What users get, a new interpreter for each worker, is tested in `test_cli_process.py`.
@@ -178,7 +172,7 @@ def forked_workers(server_of_forks: None) -> Iterator[None]:
 
 
 @pytest.fixture
-def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick_training(monkeypatch):
     """Train default networks for a few steps, where a test needs a model and not a good one."""
     from evenhand import MixtureMLPRegressor
 
@@ -188,13 +182,11 @@ def quick_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def evenhand(
-    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Command]:
+def evenhand(capfd, monkeypatch):
     """Call the command in this process."""
     monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
 
-    def call(*args: Any) -> Outcome:
+    def call(*args):
         monkeypatch.setattr(sys, "argv", ["evenhand", *map(str, args)])
         capfd.readouterr()
         with pytest.raises(SystemExit) as caught:

@@ -6,20 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from evenhand._validate import Floats
 from evenhand.calibration import Cells
 from evenhand.links import Link
-from sharp_laws import (
-    LEVELS,
-    WIDTHS,
-    ascended_error,
-    every_corner,
-    group_error,
-    largest_weights,
-)
+from sharp_laws import LEVELS, WIDTHS, ascended_error, every_corner, group_error, largest_weights
 
 QUADRATURE = 2000
 """Number of midpoints over the draw."""
@@ -28,7 +19,7 @@ SLACK = 5e-4
 """Numerical error of group errors here: midpoints over the draw and cells of levels."""
 
 
-def cells_of(law: str, n: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def cells_of(law, n, random):
     """Return the ends of the cells of n outcomes: `poisson 2`, `event 0.1` or `atom 0.5`."""
     kind, value = law.split()
     if kind == "poisson":
@@ -44,7 +35,7 @@ def cells_of(law: str, n: int, random: np.random.Generator) -> tuple[np.ndarray,
     return np.where(is_atom, 0.0, u), np.where(is_atom, float(value), u)
 
 
-def pits_of(law: str, n: int, random: np.random.Generator) -> Cells:
+def pits_of(law, n, random):
     """Return PITs of n outcomes with a random position in each cell."""
     low, high = cells_of(law, n, random)
     return Cells(low, high, ties=random.random(n))
@@ -59,13 +50,13 @@ class CountWorld:
     forecast: tuple[tuple[float, ...], ...]
 
     @cached_property
-    def cells(self) -> tuple[Floats, Floats]:
+    def cells(self):
         """Cells of the base's PIT by kind and outcome, (kinds, outcomes)."""
         upper = np.minimum(np.cumsum(self.forecast, axis=-1), 1.0)
         upper[:, -1] = 1.0
         return np.concatenate((np.zeros((upper.shape[0], 1)), upper[:, :-1]), axis=-1), upper
 
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, NDArray[np.intp]]:
+    def sample(self, n, rng):
         """Cells of the base's PITs, and the kinds of people."""
         kind = rng.integers(len(self.true), size=n)
         upto = np.cumsum(self.true, axis=-1)[:, :-1]
@@ -74,19 +65,19 @@ class CountWorld:
         return low[kind, y], high[kind, y], kind
 
     @cached_property
-    def weights(self) -> Floats:
+    def weights(self):
         """Probability of each kind and outcome, shape (points,)."""
         return np.ravel(self.true) / len(self.true)
 
     @cached_property
-    def served(self) -> tuple[Floats, Floats]:
+    def served(self):
         """Cells of the served PITs, (points, midpoints over the draw)."""
         r = (np.arange(QUADRATURE) + 0.5) / QUADRATURE
         low, high = (self.link.ppf(np.ravel(end)[:, None], r) for end in self.cells)
         return low, high
 
     @cached_property
-    def cdfs(self) -> Floats:
+    def cdfs(self):
         """CDFs of the randomized PITs, averaged over the draw and V, at `LEVELS`."""
         low, high = self.served
         return np.stack(
@@ -98,11 +89,11 @@ class CountWorld:
         )
 
     @cached_property
-    def errors(self) -> Floats:
+    def errors(self):
         """Pathwise errors of the points."""
         return np.asarray(np.abs(self.cdfs - LEVELS) @ WIDTHS)
 
-    def worst(self, mass: float) -> float:
+    def worst(self, mass):
         """Largest W1 error of a group by kind and outcome, at least that of any group by x."""
         some = self.weights > 0
         weights, cdfs = self.weights[some], self.cdfs[some]
@@ -112,7 +103,7 @@ class CountWorld:
             return float(group_error(every_corner(weights, mass), cdfs).max())
         return ascended_error(weights, cdfs, mass)
 
-    def least_bound(self, mass: float) -> float:
+    def least_bound(self, mass):
         """Least bound that pathwise errors and the overall error allow: at least `worst`."""
         direct = mean_of_largest(self.errors, self.weights, mass)
         if mass == 1:
@@ -120,7 +111,7 @@ class CountWorld:
         rest = (1 - mass) * mean_of_largest(self.errors, self.weights, 1 - mass)
         return min(direct, (self.worst(1.0) + rest) / mass)
 
-    def coverages(self, mass: float, level: float) -> tuple[float, float]:
+    def coverages(self, mass, level):
         """Least and largest coverage of the intervals of whole values in a group."""
         low, high = self.served
         inside = (high >= (1 - level) / 2) & (low < (1 + level) / 2)
@@ -131,6 +122,6 @@ class CountWorld:
         )
 
 
-def mean_of_largest(values: Floats, weights: Floats, mass: float) -> float:
+def mean_of_largest(values, weights, mass):
     groups = largest_weights(values[None], weights, mass)
     return float(groups[0] @ values)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, NDArray
 
 from evenhand.distributions import (
     Bernoulli,
@@ -32,11 +30,10 @@ from evenhand.distributions import (
 )
 from evenhand.links import LINKS
 
-Floats = NDArray[np.float64]
 Shape = tuple[int, ...]
 Build = Callable[[Shape], Distribution]
 
-PLAIN_SHAPES: tuple[Shape, ...] = ((4,), (4, 1), (4, 3))
+PLAIN_SHAPES = ((4,), (4, 1), (4, 3))
 
 CLOSED = 2e-6
 """Tolerance of moments and CRPS in closed form, in standard deviations: the test's own
@@ -79,21 +76,21 @@ class Example:
     least_p: float = 0.0
 
 
-def frozen(values: ArrayLike) -> Floats:
+def frozen(values):
     """Return the values as an array that nobody can write to."""
     array = np.array(values, dtype=np.float64)
     array.flags.writeable = False
     return array
 
 
-def frozen_numbers(values: ArrayLike) -> NDArray[np.intp]:
+def frozen_numbers(values):
     """Return whole numbers as an array that nobody can write to."""
     array = np.array(values, dtype=np.intp)
     array.flags.writeable = False
     return array
 
 
-def parts(distribution: Distribution) -> Iterator[Distribution]:
+def parts(distribution):
     """Yield the distribution and the ones that it wraps."""
     yield distribution
     base = getattr(distribution, "base", getattr(distribution, "positive", None))
@@ -101,18 +98,18 @@ def parts(distribution: Distribution) -> Iterator[Distribution]:
         yield from parts(base)
 
 
-def normal(shape: Shape) -> Normal:
+def normal(shape):
     rng = np.random.default_rng(1)
     return Normal(frozen(rng.normal(0, 3, shape)), frozen(np.exp(rng.normal(0, 0.7, shape))))
 
 
-def mixture(shape: Shape) -> NormalMixture:
+def mixture(shape):
     rng = np.random.default_rng(2)
     loc, scale = rng.normal(0, 1.5, (*shape, 3)), np.exp(rng.normal(-0.3, 0.4, (*shape, 3)))
     return NormalMixture(frozen([0.25, 0.6, 0.15]), frozen(loc), frozen(scale))
 
 
-def large_mixture(shape: Shape) -> NormalMixture:
+def large_mixture(shape):
     rng = np.random.default_rng(3)
     return NormalMixture(
         frozen(rng.uniform(0.5, 1.5, 70)),
@@ -121,7 +118,7 @@ def large_mixture(shape: Shape) -> NormalMixture:
     )
 
 
-def quantiles(shape: Shape) -> Quantiles:
+def quantiles(shape):
     rng = np.random.default_rng(4)
     steps = rng.uniform(0.3, 1.0, (*shape, 6))
     return Quantiles(
@@ -129,14 +126,14 @@ def quantiles(shape: Shape) -> Quantiles:
     )
 
 
-def crossing_quantiles(shape: Shape) -> Quantiles:
+def crossing_quantiles(shape):
     """Return quantiles out of order and tied, each row its own."""
     values = np.random.default_rng(5).normal(0, 1, (*shape, 5))
     values[..., 3] = values[..., 1]
     return Quantiles(frozen([0.06, 0.21, 0.46, 0.74, 0.93]), frozen(values), sort=True)
 
 
-def survival_curves(shape: Shape) -> SurvivalCurves:
+def survival_curves(shape):
     """Return curves with a flat part in some rows."""
     drops = np.random.default_rng(15).uniform(0.02, 0.15, (*shape, 6))
     drops[:2, ..., 3] = 0.0
@@ -145,18 +142,18 @@ def survival_curves(shape: Shape) -> SurvivalCurves:
     )
 
 
-def samples(shape: Shape) -> Samples:
+def samples(shape):
     return Samples(frozen(np.random.default_rng(6).gamma(3.0, 1.0, (*shape, 7))))
 
 
-def two_samples(shape: Shape) -> Samples:
+def two_samples(shape):
     return Samples(frozen(np.random.default_rng(7).normal(100, 1, (*shape, 2))))
 
 
-def randomized(base: Build, link: str, alpha: float) -> Build:
+def randomized(base, link, alpha):
     """Build with one draw per person in one dimension, with the same draws for everybody in two."""
 
-    def build(shape: Shape) -> Randomized:
+    def build(shape):
         draws = (
             np.array([0.37, 0.004, 0.81, 0.55])
             if len(shape) == 1
@@ -169,8 +166,8 @@ def randomized(base: Build, link: str, alpha: float) -> Build:
     return build
 
 
-def moved(base: Build) -> Build:
-    def build(shape: Shape) -> LocationScale:
+def moved(base):
+    def build(shape):
         rng = np.random.default_rng(8)
         return LocationScale(
             base((1,)), frozen(rng.normal(10, 5, shape)), frozen(rng.uniform(0.5, 3, shape))
@@ -179,14 +176,14 @@ def moved(base: Build) -> Build:
     return build
 
 
-def in_other_units(base: Build) -> Build:
+def in_other_units(base):
     return lambda shape: LocationScale(base((1,)), np.zeros(shape), frozen(np.full(shape, 7.0)))
 
 
-def recalibrated(base: Build) -> Build:
+def recalibrated(base):
     """Build with a map shared by all rows in one dimension, with a map for each row in two."""
 
-    def build(shape: Shape) -> Recalibrated:
+    def build(shape):
         rng = np.random.default_rng(9)
         maps, which = (
             ((), None)
@@ -207,51 +204,51 @@ def recalibrated(base: Build) -> Build:
     return build
 
 
-def transformed(base: Build, **fields: float) -> Build:
+def transformed(base, **fields):
     """Build over a narrow base, so that outcomes have moments that a table can integrate."""
 
-    def build(shape: Shape) -> Transformed:
+    def build(shape):
         return Transformed(LocationScale(base(shape), 0.5, 0.2), Support(**fields))
 
     return build
 
 
-def truncated(base: Build, low: float, high: float) -> Build:
+def truncated(base, low, high):
     return lambda shape: Truncated(base(shape), Support(low, high))
 
 
-def joined(first: Build, second: Build) -> Build:
+def joined(first, second):
     """Build with rows of two families by turns."""
     chosen = (np.array([0, 2]), first), (np.array([3, 1]), second)
     return lambda shape: Joined([(rows, build(shape).take(rows)) for rows, build in chosen])
 
 
-def fixed_draw(shape: Shape) -> Randomized:
+def fixed_draw(shape):
     return Randomized(normal(shape), LINKS["laplace"](0.2), frozen(0.9))
 
 
-def poisson(shape: Shape) -> Poisson:
+def poisson(shape):
     rng = np.random.default_rng(20)
     return Poisson(frozen(np.exp(rng.normal(0.7, 1.2, shape))))
 
 
-def many(shape: Shape) -> Poisson:
+def many(shape):
     rng = np.random.default_rng(21)
     return Poisson(frozen(10 ** rng.uniform(5, 7, shape)))
 
 
-def negative_binomial(shape: Shape) -> NegativeBinomial:
+def negative_binomial(shape):
     rng = np.random.default_rng(22)
     mean, dispersion = rng.normal(1, 0.6, shape), rng.normal(-1.5, 0.7, shape)
     return NegativeBinomial(frozen(np.exp(mean)), frozen(np.exp(dispersion)))
 
 
-def scores(shape: Shape) -> Categorical:
+def scores(shape):
     rng = np.random.default_rng(23)
     return Categorical(frozen([-1, 0, 2, 3, 7]), frozen(rng.dirichlet(np.ones(5), shape)))
 
 
-def own_scores(shape: Shape) -> Categorical:
+def own_scores(shape):
     """Return distributions each on its own values, some without probability."""
     rng = np.random.default_rng(24)
     mass = rng.dirichlet(np.ones(6), shape)
@@ -260,21 +257,21 @@ def own_scores(shape: Shape) -> Categorical:
     return Categorical(frozen(support), frozen(mass / mass.sum(axis=-1, keepdims=True)))
 
 
-def events(shape: Shape) -> Bernoulli:
+def events(shape):
     return Bernoulli(frozen(np.random.default_rng(25).uniform(0.02, 0.98, shape)))
 
 
-def hurdle(part: Build, at: float, end: str = "low") -> Build:
+def hurdle(part, at, end="low"):
     """Build with one chance per row, which all draws of a row share."""
 
-    def build(shape: Shape) -> Hurdle:
+    def build(shape):
         chance = np.random.default_rng(26).uniform(0.1, 0.9, (shape[0], *(1,) * (len(shape) - 1)))
-        return Hurdle(frozen(chance), part(shape), at, end)  # type: ignore[arg-type]
+        return Hurdle(frozen(chance), part(shape), at, end)
 
     return build
 
 
-FAMILY_BUILDS: dict[str, tuple[Build, float]] = {
+FAMILY_BUILDS = {
     "normal": (normal, SMOOTH),
     "mixture": (mixture, LUMPY),
     "quantiles": (quantiles, SMOOTH),
@@ -282,7 +279,7 @@ FAMILY_BUILDS: dict[str, tuple[Build, float]] = {
 }
 """One build of each family to wrap, and the tolerance of a table over it."""
 
-CONTINUOUS: tuple[Example, ...] = (
+CONTINUOUS = (
     Example("normal", normal, CLOSED),
     Example("mixture", mixture, CLOSED),
     Example("large mixture", large_mixture, SMOOTH, ((4,),)),
@@ -358,7 +355,7 @@ CONTINUOUS: tuple[Example, ...] = (
     ),
 )
 
-LATTICE_BUILDS: dict[str, Build] = {
+LATTICE_BUILDS = {
     "poisson": poisson,
     "negative binomial": negative_binomial,
     "categorical": scores,
@@ -369,7 +366,7 @@ LATTICE_BUILDS: dict[str, Build] = {
 lognormal = transformed(normal, low=0.0)
 mirrored = transformed(mixture, high=3.0, bend=2.0)
 
-WITH_ATOMS: tuple[Example, ...] = (
+WITH_ATOMS = (
     *(Example(name, build, EXACT) for name, build in LATTICE_BUILDS.items()),
     Example("many", many, SMOOTH),
     *(
@@ -398,18 +395,15 @@ WITH_ATOMS: tuple[Example, ...] = (
     ),
     Example("recalibrated hurdle", recalibrated(hurdle(lognormal, 0.0)), SMOOTH, low=0.0),
     Example(
-        "recalibrated hurdle above",
-        recalibrated(hurdle(mirrored, 3.0, "high")),
-        LUMPY,
-        high=3.0,
+        "recalibrated hurdle above", recalibrated(hurdle(mirrored, 3.0, "high")), LUMPY, high=3.0
     ),
 )
 """Batches whose single outcomes have positive probability; their axioms are tested apart."""
 
-EXAMPLES: tuple[Example, ...] = (*CONTINUOUS, *WITH_ATOMS)
+EXAMPLES = (*CONTINUOUS, *WITH_ATOMS)
 
 
-def some(examples: Sequence[Example], law: int) -> list[Any]:
+def some(examples, law):
     """Return some examples as parameters of a test; laws with other numbers have others.
 
     So at most eight are tested for each law, and each is tested for one of eight laws.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import (
     BayesianRidge,
@@ -34,12 +33,7 @@ from evenhand.links import Laplace
 
 Floats = NDArray[np.float64]
 
-QUICK: dict[str, Any] = {
-    "hidden": (16, 16),
-    "max_steps": 60,
-    "learning_rate": 0.02,
-    "random_state": 0,
-}
+QUICK = {"hidden": (16, 16), "max_steps": 60, "learning_rate": 0.02, "random_state": 0}
 
 
 @dataclass(frozen=True)
@@ -55,16 +49,16 @@ class Example:
     fit_is_random: bool = True
 
 
-def small_mixture(n_members: int = 2, n_components: int = 2, **params: Any) -> MixtureMLPRegressor:
+def small_mixture(n_members=2, n_components=2, **params):
     return MixtureMLPRegressor(n_members, n_components, **(QUICK | {"max_steps": 30} | params))
 
 
-def small_paic(**params: Any) -> PAICRegressor:
+def small_paic(**params):
     return PAICRegressor(**(QUICK | params))
 
 
-def small_boosted(**params: Any) -> BoostedDistributionRegressor:
-    quick: dict[str, Any] = {
+def small_boosted(**params):
+    quick = {
         "n_estimators": 80,
         "learning_rate": 0.1,
         "min_child_samples": 5,
@@ -74,14 +68,14 @@ def small_boosted(**params: Any) -> BoostedDistributionRegressor:
     return BoostedDistributionRegressor(**(quick | params))
 
 
-def _around(make_estimator: Callable[[], Any], **defaults: Any) -> Callable[..., Any]:
-    def make(**params: Any) -> RandomizedRegressor:
+def _around(make_estimator, **defaults):
+    def make(**params):
         return RandomizedRegressor(make_estimator(), **({"random_state": 0} | defaults | params))
 
     return make
 
 
-EXAMPLES: dict[str, Example] = {
+EXAMPLES = {
     "PAICRegressor": Example(small_paic),
     "MixtureMLPRegressor": Example(small_mixture, is_randomized=False),
     "BoostedDistributionRegressor": Example(small_boosted, is_randomized=False),
@@ -101,26 +95,26 @@ EXAMPLES: dict[str, Example] = {
 """By name, which begins with the class' name."""
 
 
-def small_hurdle(**params: Any) -> HurdleRegressor:
+def small_hurdle(**params):
     return HurdleRegressor(LogisticRegression(), BayesianRidge(), **({"random_state": 0} | params))
 
 
-def as_counts(y: Floats) -> Floats:
+def as_counts(y):
     """Counts that grow with the outcomes of `linear_task`, between 0 and 8."""
     return np.clip(np.floor(2 * np.asarray(y) + 3), 0, 8)
 
 
-def as_scores(y: Floats) -> Floats:
+def as_scores(y):
     """Scores from 1 to 3 in steps of 0.5 that grow with the outcomes of `linear_task`."""
     return 2 + np.clip(np.round(np.asarray(y)), -2, 2) / 2
 
 
-def as_events(y: Floats) -> Floats:
+def as_events(y):
     """1 for outcomes above 0.3, 0 for others."""
     return (np.asarray(y) > 0.3).astype(np.float64)
 
 
-def as_amounts(y: Floats) -> Floats:
+def as_amounts(y):
     """0 for outcomes below 0.3, and amounts for others."""
     return np.maximum(np.asarray(y) - 0.3, 0.0)
 
@@ -139,7 +133,7 @@ class DiscreteExample:
     takes_mixed: bool = False
 
 
-DISCRETE: dict[str, DiscreteExample] = {
+DISCRETE = {
     "CountRegressor(PoissonRegressor)": DiscreteExample(
         lambda **params: CountRegressor(PoissonRegressor(), **({"random_state": 0} | params)),
         as_counts,
@@ -185,14 +179,14 @@ DISCRETE: dict[str, DiscreteExample] = {
 """Forecasters of outcomes with atoms, by name, which begins with the class' name."""
 
 
-def use_small_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def use_small_default(monkeypatch):
     """Let `RandomizedRegressor(None)` make a small network: the real default takes seconds."""
     smaller = functools.partial(small_mixture, 1, 2)
     monkeypatch.setattr("evenhand.forecasters.around.MixtureMLPRegressor", smaller)
 
 
 @functools.cache
-def error_by_chance() -> float:
+def error_by_chance():
     """Return the 0.999 quantile of the integral of the absolute value of a Brownian bridge.
 
     By simulation of 20,000 samples; divided by `sqrt(n)` it is that of the W1 of `n` uniform PITs.
@@ -202,14 +196,14 @@ def error_by_chance() -> float:
     return float(np.quantile(errors, 0.999) * np.sqrt(200))
 
 
-def linear_task(n: int, seed: int = 0) -> tuple[Floats, Floats]:
+def linear_task(n, seed=0):
     """Three features and an outcome with normal noise of standard deviation 0.5."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, 3))
     return X, X @ [1.0, -0.5, 0.0] + 0.5 * random.normal(size=n)
 
 
-def incomes(n: int, seed: int = 0) -> tuple[Floats, Floats]:
+def incomes(n, seed=0):
     """Features and lognormal outcomes with standard deviation 0.8 of the logarithm."""
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, 2))

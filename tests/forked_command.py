@@ -4,8 +4,6 @@ A process of its own takes seconds to start, nearly all of them for imports. A f
 signals, an exit code and an end of its own too. This file is also the program that forks.
 """
 
-from __future__ import annotations
-
 import gc
 import inspect
 import json
@@ -14,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 Streams = tuple[str | None, str | None, str | None]
 """Paths of standard input, output and error; None for a closed one."""
@@ -26,16 +23,16 @@ NO_READER = "|"
 class Forking:
     """The program in the file of a class, which forks as it is asked."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         program = [sys.executable, inspect.getfile(type(self))]
         self._program = subprocess.Popen(
             program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def close(self) -> None:
+    def close(self):
         self._program.communicate()
 
-    def _ask(self, request: dict[str, Any]) -> int:
+    def _ask(self, request):
         assert self._program.stdin is not None
         assert self._program.stdout is not None
         self._program.stdin.write(json.dumps(request) + "\n")
@@ -46,15 +43,15 @@ class Forking:
 class Forks(Forking):
     """Calls of the command in forks of one process."""
 
-    def start(self, args: list[str], streams: Streams, *, writes_slowly: bool = False) -> int:
+    def start(self, args, streams, *, writes_slowly=False):
         """Start a call and return its process id; slow ones take a minute to write a block."""
         return self._ask({"args": args, "streams": streams, "writes_slowly": writes_slowly})
 
-    def wait(self, process: int) -> int:
+    def wait(self, process):
         """Return the exit code of a call."""
         return self._ask({"wait": process})
 
-    def run(self, args: list[str], **streams: str | None) -> tuple[int, str, str]:
+    def run(self, args, **streams):
         """Return exit code, output and errors of a call; `streams` replace what is read here."""
         with tempfile.TemporaryDirectory() as folder:
             out, err = Path(folder, "out"), Path(folder, "err")
@@ -65,11 +62,11 @@ class Forks(Forking):
             return code, out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
 
 
-def serve() -> dict[str, Any]:
+def serve():
     """Answer requests; return in each fork, with what it has to do."""
     with os.fdopen(os.dup(1), "w", buffering=1) as replies:
         for line in iter(sys.stdin.readline, ""):
-            request: dict[str, Any] = json.loads(line)
+            request = json.loads(line)
             if "wait" in request:
                 _, status = os.waitpid(request["wait"], 0)
                 print(os.waitstatus_to_exitcode(status), file=replies)
@@ -81,7 +78,7 @@ def serve() -> dict[str, Any]:
     raise SystemExit
 
 
-def connect(streams: Streams) -> None:
+def connect(streams):
     """Replace the standard streams as a shell does before a program starts."""
     for number, (name, path) in enumerate(zip(("stdin", "stdout", "stderr"), streams, strict=True)):
         if path is None:
@@ -93,30 +90,30 @@ def connect(streams: Streams) -> None:
             os.close(handle)
 
 
-def opened(path: str, number: int) -> int:
+def opened(path, number):
     return os.open(path, os.O_WRONLY if number else os.O_RDONLY)
 
 
-def pipe_without_reader() -> int:
+def pipe_without_reader():
     reader, writer = os.pipe()
     os.close(reader)
     return writer
 
 
-def write_slowly() -> None:
+def write_slowly():
     """Let each block take a minute to write."""
     import time
 
     from evenhand.tables import TableWriter
 
-    def wait(writer: Any, frame: Any) -> None:
+    def wait(writer, frame):
         print("writing", flush=True)
         time.sleep(60)
 
-    TableWriter.write = wait  # type: ignore[method-assign]
+    TableWriter.write = wait
 
 
-def main() -> None:
+def main():
     # everything that an audit imports and computes once, and no table: threads of a reader would
     # not be there in a fork
     import numpy as np

@@ -1,23 +1,20 @@
 """Decision logs on disks that are full."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from evenhand.service import DecisionLog, LogError, open_log, verify
+from evenhand.service import LogError, open_log, verify
 from log_writers import adding
 
 
 @contextmanager
-def small_disk(megabytes: int) -> Iterator[Path]:
+def small_disk(megabytes):
     """Mount a small disk, or skip the test if that is not allowed."""
     # not in a folder of pytest, which other users may not enter
     folder = Path(tempfile.mkdtemp())
@@ -35,11 +32,11 @@ def small_disk(megabytes: int) -> Iterator[Path]:
         folder.rmdir()
 
 
-def fill(log: DecisionLog) -> tuple[list[str], LogError]:
+def fill(log):
     """Add entries until there is an error; return the confirmed ones and the error."""
-    confirmed: list[str] = []
+    confirmed = []
 
-    def add_without_end() -> None:
+    def add_without_end():
         for i in range(100_000):
             name = f"name-{time.time_ns()}-{i}"
             log.run(adding(name))
@@ -52,7 +49,7 @@ def fill(log: DecisionLog) -> tuple[list[str], LogError]:
     return confirmed, caught.value
 
 
-def check_full_disk(log: DecisionLog, *, make_space: Callable[[], None], message: str) -> None:
+def check_full_disk(log, *, make_space, message):
     """Fill the disk under a log, look at what is in it, make space, and go on."""
     confirmed, error = fill(log)
     assert message in str(error)

@@ -1,13 +1,9 @@
 """Golden numbers of certificates of every kind of outcome, of selections, plans and repairs."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import warnings
 from enum import StrEnum
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +35,7 @@ from parts_examples import searching
 
 # ---- every answer of a certificate
 
-ASKED: dict[str, list[dict[str, Any]]] = {
+ASKED = {
     "average_error": [{}],
     "group_error": [{"mass": mass} for mass in (0.1, 0.2, 0.5, 1.0)],
     "coverage": [{"level": 0.8, "mass": 0.2}, {"level": 0.95, "mass": 0.5}],
@@ -100,13 +96,13 @@ PARTS = {
 }
 
 
-def unasked() -> set[str]:
+def unasked():
     """Return public members of certificates that no golden number is about."""
     members = {name for name in dir(Certificate) if not name.startswith("_")}
     return (members | set(Certificate.__dataclass_fields__)) - {*ASKED, *FACTS, *NOT_ASKED, *PARTS}
 
 
-def simple(value: Any) -> Any:
+def simple(value):
     """Return an answer as values of JSON; of texts, what they count or the numbers in them."""
     if isinstance(value, Certificate):
         return {"link": simple(value.link), "group_error": value.group_error(0.2)}
@@ -121,9 +117,9 @@ def simple(value: Any) -> Any:
     return str(value) if isinstance(value, StrEnum) else value
 
 
-def answers(proof: Any) -> dict[str, Any]:
+def answers(proof):
     """Return every answer of a certificate."""
-    said: dict[str, Any] = {}
+    said = {}
     for name in FACTS:
         if hasattr(proof, name):
             value = simple(getattr(proof, name))
@@ -144,14 +140,14 @@ def answers(proof: Any) -> dict[str, Any]:
     return said
 
 
-def answer(method: Any, asked: dict[str, Any]) -> Any:
+def answer(method, asked):
     try:
         return simple(method(**asked))
     except InputError:
         return "refused"
 
 
-def least_randomized(proof: Certificate, goal: float, mass: float) -> Certificate:
+def least_randomized(proof, goal, mass):
     """Return the certificate of the largest alpha of the link's family that meets a target."""
     kind = type(proof.link)
     alpha = largest_alpha(lambda alpha: proof.with_link(kind(alpha)).group_error(mass), goal)
@@ -166,23 +162,23 @@ N = 400
 
 
 @functools.cache
-def kinds(seed: int) -> dict[str, tuple[Any, Any]]:
+def kinds(seed):
     """Return deterministic forecasts of each kind, and outcomes."""
     table = people(N, seed)
     return {kind: (forecasts_of(kind, table), outcomes_of(kind, table, seed)) for kind in KINDS}
 
 
-def served(forecast: Any, m: int | None = None) -> Any:
+def served(forecast, m=None):
     """Return forecasts randomized by several draws per person, or by one."""
     r = jittered(N, 1 if m is None else m, random_state=2)
     return forecast.randomized(0.2, "entropic", r[:, 0] if m is None else r)
 
 
 @case
-def certificates_of_kinds(folder: Path) -> Any:
+def certificates_of_kinds(folder):
     """Every answer of the certificate of each kind of outcome, deterministic and randomized."""
     table, said = people(N, 21), {}
-    options: dict[str, Any] = {"groups": table[["member"]], "random_state": 0}
+    options = {"groups": table[["member"]], "random_state": 0}
     for kind, (forecast, outcomes) in kinds(21).items():
         said[kind] = answers(certify(forecast, table, outcomes, **options))
         if kind != "events":
@@ -206,7 +202,7 @@ def certificates_of_kinds(folder: Path) -> Any:
 
 
 @case
-def certificates_of_parts(folder: Path) -> Any:
+def certificates_of_parts(folder):
     """Every answer of certificates from PITs, counts of PITs and events, and of links."""
     u = np.random.default_rng(3).random(600)
     u = np.where(np.arange(600) % 3 == 0, u * u, u)
@@ -242,7 +238,7 @@ def certificates_of_parts(folder: Path) -> Any:
         ),
         "link of few": certify_link(u[:300], link, lost=np.arange(300) % 13 == 0),
     }
-    said: dict[str, Any] = {name: answers(proof) for name, proof in proofs.items()}
+    said = {name: answers(proof) for name, proof in proofs.items()}
     plain = certify_pit(u).plain_intervals
     floors = ((0.5, 0.5), (0.7, 0.5), (0.8, 1.0))
     return said | {
@@ -254,16 +250,16 @@ def certificates_of_parts(folder: Path) -> Any:
     }
 
 
-def cost(kind: str) -> Any:
+def cost(kind):
     """Return a function from people to their forecasts, for models that are not fitted here."""
     return functools.partial(forecasts_of, kind)
 
 
 @case
-def selections_of_kinds(folder: Path) -> Any:
+def selections_of_kinds(folder):
     """The least certified randomization of each kind of outcome, and what may be paid for it."""
     table, said = people(700, 22), {}
-    goals: dict[str, Any] = {"error": {"goal": 0.4}, "wider": {"max_wider": 0.5}}
+    goals = {"error": {"goal": 0.4}, "wider": {"max_wider": 0.5}}
     for kind in KINDS:
         if kind in ("events", "times"):
             continue
@@ -279,7 +275,7 @@ def selections_of_kinds(folder: Path) -> Any:
     return said
 
 
-def selected(*given: Any, **options: Any) -> Any:
+def selected(*given, **options):
     """Return what a selection chose, every answer of its certificate and the numbers of its text.
 
     A target that cannot be met is refused.
@@ -300,7 +296,7 @@ def selected(*given: Any, **options: Any) -> Any:
     )
 
 
-def plan_values(planned: Any) -> dict[str, Any]:
+def plan_values(planned):
     """Return a plan of a guarantee, beside the rows with which a test finds an error."""
     values = planned.to_dict()
     sizes = (1, values.pop("n_groups"))
@@ -321,9 +317,9 @@ def plan_values(planned: Any) -> dict[str, Any]:
 
 
 @case
-def plans(folder: Path) -> Any:
+def plans(folder):
     """Plans of guarantees by each target and link, and the rows that they need."""
-    targets: tuple[dict[str, Any], ...] = (
+    targets = (
         {"goal": 0.3},
         {"goal": 0.4, "group_mass": 0.1, "link": "laplace"},
         {"max_wider": 0.2, "confidence": 0.9},
@@ -346,11 +342,11 @@ KEPT_OF_TIMES += ("censoring", "survival", "miscoverage", "outcome_kind", "statu
 
 
 @case
-def audit_times(folder: Path) -> Any:
+def audit_times(folder):
     """Audits of times that may be cut off, with and without a horizon, and randomized."""
     table, said = people(500, 23), {}
     features = table[["age", "region", "member"]]
-    options: dict[str, Any] = searching(QUICK, learned_masses=(0.5,), masses=(0.2, 1.0))
+    options = searching(QUICK, learned_masses=(0.5,), masses=(0.2, 1.0))
     for kind in ("times", "cut times"):
         outcomes = outcomes_of(kind, table, 23)
         forecast = forecasts_of(kind, table)
@@ -371,12 +367,12 @@ def audit_times(folder: Path) -> Any:
 
 
 @functools.cache
-def repaired(kind: str) -> tuple[Any, Any]:
+def repaired(kind):
     """Return the audit of a kind of outcome, and the model that is repaired on other rows."""
     old, new = people(500, 24), people(500, 25)
     features = old[["age", "region", "member"]]
     outcomes = outcomes_of(kind, old, 24)
-    options: dict[str, Any] = {"search": Search(masses=(1.0,), learned_masses=(), tolerance=0.0)}
+    options = {"search": Search(masses=(1.0,), learned_masses=(), tolerance=0.0)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = audit(
@@ -392,7 +388,7 @@ def repaired(kind: str) -> tuple[Any, Any]:
 
 
 @case
-def repairs(folder: Path) -> Any:
+def repairs(folder):
     """Repairs of the groups that an audit of each kind of outcome calls off, and their checks."""
     said, rows = {}, people(8, 26)
     for kind in KINDS:
@@ -410,13 +406,13 @@ def repairs(folder: Path) -> Any:
 
 
 @case
-def comparisons(folder: Path) -> Any:
+def comparisons(folder):
     """Audits before and after a repair, group by group, and conditions of a gate."""
     said, table = {}, people(500, 27)
     for kind in ("normal", "counts", "events"):
         _, model = repaired(kind)
         outcomes = outcomes_of(kind, table, 27)
-        options: dict[str, Any] = {"groups": ["member", "region"], "random_state": 0}
+        options = {"groups": ["member", "region"], "random_state": 0}
         options = searching(options, masses=(1.0,), learned_masses=()) | {
             "features": table[["rooms"]]
         }
@@ -430,7 +426,7 @@ def comparisons(folder: Path) -> Any:
     return said
 
 
-def gate_of(text: str, found: Any) -> Any:
+def gate_of(text, found):
     try:
         condition = parse_condition(text)
         return [value_of(condition, found), judged(condition, found).is_true]

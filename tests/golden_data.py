@@ -1,13 +1,9 @@
 """Data, models and commands of golden files, from operations that every machine rounds alike."""
 
-from __future__ import annotations
-
 import functools
 import sys
 import unittest.mock
 import warnings
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,20 +22,18 @@ from evenhand.draws import jittered
 
 KEY = b"a secret of enough bytes"
 MASSES = (0.1, 0.2, 0.5, 1.0)
-QUICK: dict[str, Any] = {
-    "search": Search(masses=(0.1, 0.5, 1.0), learned_masses=(0.2,), n_simulations=4)
-}
+QUICK = {"search": Search(masses=(0.1, 0.5, 1.0), learned_masses=(0.2,), n_simulations=4)}
 MACHINE = ("evenhand", "date", "python", "packages", "command")
 """Entries of an audit's provenance that tell of the machine, not of the findings."""
 
 
-def bell(random: np.random.Generator, n: int) -> np.ndarray:
+def bell(random, n):
     """Draw numbers that are nearly normal: sums of twelve uniform ones."""
     return random.random((12, n)).sum(axis=0) - 6.0
 
 
 @functools.cache
-def people(n: int, seed: int) -> pd.DataFrame:
+def people(n, seed):
     """Rows with columns of all kinds, missing values, a leak feature and forecasts."""
     random = np.random.default_rng(seed)
     table = pd.DataFrame(
@@ -70,7 +64,7 @@ def people(n: int, seed: int) -> pd.DataFrame:
 FEATURES = ["age", "income", "rooms", "region", "member", "since"]
 
 
-def cheap() -> Any:
+def cheap():
     """Return a linear model that takes the columns of `people`."""
     taken = make_column_transformer(
         (SimpleImputer(strategy="median"), ["age", "income", "rooms"]),
@@ -80,7 +74,7 @@ def cheap() -> Any:
 
 
 @functools.cache
-def forecaster(alpha: float = 0.15, link: str = "entropic") -> RandomizedRegressor:
+def forecaster(alpha=0.15, link="entropic"):
     """Return a randomized forecaster that is fitted on rows of its own."""
     table = people(500, 1)
     model = RandomizedRegressor(cheap(), alpha=alpha, link=link, random_state=0)
@@ -88,7 +82,7 @@ def forecaster(alpha: float = 0.15, link: str = "entropic") -> RandomizedRegress
 
 
 @functools.cache
-def pits(n: int = 600, m: int = 8, seed: int = 5) -> tuple[np.ndarray, np.ndarray, pd.DataFrame]:
+def pits(n=600, m=8, seed=5):
     """PITs that rise with their draws and are off where `x` is high, draws and features."""
     random = np.random.default_rng(seed)
     X = pd.DataFrame(
@@ -105,14 +99,14 @@ def pits(n: int = 600, m: int = 8, seed: int = 5) -> tuple[np.ndarray, np.ndarra
     return 0.6 * r + 0.4 * u[:, None], r, X
 
 
-def flat_pits(n: int = 600, seed: int = 6) -> tuple[np.ndarray, pd.DataFrame]:
+def flat_pits(n=600, seed=6):
     """Make PITs of a deterministic forecaster that are too low where `x` is high, and features."""
     _, _, X = pits(n, 1, seed)
     u = np.random.default_rng(seed + 1).random(n)
     return np.where(X["x"] > 0.5, 0.4 * u * u + 0.6 * u, u), X
 
 
-def found_of(found: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
+def found_of(found, leave_out=()):
     """Return an audit as plain values, without those of the machine and some large ones."""
     # values of single rows are tested by what they compare
     plain = found.to_dict()
@@ -123,7 +117,7 @@ def found_of(found: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
     return plain
 
 
-def command(*words: Any) -> None:
+def command(*words):
     """Call the command in this process."""
     # the command sets how warnings and errors without a place are shown
     with (
@@ -138,7 +132,7 @@ def command(*words: Any) -> None:
                 raise RuntimeError(f"evenhand {words[0]} ended with exit code {end.code}") from end
 
 
-def key_file(folder: Path) -> Path:
+def key_file(folder):
     """Write the secret of the draws."""
     place = folder / "key"
     place.write_bytes(KEY + b"\n")
@@ -146,7 +140,7 @@ def key_file(folder: Path) -> Path:
     return place
 
 
-def served_table(folder: Path, n: int = 14) -> Path:
+def served_table(folder, n=14):
     """Write rows to be served; one has a region that training never had."""
     table = people(n, 10).copy()
     table.loc[3, "region"] = "west"
@@ -161,7 +155,7 @@ GRID = [1.0, 2.0, 4.0, 8.0, 16.0]
 HORIZON = 8.0
 
 
-def forecasts_of(kind: str, table: pd.DataFrame) -> Forecast:
+def forecasts_of(kind, table):
     """Return deterministic forecasts of a kind of outcome from the age of people."""
     age = table["age"].to_numpy() / 90
     if kind == "counts":
@@ -183,7 +177,7 @@ def forecasts_of(kind: str, table: pd.DataFrame) -> Forecast:
 KINDS = ("normal", "counts", "scores", "events", "amounts", "times", "cut times")
 
 
-def outcomes_of(kind: str, table: pd.DataFrame, seed: int, **more: Any) -> Outcomes:
+def outcomes_of(kind, table, seed, **more):
     """Return outcomes that are higher than `forecasts_of` predicts for members."""
     random = np.random.default_rng(seed)
     u = random.random(len(table))

@@ -1,9 +1,6 @@
 """Golden numbers of distributions, into far tails, and of forecasts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +10,6 @@ from evenhand import Forecast, InputError
 from evenhand.distributions import (
     Bernoulli,
     Categorical,
-    Distribution,
     Hurdle,
     Joined,
     LocationScale,
@@ -38,7 +34,7 @@ from golden_files import case
 
 Make = Callable[[Any], Any]
 
-FAMILIES: dict[str, tuple[Distribution, list[float]]] = {
+FAMILIES = {
     "normal": (Normal([0.5, -1.25], [1.0, 0.375]), [-9.0, -1.5, 0.25, 2.0, 12.0]),
     "normal mixture": (
         NormalMixture([0.25, 0.5, 0.25], [[-1.0, 0.5, 2.0], [0.0, 0.25, 0.75]], [[0.5], [0.75]]),
@@ -73,14 +69,14 @@ LEVELS = [0.0, 0.125, 0.375, 0.75, 1.0]
 VALUES = [[0.0, 0.25, 0.5, 0.8125, 1.0], [0.0, 0.0625, 0.25, 0.625, 1.0]]
 
 
-def continuous(base: Any) -> Any:
+def continuous(base):
     """Refuse a base with atoms, to which truncation is never applied."""
     if base.has_atoms:
         raise InputError("base has atoms")
     return base
 
 
-WRAPPERS: dict[str, Make] = {
+WRAPPERS = {
     "plain": lambda base: base,
     "entropic": lambda base: Randomized(base, Entropic(0.15), DRAWS),
     "laplace": lambda base: Randomized(base, Laplace(0.2), DRAWS),
@@ -100,7 +96,7 @@ OTHER_LINKS = {"laplace", "gaussian"}
 SOME = {"normal", "quantiles", "poisson", "categorical"}
 """Families under all links; others under the entropic one."""
 
-DEEP: dict[str, Make] = {
+DEEP = {
     "entropic of recalibrated": lambda base: WRAPPERS["entropic"](WRAPPERS["recalibrated"](base)),
     "laplace of truncated": lambda base: WRAPPERS["laplace"](WRAPPERS["truncated"](base)),
     "gaussian of exponential": lambda base: WRAPPERS["gaussian"](WRAPPERS["exponential"](base)),
@@ -117,7 +113,7 @@ DEEP: dict[str, Make] = {
 P = [1e-12, 0.01, 0.3, 0.5, 0.9, 1 - 1e-9]
 
 
-def numbers_of(distribution: Any, y: list[float]) -> dict[str, Any]:
+def numbers_of(distribution, y):
     """Return every number of a batch of distributions at some outcomes, and its records."""
     at = np.array(y)[:, None]
     said = {name: getattr(distribution, name)(at) for name in ("logcdf", "logsf", "logpdf")}
@@ -133,7 +129,7 @@ def numbers_of(distribution: Any, y: list[float]) -> dict[str, Any]:
     return said | {"again": np.allclose(again, said["logsf"], rtol=1e-12, atol=1e-12)}
 
 
-def wrapped(make: Make, base: Distribution, y: list[float]) -> Any:
+def wrapped(make, base, y):
     try:
         return numbers_of(make(base), y)
     except InputError:
@@ -141,7 +137,7 @@ def wrapped(make: Make, base: Distribution, y: list[float]) -> Any:
 
 
 @case
-def families(folder: Path) -> Any:
+def families(folder):
     """Each family under each wrapper: CDF, both tails, density, masses, quantiles, CRPS, records.
 
     Outcomes of transformed distributions and of hurdles are at and beyond their ends, too.
@@ -157,7 +153,7 @@ def families(folder: Path) -> Any:
 
 
 @case
-def deep_wrappers(folder: Path) -> Any:
+def deep_wrappers(folder):
     """Normal distributions under several wrappers, and batches with several draws."""
     base, y = FAMILIES["normal"]
     said = {name: wrapped(make, base, [*y, -7.5, 30.0]) for name, make in DEEP.items()}
@@ -175,7 +171,7 @@ def deep_wrappers(folder: Path) -> Any:
 
 
 @case
-def forecasts(folder: Path) -> Any:
+def forecasts(folder):
     """Every answer of a forecast, of each kind, deterministic and with one draw per person."""
     part = Forecast.from_normal([2.0, 3.0, 1.5], [0.5, 1.0, 0.25])
     chance = [0.25, 0.5, 0.0625]
@@ -193,7 +189,7 @@ def forecasts(folder: Path) -> Any:
         "times": (Forecast.from_survival([1, 2, 5], times), [0.5, 3.0, 7.0]),
         "cut times": (Forecast.from_survival([1, 2, 5], times, horizon=2.0), [0.5, 2.0, 1.5]),
     }
-    said: dict[str, Any] = {}
+    said = {}
     for name, (forecast, y) in given.items():
         said[name] = answers_of(forecast, y)
         if name != "events":
@@ -202,9 +198,9 @@ def forecasts(folder: Path) -> Any:
     return said
 
 
-def answers_of(forecast: Forecast, y: list[float]) -> dict[str, Any]:
+def answers_of(forecast, y):
     """Return every answer of a forecast about some outcomes."""
-    said: dict[str, Any] = {
+    said = {
         "kind": str(forecast.outcome_kind),
         "pit_interval": forecast.pit_interval(y),
         "interval": forecast.interval(0.8),

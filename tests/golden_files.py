@@ -4,15 +4,13 @@ A case is a function that returns plain values; `tests/golden/<case>.json` holds
 when it was written, and `<case>.csv` a table that the command serves.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +37,16 @@ less than 1e-11 apart.
 """
 
 Case = Callable[[Path], Any]
-CASES: dict[str, Case] = {}
+CASES = {}
 
 
-def case(function: Case) -> Case:
+def case(function):
     """Keep what a function returns; it is given an empty folder."""
     CASES[function.__name__] = function
     return function
 
 
-def plain(value: Any) -> Any:
+def plain(value):
     """Return a result as JSON holds it: floats with all digits, not-a-number as such."""
     if isinstance(value, pd.DataFrame):
         return {str(name): plain(value[name].to_list()) for name in value.columns}
@@ -68,7 +66,7 @@ def plain(value: Any) -> Any:
     raise TypeError(f"golden files hold no {type(value).__name__}")
 
 
-def written(value: Any, indent: str = "") -> str:
+def written(value, indent=""):
     """Return JSON in which what fits stands on one line."""
     line = json.dumps(value, ensure_ascii=False)
     if not isinstance(value, dict | list) or len(indent) + len(line) <= 118:
@@ -87,11 +85,11 @@ def written(value: Any, indent: str = "") -> str:
     return f"{first}\n{inner}" + f",\n{inner}".join(items) + f"\n{indent}{last}"
 
 
-def is_table(name: str) -> bool:
+def is_table(name):
     return name.startswith("served_")
 
 
-def write(name: str, value: Any, folder: Path) -> None:
+def write(name, value, folder):
     """Write the golden file of a case."""
     if is_table(name):
         with (folder / f"{name}.csv").open("w", newline="", encoding="utf-8") as file:
@@ -100,14 +98,14 @@ def write(name: str, value: Any, folder: Path) -> None:
         (folder / f"{name}.json").write_text(written(plain(value)) + "\n", encoding="utf-8")
 
 
-def golden(name: str) -> Any:
+def golden(name):
     """Read the golden file of a case."""
     if is_table(name):
         return cells(GOLDEN / f"{name}.csv")
     return json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def cells(place: Path) -> list[list[str]]:
+def cells(place):
     """Read a csv file as text."""
     with place.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
@@ -116,19 +114,19 @@ def cells(place: Path) -> list[list[str]]:
 # ---- comparison
 
 
-def rtol_at(path: str) -> float:
+def rtol_at(path):
     """Relative tolerance of a value: that of the last pattern of `LOOSER` it matches."""
     found = [rtol for pattern, rtol in LOOSER.items() if re.search(pattern, path)]
     return found[-1] if found else RTOL
 
 
-def is_close(got: float, want: float, rtol: float) -> bool:
+def is_close(got, want, rtol):
     if not (math.isfinite(got) and math.isfinite(want)):
         return got == want or (math.isnan(got) and math.isnan(want))
     return abs(got - want) <= ATOL * max(1.0, rtol / RTOL) + rtol * abs(want)
 
 
-def differences(got: Any, want: Any, path: str) -> Iterator[str]:
+def differences(got, want, path):
     """Yield each difference with the path to its value."""
     if isinstance(want, dict) and isinstance(got, dict):
         for key in want.keys() | got.keys():
@@ -156,7 +154,7 @@ def differences(got: Any, want: Any, path: str) -> Iterator[str]:
 NUMBER = re.compile(r"-?\d+(\.\d+(e[+-]?\d+)?|e[+-]?\d+)")
 
 
-def with_numbers(rows: list[list[str]]) -> list[list[Any]]:
+def with_numbers(rows):
     """Cells of a table, with floats as numbers; draws stay text, which is exact."""
     exact = {i for i, name in enumerate(rows[0]) if name == "r"}
     return [
@@ -171,7 +169,7 @@ def with_numbers(rows: list[list[str]]) -> list[list[Any]]:
 # ---- frozen files
 
 
-def sums() -> str:
+def sums():
     """Return the hash of each golden file, in the form of sha256sum."""
     files = sorted(path for path in GOLDEN.rglob("*") if path.is_file() and path != SUMS)
     return "".join(
@@ -180,7 +178,7 @@ def sums() -> str:
     )
 
 
-def freeze() -> None:
+def freeze():
     """Write the hashes of the golden files as they are now."""
     SUMS.write_text(sums(), encoding="utf-8")
 
@@ -191,7 +189,7 @@ def freeze() -> None:
 SHOWN = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?(?!\w|\.\d)")
 
 
-def shown_numbers(text: str) -> list[str]:
+def shown_numbers(text):
     """Return the numbers that a text shows, in their order; no versions, hashes or parts of names.
 
     Dates are numbers of years, months and days.
@@ -199,6 +197,6 @@ def shown_numbers(text: str) -> list[str]:
     return [found.replace(",", "") for found in SHOWN.findall(text.replace("\u2212", "-"))]
 
 
-def counted(numbers: list[str]) -> dict[str, int]:
+def counted(numbers):
     """Return how often each number occurs, from the least to the largest."""
     return dict(sorted(Counter(numbers).items(), key=lambda one: (float(one[0]), one[0])))

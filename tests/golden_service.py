@@ -1,17 +1,12 @@
 """Golden numbers of served forecasts: watches, decision logs, stored models, tables of commands."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import sqlite3
 import unittest.mock
 import warnings
-from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +23,7 @@ from sklearn.linear_model import (
 from sklearn.tree import DecisionTreeClassifier
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
-from evenhand import Forecast, ForecastColumns, Service, Watch, load, save
+from evenhand import ForecastColumns, Service, Watch, load, save
 from evenhand.certificates import Envelope, Promise
 from evenhand.draws import KeyedDraws
 from evenhand.forecasters import (
@@ -43,14 +38,7 @@ from evenhand.forecasters import (
 )
 from evenhand.links import Entropic
 from evenhand.monitoring import Rows
-from evenhand.service import (
-    Entry,
-    export,
-    matured_rows,
-    open_log,
-    record_outcomes,
-    verify,
-)
+from evenhand.service import Entry, export, matured_rows, open_log, record_outcomes, verify
 from golden_data import (
     FEATURES,
     GRID,
@@ -74,7 +62,7 @@ TIME = np.datetime64("2026-01-05T08:00") + DAY.astype("timedelta64[D]")
 LINK = Entropic(0.2)
 
 
-def moved(u: Any, how: str) -> Any:
+def moved(u, how):
     """Return numbers that are uniform until a day, and then not."""
     other = {
         "higher": 1 - (1 - u) ** 2,
@@ -87,7 +75,7 @@ def moved(u: Any, how: str) -> Any:
 
 
 @functools.cache
-def uniform(seed: int) -> Any:
+def uniform(seed):
     """Return numbers from 0.001 to 0.999: Cells or draws of right forecasts."""
     return 0.001 + 0.998 * np.random.default_rng(seed).random(N)
 
@@ -96,20 +84,20 @@ GROUPS = pd.DataFrame({"sex": np.where(uniform(9) < 0.4, "f", "m"), "age": 20 + 
 """Columns of groups."""
 
 
-def rows_of(how: str = "none", draws: str = "none", *, is_linked: bool = True) -> Rows:
+def rows_of(how="none", draws="none", *, is_linked=True):
     """Return served rows whose base PITs, or whose draws, change after some days."""
     u, r = moved(uniform(1), how), moved(uniform(2), draws)
     pit = LINK.ppf(u, r) if is_linked else u
     return Rows.of(TIME, pit, r=r, link=LINK if is_linked else None, groups=GROUPS)
 
 
-def events(how: str) -> Rows:
+def events(how):
     p = 0.1 + 0.8 * uniform(4)
     outcome = (uniform(5) < moved(p, how)).astype(float)
     return Rows.of(TIME, outcome=outcome, probability=p, groups=GROUPS)
 
 
-def partial(how: str) -> Rows:
+def partial(how):
     """Return rows of amounts, of which the promise covers two in three."""
     u, r = moved(uniform(1), how), uniform(2)
     pit = LINK.ppf(u, r)
@@ -117,7 +105,7 @@ def partial(how: str) -> Rows:
     return Rows(TIME, np.ones(N, bool), (pit, pit), r, (u, u), promised=covered, link=LINK)
 
 
-def late(how: str) -> Rows:
+def late(how):
     """Return rows with outcomes that come late or never."""
     u = np.where(np.arange(N) % 17 == 0, np.nan, moved(uniform(1), how))
     delay = np.where(np.arange(N) % 13 == 0, 9, 1 + np.arange(N) % 6)
@@ -128,7 +116,7 @@ def late(how: str) -> Rows:
 ENVELOPE = Envelope(low=((0.05, 0.08), (0.1, 0.14)), high=((0.05, 0.08),))
 MEAN_PIT = Promise("mean_pit", 0.2, 0.35, 0.95, LINK, ENVELOPE)
 
-WATCHES: dict[str, tuple[Callable[[], Watch], Callable[[], Rows]]] = {
+WATCHES = {
     # the promise of each statistic, on each side
     "promise higher": (lambda: Watch(MEAN_PIT), lambda: rows_of("higher")),
     "promise lower": (lambda: Watch(MEAN_PIT, period="week"), lambda: rows_of("lower")),
@@ -166,12 +154,12 @@ WATCHES: dict[str, tuple[Callable[[], Watch], Callable[[], Rows]]] = {
 
 
 @case
-def alarms(folder: Path) -> Any:
+def alarms(folder):
     """Watches in which each test alarms: promises, groups and draws, in each direction."""
     return {name: watched(make(), rows()) for name, (make, rows) in WATCHES.items()}
 
 
-def watched(watch: Watch, rows: Rows) -> dict[str, Any]:
+def watched(watch, rows):
     """Update a watch in three parts, one of them resumed from a state, and return its values."""
     cuts = (0, 300, 310, N)
     for start, stop in itertools.pairwise(cuts):
@@ -192,14 +180,14 @@ def watched(watch: Watch, rows: Rows) -> dict[str, Any]:
 
 
 @contextmanager
-def clock() -> Iterator[None]:
+def clock():
     """Let the times of entries be a minute apart."""
 
     class Clock(datetime):
         n_asked = 0
 
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:
+        def now(cls, tz=None):
             cls.n_asked += 1
             return datetime(2026, 1, 5, 9, tzinfo=UTC) + timedelta(minutes=cls.n_asked)
 
@@ -207,7 +195,7 @@ def clock() -> Iterator[None]:
         yield
 
 
-VALUES: tuple[dict[str, Any], ...] = (
+VALUES = (
     {"context": "Zoë & co", "person": "hash", "levels": [0.05, 0.5], "groups": [], "b": None},
     {"r": 0.1, "record": {"family": "normal", "loc": -0.0, "scale": 1e-300}, "link": "entropic"},
     {"y": 12345678.9, "is_known": True, "n": 2**53, "text": 'line\n"quoted" \u2028 \U0001f600'},
@@ -216,9 +204,9 @@ VALUES: tuple[dict[str, Any], ...] = (
 
 
 @case
-def log_chain(folder: Path) -> Any:
+def log_chain(folder):
     """Content and hashes of entries in SQLite, exact to the byte."""
-    kinds: tuple[Any, ...] = ("context", "forecast", "outcome", "forecast")
+    kinds = ("context", "forecast", "outcome", "forecast")
     entries = [
         Entry(kind, f"id-{i}", f"request-{i}", None if i == 0 else f"subject-{i % 2}", values)
         for i, (kind, values) in enumerate(zip(kinds, VALUES, strict=True))
@@ -226,9 +214,9 @@ def log_chain(folder: Path) -> Any:
     with clock():
         log = open_log(folder / "log.sqlite")
         for entry in entries:
-            log.run(lambda found, entry=entry: found.add(entry))  # type: ignore[misc]
+            log.run(lambda found, entry=entry: found.add(entry))
     hashes = [entry.sha256 for entry in log.entries()]
-    said: dict[str, Any] = {"log.sqlite": [str(log.head()), verify(log).n_entries, hashes]}
+    said = {"log.sqlite": [str(log.head()), verify(log).n_entries, hashes]}
     export(log, folder / "exported.parquet")
     log.close()
     with sqlite3.connect(folder / "log.sqlite") as database:
@@ -246,7 +234,7 @@ def log_chain(folder: Path) -> Any:
 NUMERIC = ["age", "rooms"]
 
 
-def tree() -> Any:
+def tree():
     """Return a classifier whose probabilities are shares of rows."""
     return DecisionTreeClassifier(max_depth=3, random_state=0)
 
@@ -256,10 +244,10 @@ OF_MACHINE = ("model_sha256", "versions", "unstored")
 
 
 @case
-def log_of_a_service(folder: Path) -> Any:
+def log_of_a_service(folder):
     """Rows that a service logs, what it answers, outcomes, rows of a watch, and a replay."""
     table = people(12, 31)
-    said: dict[str, Any] = {}
+    said = {}
     for name, (model, options) in served_models().items():
         with clock():
             log = open_log(folder / f"{name}.sqlite")
@@ -287,7 +275,7 @@ def log_of_a_service(folder: Path) -> Any:
     return said
 
 
-def logged(entry: Any) -> dict[str, Any]:
+def logged(entry):
     """Return an entry without what depends on versions of libraries."""
     values = {name: value for name, value in entry.values.items() if name not in OF_MACHINE}
     names = ("number", "time", "kind", "id", "request", "subject")
@@ -295,7 +283,7 @@ def logged(entry: Any) -> dict[str, Any]:
 
 
 @functools.cache
-def served_models() -> dict[str, tuple[Any, dict[str, Any]]]:
+def served_models():
     """Return fitted models of two kinds of outcome, and options of services."""
     table = people(300, 32)
     event = (table["y"] > table["mean"]).astype(float)
@@ -312,31 +300,31 @@ def served_models() -> dict[str, tuple[Any, dict[str, Any]]]:
 class Shifted(BaseEstimator):
     """Model of another library: `pred_dist` returns an object with `ppf`."""
 
-    def fit(self, X: Any, y: Any) -> Shifted:
+    def fit(self, X, y):
         self.shift_ = float(np.mean(y))
         return self
 
-    def predict(self, X: Any) -> Any:
+    def predict(self, X):
         return self.shift_ + 0.01 * np.asarray(X["age"], dtype=float)
 
-    def pred_dist(self, X: Any) -> Any:
+    def pred_dist(self, X):
         return stats.norm(self.predict(X), 1.5)
 
 
-def known(X: Any) -> Forecast:
+def known(X):
     """Predict times from the age, which a model file stores by name."""
     return forecasts_of("cut times", X)
 
 
-NETWORK: dict[str, Any] = {"hidden": (8, 8), "max_steps": 20, "random_state": 0, "device": "cpu"}
-ONE: dict[str, Any] = {"random_state": 0}
+NETWORK = {"hidden": (8, 8), "max_steps": 20, "random_state": 0, "device": "cpu"}
+ONE = {"random_state": 0}
 
 
-def mixture() -> Any:
+def mixture():
     return MixtureMLPRegressor(2, 2, **NETWORK)
 
 
-MODELS: dict[str, tuple[Callable[[], Any], str]] = {
+MODELS = {
     # forecasters
     "PAIC": (lambda: PAICRegressor(0.2, **NETWORK), "y"),
     "mixture": (mixture, "y"),
@@ -409,7 +397,7 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @case
-def stored_models(folder: Path) -> Any:
+def stored_models(folder):
     """Forecasts of each class of forecasters and kind of base, equal after `save` and `load`."""
     table, rows = people(240, 33), people(4, 34)[NUMERIC]
     y = table["y"].to_numpy()
@@ -422,7 +410,7 @@ def stored_models(folder: Path) -> Any:
         "cost": np.maximum(y - 7.0, 0.0),
         "time": np.minimum(np.abs(y) + 0.25, 8.0),
     }
-    said: dict[str, Any] = {}
+    said = {}
     for name, (make, column) in MODELS.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of models that are stored by their names
@@ -443,11 +431,11 @@ def stored_models(folder: Path) -> Any:
 # ---- tables that commands serve
 
 
-def table_of(folder: Path, kind: str, n: int = 5, seed: int = 35, *, known: bool = False) -> Path:
+def table_of(folder, kind, n=5, seed=35, *, known=False):
     """Write rows with forecasts of a kind in columns, and their outcomes if they are known."""
     table = people(n, seed)
     forecast = forecasts_of(kind, table)
-    columns: dict[str, Any] = {"id": table["id"], "region": table["region"].fillna("none")}
+    columns = {"id": table["id"], "region": table["region"].fillna("none")}
     columns |= {"member": table["member"].astype(int)}
     if kind == "normal":
         columns |= {"mu": table["mean"], "sigma": table["std"]}
@@ -483,7 +471,7 @@ COLUMNS = {
 }
 
 
-def randomized_table(folder: Path, kind: str, *more: str) -> Any:
+def randomized_table(folder, kind, *more):
     out, model = folder / "served.csv", folder / "model"
     old = pd.read_csv(table_of(folder, kind, 300, 36, known=True))
     y = old["y"].clip(upper=HORIZON) if kind == "cut times" else old["y"]
@@ -493,7 +481,7 @@ def randomized_table(folder: Path, kind: str, *more: str) -> Any:
     return cells(out)
 
 
-def recalibrated_table(folder: Path, kind: str) -> Any:
+def recalibrated_table(folder, kind):
     out, model = folder / "served.csv", folder / "model"
     old = table_of(folder, kind, 300, 36, known=True)
     command("recalibrate", old, "--forecast", COLUMNS[kind], "--target", "y", "--by", "member",
@@ -502,7 +490,7 @@ def recalibrated_table(folder: Path, kind: str) -> Any:
     return cells(out)
 
 
-SERVED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+SERVED = {
     "randomize_counts": (randomized_table, ("counts", "--levels", "0.1,0.5,0.9")),
     "randomize_scores": (randomized_table, ("scores",)),
     "randomize_amounts": (randomized_table, ("amounts",)),
@@ -519,7 +507,7 @@ for _name, (_make, _words) in SERVED.items():
 
 
 @case
-def served_events(folder: Path) -> Any:
+def served_events(folder):
     """`evenhand predict` of probabilities, which need no key."""
     model, out, new = folder / "model", folder / "served.csv", folder / "new.csv"
     save(served_models()["events"][0], model)
@@ -529,7 +517,7 @@ def served_events(folder: Path) -> Any:
 
 
 @case
-def served_log(folder: Path) -> Any:
+def served_log(folder):
     """`evenhand predict --log`, and the same rows again."""
     model, out, new = folder / "model", folder / "served.csv", folder / "new.csv"
     save(served_models()["normal"][0], model)
@@ -542,7 +530,7 @@ def served_log(folder: Path) -> Any:
 
 
 @case
-def tables_of_commands(folder: Path) -> Any:
+def tables_of_commands(folder):
     """Files that audits and comparisons write, with their columns and numbers of rows."""
     said = {}
     for name, kind in (("old", "counts"), ("new", "counts"), ("times", "cut times")):

@@ -3,14 +3,9 @@
 With EVENHAND_NEEDS_BROWSER=1 nothing is skipped.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, NoReturn
 
 import pytest
 
@@ -19,14 +14,14 @@ MUST_RUN = os.environ.get("EVENHAND_NEEDS_BROWSER") == "1"
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
-def missing(what: str) -> NoReturn:
+def missing(what):
     if MUST_RUN:
         pytest.fail(f"EVENHAND_NEEDS_BROWSER is 1, but there is no {what}")
     pytest.skip(f"there is no {what}: no page is opened")
 
 
 @contextmanager
-def started() -> Iterator[Any]:
+def started():
     """Start Chromium."""
     if CHROMIUM is None:
         missing("chromium")
@@ -41,11 +36,11 @@ def started() -> Iterator[Any]:
 
 
 @contextmanager
-def pages_of(chromium: Any, folder: Path, names: Collection[str]) -> Iterator[Callable[..., Any]]:
+def pages_of(chromium, folder, names):
     """Open pages of a folder; check in the end for messages and for requests beyond the pages."""
     contexts, complaints, requests = [], [], []
 
-    def open_page(name: str, size: Any = WIDE, scheme: str = "light", **options: Any) -> Any:
+    def open_page(name, size=WIDE, scheme="light", **options):
         context = chromium.new_context(offline=True, viewport=size, color_scheme=scheme, **options)
         context.set_default_timeout(10_000)
         contexts.append(context)
@@ -68,7 +63,7 @@ def pages_of(chromium: Any, folder: Path, names: Collection[str]) -> Iterator[Ca
     assert all(url.startswith("file://") for url in others)
 
 
-def serious_findings(page: Any, part: str | None = None) -> list[tuple[str, str]]:
+def serious_findings(page, part=None):
     """Return what axe finds serious or critical on a page or part, each with the first place."""
     try:
         from axe_playwright_python.sync_playwright import Axe

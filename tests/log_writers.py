@@ -3,8 +3,6 @@
 This file is also the program that forks them: a process of its own takes a second for imports.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os
@@ -15,14 +13,12 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 
-from evenhand.service import DecisionLog, Entry, LogError, Transaction, open_log, verify
+from evenhand.service import Entry, LogError, open_log, verify
 from forked_command import Forking
 
 N_THREADS = 4
@@ -32,29 +28,23 @@ N_THREADS = 4
 class Writers(Forking):
     """Starts and kills processes that write to logs."""
 
-    def start(self, where: str | Path, confirmed: Path) -> int:
+    def start(self, where, confirmed):
         """Start a process; the names of entries go to a file once `run` has returned."""
         return self._ask({"where": str(where), "confirmed": str(confirmed)})
 
-    def kill(self, process: int) -> None:
+    def kill(self, process):
         self._ask({"kill": process})
 
 
 def confirmed_after_kills(
-    writers: Writers,
-    where: str | Path,
-    folder: Path,
-    *,
-    rounds: int,
-    strike: Callable[[], None] = lambda: None,
-    recover: Callable[[], None] = lambda: None,
-) -> None:
+    writers, where, folder, *, rounds, strike=lambda: None, recover=lambda: None
+):
     """Kill two writers of a log at random moments, again and again, and look at what is in it.
 
     `strike` is called while they write, and `recover` when they are killed.
     """
     rng = np.random.default_rng(0)
-    confirmed: list[str] = []
+    confirmed = []
     n_checked = 0
     log = open_log(where)
     for i in range(rounds):
@@ -76,7 +66,7 @@ def confirmed_after_kills(
     log.close()
 
 
-def check_log(log: DecisionLog, confirmed: list[str], n_unconfirmed: int) -> None:
+def check_log(log, confirmed, n_unconfirmed):
     """Assert that a log has each confirmed entry once, and at most some others."""
     entries = Counter(entry.values["name"] for entry in log.entries())
     assert verify(log).n_entries >= entries.total() > 0
@@ -85,7 +75,7 @@ def check_log(log: DecisionLog, confirmed: list[str], n_unconfirmed: int) -> Non
     assert len(entries) - len(confirmed) <= n_unconfirmed
 
 
-def in_fork(work: Callable[[], object]) -> int:
+def in_fork(work):
     """Return the exit code of a fork of this process: 0 if `work` returns, else 1."""
     process = os.fork()
     if process == 0:
@@ -100,15 +90,15 @@ def in_fork(work: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def wait_for(is_true: Callable[[], bool]) -> None:
+def wait_for(is_true):
     end = time.monotonic() + 60
     while not is_true():
         assert time.monotonic() < end
         time.sleep(0.001)
 
 
-def adding(name: str) -> Callable[[Transaction], None]:
-    def work(transaction: Transaction) -> None:
+def adding(name):
+    def work(transaction):
         assert not transaction.find(name)
         assert not transaction.n_of(name)
         transaction.add(Entry("forecast", name, name, name, {"name": name, "text": "x" * 500}))
@@ -116,16 +106,16 @@ def adding(name: str) -> Callable[[Transaction], None]:
     return work
 
 
-def forecast(name: str, subject: str = "ada") -> Entry:
+def forecast(name, subject="ada"):
     return Entry("forecast", f"id-{name}", f"request-{name}", subject, {"name": name, "r": 0.1})
 
 
-def filled(log: DecisionLog, n_entries: int) -> None:
+def filled(log, n_entries):
     """Add entries of three subjects in one transaction."""
     log.run(lambda t: t.add(*[forecast(str(i), f"subject-{i % 3}") for i in range(n_entries)]))
 
 
-def tampered(path: Path, *statements: str) -> None:
+def tampered(path, *statements):
     """Change a log in SQLite as somebody who owns the file and knows the triggers."""
     connection = sqlite3.connect(path)
     for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'"):
@@ -136,18 +126,16 @@ def tampered(path: Path, *statements: str) -> None:
     connection.close()
 
 
-def n_waiting(log: DecisionLog) -> int:
-    return len(log._works._waiting)  # type: ignore[attr-defined]
+def n_waiting(log):
+    return len(log._works._waiting)
 
 
 @contextmanager
-def held(
-    log: DecisionLog, n_threads: int
-) -> Iterator[tuple[ThreadPoolExecutor, Future[None], threading.Event]]:
+def held(log, n_threads):
     """Hold a log in a work that waits for an event, so that other works of the pool gather."""
     has_started, may_end = threading.Event(), threading.Event()
 
-    def slow(_: Transaction) -> None:
+    def slow(_):
         has_started.set()
         may_end.wait(60)
 
@@ -157,12 +145,12 @@ def held(
         yield pool, first, may_end
 
 
-def write(where: str, confirmed: str) -> None:
+def write(where, confirmed):
     """Add entries in several threads, without an end."""
     log = open_log(where)
     handle = os.open(confirmed, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def add(thread: int) -> None:
+    def add(thread):
         for i in range(sys.maxsize):
             name = f"{os.getpid()}-{thread}-{i}-{time.time_ns()}"
             try:
@@ -176,13 +164,13 @@ def write(where: str, confirmed: str) -> None:
         threading.Thread(target=add, args=[thread]).start()
 
 
-def main() -> None:
+def main():
     # forks have what is imported here
     importlib.import_module("sqlalchemy.dialects.postgresql.psycopg")
     importlib.import_module("sqlalchemy.dialects.sqlite.pysqlite")
     importlib.import_module("evenhand.service.log")
     # some kills must be during the moves of entries from one file to the other
-    importlib.import_module("evenhand.service.log").WAL_BYTES = 300_000  # type: ignore[attr-defined]
+    importlib.import_module("evenhand.service.log").WAL_BYTES = 300_000
 
     for line in iter(sys.stdin.readline, ""):
         request = json.loads(line)

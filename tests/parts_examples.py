@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,30 +14,29 @@ from sklearn.linear_model import LinearRegression
 from command_outcome import KEY, written
 from evenhand import ForecastColumns, RandomizedRegressor
 from evenhand.audits import Search
-from evenhand.tables import Parts
 
 GIVEN = ForecastColumns("mean", "std")
 SPAN = np.linspace(-9.0, 9.0, 30)
 SERVED = RandomizedRegressor(GIVEN, 0.2).fit(pd.DataFrame({"mean": SPAN, "std": SPAN + 9.1}), SPAN)
 """The same forecasts with draws."""
 
-ASKED: dict[str, Any] = {"id_column": "id", "key": KEY, "context": "2026-11"}
+ASKED = {"id_column": "id", "key": KEY, "context": "2026-11"}
 """Options of forecasts."""
 
 
-def searching(options: dict[str, Any], **changed: Any) -> dict[str, Any]:
+def searching(options, **changed):
     """Return options of an audit with some fields of its `search` changed."""
     return options | {"search": replace(options.get("search", Search()), **changed)}
 
 
-QUICK: dict[str, Any] = {"search": Search(masses=(0.2, 1.0), learned_masses=())}
+QUICK = {"search": Search(masses=(0.2, 1.0), learned_masses=())}
 """Options of an audit whose searches take no time."""
 
-QUICK_AUDIT: dict[str, Any] = searching(QUICK, n_simulations=2) | {"random_state": 0}
+QUICK_AUDIT = searching(QUICK, n_simulations=2) | {"random_state": 0}
 """The same of an audit in memory."""
 
 
-def people(n: int, seed: int = 0) -> pd.DataFrame:
+def people(n, seed=0):
     """Make rows of every kind of column, with forecasts that are wrong for some groups."""
     random = np.random.default_rng(seed)
     table = pd.DataFrame(
@@ -68,9 +65,7 @@ def people(n: int, seed: int = 0) -> pd.DataFrame:
     return table
 
 
-def write_parts(
-    table: pd.DataFrame, folder: Path, cuts: Sequence[int], ending: str = ".parquet"
-) -> Path:
+def write_parts(table, folder, cuts, ending=".parquet"):
     """Write the rows before, between and after some cuts as the parts of a folder."""
     folder.mkdir(exist_ok=True)
     for i, (start, stop) in enumerate(zip((0, *cuts), (*cuts, len(table)), strict=True)):
@@ -78,7 +73,7 @@ def write_parts(
     return folder
 
 
-def temporary(folder: Path) -> list[str]:
+def temporary(folder):
     """Return the names of hidden files and folders, which nothing should leave behind."""
     return sorted(path.name for path in folder.rglob(".*"))
 
@@ -96,11 +91,11 @@ class Deadly(ForecastColumns):
     marker: Path | None = None
     at_row: int = 0
 
-    def columns(self, present: Iterable[str], source: str) -> list[str]:
+    def columns(self, present, source):
         """Return the columns that hold forecasts."""
         return GIVEN.columns(present, source)
 
-    def of(self, table: pd.DataFrame, source: str, start: int = 0) -> Any:
+    def of(self, table, source, start=0):
         """Return the forecasts, or kill the process."""
         if source == self.part and start == self.at_row:
             if self.marker is None:
@@ -111,18 +106,18 @@ class Deadly(ForecastColumns):
         return GIVEN.of(table, source, start)
 
 
-def work_and_tell(shared: Any, parts: Parts, i: int) -> tuple[int, int]:
+def work_and_tell(shared, parts, i):
     """Return the number of a part and of the process at work on it; leave a file each time."""
     Path(shared, f"{i}-{os.getpid()}").touch()
     return i, os.getpid()
 
 
-def size_of(shared: bytes, parts: Parts, i: int) -> int:
+def size_of(shared, parts, i):
     """Return the length of what all parts share."""
     return len(shared)
 
 
-def bad_folder(folder: Path, case: str) -> tuple[Path, str]:
+def bad_folder(folder, case):
     """Write four parts, of which the third is bad, and say what must be told."""
     table = people(400)
     write_parts(table, folder, [100, 200, 300])
@@ -141,7 +136,7 @@ def bad_folder(folder: Path, case: str) -> tuple[Path, str]:
     return folder, told
 
 
-def a_model() -> RandomizedRegressor:
+def a_model():
     """Train a forecaster that takes no time, on the columns `age`, `mean` and `rooms`."""
     table = people(500, 77)
     base = RandomizedRegressor(LinearRegression(), alpha=0.3, random_state=0)

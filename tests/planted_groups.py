@@ -4,8 +4,6 @@ The forecast is N(0, 1) for all 3,000 rows. Features are uniform numbers x0 to x
 to c3 of 2 to 5 levels. Outcomes are N(0, 1) except in the planted group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +13,9 @@ from numpy.typing import NDArray
 from scipy import special
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
 Planted = tuple[tuple[str, ...], Callable[[pd.DataFrame], Any], Callable[[Floats], Floats]]
 
-PLANTED: dict[str, Planted] = {
+PLANTED = {
     # features, rows of the group, their outcomes by standard normal ones
     "half": (("x2",), lambda X: X["x2"] > 0.5, lambda z: 0.15 + z),
     "pair": (("c1", "x1"), lambda X: (X["x1"] > 0.5) & (X["c1"] == "a"), lambda z: 0.35 + 1.5 * z),
@@ -42,7 +38,7 @@ PLANTED: dict[str, Planted] = {
 }
 
 
-def planted_table(kind: str | None, seed: int, n: int = 3000) -> tuple[pd.DataFrame, Floats, Mask]:
+def planted_table(kind, seed, n=3000):
     """Return features, PITs and the rows of the planted group; no group for None."""
     random = np.random.default_rng([seed, 0 if kind is None else 1 + list(PLANTED).index(kind)])
     X = pd.DataFrame({f"x{j}": random.random(n) for j in range(8)})
@@ -57,7 +53,7 @@ def planted_table(kind: str | None, seed: int, n: int = 3000) -> tuple[pd.DataFr
     return X, special.ndtr(y), inside
 
 
-def mixed_table(rng: np.random.Generator, n: int) -> pd.DataFrame:
+def mixed_table(rng, n):
     """Return a table with columns of all kinds, some of them with missing values."""
     income = rng.lognormal(size=n)
     income[rng.random(n) < 0.2] = np.nan

@@ -4,17 +4,13 @@ Tests that need it are skipped, with the reason, where the package is missing. W
 EVENHAND_NEEDS_POSTGRESQL=1 nothing is skipped.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
 
 import pytest
 
@@ -23,13 +19,13 @@ USER, PASSWORD = "evenhand", "a secret+password"
 QUOTED = "a%20secret%2Bpassword"
 
 
-def missing(what: str) -> NoReturn:
+def missing(what):
     if MUST_RUN:
         pytest.fail(f"EVENHAND_NEEDS_POSTGRESQL is 1, but there is no {what}")
     pytest.skip(f"there is no {what}: no log in PostgreSQL is tested")
 
 
-def programs() -> Path:
+def programs():
     """Return the folder of the programs of the newest server that is installed."""
     # Debian has them outside of the search path
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: p.parts[4])
@@ -40,7 +36,7 @@ def programs() -> Path:
 class Server:
     """Server in a folder, with the durability of a server in use."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self._folder = folder
         self._programs = programs()
         # a server refuses to run as root
@@ -60,27 +56,27 @@ class Server:
                 "unix_socket_directories = ''\nfsync = on\nsynchronous_commit = off\n"
             )
 
-    def start(self) -> None:
+    def start(self):
         self._run("pg_ctl", "start", "-w", "-t", "60", "-l", str(self._folder / "log"))
 
-    def stop(self, mode: str = "fast") -> None:
+    def stop(self, mode="fast"):
         """Stop the server: "fast" as on a shutdown, "immediate" as when its process is killed."""
         self._run("pg_ctl", "stop", "-w", "-m", mode)
 
-    def is_running(self) -> bool:
+    def is_running(self):
         return self._call("pg_ctl", "status") == 0
 
-    def url(self, database: str = "postgres", user: str = USER, password: str = QUOTED) -> str:
+    def url(self, database="postgres", user=USER, password=QUOTED):
         return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database}"
 
-    def new_database(self) -> str:
+    def new_database(self):
         """Return the URL of a new empty database."""
         self._n_databases += 1
         name = f"log_{self._n_databases}"
         self.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 
-    def execute(self, *statements: str, url: str | None = None) -> None:
+    def execute(self, *statements, url=None):
         """Run statements, each in its own transaction."""
         import sqlalchemy as sa
 
@@ -93,12 +89,12 @@ class Server:
             for statement in statements:
                 connection.exec_driver_sql(statement)
 
-    def _run(self, program: str, *options: str) -> None:
+    def _run(self, program, *options):
         code = self._call(program, *options)
         assert code == 0, (self._folder / "output").read_text(encoding="utf-8")
 
-    def _call(self, program: str, *options: str) -> int:
-        command: list[Any] = [self._programs / program, "-D", self._folder / "data", *options]
+    def _call(self, program, *options):
+        command = [self._programs / program, "-D", self._folder / "data", *options]
         # not through a pipe: the server inherits it, and keeps it open
         with (self._folder / "output").open("w") as output:
             return subprocess.run(
@@ -107,7 +103,7 @@ class Server:
 
 
 @contextmanager
-def started(folder: Path | None = None) -> Iterator[Server]:
+def started(folder=None):
     """Start a server of its own, in a new folder or this one; skip the test if there is none."""
     for module in ("sqlalchemy", "psycopg"):
         try:

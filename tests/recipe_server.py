@@ -13,11 +13,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -25,7 +24,7 @@ import pandas as pd
 
 from evenhand import BoostedDistributionRegressor, RandomizedRegressor, save
 from evenhand.draws import KeyedDraws
-from evenhand.service import DecisionLog, verify
+from evenhand.service import verify
 
 RECIPE = Path(__file__).parents[1] / "docs" / "recipes" / "serve.py"
 
@@ -41,7 +40,7 @@ PATIENCE = 120.0
 """Seconds to wait for a server that starts, on a machine with much other work."""
 
 
-def make_table(n: int, seed: int) -> tuple[pd.DataFrame, Any]:
+def make_table(n, seed):
     """Generate people with a column of each kind, and their outcomes."""
     rng = np.random.default_rng(seed)
     days = pd.to_timedelta(rng.integers(0, 1500, n), unit="D")
@@ -57,7 +56,7 @@ def make_table(n: int, seed: int) -> tuple[pd.DataFrame, Any]:
     return table, table["age"] / 10 + table["is new"] + rng.normal(size=n)
 
 
-def make_setting(folder: Path) -> Path:
+def make_setting(folder):
     """Save a model, a key and a token in a folder, and return it."""
     X, y = make_table(300, 0)
     base = BoostedDistributionRegressor(n_estimators=20, random_state=0)
@@ -65,7 +64,7 @@ def make_setting(folder: Path) -> Path:
     return write_secrets(folder)
 
 
-def write_secrets(folder: Path) -> Path:
+def write_secrets(folder):
     """Write a key and a token to a folder, and return it."""
     for name, secret in (("key", KEY), ("token", TOKEN)):
         (folder / name).write_text(f"{secret}\n", encoding="utf-8")
@@ -73,12 +72,12 @@ def write_secrets(folder: Path) -> Path:
     return folder
 
 
-def asked(person: str, /, **changes: Any) -> dict[str, Any]:
+def asked(person, /, **changes):
     """Return the body of a request for a forecast."""
     return {"person": person, "row": ROW | changes}
 
 
-def environment(setting: Path, log: str) -> dict[str, str]:
+def environment(setting, log):
     """Return the variables that the recipe reads."""
     given = {
         "MODEL": setting / "model",
@@ -101,7 +100,7 @@ class Server:
     url: str = ""
     process: subprocess.Popen[bytes] = field(init=False)
 
-    def start(self) -> Server:
+    def start(self):
         """Start the server, and wait until it answers."""
         command = [sys.executable, "-m", "uvicorn", f"{RECIPE.stem}:app"]
         command += ["--app-dir", str(RECIPE.parent), "--port", "0", *self.options]
@@ -117,7 +116,7 @@ class Server:
         self._wait(start)
         return self
 
-    def _wait(self, start: int) -> None:
+    def _wait(self, start):
         until = time.monotonic() + PATIENCE
         while time.monotonic() < until and self.process.poll() is None:
             printed = self.output.read_bytes()[start:].decode(errors="replace")
@@ -133,15 +132,15 @@ class Server:
         self.kill()
         raise AssertionError(f"the server does not start: {self.printed()}")
 
-    def client(self, **options: Any) -> httpx.Client:
+    def client(self, **options):
         """Return a client that sends the token."""
         return httpx.Client(base_url=self.url, headers=HEADERS, timeout=PATIENCE, **options)
 
-    def printed(self) -> str:
+    def printed(self):
         """Return all that the server has printed."""
         return self.output.read_text(encoding="utf-8", errors="replace")
 
-    def processes(self) -> dict[int, list[str]]:
+    def processes(self):
         """Return the state of each of the server's processes, as /proc has it, by number."""
         found = {}
         for process in Path("/proc").glob("[0-9]*"):
@@ -153,24 +152,24 @@ class Server:
                 found[int(process.name)] = state
         return found
 
-    def memory(self) -> int:
+    def memory(self):
         """Return the resident memory of all processes in bytes."""
         page = os.sysconf("SC_PAGE_SIZE")
         return page * sum(int(state[21]) for state in self.processes().values())
 
-    def cpu_seconds(self) -> float:
+    def cpu_seconds(self):
         """Return user and system time of all processes."""
         ticks = sum(int(state[11]) + int(state[12]) for state in self.processes().values())
         return ticks / os.sysconf("SC_CLK_TCK")
 
-    def kill(self) -> None:
+    def kill(self):
         """Kill the server and its workers at once, as `kill -9` does."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(PATIENCE)
 
 
 @contextmanager
-def running(server: Server) -> Iterator[Server]:
+def running(server):
     """Start a server, and kill what is left of it in the end."""
     server.start()
     try:
@@ -186,31 +185,31 @@ class Load:
     `answers` are the person and the body of each answer with status 200.
     """
 
-    def __init__(self, server: Server, name: str, n_clients: int = 8) -> None:
-        self.answers: list[tuple[str, dict[str, Any]]] = []
+    def __init__(self, server, name, n_clients=8):
+        self.answers = []
         self._server = server
         self._is_stopped = threading.Event()
         names = [f"{name}-{i}" for i in range(n_clients)]
         self._threads = [threading.Thread(target=self._ask, args=(one,)) for one in names]
 
-    def __enter__(self) -> Load:
+    def __enter__(self):
         for thread in self._threads:
             thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         self._is_stopped.set()
         for thread in self._threads:
             thread.join(PATIENCE)
 
-    def wait_for(self, n: int) -> None:
+    def wait_for(self, n):
         """Wait until there are `n` answers."""
         until = time.monotonic() + PATIENCE
         while len(self.answers) < n:
             assert time.monotonic() < until
             time.sleep(0.01)
 
-    def _ask(self, name: str) -> None:
+    def _ask(self, name):
         with self._server.client() as client:
             for i in itertools.count():
                 if self._is_stopped.is_set():
@@ -225,7 +224,7 @@ class Load:
                 self.answers.append((person, answer.json()))
 
 
-def check_logged(log: DecisionLog, answers: Iterable[tuple[str, dict[str, Any]]]) -> int:
+def check_logged(log, answers):
     """Check that each answer is in the log exactly once, as it was given; return the entries.
 
     Also checks that the log has one entry per forecast, and that its chain of hashes is complete.

@@ -7,8 +7,6 @@ false-alarm rate with a fresh seed is `FALSE_ALARM` at both sizes; a short run d
 alone.
 """
 
-from __future__ import annotations
-
 import os
 
 import pytest
@@ -21,7 +19,7 @@ FALSE_ALARM = 1e-6
 statistical = pytest.mark.statistics
 
 
-def repeats(whole: int, least: int = 1, shorter: int = SHORTER) -> int:
+def repeats(whole, least=1, shorter=SHORTER):
     """Return `whole`, or an eighth of it, rounded up, in a short run (`least` at least).
 
     Tests that would take more than some seconds take a share of `1 / shorter` in a short run.
@@ -29,6 +27,6 @@ def repeats(whole: int, least: int = 1, shorter: int = SHORTER) -> int:
     return whole if WHOLE else max(-(-whole // shorter), min(least, whole))
 
 
-def most_failures(n_sets: int, risk: float = 0.05, false_alarm: float = FALSE_ALARM) -> int:
+def most_failures(n_sets, risk=0.05, false_alarm=FALSE_ALARM):
     """Return the failures, each of probability `risk`, that more than `false_alarm` exceed."""
     return int(stats.binom.isf(false_alarm, n_sets, risk))

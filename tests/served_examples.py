@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -16,9 +15,8 @@ from sklearn.linear_model import BayesianRidge, LinearRegression, LogisticRegres
 
 from evenhand import RandomizedRegressor
 from evenhand._validate import Floats
-from evenhand.distributions import Distribution, Hurdle, Randomized, to_records
+from evenhand.distributions import Hurdle, Randomized, to_records
 from evenhand.draws import fresh
-from evenhand.forecast import Forecast
 from evenhand.forecasters import (
     ClassifierForecaster,
     CountRegressor,
@@ -26,7 +24,7 @@ from evenhand.forecasters import (
     PAICRegressor,
 )
 from evenhand.service import DecisionLog, Entry, Head, Logged
-from evenhand.service.log import EntryKind, Key, person_subject
+from evenhand.service.log import person_subject
 
 
 @dataclass(frozen=True)
@@ -42,15 +40,14 @@ class Example:
     has_draw: bool = True
     first: int = 0
 
-    def served(self, r: Floats) -> Forecast:
+    def served(self, r):
         """Return the forecasts of the rows."""
-        found: Forecast = self.model.forecast(self.X, r if self.has_draw else None)
-        return found
+        return self.model.forecast(self.X, r if self.has_draw else None)
 
 
-def inside(forecast: Forecast) -> tuple[Distribution, Any]:
+def inside(forecast):
     """Return the distributions inside a link, and the link; the served ones and None without."""
-    served: Any = forecast.distribution
+    served = forecast.distribution
     if isinstance(served, Randomized):
         return served.base, served.link
     if isinstance(served, Hurdle) and isinstance(served.positive, Randomized):
@@ -62,51 +59,51 @@ def inside(forecast: Forecast) -> tuple[Distribution, Any]:
 N_TRAIN, N_NEW = 300, 60
 
 
-def rows(seed: int) -> tuple[pd.DataFrame, Any]:
+def rows(seed):
     random = np.random.default_rng(seed)
     n = N_TRAIN + N_NEW
     X = pd.DataFrame({"x": random.normal(size=n), "z": random.uniform(size=n)})
     return X, random
 
 
-def fitted(model: Any, X: pd.DataFrame, y: Floats, **facts: Any) -> Example:
+def fitted(model, X, y, **facts):
     model.fit(X[:N_TRAIN], y[:N_TRAIN])
     return Example(model, X[N_TRAIN:].reset_index(drop=True), y[N_TRAIN:], **facts)
 
 
-def normal() -> Example:
+def normal():
     X, random = rows(1)
     y = X["x"].to_numpy() + random.normal(size=len(X))
     return fitted(RandomizedRegressor(BayesianRidge(), 0.1, random_state=0), X, y)
 
 
-def residuals() -> Example:
+def residuals():
     X, random = rows(2)
     y = X["x"].to_numpy() + random.exponential(size=len(X))
     return fitted(RandomizedRegressor(LinearRegression(), 0.1, random_state=0), X, y)
 
 
-def bounded() -> Example:
+def bounded():
     X, random = rows(3)
     y = np.exp(X["x"].to_numpy() + random.normal(size=len(X)))
     model = RandomizedRegressor(LinearRegression(), 0.2, support=(0.0, None), random_state=0)
     return fitted(model, X, y)
 
 
-def paic() -> Example:
+def paic():
     X, random = rows(4)
     y = X["x"].to_numpy() + random.normal(size=len(X))
     return fitted(PAICRegressor(0.2, hidden=(16, 16), max_steps=60, random_state=0), X, y)
 
 
-def counts() -> Example:
+def counts():
     X, random = rows(5)
     y = random.poisson(np.exp(1 + 0.3 * X["x"].to_numpy())).astype(np.float64)
     inner = CountRegressor(random_state=0)
     return fitted(RandomizedRegressor(inner, 0.1, random_state=0), X, y)
 
 
-def hurdle() -> Example:
+def hurdle():
     X, random = rows(6)
     size = np.exp(X["x"].to_numpy() + random.normal(size=len(X)))
     y = np.where(random.uniform(size=len(X)) < 0.5, 0.0, size)
@@ -114,24 +111,22 @@ def hurdle() -> Example:
     return fitted(RandomizedRegressor(inner, 0.1, random_state=0), X, y)
 
 
-def events() -> Example:
+def events():
     X, random = rows(7)
     y = (random.uniform(size=len(X)) < 1 / (1 + np.exp(-X["x"].to_numpy()))).astype(np.float64)
     return fitted(ClassifierForecaster(LogisticRegression()), X, y, has_draw=False)
 
 
-EXAMPLES: dict[str, Callable[[], Example]] = {
-    one.__name__: one for one in (normal, residuals, bounded, paic, counts, hurdle, events)
-}
+EXAMPLES = {one.__name__: one for one in (normal, residuals, bounded, paic, counts, hurdle, events)}
 
 
 @cache
-def example(name: str) -> Example:
+def example(name):
     """Return an example, which is fitted once."""
     return EXAMPLES[name]()
 
 
-def open_context(log: DecisionLog, name: str = "loans", **values: Any) -> None:
+def open_context(log, name="loans", **values):
     """Open a context in a log."""
     usual = {
         "context": name,
@@ -146,15 +141,7 @@ def open_context(log: DecisionLog, name: str = "loans", **values: Any) -> None:
     log.run(lambda found: found.add(Entry("context", name, f"open {name}", None, usual | values)))
 
 
-def serve(
-    log: DecisionLog,
-    one: Example,
-    seed: int = 0,
-    *,
-    context: str = "loans",
-    revision: int = 0,
-    prefix: str = "f",
-) -> Floats:
+def serve(log, one, seed=0, *, context="loans", revision=0, prefix="f"):
     """Log the forecasts of an example under ids "f0", "f1", ..., and return their draws."""
     r = fresh(len(one.X), seed)
     distribution, link = inside(one.served(r))
@@ -175,7 +162,7 @@ def serve(
         }
         subject = person_subject(context, f"p{row}")
         entry = Entry("forecast", f"{prefix}{row}", f"{context} {row} {revision}", subject, values)
-        log.run(lambda found, entry=entry: found.add(entry))  # type: ignore[misc]
+        log.run(lambda found, entry=entry: found.add(entry))
     return r
 
 
@@ -191,18 +178,18 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 class LogInMemory(DecisionLog):
     """Entries in a list, with their numbers as hashes; each has the time of `clock`."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.source = "memory"
         self.clock = START
         self.n_runs = 0
-        self._entries: list[Logged] = []
+        self._entries = []
 
-    def at(self, **since: float) -> LogInMemory:
+    def at(self, **since):
         """Set the clock to a time since the start, and return the log."""
         self.clock = START + timedelta(**since)
         return self
 
-    def run(self, work: Callable[[LogInMemory], T]) -> T:
+    def run(self, work):
         self.n_runs += 1
         before = list(self._entries)
         try:
@@ -211,13 +198,13 @@ class LogInMemory(DecisionLog):
             self._entries = before
             raise
 
-    def find(self, *requests: str) -> dict[str, Logged]:
+    def find(self, *requests):
         return {str(one.request): one for one in self._entries if one.request in requests}
 
-    def n_of(self, *subjects: str) -> Counter[str]:
+    def n_of(self, *subjects):
         return Counter(str(one.subject) for one in self._entries if one.subject in subjects)
 
-    def add(self, *entries: Entry) -> list[Logged]:
+    def add(self, *entries):
         time = f"{self.clock:%Y-%m-%dT%H:%M:%S.%f}Z"
         n = len(self._entries)
         for i, entry in enumerate(entries, n):
@@ -225,20 +212,20 @@ class LogInMemory(DecisionLog):
             self._entries.append(Logged(**asdict(entry), number=i + 1, time=time, **chain))
         return self._entries[n:]
 
-    def get(self, id: str) -> Logged | None:
+    def get(self, id):
         mine = (one for one in self._entries if one.kind == "forecast")
         return next((one for one in mine if one.id == id), None)
 
-    def entries(self, *, after: int = 0, kind: EntryKind | None = None) -> Iterator[Logged]:
+    def entries(self, *, after=0, kind=None):
         listed = list(self._entries)
         return (one for one in listed[after:] if kind in (None, one.kind))
 
-    def forecasts(self, by: Key, values: Iterable[Any]) -> Iterator[Logged]:
+    def forecasts(self, by, values):
         wanted = set(values)
         return (one for one in self.entries(kind="forecast") if getattr(one, by) in wanted)
 
-    def head(self) -> Head | None:
+    def head(self):
         return Head(len(self._entries), "0" * 64) if self._entries else None
 
-    def close(self) -> None:
+    def close(self):
         pass

@@ -9,9 +9,6 @@ from itertools import product
 import numpy as np
 from scipy import special
 
-from evenhand._validate import Floats
-from evenhand.links import Link
-
 MASSES = (0.05, 0.1, 0.2, 0.5, 0.8, 1.0)
 
 _TAIL = np.append(0.0, np.geomspace(1e-13, 0.02, 160))
@@ -38,7 +35,7 @@ class Law:
     betas: tuple[tuple[float, float, float], ...] = ()
     atoms: tuple[tuple[float, float], ...] = ()
 
-    def cdf(self, u: Floats, *, below: bool = False) -> Floats:
+    def cdf(self, u, *, below=False):
         """Return `P(U <= u)`, or `P(U < u)`."""
         total = np.zeros(np.shape(u))
         half = -(2.0**-54) if below else 2.0**-54
@@ -50,7 +47,7 @@ class Law:
             total += weight * (u > place if below else u >= place)
         return total
 
-    def sample(self, rng: np.random.Generator, n: int) -> Floats:
+    def sample(self, rng, n):
         """Return independent PITs."""
         weights = [part[0] for part in self.betas + self.atoms]
         kinds = rng.choice(len(weights), size=n, p=np.array(weights) / sum(weights))
@@ -60,7 +57,7 @@ class Law:
             values[rows] = part[1] if len(part) == 2 else rng.beta(*part[1:], size=rows.sum())
         return np.asarray(np.round(values * 2.0**53) / 2.0**53)
 
-    def points(self) -> tuple[Floats, Floats]:
+    def points(self):
         """Return base PITs, the middles of cells and the atoms, with their probabilities."""
         at = np.array([place for _, place in self.atoms])
         inner = Law(self.betas).cdf(EDGES[1:-1])
@@ -84,7 +81,7 @@ LAWS = {
 
 
 @lru_cache(maxsize=64)
-def served_cdfs(link: Link, places: tuple[float, ...]) -> Floats:
+def served_cdfs(link, places):
     """Return the CDF of the served PIT of each base PIT at the levels, shape (places, levels)."""
     ends = np.geomspace(1e-9, 1e-3, 40)
     r = np.concatenate((ends, np.linspace(1e-3, 1 - 1e-3, 500)[1:-1], 1 - ends[::-1]))
@@ -92,12 +89,12 @@ def served_cdfs(link: Link, places: tuple[float, ...]) -> Floats:
     return np.stack([np.interp(LEVELS, row, r, left=0.0, right=1.0) for row in served])
 
 
-def group_error(weights: Floats, cdfs: Floats) -> Floats:
+def group_error(weights, cdfs):
     """Return the W1 error of groups, whose weights sum to 1 in each row."""
     return np.asarray(np.abs(weights @ cdfs - LEVELS) @ WIDTHS)
 
 
-def largest_weights(values: Floats, probabilities: Floats, mass: float) -> Floats:
+def largest_weights(values, probabilities, mass):
     """Return the weights of the group of a mass that takes the largest values of each row first."""
     order = np.argsort(-values, axis=-1, kind="stable")
     before = np.cumsum(probabilities[order], axis=-1) - probabilities[order]
@@ -107,7 +104,7 @@ def largest_weights(values: Floats, probabilities: Floats, mass: float) -> Float
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
-def _sign_patterns() -> Floats:
+def _sign_patterns():
     """Return patterns with at most two sign changes, one per row."""
     places = np.linspace(0.0, 1.0, 5)
     rows = [
@@ -120,13 +117,13 @@ def _sign_patterns() -> Floats:
 
 
 @lru_cache(maxsize=1024)
-def found_error(law: Law, link: Link, mass: float) -> float:
+def found_error(law, link, mass):
     """Return the largest W1 error of a group of the law that an alternating ascent finds."""
     places, probabilities = law.points()
     return ascended_error(probabilities, served_cdfs(link, tuple(places)), mass) - ACCURACY
 
 
-def ascended_error(probabilities: Floats, cdfs: Floats, mass: float) -> float:
+def ascended_error(probabilities, cdfs, mass):
     """Return the largest W1 error of a group of a mass that an alternating ascent finds.
 
     For given signs of `F_S(c) - c` the best group takes the people with the largest values of
@@ -146,7 +143,7 @@ def ascended_error(probabilities: Floats, cdfs: Floats, mass: float) -> float:
     return best
 
 
-def every_corner(probabilities: Floats, mass: float) -> Floats:
+def every_corner(probabilities, mass):
     """Return the weights of all groups of a mass that take all but one atom whole or not at all.
 
     The W1 error is convex in the weights, so the largest one is that of such a group.

@@ -142,10 +142,7 @@ def test_ends_of_event_rates_hold_for_everyone_and_all_groups_jointly():
     assert found.censoring is not None
     one = row(found.survival, "everyone")
     level = 1 - 0.05 / len(found.survival)
-    for n_events, end in (
-        (one["n_events"], "least"),
-        (one["n_events"] + one["n_lost"], "most"),
-    ):
+    for n_events, end in ((one["n_events"], "least"), (one["n_events"] + one["n_lost"], "most")):
         exact = stats.binomtest(int(n_events), int(one["n"])).proportion_ci(level, "exact")
         assert one[end] == pytest.approx(exact.low if end == "least" else exact.high, abs=1e-9)
 
@@ -166,8 +163,7 @@ def test_groups_by_the_forecast_are_those_of_its_median():
 def test_two_audits_are_compared_by_their_sizes(tmp_path):
     who, found = people(), audited()
     better = Forecast.from_survival(
-        GRID,
-        stats.norm.sf(np.log(GRID) - 0.5 * who.table["x"].to_numpy()[:, None] - 0.7),
+        GRID, stats.norm.sf(np.log(GRID) - 0.5 * who.table["x"].to_numpy()[:, None] - 0.7)
     )
     times = Outcomes(who.time, who.event)
     other = audit(better, who.table, times, groups=["site"], **QUICK, name="better")

@@ -6,11 +6,7 @@ import pytest
 from scipy import stats
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import (
-    BaggingRegressor,
-    GradientBoostingRegressor,
-    VotingRegressor,
-)
+from sklearn.ensemble import BaggingRegressor, GradientBoostingRegressor, VotingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import (
     ARDRegression,

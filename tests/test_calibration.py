@@ -10,13 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 
 from complaints import refused
-from evenhand.calibration import (
-    Cells,
-    as_cells,
-    calibration_error,
-    covered,
-    pathwise_errors,
-)
+from evenhand.calibration import Cells, as_cells, calibration_error, covered, pathwise_errors
 from evenhand.certificates import certify_pit
 from evenhand.distributions import Normal
 from evenhand.draws import check_own_draws, jittered, nodes

@@ -11,12 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from evenhand import InputError
 from evenhand._validate import outcomes_checked
-from evenhand.forecasters import (
-    FORECASTERS,
-    ClassifierForecaster,
-    CountRegressor,
-    HurdleRegressor,
-)
+from evenhand.forecasters import FORECASTERS, ClassifierForecaster, CountRegressor, HurdleRegressor
 from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted
 
 WEIGHTS = "check_sample_weight_equivalence_on_dense_data"

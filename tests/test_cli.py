@@ -409,10 +409,7 @@ def flipped(folder):
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
 
-MODELS = [
-    (flipped, ("damaged", ".safetensors")),
-    (shutil.rmtree, ("no such model folder",)),
-]
+MODELS = [(flipped, ("damaged", ".safetensors")), (shutil.rmtree, ("no such model folder",))]
 """Damages of a model folder, and words of the message."""
 
 

@@ -105,10 +105,7 @@ def test_what_does_not_fit_is_refused_in_one_line(evenhand, table):
     ("y", "facts"),
     [
         (np.arange(100) % 2 + 1.0, "values 1 and 2; .* --outcome binary, with the event coded as"),
-        (
-            np.arange(100) % 5 * 0.5,
-            "5 distinct values in .*; for scores add --outcome count",
-        ),
+        (np.arange(100) % 5 * 0.5, "5 distinct values in .*; for scores add --outcome count"),
         (np.repeat(np.arange(50.0), 2), None),
         (
             np.append(np.zeros(50), np.arange(1.0, 51.0)),

@@ -75,13 +75,7 @@ CLOSED = {"stdin": None, "stdout": None, "stderr": None}
 
 
 @pytest.mark.parametrize(
-    "streams",
-    [
-        {"stderr": None},
-        pytest.param({"stderr": FULL}, marks=needs_full),
-        CLOSED,
-    ],
-    ids=str,
+    "streams", [{"stderr": None}, pytest.param({"stderr": FULL}, marks=needs_full), CLOSED], ids=str
 )
 def test_a_gate_decides_whatever_becomes_of_the_streams(streams, place, forks):
     args = audit_args(place, "--fail-if", "groups_beyond_tolerance >= 0")

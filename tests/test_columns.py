@@ -13,11 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import BayesianRidge, LinearRegression
 
-from evenhand import (
-    BoostedDistributionRegressor,
-    RandomizedRegressor,
-    save,
-)
+from evenhand import BoostedDistributionRegressor, RandomizedRegressor, save
 from evenhand._validate import InputError
 from evenhand.scale import forecast_parts
 from evenhand.tables import (
@@ -242,8 +238,7 @@ def test_a_value_beyond_the_type_of_training_is_refused():
     ):
         schema = Schema.learn(pd.DataFrame({"v": trained}))
         with pytest.raises(
-            InputError,
-            match=r"^t\.csv: column 'v', row 2 .*the type in training, got",
+            InputError, match=r"^t\.csv: column 'v', row 2 .*the type in training, got"
         ):
             schema.apply(pd.DataFrame({"v": [None, value]}), "t.csv")
 
@@ -312,8 +307,7 @@ def test_values_like_those_of_training_are_not_remarked_on():
 
 @statistical
 @pytest.mark.parametrize(
-    ("n", "m", "tail"),
-    [(50, 500, "incomes"), (500, 50, "tail of index 2"), (500, 5000, "rounded")],
+    ("n", "m", "tail"), [(50, 500, "incomes"), (500, 50, "tail of index 2"), (500, 5000, "rounded")]
 )
 def test_long_tails_are_not_remarked_on(n, m, tail):
     """At most 2e-3 a table (too many, too far); false-alarm rate 1e-6."""
@@ -362,8 +356,7 @@ def test_short_columns_are_counted_and_read_as_long_ones(training, values):
 
 
 @pytest.mark.parametrize(
-    ("value", "ending"),
-    [(1e100, "csv"), (-1e150, "parquet"), (1.1e150, "csv"), (1e308, "parquet")],
+    ("value", "ending"), [(1e100, "csv"), (-1e150, "parquet"), (1.1e150, "csv"), (1e308, "parquet")]
 )
 def test_numbers_that_can_be_squared_are_forecast_and_larger_ones_are_named(
     value, ending, tmp_path

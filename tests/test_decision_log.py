@@ -6,15 +6,7 @@ import pytest
 
 from evenhand import InputError
 from evenhand.service import Entry, Head, LogError, open_log, verify
-from log_writers import (
-    confirmed_after_kills,
-    filled,
-    forecast,
-    held,
-    in_fork,
-    n_waiting,
-    wait_for,
-)
+from log_writers import confirmed_after_kills, filled, forecast, held, in_fork, n_waiting, wait_for
 from repeats import repeats, statistical
 
 

@@ -239,10 +239,7 @@ def _one(loss):
             lambda: _one(lambda y: y).check_loss([1, -3]),
             "'a' .*at least 0.* -3 at y = -3; add .*constant",
         ),
-        (
-            lambda: _one(lambda y: np.abs(y - 1)).check_loss(range(5)),
-            "'a' .*monotone.* y = 1",
-        ),
+        (lambda: _one(lambda y: np.abs(y - 1)).check_loss(range(5)), "'a' .*monotone.* y = 1"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(act, says):

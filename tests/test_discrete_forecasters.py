@@ -10,11 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import (
-    BayesianRidge,
-    LogisticRegression,
-    Ridge,
-)
+from sklearn.linear_model import BayesianRidge, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
 from complaints import refused

@@ -5,18 +5,9 @@ import pytest
 from scipy import stats
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import (
-    LinearRegression,
-    PoissonRegressor,
-    Ridge,
-)
+from sklearn.linear_model import LinearRegression, PoissonRegressor, Ridge
 
-from evenhand import (
-    ClassifierForecaster,
-    CountRegressor,
-    InputError,
-    RandomizedRegressor,
-)
+from evenhand import ClassifierForecaster, CountRegressor, InputError, RandomizedRegressor
 from evenhand.distributions import Categorical, NegativeBinomial, OutcomeKind, Poisson
 from evenhand.forecasters import as_forecaster
 from repeats import repeats

@@ -567,10 +567,7 @@ def test_rows_are_taken_from_what_has_rows_and_not_from_what_is_shared():
 # --- randomized
 
 
-@pytest.mark.parametrize(
-    "link",
-    [Laplace(0.02), Entropic(0.3), Gaussian(0.02)],
-)
+@pytest.mark.parametrize("link", [Laplace(0.02), Entropic(0.3), Gaussian(0.02)])
 def test_many_draws_through_a_table_of_the_link_are_as_few_draws(link, monkeypatch):
     r = np.concatenate(([1e-9, 1 - 1e-9], np.random.default_rng(0).uniform(size=398)))
     y = np.random.default_rng(1).normal(size=(1, 1))

@@ -239,10 +239,7 @@ def test_each_row_of_a_person_is_as_likely_to_be_the_one():
 @pytest.mark.parametrize(
     ("r", "message"),
     [
-        (
-            np.full((3, 2), 0.5),
-            r"^r must be .* \(2,\), \(1, m\) or \(2, m\), got shape \(3, 2\)",
-        ),
+        (np.full((3, 2), 0.5), r"^r must be .* \(2,\), \(1, m\) or \(2, m\), got shape \(3, 2\)"),
         (np.full((2, 0), 0.5), r"^r must be a number or have shape .* got shape \(2, 0\)"),
         ([0.5, 0.0], r"^r\[1\] must lie strictly between 0 and 1, got"),
         ([[0.5, np.nan]], r"^r\[0, 1\] must lie strictly between 0 and 1, got"),

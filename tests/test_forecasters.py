@@ -27,12 +27,7 @@ from evenhand import DiscreteOutcomeWarning, InputError
 from evenhand._validate import outcomes_checked
 from evenhand.draws import nodes
 from evenhand.forecasters import RandomizedRegressor, RecalibratedRegressor
-from forecaster_examples import (
-    EXAMPLES,
-    linear_task,
-    small_mixture,
-    small_paic,
-)
+from forecaster_examples import EXAMPLES, linear_task, small_mixture, small_paic
 
 N = 120
 X, Y = linear_task(N)

@@ -148,8 +148,7 @@ NEIGHBORS = {
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "name"),
-    [("kd_tree", name) for name in NEIGHBORS] + [("ball_tree", "row")],
+    ("algorithm", "name"), [("kd_tree", name) for name in NEIGHBORS] + [("ball_tree", "row")]
 )
 def test_a_forged_neighbor_tree_is_built_again_from_its_rows(name, algorithm, tmp_path):
     estimator = saved(KNeighborsRegressor(algorithm=algorithm, leaf_size=10), tmp_path)

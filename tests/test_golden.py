@@ -48,12 +48,7 @@ from evenhand import (
     randomize,
     save,
 )
-from evenhand.calibration import (
-    binned_error,
-    calibration_error,
-    count_pits,
-    pathwise_errors,
-)
+from evenhand.calibration import binned_error, calibration_error, count_pits, pathwise_errors
 from evenhand.certificates import certify_counts, certify_link, certify_pit
 from evenhand.draws import KeyedDraws, jittered
 from evenhand.links import Entropic, Gaussian, Laplace
@@ -480,16 +475,7 @@ def certificates_of_links(folder):
 def chosen_of(chosen, masses=MASSES):
     """Return what was chosen, what is proven and what it costs."""
     one = chosen.certificate
-    names = (
-        "alpha",
-        "price",
-        "limit",
-        "wider",
-        "group_error",
-        "goal",
-        "group_mass",
-        "confidence",
-    )
+    names = ("alpha", "price", "limit", "wider", "group_error", "goal", "group_mass", "confidence")
     names += ("n_learning", "n_certifying", "statement")
     said = {name: getattr(chosen, name) for name in names}
     said |= {"comparison": chosen.comparison.drop(columns="crps_error")}
@@ -511,13 +497,7 @@ def selections(folder):
     models = [forecaster(alpha) for alpha in (0.02, 0.05, 0.1, 0.2)]
     prefit = FrozenEstimator(cheap().fit(people(500, 1)[FEATURES], people(500, 1)["y"]))
     mended = randomize(
-        cheap(),
-        X,
-        y,
-        by=["region", "member"],
-        recalibrate=True,
-        goal=0.32,
-        random_state=1,
+        cheap(), X, y, by=["region", "member"], recalibrate=True, goal=0.32, random_state=1
     )
     around = randomize(
         cheap(), X, Outcomes(y, person=person), goal=0.33, link="laplace", random_state=2

@@ -10,12 +10,7 @@ import pytest
 from complaints import refused
 from evenhand import Forecast, ForecastColumns, Outcomes, audit, audit_pit, certify
 from evenhand._validate import InputError
-from evenhand.audits import (
-    Search,
-    judged,
-    parse_condition,
-    value_of,
-)
+from evenhand.audits import Search, judged, parse_condition, value_of
 from evenhand.calibration import count_pits
 from evenhand.certificates import certify_pit
 from evenhand.decisions import BayesDecision, StepLoss, loss_guarantee
@@ -169,8 +164,7 @@ def test_groups_of_forecasts_without_a_table_must_have_the_index_of_the_outcomes
     forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
     for judge in (audit, certify):
         with pytest.raises(
-            InputError,
-            match=r"groups\['old'\] and y .*indexes.*; reorder .*\.loc\[y\.index",
+            InputError, match=r"groups\['old'\] and y .*indexes.*; reorder .*\.loc\[y\.index"
         ):
             judge(forecast, y=given(y), groups={"old": is_old}, random_state=0)
     found = certify(forecast, y=given(y), groups={"old": is_old.loc[y.index]}, random_state=0)

@@ -20,25 +20,9 @@ import pytest
 
 from complaints import refused
 from evenhand import InputError
-from evenhand.service import (
-    Entry,
-    Head,
-    LogError,
-    export,
-    open_log,
-    verify,
-)
+from evenhand.service import Entry, Head, LogError, export, open_log, verify
 from full_disks import check_full_disk, small_disk
-from log_writers import (
-    adding,
-    filled,
-    forecast,
-    held,
-    in_fork,
-    n_waiting,
-    tampered,
-    wait_for,
-)
+from log_writers import adding, filled, forecast, held, in_fork, n_waiting, tampered, wait_for
 from repeats import repeats, statistical
 
 

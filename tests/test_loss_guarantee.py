@@ -331,10 +331,7 @@ def _shared(r):
 @pytest.mark.parametrize(
     ("act", "says"),
     [
-        (
-            lambda: _shared(nodes(8)),
-            "r .*the same draws for",
-        ),
+        (lambda: _shared(nodes(8)), "r .*the same draws for"),
         (
             lambda: _shared(np.repeat(jittered(15, 4, 0), 2, axis=0)),
             "the same draws in rows .*person",
@@ -344,10 +341,7 @@ def _shared(r):
             "one draw in each of 16 equal cells",
         ),
         (lambda: guarantee(BUYER, k=0.5), "k .*at least 1.* 0.5"),
-        (
-            lambda: guarantee(BUYER, groups={"g": np.zeros(200, dtype=bool)}),
-            "'g'.*empty",
-        ),
+        (lambda: guarantee(BUYER, groups={"g": np.zeros(200, dtype=bool)}), "'g'.*empty"),
         (
             lambda: loss_guarantee(BUYER, Forecast.from_normal([0.0], [1.0]), [0.0, 1.0]),
             r"y .*one outcome per .*\(1\)",
@@ -356,10 +350,7 @@ def _shared(r):
             lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y})),
             "'a' .*at least 0.*; add .*constant",
         ),
-        (
-            lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y**2})),
-            "'a' .*monotone",
-        ),
+        (lambda: guarantee(BayesDecision(["a"], {"a": lambda y: y**2})), "'a' .*monotone"),
         # negative where forecasts reach, though not at the outcomes
         (
             lambda: loss_guarantee(

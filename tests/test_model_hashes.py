@@ -17,13 +17,7 @@ from sklearn.svm import SVR
 
 from evenhand import RandomizedRegressor, RecalibratedRegressor, save
 from evenhand.store import foreign_parts, load_with_hash, pack
-from forecaster_examples import (
-    DISCRETE,
-    EXAMPLES,
-    linear_task,
-    small_boosted,
-    use_small_default,
-)
+from forecaster_examples import DISCRETE, EXAMPLES, linear_task, small_boosted, use_small_default
 
 PRINT_HASH = """
 import sys

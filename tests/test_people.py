@@ -255,10 +255,7 @@ def test_random_keys_have_enough_entropy():
 
 
 @pytest.mark.skipif("os.name != 'posix'")
-@pytest.mark.parametrize(
-    ("mode", "is_warned"),
-    [(0o400, False), (0o640, True), (0o604, True)],
-)
+@pytest.mark.parametrize(("mode", "is_warned"), [(0o400, False), (0o640, True), (0o604, True)])
 def test_a_key_file_that_others_can_read_is_warned_of(mode, is_warned, place, evenhand, tmp_path):
     made = read_with(TEXT.encode(), place, evenhand, tmp_path, mode)
     assert made.code == 0

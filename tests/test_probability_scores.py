@@ -231,8 +231,7 @@ def test_certain_probabilities_are_left_out_of_regressions():
                 assert getattr(found, name + end) == pytest.approx(expected, rel=1e-9)
     # as if the log odds of outcomes that were certain were large
     fit = sm.Logit(
-        np.concatenate([y, [0, 0, 1]]),
-        sm.add_constant(logit(np.clip(certain, 1e-12, 1 - 1e-12))),
+        np.concatenate([y, [0, 0, 1]]), sm.add_constant(logit(np.clip(certain, 1e-12, 1 - 1e-12)))
     ).fit(disp=0, tol=1e-12)
     assert right.slope == pytest.approx(fit.params[1], rel=1e-6)
     assert right.log_loss == pytest.approx(400 / 403 * inner.log_loss)

@@ -344,12 +344,7 @@ def test_forecasts_of_each_kind_are_certified_and_new_ones_served(kind, place, e
     made = evenhand(*certify_args(place, *goal, given=kind)).done()
     proof = proof_in(place)
     chosen = randomize(
-        subject,
-        old[columns],
-        old[target].astype(float),
-        goal=most,
-        link=link,
-        random_state=0,
+        subject, old[columns], old[target].astype(float), goal=most, link=link, random_state=0
     )
     assert proof["alpha"] == pytest.approx(chosen.alpha, rel=1e-9)
     assert proof["group_error"] == pytest.approx(chosen.group_error, rel=1e-9)

@@ -17,12 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from complaints import refused
-from evenhand import (
-    ForecastColumns,
-    RecalibratedRegressor,
-    load,
-    save,
-)
+from evenhand import ForecastColumns, RecalibratedRegressor, load, save
 from evenhand.calibration import Cells, calibration_error
 from evenhand.distributions import Normal, Recalibrated, Tail
 from evenhand.forecasters import samples
@@ -460,11 +455,7 @@ def refusals():
     table = pd.DataFrame(X, columns=["age", "b", "c"])
     return {
         "no table": ({"by": "age"}, X, "X must be a table.*`by`.* ndarray"),
-        "no such column": (
-            {"by": "agee"},
-            table,
-            "X has no column 'agee'.*did you mean 'age'",
-        ),
+        "no such column": ({"by": "agee"}, table, "X has no column 'agee'.*did you mean 'age'"),
         "labels": (
             {"by": lambda rows: [1, 2]},
             X,

@@ -12,21 +12,10 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from evenhand import (
-    Forecast,
-    InputError,
-    RecalibratedClassifier,
-    RecalibratedRegressor,
-    load,
-    save,
-)
+from evenhand import Forecast, InputError, RecalibratedClassifier, RecalibratedRegressor, load, save
 from evenhand.calibration import Events, calibration_error
 from evenhand.distributions import Normal, OutcomeKind, Support, Transformed
-from evenhand.forecasters.corrections import (
-    NO_CURVE,
-    learn_events,
-    losses_of_cells,
-)
+from evenhand.forecasters.corrections import NO_CURVE, learn_events, losses_of_cells
 from evenhand.forecasters.groups import Members
 from evenhand.forecasters.recalibrated import HeldOut, Maps
 from evenhand.forecasters.samples import learn_map

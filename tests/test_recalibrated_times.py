@@ -110,9 +110,7 @@ def test_known_cells_beside_lost_rows_count_as_many_points_within_them():
     low = 0.6 * random.uniform(size=20)
     known = np.concatenate((event, np.ones(20, dtype=bool)))
     both = pit_cells(
-        np.concatenate((pit, low)),
-        np.concatenate((np.where(event, pit, 1.0), np.ones(20))),
-        ~known,
+        np.concatenate((pit, low)), np.concatenate((np.where(event, pit, 1.0), np.ones(20))), ~known
     )
     share = (np.arange(2000) + 0.5) / 2000
     points = np.concatenate((pit, (low[:, None] + (1 - low[:, None]) * share).ravel()))

@@ -11,13 +11,7 @@ from sklearn.linear_model import BayesianRidge, LinearRegression
 from complaints import refused
 from evenhand import RandomizedRegressor, Service
 from evenhand.draws import KeyedDraws
-from evenhand.service import (
-    Check,
-    Difference,
-    Entry,
-    open_log,
-    replay_forecast,
-)
+from evenhand.service import Check, Difference, Entry, open_log, replay_forecast
 from evenhand.service.contexts import versions
 from evenhand.service.replay import ReplayPart
 from served_examples import EXAMPLES, example
@@ -235,10 +229,7 @@ def test_other_libraries_alone_are_no_difference(log, monkeypatch):
         "libraries",
         "differs",
         "the values are nevertheless equal",
-        (
-            Difference("numpy", before["numpy"], "99.0"),
-            Difference("scipy", before["scipy"], None),
-        ),
+        (Difference("numpy", before["numpy"], "99.0"), Difference("scipy", before["scipy"], None)),
     )
     assert "scipy: " in replay.summary()
     assert "nothing now; the values are nevertheless equal" in " ".join(replay.summary().split())

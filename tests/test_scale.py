@@ -20,14 +20,7 @@ from sklearn.linear_model import LinearRegression
 from complaints import complaint, refused
 from evenhand import Forecast, ForecastColumns, RandomizedRegressor, audit
 from evenhand._validate import DiscreteOutcomeWarning, InputError
-from evenhand.audits import (
-    CountPlan,
-    NoteKind,
-    audit_pit,
-    count_rows,
-    forecast_of,
-    notes_of,
-)
+from evenhand.audits import CountPlan, NoteKind, audit_pit, count_rows, forecast_of, notes_of
 from evenhand.audits.forecasts import RowReader
 from evenhand.calibration import PIT_BINS as BINS
 from evenhand.calibration import Cells, calibration_error

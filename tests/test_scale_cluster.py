@@ -50,12 +50,7 @@ def five(tmp_path):
     return write_parts(people(1200), tmp_path / "in", [200, 500, 501, 900])
 
 
-OPTIONS = {
-    "groups": ["sex", "age", "region"],
-    "sample_size": 300,
-    "random_state": 0,
-    **QUICK,
-}
+OPTIONS = {"groups": ["sex", "age", "region"], "sample_size": 300, "random_state": 0, **QUICK}
 
 
 def test_a_cluster_finds_the_same_to_the_last_digit(client, five):
@@ -156,10 +151,7 @@ def test_a_bad_part_on_a_worker_is_named_or_left_out(client, tmp_path):
 def test_a_scheduler_that_is_not_there_is_refused_soon(address, monkeypatch):
     pytest.importorskip("distributed")
     monkeypatch.setattr(engine, "CONNECT_SECONDS", 1)
-    with (
-        pytest.raises(InputError, match="no Dask scheduler answers at"),
-        dask_client(address),
-    ):
+    with pytest.raises(InputError, match="no Dask scheduler answers at"), dask_client(address):
         pass
 
 

@@ -678,11 +678,7 @@ LAWS = {
     "too narrow": lambda rng, n: rng.normal(0.0, 1.5, n),
     "bimodal": lambda rng, n: rng.normal(rng.choice([-1.2, 1.2], n), 0.5),
 }
-GOALS = (
-    {"goal": 0.4},
-    {"max_wider": 0.5},
-    {"max_price": 0.5},
-)
+GOALS = ({"goal": 0.4}, {"max_wider": 0.5}, {"max_price": 0.5})
 
 
 @statistical

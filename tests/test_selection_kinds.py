@@ -27,10 +27,7 @@ def poisson(mean):
     return np.asarray(stats.poisson.pmf(counts, mean))
 
 
-LAWS = {
-    "Poisson(2)": poisson(2.0),
-    "ordinal of 5": np.array([0.1, 0.2, 0.3, 0.25, 0.15]),
-}
+LAWS = {"Poisson(2)": poisson(2.0), "ordinal of 5": np.array([0.1, 0.2, 0.3, 0.25, 0.15])}
 """Probabilities of 0, 1, 2, ..."""
 
 

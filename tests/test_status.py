@@ -21,12 +21,7 @@ from evenhand.cli.commands import app
 from evenhand.report import audit_markdown, audit_text
 from evenhand.report.charts import Row
 from evenhand.report.slots import Slots, name_of, result_of
-from evenhand.results import (
-    AuditRows,
-    Condition,
-    Finding,
-    Verdict,
-)
+from evenhand.results import AuditRows, Condition, Finding, Verdict
 from test_verdict_agreement import KINDS
 from test_verdict_agreement import made as audit_of_kind
 
@@ -481,6 +476,6 @@ def test_a_command_repairs_the_worst_groups_that_share_no_column():
 
 def test_long_names_in_a_chart_take_two_lines():
     assert Row("weight 77.9 or less, kidney 79 or less").lines == [
-        *("weight 77.9 or less, kidney 79", "or less"),
+        *("weight 77.9 or less, kidney 79", "or less")
     ]
     assert len(Row("word " * 30).lines) == 2

@@ -17,11 +17,7 @@ import pytest
 import skops.io
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import (
-    BaggingRegressor,
-    HistGradientBoostingRegressor,
-    RandomForestRegressor,
-)
+from sklearn.ensemble import BaggingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel

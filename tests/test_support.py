@@ -11,14 +11,7 @@ from sklearn.linear_model import BayesianRidge, LinearRegression
 
 from complaints import refused
 from evenhand._validate import InputError
-from evenhand.distributions import (
-    LocationScale,
-    Normal,
-    Quantiles,
-    Support,
-    Transformed,
-    Truncated,
-)
+from evenhand.distributions import LocationScale, Normal, Quantiles, Support, Transformed, Truncated
 from evenhand.forecast import Forecast
 from evenhand.forecasters import PAICRegressor, RandomizedRegressor, RecalibratedRegressor
 from evenhand.scoring import log_score
@@ -214,11 +207,7 @@ def test_an_outcome_outside_is_refused_with_its_row_among_all_rows():
         randomize(LinearRegression(), X, y, support=(0, None))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [(3, 1), (0,), "ab", (np.nan, 1), 5],
-    ids=str,
-)
+@pytest.mark.parametrize("wrong", [(3, 1), (0,), "ab", (np.nan, 1), 5], ids=str)
 def test_wrong_bounds_are_refused_in_one_line(wrong):
     X, y = incomes(50)
     for model in (

@@ -1,12 +1,7 @@
 """Decision logs of many days, with a clock that is set, for tests of watches."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +10,7 @@ from sklearn.linear_model import BayesianRidge
 
 from evenhand import RandomizedRegressor, Service
 from evenhand.draws import KeyedDraws
-from evenhand.service import Entry, Logged, Transaction, log_watch, open_log
+from evenhand.service import Entry, log_watch, open_log
 from evenhand.service import log as log_module
 
 KEY = b"a secret of enough bytes"
@@ -24,14 +19,14 @@ PER_DAY = 20
 
 
 @contextmanager
-def clock() -> Iterator[Any]:
+def clock():
     """Let a function set the time of the entries of logs, and of their readers."""
 
     class Clock(datetime):
         time = START
 
         @classmethod
-        def now(cls, tz: Any = None) -> datetime:
+        def now(cls, tz=None):
             return cls.time
 
     with pytest.MonkeyPatch.context() as patch:
@@ -40,28 +35,19 @@ def clock() -> Iterator[Any]:
         yield lambda time: setattr(Clock, "time", time)
 
 
-def people(n: int, seed: int) -> tuple[pd.DataFrame, Any]:
+def people(n, seed):
     """Return features, and outcomes of which the model knows the distribution."""
     random = np.random.default_rng(seed)
     X = pd.DataFrame({"age": random.uniform(20, 80, n), "sex": random.choice(["f", "m"], n)})
     return X, X["age"].to_numpy() / 10 + random.normal(size=n)
 
 
-def fitted(seed: int = 0) -> RandomizedRegressor:
+def fitted(seed=0):
     X, y = people(400, seed)
     return RandomizedRegressor(BayesianRidge(), 0.1, random_state=seed).fit(X[["age"]], y)
 
 
-def serve(
-    model: Any,
-    place: Path | str,
-    n_days: int,
-    *,
-    context: str = "2026",
-    broken_from: int | None = None,
-    first: int = 0,
-    missing: float = 0.05,
-) -> None:
+def serve(model, place, n_days, *, context="2026", broken_from=None, first=0, missing=0.05):
     """Log the forecasts of some days, and outcomes after 1 to 6 days, some of them late or never.
 
     Outcomes of women are higher by 3 from the day `broken_from` on.
@@ -90,7 +76,7 @@ def serve(
     service.close()
 
 
-def entries_at(place: Path) -> list[Logged]:
+def entries_at(place):
     """Return all entries of a log."""
     log = open_log(place)
     found = list(log.entries())
@@ -98,12 +84,12 @@ def entries_at(place: Path) -> list[Logged]:
     return found
 
 
-def append(place: Path, entries: Iterable[Logged], readings: Mapping[int, str]) -> None:
+def append(place, entries, readings):
     """Append entries of another log, with the readings of its clock except those that are given."""
     log = open_log(place)
     with clock() as set_time:
 
-        def add(transaction: Transaction) -> None:
+        def add(transaction):
             for one in entries:
                 set_time(datetime.fromisoformat(readings.get(one.number, one.time)))
                 transaction.add(Entry(one.kind, one.id, one.request, one.subject, one.values))

@@ -3,8 +3,6 @@
 What the report is shown to do without an audit being run.
 """
 
-from __future__ import annotations
-
 import math
 from copy import deepcopy
 

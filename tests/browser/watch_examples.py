@@ -1,11 +1,8 @@
 """Values of watches, made by hand: what their page is shown to do without a watch being run."""
 
-from __future__ import annotations
-
 import math
 import random
 from datetime import date, timedelta
-from typing import Any
 
 HIGHER, LOWER, NARROW, WIDE = "higher", "lower", "narrow", "wide"
 EVIL = "<script>alert(1)</script>"
@@ -13,15 +10,15 @@ FIRST = date(2026, 1, 5)
 PROMISE_LIMIT = math.log(1 / 0.0125)
 
 
-def group_limit(n: int) -> float:
+def group_limit(n):
     return math.log(n / 0.02)
 
 
-def days(n: int) -> list[str]:
+def days(n):
     return [(FIRST + timedelta(days=i)).isoformat() for i in range(n)]
 
 
-def quiet_path(n: int, seed: int, spread: float = 0.35) -> list[float]:
+def quiet_path(n, seed, spread=0.35):
     """Return log evidence that wanders below 0, as it does if nothing is broken."""
     walk, level = random.Random(seed), -0.3
     path = []
@@ -32,7 +29,7 @@ def quiet_path(n: int, seed: int, spread: float = 0.35) -> list[float]:
     return path
 
 
-def broken_path(n: int, seed: int, start: int, slope: float) -> list[float]:
+def broken_path(n, seed, start, slope):
     """Return log evidence that rises after a period."""
     walk = random.Random(seed)
     path = quiet_path(n, seed)
@@ -41,7 +38,7 @@ def broken_path(n: int, seed: int, start: int, slope: float) -> list[float]:
     return path
 
 
-def test_of(part: str, group: str | None, direction: str, path: list[float], limit: float) -> Any:
+def test_of(part, group, direction, path, limit):
     return {
         "part": part,
         "group": group,
@@ -51,7 +48,7 @@ def test_of(part: str, group: str | None, direction: str, path: list[float], lim
     }
 
 
-def group_row(name: str, n: int, error: float, direction: str, path: list[float], limit: float):
+def group_row(name, n, error, direction, path, limit):
     return {
         "name": name,
         "n": n,
@@ -66,7 +63,7 @@ def group_row(name: str, n: int, error: float, direction: str, path: list[float]
     }
 
 
-def alarm_of(test: Any, since: int, dates: list[str]) -> Any:
+def alarm_of(test, since, dates):
     """Return the alarm of a test at its first crossing."""
     path = test["log_evidence"]
     place = next(i for i, value in enumerate(path) if value >= test["threshold"])
@@ -83,7 +80,7 @@ def alarm_of(test: Any, since: int, dates: list[str]) -> Any:
     }
 
 
-def settings(**changes: Any) -> dict[str, Any]:
+def settings(**changes):
     return {
         "false_alarm": 0.05,
         "tolerance": 0.02,
@@ -104,7 +101,7 @@ def settings(**changes: Any) -> dict[str, Any]:
 NAMES = ["sex = woman", "sex = man", "age > 60", "region = north", "first visit"]
 
 
-def watch(n: int = 200, names: list[str] | None = None, n_rows: int | None = None) -> Any:
+def watch(n=200, names=None, n_rows=None):
     """Return a watch without an alarm."""
     names = NAMES if names is None else names
     dates = days(n)
@@ -178,7 +175,7 @@ def watch(n: int = 200, names: list[str] | None = None, n_rows: int | None = Non
     }
 
 
-def raise_alarm(values: Any, place: int, since: int, slope: float, seed: int = 5) -> None:
+def raise_alarm(values, place, since, slope, seed=5):
     """Let a test of a watch rise after a period until it raises an alarm."""
     test = values["tests"][place]
     test["log_evidence"] = broken_path(len(values["dates"]), seed, since + 2, slope)
@@ -196,11 +193,11 @@ def raise_alarm(values: Any, place: int, since: int, slope: float, seed: int = 5
         values["draws"] |= found | {"is_alarm": True, "error": 0.061}
 
 
-def quiet() -> Any:
+def quiet():
     return watch()
 
 
-def alarm() -> Any:
+def alarm():
     """Return a watch in which the promise and a group are broken, with a notice before."""
     values = watch(320)
     raise_alarm(values, 0, 232, 0.7)
@@ -220,14 +217,14 @@ def alarm() -> Any:
     return values
 
 
-def years() -> Any:
+def years():
     """Return a watch of 1,000 days."""
     values = watch(1000)
     raise_alarm(values, 1, 820, 0.35)
     return values
 
 
-def many() -> Any:
+def many():
     """Return a watch of 60 groups over a year."""
     regions = [
         f"region {i // 4 + 1} and age in [{20 * (i % 4)}, {20 * (i % 4) + 20})" for i in range(60)
@@ -237,7 +234,7 @@ def many() -> Any:
     return values
 
 
-def events() -> Any:
+def events():
     """Return a watch of 0/1 outcomes, which have no draws."""
     values = watch(120, NAMES[:2])
     values["settings"] = settings(
@@ -249,7 +246,7 @@ def events() -> Any:
     return values
 
 
-def empty() -> Any:
+def empty():
     """Return a watch before anything matured."""
     values = watch(1, n_rows=0)
     for key in ("dates", "tests", "groups"):
@@ -259,7 +256,7 @@ def empty() -> Any:
     return values
 
 
-def hostile() -> Any:
+def hostile():
     """Return a watch whose names are markup and control characters."""
     values = watch(60, [EVIL, "a\x1b[31m & b", "\u202eright to left", "x" * 400])
     raise_alarm(values, 2, 20, 0.8)
