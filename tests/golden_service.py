@@ -13,7 +13,6 @@ import pandas as pd
 from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import BaggingRegressor
 from sklearn.linear_model import (
     BayesianRidge,
     LinearRegression,
@@ -362,10 +361,6 @@ MODELS = {
     # kinds of bases
     "around a forecaster": (lambda: RandomizedRegressor(mixture(), 0.3, **ONE), "y"),
     "around members": (lambda: RandomizedRegressor([BayesianRidge(), BayesianRidge()], **ONE), "y"),
-    "around an ensemble": (
-        lambda: RandomizedRegressor(BaggingRegressor(BayesianRidge(), 3, **ONE), **ONE),
-        "y",
-    ),
     "around a function": (lambda: RandomizedRegressor(known, 0.2, **ONE), "time"),
     "around a classifier": (lambda: RandomizedRegressor(tree(), **ONE), "score"),
     "around ppf": (lambda: RandomizedRegressor(Shifted(), 0.2, "laplace", **ONE), "y"),

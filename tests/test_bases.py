@@ -134,7 +134,6 @@ def says_twice(rows):
 KINDS = [
     (small_mixture(), "forecaster"),
     ([BayesianRidge(), says_normal], "members"),
-    (BaggingRegressor(BayesianRidge()), "ensemble"),
     (says_normal, "callable"),
     (LikeNGBoost(), "ppf"),
     (LikeSkpro(), "ppf"),
@@ -147,7 +146,7 @@ KINDS = [
     (LikeQuantileForest(), "quantiles"),
     (BayesianRidge(), "return_std"),
     (GradientBoostingRegressor(), "residuals"),
-    (BaggingRegressor(), "residuals"),
+    (BaggingRegressor(BayesianRidge()), "residuals"),
     (VotingRegressor([("a", BayesianRidge()), ("b", Ridge())]), "residuals"),
     (LogisticRegression(), "classifier"),
     # it has `predict`, of risks
@@ -304,27 +303,14 @@ def test_ngboost_and_skpro_are_taken_at_their_word(family):
 # --- members
 
 
-def test_ensembles_of_scikit_learn_become_mixtures_of_their_members():
-    bagging = BaggingRegressor(BayesianRidge(), 4, max_features=2, random_state=0)
-    voting = VotingRegressor(
-        [("a", BayesianRidge()), ("no", "drop"), ("b", ARDRegression())], weights=[3, 9, 1]
-    )
-    for estimator, weights in ((bagging, [1, 1, 1, 1]), (voting, [3, 1])):
-        base = plain(estimator).base_forecast(NEW)
-        own = clone(estimator).fit(X, Y)
-        used = getattr(own, "estimators_features_", [[0, 1, 2]] * len(weights))
-        pairs = zip(own.estimators_, used, strict=True)
-        cdf = [
-            stats.norm(*member.predict(NEW[:, columns], return_std=True)).cdf(NEW_Y)
-            for member, columns in pairs
-        ]
-        np.testing.assert_allclose(
-            base.pit(NEW_Y), np.average(cdf, axis=0, weights=weights), rtol=0, atol=1e-9
-        )
-        np.testing.assert_allclose(base.mean(), own.predict(NEW), rtol=0, atol=1e-9)
-
-
-# --- attached again
+def test_a_list_of_models_becomes_the_mixture_of_its_members_with_equal_weights():
+    members = [BayesianRidge(), ARDRegression()]
+    cdf = [
+        stats.norm(*clone(one).fit(X, Y).predict(NEW, return_std=True)).cdf(NEW_Y)
+        for one in members
+    ]
+    found = plain(members).base_forecast(NEW).pit(NEW_Y)
+    np.testing.assert_allclose(found, np.mean(cdf, axis=0), rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,6 @@ from evenhand.forecasters.conversions import (
     is_event,
 )
 from evenhand.forecasters.kinds import (
-    KINDS,
     Base,
     StoredWithEncoder,
     WrappingForecaster,
@@ -134,7 +133,7 @@ class TableModel(StoredWithEncoder):
 
     def _loss(self, target: NDArray[Any], predicted: Floats) -> Floats:
         """Return the loss of each row."""
-        return np.asarray((target - predicted) ** 2)
+        return (target - predicted) ** 2
 
     def _learn(self, X: Any, target: NDArray[Any], sample_weight: Floats | None) -> Self:
         self._set_encoder(TableEncoder().fit(X))
@@ -344,8 +343,7 @@ class RandomizedRegressor(WrappingForecaster):
         - `predict_survival_function` (lifelines, scikit-survival): survival curves, as in
           `evenhand.forecasters.SurvivalModel`; fitted models only;
         - a list of models that predict normal distributions or mixtures of them: their mixture,
-          with equal weights. A `BaggingRegressor` or `VotingRegressor` of models whose `predict`
-          takes `return_std` is treated alike;
+          with equal weights;
         - a function from rows to a deterministic `Forecast`, a `Distribution`, or means and
           standard deviations;
         - `predict_proba` of a classifier that is fitted to 3 to 100 distinct numbers;
@@ -955,7 +953,7 @@ class FittedForecaster(Forecaster):
         return Forecast(self._base.distribution(X))
 
     def outcome_kind_of(self, y: Floats) -> OutcomeKind | None:
-        return KINDS[self._base.kind].outcome_kind_of(self.model, y)
+        return None
 
 
 def as_forecaster(model: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import BaggingRegressor, HistGradientBoostingRegressor, VotingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 
 from evenhand._validate import (
@@ -407,9 +407,6 @@ def _support_of_predictions(support: Support, predicted: Floats, rows: Training)
     return clearly_best(supports, size, rows.weights)
 
 
-Outcome = OutcomeKind | Callable[[Any, Floats], OutcomeKind | None] | None
-"""Kind of outcome of a kind of models, or a function of an estimator and outcomes."""
-
 Learned = dict[str, Any]
 """What is learned beside a model: arrays, and the distribution and spread of residuals."""
 
@@ -431,9 +428,8 @@ class Kind:
     learn : callable
         What is learned beside the model, from the fitted model, the estimator and training rows;
         for a fitted model without rows, None.
-    outcome : OutcomeKind, None or callable
-        Kind of outcome that the model predicts, or a function of the estimator and the outcomes it
-        is fitted to. None if only a forecast shows it.
+    outcome : OutcomeKind or None
+        Kind of outcome of models that have no `outcome_kind_of`; None if only a forecast shows it.
     reads_rows : bool, default False
         Whether rows of `fit` are used even for a model that was fitted before.
     """
@@ -443,12 +439,8 @@ class Kind:
     convert: Callable[..., Distribution]
     fit: Callable[[Any, Training], Any] = conversions.fitted
     learn: Callable[[Any, Any, Any], Learned] = lambda model, estimator, rows: {}
-    outcome: Outcome = OutcomeKind.CONTINUOUS
+    outcome: OutcomeKind | None = OutcomeKind.CONTINUOUS
     reads_rows: bool = False
-
-    def outcome_kind_of(self, estimator: Any, y: Floats) -> OutcomeKind | None:
-        """Return the kind of outcome that an estimator of this kind predicts if fitted to `y`."""
-        return self.outcome(estimator, y) if callable(self.outcome) else self.outcome
 
 
 @dataclass(eq=False)
@@ -513,7 +505,7 @@ class Base:
         return np.array_equal(self.learned["classes"], np.asarray(classes, dtype=float))
 
 
-# --- models whose `predict` takes `return_std`, and mixtures of several
+# --- models whose `predict` takes `return_std`, and mixtures of lists of models
 
 
 def takes_return_std(model: Any) -> bool:
@@ -553,42 +545,18 @@ def members_of(estimator: Any) -> list[Any]:
     return list(inner) if inner is estimator else conversions.frozen(inner)
 
 
-def is_ensemble(model: Any) -> bool:
-    """Whether this is a bagging or voting regressor of models with `return_std`."""
-    if isinstance(model, BaggingRegressor):
-        return model.estimator is not None and kind_of(model.estimator).name == "return_std"
-    if isinstance(model, VotingRegressor):
-        members = [member for _, member in model.estimators if member != "drop"]
-        return bool(members) and all(kind_of(member).name == "return_std" for member in members)
-    return False
-
-
-def weighted_members(model: Any) -> list[tuple[float, Any, Any]]:
-    """Return weight, model and columns of each member of a list or an ensemble."""
-    if isinstance(model, list | tuple):
-        return [(1.0, member, None) for member in model]
-    weights = [1.0] * len(model.estimators_)
-    if getattr(model, "weights", None) is not None:
-        pairs = zip(model.weights, model.estimators, strict=True)
-        weights = [float(weight) for weight, (_, member) in pairs if member != "drop"]
-    # a bagging regressor may fit each member on different columns
-    columns = getattr(model, "estimators_features_", None) or [None] * len(weights)
-    return list(zip(weights, model.estimators_, columns, strict=True))
-
-
-def of_members(model: Any, X: Any, least_std: Floats) -> Distribution:
+def of_members(models: Any, X: Any, least_std: Floats) -> Distribution:
     """Return the mixture of the distributions of members, normal ones or mixtures of them."""
     parts = []
-    for weight, member, columns in weighted_members(model):
+    for member in models:
         own = kind_of(member)
         learned = {"least_std": least_std} if own.convert is of_return_std else {}
-        rows = X if columns is None else np.asarray(X)[:, columns]
-        predicted = own.convert(thawed(member), rows, **learned)
+        predicted = own.convert(thawed(member), X, **learned)
         if isinstance(predicted, Normal):
-            weights = np.full((*predicted.batch_shape, 1), weight)
+            weights = np.ones((*predicted.batch_shape, 1))
             parts.append((weights, predicted.loc[..., None], predicted.scale[..., None]))
         elif isinstance(predicted, NormalMixture):
-            parts.append((weight * predicted.weights, predicted.loc, predicted.scale))
+            parts.append((predicted.weights, predicted.loc, predicted.scale))
         else:
             raise _not_normal(member)
     weights, loc, scale = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
@@ -606,17 +574,6 @@ def _not_normal(model: Any) -> InputError:
 # --- the table
 
 
-def outcome_of_forecaster(estimator: Any, y: Floats) -> OutcomeKind | None:
-    """Return the kind of outcome of a forecaster, if it names one."""
-    find = getattr(thawed(estimator), "outcome_kind_of", None)
-    return None if find is None else find(y)
-
-
-def outcome_of_times(estimator: Any, y: Floats) -> OutcomeKind | None:
-    """Return the kind of outcome of a survival model, which has an atom at its horizon."""
-    return outcome_of_forecaster(estimator, y) or OutcomeKind.CONTINUOUS
-
-
 def is_function(model: Any) -> bool:
     """Whether a model is a function from rows to distributions."""
     return callable(model) and not isinstance(model, type) and not hasattr(model, "predict")
@@ -631,13 +588,12 @@ KINDS: dict[str, Kind] = {
             conversions.has_survival_curves,
             conversions.of_forecaster,
             conversions.fit_survival,
-            outcome=outcome_of_times,
         ),
         Kind(
             "forecaster",
             lambda model: hasattr(model, "forecast") and not getattr(model, "is_mean_alone", False),
             conversions.of_forecaster,
-            outcome=outcome_of_forecaster,
+            outcome=None,
         ),
         Kind(
             "members",
@@ -646,14 +602,12 @@ KINDS: dict[str, Kind] = {
             fit_members,
             learn_least_std,
         ),
-        Kind("ensemble", is_ensemble, of_members, learn=learn_least_std),
         Kind(
             "classifier",
             conversions.has_classes,
             conversions.of_classifier,
             conversions.fit_classifier,
             conversions.learn_classes,
-            conversions.outcome_of_classes,
         ),
         Kind("callable", is_function, conversions.of_function, outcome=None),
         # the same model of skpro may predict counts or amounts
@@ -702,6 +656,17 @@ def kind_of(estimator: Any, y: Floats | None = None) -> Kind:
     raise bad_input("estimator", rule, type(inner).__name__, conversions.USE_A_FUNCTION)
 
 
+def outcome_of(estimator: Any, y: Floats) -> OutcomeKind | None:
+    """Return the kind of outcome that an estimator predicts if it is fitted to `y`.
+
+    None if only a forecast shows it.
+    """
+    kind, find = kind_of(estimator, y), getattr(thawed(estimator), "outcome_kind_of", None)
+    if kind.name == "classifier":
+        return conversions.outcome_of_classes(estimator, y)
+    return kind.outcome if find is None else find(y)
+
+
 def is_held_out(estimator: Any, y: Floats | None = None) -> bool:
     """Whether `fit` learns nothing from its rows, so that they are held out for this model."""
     kind = kind_of(estimator, y)
@@ -725,7 +690,7 @@ class WrappingForecaster(Forecaster):
         # the default estimator of a randomized forecaster is continuous
         if self.estimator is None:
             return OutcomeKind.CONTINUOUS
-        return kind_of(self.estimator, y).outcome_kind_of(self.estimator, y)
+        return outcome_of(self.estimator, y)
 
     def _set_base(self, base: Base) -> None:
         self._base = base
@@ -792,9 +757,9 @@ def check_before_fit(estimator: Any, outcomes: Floats, support: Any) -> OutcomeK
     times of many people end with the study. With a `support`, outcomes must be continuous, as its
     map to the line would move the atoms.
     """
-    kind_of_model = kind_of(estimator, outcomes)
-    kind = kind_of_model.outcome_kind_of(estimator, outcomes)
-    has_no_atoms = kind is OutcomeKind.CONTINUOUS and kind_of_model.name != "survival"
+    kind = outcome_of(estimator, outcomes)
+    is_of_times = kind_of(estimator, outcomes).name == "survival"
+    has_no_atoms = kind is OutcomeKind.CONTINUOUS and not is_of_times
     check_outcomes(outcomes, kind="continuous" if has_no_atoms else None)
     if kind is not None:
         check_support_of(kind, support)
