@@ -23,6 +23,8 @@ from evenhand._format import and_more, percent
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+Pair = tuple[Floats, Floats]
+"""Two arrays that belong together, such as the ends of cells, or knots and the values at them."""
 
 MIN_DISTINCT = 20
 """Fewest rows, and fewest distinct outcomes that count as continuous."""

@@ -320,7 +320,7 @@ class BayesDecision:
             [self._at(j, outcomes[:, None], X)[:, 0] for j in range(len(self.actions))]
         )
         rows = np.arange(n) if decisions.index.ndim == 1 else np.arange(n)[:, None]
-        return np.asarray(losses[rows, decisions.index])
+        return losses[rows, decisions.index]
 
     def check_loss(self, y: ArrayLike, X: Any = None) -> Ints:
         """Check the conditions of `loss_guarantee`: losses are non-negative and monotone in y.

@@ -15,7 +15,16 @@ from scipy import special
 from evenhand._format import one_line
 from evenhand._kinds import OutcomeKind
 from evenhand._logarithms import log1mexp
-from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input, place_of, refuse_entry
+from evenhand._validate import (
+    Floats,
+    Ints,
+    Mask,
+    Pair,
+    as_floats,
+    bad_input,
+    place_of,
+    refuse_entry,
+)
 from evenhand.tables import row_blocks
 
 NO_BINARY_RANDOMIZATION = (
@@ -79,7 +88,7 @@ class Tail(NamedTuple):
         other = log1mexp(np.minimum(self.log, 0.0))
         return np.where(self.upper == upper, self.log, other)
 
-    def both(self) -> tuple[Floats, Floats]:
+    def both(self) -> Pair:
         """Return the logarithms of the probabilities on the lower and on the upper side."""
         other = log1mexp(np.minimum(self.log, 0.0))
         return np.where(self.upper, other, self.log), np.where(self.upper, self.log, other)
@@ -90,7 +99,7 @@ LEAST_SHARE = float(np.log(1e-8))
 as a difference; it then has 8 digits. Smaller ones are a slope times another difference."""
 
 
-def log_between(below: Tail, at: Tail) -> tuple[Floats, Floats]:
+def log_between(below: Tail, at: Tail) -> Pair:
     """Return the log probability between two outcomes, and that of its share of their tails."""
     # a difference within the smaller tail, which keeps its digits
     whole = Tail.smaller(at.on(upper=False), below.on(upper=True))
@@ -149,11 +158,11 @@ class Knots(NamedTuple):
         at = self.values - self.values[..., self.values.shape[-1] // 2][..., None]
         low, high = at[..., :-1], at[..., 1:]
         second = self._mean_of(at**2, (low * low + low * high + high * high) / 3)
-        return np.asarray(np.sqrt(np.maximum(second - self.expectation(at) ** 2, 0.0)))
+        return np.sqrt(np.maximum(second - self.expectation(at) ** 2, 0.0))
 
     def crps(self, y: ArrayLike) -> Floats:
         """CRPS at `y`, `integral (F(z) - 1{z >= y})^2 dz`."""
-        point = np.asarray(y, dtype=np.float64)[..., None]
+        point = as_floats("y", y)[..., None]
         return in_blocks(_crps, *self, point, width=TEMPORARIES)
 
 
@@ -234,10 +243,11 @@ class Distribution(ABC):
 
     All parameters of a batch have the `batch_shape`, `(n,)` or `(n, m)`; arguments broadcast
     against it as in NumPy. A family implements `tail`, its inverse `point`, and, if it has a
-    density, `logpdf`; the other methods follow, and are replaced where there is a closed form.
+    density, `logpdf`; the other methods follow, and are replaced where there is a closed form. The
+    keywords of its class are its `fields`.
     """
 
-    fields: ClassVar[dict[str, int | None]]
+    fields: ClassVar[dict[str, int | None]] = {}
     """Names of the attributes that a batch consists of. Arrays have a number of axes after those of
     the batch, another batch 0; None stands for what all rows share."""
 
@@ -252,6 +262,10 @@ class Distribution(ABC):
 
     has_mean: ClassVar[bool] = False
     """Whether `mean` has a closed form in the parameters and needs no quantiles."""
+
+    def __init_subclass__(cls, **fields: int | None) -> None:
+        super().__init_subclass__()
+        cls.fields = fields or cls.fields
 
     @abstractmethod
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
@@ -412,7 +426,7 @@ class Distribution(ABC):
 
         Lower is better.
         """
-        return self._measured(Knots.crps, np.asarray(y, dtype=np.float64))
+        return self._measured(Knots.crps, as_floats("y", y))
 
     def expectation(self, function: Function, *, is_smooth: bool = False) -> Floats:
         """Mean of a vectorized function of the outcome, shape `batch_shape`.
@@ -450,7 +464,7 @@ class Distribution(ABC):
         return Knots(values, wide.cdf(ends, left=True), wide.cdf(ends))
 
     @cached_property
-    def _span(self) -> tuple[Floats, Floats]:
+    def _span(self) -> Pair:
         """Outcomes of each row with almost all of the probability between them, (n, 1, ...)."""
         shape = (*self.batch_shape[:1], *(1,) * (len(self.batch_shape) - 1))
         least = np.full(shape, LEAST_TAIL)
@@ -476,11 +490,11 @@ class Distribution(ABC):
         """
         return self.expand().point(Tail.at_score(scores))
 
-    def span(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    def span(self, lower: Floats, upper: Floats) -> Pair:
         """Return the quantiles at logarithms of tails, (n, 1, ...)."""
         return self.point(Tail(lower, np.array(False))), self.point(Tail(upper, np.array(True)))
 
-    def nodes(self, first: Floats, last: Floats, scores: Floats) -> tuple[Floats, Floats]:
+    def nodes(self, first: Floats, last: Floats, scores: Floats) -> Pair:
         """Return increasing outcomes with all atoms among them, for distributions with atoms.
 
         Parameters

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy import interpolate, special
 
 from evenhand._kinds import OutcomeKind
-from evenhand._validate import Floats, Ints, Mask, as_floats, bad_input, refuse_entry
+from evenhand._validate import Floats, Ints, Mask, Pair, as_floats, bad_input, refuse_entry
 from evenhand.distributions.base import (
     CACHED,
     LEVEL_TOLERANCE,
@@ -50,7 +50,7 @@ NODE_STEP = 1 / 4
 exp(-2 pi d / step) if no pole is nearer than d standard deviations: 1e-11 for d = 1."""
 
 
-class Normal(Distribution):
+class Normal(Distribution, loc=0, scale=0):
     """Normal distributions.
 
     Parameters
@@ -64,27 +64,26 @@ class Normal(Distribution):
     array([3.92, 4.92])
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"loc": 0, "scale": 0}
-    has_mean: ClassVar[bool] = True
+    has_mean = True
 
     def __init__(self, loc: ArrayLike, scale: ArrayLike) -> None:
         self.loc, self.scale = parameters("scale", loc=loc, scale=scale)
 
     def _score(self, y: ArrayLike) -> Floats:
-        return np.asarray((np.asarray(y, dtype=np.float64) - self.loc) / self.scale)
+        return (as_floats("y", y) - self.loc) / self.scale
 
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
         return Tail.at_score(self._score(y))
 
     def _probability(self, y: ArrayLike, *, upper: bool, left: bool = False) -> Floats:
-        return np.asarray(special.ndtr(-self._score(y) if upper else self._score(y)))
+        return special.ndtr(-self._score(y) if upper else self._score(y))
 
     def _log(self, y: ArrayLike, *, upper: bool, left: bool = False) -> Floats:
-        return np.asarray(special.log_ndtr(-self._score(y) if upper else self._score(y)))
+        return special.log_ndtr(-self._score(y) if upper else self._score(y))
 
     def point(self, tail: Tail) -> Floats:
         score = special.ndtri_exp(tail.log)
-        return np.asarray(self.loc + self.scale * np.where(tail.upper, -score, score))
+        return self.loc + self.scale * np.where(tail.upper, -score, score)
 
     def logpdf(self, y: ArrayLike) -> Floats:
         return np.asarray(-0.5 * self._score(y) ** 2 - np.log(self.scale) - LOG_ROOT_2PI)
@@ -97,7 +96,7 @@ class Normal(Distribution):
 
     def crps(self, y: ArrayLike) -> Floats:
         # E|Y - y| - E|Y - Y'| / 2 (Gneiting & Raftery 2007)
-        gap = np.asarray(y, dtype=np.float64) - self.loc
+        gap = as_floats("y", y) - self.loc
         return np.asarray(_mean_abs(gap, self.scale) - self.scale / np.sqrt(np.pi))
 
 
@@ -125,7 +124,7 @@ MOST_BENT = 0.2
 """Largest relative difference of the slopes at two knots from the slope between them."""
 
 
-class NormalMixture(Distribution):
+class NormalMixture(Distribution, weights=1, loc=1, scale=1):
     """Mixtures of normal distributions.
 
     Parameters
@@ -141,8 +140,7 @@ class NormalMixture(Distribution):
     array([0.5])
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"weights": 1, "loc": 1, "scale": 1}
-    has_mean: ClassVar[bool] = True
+    has_mean = True
 
     def __init__(self, weights: ArrayLike, loc: ArrayLike, scale: ArrayLike) -> None:
         raw = batch_array("weights", weights)
@@ -154,7 +152,7 @@ class NormalMixture(Distribution):
         self.weights, self.loc, self.scale = found
 
     def _score(self, y: ArrayLike) -> Floats:
-        return np.asarray((np.asarray(y, dtype=np.float64)[..., None] - self.loc) / self.scale)
+        return (as_floats("y", y)[..., None] - self.loc) / self.scale
 
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
         score = self._score(y)
@@ -174,14 +172,14 @@ class NormalMixture(Distribution):
 
     def logpdf(self, y: ArrayLike) -> Floats:
         logs = -0.5 * self._score(y) ** 2 - np.log(self.scale) - LOG_ROOT_2PI
-        return np.asarray(special.logsumexp(logs, b=self.weights, axis=-1))
+        return special.logsumexp(logs, b=self.weights, axis=-1)
 
     def point(self, tail: Tail) -> Floats:
         near = tail.near()
         depth = np.asarray(special.ndtri_exp(near.log))
         return self._at_scores(np.where(near.upper, -depth, depth))[0]
 
-    def _at_scores(self, scores: Floats) -> tuple[Floats, Floats]:
+    def _at_scores(self, scores: Floats) -> Pair:
         """Return quantiles at normal scores, and the slopes of the normal scores of the CDF."""
         shape = np.broadcast_shapes(scores.shape, self.batch_shape)
         score = np.broadcast_to(scores, shape).ravel()
@@ -205,7 +203,7 @@ class NormalMixture(Distribution):
         """Least and largest means and deviations of the components."""
         return tuple(end(axis=-1) for of in (self.loc, self.scale) for end in (of.min, of.max))
 
-    def _solved(self, row: Ints, score: Floats, start: Floats) -> tuple[Floats, Floats]:
+    def _solved(self, row: Ints, score: Floats, start: Floats) -> Pair:
         """Return quantiles of rows of a batch (n,), and slopes, by Householder steps in a bracket.
 
         On the scale of normal scores the CDF of a mixture is nearly linear, so one or two steps of
@@ -307,7 +305,7 @@ class NormalMixture(Distribution):
         start = np.nan_to_num(table[rows, columns])
         table[rows, columns] = self._solved(rows, scores[columns], start)[0]
         # rounding errors between equal quantiles
-        return np.asarray(np.maximum.accumulate(table, axis=-1))
+        return np.maximum.accumulate(table, axis=-1)
 
     def expectation(self, function: Function, *, is_smooth: bool = False) -> Floats:
         if not is_smooth:
@@ -343,7 +341,7 @@ class NormalMixture(Distribution):
         if self.loc.shape[-1] > 64:
             return super().crps(y)
         # E|Y - y| - E|Y - Y'| / 2 (Grimit et al. 2006)
-        gap = np.asarray(y, dtype=np.float64)[..., None] - self.loc
+        gap = as_floats("y", y)[..., None] - self.loc
         # of equal components: the difference of two normals is normal
         own = (self.weights**2 * self.scale).sum(axis=-1) / np.sqrt(np.pi)
         found = (self.weights * _mean_abs(gap, self.scale)).sum(axis=-1) - own
@@ -393,7 +391,7 @@ def _mean_abs(loc: Floats, scale: Floats) -> Floats:
     return np.asarray(scale * distance)
 
 
-class Samples(NormalMixture):
+class Samples(NormalMixture, weights=1, loc=1, scale=1, values=1):
     """Distributions given by samples, by kernel density estimation that keeps mean and variance.
 
     The normal kernel has the width of Silverman's rule. Samples are shrunk towards their mean to
@@ -413,7 +411,6 @@ class Samples(NormalMixture):
     (array([2.5]), array([1.118]))
     """
 
-    fields: ClassVar[dict[str, int | None]] = {**NormalMixture.fields, "values": 1}
     recorded: ClassVar[dict[str, int | None]] = {"values": 1}
     # kernels are narrow: quantiles are solved for, not interpolated
     quantile_table = Distribution.quantile_table
@@ -469,8 +466,8 @@ DIFFERENCE_WEIGHTS = 2 * np.cosh(_T) * (_T[1] - _T[0]) / (2 * np.pi)
 class Counts(Distribution):
     """Distributions on 0, 1, 2, ... with a mean and a dispersion."""
 
-    has_mean: ClassVar[bool] = True
-    kind: ClassVar[OutcomeKind | None] = OutcomeKind.COUNT
+    has_mean = True
+    kind = OutcomeKind.COUNT
     rate: Floats
     dispersion: Any
 
@@ -490,7 +487,7 @@ class Counts(Distribution):
         return self.rate
 
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
-        point = np.asarray(y, dtype=np.float64)
+        point = as_floats("y", y)
         shape = np.broadcast_shapes(point.shape, self.batch_shape)
         count = np.broadcast_to(np.ceil(point) - 1 if left else np.floor(point), shape)
         is_outside = (count < 0) | np.isposinf(count)
@@ -565,12 +562,12 @@ class Counts(Distribution):
         return np.where(np.isneginf(log) & ~upper, 0.0, np.where(np.isnan(log), np.nan, high))
 
     def log_mass(self, y: ArrayLike) -> Floats:
-        k = np.asarray(y, dtype=np.float64)
+        k = as_floats("y", y)
         is_value = (k >= 0) & (k == np.floor(k)) & (k < np.inf)
         found = self._log_mass_of(np.where(is_value, k, 0.0))
         return np.where(is_value, found, np.where(np.isnan(k), np.nan, -np.inf))
 
-    def nodes(self, first: Floats, last: Floats, scores: Floats) -> tuple[Floats, Floats]:
+    def nodes(self, first: Floats, last: Floats, scores: Floats) -> Pair:
         first, last, wide = first[..., None], last[..., None], self.expand()
         is_wide = last - first >= MOST_VALUES
         size = int(np.where(is_wide, WIDE_VALUES - 1, last - first).max()) + 1
@@ -589,7 +586,7 @@ class Counts(Distribution):
     def crps(self, y: ArrayLike) -> Floats:
         # E|Y - y| - E|Y - Y'| / 2 (Wei & Held 2014); the mean of Y up to k is the mean times the
         # CDF, less `mean (1 + dispersion k) P(Y = k)`
-        point = np.asarray(y, dtype=np.float64)
+        point = as_floats("y", y)
         k = np.floor(point)
         first = (point - self.mean()) * (2 * self.cdf(point) - 1)
         first = first + 2 * self.mean() * (1 + self.dispersion * k) * np.exp(self.log_mass(k))
@@ -598,7 +595,7 @@ class Counts(Distribution):
 
 def _deviance(k: Floats, mean: Floats, gap: Floats) -> Floats:
     """Return `k log(k / mean) - gap` with `gap = k - mean`, without cancellation (Loader 2000)."""
-    return np.asarray(special.xlog1py(k, gap / mean) - gap)
+    return special.xlog1py(k, gap / mean) - gap
 
 
 def _stirling_rest(k: Floats) -> Floats:
@@ -610,7 +607,7 @@ def _stirling_rest(k: Floats) -> Floats:
     return np.where(k < LARGE, small, 0.5 * np.log(2 * np.pi * large) + series)
 
 
-class Poisson(Counts):
+class Poisson(Counts, rate=0):
     """Poisson distributions.
 
     Parameters
@@ -625,7 +622,6 @@ class Poisson(Counts):
     (array([0.91 , 0.092]), array([1., 7.]))
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"rate": 0}
     # the limit without dispersion, up to rounding
     dispersion = LEAST_DISPERSION
 
@@ -648,7 +644,7 @@ class Poisson(Counts):
         return np.asarray(self.rate * bessel * np.sqrt(least / twice))
 
 
-class NegativeBinomial(Counts):
+class NegativeBinomial(Counts, rate=0, dispersion=0):
     """Negative binomial distributions: Poisson with gamma distributed means.
 
     Parameters
@@ -665,8 +661,6 @@ class NegativeBinomial(Counts):
     >>> batch.std().round(3), batch.ppf(0.9)
     (array([3.464]), array([9.]))
     """
-
-    fields: ClassVar[dict[str, int | None]] = {"rate": 0, "dispersion": 0}
 
     def __init__(self, mean: ArrayLike, dispersion: ArrayLike) -> None:
         found = parameters("mean", "dispersion", mean=mean, dispersion=dispersion)
@@ -736,13 +730,13 @@ def count_below(knots: Floats, point: Floats, *, left: bool = False, row: Any = 
 def entries(array: Floats, index: Ints, row: Any = None) -> Floats:
     """Return the entries of a batch of arrays at indices that broadcast against the batch."""
     if array.size == array.shape[-1] and index.ndim >= array.ndim - 1:
-        return np.asarray(array.ravel()[index])
+        return array.ravel()[index]
     if row is not None:
         return np.asarray(array[row, index])
     shape = np.broadcast_shapes(array.shape[:-1], index.shape)
     full = np.broadcast_to(array, (*shape, array.shape[-1]))
     place = np.broadcast_to(index, shape)[..., None]
-    return np.asarray(np.take_along_axis(full, place, axis=-1)[..., 0])
+    return np.take_along_axis(full, place, axis=-1)[..., 0]
 
 
 # --- linear between knots, with exponential tails
@@ -754,11 +748,11 @@ LEAST = 1e-300
 class Piecewise(Distribution):
     """Distributions whose CDF is linear between knots, with exponential tails beyond them."""
 
-    has_mean: ClassVar[bool] = True
+    has_mean = True
 
     @property
     @abstractmethod
-    def _lengths(self) -> tuple[Floats, Floats]:
+    def _lengths(self) -> Pair:
         """Mean lengths of the two tails; next to 0 where there is none."""
 
     @cached_property
@@ -777,7 +771,7 @@ class Piecewise(Distribution):
     def _outside(self, y: ArrayLike) -> tuple[Floats, Floats, Floats]:
         """Return outcomes, and how many lengths they are below and above the knots."""
         values = self._knots.values
-        point = np.asarray(y, dtype=np.float64)
+        point = as_floats("y", y)
         point = np.broadcast_to(point, np.broadcast_shapes(point.shape, self.batch_shape))
         low, high = self._lengths
         with np.errstate(over="ignore"):
@@ -832,7 +826,7 @@ class Piecewise(Distribution):
         point, below, above = self._outside(y)
         (p, q), (low, high) = np.exp(self._beyond), self._lengths
         tails = _tail_crps(p, low, below) + _tail_crps(q, high, above)
-        return np.asarray(self._knots.crps(point) + tails)
+        return self._knots.crps(point) + tails
 
 
 def _tail_crps(mass: Floats, scale: Floats, lengths: Floats) -> Floats:
@@ -841,14 +835,14 @@ def _tail_crps(mass: Floats, scale: Floats, lengths: Floats) -> Floats:
     At distance d beyond the end let F = mass exp(-d / scale). The tail adds `integral F^2 = mass^2
     scale / 2` in total, and up to the outcome the integrand is (1 - F)^2 instead of 1.
     """
-    return np.asarray(mass**2 * scale / 2 + 2 * scale * mass * np.expm1(-lengths))
+    return mass**2 * scale / 2 + 2 * scale * mass * np.expm1(-lengths)
 
 
 RELATIVE_GAP = 1e-9
 """Tied quantiles are separated by this fraction of the row's range, so that a density exists."""
 
 
-class Quantiles(Piecewise):
+class Quantiles(Piecewise, levels=1, values=1):
     """Distributions with given quantiles, a CDF linear between them, and exponential tails.
 
     The tails begin with the density of the outermost interval. Equal quantiles at neighbouring
@@ -876,8 +870,6 @@ class Quantiles(Piecewise):
     array([0.7])
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"levels": 1, "values": 1}
-
     def __init__(self, levels: ArrayLike, values: ArrayLike, *, sort: bool = False) -> None:
         rule = "be at least two increasing probabilities"
         grid, knots = increasing_array("levels", levels, rule, 2), batch_array("values", values)
@@ -896,7 +888,7 @@ class Quantiles(Piecewise):
         return Knots(self.values, self.levels, self.levels)
 
     @cached_property
-    def _lengths(self) -> tuple[Floats, Floats]:
+    def _lengths(self) -> Pair:
         p, v = self.levels, self.values
         # an exponential tail with probability p that begins with density f has mean length p / f
         low = p[..., 0] * (v[..., 1] - v[..., 0]) / (p[..., 1] - p[..., 0])
@@ -967,7 +959,7 @@ LEAST_RISK = 1e-9
 """Least probability of an event by the last time, spread over curves with flat parts."""
 
 
-class SurvivalCurves(Piecewise):
+class SurvivalCurves(Piecewise, times=1, survival=1):
     """Distributions of times above 0 with given survival probabilities, linear between them.
 
     The curve begins at 1 at time 0. Beyond the last time the hazard is constant, and equal to the
@@ -994,8 +986,6 @@ class SurvivalCurves(Piecewise):
     (array([0.6]), array([2.]))
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"times": 1, "survival": 1}
-
     def __init__(self, times: ArrayLike, survival: ArrayLike) -> None:
         grid = increasing_array("times", times, "be at least one, increasing")
         remedy = "leave out time 0, at which everybody survives"
@@ -1017,7 +1007,7 @@ class SurvivalCurves(Piecewise):
         return Knots(times, levels, levels)
 
     @cached_property
-    def _lengths(self) -> tuple[Floats, Floats]:
+    def _lengths(self) -> Pair:
         # a curve that ends at 0 has no tail, and any hazard will do
         high = self._knots.values[..., -1] / -self._beyond[1]
         return np.full(high.shape, np.nextafter(0, 1)), high
@@ -1045,7 +1035,7 @@ SUM_TOLERANCE = 1e-6
 """Largest deviation of a sum from 1; in single precision it is 1e-7 per class."""
 
 
-class Categorical(Distribution):
+class Categorical(Distribution, support=1, probabilities=1):
     """Distributions on finitely many values.
 
     Parameters
@@ -1068,9 +1058,8 @@ class Categorical(Distribution):
     (array([2.1, 3. ]), array([0.7, 0. ]), array([0.2, 0. ]))
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"support": 1, "probabilities": 1}
-    has_mean: ClassVar[bool] = True
-    kind: ClassVar[OutcomeKind | None] = OutcomeKind.COUNT
+    has_mean = True
+    kind = OutcomeKind.COUNT
 
     def __init__(self, support: ArrayLike, probabilities: ArrayLike) -> None:
         rule = "be values that increase strictly along the last axis"
@@ -1088,7 +1077,7 @@ class Categorical(Distribution):
         )
 
     @cached_property
-    def _sums(self) -> tuple[Floats, Floats]:
+    def _sums(self) -> Pair:
         """Probabilities below and from each value on, batch shape + (K + 1,)."""
         mass = self.probabilities
         lower, upper = np.zeros((2, *mass.shape[:-1], mass.shape[-1] + 1))
@@ -1100,7 +1089,7 @@ class Categorical(Distribution):
 
     def _position(self, y: ArrayLike, *, left: bool) -> Ints:
         """Return the number of values at most `y` (below `y` if `left`), of the joint shape."""
-        point = np.asarray(y, dtype=np.float64)
+        point = as_floats("y", y)
         point = np.broadcast_to(point, np.broadcast_shapes(point.shape, self.batch_shape))
         return count_below(self.support, point, left=left)
 
@@ -1146,7 +1135,7 @@ class Categorical(Distribution):
         lower = self._sums[0]
         return Knots(self.support, lower[..., :-1], lower[..., 1:])
 
-    def nodes(self, first: Floats, last: Floats, scores: Floats) -> tuple[Floats, Floats]:
+    def nodes(self, first: Floats, last: Floats, scores: Floats) -> Pair:
         return self.support, self.support
 
     def mean(self) -> Floats:
@@ -1158,7 +1147,7 @@ class Categorical(Distribution):
 
     def crps(self, y: ArrayLike) -> Floats:
         # E|Y - y| - E|Y - Y'| / 2, and half the mean difference is the integral of F (1 - F)
-        gaps = np.abs(self.support - np.asarray(y, dtype=np.float64)[..., None])
+        gaps = np.abs(self.support - as_floats("y", y)[..., None])
         lower = np.cumsum(self.probabilities, axis=-1)[..., :-1]
         spread = (lower * (1 - lower) * np.diff(self.support)).sum(axis=-1)
         return np.asarray((self.probabilities * gaps).sum(axis=-1) - spread)
@@ -1179,7 +1168,7 @@ class Bernoulli(Categorical):
     """
 
     recorded: ClassVar[dict[str, int | None]] = {"probability": 0}
-    kind: ClassVar[OutcomeKind | None] = OutcomeKind.BINARY
+    kind = OutcomeKind.BINARY
 
     def __init__(self, probability: ArrayLike) -> None:
         array = probability_array("probability", probability)
@@ -1189,7 +1178,7 @@ class Bernoulli(Categorical):
     @property
     def probability(self) -> Floats:
         """Probabilities of the event, shape of the batch."""
-        return np.asarray(self.probabilities[..., 1])
+        return self.probabilities[..., 1]
 
 
 def empirical(values: ArrayLike) -> Categorical:

@@ -21,6 +21,8 @@ from evenhand._validate import (
     InputError,
     Ints,
     Mask,
+    Pair,
+    as_floats,
     bad_input,
     check_choice,
     check_draws,
@@ -92,7 +94,7 @@ class Support:
 
     def to_line(self, y: ArrayLike) -> Floats:
         """Map outcomes to the line; outcomes at and beyond a bound give -inf or inf."""
-        point = np.asarray(y, dtype=np.float64)
+        point = as_floats("y", y)
         if np.isinf(self.low) and np.isinf(self.high):
             return point
         # beyond a bound the distance is 0, whose logarithm is -inf
@@ -107,21 +109,21 @@ class Support:
         if np.isinf(self.high):
             return point if np.isinf(self.low) else self.low + self._distance(point)
         if np.isinf(self.low):
-            return np.asarray(self.high - self._distance(-point))
+            return self.high - self._distance(-point)
         # from the nearer bound, so that small distances to either keep their digits
         nearer = self._nearer_distance(-np.abs(point))
         return np.where(point < 0, self.low + nearer, self.high - nearer)
 
     def log_slope(self, y: ArrayLike) -> Floats:
         """Logarithm of the derivative of `to_line` at outcomes inside the interval."""
-        point = np.asarray(y, dtype=np.float64)
+        point = as_floats("y", y)
         ends = ((1, self.low), (-1, self.high))
         slopes = [self._log_slope(side * (point - end)) for side, end in ends if np.isfinite(end)]
         return np.logaddexp.reduce(slopes) if slopes else np.zeros_like(point)
 
     def inside(self, y: ArrayLike) -> Floats:
         """Return the outcomes; those in the interval keep a distance of `edge` from its bounds."""
-        point = np.asarray(y, dtype=np.float64)
+        point = as_floats("y", y)
         is_inside = (point >= self.low) & (point <= self.high)
         kept = np.clip(point, self.low + self.edge, self.high - self.edge)
         return np.where(is_inside, kept, point)
@@ -141,32 +143,32 @@ class Support:
 
     def _bent(self, distance: Floats) -> Floats:
         if np.isinf(self.bend):
-            return np.asarray(np.log(distance))
+            return np.log(distance)
         return np.asarray(log_expm1(distance / self.bend) + np.log(self.bend))
 
     def _log_slope(self, distance: Floats) -> Floats:
         if np.isinf(self.bend):
-            return np.asarray(-np.log(distance))
+            return -np.log(distance)
         return np.asarray(-np.log(self.bend) - np.log(-np.expm1(-distance / self.bend)))
 
     def _distance(self, point: Floats) -> Floats:
         """Return the distance from a single bound, the inverse of `_bent`."""
         if np.isinf(self.bend):
             with np.errstate(over="ignore"):
-                return np.asarray(np.exp(point))
-        return np.asarray(self.bend * softplus(point - np.log(self.bend)))
+                return np.exp(point)
+        return self.bend * softplus(point - np.log(self.bend))
 
     def _nearer_distance(self, point: Floats) -> Floats:
         """Return the distance from the nearer of two bounds, at points of at most 0."""
         width = self.high - self.low
         if np.isinf(self.bend):
-            return np.asarray(width * special.expit(point))
+            return width * special.expit(point)
         # x = exp(distance / bend) - 1 solves x^2 + b x = c with b = 1 + exp(t) and
         # c = exp(t) (exp(width / bend) - 1); in logarithms, as c may overflow
         log_b = softplus(point)
         log_c = point + log_expm1(np.asarray(width / self.bend))
         root = 0.5 * np.logaddexp(2 * log_b, np.log(4.0) + log_c)
-        return np.asarray(self.bend * softplus(np.log(2.0) + log_c - np.logaddexp(log_b, root)))
+        return self.bend * softplus(np.log(2.0) + log_c - np.logaddexp(log_b, root))
 
 
 # --- maps of the outcome
@@ -179,7 +181,7 @@ def check_no_atoms(name: str, part: Distribution) -> None:
         raise bad_input(name, "be a continuous distribution", got)
 
 
-class LocationScale(Distribution):
+class LocationScale(Distribution, base=0, loc=0, scale=0):
     """Distributions of `loc + scale * Z`, where `Z` has the distribution `base`.
 
     Parameters
@@ -197,8 +199,7 @@ class LocationScale(Distribution):
     array([5., 7.])
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"base": 0, "loc": 0, "scale": 0}
-    inner: ClassVar[str | None] = "base"
+    inner = "base"
 
     def __init__(self, base: Distribution, loc: ArrayLike, scale: ArrayLike = 1.0) -> None:
         self.base = base
@@ -207,30 +208,30 @@ class LocationScale(Distribution):
         check_no_atoms("base", base)
 
     def _standard(self, y: ArrayLike) -> Floats:
-        return np.asarray((np.asarray(y, dtype=np.float64) - self.loc) / self.scale)
+        return (as_floats("y", y) - self.loc) / self.scale
 
     def tail(self, y: ArrayLike, *, left: bool = False) -> Tail:
         return self.base.tail(self._standard(y))
 
     def point(self, tail: Tail) -> Floats:
-        return np.asarray(self.loc + self.scale * self.base.point(tail))
+        return self.loc + self.scale * self.base.point(tail)
 
     def logpdf(self, y: ArrayLike) -> Floats:
         # change of variables: the density is per unit of y
-        return np.asarray(self.base.logpdf(self._standard(y)) - np.log(self.scale))
+        return self.base.logpdf(self._standard(y)) - np.log(self.scale)
 
     def mean(self) -> Floats:
-        return np.asarray(self.loc + self.scale * self.base.mean())
+        return self.loc + self.scale * self.base.mean()
 
     def std(self) -> Floats:
-        return np.asarray(self.scale * self.base.std())
+        return self.scale * self.base.std()
 
     def crps(self, y: ArrayLike) -> Floats:
         # the CRPS has the unit of y and scales with the distribution
-        return np.asarray(self.scale * self.base.crps(self._standard(y)))
+        return self.scale * self.base.crps(self._standard(y))
 
 
-class Transformed(Distribution):
+class Transformed(Distribution, base=0, support=None):
     """Distributions of `support.from_line(Z)`, where `Z` has the distribution `base`.
 
     Outside the support the density is 0. Outcomes nearer to a bound than `support.edge` are
@@ -251,8 +252,7 @@ class Transformed(Distribution):
     (array([1.]), array([1.649]))
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"base": 0, "support": None}
-    inner: ClassVar[str | None] = "base"
+    inner = "base"
 
     def __init__(self, base: Distribution, support: Support) -> None:
         check_no_atoms("base", base)
@@ -291,7 +291,7 @@ ROUNDING = 1e-14
 """Error of tails, relative to them; a density changes where it matters if it changes by more."""
 
 
-class Truncated(Distribution):
+class Truncated(Distribution, base=0, support=None):
     """Distributions of a base's outcome, given that it lies inside an interval.
 
     The CDF is `(F(y) - F(low)) / (F(high) - F(low))`, computed from the smaller tail, so that bases
@@ -313,9 +313,8 @@ class Truncated(Distribution):
     (array([0.]), array([0.8]))
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"base": 0, "support": None}
-    inner: ClassVar[str | None] = "base"
-    kind: ClassVar[OutcomeKind | None] = OutcomeKind.CONTINUOUS
+    inner = "base"
+    kind = OutcomeKind.CONTINUOUS
 
     def __init__(self, base: Distribution, support: Support) -> None:
         hurdle = found_inside(base, Hurdle)
@@ -351,7 +350,7 @@ class Truncated(Distribution):
         return Tail.smaller(np.minimum(lower, 0.0), np.minimum(upper, 0.0))
 
     def logpdf(self, y: ArrayLike) -> Floats:
-        point = np.asarray(y, dtype=np.float64)
+        point = as_floats("y", y)
         inside = np.where(np.isfinite(point), self._clipped(point), 0.0)
         density = self.base.logpdf(inside) - self._log_within()
         is_outside = (point < self.support.low) | (point > self.support.high)
@@ -384,7 +383,7 @@ End = Literal["low", "high"]
 """End of the range at which an atom is."""
 
 
-class Hurdle(Distribution):
+class Hurdle(Distribution, chance=0, positive=0, at=None, end=None):
     """Distributions of an outcome that is at an end of its range, or beyond it.
 
     With probability `chance` the outcome is `at`, otherwise it has the distribution `positive`.
@@ -416,9 +415,8 @@ class Hurdle(Distribution):
     (array([0.]), array([0.7]), array([148.4]))
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"chance": 0, "positive": 0, "at": None, "end": None}
-    inner: ClassVar[str | None] = "positive"
-    kind: ClassVar[OutcomeKind | None] = OutcomeKind.HURDLE
+    inner = "positive"
+    kind = OutcomeKind.HURDLE
 
     def __init__(
         self, chance: ArrayLike, positive: Distribution, at: float = 0.0, end: End = "low"
@@ -435,7 +433,7 @@ class Hurdle(Distribution):
         return self.positive.has_mean
 
     @property
-    def _logs(self) -> tuple[Floats, Floats]:
+    def _logs(self) -> Pair:
         """Logarithms of the probabilities of the atom and of the continuous part."""
         with np.errstate(divide="ignore"):
             return np.log(self.chance), np.log1p(-self.chance)
@@ -476,7 +474,7 @@ class Hurdle(Distribution):
         part = Tail(np.where(is_atom, np.log(0.5), part.log), part.upper ^ is_high)
         return np.where(is_atom, self.at, self.positive.point(part))
 
-    def nodes(self, first: Floats, last: Floats, scores: Floats) -> tuple[Floats, Floats]:
+    def nodes(self, first: Floats, last: Floats, scores: Floats) -> Pair:
         shape = (*self.batch_shape, scores.size)
         inner = np.broadcast_to(self.positive.quantile_table(scores), shape)
         atom = np.full((*self.batch_shape, 1), self.at)
@@ -484,7 +482,7 @@ class Hurdle(Distribution):
         return (np.sort(np.concatenate((atom, inner), axis=-1), axis=-1),) * 2
 
     def mean(self) -> Floats:
-        return np.asarray(self.at + (1 - self.chance) * (self.positive.mean() - self.at))
+        return self.at + (1 - self.chance) * (self.positive.mean() - self.at)
 
     def std(self) -> Floats:
         distance = self.positive.mean() - self.at
@@ -494,15 +492,15 @@ class Hurdle(Distribution):
     def expectation(self, function: Function, *, is_smooth: bool = False) -> Floats:
         atom = function(np.full((*self.batch_shape, 1), self.at))[..., 0]
         part = self.positive.expectation(function, is_smooth=is_smooth)
-        return np.asarray(self.chance * atom + (1 - self.chance) * part)
+        return self.chance * atom + (1 - self.chance) * part
 
     def crps(self, y: ArrayLike) -> Floats:
         # E|Y - y| - E|Y - Y'| / 2 of a mixture with an atom; the mean difference of the part is
         # twice its mean distance from the atom less its CRPS there
-        point = np.asarray(y, dtype=np.float64)
+        point = as_floats("y", y)
         share = 1 - self.chance
         part = self.positive.crps(point) - self.chance * self.positive.crps(self.at)
-        return np.asarray(self.chance * np.abs(point - self.at) + share * part)
+        return self.chance * np.abs(point - self.at) + share * part
 
 
 def as_hurdle(batch: Distribution) -> Hurdle:
@@ -524,7 +522,7 @@ def as_hurdle(batch: Distribution) -> Hurdle:
 class Mapped(Distribution):
     """Distributions whose CDF is an increasing map of the CDF of `base`."""
 
-    inner: ClassVar[str | None] = "base"
+    inner = "base"
     base: Distribution
 
     @abstractmethod
@@ -550,7 +548,7 @@ class Mapped(Distribution):
         tail = self.base.tail(y).near()
         # where there are none, links may have no slope
         at = Tail(np.where(np.isneginf(log), LOG_HALF, tail.log), tail.upper)
-        return np.asarray(log + self.log_slope(at))
+        return log + self.log_slope(at)
 
     def logpdf(self, y: ArrayLike) -> Floats:
         return self._sloped(y, self.base.logpdf(y))
@@ -582,14 +580,14 @@ class Mapped(Distribution):
             found[at] = measure(knots, *(array[at] for array in full))
         return found
 
-    def span(self, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    def span(self, lower: Floats, upper: Floats) -> Pair:
         # the tails of the base at which the distributions of all draws of a row end
         low = self.backward(Tail(lower, np.array(False))).on(upper=False)
         high = self.backward(Tail(upper, np.array(True))).on(upper=True)
         draws = tuple(range(1, len(self.batch_shape)))
         return self.base.span(*(log.min(axis=draws, keepdims=True) for log in (low, high)))
 
-    def nodes(self, first: Floats, last: Floats, scores: Floats) -> tuple[Floats, Floats]:
+    def nodes(self, first: Floats, last: Floats, scores: Floats) -> Pair:
         return self.base.nodes(first, last, scores)
 
     def _mapped(self, tail: Tail, *, upper: bool) -> Floats:
@@ -617,7 +615,7 @@ TAIL_NODES = np.geomspace(1e-15, 1 / 16, 1200)
 """Draws near 0, mirrored near 1, at which a link is tabulated."""
 
 
-class Randomized(Mapped):
+class Randomized(Mapped, base=0, link=None, r=0):
     """Distributions `h[x, r](y) = H(G_x(y); r)` of a base `G`, a link and a draw per distribution.
 
     The quantiles are `G^-1(K(p; r))` and the log density is `log g(y) - log k(C; r)` at
@@ -639,8 +637,6 @@ class Randomized(Mapped):
     >>> Randomized(Normal([0.0], 1.0), Gaussian(0.2), 0.5).std().round(2)
     array([1.4])
     """
-
-    fields: ClassVar[dict[str, int | None]] = {"base": 0, "link": None, "r": 0}
 
     def __init__(self, base: Distribution, link: Link, r: ArrayLike) -> None:
         self.base, self.link, self.r = base, link, check_draws(r)
@@ -712,7 +708,7 @@ class Randomized(Mapped):
             return base.mean()
         if isinstance(base, LocationScale):  # usually all people share one residual distribution
             residual = Randomized(base.base, link, 0.5).mean_over_draws(random)
-            return np.asarray(base.loc + base.scale * residual)
+            return base.loc + base.scale * residual
         n = int(np.prod(base.batch_shape))
         n_pairs = max(DRAWN_QUANTILES, LEAST_QUANTILES // max(n, 1)) // 2
         low = special.ndtri(jittered(n, n_pairs, random) / 2)
@@ -720,7 +716,7 @@ class Randomized(Mapped):
         scores = scores.reshape(*base.batch_shape, -1)
         return np.asarray(base.expand().point(Tail.at_score(scores)).mean(axis=-1))
 
-    def nodes(self, first: Floats, last: Floats, scores: Floats) -> tuple[Floats, Floats]:
+    def nodes(self, first: Floats, last: Floats, scores: Floats) -> Pair:
         return super().nodes(first, last, _scores_of(self.link))
 
     def _smooth_knots(self) -> Knots:
@@ -738,7 +734,7 @@ class Randomized(Mapped):
         # for many draws interpolate in a table of the link, which changes means and CRPS by at
         # most 3e-4 sd
         inside = np.clip(self.r, TAIL_NODES[0], 1 - TAIL_NODES[0])
-        return np.asarray(_tabulated(type(self.link), self.link)(inside))
+        return _tabulated(type(self.link), self.link)(inside)
 
 
 def _scores_of(link: Link) -> Floats:
@@ -775,7 +771,7 @@ def _tabulated(family: type[Link], link: Link) -> interpolate.BSpline:
 # --- recalibration maps
 
 
-class Recalibrated(Mapped):
+class Recalibrated(Mapped, base=0, maps=None, which=0):
     """Distributions with the CDF `g(F(y))` for a base `F` and an increasing, piecewise linear `g`.
 
     The density is that of the base times the slope of `g`. Below the first inner knot and above the
@@ -810,7 +806,6 @@ class Recalibrated(Mapped):
     (array([0.6875]), array([-0.842]))
     """
 
-    fields: ClassVar[dict[str, int | None]] = {"base": 0, "maps": None, "which": 0}
     recorded: ClassVar[dict[str, int | None]] = {"base": 0, "levels": 1, "values": 1}
 
     def __init__(
@@ -838,12 +833,12 @@ class Recalibrated(Mapped):
     @property
     def levels(self) -> Floats:
         """Probabilities of the base at the knots of the map of each distribution."""
-        return np.asarray(self.maps[0][self.which])
+        return self.maps[0][self.which]
 
     @property
     def values(self) -> Floats:
         """Recalibrated probabilities at the knots of the map of each distribution."""
-        return np.asarray(self.maps[1][self.which])
+        return self.maps[1][self.which]
 
     def _map(self, tail: Tail, levels: Floats, values: Floats) -> tuple[Tail, Floats]:
         """Return mapped tails, the smaller ones, and the log slope of the map."""
@@ -929,8 +924,6 @@ class Joined(Distribution):
     array([0., 5., 5.])
     """
 
-    fields: ClassVar[dict[str, int | None]] = {}
-
     def __init__(self, parts: Sequence[tuple[ArrayLike, Distribution]]) -> None:
         self.parts: list[Part] = [(np.asarray(rows, dtype=np.intp), batch) for rows, batch in parts]
         kinds = sorted({str(batch.outcome_kind) for _, batch in self.parts})
@@ -986,7 +979,7 @@ class Joined(Distribution):
     def point(self, tail: Tail) -> Floats:
         return self._by_part(lambda batch, *some: batch.point(Tail(*some)), *tail)
 
-    def nodes(self, first: Floats, last: Floats, scores: Floats) -> tuple[Floats, Floats]:
+    def nodes(self, first: Floats, last: Floats, scores: Floats) -> Pair:
         inner = [batch.nodes(first[rows], last[rows], scores) for rows, batch in self.parts]
         size = max(ends.shape[-1] for _, ends in inner)
         padded = []
@@ -994,7 +987,7 @@ class Joined(Distribution):
             place = np.minimum(np.arange(size), both[0].shape[-1] - 1)
             shape = (*batch.batch_shape, size)
             padded.append(tuple(np.broadcast_to(array[..., place], shape) for array in both))
-        found: tuple[Floats, Floats] = self._in_order(padded, 0)
+        found: Pair = self._in_order(padded, 0)
         return found
 
     def logpdf(self, y: ArrayLike) -> Floats:

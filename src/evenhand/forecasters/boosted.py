@@ -143,18 +143,18 @@ class OutcomeScale:
     def to_unit(self, y: Floats) -> Floats:
         """Return the position of outcomes on this scale."""
         line = y if self.bend is None else np.arcsinh(y / self.bend)
-        return np.asarray((line - self.offset) / self.unit)
+        return (line - self.offset) / self.unit
 
     def to_outcome(self, position: Floats) -> Floats:
         """Return the outcome at a position."""
         line = self.offset + self.unit * position
-        return np.asarray(line if self.bend is None else self.bend * np.sinh(line))
+        return line if self.bend is None else self.bend * np.sinh(line)
 
     def slope(self, position: Floats) -> Floats:
         """Return the derivative of the outcome by the position."""
         line = self.offset + self.unit * position
         stretch = np.ones_like(line) if self.bend is None else self.bend * np.cosh(line)
-        return np.asarray(self.unit * stretch)
+        return self.unit * stretch
 
 
 def possible_scales(y: Floats, weight: Floats) -> list[OutcomeScale]:

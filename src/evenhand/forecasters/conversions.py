@@ -861,7 +861,7 @@ def _from_lifelines(model: Any, rows: Any, times: Floats) -> Floats:
     curves = frame.to_numpy(dtype=np.float64).T
     # Aalen's additive model returns its curves at training times instead
     given = frame.index.to_numpy(dtype=np.float64)
-    return np.asarray(curves if np.array_equal(given, times) else _steps_at(given, curves, times))
+    return curves if np.array_equal(given, times) else _steps_at(given, curves, times)
 
 
 def _from_scikit_survival(model: Any, rows: Any, times: Floats) -> Floats:

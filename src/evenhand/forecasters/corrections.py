@@ -13,9 +13,9 @@ from numpy.polynomial import legendre
 from scipy import linalg, optimize, sparse, special, stats
 from sklearn.isotonic import IsotonicRegression
 
-from evenhand._validate import Floats, Mask
+from evenhand._validate import Floats, Ints, Mask, Pair
 from evenhand.calibration import Cells, Events, n_effective
-from evenhand.distributions import Distribution, Normal, Recalibrated
+from evenhand.distributions import Normal
 from evenhand.forecasters.groups import Members
 from evenhand.forecasters.samples import (
     closed,
@@ -88,15 +88,13 @@ class Step(ABC):
         zeros = np.zeros((len(patterns), 1))
         return np.concatenate((zeros, inner, zeros + 1), axis=-1)
 
+    def maps(self, members: Members) -> tuple[Floats, Floats, Ints]:
+        """Return the edges, the maps of all patterns there, and the pattern of each row."""
+        return self.edges, self.values(members.patterns), members.which
+
     def apply(self, pit: Cells, members: Members) -> tuple[Cells, Floats]:
         """Return the corrected PITs of rows, and the logarithm of the slope at each."""
-        return mapped(pit, members.which, self.edges, self.values(members.patterns))
-
-    def forecast(self, distribution: Distribution, members: Members) -> Recalibrated:
-        """Return the corrected distributions of rows, with one map per pattern of membership."""
-        used, which = np.unique(members.which, return_inverse=True)
-        values = self.values(members.patterns[used])
-        return Recalibrated(distribution, self.edges, values, which)
+        return mapped(pit, *self.maps(members))
 
 
 def log_p_values(pit: Floats, weight: Floats, masks: Mask, is_done: Mask | None = None) -> Floats:
@@ -348,7 +346,7 @@ class Tilt(Step):
     """Joint correction of densities; terms are those of the log density in each cell."""
 
     def shares(self, terms: Floats) -> Floats:
-        return np.asarray(special.softmax(np.log(np.diff(self.edges)) + terms, axis=-1))
+        return special.softmax(np.log(np.diff(self.edges)) + terms, axis=-1)
 
 
 def learn_tilt(pit: Cells, weight: Floats, members: Members, level: float) -> Tilt | None:
@@ -437,7 +435,7 @@ def fitted_tilts(
     designs: Sequence[Floats],
     offset: Floats,
     start: Floats | None = None,
-) -> tuple[Floats, Floats]:
+) -> Pair:
     """Return terms of the log density in cells with the largest penalized likelihood.
 
     Parameters
@@ -647,8 +645,8 @@ def log_losses(odds: Floats, happened: Mask | Floats) -> Floats:
     known; the loss is then its mean.
     """
     if happened.dtype == np.bool_:
-        return np.asarray(np.logaddexp(0, np.where(happened, -odds, odds)))
-    return np.asarray(np.logaddexp(0, odds) - happened * odds)
+        return np.logaddexp(0, np.where(happened, -odds, odds))
+    return np.logaddexp(0, odds) - happened * odds
 
 
 # --- joint terms of log odds by group
@@ -691,7 +689,7 @@ class EventMaps:
         # groups that did not overlap in training may have slopes that add up to less than -1
         slope = np.maximum(slope, LEAST_ODDS_SLOPE - 1)
         moved = odds + location + slope * (odds - self.center)
-        return np.asarray(special.expit(curved(moved, self.curve)))
+        return special.expit(curved(moved, self.curve))
 
     @property
     def is_identity(self) -> bool:
@@ -781,7 +779,7 @@ def learn_events(
     def log_p_values(moved: Floats, is_done: Mask) -> Floats:
         return problem.log_p_values(moved, masks, is_done)
 
-    def fit(_: int, is_done: Mask, __: Floats) -> tuple[Floats, Floats]:
+    def fit(_: int, is_done: Mask, __: Floats) -> Pair:
         terms = np.zeros((design.shape[1], 2))
         terms[is_done] = problem.by_groups(design[:, is_done], SPREADS_OF_GROUPS[1:], is_done[0])
         location, slope = (masks @ terms).T

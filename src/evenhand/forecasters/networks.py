@@ -22,6 +22,7 @@ from evenhand._validate import (
     InputError,
     Ints,
     Mask,
+    Pair,
     bad_input,
     check_count,
     check_fraction,
@@ -558,7 +559,7 @@ class NeuralForecaster(Forecaster):
         for i, units in enumerate(self.hidden):
             check_count(f"hidden[{i}]", units)
 
-    def _validation_rows(self, X_val: Any, y_val: Any) -> tuple[Floats, Floats]:
+    def _validation_rows(self, X_val: Any, y_val: Any) -> Pair:
         """Return encoded rows for early stopping, and their outcomes on the line."""
         if X_val is None or y_val is None:
             raise bad_input("X_val and y_val", "be given together", "only one of them")

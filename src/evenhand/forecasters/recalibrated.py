@@ -267,27 +267,27 @@ class PitMaps:
             maps += [own] if is_own[i] else []
         return cls(*stacked(maps), is_own)
 
-    def _number(self, members: Members) -> Ints:
-        """Return the number of each row's map; without one of its own, that of all rows."""
-        return np.append(0, np.where(self.is_own, np.cumsum(self.is_own), 0))[members.which]
+    def _maps(self, members: Members) -> list[tuple[Floats, Floats, Ints]]:
+        """Return knots, values and each row's number of the maps that are applied in turn."""
+        if not members.are_disjoint:
+            return [step.maps(members) for step in self.steps]
+        # a group without a map of its own has that of all rows
+        number = np.append(0, np.where(self.is_own, np.cumsum(self.is_own), 0))
+        return [(self.levels, self.values, number[members.which])]
 
     def apply(self, pit: Cells, members: Members) -> tuple[Cells, Floats]:
         """Return PITs under the maps, and the logarithm of the slope at each."""
-        if members.are_disjoint:
-            return mapped(pit, self._number(members), self.levels, self.values)
         slope = np.zeros(pit.n_samples)
-        for step in self.steps:
-            pit, more = step.apply(pit, members)
+        for maps in self._maps(members):
+            pit, more = mapped(pit, *maps)
             slope += more
         return pit, slope
 
     def forecast(self, distribution: Distribution, members: Members) -> Distribution:
         """Return the distributions of rows under the maps."""
-        if not members.are_disjoint:
-            for step in self.steps:
-                distribution = step.forecast(distribution, members)
-            return distribution
-        return Recalibrated(distribution, self.levels, self.values, self._number(members))
+        for maps in self._maps(members):
+            distribution = Recalibrated(distribution, *maps)
+        return distribution
 
 
 # --- everything that recalibration estimates

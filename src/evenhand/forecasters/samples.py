@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from evenhand._validate import Floats, Ints, Mask
+from evenhand._validate import Floats, Ints, Mask, Pair
 from evenhand.calibration import Cells, Reading, calibration_error, n_effective
 from evenhand.distributions import Quantiles
 
@@ -93,7 +93,7 @@ def positions(weight: Floats, n: float) -> Floats:
     return np.asarray((np.cumsum(mass) - mass / 2 + 0.5) / (n + 1))
 
 
-def plotting_positions(sample: Floats, weight: Floats) -> tuple[Floats, Floats]:
+def plotting_positions(sample: Floats, weight: Floats) -> Pair:
     """Return sorted distinct values and their plotting positions i / (n + 1), averaged over ties.
 
     A new value is below the i-th with probability i / (n + 1), so quantiles at these positions are
@@ -178,7 +178,7 @@ def weighted_quantiles(values: Floats, weight: Floats, levels: Sequence[float]) 
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weight[order])
     middles = (share - 0.5 * weight[order]) / share[-1]
-    return np.asarray(np.interp(levels, middles, values[order]))
+    return np.interp(levels, middles, values[order])
 
 
 LEAST_GAIN = 0.05
@@ -214,18 +214,18 @@ def ends_of(pit: Cells) -> tuple[Floats, Floats, Mask]:
     return low, high, high - low > LEAST_WIDTH
 
 
-def mapped(pit: Cells, which: Ints, edges: Floats, values: Floats) -> tuple[Cells, Floats]:
+def mapped(pit: Cells, edges: Floats, values: Floats, which: Ints) -> tuple[Cells, Floats]:
     """Apply one of several increasing, piecewise linear maps to the ends of each row's cell.
 
     Parameters
     ----------
     pit : Cells of n rows
-    which : ndarray of int, shape (n,)
-        Number of the map of each row.
     edges : ndarray of shape (k,) or (n_maps, k)
         Knots of the maps, increasing from 0 to 1.
     values : ndarray of shape (n_maps, k)
         Maps at the knots.
+    which : ndarray of int, shape (n,)
+        Number of the map of each row.
 
     Returns
     -------
@@ -301,7 +301,7 @@ def distribution_of(pit: Cells, weight: Floats) -> tuple[Floats, Floats, Floats]
     return at, *_kaplan_meier(right - jump, right, np.cumsum(lost))
 
 
-def _kaplan_meier(left: Floats, right: Floats, lost: Floats) -> tuple[Floats, Floats]:
+def _kaplan_meier(left: Floats, right: Floats, lost: Floats) -> Pair:
     """Return the Kaplan-Meier estimate of a distribution of which some rows are lost.
 
     Parameters
@@ -425,7 +425,7 @@ LEAST_PIT = 1e-12
 1."""
 
 
-def learn_map(pit: Cells, weight: Floats) -> tuple[Floats, Floats]:
+def learn_map(pit: Cells, weight: Floats) -> Pair:
     """Return the knots of a map: the isotonic distribution of PITs, with more knots in both tails.
 
     Values are at equal steps of probability, and at ranks 1, 2, 4, ... from either end. On a
@@ -446,7 +446,7 @@ def learn_map(pit: Cells, weight: Floats) -> tuple[Floats, Floats]:
     return closed(levels), closed(values)
 
 
-def _first_knots(pit: Cells, weight: Floats) -> tuple[Floats, Floats]:
+def _first_knots(pit: Cells, weight: Floats) -> Pair:
     """Return the knots of the distribution of cells, the first step of the EM algorithm.
 
     With rows that are lost, each interval has about the same number of rows that are not: the map
@@ -487,9 +487,7 @@ def _even_and_tail_values(n: float) -> Floats:
     return np.concatenate((tail, np.arange(1, n_steps) / n_steps, 1 - tail[::-1]))
 
 
-def _learn_map_of_cells(
-    pit: Cells, weight: Floats, levels: Floats, values: Floats
-) -> tuple[Floats, Floats]:
+def _learn_map_of_cells(pit: Cells, weight: Floats, levels: Floats, values: Floats) -> Pair:
     """Return the knots of the map with the largest likelihood of cells, `M(high) - M(low)`.
 
     Its self-consistency is calibration on average: if a PIT has the density of the map within its
@@ -518,7 +516,7 @@ def _learn_map_of_cells(
         return closed(np.cumsum(found)[:-1])
 
     def gain(values: Floats) -> float:
-        return float(scaled @ mapped(pit, which, levels, values[None])[1])
+        return float(scaled @ mapped(pit, levels, values[None], which)[1])
 
     return levels, converged(step, gain, values, MOST_EM)
 
@@ -528,16 +526,14 @@ def closed(knots: Floats) -> Floats:
     return np.concatenate(([0.0], knots, [1.0]))
 
 
-def _joined(levels: Floats, values: Floats) -> tuple[Floats, Floats]:
+def _joined(levels: Floats, values: Floats) -> Pair:
     """Merge knots at nearly the same level into their mean, so that the map has no jumps."""
     which = np.cumsum(np.diff(levels, prepend=-np.inf) > LEAST_PIT) - 1
     count = np.bincount(which)
     return np.bincount(which, weights=levels) / count, np.bincount(which, weights=values) / count
 
 
-def shrunk(
-    own: tuple[Floats, Floats], pooled: tuple[Floats, Floats], n: float
-) -> tuple[Floats, Floats]:
+def shrunk(own: Pair, pooled: Pair, n: float) -> Pair:
     """Shrink the map of a group of n rows towards that of all rows by its standard error.
 
     `D^2` is the mean squared distance of the maps, over the PITs that the pooled map makes uniform.
@@ -557,7 +553,7 @@ def shrunk(
     return closed(levels), closed(values)
 
 
-def refined(levels: Floats, values: Floats, n_knots: int) -> tuple[Floats, Floats]:
+def refined(levels: Floats, values: Floats, n_knots: int) -> Pair:
     """Return the same map with knots added on its longest segment, up to `n_knots`."""
     # so that the maps of several groups fit into one array
     missing = n_knots - levels.size
@@ -574,7 +570,7 @@ IDENTITY: Floats = np.array([0.0, 1.0])
 """Levels and values of the map that changes nothing."""
 
 
-def stacked(maps: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+def stacked(maps: Sequence[Pair]) -> Pair:
     """Return the knots of several maps as arrays of shape (n_maps, n_knots)."""
     n_knots = max(levels.size for levels, _ in maps)
     levels, values = zip(*(refined(*one, n_knots) for one in maps), strict=True)
