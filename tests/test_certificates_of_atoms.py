@@ -225,7 +225,7 @@ def test_rows_of_the_same_person_are_chosen_before_the_atom_is_left_out():
     assert proof.n_positive == proof.events.n_events < positive.sum()
     assert proof.one_row_each
     assert not proof.is_randomized
-    assert proof.summary().count("shares of people") == 2
+    assert "shares of people" in proof.summary()
 
 
 def test_people_at_the_atom_alone_certify_nothing():

@@ -30,7 +30,7 @@ from evenhand._format import (
 from evenhand._kinds import NARROW, WIDE, OutcomeKind
 from evenhand._table import Cells, Column, Table, numeric
 from evenhand.report.document import Facts, Paragraph, headed, short_text
-from evenhand.report.kinds import people_of
+from evenhand.report.kinds import SCALE, people_of
 from evenhand.report.slots import union_sentence
 from evenhand.report.tables import event_bounds, every_group, named_bounds, plain_intervals
 from evenhand.results import Bound, EventBound, NamedBound, PlainInterval, Values, rows_from
@@ -58,30 +58,24 @@ ASSUMED = {
         "the link was fixed without using these rows, for bounds of named groups and of mPAIC"
     ),
     "fixed hurdle link": (
-        "the link was fixed without using these rows, for bounds of the whole forecast and of mPAIC"
+        "the link was fixed without using these rows, for bounds of all people and of named groups"
+        " under the whole forecast, and of mPAIC"
     ),
-    "draws": "each draw is uniform on [0, 1], independent of the person and of other draws",
+    "draws": (
+        "each draw is uniform on [0, 1], independent of the person and of other people's draws"
+    ),
     "own draws": (
-        "the draws, not given, were made separately for each person, one in each of as many equal"
-        " cells of [0, 1]"
+        "the draws, which were not given, were made for each person separately, one in each of as"
+        " many equal cells of [0, 1] as there are draws"
     ),
     "ties": (
         "the position of a PIT within the probability of its outcome is uniform on [0, 1],"
         " independent of the person, of the draw and of other people"
     ),
     "rounded": "outcomes lie anywhere in their rounding cells, distributed as forecasts predict",
-    "counted": (
-        "pathwise errors and gaps |PIT - r| were rounded up to bins of width 1/16384 and 1/8192,"
-        " which only widens the bounds"
-    ),
-    "entry": (
-        "the time of entry is independent of everything else about a person, so that those who"
-        " entered at least a horizon before the end of follow-up represent all"
-    ),
-    "design": (
-        "the largest weight is that of the design, and rows were drawn independently; of clusters"
-        " or stages, one row per cluster is needed"
-    ),
+    "counted": "errors and gaps |PIT - r| were rounded up to bins, which only widens the bounds",
+    "entry": "the time of entry is independent of everything else about a person",
+    "design": "no weight of the design is larger; rows were drawn independently, one of a cluster",
     "ratio": (
         "densities of features and outcomes are at most {ratio} times those of the certified"
         " people, and of a part at most {ratio} times those of its people, which rows cannot show;"
@@ -102,9 +96,7 @@ NOT_COVERED = {
     "smaller": "groups smaller than the size for which a bound is given",
     "after draws": "groups formed after seeing the draws, such as the people who were approved",
     "shares of rows": "groups measured by their share of the rows: sizes are shares of people",
-    "mean probabilities": (
-        "mean probabilities over draws, which strong randomization moves towards 1/2"
-    ),
+    "mean probabilities": "mean probabilities over draws, which randomization moves towards 1/2",
     "atom": (
         "the probability of {atom}, except as a 0/1 event: bounds for every group are for people"
         " whose outcome is not {atom}"
@@ -114,8 +106,8 @@ NOT_COVERED = {
         " every group are for people who have the event by then"
     ),
     "beyond horizon": "what happens after the horizon {horizon}",
-    "chosen named": "the choice of the randomization on these people, in named groups",
-    "chosen overall": "the choice of the randomization on these people, overall and in groups",
+    "chosen named": "the choice of randomization on these people, in named groups",
+    "chosen overall": "the choice of randomization on these people, overall and in named groups",
 }
 """Situations that certificates do not cover."""
 
@@ -157,41 +149,33 @@ WHY = {
         "with one forecast per person no bound below the error of the people with the lowest or the"
         " highest outcomes can be certified: features may define their group"
     ),
-    "floor": ("a floor only: all people whom an interval misses may be one group; see coverage"),
+    "floor": "a floor only: all people whom an interval misses may be one group; see coverage",
     "after draws": "such groups can select people by their draws",
     "event rate": "all people with a low forecast and the event may be one group; see event_rate",
     "binary": (
         "no bound below the mean of the largest differences between outcome and forecast can be"
         " certified, with or without a draw: features may define their group; see bias for its size"
     ),
-    "each person": (
-        "one outcome per person cannot show a probability, and no randomized 0/1 forecast but the"
-        " true probabilities is calibrated for each person"
-    ),
+    "each person": "one outcome per person cannot show a probability",
     "lost on average": "whatever happened to people who were lost; many of them make bounds wide",
-    "no horizon": (
-        "a time that is cut off may have the largest error, and a group nobody else; give a horizon"
-        " up to which people are followed"
-    ),
+    "no horizon": "a group may be only times that are cut off, with any error; give a horizon",
 }
 WORST = "; each person lost before the horizon counts with the largest error of any outcome"
 WHY |= {f"{key}; worst": text + WORST for key, text in WHY.items()}
 """Why a question is answered, or why it cannot be."""
 
-COUNTED = (
-    "Errors are those of randomized PITs, averaged over the position within the probability of an"
-    " outcome. Intervals contain whole outcomes, so they may cover more than their nominal level."
-)
-"""Meaning of errors of counts."""
+COUNTED = "Intervals contain whole outcomes, so they may cover more than their nominal level."
+"""Remark of certificates of counts."""
 
-LOST = "Each person who was lost counts with the largest error that any later time can have."
-"""Remark of certificates of times with a horizon."""
+LOST = " Each person who was lost counts with the largest error that any later time can have."
+WHOLE_CELLS = " Forecasts of people who reached the horizon are compared with a time beyond it."
+"""Remarks of certificates of times with a horizon: the reading of cells (outcomes: 5)."""
 
-WHOLE_CELLS = (
-    "Of a person who reached the horizon, only the fact that the time is later is compared with"
-    " the forecast."
-)
-"""Meaning of errors of times with a horizon: the reading of cells (outcomes: 5)."""
+CHOSEN = {
+    "simultaneous": "They hold for every link and alpha, so both may be chosen on the same people.",
+    "tested": "Bounds of every group account for the choice of randomization on these people.",
+}
+"""What bounds hold for, by the rule by which the randomization was chosen."""
 
 SIZES, SHOWN_SIZE = (0.1, 0.2, 0.5), 0.2
 """Group sizes of summaries, and the one of intervals without a draw."""
@@ -246,54 +230,34 @@ def _off(error: float) -> str:
 def _remarks(proof: Certificate) -> Iterator[str]:
     """Yield what the bounds mean, whom they count and how they hold together."""
     if proof.kind is not OutcomeKind.BINARY:
-        yield (
-            "Points are errors of predicted probabilities, means over all levels: 0 is perfect, 50"
-            " the worst. Every group is one of at least this share of people, named or not."
-        )
+        yield SCALE
     elif proof.events is not None and proof.events.n_lost:
         yield f"Of {proof.events.n_lost:,} it is not known whether they had the event."
     if proof.bound is not None:
-        yield (
-            "The bounds of everyone and of every group are computed from the PITs of the"
-            " deterministic forecaster inside the link, and hold jointly."
-        )
-    if proof.choice.rule == "simultaneous":
-        yield "They hold for every link and alpha, so both may be chosen on the same people."
-    elif proof.choice.rule == "tested":
-        yield "Bounds of every group account for the choice of the randomization on these people."
-    if proof.one_row_each:
-        yield ONE_ROW_EACH
+        yield "Bounds of everyone and of every group are those of the link, and hold jointly."
+    if proof.choice.rule != "fixed":
+        yield CHOSEN[proof.choice.rule]
     if proof.thinned is not None:
         kept, given, seed = proof.thinned
-        yield (
-            f"Of {given:,} weighted rows {kept:,} were kept at random (seed {seed}), so that they"
-            " need no weights."
-        )
+        yield f"Of {given:,} weighted rows {kept:,} were drawn by their weights (seed {seed})."
     if proof.follow_up is not None:
-        yield from follow_up_sentences(proof.follow_up, in_cells=proof.at is None)
+        yield follow_up_in_words(proof.follow_up, in_cells=proof.at is None)
     if proof.kind is OutcomeKind.COUNT:
         yield COUNTED
 
 
-def follow_up_sentences(found: FollowUp, *, in_cells: bool = False) -> list[str]:
+def follow_up_in_words(found: FollowUp, *, in_cells: bool = False) -> str:
     """Return how many people had the event, and what those who were lost count for."""
-    events = f"{count(found.n_events, 'person', 'people')} had the event"
+    text = f"{count(found.n_events, 'person', 'people')} had the event"
     if found.horizon is None:
-        return [f"{events}, and the times of {found.n_lost:,} are cut off."]
+        return f"{text}, and the times of {found.n_lost:,} are cut off."
     tau = number_in_full(found.horizon)
-    left_out = (
-        f" Not used: {count(found.n_left_out, 'person', 'people')} who entered less than {tau}"
-        " before the end of follow-up."
-        if found.n_left_out
-        else ""
-    )
-    lost = "was" if found.n_lost == 1 else "were"
-    return [
-        f"{events} by {tau}, {found.n_reached:,} reached {tau} without it, and"
-        f" {found.n_lost:,} {lost} lost before.{left_out}",
-        *([LOST] if found.n_lost else []),
-        *([WHOLE_CELLS] if in_cells else []),
-    ]
+    lost = count(found.n_lost, "was", "were")
+    text += f" by {tau}, {found.n_reached:,} reached {tau} without it, and {lost} lost before."
+    if found.n_left_out:
+        left_out = count(found.n_left_out, "person", "people")
+        text += f" Not used: {left_out} who entered less than {tau} before the end of follow-up."
+    return text + LOST * (found.n_lost > 0) + WHOLE_CELLS * in_cells
 
 
 # --- a selection
@@ -302,6 +266,9 @@ NO_CEILING = 0.99
 NO_WIDER = 0.01
 """Upper limit of a coverage that limits nothing, and relative difference of widths
 up to which an interval without a draw is as wide as a randomized one."""
+
+LEARN = "learning the spread from features, or recalibrating, helps more than a draw."
+"""Advice where 80% intervals of a group are too narrow or too wide."""
 
 whole_percent = partial(percent, decimals=0)
 
@@ -374,17 +341,13 @@ def _decision(facts: Values) -> str:
         return ""
     floor = (
         f"a {in_full(plain['level'])} interval covers at least {at_least(plain['floor'], percent)}"
-        f" in every group of {in_full(facts['group_mass'])} of {_people(facts)}."
+        f" in every group of {in_full(facts['group_mass'])} of {_about(facts)[0]}."
     )
     is_enough = plain["floor"] >= low > 0
-    text = (
-        f"A floor needs no draw: without one, {floor}" if is_enough else f"Without a draw, {floor}"
-    )
+    opening = "A floor needs no draw: without one," if is_enough else "Without a draw,"
+    text = f"{opening} {floor}"
     if is_enough and high >= NO_CEILING and plain["wider"] <= NO_WIDER:
-        return (
-            f"{text} For intervals the draw buys nothing here: a smaller group error, such as"
-            " 0.25, buys a ceiling."
-        )
+        return f"{text} For intervals the draw buys nothing: a smaller group error buys a ceiling."
     if is_trivial(high):
         return f"{text} The draw adds no ceiling."
     return f"{text} A draw adds a ceiling ({at_most(high, percent)})."
@@ -410,7 +373,7 @@ def _intervals(facts: Values) -> Table:
         is_open = is_trivial(high)
         return f"{at_least(low, percent)} or more" if is_open else band(percent, low, high)
 
-    whose = ", named or not" if facts["atom"] is None else f" of {_people(facts)}"
+    whose = ", named or not" if facts["atom"] is None else f" of {_about(facts)[0]}"
     cells: Cells[tuple[str, float, float, float]] = {
         Column(f"every group of {in_full(facts['group_mass'])}{whose}"): lambda row: row[0],
         Column("covers"): covers,
@@ -432,24 +395,21 @@ def guarantee(facts: Values) -> str:
 
 
 def _bound(facts: Values) -> str:
-    # outcomes that predicted probabilities are about, if not all
-    of = ""
-    if facts["atom"] is not None:
-        at = number_in_full(facts["atom"])
-        is_time = facts["follow_up"] is not None
-        of = f" of {f'times, given an event by {at}' if is_time else f'outcomes other than {at}'},"
+    people, outcomes = _about(facts)
     return (
-        f"In every group of at least {in_full(facts['group_mass'])} of {_people(facts)}, predicted"
-        f" probabilities{of} are off by at most {at_most(facts['group_error'])} points, with"
+        f"In every group of at least {in_full(facts['group_mass'])} of {people}, predicted"
+        f" probabilities{outcomes} are off by at most {at_most(facts['group_error'])} points, with"
         f" {confidence_in_full(facts['confidence'])} confidence"
     )
 
 
-def _people(facts: Values) -> str:
-    """Return the people of whom group sizes are shares."""
+def _about(facts: Values) -> tuple[str, str]:
+    """Return the people of whom group sizes are shares, and their outcomes if not all."""
     if facts["atom"] is None:
-        return "people"
-    return f"the {people_of(number_in_full(facts['atom']), is_time=facts['follow_up'] is not None)}"
+        return "people", ""
+    at, is_time = number_in_full(facts["atom"]), facts["follow_up"] is not None
+    outcomes = f"times, given an event by {at}" if is_time else f"outcomes other than {at}"
+    return f"the {people_of(at, is_time=is_time)}", f" of {outcomes},"
 
 
 def _statements(facts: Values) -> Iterator[str]:
@@ -457,12 +417,12 @@ def _statements(facts: Values) -> Iterator[str]:
     yield guarantee(facts)
     if facts["one_row_each"]:
         yield ONE_ROW_EACH
+    plain, followed = facts["plain"], facts["follow_up"]
     if facts["atom"] is not None:
-        followed = facts["follow_up"]
         what = number_in_full(facts["atom"]) if followed is None else "an event by the horizon"
         yield f"The probability of {what} is not randomized: a draw cannot improve it."
-        yield from [] if followed is None else follow_up_sentences(followed)
-    plain = facts["plain"]
+    if followed is not None:
+        yield follow_up_in_words(followed)
     if facts["alpha"] == 1:
         return
     if plain is not None:
@@ -476,8 +436,10 @@ def _statements(facts: Values) -> Iterator[str]:
     least = "the smallest that is tried" if facts["alpha"] == facts["least_alpha"] else "the least"
     if facts["goal"] is None:
         least = "the most at this cost"
-    yield f"With a draw (alpha {facts['alpha']:.3g}, {least}), people who are alike get different"
-    yield "forecasts. A second try with other rows needs its own error probability."
+    yield (
+        f"With a draw (alpha {facts['alpha']:.3g}, {least}), people who are alike get different"
+        " forecasts. A second try with other rows needs its own error probability."
+    )
 
 
 def _without_draw(facts: Values) -> Iterator[str]:
@@ -493,11 +455,8 @@ def _without_draw(facts: Values) -> Iterator[str]:
     # no advice for a recalibrated base, or for a model that is randomized already
     can_help = is_known(facts["price"]) and not facts["is_recalibrated"]
     if can_help and errors["as it is"] > 0.05:
-        error = errors["as it is"]
-        yield (
-            f"Overall, the model itself is off by an estimated {points(error)} points; recalibrate"
-            " it first."
-        )
+        size = points(errors["as it is"])
+        yield f"Recalibrate the model first: overall it is off by an estimated {size} points."
 
 
 def _learned_group(found: Any) -> str:
@@ -515,10 +474,7 @@ def _learned_group(found: Any) -> str:
         evidence = f", at least {at_least(found.low)} with {confidence} confidence"
     helps_more = ""
     if found.direction in (NARROW, WIDE):
-        helps_more = (
-            f" 80% intervals cover {whole_percent(found.coverage_80)} there: learning the spread"
-            " from the features, or recalibrating, helps more than a draw."
-        )
+        helps_more = f" 80% intervals cover {whole_percent(found.coverage_80)} there: {LEARN}"
     return (
         f"Without a draw, the largest error found {group}{f' ({about})' if about else ''} is an"
         f" estimated {points(found.error)} points{evidence}: {found.direction}.{helps_more}"
