@@ -220,7 +220,7 @@ def test_a_draw_that_is_repeated_is_counted_once():
     draws = watch.to_dict()["draws"]
     assert (draws["n"], draws["n_repeated"]) == (3, 1497)
     shown = " ".join(watch.summary().split())
-    assert "1,497 of 1,500 draws were the same as an earlier one and not counted;" in shown
+    assert "1,497 of 1,500 draws repeated an earlier one and did not count;" in shown
     assert "no sign of repeated" not in shown
     # the same in pieces, through the memory of the state
     again = Watch()

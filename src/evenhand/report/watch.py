@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,6 +16,7 @@ from evenhand._format import (
     UNKNOWN,
     and_more,
     at_most,
+    band,
     confidence_in_full,
     count,
     in_full,
@@ -50,7 +51,7 @@ from evenhand.report.document import (
     document_text,
     embedded,
 )
-from evenhand.report.kinds import one_line, people_of, signed
+from evenhand.report.kinds import one_line, people_of, reach_of, signed
 from evenhand.results import Row, Values, plain
 
 Floats = NDArray[np.float64]
@@ -88,24 +89,18 @@ DRAWS = {
 }
 """What deviates in draws, by direction."""
 
-STATISTICS = {
-    "mean_pit": "",
-    "gap": "a mean distance between PIT and draw of ",
-    "bias": "a bias of ",
-}
+STATISTICS = {"gap": "a mean distance between PIT and draw of ", "bias": "a bias of "}
 """What is promised of a group, by statistic, if it is not its error."""
 
 MEANS = (
     "If nothing is broken, the probability of any alarm is at most {false_alarm}, in all tests"
     " together, over unlimited time and however often the watch is read (e-processes and Ville's"
     " inequality). An alarm does not identify the cause.",
-    "The date of an alarm is the period in which the evidence reached the threshold. The change was"
-    " about in the period since which there is most evidence, and its forecasts were served earlier"
-    " still, by the time in which they mature.",
-    "No alarm does not prove that the promise is kept: small breaks need many rows, errors of a"
-    " group within the tolerance raise none, and a missing outcome counts as the least favourable"
-    " to an alarm. An estimate is no test: that of the worst group, which is selected on the same"
-    " outcomes, is too high.",
+    "An alarm is dated by the period in which the evidence reached the threshold, the change by"
+    " that since which there is most evidence; its forecasts were served earlier still.",
+    "No alarm does not prove that the promise is kept: small breaks need many rows, errors within"
+    " the tolerance raise none, and a missing outcome counts as the least favourable to an alarm."
+    " The estimate of the worst group, which is selected on the same outcomes, is too high.",
 )
 """What an alarm means and what it does not mean (outcomes: 6)."""
 
@@ -233,45 +228,41 @@ class Watched:
 
     def __init__(self, values: Values) -> None:
         self.values = values = plain(values)
-        self.settings: Values = values.get("settings") or {}
+        self.settings: Values = values["settings"]
         self.sources: Values = values.get("sources") or {}
-        self.draws: Values = values.get("draws") or {}
-        self.n_rows = int(values.get("n_rows") or 0)
-        self.false_alarm = float(self.settings["false_alarm"])
-        self.tolerance = points_in_full(float(self.settings["tolerance"]))
-        self.matures_after: float | None = self.settings.get("matures_after_days")
-        self.periods = count(int(values.get("n_periods") or 0), str(self.settings.get("period")))
+        self.draws: Values = values["draws"] or {}
+        self.n_rows: int = values["n_rows"]
+        self.tolerance = points_in_full(self.settings["tolerance"])
+        self.matures_after: float | None = self.settings["matures_after_days"]
+        self.periods = count(values["n_periods"], self.settings["period"])
         # those with an alarm first, then those with most evidence
         self.groups: list[Values] = sorted(
-            values.get("groups") or (),
+            values["groups"],
             key=lambda one: (not one["is_alarm"], -ratio_of(one, "max_log_evidence")),
         )
         # those of the promise first, then by date
         self.alarms, self.notices = (
-            sorted(
-                map(Signal.of, values.get(key) or ()),
-                key=lambda one: (one.part != "promise", one.date),
-            )
+            sorted(map(Signal.of, values[key]), key=lambda one: (one.part != "promise", one.date))
             for key in ("alarms", "notices")
         )
+        self.parts = {one.part for one in self.alarms}
 
     def name(self, part: str, group: str | None = None) -> str:
         """Return what a test of a part is about."""
         if part == "promise":
-            mass = self.settings.get("mass")
-            return "Promise, every group" + ("" if mass is None else f" of {in_full(mass)}")
+            return f"Promise, every group of {in_full(self.settings['mass'])}"
         name = short(group or "everyone", NAME)
         return name if part == "group" else "Draws" + (f", {name}" if group else "")
 
     def paths(self, part: str) -> tuple[list[str | None], Floats]:
         """Return the groups of the tests of a part, and their log evidence over threshold."""
-        tests = [one for one in self.values.get("tests") or () if one["part"] == part]
+        tests = [one for one in self.values["tests"] if one["part"] == part]
         evidence = [
             [NEVER if one is None else one - test["threshold"] for one in test["log_evidence"]]
             for test in tests
         ]
-        n_periods = len(self.values.get("dates") or ())
-        return [one["group"] for one in tests], np.reshape(evidence, (len(tests), n_periods))
+        shape = len(tests), len(self.values["dates"])
+        return [one["group"] for one in tests], np.reshape(evidence, shape)
 
 
 def ratio_of(row: Values, key: str) -> float:
@@ -288,40 +279,38 @@ def _promised(watched: Watched) -> str:
 
     The range of the estimate has missing outcomes at best and at worst.
     """
-    settings, promise = watched.settings, watched.values.get("promise")
-    atom, confidence = settings.get("atom"), settings.get("confidence")
+    settings, promise = watched.settings, watched.values["promise"]
     # bounds are rounded away from the claim
-    bound = f"at most {at_most(settings.get('target'))} points"
-    if settings.get("targets") is not None:
-        above, below = settings["targets"]
-        bound = f"{signed(-below, toward='down')} to {signed(above, toward='up')} points"
-    text = f"{STATISTICS[settings['statistic']]}{bound}"
-    if atom is not None:
-        people = people_of(number_in_full(atom), is_time=False)
-        text = f"in every group of at least {in_full(settings.get('mass'))} of the {people}: {text}"
-    if confidence is not None:
-        text += f" ({confidence_in_full(confidence)} confidence)"
-    if promise is None:
-        return f"{text}."
-    has_signs = settings.get("targets") is not None
-    show: Callable[..., str] = signed if has_signs else points
+    sides = settings.get("targets")
+    bound = f"at most {at_most(settings['target'])}"
+    if sides is not None:
+        bound = reach_of(-sides[1], sides[0])
+    text = f"{STATISTICS.get(settings['statistic'], '')}{bound} points"
+    if settings["atom"] is not None:
+        people = people_of(number_in_full(settings["atom"]), is_time=False)
+        text = f"in every group of at least {in_full(settings['mass'])} of the {people}: {text}"
+    if settings["confidence"] is not None:
+        text += f" ({confidence_in_full(settings['confidence'])} confidence)"
 
-    def sign(found: Values) -> int:
-        """Return the sign of an estimate, which is negative on the lower of two sides."""
-        return -1 if has_signs and found.get("direction") == "lower" else 1
+    def of_side(found: Values) -> list[float | None]:
+        """Return estimate, best and worst case; on the lower of two sides they are negative."""
+        is_lower = sides is not None and found.get("direction") == "lower"
+        ends = (found[key] for key in ("estimate", "best_case", "worst_case"))
+        return [-one if is_lower and is_known(one) else one for one in ends]
 
-    estimate, best, worst = (promise[key] for key in ("estimate", "best_case", "worst_case"))
+    show = points if sides is None else signed
+    estimate, *ends = of_side(promise) if promise else [None]
     if not is_known(estimate):
-        return f"{text}. Not estimated yet."
-    text += f". Worst group: an estimated {show(sign(promise) * estimate)} points"
-    if is_known(best) and is_known(worst) and (best, worst) != (estimate, estimate):
-        low, high = sorted((sign(promise) * best, sign(promise) * worst))
-        ends = [show(low, toward="down"), show(high, toward="up")]
-        text += f", {' to '.join(ends)} whatever the missing outcomes are"
+        return f"{text}." + " Not estimated yet." * (promise is not None)
+    text += f". Worst group: an estimated {show(estimate)} points"
+    known = sorted(filter(is_known, ends))
+    if len(known) == 2 and known != [estimate, estimate]:
+        low, high = known
+        reach = band(points, low, high) if sides is None else reach_of(low, high)
+        text += f", {reach} whatever the missing outcomes are"
     recent = promise.get("recent")
-    if recent is not None and is_known(recent["estimate"]):
-        now = show(sign(recent) * recent["estimate"])
-        text += f"; {now} from {date_words(recent['since'])} on"
+    if recent is not None and is_known(now := of_side(recent)[0]):
+        text += f"; {show(now)} from {date_words(recent['since'])} on"
     return f"{text}."
 
 
@@ -330,47 +319,39 @@ def _promised(watched: Watched) -> str:
 
 def sentences(watched: Watched) -> Iterator[Sentence]:
     """Yield the findings of a watch, the most important first."""
-    values, draws = watched.values, watched.draws
-    is_promised = watched.settings.get("target") is not None
+    values, draws, parts = watched.values, watched.draws, watched.parts
+    is_promised = watched.settings["target"] is not None
     if not watched.n_rows:
         yield Sentence(_waiting(watched), "Waiting: ")
-    errors = {one["name"]: one.get("error") for one in watched.groups}
+    errors = {("group", one["name"]): one["error"] for one in watched.groups}
+    errors["draws", None] = draws.get("error")
     for one in watched.alarms[:LISTED]:
-        words = {"since": date_words(one.since), "what": one.what, "tolerance": watched.tolerance}
-        error = errors.get(one.group or "") if one.part == "group" else None
-        if one.part == "draws" and one.group is None:
-            error = draws.get("error")
-        over_all = f" ({points(error)} points over all forecasts)" if is_known(error) else ""
-        text = BROKEN[one.part].format(**words) + over_all
+        since, error = date_words(one.since), errors.get((one.part, one.group))
+        text = BROKEN[one.part].format(since=since, what=one.what, tolerance=watched.tolerance)
+        text += f" ({points(error)} points over all forecasts)" if is_known(error) else ""
         yield Sentence(f"{text}.", f"{watched.name(one.part, one.group)}: ", is_warning=True)
-    if len(watched.alarms) > LISTED:
-        n = len(watched.alarms) - LISTED
+    if (n := len(watched.alarms) - LISTED) > 0:
         yield Sentence(f"{n:,}, in other groups or parts.", "More alarms: ", is_warning=True)
-    parts = {one.part for one in watched.alarms}
-    if is_promised and "promise" not in parts:
-        quiet = (
-            f"no evidence against it in {watched.periods}." if watched.n_rows else "not tested yet."
-        )
+    if is_promised and watched.n_rows and "promise" not in parts:
+        quiet = f"no evidence against it in {watched.periods}."
         yield Sentence(quiet, f"{watched.name('promise')}: ")
     promised = _promised(watched) if is_promised else "nothing, as no certificate was given."
     yield Sentence(promised, "Promised: ")
     quiet_groups = [short(one["name"], 30) for one in watched.groups if not one["is_alarm"]]
     if draws and watched.n_rows and "draws" not in parts:
-        quiet_groups.append(f"draws ({points(draws.get('error'))} points from uniform)")
+        quiet_groups.append(f"draws ({points(draws['error'])} points from uniform)")
     if quiet_groups:
         yield Sentence(f"{and_more(quiet_groups, LISTED)}.", "No alarm: ")
     for one in watched.notices[-1:]:
         when = f"left the range of the certificate on {date_words(one.date)}: {one.what}"
         yield Sentence(f"{when}. The promise may still be kept.", "Notice, no alarm: ")
     if watched.n_rows:
-        yield Sentence(f"{_missing(watched)}.", "Missing outcomes: ")
+        yield Sentence(f"{_missing(values)}.", "Missing outcomes: ")
     cautions = [late_sentence(values), *(values.get("notes") or ())]
-    if n := int(draws.get("n_repeated") or 0):
-        total, was = n + int(draws["n"]), "was" if n == 1 else "were"
-        cautions[:0] = [
-            f"{n:,} of {count(total, 'draw')} {was} the same as an earlier one and not counted;"
-            " check how the draws are made"
-        ]
+    if draws and draws["n_repeated"]:
+        n, total = draws["n_repeated"], draws["n_repeated"] + draws["n"]
+        same = f"{n:,} of {count(total, 'draw')} repeated an earlier one and did not count"
+        cautions.insert(0, f"{same}; check how the draws are made")
     for text in filter(None, cautions):
         yield Sentence(f"{text.removesuffix('.')}.", "Caution: ", is_warning=True)
 
@@ -378,42 +359,34 @@ def sentences(watched: Watched) -> Iterator[Sentence]:
 def _waiting(watched: Watched) -> str:
     if watched.matures_after is None:
         return "no forecast has been watched yet."
-    n = int(watched.values.get("n_waiting") or 0)
+    n = watched.values["n_waiting"] or 0
     which = f"none of {count(n, 'forecast')}" if n else "no forecast"
     return f"{which} has matured yet, which takes {days_in_words(watched.matures_after)}."
 
 
-def _missing(watched: Watched) -> str:
+def _missing(values: Values) -> str:
     """Return how many outcomes are missing, late or still waited for."""
-    values = watched.values
-    n, missing, late = n_outcomes(values)
+    n, missing = values["n_rows"], values["n_missing"]
     text = f"{missing:,} of {n:,} ({percent(missing / n)})"
-    if late:
+    if late := values["n_late"]:
         text += f", of which {late:,} were recorded later"
-    usual = values.get("days_90")
-    if usual is not None:
+    if (usual := values["days_90"]) is not None:
         text += f"; 90% of the recorded came within {days_in_words(math.ceil(usual))}"
-    if waiting := int(values.get("n_waiting") or 0):
+    if waiting := values["n_waiting"]:
         text += f"; {count(waiting, 'more forecast has', 'more forecasts have')} not matured"
-    if repeated := int(values.get("n_repeated") or 0):
+    if repeated := values["n_repeated"]:
         text += f"; {count(repeated, 'forecast')} of people counted before left out"
     return text
 
 
-def n_outcomes(values: Values) -> tuple[int, int, int]:
-    """Return the numbers of forecasts, of missing outcomes, and of the late ones among these."""
-    n, missing, late = (int(values.get(key) or 0) for key in ("n_rows", "n_missing", "n_late"))
-    return n, missing, late
-
-
 def late_sentence(values: Values) -> str:
     """Return the remedy if more outcomes came too late than in time; empty if not."""
-    n, missing, late = n_outcomes(values)
-    matures_after = (values.get("settings") or {}).get("matures_after_days")
-    if matures_after is None or late <= n - missing:
+    matures_after, late = values["settings"]["matures_after_days"], values["n_late"]
+    in_time = values["n_rows"] - values["n_missing"]
+    if matures_after is None or late <= in_time:
         return ""
     return (
-        f"{late:,} of {count(n - missing + late, 'outcome')} were recorded later than"
+        f"{late:,} of {count(in_time + late, 'outcome')} were recorded later than"
         f" {days_in_words(matures_after)} after the forecast was logged and count as missing: begin"
         " a new watch that waits longer"
     )
@@ -421,7 +394,7 @@ def late_sentence(values: Values) -> str:
 
 def next_steps_of(watched: Watched) -> Iterator[str]:
     """Yield what to do after alarms."""
-    parts = {one.part for one in watched.alarms}
+    parts = watched.parts
     if parts - {"draws"}:
         since = min(one.since for one in watched.alarms if one.part != "draws")
         when = f"that matured since {date_words(since)}"
@@ -432,10 +405,7 @@ def next_steps_of(watched: Watched) -> Iterator[str]:
     if "promise" in parts:
         yield "Do not rely on the certificate; certify again, in a new context."
     if "draws" in parts:
-        yield (
-            "Check whether people were served under several ids to obtain a better draw, and"
-            " whether the key was lost or replaced."
-        )
+        yield "Check if people had several ids to obtain a better draw, or the key was replaced."
 
 
 def strength(watched: Watched) -> str:
@@ -449,7 +419,8 @@ def strength(watched: Watched) -> str:
     if watched.alarms:
         keys = ("log_evidence", "max_log_evidence")
         alarms = [ratio_of(asdict(one), key) for one in watched.alarms for key in keys]
-        rare = rarity(watched.false_alarm, max(*alarms, *(ratio for ratio, _ in found)))
+        ratios = *alarms, *(ratio for ratio, _ in found)
+        rare = rarity(watched.settings["false_alarm"], max(ratios))
         return f"If nothing were wrong, such evidence would have a probability of {rare}."
     ratio, name = max(found)
     return "" if ratio == NEVER else f"Most evidence: {of_threshold(ratio)}, of {name}."
@@ -479,7 +450,7 @@ def decimal(ratio: float) -> float:
 
 def evidence_chart(watched: Watched) -> Chart | None:
     """Draw the evidence of each part by period with the threshold; None without a period."""
-    dates: Sequence[str] = watched.values.get("dates") or ()
+    dates: Sequence[str] = watched.values["dates"]
     days = list(map(_day, dates))
     curves = []
     for part, style in MARKS.items():
@@ -489,30 +460,22 @@ def evidence_chart(watched: Watched) -> Chart | None:
     if not curves:
         return None
     note = "A line that reaches the dashed line raises an alarm."
-    if len(watched.groups) > 1:
-        n = len(watched.groups)
+    if (n := len(watched.groups)) > 1:
         note += f" The line of groups is that of the group with the highest evidence, of {n:,}."
     note += f" Evidence is drawn between {TICKS[-6]} and {TICKS[4]}."
     signals_of: list[tuple[str, Color, Shape, list[Signal]]] = [
         ("notice", "grey", "triangle", watched.notices),
         ("alarm", "red", "square", watched.alarms),
     ]
+
+    def mark(one: Signal, word: str) -> Point:
+        after = f"{date_words(one.date)}, after {count(one.n_rows, 'forecast')}"
+        tip = f"{after}: {word}, {watched.name(one.part, one.group)}, {one.what}; since about"
+        place = _day(one.date), decimal(one.log_evidence - one.threshold)
+        return Point(*place, f"{tip} {date_words(one.since)}.")
+
     signals = [
-        Points(
-            [
-                Point(
-                    _day(one.date),
-                    decimal(one.log_evidence - one.threshold),
-                    f"{date_words(one.date)}, after {count(one.n_rows, 'forecast')}: {word},"
-                    f" {watched.name(one.part, one.group)}, {one.what}; since about"
-                    f" {date_words(one.since)}.",
-                )
-                for one in found
-            ],
-            word,
-            color,
-            shape,
-        )
+        Points([mark(one, word) for one in found], word, color, shape)
         for word, color, shape, found in signals_of
         if found
     ]
@@ -589,20 +552,21 @@ def watch_document(values: Values) -> Document:
     # the evidence by period is in the JSON of the watch, and would be most of the page
     data = embedded({key: one for key, one in watched.values.items() if key != "tests"})
     chart = evidence_chart(watched)
-    means = [text.format(false_alarm=in_full(watched.false_alarm)) for text in MEANS]
-    word, tone = ("No alarm.", "none") if watched.n_rows else ("No rows yet.", "few")
+    false_alarm = in_full(watched.settings["false_alarm"])
+    word, tone, facts = "No rows yet.", "few", ["no rows yet"]
+    if watched.n_rows:
+        word, tone, first = "No alarm.", "none", date_words(watched.values["first"])
+        until = date_words(watched.values["until"])
+        facts = [count(watched.n_rows, "forecast"), watched.periods, f"{first} to {until}"]
     if watched.alarms:
         word, tone = "Alarm.", "problem"
     lead, *others = sentences(watched)
     # by the file or the database of the log
     log = short(str(watched.sources.get("log") or "").rpartition("/")[2], NAME)
-    facts = [count(watched.n_rows, "forecast"), watched.periods] if watched.n_rows else []
-    first, until = watched.values.get("first"), watched.values.get("until")
-    if first and until:
-        facts.append(f"{date_words(first)} to {date_words(until)}")
+    means = Bullets.of(text.format(false_alarm=false_alarm) for text in MEANS)
     return Document(
         title=f"Watch of {log or 'served forecasts'}",
-        facts=facts or ["no rows yet"],
+        facts=facts,
         status=Status(word, tone, strength(watched)),
         lead=str(lead),
         opening=[Bullets(others)],
@@ -610,7 +574,7 @@ def watch_document(values: Values) -> Document:
         next_step=list(map(Paragraph, next_steps_of(watched))),
         sections=[
             *([_groups(watched)] if watched.groups else []),
-            Section("What an alarm means", [Bullets.of(means)], "meaning", "and what it does not"),
+            Section("What an alarm means", [means], "meaning", "and what it does not"),
             _method(watched),
         ],
         footer="Made by evenhand. The JSON of this watch contains all digits.",
@@ -620,7 +584,7 @@ def watch_document(values: Values) -> Document:
 
 def _groups(watched: Watched) -> Section:
     """Show the groups with their evidence and errors."""
-    error = "bias (points)" if watched.settings.get("kind") == "event" else "error (points)"
+    error = "bias (points)" if watched.settings["kind"] == "event" else "error (points)"
 
     def most(one: Values) -> Value:
         ratio = ratio_of(one, "max_log_evidence")
@@ -656,7 +620,7 @@ def _method(watched: Watched) -> Section:
         return whole(value) if isinstance(value, int) else short(value)
 
     facts = {
-        "Probability of a false alarm": in_full(watched.false_alarm),
+        "Probability of a false alarm": in_full(watched.settings["false_alarm"]),
         "Tolerance of groups": f"{watched.tolerance} points",
         "Period": str(watched.settings["period"]),
         "Matures after": "none: an outcome counts once it is known"
