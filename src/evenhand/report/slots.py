@@ -51,6 +51,7 @@ from evenhand.results import (
     Condition,
     Finding,
     PlainInterval,
+    Proof,
     Values,
     Verdict,
 )
@@ -244,10 +245,7 @@ def _shown(rows: AuditRows, kind: Kind) -> str:
 
 # --- cases: a group, or all people, in clauses; the first one is a title
 
-WEIGHTED = (
-    "Numbers of {} are those of all rows, weighted by the probability of membership, and not"
-    " necessarily those of the members."
-)
+WEIGHTED = "Numbers of {} are of all rows, weighted by the probability of membership."
 """Limit of the numbers of groups known by probability."""
 
 
@@ -390,12 +388,15 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
     if proof is None:
         return
     is_useful = bound is not None and not is_largest(bound.group_error)
+    mass = bound.mass if bound is not None and is_useful else MASS
+    every = f"every group of at least {in_full(mass)} of {kind.people}, named or not"
+    confidence = f"{confidence_in_full(proof.confidence)} confidence"
     if bound is not None and is_useful:
-        yield from _with_draw(bound, rows, kind)
+        yield f"In {every}, {_with_draw(bound, proof)}"
     if proof.unions is not None:
         yield union_sentence({**proof.unions, "error": None})
     if bound is not None and not is_useful:
-        text = f"These rows prove nothing useful for {_every(MASS, kind.people)}."
+        text = f"These rows prove nothing useful for {every}."
         if rows.censoring is not None and rows.censoring.n_lost:
             entered = "" if rows.censoring.n_followed is not None else ", give the dates of entry"
             text += (
@@ -403,7 +404,6 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
                 f" largest error: use an earlier horizon{entered} or follow people for longer."
             )
         yield text
-    confidence = f"{confidence_in_full(proof.confidence)} confidence"
     if kind.has_rates:
         for one in proof.events or ():
             is_bounded = one.below is not None and (one.event_rate_below or 0.0) < 1
@@ -413,14 +413,23 @@ def _proven(rows: AuditRows, kind: Kind) -> Iterator[str]:
                     f" probabilities up to {in_full(one.below)}, at most"
                     f" {at_most(one.event_rate_below, percent)} have the event ({confidence})."
                 )
-    elif not rows.is_randomized:
-        plain = [one for one in rows.plain_intervals if one.mass == MASS]
-        useful = [one for one in plain if (one.floor or 0.0) >= LEAST_FLOOR]
-        # the narrowest interval that covers half of every group
-        for each in [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]:
-            level, floor = in_full(each.level), at_least(each.floor, percent)
-            covers = f"the {level} interval covers at least {floor} of outcomes"
-            yield f"In {_every(MASS, kind.people)}, {covers} ({confidence}, no draw)."
+        return
+    plain = [one for one in rows.plain_intervals if one.mass == mass]
+    useful = [one for one in plain if (one.floor or 0.0) >= LEAST_FLOOR]
+    # the narrowest interval that covers half of every group; beside a draw, as much as that does
+    shown = [one for one in useful if (one.floor or 0.0) >= 0.5][:1] or useful[-1:]
+    if rows.is_randomized:
+        has_floor = bound is not None and is_useful and (bound.coverage_80_low or 0) >= LEAST_FLOOR
+        shown = [same_floor(plain, bound) or plain[-1]] if bound and has_floor and plain else []
+    for each in shown:
+        level, floor = in_full(each.level), at_least(each.floor, percent)
+        covers = f"the {level} interval covers at least {floor} of outcomes"
+        # widths are unknown if only PITs are given
+        if rows.is_randomized and each.width is not None:
+            way = "wider" if each.width >= 1 else "narrower"
+            share = percent(abs(each.width - 1), decimals=0)
+            covers += f", with no upper bound, and is {share} {way} than the 80% one with a draw"
+        yield f"In {every}, {covers} ({confidence}, no draw)."
 
 
 def union_sentence(found: Values) -> str:
@@ -459,52 +468,19 @@ def union_sentence(found: Values) -> str:
     )
 
 
-MEANS_OF_DRAWS = (
-    "If outcomes are right-skewed, the draw itself raises the mean of the served forecasts. The"
-    " output of `predict` and the column `mean` do not depend on the draw."
-)
-
-
-def _every(mass: float, people: str) -> str:
-    """Return the groups that a bound is for."""
-    return f"every group of at least {in_full(mass)} of {people}, named or not"
-
-
-def _with_draw(bound: Bound, rows: AuditRows, kind: Kind) -> Iterator[str]:
-    """Yield the bounds with a draw, and the interval without one that has the same lower bound."""
-    proof, least, most = rows.certificate, bound.coverage_80_low or 0.0, bound.coverage_80_high
-    # each bound holds for all groups of its size simultaneously (method.md, 5)
-    is_joint = proof is not None and proof.link_bound is not None
-    off = f"predicted probabilities are off by at most {at_most(bound.group_error)} points"
-    text, each = f"In {_every(bound.mass, kind.people)}, {off}", "confidence"
-    is_trivially_high = most is None or is_trivial(most)
-    if least >= LEAST_FLOOR or not is_trivially_high:
-        low = at_least(least, percent)
-        sides = (
-            f"at least {low}"
-            if is_trivially_high
-            else f"between {low} and {at_most(most, percent)}"
-        )
+def _with_draw(bound: Bound, proof: Proof) -> str:
+    """Return the bounds of every group with a draw."""
+    least, most = bound.coverage_80_low or 0.0, bound.coverage_80_high
+    text = f"predicted probabilities are off by at most {at_most(bound.group_error)} points"
+    each, is_open = "confidence", most is None or is_trivial(most)
+    if least >= LEAST_FLOOR or not is_open:
+        sides = f"between {at_least(least, percent)} and {at_most(most, percent)}"
+        if is_open:
+            sides = f"at least {at_least(least, percent)}"
         text += f" and 80% intervals cover {sides} of outcomes"
-        each = "joint confidence" if is_joint else "confidence each"
-    level = confidence_in_full(rows.confidence if proof is None else proof.confidence)
-    yield f"{text} ({level} {each}, with a draw)."
-    plain = [one for one in rows.plain_intervals if one.mass == bound.mass]
-    if not plain or least < LEAST_FLOOR:
-        return
-    # without one that has this lower bound, the widest
-    one = same_floor(plain, bound) or plain[-1]
-    covers = f"the {in_full(one.level)} interval covers at least {at_least(one.floor, percent)}"
-    # widths are unknown if only PITs are given
-    width = ""
-    if one.width is not None:
-        share = percent(abs(one.width - 1), decimals=0)
-        way = "wider" if one.width >= 1 else "narrower"
-        width = f" On average it is {share} {way} than the 80% interval with a draw."
-    yield (
-        f"Without a draw, {covers} of outcomes in the same groups, with no upper bound and no"
-        f" guarantee for other levels.{width}"
-    )
+        # each bound holds for all groups of its size simultaneously (method.md, 5)
+        each = "confidence each" if proof.link_bound is None else "joint confidence"
+    return f"{text} ({confidence_in_full(proof.confidence)} {each}, with a draw)."
 
 
 def same_floor(plain: Iterable[PlainInterval], bound: Bound) -> PlainInterval | None:
@@ -516,11 +492,13 @@ def same_floor(plain: Iterable[PlainInterval], bound: Bound) -> PlainInterval | 
 
 # --- cautions, and what is not tested
 
+MEANS_OF_DRAWS = (
+    "A draw raises the mean of right-skewed forecasts; `predict` does not depend on it."
+)
+"""Caution for randomized forecasts whose mean is too high."""
+
 LEAKS_LISTED = 5
 """Most possible leaks that are listed."""
-
-KNOWN = "Unless it was known before the outcome, its errors are not findings."
-"""What a possible leak means."""
 
 
 def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
@@ -530,14 +508,16 @@ def _cautions(rows: AuditRows, kind: Kind) -> Iterator[str]:
     leaks: dict[object, str] = {}
     # a column may leak in two ways: equality with a range of outcomes is the plainer reason
     for leak in sorted(rows.possible_leaks, key=lambda leak: leak.apart is None):
-        rest = percent(leak.apart, decimals=0)
-        why = f"it differs from a range of outcomes in only {rest} of rows"
+        why = (
+            f"it differs from a range of outcomes in only {percent(leak.apart, decimals=0)} of rows"
+        )
         if leak.rank_correlation is not None:
             why = "it ranks people almost as the outcome does, and better than the forecasts"
         # a tuple, so that a named group is not taken for a column of the same name
         key = leak.column or (leak.name,)
         what = f"feature {leak.column}" if leak.column else f"group {leak.name}"
-        leaks.setdefault(key, f"Possible leak: {what} may be made from the outcome: {why}. {KNOWN}")
+        text = f"Possible leak: {what} may be made from the outcome: {why}. Unless it was known"
+        leaks.setdefault(key, f"{text} before the outcome, its errors are not findings.")
     yield from list(leaks.values())[:LEAKS_LISTED]
     if len(leaks) > LEAKS_LISTED:
         yield f"Further possible leaks: {len(leaks) - LEAKS_LISTED:,}."
@@ -594,9 +574,8 @@ WHOSE = {
 
 TIMES = (
     f"Kaplan-Meier estimates assume that {IN_GROUP}; their {{confidence}} intervals need large"
-    " groups and hold for all of them at once. The range without an assumption contains the error"
-    " whatever the unknown times are, with the same confidence at any number of rows. Problems are"
-    f" found by a test, which assumes that {IN_FEATURES}."
+    " groups and hold for all at once, as does the range without an assumption at any number of"
+    f" rows. Problems are found by a test, which assumes that {IN_FEATURES}."
 )
 """What numbers on times that are cut off assume."""
 
@@ -640,16 +619,15 @@ def _condition(one: Condition) -> str:
     if one.value is None or one.text == one.quantity:
         return f"`--fail-if {one.text}`: {met}."
     # bounds are rounded to the side on which they stay valid
-    shown = f"at most {at_most(one.value)} points"
-    if one.quantity == "groups_beyond_tolerance":
-        shown = f"it is {one.value:g}"
-    elif one.quantity == "coverage":
-        shown = f"at least {at_least(one.value, percent)}"
-    elif one.quantity == "certified_event_rate":
-        shown = f"at most {at_most(one.value, percent)}"
-    elif at_most(one.value).removesuffix(".0") == points_in_full(one.limit):
-        # digits by which it differs from the limit
-        shown = f"at most {points_with_digits(one.value)} points"
+    limits = {
+        "groups_beyond_tolerance": f"it is {one.value:g}",
+        "coverage": f"at least {at_least(one.value, percent)}",
+        "certified_event_rate": f"at most {at_most(one.value, percent)}",
+    }
+    # digits by which it differs from the limit
+    is_same = at_most(one.value).removesuffix(".0") == points_in_full(one.limit)
+    error = points_with_digits(one.value) if is_same else at_most(one.value)
+    shown = limits.get(one.quantity, f"at most {error} points")
     return f"`--fail-if {one.text}`: {met} ({shown})."
 
 

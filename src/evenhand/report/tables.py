@@ -205,10 +205,7 @@ def membership(rows: AuditRows) -> Table | None:
         numeric("90% interval covers"): ends("coverage_90", percent),
         numeric("Outcome minus forecast"): ends("bias", number),
     }
-    note = (
-        "Ranges that contain the value of a group whatever the relation of membership and outcome,"
-        " if the probabilities are right on average."
-    )
+    note = "Valid however membership and outcome relate, if probabilities are right on average."
     return of("Groups known by probability", rows.membership, cells, note=note)
 
 
@@ -223,10 +220,7 @@ def miscoverage(rows: AuditRows) -> Table | None:
         numeric("Highest fifth"): lambda one: percent(one.highest_fifth),
         numeric("Rows"): lambda one: whole_number(one.n),
     }
-    note = (
-        "How far the coverage of people with the same features differs from the level of an"
-        " interval, on average. A model predicts it, so that the true difference may be larger."
-    )
+    note = "How far coverage differs from the level for people with the same features, by a model."
     return of("Coverage by features", rows.miscoverage, cells, note=note)
 
 
@@ -255,10 +249,8 @@ def reliability(rows: AuditRows) -> Table | None:
         numeric("Observed"): lambda one: estimate(Interval(one.rate, one.low, one.high), percent),
         numeric("Rows"): lambda one: whole_number(one.n),
     }
-    note = (
-        "People are divided by predicted probability. The intervals of all bins of a group hold"
-        f" together with {confidence_in_full(rows.confidence)} confidence."
-    )
+    confidence = confidence_in_full(rows.confidence)
+    note = f"The intervals of all bins of a group hold together, with {confidence} confidence."
     return of("Rates by predicted probability", rows.reliability, cells, note=note)
 
 
@@ -279,9 +271,8 @@ def survival(rows: AuditRows) -> Table | None:
     }
     note = (
         f"Observed rates are Kaplan-Meier estimates, which assume that {IN_TIME}. Their intervals"
-        f" hold together with {confidence_in_full(rows.confidence)} confidence. At the lower end of"
-        " the range without an assumption nobody who was lost had the event, at its upper end"
-        " everybody."
+        f" hold together with {confidence_in_full(rows.confidence)} confidence. Without an"
+        " assumption: from nobody to everybody who was lost had the event."
     )
     return of("Rates by the horizon", survival_rows(rows), cells, note=note)
 
@@ -334,10 +325,9 @@ def probability_scores(rows: AuditRows) -> Table | None:
         numeric("Rows"): lambda one: whole_number(one.n),
     }
     note = (
-        "The slope is below 1 if probabilities are too extreme, above 1 if they are not extreme"
-        " enough; the intercept is 0 if the rate is right. O:E is the number of events divided by"
-        " the expected number. ICI is the mean, Emax the largest distance of the smoothed rate from"
-        " the probability. Each interval holds for itself, with"
+        "The slope is below 1 if probabilities are too extreme; the intercept is 0 if the rate is"
+        " right. O:E: events divided by expected ones. ICI and Emax: mean and largest distance of"
+        " the smoothed rate from the probability. Each interval holds for itself, with"
         f" {confidence_in_full(rows.confidence)} confidence."
     )
     return of("Scores of probabilities", rows.probability_scores, cells, note=note)
@@ -371,7 +361,7 @@ def every_group(
         numeric("At most"): lambda one: at_most(one.coverage_80_high, percent),
         numeric("The same without a draw"): without_draw,
     }
-    return of("Bounds for every group", found, cells)
+    return of("Bounds for every group, named or not", found, cells)
 
 
 def plain_intervals(found: Sequence[PlainInterval], *, may_be_lost: bool) -> Table | None:
