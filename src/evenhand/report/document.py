@@ -170,26 +170,12 @@ class Document:
 NAME = 60
 """Most characters of the name of the outcome."""
 
-ABOUT_KEYS = ("population", "period", "author", "purpose", "unit")
-"""Keys with a fixed place, in their order."""
-
 
 def about_facts(audit: Mapping[str, Any]) -> Facts:
-    """Return the date of an audit and its description, the known keys first."""
-    about = audit.get("about") or {}
-    target = short(audit.get("target") or "the outcome", NAME)
-    date = (audit.get("provenance") or {}).get("date")
-    titles = {"unit": f"Unit of {target}"}
-    order = [key for key in ABOUT_KEYS if key in about]
-    order += [key for key in about if key not in ABOUT_KEYS]
-    described: dict[str, str | None] = {"Date": date}
-    for key in order:
-        title = titles.get(key, f"{key[:1].upper()}{key[1:]}")
-        # a key such as "date" must not replace the date of the audit
-        while title in described:
-            title += " (given)"
-        described[title] = about[key]
-    return Facts(described)
+    """Return the date of an audit and its description, with the keys as they were given."""
+    unit = f"Unit of {short(audit.get('target') or 'the outcome', NAME)}"
+    described = {unit if key == "unit" else key: text for key, text in audit["about"].items()}
+    return Facts({"Date of the audit": audit["provenance"].get("date")} | described)
 
 
 # --- rendering as a page
