@@ -223,13 +223,13 @@ def test_bounds_that_say_nothing_are_not_sold_as_a_proof(bound):
 def test_one_draw_per_row_proves_nothing_for_every_group():
     page = page_of(randomized() | {"n_draws": 1})
     assert "as only one draw per row is known" in text_of(page)
-    assert rows_of(page, "Bounds for every group") == []
+    assert rows_of(page, "Bounds for every group, named or not") == []
 
 
 def test_a_deterministic_model_has_lower_bounds_of_coverage_alone():
     page = page_of(full_deterministic())
     assert len(rows_of(page, "Coverage of intervals without a draw in every group")) == 4
-    assert rows_of(page, "Bounds for every group") == []
+    assert rows_of(page, "Bounds for every group, named or not") == []
     # uninformative floors are not listed
     audit = full_deterministic()
     for row in audit["plain_intervals"]:
@@ -444,7 +444,7 @@ def test_no_bound_of_a_report_is_rounded_in_its_favour(low, high, covered):
     named = cells(page, "Bounds for named groups")[0]
     assert named[2][0] <= least
     assert named[3][0] >= most
-    every = cells(page, "Bounds for every group")[0]
+    every = cells(page, "Bounds for every group, named or not")[0]
     assert every[1][0] >= most
     assert every[3][0] <= 100 * covered + FUZZ
     assert every[4][0] >= 100 * (1 - covered) - FUZZ

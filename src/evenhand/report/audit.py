@@ -207,10 +207,9 @@ def _groups(
 
 
 PITS = (
-    "With right forecasts a tenth of the outcomes falls into each tenth of the predicted"
-    " distribution. Higher bars on the left mean that outcomes are lower than forecast, on the"
-    " right that they are higher; a U shape means that forecasts are too narrow, a hump that they"
-    " are too wide."
+    "With right forecasts a tenth of outcomes falls into each tenth of the predicted distribution."
+    " Higher bars on the left mean that outcomes are lower than forecast, on the right that they"
+    " are higher; a U shape means that forecasts are too narrow, a hump that they are too wide."
 )
 """How to read the distribution of PITs."""
 
@@ -308,7 +307,6 @@ def _provenance(rows: AuditRows) -> Section:
     n, n_parts = source.get("n_rows"), source.get("n_parts")
     in_parts = f" in {whole(n_parts)} parts, {whole(source.get('n_searched'))} searched"
     seed = known.get("random_state")
-    described = about_facts({"about": rows.about, "target": rows.target, "provenance": known})
     facts = {
         "Command": f"`{known['command']}`" if known.get("command") else "none: made from Python",
         "Model": ", ".join(filter(None, [model.get("name"), model.get("kind")])) or None,
@@ -323,7 +321,7 @@ def _provenance(rows: AuditRows) -> Section:
         "Software": ", ".join(versions) or None,
         "Layout": rows.schema,
     }
-    shown = [described, Facts(facts)] if known else []
+    shown = [about_facts(rows.about, known, rows.target), Facts(facts)] if known else []
     return _section("provenance", "Where this comes from", "data, model, command", *shown)
 
 

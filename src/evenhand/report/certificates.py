@@ -73,7 +73,10 @@ ASSUMED = {
         " independent of the person, of the draw and of other people"
     ),
     "rounded": "outcomes lie anywhere in their rounding cells, distributed as forecasts predict",
-    "counted": "errors and gaps |PIT - r| were rounded up to bins, which only widens the bounds",
+    "counted": (
+        "errors and gaps |PIT - r| were rounded up to bins of width 1/16384 and 1/8192, which only"
+        " widens the bounds"
+    ),
     "entry": "the time of entry is independent of everything else about a person",
     "design": "no weight of the design is larger; rows were drawn independently, one of a cluster",
     "ratio": (

@@ -297,7 +297,6 @@ def comparison_document(rows: ComparisonRows) -> Document:
     options: dict[str, Any] = {"search": "Find a group", "printed": SHOWN}
     first = found.table(found.groups[:FIRST], note=note, **options)
     table = found.table(others[:SHOWN], note=f"{note}{rest}", **options)
-    about = {"about": rows.about, "provenance": rows.provenance["after"]}
     sections = [
         Section("Groups", [first], "groups"),
         Section("The other groups", [table] if others else [], "others", "smaller changes"),
@@ -311,7 +310,7 @@ def comparison_document(rows: ComparisonRows) -> Document:
         ),
         Section(
             "Where this comes from",
-            [about_facts(about), _sources(rows)],
+            [about_facts(rows.about, rows.provenance["after"]), _sources(rows)],
             "provenance",
             "both audits",
         ),

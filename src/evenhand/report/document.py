@@ -171,11 +171,13 @@ NAME = 60
 """Most characters of the name of the outcome."""
 
 
-def about_facts(audit: Mapping[str, Any]) -> Facts:
+def about_facts(
+    about: Mapping[str, str], provenance: Mapping[str, Any], target: str | None = None
+) -> Facts:
     """Return the date of an audit and its description, with the keys as they were given."""
-    unit = f"Unit of {short(audit.get('target') or 'the outcome', NAME)}"
-    described = {unit if key == "unit" else key: text for key, text in audit["about"].items()}
-    return Facts({"Date of the audit": audit["provenance"].get("date")} | described)
+    unit = f"Unit of {short(target or 'the outcome', NAME)}"
+    described = {unit if key == "unit" else key: text for key, text in about.items()}
+    return Facts({"Date of the audit": provenance.get("date")} | described)
 
 
 # --- rendering as a page

@@ -245,7 +245,7 @@ def _shown(rows: AuditRows, kind: Kind) -> str:
 
 # --- cases: a group, or all people, in clauses; the first one is a title
 
-WEIGHTED = "Numbers of {} are of all rows, weighted by the probability of membership."
+WEIGHTED = "Numbers of {} are those of all rows, weighted by the probability of membership."
 """Limit of the numbers of groups known by probability."""
 
 

@@ -220,7 +220,7 @@ def miscoverage(rows: AuditRows) -> Table | None:
         numeric("Highest fifth"): lambda one: percent(one.highest_fifth),
         numeric("Rows"): lambda one: whole_number(one.n),
     }
-    note = "How far coverage differs from the level for people with the same features, by a model."
+    note = "How far coverage is from its level for people of equal features, by a model."
     return of("Coverage by features", rows.miscoverage, cells, note=note)
 
 
