@@ -33,8 +33,6 @@ from golden_files import case, counted, shown_numbers
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from parts_examples import searching
 
-# ---- every answer of a certificate
-
 ASKED = {
     "average_error": [{}],
     "group_error": [{"mass": mass} for mass in (0.1, 0.2, 0.5, 1.0)],
@@ -155,8 +153,6 @@ def least_randomized(proof, goal, mass):
         raise InputError("no alpha meets the target")
     return proof.with_link(kind(alpha))
 
-
-# ---- cases
 
 N = 400
 

@@ -111,9 +111,6 @@ def cells(place):
         return list(csv.reader(file))
 
 
-# ---- comparison
-
-
 def rtol_at(path):
     """Relative tolerance of a value: that of the last pattern of `LOOSER` it matches."""
     found = [rtol for pattern, rtol in LOOSER.items() if re.search(pattern, path)]
@@ -166,9 +163,6 @@ def with_numbers(rows):
     ]
 
 
-# ---- frozen files
-
-
 def sums():
     """Return the hash of each golden file, in the form of sha256sum."""
     files = sorted(path for path in GOLDEN.rglob("*") if path.is_file() and path != SUMS)
@@ -181,9 +175,6 @@ def sums():
 def freeze():
     """Write the hashes of the golden files as they are now."""
     SUMS.write_text(sums(), encoding="utf-8")
-
-
-# ---- numbers of texts
 
 
 SHOWN = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[+-]?\d+)?(?!\w|\.\d)")

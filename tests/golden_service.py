@@ -52,8 +52,6 @@ from golden_data import (
 )
 from golden_files import CASES, case, cells
 
-# ---- watches
-
 DAYS, PER_DAY, CHANGE = 40, 20, 15
 N = DAYS * PER_DAY
 DAY = np.repeat(np.arange(DAYS), PER_DAY)
@@ -175,9 +173,6 @@ def watched(watch, rows):
     return kept
 
 
-# ---- logs
-
-
 @contextmanager
 def clock():
     """Let the times of entries be a minute apart."""
@@ -291,9 +286,6 @@ def served_models():
         "normal": (forecaster(), {"keep_features": True, "levels": [0.1, 0.9]}),
         "events": (classifier, {"person": "id"}),
     }
-
-
-# ---- stored models
 
 
 class Shifted(BaseEstimator):
@@ -421,9 +413,6 @@ def stored_models(folder):
             "is equal": all(map(np.array_equal, *numbers)),
         }
     return said
-
-
-# ---- tables that commands serve
 
 
 def table_of(folder, kind, n=5, seed=35, *, known=False):

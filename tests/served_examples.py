@@ -166,9 +166,6 @@ def serve(log, one, seed=0, *, context="loans", revision=0, prefix="f"):
     return r
 
 
-# a decision log in memory, whose clock a test sets
-
-
 T = TypeVar("T")
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -144,9 +144,6 @@ def test_the_bound_on_mpaic_fails_in_at_most_one_data_set_of_twenty():
         assert broken <= most_failures(n_sets)
 
 
-# what else a certificate of links says
-
-
 def test_the_mean_error_is_that_of_the_people():
     family = Entropic
     u = np.random.default_rng(0).beta(2, 1, size=500)

@@ -80,9 +80,6 @@ def audited(kind):
     return audit(forecast, people(), y, groups=["sex"], name=kind, **QUICK)
 
 
-# --- PITs and their cells
-
-
 def test_cells_of_a_hurdle_are_empty_off_the_atom():
     forecast, y = outcomes("hurdle")
     found = read_subject(forecast, None, as_outcomes(y), np.random.default_rng(0))
@@ -140,9 +137,6 @@ def test_pits_alone_give_the_same_estimates(kind):
     )
 
 
-# --- scores
-
-
 def test_scores_of_counts_and_of_hurdles_are_log_probabilities_of_atoms():
     _, y = outcomes("count")
     mean = people()["mean"].to_numpy()
@@ -169,9 +163,6 @@ def test_probabilities_of_zero_make_the_log_loss_infinite_and_nothing_else():
     assert found.to_dict()["scores"][0]["value"] is None
     (note,) = notes_of(found.notes, NoteKind.EXCLUDED_OUTCOMES)
     assert note.numbers == (3,)
-
-
-# --- events
 
 
 def test_reliability_of_events_is_that_of_groups_by_probability():
@@ -236,9 +227,6 @@ def test_a_hurdle_whose_outcomes_are_all_the_atom_is_audited_without_a_certifica
     (note,) = notes_of(found.notes, NoteKind.NO_CERTIFICATE)
     assert "every outcome is the atom" in str(note)
     assert found.positive_part.empty
-
-
-# --- certificates and conditions
 
 
 @pytest.mark.parametrize("kind", ["binary", "hurdle"])
@@ -328,9 +316,6 @@ def test_tables_in_parts_are_certified_as_in_memory(kind):
             assert found.groups[end][0] == pytest.approx(whole.groups[end][0], rel=1e-6)
 
 
-# --- outcomes with atoms under continuous forecasts
-
-
 def test_counts_of_a_part_without_the_atom_can_be_added():
     forecast, y = outcomes("hurdle")
     plan = CountPlan((), (0.8,), None, (-np.inf, np.inf))
@@ -411,9 +396,6 @@ def test_rounded_amounts_of_a_hurdle_are_spread_over_cells_that_end_at_the_atom(
     np.testing.assert_allclose(found.cells.low[some, 0], expected[some], rtol=1e-9)
 
 
-# --- JSON and comparisons
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_audits_of_each_kind_fulfil_the_schema(kind):
     found = audited(kind)
@@ -427,8 +409,6 @@ def test_audits_of_different_kinds_are_not_compared():
     made = audit(Forecast.from_normal(np.zeros(N), np.ones(N)), people(), y, **QUICK)
     refused("a continuous outcome", compare, made, audited("count"))
 
-
-# --- false alarms
 
 LAWS = {
     "Poisson(0.5)": lambda n: Forecast.from_poisson(np.full(n, 0.5)),

@@ -121,9 +121,6 @@ def test_a_column_that_the_schema_does_not_name_is_refused(table, tmp_path):
     )
 
 
-# --- text that is no audit
-
-
 def paths(node, start=()):
     """Yield the place of each value of some JSON."""
     if start:
@@ -205,9 +202,6 @@ def test_other_files_are_refused_in_a_line(content, tmp_path):
     refused("a.json is not the JSON of an audit", Audit.read, path)
     refused("none.json cannot be read: No such file", Audit.read, tmp_path / "none.json")
     refused("cannot be read: Is a directory", Audit.read, tmp_path)
-
-
-# --- the pages
 
 
 def objects(node):

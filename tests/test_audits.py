@@ -120,9 +120,6 @@ def w1(values):
     return float(stats.wasserstein_distance(values.ravel(), (np.arange(100_000) + 0.5) / 100_000))
 
 
-# --- what the tables say
-
-
 def check_tables(found, X, y, pit, scores, rel):
     """Compare an audit with PITs of shape (n, m) and scores per person, both from elsewhere."""
     expected = scores | {
@@ -338,9 +335,6 @@ def test_all_parts_of_an_audit_see_the_rows_with_a_weight_and_no_others(given_as
     assert error < 0.2
 
 
-# --- outcomes and input
-
-
 def capped(n):
     """Outcomes on a 0.01 grid, 8% of them at the cap 0.85, and the forecast before rounding."""
     y = np.random.default_rng(7).normal(0.5, 0.25, size=n)
@@ -394,9 +388,6 @@ def test_what_cannot_be_audited_is_refused_on_one_line():
     refused(r"measure .*'log score', 'CRPS', .* 'crps'", found.score, "crps")
 
 
-# --- JSON
-
-
 def test_json_holds_what_the_tables_hold(tmp_path):
     X, y = table()
     one = np.arange(N) == 0
@@ -424,9 +415,6 @@ def test_json_holds_what_the_tables_hold(tmp_path):
     assert held["certificate"]["average_error"] == proof.average_error()
     assert held["certificate"]["every_group"][1]["group_error"] == proof.group_error(0.2)
     json.dumps(held, allow_nan=False)
-
-
-# --- what the pictures show
 
 
 @pytest.mark.parametrize(("n", "n_bins"), [(499, 10), (500, 20)])
@@ -471,9 +459,6 @@ def test_the_band_of_the_calibration_curve_holds_at_all_levels_at_once(n_draws):
         curve = calibration_curve(Cells(pit))
         outside += any(not point.low <= point.level <= point.high for point in curve)
     assert stats.binomtest(outside, runs, 0.05, alternative="greater").pvalue > 1e-3
-
-
-# --- where an audit comes from
 
 
 def test_the_provenance_names_versions_model_data_and_seed():
@@ -524,9 +509,6 @@ def test_sources_are_added_with_their_hashes(tmp_path):
 
 def texts(notes):
     return [str(one) for one in notes]
-
-
-# --- everything together
 
 
 def test_few_rows_leave_notes_instead_of_numbers():

@@ -31,9 +31,6 @@ PITS = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(0, 1))
 MASSES = st.floats(0.01, 1)
 
 
-# --- the probability that a band holds
-
-
 def compositions(n, parts):
     if parts == 1:
         yield (n,)
@@ -96,9 +93,6 @@ def test_local_levels_share_one_level_and_spend_the_risk(n, confidence):
     assert confidence * (1 - ROUNDING) <= held <= confidence + 3e-3 * risk * (1 + np.log(1 / risk))
 
 
-# --- bands for distributions
-
-
 def at(band, t):
     """Return the value of a step function: the last step that begins at or before `t`."""
     return np.asarray(band.upper[np.searchsorted(band.starts, t, side="right") - 1])
@@ -134,9 +128,6 @@ def test_bands_hold_with_ties_and_err_on_the_safe_side(n):
     assert broken <= most_failures(n_sets, 0.1)
 
 
-# --- the mean of the worst share
-
-
 @given(VALUES, MASSES)
 @settings(max_examples=40, deadline=None)
 def test_worst_mean_equals_a_linear_programme_and_two_integrals(values, mass):
@@ -156,9 +147,6 @@ def test_worst_mean_equals_a_linear_programme_and_two_integrals(values, mass):
     assert found == pytest.approx(
         (np.diff(edges) * np.minimum(mass, survival)).sum() / mass, abs=1e-12
     )
-
-
-# --- bets
 
 
 def two_points(chance):
@@ -220,9 +208,6 @@ def test_bets_are_laid_before_the_row_is_seen():
         np.testing.assert_array_equal(
             np.array(pivots_and_stakes(others, 0.2, 0.5, 0.95))[:, : k + 1], bets[:, : k + 1]
         )
-
-
-# --- probabilities and the error of an average
 
 
 @pytest.mark.parametrize(("n", "confidence"), [(1, 0.95), (7, 0.5), (300, 0.999)])

@@ -44,9 +44,6 @@ def kind(estimator):
     return kind_of(estimator).name
 
 
-# --- which kind serves what
-
-
 class Law:
     """An object with quantiles, as NGBoost and skpro return."""
 
@@ -164,9 +161,6 @@ def test_what_a_model_has_decides_how_it_is_served():
         assert kind(clone(estimator, safe=False)) == name
 
 
-# --- functions
-
-
 @pytest.mark.parametrize(
     "function",
     [
@@ -202,9 +196,6 @@ def test_a_function_that_says_something_else_is_refused(function, got):
 
 def says_forecast(rows):
     return Forecast.from_normal(*says_normal(rows))
-
-
-# --- quantile regressors
 
 
 @pytest.mark.parametrize(
@@ -254,9 +245,6 @@ def test_quantiles_that_cross_are_sorted_and_those_that_do_not_fit_the_levels_re
     refused(r"one column .* 3 levels, .*\(1,\) from Narrow; pass a function", plain, Narrow())
 
 
-# --- objects with quantiles
-
-
 @pytest.mark.parametrize(
     ("law", "message"),
     [
@@ -298,9 +286,6 @@ def test_ngboost_and_skpro_are_taken_at_their_word(family):
     np.testing.assert_allclose(base.pit(new_y), cdf, rtol=0, atol=atol)
     frozen = RandomizedRegressor(FrozenEstimator(model.estimator_)).fit(NEW, new_y)
     np.testing.assert_array_equal(frozen.base_forecast(NEW).pit(new_y), base.pit(new_y))
-
-
-# --- members
 
 
 def test_a_list_of_models_becomes_the_mixture_of_its_members_with_equal_weights():

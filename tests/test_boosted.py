@@ -85,9 +85,6 @@ def table_of(n, seed=0):
     return table, mean + 0.3 * random.normal(size=n), mean
 
 
-# --- near the truth
-
-
 @pytest.mark.parametrize("law", LAWS)
 def test_log_score_is_near_the_truths(law, model_of):
     X, y, truth = wavy_task(4000, 1, law)
@@ -109,9 +106,6 @@ def test_pits_of_held_out_rows_are_uniform_on_average(law, model_of):
         inside = (np.abs(pit - 0.5) < level / 2).mean()
         # two samples' binomial errors; four tests, each a false alarm in 6e-5 of all seeds
         assert abs(inside - level) < 4 * np.sqrt(2 * level * (1 - level) / 4000)
-
-
-# --- beside plain gradient boosting
 
 
 def resistance_task(n, seed):
@@ -166,9 +160,6 @@ def test_scale_of_the_outcome_is_chosen_by_held_out_scores():
     assert linear.outcome_scale_.bend is None
 
 
-# --- early stopping
-
-
 def test_folds_stop_their_ensembles_together_and_are_in_none_of_their_trees():
     X, y, _ = wavy_task(600, 7, "normal")
     fold = np.arange(600) % 3
@@ -213,9 +204,6 @@ def test_outputs_do_not_depend_on_how_many_rows_and_trees_are_evaluated_at_once(
     assert 0 < difference.max() <= averaged(plain).num_trees() * 2.0**-39
 
 
-# --- tables
-
-
 def test_categories_and_missing_values_are_found():
     table, y, _ = table_of(1500)
     fresh, _, mean = table_of(1000, seed=1)
@@ -238,9 +226,6 @@ def test_categories_and_missing_values_are_found():
     assert np.isfinite(
         model.predict(table.assign(city=None, income=np.nan, member=None, since=pd.NaT))
     ).all()
-
-
-# --- copies, links, and what is refused
 
 
 def test_where_no_feature_can_be_split_the_law_says_all():

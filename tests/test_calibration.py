@@ -39,9 +39,6 @@ def ece(values, weights=None):
     return total
 
 
-# --- calibration error
-
-
 @settings(max_examples=100, deadline=None)
 @given(MATRICES)
 def test_w1_is_the_expected_calibration_error(pit):
@@ -63,9 +60,6 @@ def test_weights_are_repetitions_and_draws_of_a_person_share_them(pit, data):
     )
 
 
-# --- pathwise errors
-
-
 @settings(max_examples=100, deadline=None)
 @given(MATRICES)
 def test_pathwise_errors_are_exact(pit):
@@ -76,9 +70,6 @@ def test_pathwise_errors_are_exact(pit):
     assert (errors <= 0.5 + 1e-15).all()
 
 
-# --- worst groups
-
-
 @pytest.mark.parametrize(
     ("mass", "n", "size"),
     [(0.3, 10, 3), (0.07, 100, 7), (0.55, 100, 55), (0.31, 10, 4), (1e-9, 5, 1)],
@@ -86,9 +77,6 @@ def test_pathwise_errors_are_exact(pit):
 def test_a_rounding_error_adds_no_row(mass, n, size):
     curve = worst_group_curve(np.linspace(0, 1, n), mass, random_state=0)
     assert curve.rows[0].size == size
-
-
-# --- scores
 
 
 def normals(n, m):
@@ -122,9 +110,6 @@ def test_a_pit_is_covered_where_the_interval_holds_the_outcome():
     low, high = forecast.interval(0.8)
     expected = ((low <= y[:, None]) & (y[:, None] <= high)).mean(axis=-1)
     np.testing.assert_array_equal(covered(forecast.pit(y), 0.8), expected)
-
-
-# --- rounding
 
 
 def crime_like(n=2000):

@@ -225,9 +225,6 @@ def test_coverage_is_nominal_on_average_and_whole_intervals_cover_more(level, me
     assert p @ covered_whole(cells, level) >= level
 
 
-# --- counts
-
-
 def poisson_pits(n, m, seed):
     """PITs with cells of Poisson outcomes, of forecasts that are too high at high draws."""
     rng = np.random.default_rng(seed)
@@ -265,9 +262,6 @@ def test_a_block_without_atoms_can_be_added():
     assert (both.n_samples, both.has_cells) == (30, True)
     expected = continuous.inside[0.9] + with_atoms.inside_whole[0.9]
     np.testing.assert_array_equal(both.inside_whole[0.9], expected)
-
-
-# --- sums over groups
 
 
 def sums_of(pits):

@@ -25,8 +25,6 @@ from evenhand.calibration import (
 from evenhand.calibration.kaplan_meier import largest_error
 from repeats import most_failures, repeats, statistical
 
-# --- what is known of times ---------------------------------------------------------------------
-
 
 def test_with_a_horizon_who_is_seen_at_it_is_known():
     #      event before, event at, event after, cut before, cut at, cut after
@@ -112,9 +110,6 @@ def test_bad_times_are_refused_with_the_place(given, message):
     refused(message, Outcomes, **options)
 
 
-# --- Kaplan-Meier -------------------------------------------------------------------------------
-
-
 def ties_and_censoring(n=400, seed=0):
     random = np.random.default_rng(seed)
     # times with ties among events, among censored people and between both
@@ -158,9 +153,6 @@ def test_the_error_is_the_integral_of_the_distance_from_uniform(seed):
     np.testing.assert_allclose(estimate.error(), sum(pieces), atol=1e-7)
 
 
-# --- errors of a population, of which all or none are shifted
-
-
 def true_error(shift):
     """Return the error of PITs `Phi(z + shift)`."""
     return float(stats.norm.cdf(shift / np.sqrt(2)) - 0.5)
@@ -171,9 +163,6 @@ def survival_forecast(x, horizon=None):
     grid = np.concatenate((np.linspace(0.02, STUDY, 90), np.geomspace(6.5, 100, 10)))
     survival = 1 - forecast_cdf(grid[None], x[:, None])
     return Forecast.from_survival(grid, survival, horizon)
-
-
-# --- statistics ---------------------------------------------------------------------------------
 
 
 @statistical
@@ -265,9 +254,6 @@ def test_the_variance_without_cuts_is_that_of_means():
     # the level is also the function of the largest variance, as all covariances are positive
     high = found.error + t.isf(0.025) * u.std(ddof=1) / np.sqrt(2000)
     assert found.high == pytest.approx(high, abs=2e-3)
-
-
-# --- confidence -----------------------------------------------------------------------------------
 
 
 def samples(n_sets, n, shift):

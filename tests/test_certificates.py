@@ -34,9 +34,6 @@ SLACK = 2e-4  # of truths that come from a grid
 CALIBRATED = ((0.0, 1.0), (0.0, 1.0))
 
 
-# --- worlds with known truth
-
-
 def unchanged(r):
     return r
 
@@ -218,9 +215,6 @@ def count_false(names, sizes, **options):
     return wrong
 
 
-# --- statements hold at the nominal rate
-
-
 @statistical
 def test_statements_are_false_in_at_most_one_data_set_of_twenty():
     whole = ((100, 8, 80), (300, 8, 50), (1000, 16, 22), (5000, 16, 2))
@@ -297,9 +291,6 @@ def test_the_chain_of_the_paper_is_what_its_results_give(mass, confidence):
     assert least <= certify_pit(r, r, confidence=confidence).chain(mass) + 1e-12 <= least + step
 
 
-# --- how tight
-
-
 @lru_cache(maxsize=1)
 def samples(n, n_sets):
     """Data sets of a Laplace link, alpha 0.12, 64 draws, on which the methods are compared."""
@@ -323,9 +314,6 @@ def test_bounds_exceed_the_truth_by_no_more_than_in_the_method():
     local, betting = (mean_excess(method, 500, 100) for method in ("local-levels", "betting"))
     assert 0 < betting < 0.03
     assert betting < local < 0.05
-
-
-# --- what one forecast each can prove
 
 
 @pytest.mark.parametrize("counted", [False, True])
@@ -402,8 +390,6 @@ def test_tests_in_a_fixed_order_prove_the_target_and_nothing_else():
     assert proof.table()["chain"].isna().all()
 
 
-# --- input that cannot carry a guarantee
-
 R = jittered(20, 4, random_state=0)
 HALF = np.arange(20) < 10
 
@@ -455,9 +441,6 @@ def test_input_without_a_guarantee_is_refused_in_one_line(case):
     refused(words, attempt)
 
 
-# --- few rows, groups and people with several rows
-
-
 @pytest.mark.parametrize(
     ("n", "method"), [(1, "local-levels"), (5, "local-levels"), (5, "betting")]
 )
@@ -497,9 +480,6 @@ def test_one_row_of_each_person_is_used():
     rows = np.argsort(errors)[rows]
     assert person[rows].tolist() == [0, 1, 2, 3, 4]
     assert certificate.named_table()["n"].tolist() == [HALF[rows].sum()]
-
-
-# --- what a certificate is
 
 
 def test_statements_that_hold_together_share_the_risk():

@@ -33,9 +33,6 @@ LEVEL = 0.8
 N_DRAWS = 16
 
 
-# --- counts and ordinal scores
-
-
 def top_coded(law, largest):
     """Probabilities of 0, ..., `largest`, where larger outcomes are recorded as `largest`."""
     upto = law.cdf(np.arange(largest))
@@ -157,9 +154,6 @@ def test_coverage_of_rounded_outcomes_is_that_of_positions_in_their_cells(step):
     assert randomized.plain_intervals(0.5) == points.plain_intervals(0.5)
     own, drawn = certify_pit(served, kind="continuous"), certify_pit(Cells(served.drawn, draws=r))
     assert own.coverage(0.8, 0.5) == drawn.coverage(0.8, 0.5)
-
-
-# --- an atom at the end of the range
 
 
 def certify_hurdle(whole, inner, positive, probability, base=None, **options):

@@ -23,8 +23,6 @@ from evenhand._validate import (
     require_extra,
 )
 
-# --- the form of a message
-
 
 def test_a_missing_extra_is_named_with_the_line_that_installs_it():
     assert require_extra("json", "neural").dumps([1]) == "[1]"
@@ -44,9 +42,6 @@ def test_an_import_that_fails_inside_an_extra_is_not_taken_for_a_missing_extra(
         require_extra("extra_with_a_hole", "neural")
     assert not isinstance(caught.value, MissingExtraError)
     assert "extra_with_a_hole" not in sys.modules
-
-
-# --- numbers and choices
 
 
 @pytest.mark.parametrize(
@@ -71,9 +66,6 @@ def test_a_choice_is_one_of_those_named():
     for value, got in (("Laplace", question), (None, "None"), (3, "3")):
         message = complaint(check_choice, "link", value, ("entropic", "laplace"))
         assert re.search(f"^link .*'entropic', 'laplace'.* {got}$", message)
-
-
-# --- columns
 
 
 @pytest.mark.parametrize(
@@ -102,9 +94,6 @@ def test_values_that_cannot_be_used_are_named_with_place_and_remedy(values, fact
 )
 def test_weights_that_weigh_nothing_are_refused(weights, facts):
     assert re.search(facts, complaint(check_weights, weights, 3))
-
-
-# --- continuous outcomes
 
 
 def with_atom(n, share, value=7.0):

@@ -86,9 +86,6 @@ def predict_args(place, table, out, *more):
     return ("predict", table, *names, "--out", out, *more)
 
 
-# The model that is trained.
-
-
 def mean_crps(model):
     forecast = load(model).forecast(TABLE[["income", "job", "since"]])
     return float(forecast.crps(TABLE["loss"].to_numpy()).mean())
@@ -118,9 +115,6 @@ def test_without_torch_trees_are_trained_and_named(missing, place, tmp_path, eve
     # one distribution for everybody
     y = TABLE["loss"].to_numpy()
     assert mean_crps(tmp_path / "model") < 0.8 * np.abs(y[:, None] - y).mean() / 2
-
-
-# The round trip.
 
 
 @pytest.mark.usefixtures("quick_training")
@@ -200,9 +194,6 @@ def test_the_written_forecasts_are_those_of_the_model(place, tmp_path, evenhand)
     np.testing.assert_allclose(found["served_mean"], forecast.mean(), rtol=1e-9)
     np.testing.assert_allclose(found["served_std"], forecast.std(), rtol=1e-9)
     assert (np.diff(found[QUANTILES], axis=-1) > 0).all()
-
-
-# Another model's forecasts.
 
 
 def test_audit_of_another_models_forecasts(place, evenhand):
@@ -332,9 +323,6 @@ def test_neither_outcomes_nor_ids_nor_the_forecasts_are_searched_unasked(tmp_pat
 
 def digest(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-# Bad input: the arguments, and what the one line must name.
 
 
 def bad_args(line, table, place, folder):
@@ -468,9 +456,6 @@ def test_damaged_models_are_named(place, tmp_path, refuses):
     swapped = ("audit", place / "model", "--forecast", place / "people.csv", *table)
     refuses(swapped, "people.csv")
     refuses(("fit", "none.csv", *table, "--out", tmp_path / "no"), "none.csv")
-
-
-# What is no fault of the user's.
 
 
 BLAME = "this is a bug of evenhand, not a problem of your data; run with EVENHAND_DEBUG=1 for the"

@@ -68,9 +68,6 @@ def shell(args, redirections):
     return subprocess.run(run, check=False, capture_output=True, stdin=subprocess.DEVNULL)
 
 
-# Streams.
-
-
 CLOSED = {"stdin": None, "stdout": None, "stderr": None}
 
 
@@ -134,8 +131,6 @@ def test_a_terminal_without_the_lines_of_tables_is_served(monkeypatch):
     assert terminal.read() == "group ?? error\n"
 
 
-# Characters that steer a terminal.
-
 HOSTILE = "cook\x1b[2J\u202eevil\u2066\u200b\nline\x07"
 
 
@@ -162,9 +157,6 @@ def test_what_data_holds_reaches_no_terminal_raw(place, tmp_path, evenhand):
     assert not {"\x1b", "\u202e", "\u2066", "\u200b", "\x07"} & set(raw)
 
 
-# Empty values.
-
-
 def test_an_empty_value_is_refused(place, tmp_path, evenhand):
     """An unset variable for the context would give everybody another draw."""
     audit = ("audit", place / "people.csv", "--target", "loss", *NORMAL)
@@ -176,9 +168,6 @@ def test_an_empty_value_is_refused(place, tmp_path, evenhand):
         assert f"--groups {listed!r} contains an empty name" in refused
     predict = predict_args(place / "people.csv", place / "key", tmp_path / "out.csv")
     assert "--context is empty" in evenhand(*predict, "--context", "").complaint()
-
-
-# Outputs that are inputs, and links.
 
 
 def symbolic(path, to):
@@ -261,9 +250,6 @@ def test_a_link_to_itself_or_to_a_device_is_refused(place, tmp_path, evenhand):
         evenhand(*predict_args(place / "people.csv", place / "key", tmp_path / name)).complaint()
         assert (tmp_path / name).is_symlink()
     assert Path("/dev/null").is_char_device()
-
-
-# Permissions, signals and what killed runs leave.
 
 
 def test_outputs_obey_the_umask(place, tmp_path, evenhand):

@@ -261,9 +261,6 @@ def test_a_model_trained_on_pandas_gets_rows_of_pandas():
     )
 
 
-# Values that training never had.
-
-
 def unseen(column, values):
     schema = Schema.learn(pd.DataFrame({"v": column}))
     return UnseenValues.of(schema, schema.apply(pd.DataFrame({"v": values}), "")).lines()

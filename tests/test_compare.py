@@ -135,9 +135,6 @@ def test_the_interval_of_a_bias_is_that_of_a_paired_t_test():
     assert (found.low, found.high) == pytest.approx((change.mean() - half, change.mean() + half))
 
 
-# --- coverage of the intervals
-
-
 @pytest.mark.parametrize("n", [49, 50])
 def test_changes_have_intervals_from_50_rows_on(n):
     # 1 / sum (1 / n)^2 may be a rounding error below n
@@ -198,9 +195,6 @@ def test_paired_intervals_contain_all_true_changes_jointly(scenario, correlation
     assert missed.max() <= most_failures(n_sets)
 
 
-# --- two audits, which are not paired
-
-
 def files(folder, first, second):
     first.to_json(folder / "old.json")
     second.to_json(folder / "new.json")
@@ -256,9 +250,6 @@ def test_what_is_neither_two_models_nor_two_audits_is_refused():
     refused("y is missing", compare, *both, X)
     refused("pass X= and y= to compare models, or y= to compare forecasts", compare, *both)
     refused("be a forecaster or a Forecast", compare, audited("wrong"), both[1], X, people()[1])
-
-
-# --- output
 
 
 BETTER, WORSE, SMALLER = ("better", True), ("worse", True), ("better", False)

@@ -79,9 +79,6 @@ def same(one, other):
     return pickle.dumps(one) == pickle.dumps(other)
 
 
-# --- counts
-
-
 @given(pits(), st.integers(0, 1000))
 @settings(max_examples=50, deadline=None)
 def test_counts_are_those_of_brute_force(pit, seed):
@@ -120,9 +117,6 @@ def test_gaps_are_those_of_the_one_draw(n, m, seed):
     )
 
 
-# --- adding up
-
-
 @given(st.data())
 @settings(max_examples=30, deadline=None)
 def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data):
@@ -150,9 +144,6 @@ def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data):
         assert whole.groups[name].n_samples == mask.sum()
 
 
-# --- errors
-
-
 @given(pits(40))
 @settings(max_examples=100, deadline=None)
 def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit):
@@ -160,11 +151,6 @@ def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit):
     assert abs(error - calibration_error(pit)) <= S / 2 + ROUNDING
     assert 0 <= error <= 0.5
 
-
-# --- bands from counts
-
-
-# --- certificates
 
 Forecasts = Callable[[Floats, Floats], Floats]
 
@@ -304,8 +290,6 @@ def test_levels_that_were_not_counted_are_named_and_left_out_of_tables():
     assert "interval" not in counts.summary().partition("Points are")[0]
 
 
-# --- many people
-
 MANY = 3200 * BINS  # 20,480,000
 
 
@@ -353,8 +337,6 @@ def test_twenty_million_people_are_certified_from_their_counts_in_little_memory(
     assert mpaic == pytest.approx(0.5 + stats.norm.ppf(0.95) * 0.5 / np.sqrt(MANY), abs=2 * G)
     assert chain == 0.5
 
-
-# --- input that cannot carry a guarantee
 
 R = jittered(20, 4, random_state=0)
 COUNTS = count_pits(R, R, groups={"some": np.arange(20) < 5}, random_state=0)

@@ -24,9 +24,6 @@ def log(where):
     opened.close()
 
 
-# entries and lookups
-
-
 def test_an_entry_is_found_as_it_was_added(log):
     values = {
         "mean": 0.1 + 0.2,
@@ -82,9 +79,6 @@ def test_entries_are_those_of_the_moment_when_reading_began(log):
     first = next(reading)
     log.run(lambda t: t.add(forecast("later")))
     assert [first.number, *(entry.number for entry in reading)] == list(range(1, 1501))
-
-
-# works that fail
 
 
 def test_a_work_that_fails_leaves_nothing(log):
@@ -168,9 +162,6 @@ def test_a_work_must_not_call_run(log):
     assert log.run(lambda t: 3) == 3
 
 
-# threads
-
-
 def test_32_threads_lose_and_repeat_nothing(log):
     def serve(thread):
         return [
@@ -205,9 +196,6 @@ def test_a_writer_that_never_ends_is_named(log, where, monkeypatch):
     other.close()
     assert log.get("id-a") is None
     assert log.run(lambda t: t.add(forecast("a")))[0].number == 1
-
-
-# processes
 
 
 @statistical

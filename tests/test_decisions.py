@@ -62,9 +62,6 @@ def forecast(request):
     return FORECASTS[request.param]
 
 
-# --- losses that are constant between cuts
-
-
 def test_cuts_and_values_may_differ_between_people():
     # a cut belongs to what is above it
     below = np.nextafter(0, -1)
@@ -110,9 +107,6 @@ def test_far_tails_keep_their_digits(cut):
     rising = StepLoss([-cut, -cut + 1], [0.0, 0.3, 0.9])
     exact = 0.3 * tail + 0.6 * np.exp(stats.norm.logcdf(cut - 1))
     np.testing.assert_allclose(rising.expected(standard), exact, rtol=1e-12)
-
-
-# --- expected losses of functions
 
 
 def pinball(y, a, level=0.8):
@@ -190,9 +184,6 @@ def test_blocks_of_people_give_what_one_piece_gives(key, monkeypatch):
     np.testing.assert_array_equal(decision.check_loss(outcomes, x), ways)
 
 
-# --- decisions
-
-
 def test_of_equally_good_actions_the_first_is_taken():
     for actions in (("a", "b", "c"), ("c", "b", "a")):
         made = BayesDecision(
@@ -211,9 +202,6 @@ def test_realized_losses_are_those_of_the_chosen_actions(forecast):
     for place, action in np.ndenumerate(made.index):
         i = place[0]
         assert found[place] == ((y[i] - 1) ** 2 if action else 4.0 * (y[i] < 0.5))
-
-
-# --- what is refused
 
 
 def _one(loss):

@@ -30,9 +30,6 @@ LEVEL = 0.025
 """Level of the scan and of the learned group: any false alarm of both has at most twice this."""
 
 
-# level
-
-
 def fewest(n_sets, rate, false_alarm=FALSE_ALARM):
     """Return the least count of events of probability `rate`.
 
@@ -105,9 +102,6 @@ def test_means_over_draws_of_skewed_values_are_tested_at_level():
         assert (p < level).sum() <= most_failures(n_sets, rate)
 
 
-# power
-
-
 def least_found(n_sets, n_all, power):
     """Return how many groups are found at least: the share `power` of all `n_all` tables.
 
@@ -148,9 +142,6 @@ def test_planted_groups_are_found_by_scan_or_learned_group(kind):
         right += any(overlap(rows, planted) >= 0.5 for rows in shown)
     assert found >= least_found(n_sets, 200, 0.9)
     assert right >= least_found(n_sets, 200, 0.8)
-
-
-# models
 
 
 def mixed_columns(n=400):
@@ -224,9 +215,6 @@ def test_held_out_predictions_do_not_depend_on_the_held_out_row():
         assert np.abs(before.unseen - after.unseen).max() > 1e-3
 
 
-# rules and rows
-
-
 def test_the_rule_as_printed_selects_the_described_rows():
     X, pit, planted = planted_table("pair", 3)
     group = find_group(pit, X, random_state=0)
@@ -250,9 +238,6 @@ def sign_at(pattern, c):
     return pattern[np.minimum((c * PATTERN_CELLS).astype(int), PATTERN_CELLS - 1)]
 
 
-# values of patterns
-
-
 @pytest.mark.parametrize("distribution", [stats.beta(0.6, 0.6), stats.beta(2, 3)])
 def test_expected_pattern_value_is_the_signed_error(distribution):
     """E[Z] = integral s (F - c): midpoints in probability on one side, in level on the other."""
@@ -272,9 +257,6 @@ def test_mean_value_never_exceeds_the_error_and_reaches_it():
         assert max(values) == pytest.approx(error, abs=2e-3)
         assert all(v <= error + 1e-12 for v in values)
     assert (np.abs(pattern_basis(np.linspace(0, 1, 101)) @ -np.ones(PATTERN_CELLS)) <= 0.5).all()
-
-
-# the bound
 
 
 @statistical
@@ -344,9 +326,6 @@ def test_bound_is_below_the_error_of_the_rows_found():
     assert np.mean(np.array(lows) > 0) > 0.2  # not for want of bounds
 
 
-# tables
-
-
 @pytest.mark.parametrize(
     ("where", "words"),
     [
@@ -381,9 +360,6 @@ def test_a_rule_that_selects_many_more_people_is_not_printed():
     assert half.description_share == pytest.approx(0.5, abs=0.1)
     assert tenth.description is None or tenth.description_share <= 0.15
     assert tenth.low > 0
-
-
-# bad input
 
 
 @pytest.mark.parametrize(

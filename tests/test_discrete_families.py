@@ -104,9 +104,6 @@ def test_crps_of_wide_counts_is_the_sum_of_the_definition():
     np.testing.assert_allclose(NegativeBinomial(means, 1 / n).crps(0.0), means - half, 1e-9)
 
 
-# --- finitely many values
-
-
 @pytest.mark.parametrize("build", [scores, own_scores])
 def test_categorical_agrees_with_sums(build):
     batch = build((6,))
@@ -150,9 +147,6 @@ def test_empirical_distributions_count_the_samples():
     y = np.array([1.0, 2.0])
     ensemble = scoringrules.crps_ensemble(y, np.array([[0, 0, 3, 1.0], [2, 2, 2, 2]]))
     np.testing.assert_allclose(batch.crps(y), ensemble)
-
-
-# --- hurdles
 
 
 @pytest.mark.parametrize("end", ["low", "high"])
@@ -200,8 +194,6 @@ def test_truncation_leaves_out_an_atom_at_a_bound():
     np.testing.assert_allclose(conditional.cdf(y), part.cdf(y), rtol=1e-12)
     np.testing.assert_allclose(conditional.ppf(0.3), part.ppf(0.3), rtol=1e-9)
 
-
-# --- sums over the values of counts and scores
 
 MEANS = np.array([0.02, 1.5, 8.0, 40.0])
 Y = np.array([0.0, 4.0, 2.5, 31.0])

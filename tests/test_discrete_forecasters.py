@@ -150,9 +150,6 @@ def test_a_folder_holds_the_whole_forecaster(name, tmp_path):
     assert np.allclose(again.predict(rows), model.predict(rows))
 
 
-# --- tables of any kind
-
-
 def mixed(n, seed=0):
     random = np.random.default_rng(seed)
     job = random.choice(["nurse", "cook", "clerk"], size=n)
@@ -183,9 +180,6 @@ def test_defaults_learn_from_mixed_tables(example, tmp_path):
     assert np.isfinite(strange).all()
     save(model, tmp_path)
     assert np.array_equal(load(tmp_path).predict(fresh), model.predict(fresh))
-
-
-# --- what is refused
 
 
 def rate_one(rows):
@@ -251,9 +245,6 @@ def test_what_cannot_be_fitted_is_one_clear_line(case):
     refused(message, model.fit, X[: len(y)], y)
 
 
-# --- events and scores
-
-
 def test_probabilities_are_those_of_the_classifier():
     plain = LogisticRegression().fit(X, np.where(as_events(Y) == 1, "yes", "no"))
     model = ClassifierForecaster(LogisticRegression()).fit(X, as_events(Y))
@@ -274,9 +265,6 @@ def test_scores_in_halves_are_ordered_values():
         model.forecast(X).cdf(2.0), forest.predict_proba(X)[:, :3].sum(axis=1), atol=1e-12
     )
     np.testing.assert_allclose(model.predict(X), forest.predict_proba(X) @ model.values_)
-
-
-# --- a hurdle
 
 
 @pytest.mark.parametrize("weight", [np.ones(N), TIES + 0.05], ids=["equal", "uneven"])
@@ -317,9 +305,6 @@ def test_randomization_leaves_the_probability_of_the_atom_and_serves_the_other_p
     np.testing.assert_allclose(served.cdf(0.5), expected, rtol=1e-9)
     np.testing.assert_allclose(served.cdf(0), base.forecast(X).cdf(0), rtol=1e-12)
     assert served.outcome_kind is OutcomeKind.HURDLE
-
-
-# --- fitted models of other libraries
 
 
 def test_a_fitted_classifier_is_a_forecaster():

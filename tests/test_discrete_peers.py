@@ -30,9 +30,6 @@ def log_probability(y, mean, dispersion):
     return np.asarray(stats.nbinom.logpmf(y, 1 / dispersion, 1 / (1 + dispersion * mean)))
 
 
-# --- counts
-
-
 def test_the_log_score_of_simulated_counts_is_that_of_statsmodels():
     sm = pytest.importorskip("statsmodels.api")
     X, y, _ = counts(4000, 0.5)
@@ -116,9 +113,6 @@ def test_a_poisson_loss_forecasts_counts(estimator):
     assert amounts.base_forecast(X).outcome_kind is OutcomeKind.CONTINUOUS
 
 
-# --- models of other libraries
-
-
 def test_a_fitted_poisson_regression_is_a_forecaster():
     X, y, _ = counts(400, 0.0)
     plain = PoissonRegressor().fit(X, y)
@@ -182,9 +176,6 @@ def test_models_of_ngboost_forecast_events_and_counts():
     rate = ngboost.NGBRegressor(Dist=Rate, n_estimators=5, verbose=False)
     served = RandomizedRegressor(rate, random_state=0).fit(X, y)
     assert isinstance(served.base_forecast(X).distribution, Poisson)
-
-
-# --- an outcome with an atom
 
 
 def claims(n, seed=0):

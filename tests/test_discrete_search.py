@@ -139,9 +139,6 @@ def test_scans_and_learned_groups_keep_their_level(law):
     assert (alarms <= most_failures(count)).all(), alarms / count
 
 
-# --- tests of learned groups of rare outcomes
-
-
 @pytest.mark.parametrize("pattern", [LEVEL, SPREAD, MIXED], ids=["level", "spread", "mixed"])
 def test_null_moments_are_those_of_the_values_of_the_true_distribution(pattern):
     cdf = np.array([0.0, 0.3, 0.55, 0.9, 0.995, 1.0])

@@ -64,9 +64,6 @@ DIRECT = ("cdf", "sf", "logcdf", "logsf", "logpdf")
 TAILS = frozen([1e-12, 1e-9, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5])
 
 
-# --- the registry
-
-
 def concrete(kind):
     below = {deeper for child in kind.__subclasses__() for deeper in concrete(child)}
     is_one = kind.__module__.startswith("evenhand.") and not inspect.isabstract(kind)
@@ -93,9 +90,6 @@ def test_no_family_wrapper_or_link_is_missing_from_the_examples():
         CONTINUOUS_FAMILIES
     )
     assert len({example.name for example in EXAMPLES}) == len(EXAMPLES)
-
-
-# --- what holds for each of them: shapes
 
 
 @pytest.mark.parametrize(("example", "shape"), some(EXAMPLES, 1))
@@ -127,9 +121,6 @@ def test_expand_and_take_agree_with_direct_evaluation(example, shape):
             )
     # a table's nodes may depend on the draws in the batch
     assert (np.abs(taken.std() - spread[rows]) <= 2 * example.tolerance * spread[rows]).all()
-
-
-# --- what holds for each of them: the axioms
 
 
 def assert_quantiles_invert_both_tails(batch, absolute=0.0, least_p=0.0):
@@ -270,8 +261,6 @@ def test_mean_deviation_and_crps_agree_with_quadrature(example, shape):
     check_moments_and_crps(batch, outcomes, by_quadrature(batch, outcomes), example.tolerance)
 
 
-# --- the same over drawn parameters
-
 shares = st.floats(0.01, 0.99)
 
 
@@ -382,9 +371,6 @@ def test_crps_of_many_rows_is_the_same_in_chunks(monkeypatch):
         np.testing.assert_array_equal(batch.crps(y), scores)
 
 
-# --- normal
-
-
 def test_normal_agrees_with_scipy_and_scoringrules():
     rng = np.random.default_rng(10)
     loc, scale, y = rng.normal(0, 5, 50), np.exp(rng.normal(size=50)), rng.normal(0, 8, 50)
@@ -415,9 +401,6 @@ def test_normal_agrees_with_scipy_and_scoringrules():
 )
 def test_unusable_parameters_are_refused_in_one_line(make, message):
     refused(message, make)
-
-
-# --- mixtures and samples
 
 
 def mixture_cdf(y, weights, loc, scale):
@@ -500,8 +483,6 @@ def test_samples_agree_with_scoringrules_and_keep_mean_and_variance(n_draws, tol
         assert abs(batch.crps(y)[i] - peer) <= tolerance * values[i].std()
 
 
-# --- quantiles
-
 LEVELS = np.array([0.03, 0.2, 0.45, 0.9])
 KNOTS = np.array([-2.0, 0.5, 1.0, 4.0])
 
@@ -551,9 +532,6 @@ def test_crossing_quantiles_are_sorted_and_ties_are_spread_in_their_own_row_only
     np.testing.assert_array_equal(batch.take([1]).values, batch.values[1:])
 
 
-# --- location and scale
-
-
 def test_rows_are_taken_from_what_has_rows_and_not_from_what_is_shared():
     shared_loc = LocationScale(Normal(np.arange(5.0), 1.0), 3.0)
     np.testing.assert_array_equal(shared_loc.take([4, 1]).mean(), [7.0, 4.0])
@@ -562,9 +540,6 @@ def test_rows_are_taken_from_what_has_rows_and_not_from_what_is_shared():
     np.testing.assert_array_equal(three.take([0]).cdf(0.4), three.cdf(0.4)[[0]])
     across = LocationScale(Normal(np.arange(3.0), 1.0), np.zeros((3, 1)))
     np.testing.assert_array_equal(across.take([2]).cdf(0.4), across.cdf(0.4)[[2]])
-
-
-# --- randomized
 
 
 @pytest.mark.parametrize("link", [Laplace(0.02), Entropic(0.3), Gaussian(0.02)])

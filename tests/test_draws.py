@@ -36,9 +36,6 @@ def line(error):
     return message
 
 
-# --- keyed draws
-
-
 def by_hashlib(key, context, person):
     """The draw as the method defines it: keyed BLAKE2b with lengths, 52 bits plus a half."""
     context_bytes = unicodedata.normalize("NFC", context).encode("utf-8")
@@ -173,9 +170,6 @@ def test_the_least_and_the_greatest_hash_stay_inside_the_open_interval(monkeypat
         assert 0 < expected < 1
 
 
-# --- nodes, cells and fresh draws
-
-
 def test_jittered_draws_lie_one_in_each_cell_and_uniformly_within():
     # Kolmogorov-Smirnov at 1e-6 for each of 8 cells, and a correlation beyond 5 / sqrt(n) has
     # probability 6e-7
@@ -218,9 +212,6 @@ def test_fresh_draws_stay_open_at_the_ends_of_the_generator():
     assert 0 < cells.min() < cells.max() < 1
 
 
-# --- one row of each person
-
-
 def test_each_row_of_a_person_is_as_likely_to_be_the_one():
     # rows 0 and 3 are alone, 1, 2, 4 and 5 one person's; chi-squared at 1e-6
     person = ["a", "b", "b", "c", "b", "b"]
@@ -231,9 +222,6 @@ def test_each_row_of_a_person_is_as_likely_to_be_the_one():
     assert chosen.sum() == 400
     assert stats.chisquare(chosen).pvalue > 1e-6
     assert one_row_each(person, 6, 7).tolist() == one_row_each(person, 6, 7).tolist()
-
-
-# --- as_draws and generator
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,6 @@ def times_of(readings):
         return EntryTimes.of(readings)
 
 
-# Times of entries.
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_few_wrong_readings_move_no_other(seed):
     random = np.random.default_rng(seed)
@@ -91,9 +88,6 @@ def test_a_replay_names_the_entries_at_which_a_clock_was_wrong(place, tmp_path):
     )
     assert found.to_dict()["log"]["clock"] == found.clock
     assert found.clock in " ".join(found.summary().split())
-
-
-# Watches.
 
 
 @pytest.fixture(scope="module")

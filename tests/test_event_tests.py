@@ -54,9 +54,6 @@ def probabilities():
     return found
 
 
-# --- theory
-
-
 def test_outcomes_are_known_to_be_events_by_their_cells():
     rng = np.random.default_rng(1)
     p = np.array([0.1, 0.9, 0.0, 0.25])
@@ -149,9 +146,6 @@ def test_impossible_events_refute_their_probabilities():
     assert p_value_of(right) == 1
 
 
-# --- simulation
-
-
 def chances(rate, n, *, are_equal, rng):
     return np.full(n, rate) if are_equal else rng.beta(3 * rate, 3 * (1 - rate), size=n)
 
@@ -198,9 +192,6 @@ def test_intervals_of_wrong_probabilities_hold(told, rate):
         least, most = error_intervals(sums, 0.025)
         lost += [low[0] > true, high[0] < true, least[0] > abs(true), most[0] < abs(true)]
     assert lost.max() <= most_failures(count, 0.025)
-
-
-# --- scans and audits
 
 
 def planted(n=3000):

@@ -36,9 +36,6 @@ def drawn(m=4):
     return three().randomized(alpha=0.2, r=nodes(m))
 
 
-# --- constructors
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -75,9 +72,6 @@ def test_unusable_outcomes_and_probabilities_are_refused_in_one_line():
     )
     refused(r"^p\[1\] must lie between 0 and 1, got 1.5", three().ppf, [0.5, 1.5])
     refused(r"^p must be a number or a list of numbers, got shape", three().ppf, [[0.5]])
-
-
-# --- rounding cells
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
@@ -127,9 +121,6 @@ def test_cells_off_the_support_are_empty():
     Cells(low, high, ties=np.full(500, 0.3))
 
 
-# --- values of a person's own forecast
-
-
 N_PEOPLE = 7
 
 
@@ -177,8 +168,6 @@ def test_a_value_of_another_kind_is_refused(name):
     with pytest.raises(InputError, match=rf"'{name}', which forecasts of kind 'continuous'"):
         forecast_values(Forecast.from_normal([0.0], [1.0]), [name])
 
-
-# --- each kind of outcome: PIT cells, randomization and decisions
 
 RATES = np.array([0.4, 3.0, 25.0])
 CHANCE = np.array([0.3, 0.6, 0.9])

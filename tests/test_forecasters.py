@@ -71,9 +71,6 @@ def column(forecast, j):
     return pit[:, j] if pit.ndim == 2 else pit
 
 
-# --- draws
-
-
 @EVERY
 def test_draws_of_every_shape_mean_the_same(name):
     model, is_randomized = fitted(name), EXAMPLES[name].is_randomized
@@ -115,9 +112,6 @@ def test_fresh_draws_follow_the_random_state(name):
     assert same(forecast, model.forecast(X, forecast.r))
     draws = [one.r for one in (forecast, *others) if one.r is not None]
     assert not any(np.array_equal(draws[i], draws[j]) for i in range(4) for j in range(i))
-
-
-# --- the forecast
 
 
 @EVERY
@@ -175,9 +169,6 @@ def test_all_numbers_of_a_row_are_the_same_alone_and_among_others(name):
     np.testing.assert_allclose(alone, numbers(slice(None))[:9], rtol=1e-9)
 
 
-# --- fitting
-
-
 @EVERY
 def test_fits_with_one_seed_are_identical_and_others_are_not(name):
     def fit(seed):
@@ -211,9 +202,6 @@ def test_equal_weights_are_no_weights_and_rows_of_weight_zero_no_rows(name):
     )
 
 
-# --- copies and storage
-
-
 @EVERY
 def test_copies_forecast_the_same(name):
     model = fitted(name)
@@ -224,9 +212,6 @@ def test_copies_forecast_the_same(name):
         joblib.dump(model, f"{folder}/model")
         mapped = joblib.load(f"{folder}/model", mmap_mode="r")
         assert same(mapped.forecast(X, R), model.forecast(X, R))
-
-
-# --- what is refused
 
 
 def test_parameters_of_numpy_types_can_be_stored():
@@ -263,9 +248,6 @@ def test_discrete_outcomes_are_warned_about_once(name):
         # inside a caller that has checked all outcomes, a fold may be constant
         constant = EXAMPLES[name].make().fit(X, np.full(N, 0.3))
     assert np.isfinite(constant.predict(X)).all()
-
-
-# --- a link around a model
 
 
 class Truth(RegressorMixin, BaseEstimator):

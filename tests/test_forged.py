@@ -192,9 +192,6 @@ def test_a_sparse_matrix_with_an_index_out_of_range_is_refused(tmp_path):
     refused(tmp_path, "is damaged and cannot be loaded (ValueError: ")
 
 
-# LightGBM.
-
-
 @pytest.fixture(scope="module")
 def boosted(tmp_path_factory):
     pytest.importorskip("lightgbm")
@@ -250,9 +247,6 @@ def test_a_forged_booster_is_refused(name, boosted, tmp_path):
     assert change(text) != text
     plant(tmp_path, change(text).encode(), ".booster")
     refused(tmp_path, message)
-
-
-# Bombs.
 
 
 def walk(value):
@@ -320,8 +314,6 @@ def test_an_array_that_declares_more_than_it_holds_is_refused(tmp_path):
     plant(tmp_path, zipped(members | {name: header.getvalue()}), ".skops")
     refused(tmp_path, "declares 8,000,000,000,000 bytes but contains 128")
 
-
-# Leaves of the JSON of a folder.
 
 OTHERS = (None, [], {}, [1], {"a": 1}, 1e300, 10**30, "nan", "", -1, 0, True)
 """What a leaf is replaced by."""

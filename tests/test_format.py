@@ -121,9 +121,6 @@ def test_a_certificate_in_one_line_never_rounds_its_confidence_up():
     assert "confidence=0.9999" in repr(certificate).removesuffix(")").split(", ")
 
 
-# Tables.
-
-
 def test_text_from_data_is_neither_markup_nor_control():
     name = "[red]a[/red] \x1b[2J\u202e\n"
     shown = Table("Groups", [Column(name)], [[name], [Value(name, name)]]).text()

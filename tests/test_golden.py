@@ -89,8 +89,6 @@ from golden_files import (
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
 from parts_examples import searching
 
-# ---- cases: what is kept
-
 
 def proven(proof, masses=MASSES):
     """Return the bounds of a certificate."""
@@ -650,9 +648,6 @@ def recalibrated(folder):
                     f"{kind}: ppf": forecast.ppf([0.1, 0.5])[:10],
                 }
     return said
-
-
-# ---- tests
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -39,9 +39,6 @@ def pits(model, X, y):
     return np.asarray(model.forecast(X, [[0.1, 0.5, 0.8]]).pit(y))
 
 
-# --- without a GPU
-
-
 @every_network
 def test_nothing_in_a_training_is_made_on_a_device_by_default(make):
     X, y = task()
@@ -106,9 +103,6 @@ def test_too_little_memory_is_said_in_one_line(monkeypatch):
         (lambda: PAICRegressor(hidden=(4, 4), device="cpu").fit(X, y), "a smaller batch_size"),
     ):
         refused(rf"^.*too little free memory.*{remedy}[^\n]*\Z", call)
-
-
-# --- with a GPU
 
 
 @needs_gpu

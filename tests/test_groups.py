@@ -133,8 +133,6 @@ def test_groups_that_do_not_fit_are_refused_in_one_line(groups, facts):
     refused(facts, check_groups, groups, N, X)
 
 
-# --- lists, structs and maps
-
 NESTED = {"lists": [["a"], ["b"]], "structs or maps": [{"a": 1}, {"a": 2}]}
 
 

@@ -367,8 +367,6 @@ def test_first_line_picture_tables_and_data_agree(part):
             assert worst.direction == (LOWER if is_lower else HIGHER)
 
 
-# Awkward names, and the numbers that reports print.
-
 AWKWARD = [
     "{{ 7*7 }}{% raw %}{# x #}",
     "]]><!--</script></title>\"'`=>&amp;",

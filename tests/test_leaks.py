@@ -89,9 +89,6 @@ def test_leaks_are_named_in_audits_of_parts(tmp_path):
     assert found.status.verdict is Verdict.NO_PROBLEM
 
 
-# --- the rule
-
-
 def brute_force(mask, y):
     ends = [-np.inf, *np.unique(y)]
     ranges = [(y > low) & (y <= high) for low in ends for high in ends]

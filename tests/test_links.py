@@ -47,9 +47,6 @@ def normal_grid(step):
     return special.ndtr(z), np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * step
 
 
-# --- H and K are inverse to each other
-
-
 @pytest.mark.parametrize(
     ("name", "alpha"), [*(pair for pair in PAIRS if pair[0] != "gaussian"), ("laplace", 0.001)]
 )
@@ -111,9 +108,6 @@ def test_plain_and_log_kernels_agree_and_complements_keep_their_digits(name, alp
     assert ((near >= 0) & (near <= 1) & (far >= 0) & (far <= 1)).all()
 
 
-# --- ranges and monotonicity
-
-
 @every_pair
 def test_ppf_stays_in_the_unit_interval_and_increases(name, alpha):
     link = make_link(name, alpha)
@@ -143,9 +137,6 @@ def test_reflecting_person_and_draw_reflects_the_result(name, alpha):
     np.testing.assert_allclose(link.pdf(u[1:-1], r), link.pdf(1 - u[1:-1], 1 - r), rtol=1e-10)
 
 
-# --- densities and exact calibration
-
-
 @pytest.mark.parametrize(("name", "alpha"), [pair for pair in PAIRS if pair[1] > 0.01])
 def test_the_density_is_the_derivative_of_the_cdf(name, alpha):
     link = make_link(name, alpha)
@@ -167,9 +158,6 @@ def test_entropic_and_gaussian_keep_a_calibrated_base_exactly_calibrated(alpha):
     r, weights = normal_grid(0.001)
     uniform = (Gaussian(alpha).cdf(c[:, None], r) * weights).sum(axis=-1)
     np.testing.assert_allclose(uniform, c, rtol=0, atol=1e-8)
-
-
-# --- price, mean error and the form of the density
 
 
 @pytest.mark.parametrize("alpha", [0.03, 0.05, 0.12, 0.2, 1 / 3, 0.5, 0.9])
@@ -224,9 +212,6 @@ def test_entropic_density_has_the_only_form_that_is_optimal(alpha):
     np.testing.assert_allclose((link.pdf(c[:, None], nodes) * weights).sum(axis=-1), 1, atol=1e-9)
 
 
-# --- the meaning of alpha
-
-
 @pytest.mark.parametrize("alpha", [0.001, 0.05, 0.2, 0.9, 1e-12, 1e-300, 1 - 2.0**-53])
 def test_all_links_have_the_same_mean_error_at_one_alpha(alpha):
     expected = Laplace(alpha).mean_error
@@ -276,9 +261,6 @@ def test_an_alpha_of_nearly_one_is_nearly_the_identity(name, rest):
     assert link.mean_error == pytest.approx(1 / 3, abs=1e-11)
 
 
-# --- errors per person
-
-
 @every_pair
 def test_pathwise_error_is_the_integral_of_the_distance_to_the_draw(name, alpha):
     link = make_link(name, alpha)
@@ -303,9 +285,6 @@ def test_pathwise_cvar_is_the_mean_over_the_worst_people(name, alpha):
     assert link.pathwise_cvar(0.2) == pytest.approx(brute, abs=1e-5)
     errors = [link.pathwise_cvar(mass) for mass in (1e-6, 0.05, 0.3, 1.0)]
     assert 0.5 > errors[0] > errors[1] > errors[2] > errors[3]
-
-
-# --- errors per group
 
 
 @every_pair
@@ -342,9 +321,6 @@ def test_calibration_error_is_the_distance_of_all_pits_from_uniform(alpha):
     assert link.calibration_error < 0.014
 
 
-# --- the distribution averaged over draws
-
-
 @every_pair
 def test_averaged_score_inverts_the_forecasts_averaged_over_draws(name, alpha):
     link = make_link(name, alpha)
@@ -359,9 +335,6 @@ def test_averaged_score_inverts_the_forecasts_averaged_over_draws(name, alpha):
     # F(u) = integral of H(u; r) over the draw, read off at the place found
     np.testing.assert_allclose(special.ndtri(brute), -score, rtol=0, atol=1e-6)
     np.testing.assert_array_equal(link.averaged_score(score), -place)
-
-
-# --- what is refused
 
 
 @pytest.mark.parametrize("alpha", [0, 1.2, float("nan"), "x", None])

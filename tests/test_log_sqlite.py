@@ -38,9 +38,6 @@ def log(path):
     opened.close()
 
 
-# files
-
-
 def test_the_hash_is_that_of_the_stored_canonical_content(log, path):
     (added,) = log.run(lambda t: t.add(Entry("outcome", "one", values={"y": 2.5})))
     with sqlite3.connect(path) as connection:
@@ -265,9 +262,6 @@ def test_a_log_that_can_only_be_read_is_read(log, path, is_open):
         as_another_user(read, copy.parent)
 
 
-# forks
-
-
 def test_a_fork_during_a_request_must_open_the_log_anew(log, path):
     def refused():
         with pytest.raises(LogError, match="the process was forked while it used the log"):
@@ -281,9 +275,6 @@ def test_a_fork_during_a_request_must_open_the_log_anew(log, path):
 
     assert log.run(work) == 0
     assert verify(log).n_entries == 1
-
-
-# tampering by somebody who owns the file
 
 
 @pytest.mark.parametrize(
@@ -415,9 +406,6 @@ def test_a_changed_entry_is_never_returned(log, path):
         refused("entry 3 has been changed", read)
 
 
-# exported logs
-
-
 def test_an_exported_log_is_the_log(path):
     log = open_log(path)
     filled(log, 2500)
@@ -508,9 +496,6 @@ def test_an_interrupted_waiter_takes_its_work_back(log):
     assert verify(log).n_entries == 1
 
 
-# processes that are killed, and full disks
-
-
 pytest.importorskip("sqlalchemy", reason="needs evenhand[service]")
 
 
@@ -526,9 +511,6 @@ def test_a_log_can_be_made_after_its_maker_was_killed(writers, tmp_path):
         log.run(adding("later"))
         assert verify(log).n_entries >= 1
         log.close()
-
-
-# full disks
 
 
 def test_a_full_database_keeps_what_was_confirmed(tmp_path):

@@ -85,9 +85,6 @@ def test_two_in_k_is_attained_where_the_draw_decides_the_direction(k):
     assert hits > most_hits(n, 1 / k)
 
 
-# --- which bound applies
-
-
 def guarantee(decision, n=200, m=16, seed=0, **settings):
     """Of the randomized forecaster, with m draws each; m = 0 for the truth without draws."""
     rng = np.random.default_rng(seed)
@@ -124,9 +121,6 @@ def test_the_bound_and_its_reason_fit_the_losses_and_the_draws(decision, m, fact
     everyone = found.table[found.table["kind"] == "everyone"]
     np.testing.assert_allclose(everyone["bound"], np.minimum(1, factor / np.array(KS)))
     assert found.is_randomized == (m > 0)
-
-
-# --- what is counted
 
 
 @pytest.mark.parametrize("m", [0, 1, 8])
@@ -196,8 +190,6 @@ def test_a_group_of_which_no_row_is_left_claims_nothing():
         assert (row["low"], row["high"], row["verdict"]) == (0.0, 1.0, "open")
         assert np.isnan(row["exceeded"])
 
-
-# --- what is proven
 
 N_SETS, N_ROWS = repeats(400), 60
 RISKY, BIAS = 0.2, 0.7
@@ -316,9 +308,6 @@ def test_each_verdict_says_how_the_interval_lies_to_the_bound():
         BUYER, Forecast.from_normal([2.0] * 10, [1.0] * 10), y, k=4, masses=1.0
     ).table.loc[0]
     assert (few["exceeded"], few["verdict"]) == (0.4, "open")
-
-
-# --- what is refused
 
 
 def _shared(r):

@@ -90,9 +90,6 @@ def test_the_promise_for_amounts_covers_outcomes_off_the_atom():
     assert missing.promised.all()
 
 
-# Horizons. The forecasts are served at the start.
-
-
 def served_first():
     log = LogInMemory()
     open_context(log)
@@ -141,9 +138,6 @@ def test_the_last_outcome_in_time_counts():
     assert watched(log).delay[0] == 1.0
 
 
-# What does not enter.
-
-
 def test_revisions_and_other_contexts_do_not_enter():
     log = LogInMemory()
     open_context(log)
@@ -181,9 +175,6 @@ def test_a_record_that_cannot_be_read_names_its_entries():
     entry = next(log.entries(kind="forecast"))
     entry.values["record"] = {"family": "norml"}
     refused(r"entries 2 to 61: .*'normal'", watched, log)
-
-
-# Several contexts of one model, and people who come again.
 
 
 def add_forecast(log, context, person, y):

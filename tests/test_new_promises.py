@@ -48,9 +48,6 @@ def normal_data(n, random):
     return forecast, mean + random.normal(size=n)
 
 
-# --- kinds of outcomes
-
-
 def true_coverage(mass=MASS):
     """Return the least and the largest coverage of 80% intervals in groups of right forecasts."""
     u = (np.arange(4000) + 0.5) / 4000
@@ -70,9 +67,6 @@ def event_data(n, random):
 
 def is_outside(ends, truths):
     return ends[0] > truths[0] or ends[1] < truths[1]
-
-
-# --- weights and shifts
 
 
 @statistical
@@ -130,8 +124,6 @@ def test_bounds_under_shift_hold(ratio):
     for is_below in (is_error_below, is_coverage_outside, is_bias_outside):
         failures(is_below)
 
-
-# --- unions of named cells
 
 AREAS = ("a", "b", "c")
 SHARES = (0.6, 0.25, 0.15)
@@ -291,9 +283,6 @@ def test_nine_of_ten_samples_reach_the_planned_bound_of_unions():
     # the quantile is one of 50 samples, with a standard error of 0.04 of its level; 4 of both
     assert abs(reached / n_sets - 0.9) < 4 * (0.04**2 + 0.09 / n_sets) ** 0.5
     assert planned_unions(379, 10, 0.95)[0] == 0
-
-
-# --- weights of the design, and shifts
 
 
 def test_equal_weights_below_the_largest_of_the_design_are_thinned():

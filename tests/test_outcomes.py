@@ -31,9 +31,6 @@ def outcomes(log):
     return [(one.id, one.values["y"]) for one in log.entries(kind="outcome")]
 
 
-# One by one.
-
-
 def test_an_outcome_is_logged_once_with_the_id_of_its_forecast(log):
     entry = record_outcome(log.at(days=3), "f0", 1.5)
     assert (entry.kind, entry.id, entry.values) == ("outcome", "f0", {"y": 1.5, "observed": None})
@@ -159,9 +156,6 @@ def test_an_outcome_that_many_threads_record_is_logged_once(tmp_path):
     assert [one.id for one in log.entries(kind="outcome")] == ["f0"]
     verify(log)
     log.close()
-
-
-# From tables.
 
 
 def test_a_table_counts_what_is_new_corrected_and_repeated(log):

@@ -198,9 +198,6 @@ def test_joint_terms_agree_with_multinomial_logistic_regression(monkeypatch):
     np.testing.assert_allclose(found.T, peer.coef_, atol=2e-4)
 
 
-# --- definitions of groups
-
-
 def test_all_forms_of_the_same_groups_give_the_same_forecasts():
     table, y = people(1500, 8, planted=True)
     table["is club"] = table["club"] == 1
@@ -263,9 +260,6 @@ def test_rows_of_weight_zero_do_not_count():
     )
 
 
-# --- an estimator like others
-
-
 def test_states_are_stored_and_loaded(tmp_path):
     table, y = people(1500, 14, planted=True)
     model = RecalibratedRegressor(BayesianRidge(), by=RULES, random_state=0).fit(table, y)
@@ -291,9 +285,6 @@ def test_states_are_stored_and_loaded(tmp_path):
     function = RecalibratedRegressor(BayesianRidge(), by={"all": lambda rows: rows["x"] > 0.5})
     with pytest.raises(InputError, match=r"by\['all'\] is the function .* cannot be stored"):
         save(function.fit(table, y), tmp_path / "function")
-
-
-# --- the held-out check
 
 
 def test_the_check_reports_help_where_something_was_planted():
@@ -406,8 +397,6 @@ def test_a_repair_without_evidence_names_the_number_of_people():
     assert row["low"] < 0 < row["high"]
     assert re.search(r"\b38 .* may not help$", model.summary(), re.MULTILINE)
 
-
-# --- groups by the model's own forecast
 
 TOO_HIGH = "predicted probability > 0.6 and predicted probability <= 0.9"
 

@@ -29,9 +29,6 @@ def slope_world(n, slope, seed):
     return special.expit(z), (rng.random(n) < special.expit(slope * z)).astype(float)
 
 
-# --- laws of events
-
-
 @pytest.mark.parametrize("n", [1, 2, 7, 11])
 def test_laws_of_events_are_those_of_all_outcomes(n):
     rng = np.random.default_rng(n)
@@ -95,9 +92,6 @@ def test_weights_of_the_trend_have_the_mean_zero_under_the_variance_of_the_event
     assert abs(weights.mean()) > 0.5
 
 
-# --- groups by the forecast
-
-
 def test_equal_forecasts_are_in_one_group():
     # verdict.md, section 1
     parts, n_parts = own_parts(np.repeat([0.1, 0.2, 0.6], [500, 300, 200]))
@@ -107,9 +101,6 @@ def test_equal_forecasts_are_in_one_group():
     parts, n_parts = own_parts(values)
     assert n_parts == 10
     assert all(np.unique(parts[values == value]).size == 1 for value in range(40))
-
-
-# --- sizes of 0/1 outcomes
 
 
 def test_the_size_of_a_known_world_is_that_of_the_specification():
@@ -194,9 +185,6 @@ def test_the_interval_holds_the_mean_distance(world, n):
     assert failed[2] <= most_failures(count, 0.05)
 
 
-# --- other outcomes
-
-
 def test_tests_of_pits_are_those_of_the_specification():
     # verdict.md, section 1
     m = np.arange(100)
@@ -223,9 +211,6 @@ def test_trends_of_calibrated_forecasts_are_found_as_seldom_as_stated(n):
         lows += found.low > 0
     assert wrong <= most_failures(count, 0.055)
     assert lows <= wrong
-
-
-# --- weights
 
 
 def test_weighted_tests_are_those_of_the_specification():

@@ -33,9 +33,6 @@ HIDDEN = {
 }
 
 
-# Ids that look alike.
-
-
 def takers(value):
     """Return all that takes ids, as functions that are given `value` as the second id."""
     table = pd.DataFrame({"id": ["ok", value]})
@@ -101,8 +98,6 @@ def test_labels_of_people_are_compared_as_ids_are():
     with pytest.raises(InputError, match=r"person\[39\] must have no hidden characters"):
         Outcomes(y, person=[*map(str, range(39)), "0\u200b"])
 
-
-# Repeated ids.
 
 NORMAL = ("--forecast", "mean=mean,std=std")
 
@@ -187,9 +182,6 @@ def test_ids_of_csv_that_were_floats_are_refused(tmp_path, ids):
         assert pd.read_csv(tmp_path / "out.csv", dtype=str)["id"].tolist() == some
 
 
-# Keys.
-
-
 def read_with(content, place, evenhand, tmp_path, mode=0o600):
     key = tmp_path / "made.key"
     key.write_bytes(content)
@@ -266,9 +258,6 @@ def test_a_key_file_that_others_can_read_is_warned_of(mode, is_warned, place, ev
     assert made.err.count("\n") == 1 + is_warned
 
 
-# Fingerprints.
-
-
 def fingerprint(key):
     """Compute the fingerprint as documented."""
     return hashlib.blake2b(b"", key=key, digest_size=8, person=b"evenhand key").digest().hex("-", 2)
@@ -341,8 +330,6 @@ def test_an_audit_of_served_forecasts_names_their_keys_and_searches_no_draws(
     texts = [note["text"] for note in found["notes"]]
     assert "groups were searched in 1 feature: age" in texts
 
-
-# Spreadsheets.
 
 WRITTEN = {
     "=1+1": "'=1+1",

@@ -27,9 +27,6 @@ def evenly_spread(n):
     return (np.arange(n) + 0.5) / n
 
 
-# --- rows needed
-
-
 @statistical
 @pytest.mark.parametrize(
     ("error", "mass", "link"), [(0.2, 0.2, "entropic"), (0.3, 0.5, "gaussian")]
@@ -66,8 +63,6 @@ def test_bounds_of_plans_are_those_of_evenly_spread_pits(n):
         assert found.group_error(link, mass) == pytest.approx(given.group_error(mass), abs=1e-12)
     assert found.coverage(link, 0.8, 0.2) == pytest.approx(given.coverage(0.8, 0.2), abs=1e-12)
 
-
-# --- the plan
 
 ROWS = (150, 800)
 
@@ -138,9 +133,6 @@ def test_without_randomization_a_large_error_is_free():
     assert endless.group_error == pytest.approx(0.1, abs=1e-6)
 
 
-# --- power of the test of a group
-
-
 def test_rows_of_a_test_follow_from_its_errors():
     # few standard errors at a small shift: n = ((c + z) / (sqrt(12) e))^2, 4 (1 - Phi(c)) = 0.05
     critical, quantile = ndtri(1 - 0.05 / 4), ndtri(0.8)
@@ -172,9 +164,6 @@ def test_the_scan_detects_errors_with_that_power(error, power):
     low, high = power - 0.02, power + 0.04
     assert stats.binom.cdf(detected, n_sets, low) > FALSE_ALARM
     assert stats.binom.sf(detected - 1, n_sets, high) > FALSE_ALARM
-
-
-# --- the command
 
 
 def test_the_command_prints_a_plan(evenhand):

@@ -17,9 +17,6 @@ from quadrature import panels, split_at
 KAPPAS = (0.1, 0.5, 2.0, 7.0, 20.0, 60.0)
 
 
-# --- the limits by integration
-
-
 def grid_of(kappa):
     """Nodes and weights on the unit square in (t, c), fine at the ends, split at c = t."""
     half = np.concatenate(([0.0], np.geomspace(min(0.05, 0.3 / kappa), 0.5, 16)))
@@ -112,9 +109,6 @@ def test_no_link_lies_below_the_limit(alpha):
         assert link.price >= price_of_proof(link.mean_error, kind is not Laplace) - 1e-9
 
 
-# --- shape and ends
-
-
 @pytest.mark.parametrize("exact", [False, True])
 def test_price_falls_and_is_convex(exact):
     for errors in (
@@ -177,9 +171,6 @@ def test_first_proof_is_nearly_free(exact, variance):
 @pytest.mark.parametrize("exact", [False, True])
 def test_errors_from_a_third_on_cost_nothing(exact):
     np.testing.assert_array_equal(price_of_proof([1 / 3, 0.34, 0.5], exact), 0)
-
-
-# --- what goes in and comes out
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,6 @@ def curve(p, y, w=None):
     return isotonic_curve(p, y, NONE, NONE, NONE, NONE, w)
 
 
-# --- peers
-
-
 @pytest.mark.parametrize(("digits", "is_weighted"), [(9, False), (2, True), (1, True)])
 def test_scores_are_those_of_scikit_learn(digits, is_weighted):
     p, y, weights = table(2_000, digits=digits)
@@ -135,9 +132,6 @@ def test_curve_is_the_isotonic_regression_of_scikit_learn(digits, is_weighted):
     assert parts["miscalibration"][0] == pytest.approx(brier - least, abs=1e-12)
 
 
-# --- definitions
-
-
 def test_weights_are_numbers_of_equal_rows():
     p, y, _ = table(150, digits=2)
     w = np.random.default_rng(2).integers(0, 4, y.size)
@@ -165,9 +159,6 @@ def test_bad_input_is_refused(p, y, message):
     for score in (probability_scores, curve):
         with pytest.raises(InputError, match=message):
             score(p, y)
-
-
-# --- edges
 
 
 def unknown(found):
@@ -255,9 +246,6 @@ def test_few_probabilities_near_0_and_1_do_not_stop_the_fit():
         fit = sm.Logit(y, sm.add_constant(odds)).fit(disp=0, tol=1e-12)
         assert found.slope == pytest.approx(fit.params[1], abs=1e-6)
         assert (y - expit(odds + found.intercept)).sum() == pytest.approx(0, abs=1e-6)
-
-
-# --- the band
 
 
 def test_band_holds_wherever_the_intervals_of_groups_hold():

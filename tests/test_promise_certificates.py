@@ -152,9 +152,6 @@ def test_deterministic_forecasts_promise_nothing():
     refused(r"deterministic.*evenhand\.randomize", certify_pit(U).promise, 0.2)
 
 
-# Selections.
-
-
 def normal_table(seed=0, n=600):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
@@ -186,9 +183,6 @@ def test_a_selected_link_of_counts_promises_its_tested_bound(goal):
     assert promise.link == Entropic(chosen.alpha)
 
 
-# Forms of a promise.
-
-
 def test_promises_of_certificates_have_the_certified_size_or_20_percent():
     proof = certify_link(U, LINK)
     assert promise_of(proof) == proof.promise(0.2)
@@ -205,9 +199,6 @@ def test_a_promise_survives_json():
     for promise in (proof.promise(0.2), Promise("gap", 0.2, 0.3, 0.95), both):
         again = Promise.from_dict(json.loads(json.dumps(promise.to_dict())))
         assert again == promise
-
-
-# Files.
 
 
 @pytest.fixture

@@ -101,9 +101,6 @@ def cvar(x, mass):
     return float(np.diff(upto, prepend=0.0) @ levels / mass)
 
 
-# --- theory ---------------------------------------------------------------------------------------
-
-
 def test_cells_have_the_mean_served_pit_of_random_positions():
     # atoms: served cell [H(l), H(u)], a uniform position in it
     rng = np.random.default_rng(2)
@@ -162,8 +159,6 @@ def test_cells_cover_every_null_hypothesis(mass):
         if -0.45 < margin < target:
             assert QuantileCells.of(margin, mass, -0.5).ratios(x).mean(axis=0).min() > 1
 
-
-# --- validity by simulation -----------------------------------------------------------------------
 
 DAYS = 365
 PEOPLE = 10
@@ -238,9 +233,6 @@ def test_simulated_processes_are_those_of_a_promise_test():
         bank.begin_period()
         found = test.update(rows_with(rows))[:, 0]
         np.testing.assert_allclose(found, bank.update(cells.ratios(rows)).min(axis=-1), atol=1e-6)
-
-
-# --- missing outcomes, estimates, states ----------------------------------------------------------
 
 
 def test_a_missing_outcome_gives_no_more_evidence_than_any_value():
@@ -338,9 +330,6 @@ def test_a_watch_with_an_alarm_estimates_the_worst_group_since_the_change():
     assert "; " not in calm.summary().partition("Worst group")[2].partition("No alarm")[0]
 
 
-# --- bias and gap ---------------------------------------------------------------------------------
-
-
 BOTH = Promise.of_bias(-0.1, 0.5, mass=MASS, confidence=0.95)
 
 
@@ -379,9 +368,6 @@ def test_a_break_of_the_tighter_side_is_found():
     assert found.estimate == pytest.approx(0.3, abs=0.05)
 
 
-# --- envelope -------------------------------------------------------------------------------------
-
-
 def test_the_envelope_reports_the_side_of_a_tail_that_is_too_heavy():
     rng = np.random.default_rng(13)
     envelope = Envelope(low=((0.05, 0.07), (0.2, 0.24)), high=((0.05, 0.07), (0.2, 0.24)))
@@ -410,9 +396,6 @@ def test_an_envelope_counts_shares_of_cells_and_no_missing_outcomes():
     low, high = np.array([0.8, 0.1, 0.0]), np.array([1.0, 0.1, 0.05])
     found = test.update(rows_of((low, high), np.array([True, True, False])))
     np.testing.assert_allclose(found, expected, atol=1e-12)
-
-
-# --- wrong input ----------------------------------------------------------------------------------
 
 
 def test_a_promise_of_gaps_needs_a_draw_for_each_outcome():

@@ -28,9 +28,6 @@ READINGS = [(one,) for one in ALL] + [(Reading.AVERAGED, Reading.UNKNOWN), tuple
 CASES = list(product(PROVEN, READINGS, (False, True), (False, True), (False, True)))
 
 
-# --- populations of a few kinds of people
-
-
 def population(readings, has_link, has_widths, has_counts):
     """Return cells, one row for each kind of people, and the shares of people."""
     if has_widths and readings == (Reading.AVERAGED,):
@@ -92,9 +89,6 @@ def worst_error(cells, share):
         off = np.maximum(LEVELS - most, 0.0) + np.maximum(least - LEVELS, 0.0)
         worst = max(worst, float(off.mean(axis=-1).max()))
     return worst
-
-
-# --- bounds of whole populations
 
 
 def as_sample(cells, share):

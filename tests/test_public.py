@@ -203,9 +203,6 @@ TESTS = Path(__file__).parent
 HOUSE = Path(evenhand.__file__).parent
 
 
-# --- the planted faults
-
-
 def test_each_planted_fault_has_one_place_in_the_package_and_its_tests():
     tool = TESTS.parent / "tools" / "plant_faults.py"
     if not tool.exists():

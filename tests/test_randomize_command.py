@@ -92,9 +92,6 @@ def proof_in(place):
     return json.loads((place / "proof" / "certificate.json").read_text())
 
 
-# Certificates.
-
-
 def test_the_command_certifies_what_randomize_certifies(place, evenhand, monkeypatch):
     audits = []
     to_html = Audit.to_html
@@ -213,9 +210,6 @@ def test_a_promise_that_is_not_worth_its_price_is_refused(place, evenhand):
     assert (as_json.code, json.loads(as_json.out)["goal"]) == (3, 0.2)
 
 
-# Refused input.
-
-
 @pytest.mark.usefixtures("no_audit")
 def test_served_forecasts_are_those_of_the_certified_folder(place, evenhand):
     assert evenhand(*certify_args(place)).code == 0
@@ -272,9 +266,6 @@ def test_bad_input_is_one_line_and_nothing_is_written(place, evenhand):
         args = ("randomize", place / "old.csv", "--out", place / "proof", *line.split())
         assert fact in evenhand(*args).complaint()
         assert not (place / "proof").exists()
-
-
-# Randomized forecasts of new rows, of each kind of outcomes.
 
 
 AMOUNTS = [f"a{level}" for level in LEVELS]

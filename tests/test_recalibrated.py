@@ -30,9 +30,6 @@ VALUES = np.array([0.0, 0.3, 0.4, 0.95, 1.0])
 TWO = np.array([[0, 0.5, 1], [0, 0.4, 1]])
 
 
-# --- the wrapper
-
-
 def learn_map(pit, weight):
     """Return the knots of the map of all rows."""
     return samples.learn_map(Cells(pit), weight)
@@ -99,9 +96,6 @@ def test_maps_that_cannot_be_are_refused_in_one_line(levels, values, message):
     refused(message, Recalibrated, Normal(np.zeros(3), 1.0), levels, values)
 
 
-# --- what the map learns
-
-
 @pytest.mark.parametrize("n", [60, 500])
 def test_steps_before_smoothing_are_the_isotonic_regression_of_the_ranks(n):
     pit = np.random.default_rng(1).beta(0.5, 0.7, n)
@@ -142,9 +136,6 @@ def test_atoms_still_give_a_strictly_rising_map_with_a_finite_density(pit):
     for y in (-50.0, 0.0, 3.0, 50.0):
         assert np.isfinite([batch.logpdf(y), batch.logcdf(y), batch.logsf(y)]).all()
     assert np.isfinite(batch.ppf([1e-9])).all()
-
-
-# --- what it repairs
 
 
 class Says(RegressorMixin, BaseEstimator):
@@ -242,9 +233,6 @@ def test_a_fit_warns_of_groups_so_small_that_calibrated_forecasts_get_worse(n):
     assert (np.array(costs) > 0.02).sum() >= 18
     # 0.06 nats with 150 rows; a standard error is 0.003
     assert np.mean(costs) > (0.05 if n == 150 else 0.03)
-
-
-# --- groups
 
 
 def test_unseen_missing_and_small_groups_take_the_pooled_map():
@@ -378,9 +366,6 @@ def test_several_columns_make_a_group_of_each_combination():
         rtol=1e-9,
         atol=1e-12,
     )
-
-
-# --- the fit
 
 
 def test_pits_come_from_models_that_did_not_see_the_row():

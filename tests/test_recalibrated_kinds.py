@@ -289,9 +289,6 @@ def test_outcomes_that_were_thought_impossible_keep_the_check_finite():
     assert found[0] == pytest.approx(np.mean(y == 0), abs=0.02)
 
 
-# --- classifiers
-
-
 def overconfident(n):
     """People, labels of an event, and naive Bayes, which counts their only feature twice."""
     table = people(n, 30)

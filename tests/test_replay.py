@@ -53,9 +53,6 @@ def rewritten(served, log, **changes):
     return log.run(lambda found: found.add(forged))[0].id
 
 
-# Equal.
-
-
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_forecast_of_each_kind_is_equal_to_all_digits(name, log):
     one = example(name)
@@ -83,9 +80,6 @@ def test_an_action_is_compared_by_a_service_with_the_rule(log):
     assert without.of("values").text.endswith(
         "the action was not compared, as its rule is not given"
     )
-
-
-# What differs.
 
 
 def test_another_model_is_named_with_its_values(log):
@@ -246,9 +240,6 @@ def test_libraries_are_those_of_the_time_of_the_forecast(log, monkeypatch):
     assert replay_forecast(log, first.id, model).of("libraries").status == "equal"
     (difference,) = replay_forecast(log, second.id, model).of("libraries").differences
     assert difference == Difference("numpy", "99.0", before["numpy"])
-
-
-# What cannot be compared.
 
 
 def test_without_features_and_person_the_rest_is_compared(log):

@@ -110,9 +110,6 @@ def test_weights_say_which_rows_have_the_larger_noise():
     assert 2 < wild / calm < 4
 
 
-# --- tables and what is stored
-
-
 def table(n, seed):
     """Return a table with a category that has three times the noise, and missing values."""
     random = np.random.default_rng(seed)

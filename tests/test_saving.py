@@ -71,9 +71,6 @@ def whole(folder, packed):
     return number
 
 
-# Several processes.
-
-
 def save_often(model, number, folder, rounds, gate, failures):
     for _ in range(rounds):
         gate.wait()
@@ -224,9 +221,6 @@ def test_a_loader_starts_again_when_the_model_is_replaced_under_it(packed, tmp_p
     assert penalty_of(load(tmp_path)) in (10.0, 100.0)
 
 
-# A full disk, and interrupts.
-
-
 class Interrupted(BaseException):
     """Like a Ctrl-C: no ordinary error, so that nobody catches it by mistake."""
 
@@ -346,9 +340,6 @@ def test_what_a_save_killed_at_its_end_left_is_read_and_finished(renamed, packed
     assert whole(place, packed) == 1
 
 
-# A certificate belongs to one model.
-
-
 def test_a_save_without_certificate_removes_that_of_the_old_model(packed, tmp_path):
     put(packed[0], 0, tmp_path)
     save(ridge(7.0), tmp_path)
@@ -392,9 +383,6 @@ def test_people_are_checked_by_a_salted_hash_of_their_sorted_ids():
     expected = "e5bae66ac3cad383788fa7f82de039fc1fe545c0c451101f03e676618d007a77"
     assert store.ids_digest(["b", 1], "salt") == expected
     assert store.people_record([1], "rows")["sha256"] != store.people_record([1], "rows")["sha256"]
-
-
-# Permissions.
 
 
 @pytest.fixture(params=[0o027, 0o002])

@@ -82,9 +82,6 @@ def same(one, other):
     return bool(one == other)
 
 
-# What is merged.
-
-
 def pieces_of(table, cuts):
     return [table[start:stop] for start, stop in zip((0, *cuts), (*cuts, len(table)), strict=True)]
 
@@ -128,9 +125,6 @@ def test_outcomes_whose_squares_are_no_numbers_are_refused():
     forecast = Forecast.from_normal(table["mean"], table["std"])
     with pytest.raises(InputError, match=r"outcomes .*within"):
         count_rows(forecast, None, np.full(50, 1e200), table, plan, 0, np.random.default_rng(0))
-
-
-# The rows chosen.
 
 
 def surveyed(table, seed=0, person=None):
@@ -189,9 +183,6 @@ def test_one_row_of_each_person_is_taken_evenly(tmp_path):
     assert (others == 240).all()
     for row in (3, 4, 25, 59):
         assert stats.binomtest(int(taken[row]), 240, 0.25).pvalue > 1e-6
-
-
-# Against an audit in memory.
 
 
 @pytest.fixture
@@ -516,9 +507,6 @@ def test_an_id_that_comes_twice_is_refused_with_both_places(tmp_path):
     assert "id" not in set(itertools.chain(*found.scan["features"]))
 
 
-# Parts that cannot be used.
-
-
 @pytest.mark.parametrize("case", ["truncated", "missing", "no spread"])
 def test_a_bad_part_is_named_or_left_out(tmp_path, case):
     folder, told = bad_folder(tmp_path / "in", case)
@@ -647,9 +635,6 @@ def test_a_csv_part_whose_column_is_all_missing_goes_with_the_others(tmp_path, c
     assert counts[f"{column} missing"] == 300
     assert len(counts) == 4
     assert counts.drop(["everyone", f"{column} missing"]).sum() == 300
-
-
-# Forecasts.
 
 
 @pytest.mark.usefixtures("small_blocks")

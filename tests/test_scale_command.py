@@ -46,9 +46,6 @@ def predict_args(place, table, out, *more, model="of columns"):
     return ("predict", table, *names, "--out", out, *more)
 
 
-# Audits.
-
-
 def test_an_audit_of_a_folder_is_that_of_the_library(place, evenhand, tmp_path):
     page = tmp_path / "report.html"
     options = ("--target", "y", "--groups", "sex,age", "--seed", 5, "--json", "--out", page)
@@ -109,9 +106,6 @@ def test_bad_parts_are_named_and_left_out_only_if_asked(place, evenhand, tmp_pat
         "audit", place / "whole.parquet", "--target", "y", *NORMAL, "--skip-bad-parts"
     )
     assert "--skip-bad-parts has no effect on one file" in refused.complaint()
-
-
-# Forecasts.
 
 
 @pytest.mark.parametrize("model", ["model", "of columns"])

@@ -37,9 +37,6 @@ def right_world(pmf, alpha):
     return CountWorld(Entropic(alpha), (probabilities,), (probabilities,))
 
 
-# Counts and ordinal scores.
-
-
 def test_nothing_passes_after_the_first_failure(monkeypatch):
     bounds = {0.1: 0.2, 0.2: 0.31, 0.3: 0.1}
     monkeypatch.setattr("evenhand.selection.chosen_link.ALPHAS", tuple(bounds))
@@ -202,8 +199,6 @@ def test_a_target_that_no_randomization_of_counts_meets_is_refused_with_the_reas
     with pytest.raises(InputError, match=r"with 60 certifying rows; about [0-9,]+ rows suffice"):
         randomize(law_of_counts, X[:60], y[:60], goal=0.25, random_state=0)
 
-
-# Amounts with an atom at an end of the range.
 
 LEVELS = (0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.98)
 

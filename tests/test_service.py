@@ -490,9 +490,6 @@ def test_dates_reach_the_model_as_its_own_reader_gives_them(dtype, value):
     pd.testing.assert_frame_equal(model.schema_.apply(served, ""), own)
 
 
-# logs of all kinds, several threads and processes at once
-
-
 N_PEOPLE = 40
 
 SERVING = """

@@ -77,9 +77,6 @@ def features(place):
     return ("--features", place / "new.csv", "--id", "person")
 
 
-# predict --log.
-
-
 def test_predict_writes_what_it_logs(place, tmp_path, served, evenhand):
     log = open_log(tmp_path / "log.sqlite", create=False)
     entries = list(log.entries(kind="forecast"))
@@ -160,9 +157,6 @@ def test_options_of_the_log_need_the_log(place, tmp_path, evenhand):
     assert not (tmp_path / "log.sqlite").exists()
 
 
-# outcomes.
-
-
 def record(evenhand, to, table, *more):
     table.to_csv(to / "known.csv", index=False)
     log = to / "log.sqlite"
@@ -214,9 +208,6 @@ def test_outcomes_that_do_not_fit_are_refused_together(place, tmp_path, served, 
     known.loc[1, "y"] = 1.0
     refused = record(evenhand, tmp_path, known, *person).complaint()
     assert "has no context '2026-12', only '2026-11'; did you mean '2026-11'?" in refused
-
-
-# replay.
 
 
 def test_the_row_is_found_by_its_features(place, tmp_path, served, evenhand):

@@ -126,9 +126,6 @@ SIMULATED_ALARM = 1e-3
 THRESHOLDS = (0.05, 0.1, 0.2, 0.4)
 
 
-# --- known distributions
-
-
 def discrete_law(rng, shape):
     """Return a law of at most eight atoms: spread, in tails, in the middle, at the ends, ..."""
     k = int(rng.integers(2, 9))
@@ -196,9 +193,6 @@ def test_pits_that_are_lost_beside_1_are_not_taken_for_0(low):
     for mass in (0.9, 1.0):
         assert pointwise_bound(link, bands, mass) > worst
         assert proof.group_error(mass) > worst
-
-
-# --- simulated data sets
 
 
 def bands_hold(law, bands):

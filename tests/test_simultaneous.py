@@ -26,9 +26,6 @@ NAMED = 24
 MEASURES = ("error", "bias", "coverage_80", "coverage_90")
 
 
-# --- how often any interval of a table fails
-
-
 def shifts(x):
     """Return shifts of outcomes that depend on two features."""
     return 0.4 * (x[:, 0] > 0) - 0.3 * ((x[:, 0] > 0) & (x[:, 1] > 0))
@@ -91,9 +88,6 @@ def test_all_intervals_of_a_measure_hold_at_once(kind):
     for name in MEASURES:
         count = int(found[name].sum())
         assert stats.binomtest(count, n_tables, 0.05, "greater").pvalue > 1e-3, (name, count)
-
-
-# --- formulas
 
 
 def planted(n=1200):
@@ -226,9 +220,6 @@ def test_weights_make_effective_trials():
     assert high[0] == pytest.approx(stats.beta.isf(0.01, hits + 1, trials - hits), rel=1e-9)
 
 
-# --- audits
-
-
 QUICK = searching(QUICK_AUDIT, masses=(1.0,))
 
 
@@ -326,9 +317,6 @@ def test_everyone_is_a_member_of_the_family():
     # scores have the same error
     score = found.scores.set_index("measure").loc["average error", ["value", "low", "high"]]
     assert score.tolist() == everyone[["error", "error_low", "error_high"]].tolist()
-
-
-# --- between groups
 
 
 LAWS = {

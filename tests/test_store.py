@@ -153,9 +153,6 @@ def same_forecasts(first, second, rows):
     )
 
 
-# What is loaded is what was saved.
-
-
 def test_every_forecaster_has_an_example():
     # those of outcomes with atoms are stored and loaded in test_discrete_forecasters.py, and those
     # without `fit` in test_survival_models.py and test_foreign.py
@@ -196,9 +193,6 @@ def test_a_loaded_forecaster_is_the_one_that_was_saved(name, tmp_path):
             again.forecast(rows[names[:2]])
     # fitted models stay as they are, what is learned beside them is learned anew
     assert np.isfinite(clone(again).fit(rows, Y).predict(rows)).all()
-
-
-# What is stored.
 
 
 @pytest.mark.parametrize("name", ["RandomizedRegressor", "mixed columns", "Gaussian process"])
@@ -337,9 +331,6 @@ def test_what_is_attached_must_be_what_was_left_out(folder, tmp_path):
         with pytest.raises(InputError, match=message) as caught:
             load(tmp_path, estimator=wrong)
         assert "\n" not in str(caught.value)
-
-
-# Damage is noticed.
 
 
 def test_a_changed_byte_in_any_file_is_refused(folder):

@@ -32,9 +32,6 @@ SUPPORTS = (
 LEVELS = np.array([1e-12, 1e-6, 0.02, 0.3, 0.5, 0.9, 0.999, 1 - 1e-9])
 
 
-# --- the map
-
-
 @pytest.mark.parametrize("support", SUPPORTS, ids=str)
 def test_the_map_is_inverted_increases_and_has_its_slope(support):
     line = np.concatenate((np.linspace(-30, 30, 401), [-300.0, 300.0]))
@@ -68,9 +65,6 @@ def test_the_map_is_a_logarithm_near_a_bound_and_a_line_far_from_it():
     np.testing.assert_allclose(logit.to_line(0.2), np.log(0.25), rtol=1e-14)
     bent = Support(low=0.0, high=1.0, bend=1e6)
     np.testing.assert_allclose(bent.to_line([0.2, 0.9]), logit.to_line([0.2, 0.9]), rtol=1e-5)
-
-
-# --- distributions beside peers
 
 
 def test_lognormal_distributions_are_those_of_scipy():
@@ -154,9 +148,6 @@ def test_a_heavy_residual_tail_has_a_mean_of_the_size_of_the_outcomes():
     assert (bent.mean() < 30).all()
 
 
-# --- learning
-
-
 def learned(y, X=None, support=(0, None)):
     rows = np.zeros((y.size, 1)) if X is None else X
     model = RandomizedRegressor(LinearRegression(), support=support)
@@ -229,8 +220,6 @@ def test_a_bound_that_is_too_far_away_for_floating_point_numbers_is_refused():
     model.set_params(support=(0, 1e18))
     refused(r"support must have bounds .* got 1e\+18; pass None", model.fit, X, y)
 
-
-# --- forecasters
 
 MAKERS = {
     "residuals": lambda **given: RandomizedRegressor(LinearRegression(), random_state=0, **given),

@@ -53,9 +53,6 @@ def lognormal_rows(n, seed):
     return pd.DataFrame({"x": x, "t": np.minimum(time, last), "e": time <= last})
 
 
-# --- survival probabilities
-
-
 def test_a_cox_model_of_lifelines_keeps_its_survival_probabilities(cox):
     forecast = SurvivalModel(cox).forecast(TEST)
     weeks = [5.0, 17.0, 33.0, 52.0]
@@ -125,9 +122,6 @@ def test_aalens_additive_model_predicts_curves_that_fall():
     assert np.abs(curves[:, -1] - lowest).max() < 0.02
 
 
-# --- functions that take models
-
-
 @pytest.mark.filterwarnings("ignore::evenhand.DiscreteOutcomeWarning")
 def test_audits_and_certificates_take_fitted_models(cox, forest):
     times = evenhand.Outcomes(TEST["week"], TEST["arrest"])
@@ -173,9 +167,6 @@ def test_saved_forecasters_take_the_survival_model_back(cox, tmp_path):
             # a new fit of the loaded model keeps the horizon
             if stored is model:
                 assert np.array_equal(again.fit(rows, week).forecast(rows, 0.3).ppf(0.2), expected)
-
-
-# --- bad input
 
 
 def test_models_without_curves_are_refused_and_fitted_ones_not_refitted(cox):
@@ -275,9 +266,6 @@ def test_rows_without_events_and_rows_that_end_are_proper_distributions():
     assert lone.sf(6.0) == pytest.approx(0.25**2)
 
 
-# --- the hurdle form
-
-
 @pytest.mark.parametrize("horizon", [0.2, 1.0, 1.3, 4.0, 9.0])
 def test_horizon_cuts_the_same_distribution(horizon):
     plain = Forecast.from_survival(TIMES, CURVES[:2])
@@ -314,9 +302,6 @@ def test_hurdle_form_has_rows_in_which_everybody_or_nobody_has_the_event(horizon
     assert np.isfinite(ended.log_density(np.array([0.4, 0.4]))).all()
     low, high = ended.pit_interval([0.7, 0.7])
     assert ((low >= 0) & (high <= 1)).all()
-
-
-# --- bad input
 
 
 @pytest.mark.parametrize(

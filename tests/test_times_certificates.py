@@ -42,9 +42,6 @@ def exponential_times(n, seed):
     return rate, np.minimum(T, C), T <= C, entry
 
 
-# --- errors of cells
-
-
 @pytest.mark.parametrize("link", [Entropic(0.12), Laplace(0.3), Gaussian(0.05), Entropic(1.0)])
 def test_the_error_of_an_open_cell_is_the_mean_excess_over_the_draw(link):
     u = np.array([0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
@@ -54,9 +51,6 @@ def test_the_error_of_an_open_cell_is_the_mean_excess_over_the_draw(link):
     # over draws, one in each cell
     served = link.ppf(u[:, None], r)
     np.testing.assert_allclose(cell_excess(1 - served), brute, atol=2e-4)
-
-
-# --- intervals of the overall error
 
 
 def test_the_interval_contains_the_error_of_every_completion():
@@ -72,9 +66,6 @@ def test_the_interval_contains_the_error_of_every_completion():
         assert least <= calibration_error(end) <= most
     # without anybody lost it is the interval of the PITs
     np.testing.assert_allclose(error_interval(low, 0.95, low), error_interval(low, 0.95))
-
-
-# --- every group
 
 
 def test_certified_errors_are_those_of_the_worst_completion():
@@ -147,9 +138,6 @@ def test_coverage_counts_lost_people_both_ways():
     assert high == 1
 
 
-# --- hurdle form
-
-
 def test_events_of_lost_people_are_completed_both_ways():
     rng = np.random.default_rng(11)
     p = rng.beta(2, 5, 3000)
@@ -198,9 +186,6 @@ def test_several_rows_of_a_person_count_once():
         assert found is not None
         assert proof.one_row_each
         assert proof.n_samples + found.n_left_out == 300
-
-
-# --- randomize
 
 
 def many_events(n, seed, leaving=60.0):

@@ -69,9 +69,6 @@ def squares(out, y, *_):
     return (out[..., 0] - y) ** 2
 
 
-# --- architecture
-
-
 @pytest.fixture(scope="module")
 def paper_model():
     X, y = linear_task(150)
@@ -160,9 +157,6 @@ def test_outcomes_that_the_papers_spread_cannot_reach_are_warned_about(scale, wa
     assert all(warning.filename == __file__ for warning in caught)
 
 
-# --- scoring
-
-
 DRAWS = {
     "none": lambda n: None,
     "(n,)": lambda n: np.random.default_rng(0).uniform(size=n),
@@ -190,9 +184,6 @@ def test_scores_of_any_chunk_and_any_draws_are_those_of_a_plain_forward_pass(dra
         else:
             plain = np.stack([layered(shape, weights, k, x, column) for column in r.T], axis=1)
         np.testing.assert_allclose(outs[1][k], plain, rtol=0, atol=1e-9)
-
-
-# --- dropout
 
 
 def mask_of(dropout, seed=0, rows=2000):
@@ -230,9 +221,6 @@ def test_dropout_zeroes_the_stated_share_before_the_output_only(dropout):
         (zero[..., 1:], zero[..., :-1]),
     ):
         assert abs(np.corrcoef(first.ravel(), second.ravel())[0, 1]) < 5 / np.sqrt(first.size)
-
-
-# --- each network on its own
 
 
 class Replay(Training):
@@ -321,9 +309,6 @@ def test_a_step_is_that_of_torch_adamw_on_kernels_and_biases():
         peer.zero_grad()
     for mine, theirs in zip(run.parameters, others, strict=True):
         np.testing.assert_allclose(mine.detach(), theirs.detach(), rtol=1e-4, atol=1e-6)
-
-
-# --- validation rows and early stopping
 
 
 @pytest.mark.parametrize(("n", "fraction", "n_networks"), [(200, 0.15, 6), (60, 0.5, 7)])
@@ -480,9 +465,6 @@ def test_each_network_keeps_its_best_step_and_stops_when_its_patience_is_up(monk
             assert np.array_equal(model.weights_[name][network], array), name
 
 
-# --- path
-
-
 def test_path_gives_one_model_for_each_alpha_in_order():
     X, y = linear_task(200)
     X_val, y_val = linear_task(60, seed=1)
@@ -519,9 +501,6 @@ def test_parameters_out_of_range_are_named(name, value):
     refused(rf"^{name}.* must ", PAICRegressor(**params).fit, X, y)
 
 
-# --- what training leaves alone
-
-
 def test_global_generators_and_the_number_of_threads_are_left_alone():
     X, y = linear_task(60)
     before = torch.random.get_rng_state(), pickle.dumps(np.random.get_state())  # noqa: NPY002
@@ -539,13 +518,8 @@ def test_global_generators_and_the_number_of_threads_are_left_alone():
     assert torch.equal(before[0], torch.random.get_rng_state())
 
 
-# --- the default network
-
 TINY = {"n_members": 2, "n_components": 2, "hidden": (8,), "random_state": 0}
 GIVEN = TINY | {"dropout": 0.0}
-
-
-# --- length of training
 
 
 def digits_task(n, seed):
@@ -580,17 +554,11 @@ def test_a_training_that_still_improves_is_made_longer_or_warned_about():
         assert MixtureMLPRegressor(**GIVEN).fit(X, y).n_steps_.max() <= 400
 
 
-# --- choice of regularization
-
-
 def test_weak_regularization_is_chosen_for_outcomes_without_noise():
     X = np.random.default_rng(0).normal(size=(400, 2))
     y = X[:, 0] + X[:, 1]
     model = MixtureMLPRegressor(2, 2, hidden=(16, 16), max_steps=200, random_state=0).fit(X, y)
     assert model.strength_ == (0.0, 0.01)
-
-
-# --- spread
 
 
 def test_spread_factor_allows_for_the_disagreement_of_members():
@@ -613,9 +581,6 @@ R = np.array([0.2, 0.9, 0.5, 0.01])
 
 def tensor(values):
     return torch.as_tensor(np.asarray(values, dtype=np.float64))
-
-
-# --- losses of rows
 
 
 def paic_by_hand(out, y, r, alphas):

@@ -41,9 +41,6 @@ def served(alarms):
     return [(alarm.part, alarm.group, alarm.direction) for alarm in alarms]
 
 
-# --- what is detected
-
-
 @pytest.mark.parametrize(
     ("pit", "direction"),
     [
@@ -122,9 +119,6 @@ def test_counts_are_watched_by_their_cells_averaged():
     assert found[0].direction == "higher"
 
 
-# --- the promise
-
-
 def shifted(shift, change, seed=0, n_days=120):
     """Randomized forecasts of 50 people a day, with base PITs shifted from a day on."""
     random = np.random.default_rng(seed)
@@ -187,9 +181,6 @@ def test_base_pits_outside_the_certified_envelope_give_a_notice_and_no_alarm():
     assert Watch.from_state(json.loads(json.dumps(watch.state()))).to_dict() == values
 
 
-# --- draws
-
-
 def test_keyed_draws_of_people_in_several_contexts_raise_no_alarm():
     people = [f"p{i}" for i in range(300)]
     contexts = [f"2026-{month:02d}" for month in range(1, 13)]
@@ -229,9 +220,6 @@ def test_a_draw_that_is_repeated_is_counted_once():
         again = Watch.from_state(json.loads(json.dumps(again.state())))
         again.update(rows.take(slice(first, first + 50)))
     assert again.to_dict() == watch.to_dict()
-
-
-# --- amounts with an atom
 
 
 def amounts(seed, n_days, shift=0.0):
@@ -275,9 +263,6 @@ def test_amounts_without_what_is_beside_the_atom_are_refused():
         Watch(PROMISED_AMOUNTS).update(rows)
 
 
-# --- false alarms and delays
-
-
 def boundary():
     """Shift of base PITs with a W1 error of served PITs of 0.02, and the promise just kept.
 
@@ -318,9 +303,6 @@ def test_false_alarms_of_a_year_of_all_parts_are_rare():
         for seed in range(n_sets)
     ]
     assert sum(map(bool, found)) <= most_failures(n_sets)
-
-
-# --- periods and order
 
 
 @pytest.mark.parametrize(
@@ -386,9 +368,6 @@ def test_late_and_missing_outcomes_cannot_raise_an_alarm():
     assert values["n_missing"] == int(lost.sum())
     assert values["groups"][0]["n_missing"] == int(lost.sum())
     assert Watch().update(Rows.of(times_of(60, 20), pit))
-
-
-# --- bad input
 
 
 def test_one_name_of_a_group_is_no_list_of_them():

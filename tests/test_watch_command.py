@@ -58,9 +58,6 @@ def values(evenhand, log, *options):
     return json.loads(done.out)
 
 
-# What is watched.
-
-
 def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(place, evenhand):
     found = values(evenhand, place / "broken.sqlite")
     jsonschema.validate(found, watch_schema())
@@ -119,9 +116,6 @@ def test_settings_are_those_of_the_options(place, evenhand):
     assert found["status"] == "no alarm"  # an error of women of under 30 points is tolerated
 
 
-# The certificate.
-
-
 def test_the_promise_of_the_served_model_is_watched(place, evenhand):
     found = values(evenhand, place / "broken.sqlite", "--certificate", place / "model")
     jsonschema.validate(found, watch_schema())
@@ -139,9 +133,6 @@ def test_the_certificate_of_another_model_is_refused(place, evenhand):
         refused = watch(evenhand, log, "--certificate", other, *more).complaint()
         assert "its context '2026' has another model" in refused
         assert "give the certificate of the served model" in refused
-
-
-# Contexts.
 
 
 @pytest.fixture(scope="module")
@@ -177,9 +168,6 @@ def test_contexts_are_watched_alone_if_they_are_named(two, place, evenhand):
     assert "did you mean 'refreshed'?" in refused
     refused = watch(evenhand, two, *more, "2026,other model").complaint()
     assert "its context 'other model' has another model" in refused
-
-
-# The state.
 
 
 def test_a_new_context_of_the_model_joins_a_running_watch(place, tmp_path, evenhand):
@@ -221,9 +209,6 @@ def test_groups_are_defined_by_the_first_people_served_before_their_outcomes(
     assert n["everyone"] == 300
     assert n["sex = f"] + n["sex = m"] == 200
     assert later["draws"]["n"] == 300
-
-
-# Late outcomes.
 
 
 def test_only_new_alarms_are_counted_as_new(place, tmp_path, evenhand):
@@ -301,9 +286,6 @@ def test_a_forged_state_file_is_refused_in_one_line_or_is_a_state(two, tmp_path,
     assert not [message for message in refused if "\n" in message]
 
 
-# Files, gate and bad options.
-
-
 def test_page_and_json_are_written(place, tmp_path, evenhand):
     page, data = tmp_path / "watch.html", tmp_path / "watch.json"
     for out in (page, data):
@@ -364,9 +346,6 @@ def test_a_log_in_postgresql_is_watched_and_its_password_not_shown(postgresql, t
     for text in (done.out, done.err, (tmp_path / "watch.html").read_text()):
         assert PASSWORD not in text
         assert QUOTED not in text
-
-
-# Tables of forecasts with outcomes, of any model.
 
 
 def table_of(folder, n=3000, shift=0.0):

@@ -257,9 +257,6 @@ def test_witnesses_of_cells_are_means_over_the_cells():
         assert found["log_evidence"] == pytest.approx(math.log(expected), abs=1e-8)
 
 
-# --- groups under a link, whose witnesses are averaged over draws
-
-
 LINK = Entropic(0.12)
 
 

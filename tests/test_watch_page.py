@@ -40,9 +40,6 @@ def points(chart):
     return {layer.label: layer for layer in chart.layers if isinstance(layer, Points)}
 
 
-# Status and findings.
-
-
 def test_an_alarm_comes_first_with_what_since_when_how_strong_and_what_to_do():
     values = alarm()
     of_promise, of_group = values["alarms"]
@@ -103,9 +100,6 @@ def test_probability_of_the_evidence_is_the_share_of_a_false_alarm():
     assert "such evidence would have a probability of at most 1 in 140." in printed(values)
 
 
-# The promise.
-
-
 def test_the_promise_is_shown_with_missing_outcomes_at_best_and_at_worst():
     assert (
         "Promised: at most 30.0 points (95% confidence). Worst group: an estimated 26.1 points,"
@@ -131,9 +125,6 @@ def test_probabilities_have_a_bias_and_no_draws():
     assert "a bias of at most 8.0 points" in text
     assert "bias (points)" in text
     assert "draws (" not in text
-
-
-# Evidence over time.
 
 
 @pytest.mark.parametrize("name", ["quiet", "years"])
@@ -168,9 +159,6 @@ def test_alarms_are_marked_at_or_above_the_threshold_on_their_dates():
     assert ": notice, Promise, every group of 20%, outcomes" in marks["notice"].points[0].tip
 
 
-# Outcomes and data.
-
-
 def test_outcomes_missing_and_late_are_counted_with_their_usual_delay():
     values = quiet()
     found = re.search(
@@ -189,9 +177,6 @@ def test_the_page_embeds_its_data():
     assert data == {
         key: one for key, one in json.loads(json.dumps(values)).items() if key != "tests"
     }
-
-
-# Hostile names, and text of a terminal.
 
 
 def test_names_are_text_and_never_markup():

@@ -15,8 +15,6 @@ from evenhand.search import null_curve, worst_group_curve
 from evenhand.search.worst_groups import LevelCells
 from repeats import repeats, statistical
 
-# --- against all subsets
-
 
 @lru_cache(maxsize=64)
 def subsets(n, k):
@@ -95,8 +93,6 @@ def test_errors_in_cells_are_exact_up_to_their_slack(kind, n):
     assert (np.abs(errors - exact) <= slack).all()
 
 
-# --- on every matrix
-
 LARGE = 5000
 """More rows than patterns are learned from."""
 
@@ -115,9 +111,6 @@ def test_a_group_wrong_in_spread_only_is_found(n, where):
         >= calibration_error(pit[planted])
         >= 0.2
     )
-
-
-# --- what is found where nothing is wrong
 
 
 @pytest.mark.parametrize("n", [800, 20_000])
