@@ -21,7 +21,6 @@ from evenhand.audits.rows import HeldOut
 from evenhand.audits.verdict import as_named
 from evenhand.calibration import (
     COVERED,
-    Cells,
     GroupRows,
     GroupSums,
     coverage_name,
@@ -59,11 +58,6 @@ def rule_of(*groups: Any) -> list[dict[str, Any]] | None:
     return GroupRule.of(*groups).to_state()
 
 
-def mean_pits(cells: Cells) -> Floats:
-    """Return each person's mean PIT over draws and positions in the cells, shape (n,)."""
-    return np.asarray((cells.low.mean(axis=-1) + cells.high.mean(axis=-1)) / 2)
-
-
 @dataclass(frozen=True, eq=False)
 class Summed:
     """Groups with their sums, over rows in memory or from counts of all rows of a table in parts.
@@ -74,32 +68,16 @@ class Summed:
         What defines them.
     sums : GroupSums
         Sums over each of them.
-    n : sequence of int
-        Numbers of rows, or of expected members.
-    mean_pit : sequence of float
-        Mean PITs.
     """
 
     groups: Sequence[Group | OwnGroup]
     sums: GroupSums
-    n: Sequence[int]
-    mean_pit: Sequence[float]
 
     @classmethod
-    def of(
-        cls, rows: GroupRows, pairs: Iterable[tuple[Group | OwnGroup, Any]], sums: GroupSums
-    ) -> Summed:
-        """Return groups of rows; each has a mask or a probability of membership of every row."""
+    def of(cls, rows: GroupRows, pairs: Iterable[tuple[Group | OwnGroup, Mask]]) -> Summed:
+        """Return groups of rows of known members."""
         listed = list(pairs)
-        cells, members = rows.cells, [one for _, one in listed]
-        mean_pit = mean_pits(cells)
-        weights = [one if cells.weights is None else one * cells.weights for one in members]
-        return cls(
-            [group for group, _ in listed],
-            sums,
-            [round(float(one.sum())) for one in members],
-            [float(np.average(mean_pit, weights=one)) for one in weights],
-        )
+        return cls([group for group, _ in listed], rows.sums(mask for _, mask in listed))
 
     @property
     def names(self) -> list[str]:
@@ -142,8 +120,8 @@ class Summed:
         columns |= _slopes(self.sums, np.asarray(tests[1]), whole, by_trend)
         columns |= {
             "group": self.names,
-            "n": self.n,
-            "mean_pit": self.mean_pit,
+            "n": self.sums.n_members.astype(np.int64),
+            "mean_pit": self.sums.mean_pit,
             "error_low": np.where(proves, columns["error_low"], 0.0),
             "too_small": self.sums.n_effective < SMALL_GROUP,
             "column": [one.column for one in self.groups],
@@ -330,10 +308,9 @@ def tested_groups(
     scanned, leaks, notes = _scans(rows, held)
     keys = own_keys(found.keys)
     own = list(own_groups(keys, cells.weights))
-    all_rows = np.ones(cells.n_samples, dtype=np.bool_)
-    pooled = rows.sums([all_rows])
-    named = Summed.of(rows, held.groups.pairs(), rows.sums(held.groups.values()))
-    everyone = Summed.of(rows, [(Group.given(EVERYONE), all_rows)], pooled)
+    everyone = Summed.of(rows, [(Group.given(EVERYONE), np.ones(cells.n_samples, np.bool_))])
+    pooled = everyone.sums
+    named = Summed.of(rows, held.groups.pairs())
     if counted is not None:
         everyone, named = counted
     n_groups = _n_groups(scanned, leaks, {*held.groups.names, *named.names})
@@ -341,7 +318,8 @@ def tested_groups(
     shares = shares_of(level, present)
     # own groups of the same rows by two values are one hypothesis
     n_own = len({mask.tobytes() for _, mask in own})
-    of_own = rows.sums(mask for _, mask in own)
+    by_value = Summed.of(rows, own)
+    of_own = by_value.sums
     given = _given(rows, keys, of_own, own, pooled, shares["everyone"])
     family = Family(
         confidence=options.confidence,
@@ -355,7 +333,7 @@ def tested_groups(
         asymptotic=_asymptotic(named.sums, held.groups),
     )
     probable = [
-        Summed.of(rows, [pair], rows.weighted_sums(pair[1])) for pair in held.groups.probable()
+        Summed([group], rows.weighted_sums(share)) for group, share in held.groups.probable()
     ]
     share = shares["groups"] or level
     p_value, adjusted, scanned = _tests(named, probable, scanned, held, whole / share)
@@ -385,16 +363,14 @@ def tested_groups(
     by_own = _scaled(holm(p_own), whole / share_own)
     names = [one.name for one in dataclasses.fields(OwnGroup)]
     more: Any = {name: [getattr(group, name) for group, _ in own] for name in names}
-    by_forecast = Summed.of(rows, own, of_own).findings(
-        (n_own, share_own), (p_own, by_own), whole, **more
-    )
+    by_forecast = by_value.findings((n_own, share_own), (p_own, by_own), whole, **more)
     off = list(scanned.least(MOST_SCANNED, whole))
     rules = {name: rule_of(*parts) for name, parts, _ in off}
     scan = as_named(scan, of_groups, SHARED)
     members: Members = {}
     if counted is None:  # members of a sample are not those of all rows
         known: list[Any] = [*held.groups.pairs(), *own]
-        p_known = (*adjusted[: len(named.n)], *by_own)
+        p_known = (*adjusted[: len(named.sums)], *by_own)
         masks = [
             (one.name, mask) for (one, mask), p in zip(known, p_known, strict=True) if p < whole
         ]
@@ -477,7 +453,7 @@ def _tests(
     """
     names = [name for one in (named, *probable) for name in one.names]
     p_value = np.concatenate([one.sums.tests.p_value for one in (named, *probable)])
-    p_value[: len(named.n)][named.sums.n < min(held.options.min_size, search.FEW_ROWS)] = np.nan
+    p_value[: len(named.sums)][named.sums.n < min(held.options.min_size, search.FEW_ROWS)] = np.nan
     p_value[[held.is_leak(name) for name in names]] = np.nan
     places, of_scan = scanned.places, scanned.sums.tests.p_value.copy()
     at = np.array([places.get(name, of_scan.size + i) for i, name in enumerate(names)], np.intp)

@@ -260,7 +260,7 @@ def audit_rows(
     # who is lost may or may not have the event by the horizon: times have no such part
     has_part = part is not None and rows.times is None and part.rows.size >= searches.FEW_ROWS
     level = (1 - options.confidence) / (2 if has_part else 1)
-    of_all = None if counted is None else (counted.everyone, counted.named)
+    of_all = None if counted is None else counted.summed()
     tested = tested_groups(rows, held, random, n_learned=n_learned, level=level, counted=of_all)
     learned: list[searches.FoundGroup] = []
     unlearned: Notes = ()

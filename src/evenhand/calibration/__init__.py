@@ -28,13 +28,13 @@ from evenhand.calibration.counts import (
 from evenhand.calibration.errors import (
     HISTOGRAM_BINS,
     HISTOGRAM_CONFIDENCE,
+    bin_sums,
     binned_error,
     calibration_error,
     cell_error,
     cell_excess,
     covered,
     covered_whole,
-    draws_in_bins,
     histogram_table,
     line_distance,
     n_effective,
@@ -45,9 +45,7 @@ from evenhand.calibration.errors import (
     row_distances,
 )
 from evenhand.calibration.events import (
-    EVENT_NAMES,
     check_events,
-    event_values,
     mid_ranks,
     rank_parts,
 )

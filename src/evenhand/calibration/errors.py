@@ -474,8 +474,13 @@ def pit_histogram(
     if n_bins is None:
         # each bin needs enough rows
         n_bins = HISTOGRAM_BINS if cells.n_samples >= 500 else HISTOGRAM_BINS // 2
+    return histogram_table(bin_sums(cells, n_bins, cells.shares), cells.n_draws)
+
+
+def bin_sums(cells: Cells, n_bins: int, weights: Floats) -> Floats:
+    """Return sums over people for `histogram_table`, shape (2, n_bins); weights have shape (n,)."""
     share, variance = np.zeros((2, n_bins))
-    weights, inner = cells.shares, np.arange(1, n_bins) / n_bins
+    inner = np.arange(1, n_bins) / n_bins
     for rows in row_blocks(cells.n_samples, 2 * BLOCK_ROWS):
         # the band is that of drawn PITs, and shares are averages over the cells (outcomes: 4.3)
         part = drawn = draws_in_bins(cells.drawn[rows], n_bins) / cells.n_draws
@@ -485,24 +490,23 @@ def pit_histogram(
             part = np.diff(below, axis=-1, prepend=0.0, append=cells.n_draws) / cells.n_draws
         share += weights[rows] @ part
         variance += weights[rows] ** 2 @ (drawn - 1 / n_bins) ** 2
-    return histogram_table(share, variance, cells.n_draws)
+    return np.stack((share, variance))
 
 
-def histogram_table(share: Floats, variance: Floats, n_draws: int) -> pd.DataFrame:
+def histogram_table(sums: Floats, n_draws: int) -> pd.DataFrame:
     """Return the histogram with the band of the shares of all bins under calibration.
 
     The band consists of binomial quantiles, simultaneous for all bins by Bonferroni.
 
     Parameters
     ----------
-    share : ndarray of shape (n_bins,)
-        Share of the PITs in each bin.
-    variance : ndarray of shape (n_bins,)
-        Sum over people of the squared deviation of their share in each bin from an even one, times
-        their squared share in the whole.
+    sums : ndarray of shape (2, n_bins)
+        Share of the PITs in each bin; and sum over people of the squared deviation of their share
+        in each bin from an even one, times their squared share in the whole.
     n_draws : int
         Draws per person.
     """
+    share, variance = sums
     n_bins = variance.size
     even = 1 / n_bins
     # the mean variance over bins does not depend on how the bins are filled: for one draw per

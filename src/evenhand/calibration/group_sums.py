@@ -68,12 +68,16 @@ class GroupRows:
         Outcome minus mean of the forecast; of 0/1 outcomes minus the probability.
     events : Events or None
         0/1 outcomes and their probabilities; None for outcomes of other kinds.
+    centre : float
+        Value subtracted from residuals before they are summed: the variance of a group would
+        otherwise lose its digits in a difference of large sums.
     """
 
     cells: Cells
     u: Floats
     residual: Floats | None
     events: Events | None = None
+    centre: float = 0.0
 
     @classmethod
     def of(
@@ -82,23 +86,16 @@ class GroupRows:
         residual: Floats | None,
         random_state: RandomState,
         events: Events | None = None,
+        centre: float | None = None,
     ) -> GroupRows:
-        """Choose one draw per person."""
+        """Choose one draw per person; residuals are centred at their mean by default."""
         n, m = cells.drawn.shape
         # PITs over draws of one person share an outcome and are dependent: a test uses only one
         draw = 0 if m == 1 else generator(random_state).integers(m, size=n)
         residual = residual if events is None else events[0] - events[1]
-        return cls(cells, cells.drawn[np.arange(n), draw], residual, events)
-
-    @cached_property
-    def centre(self) -> float:
-        """Value subtracted from residuals before they are summed.
-
-        The variance of a group would otherwise lose its digits in a difference of large sums.
-        """
-        if self.residual is None:
-            return 0.0
-        return float(np.average(self.residual, weights=self.cells.weights))
+        if centre is None and residual is not None:
+            centre = float(np.average(residual, weights=cells.weights))
+        return cls(cells, cells.drawn[np.arange(n), draw], residual, events, centre or 0.0)
 
     @cached_property
     def values(self) -> dict[str, Floats]:
@@ -134,15 +131,21 @@ class GroupRows:
         """The values, shape (q, n)."""
         return np.stack(list(self.values.values()))
 
+    def totals(self, masks: Iterable[Mask]) -> dict[str, Floats]:
+        """Return the sums over groups of known members, of mean PITs ("pit") as well."""
+        cells = self.cells
+        pit = (cells.low.mean(axis=-1) + cells.high.mean(axis=-1)) / 2
+        values = np.vstack((self.matrix, pit if cells.weights is None else cells.weights * pit))
+        sums = np.array([values[:, mask].sum(axis=-1) for mask in masks])
+        return dict(zip((*self.values, "pit"), sums.reshape(-1, len(values)).T, strict=True))
+
     def sums(self, masks: Iterable[Mask]) -> GroupSums:
         """Return the sums over groups of known members, with exact errors."""
         groups = list(masks)
-        sums = np.array([self.matrix[:, mask].sum(axis=-1) for mask in groups])
         error = np.zeros(len(groups))
         if self.events is None:
             error = np.array([calibration_error(self.cells.take(mask)) for mask in groups])
-        sums = sums.reshape(len(groups), len(self.values)).T
-        return self.summed(sums, error, np.zeros(len(groups)), groups.__getitem__)
+        return self.summed(self.totals(groups), error, np.zeros(len(groups)), groups.__getitem__)
 
     def weighted_sums(self, members: Floats) -> GroupSums:
         """Return the sums over one group that is known by probabilities of membership, (n,)."""
@@ -153,16 +156,21 @@ class GroupRows:
             self.u[some],
             None if self.residual is None else self.residual[some],
             None if self.events is None else self.events.take(some),
+            self.centre,
         )
-        return part.sums([np.ones(part.u.size, dtype=np.bool_)])
+        found = part.sums([np.ones(part.u.size, dtype=np.bool_)])
+        return replace(found, sums={**found.sums, "members": members.sum(keepdims=True)})
 
     def summed(
-        self, sums: Floats, error: Floats, slack: Floats, members: Callable[[int], Mask]
+        self,
+        sums: Mapping[str, Floats],
+        error: Floats,
+        slack: Floats,
+        members: Callable[[int], Mask],
     ) -> GroupSums:
-        """Return sums of the values, shape (q, g), over groups with these members."""
-        named = dict(zip(self.values, sums, strict=True))
+        """Return sums of the values, each of shape (g,), over groups with these members."""
         is_hit = self.cells.n_draws == 1 and self.cells.are_points
-        return GroupSums(named, error, slack, self.centre, is_hit, self, members)
+        return GroupSums(sums, error, slack, self.centre, is_hit, self, members)
 
 
 class GroupTests(NamedTuple):
@@ -183,7 +191,8 @@ class GroupSums:
     Parameters
     ----------
     sums : dict of str to ndarray of shape (g,)
-        Sums of the values of the rows, by the names of `GroupRows.values`.
+        Sums of the values of the rows, by the names of `GroupRows.values` and `GroupRows.totals`;
+        of groups known by probability also the expected number of "members".
     error : ndarray of shape (g,)
         Estimates of the W1 calibration error, over all draws; for 0/1 outcomes of the absolute
         difference of event rate and mean probability.
@@ -298,6 +307,16 @@ class GroupSums:
     def n_effective(self) -> Floats:
         """Effective number of rows (Kish)."""
         return self.weight**2 / self["w2"] if self.is_weighted else self.n
+
+    @property
+    def n_members(self) -> Floats:
+        """Number of rows, or of expected members."""
+        return np.rint(self.sums.get("members", self["n"]))
+
+    @property
+    def mean_pit(self) -> Floats:
+        """Mean PIT over draws and positions in the cells."""
+        return self["pit"] / self.weight
 
     @property
     def bias(self) -> Floats:

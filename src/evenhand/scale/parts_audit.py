@@ -283,21 +283,26 @@ def count_part(
             # keyed by part and block, so draws depend on neither worker nor order
             random = block_generator(seed, SCORES, i, block)
             with refusals(source, start, start + len(whole) - 1):
-                found = count_rows(model, X, y, table, plan, i, random)
+                found = count_rows(model, X, y, table, plan, random)
             total = found if total is None else total + found
     return total
 
 
 def added(counts: Iterable[tuple[int, RowCounts | None]]) -> tuple[RowCounts, list[int]]:
     """Sum the counts as they arrive; return the sum and the part numbers."""
-    done: list[int] = []
+    sums: dict[int, Any] = {}
     total: Any = None
     # counts take 0.2 MB per group and part: a list for all parts might not fit in memory
     for i, one in counts:
-        done.append(i)
+        sums[i] = None
         if one is not None:
+            sums[i] = one.sums
             total = one if total is None else total + one
-    return total, sorted(done)
+    # floating-point sums depend on the order of addition
+    known = [sums[i] for i in sorted(sums) if sums[i] is not None]
+    if known:
+        total = replace(total, sums={key: sum(one[key] for one in known) for key in known[0]})
+    return total, sorted(sums)
 
 
 # --- audits of tables in parts
@@ -393,8 +398,8 @@ def audit_parts(
     parts are therefore found early.
 
     PITs are counted in 6400 bins: W1 errors are within 1/12800 = 0.00008 of the exact ones.
-    Certified bounds remain valid and are hardly wider: see `certificates.certify_counts`. Other
-    coverages, shares at or below a level and the histogram are exact.
+    Certified bounds remain valid and are hardly wider: see `certificates.certify_counts`. Tests,
+    other coverages, shares at or below a level and the histogram are exact.
 
     Counts are integers and sums are added in the order of the parts, so results do not depend on
     the workers or on the order of completion.
@@ -537,8 +542,7 @@ def _count_plan(
     return CountPlan(
         tuple(known[name] for name in columns.named),
         levels if forecast.is_randomized else tuple(sorted({*levels, *WIDER_LEVELS})),
-        cells.step,
-        cells.span,
+        cells,
         None if link is None else link.link,
         float(np.mean(outcomes[: len(first)] - (mean if mean.ndim == 1 else mean.mean(axis=1)))),
     )

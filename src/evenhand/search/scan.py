@@ -779,8 +779,9 @@ def scan_rows(rows: GroupRows, table: pd.DataFrame, named: Groups, min_size: int
     slack = np.full(error.size, 1 / (2 * BINS))
     few = {masks.names[g]: int(sizes[g]) for g in np.flatnonzero(is_named & (sizes < least))}
     first, second = found.first, found.second
+    named_sums = dict(zip(rows.values, found.sums, strict=True))
     sums = rows.summed(
-        found.sums, error, slack, lambda i: _members(kept, int(first[i]), int(second[i]))
+        named_sums, error, slack, lambda i: _members(kept, int(first[i]), int(second[i]))
     )
     return Scanned(kept, first, second, sums, few, np.full(len(sums), np.nan))
 
