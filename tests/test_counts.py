@@ -295,15 +295,13 @@ MANY = 3200 * BINS  # 20,480,000
 
 def many():
     """Exactly uniform PITs, errors on [0, 1/2], and for each person one of two draws inside."""
-    inside = {0.8: np.array([MANY // 4, MANY // 2, MANY // 4])}
     return PITCounts(
         n_draws=2,
         pit=np.full(BINS, 2 * MANY // BINS),
         one_draw=np.full(BINS, MANY // BINS),
         error=np.full(ERROR_BINS, MANY // ERROR_BINS),
         gap=np.full(GAP_BINS, MANY // GAP_BINS),
-        inside=inside,
-        inside_whole=inside,
+        inside={0.8: np.array([MANY // 4, MANY // 2, MANY // 4])},
     )
 
 

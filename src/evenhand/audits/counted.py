@@ -25,6 +25,7 @@ from evenhand.calibration import (
     binned_error,
     count_pits,
     histogram_table,
+    total,
 )
 from evenhand.certificates import Certificate, EventPart, certify_counts, count_events
 from evenhand.distributions import OutcomeKind
@@ -101,7 +102,7 @@ class RowCounts:
     def __add__(self, other: RowCounts) -> RowCounts:
         names = [one.name for one in fields(self) if one.name != "plan"]
         return RowCounts(
-            self.plan, *(_both(getattr(self, name), getattr(other, name)) for name in names)
+            self.plan, *(total(getattr(self, name), getattr(other, name)) for name in names)
         )
 
     @property
@@ -157,12 +158,6 @@ class RowCounts:
             calibration=sampled.calibration if sampled.is_event else _curve(self.counts),
             notes=(*_notes(n, sampled), *notes, *sampled.notes),
         )
-
-
-def _both(one: Any, other: Any) -> Any:
-    if isinstance(one, Mapping):
-        return {name: values + other[name] for name, values in one.items()}
-    return one + other if one is not None and other is not None else one or other
 
 
 def count_rows(

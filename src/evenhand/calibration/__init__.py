@@ -24,6 +24,7 @@ from evenhand.calibration.counts import (
     PIT_BINS,
     PITCounts,
     count_pits,
+    total,
 )
 from evenhand.calibration.errors import (
     HISTOGRAM_BINS,

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand._format import OneLine
 from evenhand._validate import Floats, InputError, bad_input, check_fraction
 from evenhand.calibration.cells import Pit, as_cells
-from evenhand.calibration.errors import is_inside, pathwise_errors, touches
+from evenhand.calibration.errors import pathwise_errors, touches
 from evenhand.draws import RandomState, check_own_draws, generator
 from evenhand.tables import check_groups, row_blocks
 
@@ -59,15 +59,13 @@ class PITCounts(OneLine):
         People by `|h[x, r](y) - r|` at the same draw, in equal bins of [0, 1]; None if the draws
         are not known.
     inside : mapping of float to ndarray of int64, shape (n_draws + 1,)
-        For each level, people by the number of draws whose central interval covers the outcome.
+        For each level, people by the number of draws whose interval between quantiles contains the
+        outcome (`covered_whole`).
     base : ndarray of int64, shape (6400,), or None
         For a link around a deterministic forecaster: PITs of that forecaster, one per person, in
         the same bins as `pit`; None if they are not known.
-    inside_whole : mapping of float to ndarray of int64, shape (n_draws + 1,)
-        As `inside`, for intervals between quantiles, which contain whole outcomes
-        (`covered_whole`).
     has_cells : bool, default False
-        Whether any outcome has an atom, so that both may differ.
+        Whether any outcome has an atom.
     groups : mapping of str to PITCounts, optional
         Counts of named groups of the same people. A group may be empty.
 
@@ -86,7 +84,6 @@ class PITCounts(OneLine):
     error: Ints
     gap: Ints | None
     inside: Mapping[float, Ints]
-    inside_whole: Mapping[float, Ints]
     base: Ints | None = None
     has_cells: bool = False
     groups: Mapping[str, PITCounts] = field(default_factory=dict)
@@ -124,17 +121,18 @@ class PITCounts(OneLine):
                     f" {given[what]}; count all blocks with the same arguments of count_pits"
                 )
         each = {
-            one.name: _sum(getattr(self, one.name), getattr(other, one.name))
+            one.name: total(getattr(self, one.name), getattr(other, one.name))
             for one in fields(self)
             if one.name not in ("n_draws", "has_cells")
         }
         return PITCounts(self.n_draws, **each, has_cells=self.has_cells or other.has_cells)
 
 
-def _sum(mine: Any, others: Any) -> Any:
+def total(mine: Any, others: Any) -> Any:
+    """Return the sum of what two blocks counted; where one has nothing, that of the other."""
     if isinstance(mine, Mapping):
         return {key: one + others[key] for key, one in mine.items()}
-    return None if mine is None else mine + others
+    return mine + others if mine is not None and others is not None else mine or others
 
 
 # --- counts of a block of people
@@ -203,8 +201,8 @@ def count_pits(
         check_own_draws(cells.draws)
     place = np.arange(n), random.integers(m, size=n)
     # every row is binned once; the counts of a group reuse the bins of its rows
-    blocks = row_blocks(n, max(1, BLOCK_PITS // m))
-    bins = np.concatenate([_pit_bins(cells.drawn[part]) for part in blocks])
+    size = max(1, BLOCK_PITS // m)
+    bins = np.concatenate([_pit_bins(cells.drawn[part]) for part in row_blocks(n, size)])
     error = _bins_of(pathwise_errors(cells), ERROR_BINS, 0.5)
     gap = None
     if cells.draws is not None:
@@ -214,12 +212,12 @@ def count_pits(
         own = _pit_bins(as_cells(base).drawn)
         if own.shape != (n, 1):
             raise bad_input("base", f"have one PIT per row ({n})", f"shape {np.shape(base)}")
-    whole = inside = {
-        level: np.concatenate([is_inside(cells.drawn[part], level).sum(axis=-1) for part in blocks])
+    inside = {
+        level: np.concatenate(
+            [touches(*ends, level).sum(axis=-1) for ends in cells.row_blocks(size)]
+        )
         for level in shares
     }
-    if not cells.are_points:
-        whole = {level: touches(cells.low, cells.high, level).sum(axis=-1) for level in shares}
 
     def counted(rows: Any = slice(None)) -> PITCounts:
         """Count some of the people in each bin."""
@@ -234,7 +232,6 @@ def count_pits(
             people(error, ERROR_BINS),
             None if gap is None else people(gap, GAP_BINS),
             {level: people(draws, m + 1) for level, draws in inside.items()},
-            {level: people(draws, m + 1) for level, draws in whole.items()},
             None if own is None else people(own, PIT_BINS),
             not cells.are_points,
         )

@@ -276,7 +276,7 @@ def part_of_counts(counts: PITCounts, link: Link | None, *, is_randomized: bool)
     # bins of drawn PITs do not show whether intervals contain whole outcomes
     if n and bins is not None and not counts.has_cells:
         plain = partial(missed, cells_of_bins(bins))
-    elif not is_randomized and counts.inside_whole.keys() >= {*WIDER_LEVELS}:
+    elif not is_randomized and counts.inside.keys() >= {*WIDER_LEVELS}:
         plain = partial(_missed_of_counts, counts)
     return Part(
         n,
@@ -308,7 +308,7 @@ def _missed_of_counts(counts: PITCounts, level: float) -> Values:
         remedy = "count the rows again with this level in count_pits(..., levels=...)"
         raise bad_input("level", f"be one of the counted levels ({listed})", level, remedy)
     m = counts.n_draws
-    return Values.known(1 - np.arange(m + 1) / m, counts.inside_whole[level])
+    return Values.known(1 - np.arange(m + 1) / m, counts.inside[level])
 
 
 def _upper(n_bins: int, top: float, count: Ints) -> Values:

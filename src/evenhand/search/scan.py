@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -206,8 +206,7 @@ SIGNS: tuple[Sign, ...] = ((0, 0), (0, 1), (1, 0), (1, 1))
 """For each of two columns: the column itself (0) or its complement (1)."""
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """Groups of one or two masks that are large enough.
 
     Parameters
@@ -226,11 +225,6 @@ class Found:
     sums: Floats
     area: Floats
 
-    def take(self, wanted: Mask) -> Found:
-        """Return some of the groups."""
-        some = (self.first[wanted], self.second[wanted], self.sums[:, wanted], self.area[wanted])
-        return Found(*some)
-
 
 def scan_pairs(masks: Masks, pits: Cells | None, quantities: Floats, min_size: int) -> Found:
     """Sum over all single masks and large pairs of masks of different features, tile by tile.
@@ -246,20 +240,11 @@ def scan_pairs(masks: Masks, pits: Cells | None, quantities: Floats, min_size: i
     min_size : int
         Smallest number of rows of a pair.
     """
-    found = [
-        part
-        for left, right in _column_tiles(masks.columns.shape[1])
-        for part in _scan_tile(masks, pits, quantities, min_size, left, right)
-    ]
-    if not found:
-        none = np.empty(0, dtype=np.intp)
-        return Found(none, none, np.empty((quantities.shape[0], 0)), np.empty(0))
-    return Found(
-        np.concatenate([part.first for part in found]),
-        np.concatenate([part.second for part in found]),
-        np.concatenate([part.sums for part in found], axis=-1),
-        np.concatenate([part.area for part in found]),
-    )
+    none = np.empty(0, dtype=np.intp)
+    found = [Found(none, none, np.empty((quantities.shape[0], 0)), np.empty(0))]
+    for left, right in _column_tiles(masks.columns.shape[1]):
+        found += _scan_tile(masks, pits, quantities, min_size, left, right)
+    return Found(*(np.concatenate(each, axis=-1) for each in zip(*found, strict=True)))
 
 
 def _scan_tile(
@@ -293,13 +278,12 @@ def _scan_tile(
     areas = {sign: np.full(a.size, np.nan) for sign in SIGNS}
     if pits is not None:
         areas = _areas(masks.columns, pits, sums, (left, right), (a, b), large)
-    found = (
-        Found(
-            first[sign][needed], second[sign][needed], _over_signs(sums, a, b, sign), areas[sign]
-        ).take(usable)
-        for sign, usable in large.items()
-    )
-    return list(found)
+    found = []
+    for sign, usable in large.items():
+        pairs = first[sign][needed], second[sign][needed]
+        values: Any = (*pairs, _over_signs(sums, a, b, sign), areas[sign])
+        found.append(Found(*(each[..., usable] for each in values)))
+    return found
 
 
 def _column_pairs(masks: Masks, left: Ints, right: Ints) -> tuple[Ints, Ints]:
