@@ -355,9 +355,6 @@ def worst_groups(folder):
     matrix, _, _ = pits(400)
     flat, _ = flat_pits(400)
 
-    def spread(pit, masses):
-        return np.asarray([abs(pit[: math.ceil(mass * len(pit))].mean() - 0.5) for mass in masses])
-
     said = {}
     for name, one in (("draws", matrix), ("flat", flat)):
         curve = worst_group_curve(one, MASSES, n_starts=24, random_state=0)
@@ -367,17 +364,10 @@ def worst_groups(folder):
             "sizes": [rows.size for rows in curve.rows],
             "rows of the least": curve.rows[0],
             "null": vars(null_curve(one, (0.2, 1.0), n_simulations=4, random_state=1)),
-            "null of named": vars(
-                null_curve(one, MASSES, selection="fixed", n_simulations=20, random_state=2)
-            ),
-            "null of a search": vars(
-                null_curve(one, (0.2, 0.5), selection=spread, n_simulations=5, random_state=3)
-            ),
         }
     links = (Entropic(0.2), Laplace(0.2))
     said["link"] = [
-        vars(null_curve(matrix, MASSES, selection="fixed", link=one, random_state=4))
-        for one in links
+        vars(null_curve(matrix, MASSES, link=one, n_simulations=4, random_state=4)) for one in links
     ]
     return said
 

@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from complaints import complaint
-from evenhand.calibration import Cells, calibration_error, pathwise_errors
+from evenhand.calibration import Cells, as_cells, calibration_error, pathwise_errors
 from evenhand.draws import jittered
 from evenhand.links import Entropic, Gaussian
-from evenhand.search import null_curve, worst_group_curve
+from evenhand.search import null_curve, worst_group_curve, worst_groups
 from evenhand.search.worst_groups import LevelCells
 from repeats import repeats, statistical
 
@@ -114,15 +114,12 @@ def test_a_group_wrong_in_spread_only_is_found(n, where):
 
 
 @pytest.mark.parametrize("n", [800, 20_000])
-def test_a_named_group_has_the_area_under_a_brownian_bridge(n):
-    masses = np.array([0.25, 1.0])
-    null = null_curve(np.full(n, 0.5), masses, selection="fixed", n_simulations=400, random_state=0)
+def test_the_group_of_all_rows_has_the_area_under_a_brownian_bridge(n):
+    null = null_curve(np.full(n, 0.5), 1.0, n_simulations=400, random_state=0)
     # mean sqrt(pi / 32), second moment 7 / 60 (Shepp 1982; Rice 1982): five standard errors, a
     # false alarm in 10^6
     area, sd = np.sqrt(np.pi / 32), np.sqrt(7 / 60 - np.pi / 32)
-    np.testing.assert_allclose(
-        null.mean * np.sqrt(masses * n), area, atol=5 * sd / np.sqrt(400) + 0.002
-    )
+    np.testing.assert_allclose(null.mean * np.sqrt(n), area, atol=5 * sd / np.sqrt(400) + 0.002)
     assert (null.low < null.mean).all()
     assert (null.mean < null.high).all()
 
@@ -135,49 +132,38 @@ def test_the_worst_of_a_perfect_deterministic_forecaster_is_half_of_the_rest():
     np.testing.assert_allclose(null.mean, (1 - masses) / 2, atol=5 * 0.25 / np.sqrt(4000))
 
 
-def times_within(n_sets, selection):
+def times_within(mass, n_sets):
     """Count data sets of a link whose own error lies within their null of 19 simulations."""
-    rng, link, mass = np.random.default_rng(6), Gaussian(0.15), 0.25
+    rng, link = np.random.default_rng(6), Gaussian(0.15)
     within = 0
     for _ in range(n_sets):
         pit = link.ppf(rng.uniform(size=(32, 1)), jittered(32, 4, rng))
-        error = (
-            worst_group_curve(pit, mass, random_state=0).errors[0]
-            if selection == "oracle"
-            else calibration_error(pit[:8])
-        )
-        null = null_curve(
-            pit, mass, selection=selection, link=link, n_simulations=19, random_state=rng
-        )
+        error = worst_group_curve(pit, mass, random_state=0).errors[0]
+        null = null_curve(pit, mass, link=link, n_simulations=19, random_state=rng)
         within += int(null.low[0] <= error <= null.high[0])
     return within
 
 
 @statistical
-@pytest.mark.parametrize(("selection", "n_sets"), [("oracle", 50), ("fixed", 300)])
-def test_calibrated_forecasts_lie_within_their_null_nine_times_in_ten(selection, n_sets):
+@pytest.mark.parametrize(("mass", "n_sets"), [(0.25, 50), (1.0, 300)])
+def test_calibrated_forecasts_lie_within_their_null_nine_times_in_ten(mass, n_sets):
     # of 19 simulations and the data set itself, all exchangeable, 18 are neither the least nor the
     # largest: exactly binomial; the two ends together are a false alarm in 5 000
     n_sets = repeats(n_sets)
     low, high = stats.binom.ppf([1e-4, 1 - 1e-4], n_sets, 0.9)
-    assert low <= times_within(n_sets, selection) <= high
+    assert low <= times_within(mass, n_sets) <= high
 
 
 @pytest.mark.parametrize(("m", "alpha"), [(2, 0.2), (32, 0.05)])
 def test_the_link_is_matched_by_the_mean_pathwise_error(m, alpha):
     rng = np.random.default_rng(2)
     pit = Entropic(alpha).ppf(rng.uniform(size=(3000, 1)), jittered(3000, m, rng))
-    null = null_curve(
-        pit,
-        1.0,
-        selection=lambda pit, _: [pathwise_errors(pit).mean()],
-        n_simulations=4,
-        random_state=3,
-    )
+    link = worst_groups._matching_link(as_cells(pit))
+    alike = link.ppf(rng.uniform(size=(12_000, 1)), jittered(12_000, m, rng))
     errors = pathwise_errors(pit)
     # the mean of four sets of 3000 against one: five standard errors, and what 400 rows tell of a
     # link
-    assert null.mean[0] == pytest.approx(
+    assert pathwise_errors(alike).mean() == pytest.approx(
         errors.mean(), abs=5 * errors.std() * np.sqrt(1.25 / 3000) + 0.002
     )
 
@@ -185,8 +171,6 @@ def test_the_link_is_matched_by_the_mean_pathwise_error(m, alpha):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"selection": "learned"}, "selection must be 'oracle', 'fixed' or a function"),
-        ({"selection": lambda pit, _: [0.1, 0.2]}, "selection must return one error per mass"),
         ({"link": "entropic"}, "link must be a link or None, got 'entropic'; use evenhand.links"),
         ({"masses": 1.5}, "mass must be above 0 and at most 1, got 1.5"),
     ],

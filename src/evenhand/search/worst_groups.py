@@ -9,7 +9,7 @@ The search repeats this ascent step from many weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -85,52 +85,6 @@ def _mean_ramps(low: Floats, high: Floats, n_cells: int) -> Floats:
     edges = np.arange(n_cells + 1)
     integrals = (edges**2 * squares - 2 * edges * products + constants) / (2 * low.shape[1])
     return np.asarray(np.clip(np.diff(integrals, axis=-1), 0.0, 1.0))
-
-
-def group_errors(low: Floats, high: Floats, groups: list[Mask]) -> Iterator[float]:
-    """Yield the W1 error of each group of rows; all groups share one sort of the ends of cells.
-
-    The CDF of a group is linear between the ends of its cells, so the integral of its distance to
-    the diagonal is exact, up to cells narrower than `LEAST_WIDTH`.
-
-    Parameters
-    ----------
-    low, high : ndarray of shape (n, m)
-        Ends of the cells of the PITs, between 0 and 1.
-    groups : list of ndarray of bool, shape (n,)
-        Rows of each group, at least one.
-
-    Examples
-    --------
-    >>> rows = [np.array([True, True]), np.array([True, False])]
-    >>> list(group_errors(np.array([[0.0], [0.5]]), np.array([[0.5], [1.0]]), rows))
-    [0.0, 0.25]
-    """
-    m = low.shape[1]
-    wide = np.maximum(high - low, LEAST_WIDTH)
-    # a cell that is too narrow keeps its lower end, or its upper end near 1
-    first = np.clip(low, 0.0, 1 - wide)
-    ends = np.concatenate((first.ravel(), (first + wide).ravel()))
-    order = np.argsort(ends)
-    ends = ends[order]
-    slopes = np.concatenate((1 / wide.ravel(), -1 / wide.ravel()))[order]
-    rows = (order % first.size // m).astype(np.int32)
-    for group in groups:
-        inside = np.flatnonzero(group[rows])
-        yield _line_error(ends[inside], slopes[inside] / (np.count_nonzero(group) * m))
-
-
-def _line_error(ends: Floats, slopes: Floats) -> float:
-    """Return the integral of `|F - c|` for a CDF whose slope changes by `slopes` at `ends`."""
-    widths = np.diff(ends)
-    rises = np.cumsum(slopes)[:-1] * widths
-    excess = np.concatenate(([0.0], np.cumsum(rises))) - ends
-    start = np.abs(excess[:-1])
-    stop = np.abs(excess[1:])
-    total = start + stop
-    # the mean of |x| on a line from a to b that may cross 0; 1e-300 only prevents 0 / 0
-    means = (total + (excess[:-1] + excess[1:]) ** 2 / (total + 1e-300)) / 4
-    return float(means @ widths + ends[0] ** 2 / 2 + (1 - ends[-1]) ** 2 / 2)
 
 
 def _moments(low: Floats, high: Floats, n_cells: int) -> list[NDArray[Any]]:
@@ -422,16 +376,12 @@ def _search(
     cells: LevelCells, sizes: Ints, n_starts: int, random: np.random.Generator, keep: int
 ) -> tuple[Mask, Floats, Ints]:
     """Return the `keep` worst groups of each size, their mean CDFs and positions of sizes."""
-    groups, means, errors, owner = _ascend_from(
-        cells, _starts(cells, n_starts, random), sizes, count=4
-    )
+    first = _ascend_from(cells, _starts(cells, n_starts, random), sizes, count=4)
     # the slope at the worst group of one size is often a good start for another size
-    shared = cells.slopes(means[_worst_of_each(cells, means, errors, owner, 1)])
+    shared = cells.slopes(first[1][_worst_of_each(cells, *first[1:], 1)])
     again = _ascend_from(cells, shared, sizes, count=2)
-    groups = np.concatenate((groups, again[0]))
-    means = np.concatenate((means, again[1]))
-    errors = np.concatenate((errors, again[2]))
-    owner = np.concatenate((owner, again[3]))
+    found: list[Any] = [np.concatenate(both) for both in zip(first, again, strict=True)]
+    groups, means, errors, owner = found
     # exchanges improve final groups only; patterns for other rows do not need them
     polished = _worst_of_each(cells, means, errors, owner, 3 if keep == 1 else 0)
     for i in polished:
@@ -560,20 +510,14 @@ def _decide(pits: Cells, cells: LevelCells, sizes: Ints, found: Mask) -> tuple[F
     np.maximum.at(least, of_size, errors - slack)
     close = errors + slack >= least[of_size]
     groups, of_size = groups[close], of_size[close]
-    if pits.are_points:
-        # without weights: each row counts once
-        exact = [float(row_distances(pits.drawn[group].reshape(1, -1))[0]) for group in groups]
-    else:
-        exact = list(group_errors(pits.low, pits.high, list(groups)))
+    # without weights: each row counts once
+    plain = pits.without_weights()
+    exact = [calibration_error(plain.take(group)) for group in groups]
     best = [max(np.flatnonzero(of_size == i), key=exact.__getitem__) for i in range(sizes.size)]
     return np.array(exact)[best], groups[best]
 
 
 # --- null distribution
-
-Search = Callable[[Any, Floats], ArrayLike]
-"""User-defined search: PITs and masses of shape (k,) to errors of shape (k,). The PITs have the
-shape (n, m), or are a `Cells` if a function simulates them."""
 
 Simulate = Callable[[np.random.Generator], Cells]
 """Function that simulates outcomes from forecasts and returns their PITs."""
@@ -591,7 +535,7 @@ LEAST_ALPHA = 0.002
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NullCurve:
-    """Errors that a group search finds in calibrated forecasts.
+    """Errors that the search for the worst group finds in calibrated forecasts.
 
     Parameters
     ----------
@@ -620,13 +564,12 @@ def null_curve(
     pit: ArrayLike | Cells,
     masses: ArrayLike,
     *,
-    selection: str | Search = "oracle",
     link: Link | None = None,
     simulate: Simulate | None = None,
     n_simulations: int = 50,
     random_state: RandomState = None,
 ) -> NullCurve:
-    """Simulate the errors that a group search finds in calibrated forecasts of the same kind.
+    """Simulate the errors of the worst groups of calibrated forecasts of the same kind.
 
     A search always finds some error. An error is evidence against forecasts only if it exceeds the
     errors found in calibrated forecasts with the same number of rows and draws and the same
@@ -639,10 +582,6 @@ def null_curve(
         cells.
     masses : float or array-like of shape (k,)
         Group sizes as shares of the rows, 0 < mass <= 1.
-    selection : {"oracle", "fixed"} or callable, default "oracle"
-        Group search: `"oracle"` is `worst_group_curve`, `"fixed"` is one group of each size that
-        was chosen beforehand, and a function `f(pit, masses)` returns the errors, shape (k,), of
-        another search.
     link : Link, optional
         The randomization. By default an `Entropic` link with the mean pathwise error of `pit`. If
         forecasts are miscalibrated, their pathwise errors exceed those of their randomization, and
@@ -665,30 +604,28 @@ def null_curve(
     Raises
     ------
     InputError
-        If an argument is out of range, or the function returns errors of another shape.
+        If an argument is out of range.
 
     Notes
     -----
     At most 5000 rows and 131,072 PITs (2048 rows of 64 draws) are simulated. For more rows, errors
-    of `"fixed"` groups and of the group of all rows are scaled by `1 / sqrt(rows)`; other errors
-    are those of the simulated rows. Their mean is then slightly too high (by at most 0.002 at 2048
+    of the group of all rows are scaled by `1 / sqrt(rows)`; other errors are those of the simulated
+    rows. Their mean is then slightly too high (by at most 0.002 at 2048
     rows instead of 11,000) and their range is wider, so comparisons with them are conservative.
 
     Examples
     --------
-    For one group of 400 rows, chosen beforehand, the expected error is the mean absolute area under
-    a Brownian bridge, 0.3133, divided by 20: about 0.016.
+    For the group of all 400 rows, the expected error is the mean absolute area under a Brownian
+    bridge, 0.3133, divided by 20: about 0.016.
 
     >>> import numpy as np
     >>> pit = np.random.default_rng(0).uniform(size=400)
-    >>> null_curve(pit, 1.0, selection="fixed", n_simulations=500, random_state=0).mean.round(3)
+    >>> null_curve(pit, 1.0, n_simulations=500, random_state=0).mean.round(3)
     array([0.016])
     """
     pits = as_cells(pit)
     shares = check_masses(masses)
     check_count("n_simulations", n_simulations, least=2)
-    if not callable(selection) and selection not in ("oracle", "fixed"):
-        raise bad_input("selection", "be 'oracle', 'fixed' or a function", repr(selection))
     if link is not None and not isinstance(link, Link):
         remedy = "use evenhand.links.Entropic(alpha=0.1), for example"
         raise bad_input("link", "be a link or None", repr(link), remedy)
@@ -702,35 +639,14 @@ def null_curve(
     for _ in range(n_simulations):
         calibrated = _calibrated(n, m, link, random) if simulate is None else simulate(random)
         n = calibrated.n_samples
-        found.append(_errors_found(selection, calibrated, shares, random))
+        found.append(worst_groups(calibrated, shares, random)[0])
     errors = np.array(found)
-    if not callable(selection):
-        # errors of a fixed group decrease as 1 / sqrt(rows), and the group of all rows is fixed in
-        # any search
-        errors[:, (shares == 1) | (selection == "fixed")] *= np.sqrt(n / pits.n_samples)
+    # errors of a fixed group decrease as 1 / sqrt(rows), and the group of all rows is fixed
+    errors[:, shares == 1] *= np.sqrt(n / pits.n_samples)
     # with Weibull positions the error of a further simulation lies below the p-quantile with
     # probability about p, whatever the number of simulations
     low, high = np.quantile(errors, [0.05, 0.95], axis=0, method="weibull")
     return NullCurve(shares, errors.mean(axis=0), low, high)
-
-
-def _errors_found(
-    selection: str | Search, pits: Cells, masses: Floats, random: np.random.Generator
-) -> Floats:
-    """Return the errors of the groups that a search finds."""
-    if selection == "oracle":
-        return worst_groups(pits, masses, random)[0]
-    if not callable(selection):
-        # rows are exchangeable, so the first rows represent any fixed group
-        sizes = group_sizes(masses, pits.n_samples)
-        return np.array([calibration_error(pits.take(slice(k))) for k in sizes])
-    pit = pits.drawn if pits.are_points else pits
-    errors = np.asarray(selection(pit, masses), dtype=np.float64)
-    if errors.shape != masses.shape:
-        raise bad_input(
-            "selection", f"return one error per mass, shape {masses.shape}", f"shape {errors.shape}"
-        )
-    return errors
 
 
 def _calibrated(n: int, m: int, link: Link | None, random: np.random.Generator) -> Cells:
