@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import special, stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import BayesianRidge, Ridge
 from sklearn.pipeline import make_pipeline
@@ -142,7 +142,7 @@ def test_rounded_outcomes_are_compared_and_priced_by_the_log_score_of_their_cell
 
 
 @pytest.mark.parametrize("name", ["entropic", "gaussian"])
-def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name):
+def test_the_price_on_a_grid_is_that_of_the_probabilities_of_cells(name):
     rng = np.random.default_rng(0)
     # cells as wide as the spread, some of them far out and one with a bound
     y = np.maximum(np.append(np.round(rng.normal(size=40)), [8.0, -8.0]), -1)
@@ -152,12 +152,20 @@ def test_the_price_on_a_grid_is_the_difference_of_cell_log_scores(name):
     costs = Costs(wrapped, grid, rng)
     for alpha in (0.05, 0.3, 1.0):
         link = make_link(name, alpha)
-        served = base.randomized(alpha, link, costs.draws)
-        lost = cell_log_score(served, y, 1.0, grid.span) - cell_log_score(base, y, 1.0, grid.span)
+        # in the lower tail, which keeps the digits of probabilities: links are symmetric
+        is_upper = y[:, None] > 0
+        low, high = (end[:, None] for end in grid.ends(y))
+        low, high = (np.where(is_upper, a, b) for a, b in ((-high, low), (-low, high)))
+        r = np.where(is_upper, 1 - costs.draws, costs.draws)
+        low, high, u = special.ndtr(low), special.ndtr(high), special.ndtr(-np.abs(y[:, None]))
+        lost = np.log((high - low) / (link.ppf(high, r) - link.ppf(low, r)))
         assert costs.price(link) == pytest.approx(lost.mean(), rel=1e-9, abs=1e-12)
-        # points at the same outcomes have another price
-        points = Costs(wrapped, None, rng).price(link)
-        assert (alpha == 1) == (points == pytest.approx(lost.mean(), abs=0.005))
+        # points at the same outcomes have another price: log h = log g - log k
+        points = Costs(wrapped, None, rng)
+        r = np.where(is_upper, 1 - points.draws, points.draws)
+        density = link.logpdf(link.ppf(u, r), r).mean()
+        assert points.price(link) == pytest.approx(density, rel=1e-9, abs=1e-12)
+        assert (alpha == 1) == (density == pytest.approx(lost.mean(), abs=0.005))
 
 
 def law(X):

@@ -563,8 +563,8 @@ FAULTS = (
     ),
     Fault(
         "the price beside an atom not a mean over all people",
-        "return (self.known.size * of_known + self._loss_of_lost(link)) / n",
-        "return of_known + self._loss_of_lost(link) / n",
+        "np.nan_to_num(losses).sum()) / self.wrapped.outcomes.n_samples",
+        "np.nan_to_num(losses).mean())",
         ("test_selection_kinds.py",),
     ),
     Fault(
@@ -575,8 +575,8 @@ FAULTS = (
     ),
     Fault(
         "the price of rounded outcomes from points",
-        "return np.where(np.isfinite(in_cells), in_cells, losses)",
-        "return np.where(np.isfinite(in_cells), losses, losses)",
+        "losses = log_scores(served, outcomes, self.grid) - self._scores",
+        "losses = log_scores(served, outcomes, None) - log_scores(base, outcomes, None)",
         ("test_selection.py",),
     ),
     Fault(

@@ -10,10 +10,8 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand._format import count, in_full, number_in_full, points_in_full
-from evenhand._logarithms import log1mexp
 from evenhand._validate import Floats, InputError, Ints, about, named
 from evenhand.calibration import Cells, cvar
 from evenhand.certificates import (
@@ -32,6 +30,7 @@ from evenhand.draws import fresh, jittered, nodes
 from evenhand.forecast import Forecast
 from evenhand.links import Link, price_of_proof
 from evenhand.outcomes import Outcomes, Rounding
+from evenhand.selection.comparison import log_scores
 from evenhand.selection.target import (
     LEAST_ALPHA,
     LEVEL,
@@ -164,7 +163,7 @@ class Costs:
         self, wrapped: Wrapped, grid: Rounding | None, random: np.random.Generator
     ) -> None:
         self.wrapped = wrapped
-        self.grid = grid if wrapped.at is None else None
+        self.grid = grid
         self.known = np.flatnonzero(~wrapped.cells.unknown)
         n = self.known.size
         self.draws = jittered(n, int(np.clip(MOST_PRICED // n, 1, PRICE_DRAWS)), random)
@@ -174,8 +173,12 @@ class Costs:
             rows = np.sort(random.choice(base.n_samples, WIDTH_PEOPLE, replace=False))
         self._sample = base[rows]
         self._width_draws = jittered(rows.size, WIDTH_DRAWS, random)
-        n_lost = wrapped.cells.n_samples - n
-        self._lost_draws = fresh((n_lost, self.draws.shape[1]), random) if n_lost else None
+        # the probability of an atom is not randomized: nobody else's log score changes
+        people = np.full((wrapped.rows.size, self.draws.shape[1]), 0.5)
+        people[self.known] = self.draws
+        if n_lost := wrapped.rows.size - n:
+            people[wrapped.cells.unknown] = fresh((n_lost, self.draws.shape[1]), random)
+        self._scored = base[wrapped.rows], wrapped.outcomes.take(wrapped.rows), people
         # of a hurdle, intervals without a draw are compared with those of the part
         self._part = self._sample, self._width_draws
         if wrapped.at is not None:
@@ -193,41 +196,17 @@ class Costs:
 
     def price(self, link: Link) -> float:
         """Return the mean loss of log score through a link, in nats."""
-        n = self.wrapped.outcomes.n_samples
-        of_known = float(self._losses(link).mean())
-        if self.known.size == n:
-            return of_known
-        # the probability of the atom is not randomized: the score of these people does not change
-        return (self.known.size * of_known + self._loss_of_lost(link)) / n
-
-    def _losses(self, link: Link) -> Floats:
-        """Return the losses of the people whose outcome is known, over draws."""
-        # log h = log g - log k at the base's PIT: the price needs no further forecasts
-        losses = link.logpdf(self.randomized_pit(link), self.draws)
-        if self.grid is None and not self.wrapped.part.has_atoms:
-            return losses
-        outer, inner, is_upper = self._cells
-        draws = np.where(is_upper, 1 - self.draws, self.draws)
-        far, near = (_log_ppf(link, log_u, draws) for log_u in (outer, inner))
+        base, outcomes, draws = self._scored
+        served = base.randomized(link.alpha, link, draws)
         with np.errstate(invalid="ignore"):
-            in_cells = _log_minus(inner, outer) - _log_minus(near, far)
-        # cells whose probability is below the smallest float are as good as points
-        return np.where(np.isfinite(in_cells), in_cells, losses)
+            losses = log_scores(served, outcomes, self.grid) - self._scores
+        # neither of them allows for an outcome outside of the support
+        return float(np.nan_to_num(losses).sum()) / self.wrapped.outcomes.n_samples
 
-    def _loss_of_lost(self, link: Link) -> float:
-        """Return the loss of the right-censored log score of the people who were lost."""
-        if self._lost_draws is None:
-            return 0.0
-        cells = self.wrapped.cells
-        rows = self.wrapped.rows[cells.unknown]
-        chance = self.wrapped.base.event_probability()[rows]
-        u = cells.low[cells.unknown, 0]
-        # the probability of later times changes; that of the horizon does not
-        served = link.ppf(u[:, None], self._lost_draws)
-        with np.errstate(divide="ignore"):
-            after = np.log1p(-chance * u)
-            through = np.log1p(-chance[:, None] * served).mean(axis=-1)
-        return float((after - through).sum())
+    @cached_property
+    def _scores(self) -> Floats:
+        base, outcomes, _ = self._scored
+        return log_scores(base, outcomes, self.grid)
 
     def wider(self, link: Link) -> float:
         """Return the relative increase of the mean width of 80% intervals through a link."""
@@ -253,41 +232,6 @@ class Costs:
     @cached_property
     def _width(self) -> float:
         return mean_width(self._sample)
-
-    @cached_property
-    def _cells(self) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Logs of the base's tail probabilities at both ends of each cell, shape (n, 1).
-
-        In the smaller tail, which keeps its digits: the end farther from the median, the nearer
-        one, and whether it is the upper tail.
-        """
-        base, y = self.wrapped.part.distribution, self.wrapped.outcomes.value
-        if self.wrapped.part.has_atoms:
-            lower, upper = base.logcdf(y), base.logsf(y, left=True)
-            rests = base.logcdf(y, left=True), base.logsf(y)
-        else:
-            assert self.grid is not None
-            low, high = self.grid.ends(y)
-            lower, upper = base.logcdf(high), base.logsf(low)
-            rests = base.logcdf(low), base.logsf(high)
-        is_upper = upper < lower
-        outer = np.where(is_upper, rests[1], rests[0])
-        inner = np.where(is_upper, upper, lower)
-        return outer[:, None], inner[:, None], is_upper[:, None]
-
-
-def _log_ppf(link: Link, log_u: Floats, r: Floats) -> Floats:
-    """Return log H(u; r) from log u."""
-    is_upper = log_u > np.log(0.5)
-    turned = link.log_ppf_lower(
-        np.where(is_upper, log1mexp(log_u), log_u), np.where(is_upper, 1 - r, r)
-    )
-    return np.where(is_upper, log1mexp(turned), turned)
-
-
-def _log_minus(log_a: Floats, log_b: Floats) -> Floats:
-    """Return log(a - b) from log a and log b."""
-    return np.asarray(log_a + log1mexp(log_b - log_a))
 
 
 # --- the choice of a link

@@ -129,6 +129,14 @@ def _smoothed(outcomes: Floats, n: int) -> Forecast:
 
 # --- scores
 
+
+def log_scores(forecast: Forecast, outcomes: Outcomes, grid: Rounding | None) -> Floats:
+    """Return each person's log score; over cells of a grid, or right-censored for times."""
+    if outcomes.are_times:
+        return censored_log_score(forecast, outcomes)
+    return log_score_on(forecast, outcomes.value, grid)
+
+
 COMPARED_DRAWS = 2
 """Draws per person in the comparison of CRPS."""
 
@@ -195,9 +203,7 @@ class HeldOutScores:
         """Return the row of a forecaster in `Selection.comparison`."""
         return self._line(
             name,
-            censored_log_score(forecast, self.outcomes)
-            if self.outcomes.are_times
-            else log_score_on(forecast, self.y, self.grid),
+            log_scores(forecast, self.outcomes, self.grid),
             self.crps(forecast[self.compared]),
             interval_width(forecast, LEVEL),
             self.cells(forecast) if cells is None else cells,
