@@ -19,7 +19,7 @@ from scipy import stats
 from evenhand import Forecast, Outcomes, certify
 from evenhand.calibration import Cells, error_interval
 from evenhand.certificates import Certificate, LatticeBounds, certify_link
-from evenhand.certificates.functionals import norm
+from evenhand.certificates.parts import norm
 from evenhand.links import Entropic
 from evenhand.selection.chosen_link import Costs, Wrapped
 from evenhand.selection.plans import planned_unions

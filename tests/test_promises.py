@@ -15,12 +15,12 @@ from evenhand.monitoring import Rows, Watch
 from evenhand.monitoring.e_processes import EProcesses
 from evenhand.monitoring.statements import (
     QuantileCells,
+    ValueCounts,
     kept_envelope,
     kept_promise,
     mean_gap,
     promise_values,
 )
-from evenhand.monitoring.tallies import ValueCounts
 from repeats import most_failures, repeats, statistical
 
 LINK = Entropic(0.12)

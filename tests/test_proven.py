@@ -14,7 +14,7 @@ from scipy import stats
 from evenhand import InputError
 from evenhand.calibration import Cells, Reading, covered_whole, cvar
 from evenhand.certificates import LatticeBounds, LinkBounds
-from evenhand.certificates.functionals import PROVEN, gap, missed, norm, refusal
+from evenhand.certificates.parts import PROVEN, gap, missed, norm, refusal
 from evenhand.draws import jittered, nodes
 from evenhand.links import Entropic
 from sharp_laws import every_corner

@@ -14,9 +14,9 @@ from evenhand.certificates.certify import (
     certify_pit,
     certify_rows,
 )
-from evenhand.certificates.functionals import WORST
 from evenhand.certificates.parts import (
     WIDER_LEVELS,
+    WORST,
     EventPart,
     PlainInterval,
     count_events,

@@ -11,7 +11,7 @@ import numpy as np
 from evenhand._format import OneLine
 from evenhand._validate import Floats
 from evenhand.calibration import CDFBand, CDFBands, Cells, SurvivalBand
-from evenhand.certificates.functionals import WORST, Values, check_proven, norm
+from evenhand.certificates.parts import WORST, Values, check_proven, norm
 from evenhand.draws import jittered, nodes
 from evenhand.links import Link
 from evenhand.tables import row_blocks

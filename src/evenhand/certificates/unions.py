@@ -14,8 +14,7 @@ import pandas as pd
 from evenhand._format import OneLine
 from evenhand._validate import Ints, Mask
 from evenhand.calibration import share_bound
-from evenhand.certificates.functionals import Values
-from evenhand.certificates.parts import EventPart, Part
+from evenhand.certificates.parts import EventPart, Part, Values
 from evenhand.tables import Groups
 
 LEAST_ROWS = 150

@@ -1,13 +1,21 @@
 """Links, which randomize any base forecast by a draw `r`, and their price.
 
-A new link needs one file and one line in `LINKS` of `entropic.py`.
+A new link needs a class and a line in `LINKS`, both in `families.py`.
 """
 
 from __future__ import annotations
 
 from evenhand.links.base import Link
-from evenhand.links.closed_form import Gaussian, Laplace
-from evenhand.links.entropic import FREE, LINKS, Entropic, check_link, make_link, price_of_proof
+from evenhand.links.families import (
+    FREE,
+    LINKS,
+    Entropic,
+    Gaussian,
+    Laplace,
+    check_link,
+    make_link,
+    price_of_proof,
+)
 
 __all__ = [
     "LINKS",
