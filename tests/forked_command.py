@@ -33,8 +33,6 @@ class Forking:
         self._program.communicate()
 
     def _ask(self, request):
-        assert self._program.stdin is not None
-        assert self._program.stdout is not None
         self._program.stdin.write(json.dumps(request) + "\n")
         self._program.stdin.flush()
         return int(self._program.stdout.readline())

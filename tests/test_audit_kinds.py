@@ -89,7 +89,6 @@ def test_cells_of_a_hurdle_are_empty_off_the_atom():
     np.testing.assert_allclose(found.cells.high[zero, 0], chance[zero], rtol=1e-12)
     np.testing.assert_array_equal(found.cells.low[~zero], found.cells.high[~zero])
     # given that the outcome is not the atom
-    assert found.positive is not None
     np.testing.assert_array_equal(found.positive.rows, np.flatnonzero(~zero))
     inside = (found.cells.drawn[~zero, 0] - chance[~zero]) / (1 - chance[~zero])
     np.testing.assert_allclose(found.positive.cells.drawn[:, 0], inside, atol=1e-9)
@@ -234,7 +233,6 @@ def test_events_are_certified_from_their_probabilities(kind):
     forecast, y = outcomes(kind)
     expected = certify_events(forecast.event_probability(), y != 0)
     for proof in (audited(kind).certificate, certify(forecast, y=y, random_state=3)):
-        assert proof is not None
         assert proof.event_rate(below=0.1, mass=0.2) == expected.event_rate(below=0.1, mass=0.2)
         assert proof.bias(0.5) == expected.bias(0.5)
 
@@ -256,7 +254,6 @@ def test_certificates_of_rounded_amounts_name_the_rounding():
 def test_conditions_on_events():
     found = audited("binary")
     proof = found.certificate
-    assert proof is not None
     rate = parse_condition("certified_event_rate(0.1, 0.2) > 0.2")
     assert value_of(rate, found) == proof.event_rate(below=0.1, mass=0.2)
     forecast, y = outcomes("binary")
@@ -265,7 +262,6 @@ def test_conditions_on_events():
     for shift in (-0.3, 0.3):  # either side may be the larger one
         moved = np.clip(np.asarray(forecast.event_probability()) + shift, 0.01, 0.99)
         other = audit(Forecast.from_probability(moved), y=y, **QUICK)
-        assert other.certificate is not None
         low, high = other.certificate.bias(0.5)
         assert (-low > high) == (shift > 0)
         assert value_of(parse_condition("certified_bias(0.5) > 0.2"), other) == max(-low, high)
@@ -286,7 +282,6 @@ def in_parts(forecast, y, n_parts=3):
     for rows in np.array_split(np.arange(N), n_parts):
         part = count_rows(forecast[rows], None, y[rows], people().iloc[rows], plan, random)
         total = part if total is None else total + part
-    assert total is not None
     return audited_rows(forecast[:400], people()[:400], y[:400], counted=total, **QUICK).audit
 
 
@@ -297,8 +292,6 @@ def test_tables_in_parts_are_certified_as_in_memory(kind):
         forecast = forecast.randomized(0.15, r=jittered(N, 8, random_state=1))
     found, whole = in_parts(forecast, y), audit(forecast, people(), y, **QUICK)
     proof, expected = found.certificate, whole.certificate
-    assert proof is not None
-    assert expected is not None
     assert proof.kind is expected.kind
     assert found.outcome_kind == whole.outcome_kind
     # errors are taken at the upper ends of bins of 1/16384; with a link they widen by more
@@ -334,9 +327,7 @@ def test_counts_of_a_part_without_the_atom_can_be_added():
     ]
     total = parts[0] + parts[1]
     assert total.counts.n_samples == N
-    assert total.positive is not None
     assert total.positive.n_samples == (y != 0).sum()
-    assert total.events is not None
     assert total.events.n_events == (y != 0).sum()
 
 

@@ -20,7 +20,6 @@ from test_verdict_agreement import redecided
 
 
 def rule_of(group):
-    assert group.rule is not None
     return GroupRule.from_state(group.rule)
 
 

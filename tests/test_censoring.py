@@ -74,7 +74,6 @@ def test_entry_may_be_given_as_dates():
     zoned = pd.DatetimeIndex(days).tz_localize("UTC")
     for entered in (days, days.astype(str), days.astype(str).astype(object), zoned):
         times = Outcomes(y, event, 30, entered)
-        assert times.entered is not None
         np.testing.assert_allclose(times.entered, [0, 10, 31])
         np.testing.assert_array_equal(times.is_followed, [True, True, False])
 

@@ -130,7 +130,6 @@ class World:
 
     def mpaic(self, error):
         """P(|H(U; R) - R| >= error), given R by the distribution of U."""
-        assert self.link is not None
         r = (np.arange(4000) + 0.5) / 4000
         above = self.link.cdf(np.minimum(r + error, 1), self.reorder(r))
         below = self.link.cdf(np.maximum(r - error, 0), self.reorder(r))
@@ -484,7 +483,6 @@ def test_one_row_of_each_person_is_used():
 
 def test_statements_that_hold_together_share_the_risk():
     pit, r, first = WORLDS["laplace 0.12"].sample(300, 8, np.random.default_rng(10))
-    assert r is not None
     groups = {"first": first, "second": ~first, "some": np.arange(300) < 50}
     # Bonferroni: a third of the risk for each of three groups
     one_draw = certify_pit(pit[:, 0], r[:, 0], confidence=0.9, groups=groups)

@@ -98,7 +98,6 @@ def test_the_better_model_by_held_out_crps_is_trained(place, tmp_path, evenhand)
     fitted = evenhand(*asked, "auto", "--out", tmp_path / "auto").done()
     pattern = r"CRPS of (\d+) held-out rows: network ([\d.]+), boosted ([\d.]+); boosted is trained"
     found = re.search(pattern, fitted.err)
-    assert found is not None
     assert int(found[1]) == ROWS // 4
     assert float(found[3]) < float(found[2])
     evenhand(*asked, "boosted", "--out", tmp_path / "boosted")
@@ -158,9 +157,7 @@ def test_a_fitted_model_is_certified_and_audited_on_other_rows(
     assert evenhand(*args).code == 0
     (found,) = written
     assert (found.name, found.n_samples, found.n_draws) == ("first model", ROWS, 64)
-    assert found.certificate is not None
     assert found.certificate.confidence == 0.9
-    assert found.caveat is not None
     # one number for one statement: what is proven whatever was chosen
     assert f"at most {at_most(found.certificate.group_error(0.2))} points" in found.caveat
     assert "Alpha was chosen on these same people." in found.caveat

@@ -262,7 +262,6 @@ def test_p_values_of_learned_groups_are_adjusted_for_their_number_and_share():
     p = found.learned["p_value"].to_numpy()
     steps = np.maximum.accumulate(np.sort(p) * [3, 2, 1])[np.argsort(np.argsort(p))]
     # one point of five, where everyone has that of groups by the forecast, which is not known
-    assert found.family is not None
     assert found.family.shares["learned"] == pytest.approx(0.01)
     np.testing.assert_allclose(found.learned["p_adjusted"], np.minimum(5 * steps, 1), rtol=1e-9)
     assert (found.learned["off"] == (found.learned["p_adjusted"] < 0.05)).all()

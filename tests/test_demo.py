@@ -65,7 +65,6 @@ def test_it_finds_a_group_of_the_women_that_the_trial_left_out(text, out):
     (learned,) = [row for row in read(out / "audit.json")["learned"] if row["mass"] == 0.2]
     assert learned["error_low"] > 0.1
     cut = re.search(r"age > ([\d.]+)", learned["group"])
-    assert cut is not None
     # learned from 800 patients, of whom one in eighty is 60
     assert 55 < float(cut[1]) < 65
     assert f"Woman over {float(cut[1]):.0f}" in text

@@ -209,11 +209,9 @@ def last_value(name, value):
 
     def change(text):
         old = re.search(rf"^{name}=.*$", text, re.MULTILINE)
-        assert old is not None
         new = old[0].rsplit(" ", 1)[0] + f" {value}"
         text = text[: old.start()] + new + text[old.end() :]
         sizes = re.search(r"^tree_sizes=(\d+)", text, re.MULTILINE)
-        assert sizes is not None
         size = int(sizes[1]) + len(new) - len(old[0])
         return text[: sizes.start()] + f"tree_sizes={size}" + text[sizes.end() :]
 

@@ -33,7 +33,6 @@ def test_versions_agree():
     """The package, its metadata, the citation and the newest entry of the changelog."""
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.search(r"^## (\S+)", changes, re.MULTILINE)
-    assert newest is not None
     cited = parsed(ROOT / "CITATION.cff")["version"]
     assert [project()["version"], cited, newest[1]] == [__version__] * 3
 

@@ -349,7 +349,6 @@ def found():
 
 
 def test_each_quantity_is_read_from_the_audit(found):
-    assert found.certificate is not None
     values = {
         "certified_group_error(0.2) > 0": found.certificate.group_error(0.2),
         "certified_group_error(0.35) > 0": found.certificate.group_error(0.35),
@@ -367,7 +366,6 @@ def test_each_quantity_is_read_from_the_audit(found):
     [(">", 0, False), (">=", 0, True), ("<", 0, False), ("<=", 0, True), (">", -1e-6, True)],
 )
 def test_relations_mean_what_they_say(found, relation, offset, expected):
-    assert found.certificate is not None
     limit = found.certificate.group_error(0.2) + offset
     condition = parse_condition(f"certified_group_error(0.2) {relation} {limit!r}")
     assert judged(condition, found).is_true is expected

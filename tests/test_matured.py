@@ -46,7 +46,6 @@ def test_pits_are_those_of_the_forecaster(name):
     for found, expected in zip(rows.pit, served.pit_interval(one.y), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     if one.has_draw:
-        assert rows.r is not None
         np.testing.assert_array_equal(rows.r, r)
     else:
         assert rows.r is None
@@ -62,7 +61,6 @@ def test_base_pits_are_those_inside_the_link(name):
     rows = watched(log)
     served = one.served(r)
     base, link = inside(served)
-    assert rows.base is not None
     for found, expected in zip(rows.base, Forecast(base).pit_interval(one.y), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
     # the link maps them to the served ones, and back: u = K(c; r) (outcomes: 6)
@@ -74,8 +72,6 @@ def test_the_promise_for_amounts_covers_outcomes_off_the_atom():
     one = example("hurdle")
     log, _ = with_outcomes(one)
     rows = watched(log)
-    assert rows.promised is not None
-    assert rows.base is not None
     np.testing.assert_array_equal(rows.promised, one.y > 0)
     # given that the outcome is not zero, the PIT is that of the continuous part
     base = as_hurdle(inside(one.served(np.full(len(one.y), 0.5)))[0])
@@ -86,7 +82,6 @@ def test_the_promise_for_amounts_covers_outcomes_off_the_atom():
     open_context(other := LogInMemory())
     serve(other, one)
     missing = watched(other)
-    assert missing.promised is not None
     assert missing.promised.all()
 
 
@@ -104,7 +99,6 @@ def test_an_outcome_exactly_in_time_counts_and_a_microsecond_later_is_late():
     rows = watched(log)
     assert rows.known.tolist()[:3] == [True, False, False]
     assert np.isnan(rows.pit[0][1])
-    assert rows.delay is not None
     np.testing.assert_allclose(rows.delay[:2], [7.0, 7.0 + 1 / 86_400_000_000], rtol=1e-15)
     assert np.isnan(rows.delay[2])
 
@@ -156,8 +150,6 @@ def test_many_forecasts_are_read_in_blocks(monkeypatch):
     whole = watched(log)
     monkeypatch.setattr("evenhand.service.matured.BLOCK", 7)
     parts = watched(log)
-    assert whole.base is not None
-    assert parts.base is not None
     for one, other in zip((*whole.pit, *whole.base), (*parts.pit, *parts.base), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
     np.testing.assert_array_equal(whole.r, parts.r)

@@ -71,7 +71,6 @@ def test_members_are_numbered_by_the_rows_of_the_given_table():
     ruled = [one for one in some.off if one.rule is not None and one.mass is None]
     assert ruled
     for group in ruled:
-        assert group.rule is not None
         rows = np.flatnonzero(GroupRule.from_state(group.rule).mask(X))
         own = some.members[some.members["group"] == group.group]
         assert own["row"].tolist() == rows[rows >= 100].tolist()

@@ -138,7 +138,6 @@ def people_of(n, random):
 
 def cells_of(proof, X, values):
     """Return the mean of values of the population over the areas and sexes of each cell."""
-    assert proof.unions is not None
     place = proof.unions.cells.place
     kinds = pd.DataFrame({"cell": place, "sex": X["sex"], "area": X["area"], "value": values})
     found = []
@@ -162,9 +161,7 @@ def test_unions_bound_the_biases_of_all_cells():
         forecast = Forecast.from_probability(np.full(n, 0.3))
         proof = certify(forecast, X, y, groups=["sex", "area"], random_state=random)
         truths = cells_of(proof, X, off)
-        assert proof.unions is not None
         ends = proof.unions.bias()
-        assert ends is not None
         return is_outside(ends, (min(truths), max(truths)))
 
     failures(is_below)
@@ -186,11 +183,8 @@ def test_unions_bound_the_error_and_the_coverage_of_all_cells():
         y = random.normal(size=n) + shift * (X["sex"] == "f").to_numpy()
         forecast = Forecast.from_normal(np.zeros(n), np.ones(n))
         unions = certify(forecast, X, y, groups=["sex", "area"], random_state=random).unions
-        assert unions is not None
         ends = unions.coverage_80()
-        assert ends is not None
         most = unions.error()
-        assert most is not None
         return most < error or is_outside(ends, (covered, 0.8))
 
     failures(is_below)
@@ -201,7 +195,6 @@ def test_cells_are_merged_along_the_last_column_first():
     area = np.tile(np.repeat(["a", "b", "c", "d"], [500, 300, 100, 100]), 2)
     X = pd.DataFrame({"sex": sex, "area": area})
     cells = disjoint_cells(check_groups(["sex", "area"], 2000, X))
-    assert cells is not None
     assert cells.n_before == 8
     assert cells.names == (
         *("sex = f, area = a", "sex = f, area = b", "sex = f, area = c or area = d"),
@@ -213,7 +206,6 @@ def test_cells_are_merged_along_the_last_column_first():
 def test_a_column_too_small_for_its_cells_is_merged_as_a_whole():
     X = pd.DataFrame({"sex": ["f"] * 900 + ["m"] * 100, "area": ["a", "b"] * 500})
     cells = disjoint_cells(check_groups(["sex", "area"], 1000, X))
-    assert cells is not None
     assert np.bincount(cells.place).min() >= 150
 
 
@@ -222,7 +214,6 @@ def test_more_than_a_thousand_cells_have_no_bound_but_named_groups_keep_theirs()
     X = pd.DataFrame(random.integers(0, 2, (3000, 11)), columns=[f"c{i}" for i in range(11)])
     forecast = Forecast.from_normal(np.zeros(3000), np.ones(3000))
     proof = certify(forecast, X, random.normal(size=3000), groups=list(X), random_state=0)
-    assert proof.unions is not None
     assert proof.unions.error() is None
     assert "at most 1,000 are bounded; name fewer columns" in summary(proof)
     assert len(proof.named_table()) == 22
@@ -234,7 +225,6 @@ def test_overlapping_groups_become_disjoint():
     y = np.random.default_rng(0).normal(size=900)
     forecast = Forecast.from_normal(np.zeros(900), np.ones(900))
     proof = certify(forecast, y=y, groups={"member": member, "old": old}, random_state=0)
-    assert proof.unions is not None
     assert list(proof.unions.table()["n"]) == [300, 150, 300, 150]
     assert "the groups overlap, and cells are their combinations" in summary(proof)
 
@@ -245,7 +235,6 @@ def test_cells_of_equal_names_keep_their_own_bounds():
     u = np.random.default_rng(0).random(600)
     u[:200] *= 0.01
     unions = certify_pit(u, groups={"s": s, "t": t}, random_state=0).unions
-    assert unions is not None
     assert unions.error() == unions.table()["error"].max() > 0.49
 
 
@@ -264,7 +253,6 @@ def test_coverage_of_unions_of_times_under_a_link_is_that_over_all_draws():
     times = Outcomes(np.where(is_lost, y - 1, y), event=~is_lost)
     served = base.randomized(0.1, r=served_draws(600, random))
     proof = certify(served, y=times, groups={"a": random.random(600) < 0.5}, random_state=0)
-    assert proof.unions is not None
     low, high = proof.unions.coverage_80() or (1.0, 0.0)
     assert 0.5 < low < 0.8 < high < 0.99
 
@@ -277,7 +265,6 @@ def test_nine_of_ten_samples_reach_the_planned_bound_of_unions():
         random = np.random.default_rng([21, i])
         groups = {"cell": np.repeat(np.arange(10), 200).astype(str)}
         unions = certify_pit(random.random(2000), groups=groups, random_state=0).unions
-        assert unions is not None
         reached += (unions.error() or 1.0) <= planned[1]
     assert planned[0] == 10
     # the quantile is one of 50 samples, with a standard error of 0.04 of its level; 4 of both
@@ -293,7 +280,6 @@ def test_equal_weights_below_the_largest_of_the_design_are_thinned():
     proof = certify(forecast, y=outcomes, random_state=0)
     audited = audit(forecast, y=outcomes, random_state=0).certificate
     for found in (proof, audited):
-        assert found is not None
         assert 200 < found.n_samples < 400
     whole = Outcomes(y, weight=np.full(3000, 10.0), largest_weight=10)
     assert certify(forecast, y=whole, random_state=0).n_samples == 3000
@@ -311,7 +297,6 @@ def test_persons_are_chosen_before_rows_are_thinned():
     proof = certify(forecast, y=outcomes, random_state=0)
     # 70% of the people are off by two standard deviations: an error of 0.295
     assert proof.average_error() > 0.295
-    assert proof.thinned is not None
     assert proof.thinned.n_kept == proof.n_samples
     assert proof.thinned.n_given == 2000
 

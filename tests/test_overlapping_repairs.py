@@ -309,7 +309,6 @@ def test_the_check_reports_help_where_something_was_planted():
     # the ends are rounded outwards
     number = r"-?\d\.\d+"
     found = re.search(rf"^{better} ({number}) \(({number}) to ({number})\)\.", text)
-    assert found is not None
     low, gain, high = float(found[2]), float(found[1]), float(found[3])
     assert everyone["low"] - 0.001 < low <= everyone["low"]
     assert everyone["high"] <= high < everyone["high"] + 0.001

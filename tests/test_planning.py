@@ -33,7 +33,6 @@ def evenly_spread(n):
 )
 def test_the_rows_suffice_in_nine_of_ten_samples(error, mass, link):
     rows = plan(error, mass, link=link, rows=[100]).rows_needed
-    assert rows is not None
     assert len(str(rows).rstrip("0")) <= 3
     strongest = make_link(link, LEAST_ALPHA)
     rng = np.random.default_rng(5)
@@ -73,8 +72,6 @@ def test_a_plan_is_the_certificate_of_a_right_base_with_a_margin(link):
     family = make_link(link, 1.0)
     proof = certify_link(evenly_spread(400), family, confidence=0.9)
     least = largest_alpha(lambda a: proof.with_link(type(family)(a)).group_error(0.3), 0.25)
-    assert planned.alpha is not None
-    assert least is not None
     # most random samples need more randomization than evenly spread PITs
     assert 0.7 * least < planned.alpha < 0.98 * least
     chosen = type(family)(planned.alpha)
@@ -103,7 +100,6 @@ def test_for_a_cost_more_rows_prove_more(cost):
     assert getattr(planned.certificates[0], name.removeprefix("max_")) == pytest.approx(
         most, rel=1e-3
     )
-    assert link is not None
     assert errors[-1] == Entropic(link).group_error(0.2)
     # a random sample has a larger bound than evenly spread PITs
     even = certify_link(evenly_spread(800), Entropic(link)).group_error(0.2)

@@ -119,7 +119,6 @@ def lattice(cells, share):
 
 def largest_gap(cells, share):
     found = gap(cells, np.zeros(cells.n_samples, dtype=np.intp))
-    assert found is not None
     return mean_of_worst(found, share)
 
 
@@ -146,7 +145,6 @@ def worst_miss(cells, share):
 
 def worst_gap(cells, share):
     """Return the largest mean distance of a PIT from its draw; beyond the horizon the least one."""
-    assert cells.draws is not None
     low, high, r = cells.low[:, 0], cells.high[:, 0], cells.draws[:, 0]
     apart = np.abs(cells.drawn[:, 0] - r)
     ends = np.maximum(np.abs(low - r), np.abs(high - r))

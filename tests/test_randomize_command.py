@@ -145,7 +145,6 @@ def test_the_command_certifies_what_randomize_certifies(place, evenhand, monkeyp
     # groups are searched in the columns without forecasts, ids and outcomes
     assert len(found.scan) == 2
     assert all("age" in str(group) for group in found.scan["group"])
-    assert found.certificate is not None
     assert found.certificate.group_error(0.25) == pytest.approx(chosen.group_error, rel=1e-9)
     assert not any(f">{one}" in page.decode() for one in OLD["id"])
 
@@ -204,7 +203,6 @@ def test_a_promise_that_is_not_worth_its_price_is_refused(place, evenhand):
     (command,) = re.findall(r"^  evenhand (.*)$", refused.out, re.MULTILINE)
     evenhand(*shlex.split(command)).done()
     named = re.search(r"worth its price is about (0\.\d+)\.", text)
-    assert named is not None
     assert evenhand(*certify_args(place, "--goal", named[1])).code == 0
     as_json = evenhand(*certify_args(place, "--goal", 0.2, "--json"))
     assert (as_json.code, json.loads(as_json.out)["goal"]) == (3, 0.2)

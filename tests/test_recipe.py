@@ -62,8 +62,6 @@ def setting(tmp_path_factory):
 @pytest.fixture(scope="module")
 def recipe(setting):
     spec = importlib.util.spec_from_file_location("serve", RECIPE)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment(setting, str(setting / "log.sqlite")).items():

@@ -24,7 +24,6 @@ pytestmark = [
 def commands():
     """Return the calls of evenhand in the docstring of the recipe."""
     text = ast.get_docstring(ast.parse(RECIPE.read_text(encoding="utf-8")))
-    assert text is not None
     lines = text.replace("\\\n", " ").splitlines()
     return [shlex.split(line)[1:] for line in lines if line.strip().startswith("evenhand ")]
 

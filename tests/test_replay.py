@@ -46,7 +46,6 @@ EVERY_PART = set(get_args(ReplayPart))
 def rewritten(served, log, **changes):
     """Log a forecast with changed values, as a service that forges them would; return its id."""
     entry = log.get(served.id)
-    assert entry is not None
     forged = Entry(
         "forecast", f"forged {sorted(changes.items())}", None, None, entry.values | changes
     )
@@ -92,7 +91,6 @@ def test_another_model_is_named_with_its_values(log):
     found = {one.name: one for one in replay.of("values").differences}
     assert set(found) == {*(f"quantile {level}" for level in served.quantiles), "mean"}
     r = served.r
-    assert r is not None
     expected = other.forecast(pd.DataFrame([ROW]), [r]).ppf(0.25)[0]
     median = found["quantile 0.25"]
     assert (median.logged, median.found) == (served.quantiles["0.25"], pytest.approx(expected))
@@ -188,7 +186,6 @@ def test_records_of_other_kinds_are_compared(name, log):
     changes = {"probability": 0.123}
     if name != "events":
         last = served.quantiles["0.95"]
-        assert last is not None
         changes = {"quantiles": served.quantiles | {"0.95": last + 9}}
     forged = rewritten(served, log, **changes)
     assert parts(found.replay(forged), "differs") == {"record"}
@@ -203,7 +200,6 @@ def test_tolerances_do_not_depend_on_the_unit_of_the_outcome(log):
         found = Service(model, draws(context=f"{unit}"), log)
         served = found.forecast("ada", ROW)
         middle = served.quantiles["0.5"]
-        assert middle is not None
         for change, is_equal in ((1e-12, True), (1e-7, False)):
             quantiles = served.quantiles | {"0.5": middle + change * unit}
             forged = rewritten(served, log, quantiles=quantiles)
@@ -267,7 +263,6 @@ def test_text_and_json_name_each_part(log):
     replay = found.replay(served.id, row=ROW, person="ada")
     text, values = replay.summary(), replay.to_dict()
     head = log.head()
-    assert head is not None
     # as text to be noted as the anchor of later replays
     assert f"{head.number}:{head.sha256}" in text
     assert [one["part"] for one in values["checks"]] == list(get_args(ReplayPart))

@@ -143,7 +143,6 @@ def test_a_save_waits_for_one_that_runs_and_says_so(packed, tmp_path, monkeypatc
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE
     ) as other:
-        assert other.stdout is not None
         other.stdout.readline()
         with pytest.warns(UserWarning, match="waiting for another process"):
             put(packed[1], 1, tmp_path)

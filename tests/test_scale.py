@@ -405,10 +405,7 @@ def test_draws_of_a_forecaster_hang_on_seed_part_and_block_alone(tmp_path, model
     rows, cells, residual, base = read_again(folder, ModelSubject(model), plan, seed=1)
     r = cells.draws
     assert cells.drawn.shape == (700, 64)
-    assert base is not None
-    assert base.link is not None
     np.testing.assert_array_equal(base.link.ppf(base.low, r).round(9), cells.drawn.round(9))
-    assert r is not None
     assert (np.floor(r * 64) == np.arange(64)).all()
     compare(found, plan, rows, cells, residual, base)
     assert audit_parts(model, folder, "y", **options).to_json() == found.to_json()

@@ -79,7 +79,6 @@ def test_gates_judge_all_rows_of_a_folder(place, evenhand):
         "levels": [0.7],
     }
     found = audit_parts(load(place / "model"), place / "parts", "y", **options)
-    assert found.certificate is not None
     certified = found.certificate.group_error(0.2)
     failed = evenhand(*args, "--fail-if", f"certified_group_error(0.2) > {certified - 0.001}")
     assert failed.code == 1

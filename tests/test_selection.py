@@ -237,7 +237,6 @@ def test_a_mended_model_is_fitted_once_and_the_price_counts_from_it(by):
     assert found.comparison["forecaster"].tolist() == ["without features", *names]
     losses = found.comparison.set_index("forecaster")["log_score"]
     assert losses["randomized"] - losses["recalibrated"] == pytest.approx(found.price, abs=1e-12)
-    assert found.alternative is not None
     assert found.alternative.by == by
     held, around = X.iloc[found.certifying], found.model.estimator_
     # the rows of the table are the model itself, the one map for all, and the groups' maps
@@ -291,7 +290,6 @@ def test_the_certifying_rows_are_those_that_the_model_did_not_learn_from(alterna
     # the certificate is that of the base's PITs on just these rows
     pit = found.model.base_forecast(X.iloc[found.certifying]).pit(y[found.certifying])
     base = found.certificate.own.base
-    assert base is not None
     np.testing.assert_array_equal(base.drawn[:, 0], pit)
     # a model that says its own distribution needs no fits beyond its own but for the alternative's
     # PITs
@@ -558,7 +556,6 @@ def test_the_largest_error_of_a_group_that_features_define_is_beside_the_price()
     X, y = data(1500, bias=1.5)
     found = randomize(law, X, y, goal=0.35, group_mass=0.5, random_state=0)
     group = found.learned_group
-    assert group is not None
     assert group is found.learned_group  # computed once
     # half of the people are off by 1.5 deviations: Cells Phi(Z + 1.5), whose mean is 0.856
     true = float(stats.norm.cdf(1.5 / np.sqrt(2))) - 0.5
@@ -584,7 +581,6 @@ def test_a_spread_that_depends_on_features_is_better_learned_than_randomized():
     uneven = X["a"].to_numpy() + noise * np.where(X["b"] > 0.8, 2.5, 0.7)
     found = randomize(law, X, uneven, goal=0.35, random_state=0)
     # the intervals are 2.5 times too narrow for a fifth of people: they cover 39% there
-    assert found.learned_group is not None
     assert found.learned_group.coverage_80 < 0.6
     text = " ".join(found.summary().split())
     assert re.search(r"\(approximately: b > 0\..* cover [345]\d% there: learning the spread", text)
@@ -606,7 +602,6 @@ def test_both_ends_of_the_coverage_are_given_beside_a_plain_wider_interval():
     ceiling = f"{np.ceil(1000 * high) / 10:.1f}%"
     ends = f"{np.floor(1000 * low) / 10:.1f}% to {ceiling}"
     assert re.search(rf"with a draw, 80% interval +{ends} +{100 * found.wider:.0f}%", text)
-    assert found.plain is not None
     plain, wider = found.plain
     every = certify_pit(law_pit(X, y)).plain_intervals(0.2)
     levels = {one.level: one.floor for one in every}

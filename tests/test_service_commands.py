@@ -250,7 +250,6 @@ def test_an_anchor_shows_a_log_that_was_written_anew(place, tmp_path, served, ev
     id = served["forecast_id"][7]
     log = open_log(tmp_path / "log.sqlite", create=False)
     head = log.head()
-    assert head is not None
     good = ("--anchor", f"{head.number}:{head.sha256}")
     assert replay(evenhand, place, tmp_path, id, *features(place), *good).code == 0
     bad = ("--anchor", f"{head.number}:{'0' * 64}")

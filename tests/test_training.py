@@ -39,7 +39,6 @@ def layered(shape, weights, network, x, r):
             weights[f"{part}_{i}"][network].astype(np.float64) for part in ("kernel", "bias")
         )
         if shape.takes_draw and 0 < i < n_layers - 1:
-            assert r is not None
             x = np.column_stack([x, r])
         x = x @ kernel + bias
         if i < n_layers - 1:
@@ -107,7 +106,6 @@ def test_mixture_forecast_is_that_of_a_plain_forward_pass():
     assert model.shape_.layers() == [(3, 16), (16, 8), (8, 6)]
     x = (X - X.mean(axis=0)) / X.std(axis=0)
     inputs = model.inputs_
-    assert inputs is not None
     units = (x - inputs.offset) / inputs.unit
     x = 3 * np.arcsinh(np.log1p(inputs.skew * units) / inputs.skew / 3)
     skew = model.outputs_.skew

@@ -105,7 +105,6 @@ def check_cases(slots, rows):
             assert float(low) <= float(high), text
         # a lower bound of a case is that of its row, rounded down
     for least in re.findall(r"at least (\d+\.\d)", slots.lead):
-        assert leading is not None
         assert float(least) <= 100 * leading.least + 1e-9 < float(least) + 0.1
 
 
@@ -126,7 +125,6 @@ def check_direction(text, one, rows):
     if rates is not None and one is not rows.everyone:
         change = float(rates[1]) - float(rates[2])
         shown = re.search(r"difference ([+-]?[\d.]+) points", text)
-        assert shown is not None
         assert float(shown[1]) == pytest.approx(change, abs=0.11), text
         # an event that is earlier than forecast happens to more people by the horizon
         assert rows.censoring is None or one.direction == (LOWER if change > 0 else HIGHER), text
@@ -314,7 +312,6 @@ def test_a_group_that_is_off_by_one_point_is_no_problem(audits):
 def test_groups_found_by_search_count(audits):
     rows = audits["planted"].rows
     # outcomes of some people were raised
-    assert rows.everyone is not None
     assert rows.everyone.direction == HIGHER
     learned = [id(one) for one in rows.learned if one.problem]
     assert learned

@@ -141,7 +141,6 @@ def test_a_broken_promise_is_detected_within_days():
     values = watch.to_dict()
     # the promise has 5 parts of 6 of the risk beside the draws, each side a half
     assert values["promise"]["threshold"] == pytest.approx(np.log(2 / (0.05 * 5 / 6)))
-    assert rows.base is not None
     worst = np.sort(LINK.mean_pit(rows.base[0]))[-len(rows) // 5 :] - 0.5
     assert values["promise"]["estimate"] == pytest.approx(worst.mean(), abs=0.001)
     assert values["settings"]["link"] == "entropic"
@@ -450,8 +449,6 @@ def test_rows_of_a_log_carry_base_pits_and_delays():
         groups=pd.DataFrame({"sex": ["f", "m"]}),
     )
     assert len(rows) == 1  # the second matures on 1 February
-    assert rows.base is not None
-    assert rows.delay is not None
     assert rows.base[0] == pytest.approx(base[:1], abs=1e-9)
     assert rows.delay.tolist() == [1.5]
     assert rows.columns["sex"].tolist() == ["f"]

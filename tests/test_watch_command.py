@@ -66,7 +66,6 @@ def test_the_values_are_those_of_a_watch_over_the_rows_of_the_log(place, evenhan
     rows = matured_rows(log, matures_after=timedelta(days=7), until=UNTIL)
     # without a certificate, everyone and two halves by the forecast are groups, too
     other = Watch(groups=["everyone", "sex", "predicted mean"], matures_after="7d")
-    assert rows.columns is not None
     other.learn(rows.columns[:100])
     other.update(rows, until=UNTIL)
     assert horizon.to_dict()["settings"]["matures_after_days"] == 7
@@ -82,7 +81,6 @@ def test_an_alarm_names_the_group_the_direction_and_the_date(place, evenhand):
     assert re.search(r"sex = f: above 2 points since about [^:]*: outcomes higher than", text)
     # served from 25 January on, counted a week later; the estimate of the start is near
     since = re.search(r"Audit the rows served since about (\d+) (\w+) 2026, then repair", text)
-    assert since is not None
     day = {"January": 0, "February": 31}[since[2]] + int(since[1])
     assert 20 <= day <= 30
     assert re.search(
@@ -274,7 +272,6 @@ def test_a_forged_state_file_is_refused_in_one_line_or_is_a_state(two, tmp_path,
                 state.write_text(json.dumps(values | {"sha256": digest_of(values)}))
                 try:
                     before = WatchState.read(state)
-                    assert before is not None
                     chosen = WatchedContexts.of(log, before=before.scope)
                     found = LogWatch(log, chosen, Watch(groups=["sex"], matures_after="7d"), before)
                     found.update()

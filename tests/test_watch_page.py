@@ -26,7 +26,6 @@ def printed(values):
 
 def evidence(values):
     picture = watch_document(values).picture
-    assert picture is not None
     (chart,) = picture.parts
     assert isinstance(chart, Chart)
     return chart
@@ -141,7 +140,6 @@ def test_curves_pass_through_the_most_evidence_of_each_part(name):
             for i, day in enumerate(values["dates"])
         }
         layer = points(chart)[label]
-        assert chart.y is not None
         for x, y in [*layer.along, *((one.x, one.y) for one in layer.points)]:
             assert y == pytest.approx(min(max(highest[x], chart.y.low), chart.y.high))
         ends = [min(max(value, -6.0), 4.0) for value in highest.values()]
@@ -164,7 +162,6 @@ def test_outcomes_missing_and_late_are_counted_with_their_usual_delay():
     found = re.search(
         r"outcomes: ([\d,]+) of ([\d,]+) \(.*?\), of which ([\d,]+) were", shown(values)
     )
-    assert found is not None
     counts = [int(n.replace(",", "")) for n in found.groups()]
     assert counts == [values["n_missing"], values["n_rows"], values["n_late"]]
     values["days_90"] = 21.5
