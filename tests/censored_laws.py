@@ -6,8 +6,6 @@ leave at a constant rate after 8 years in the mean. outcomes: 5 does not give th
 those below reproduce both of its tables.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a call of the command did, and files, for tests of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Cells of PITs under true distributions with atoms, and their true group errors, for tests."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 

@@ -1,7 +1,5 @@
 """One registry of example batches, which the common suite of `test_distributions.py` runs over."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A small, quick example of every forecaster, for the tests that hold for all of them."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass

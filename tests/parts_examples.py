@@ -1,7 +1,5 @@
 """Tables in parts for tests of audits and forecasts, and subjects that end their process."""
 
-from __future__ import annotations
-
 import os
 import signal
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 The benchmark of the recipe's load uses it as well.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

@@ -1,7 +1,5 @@
 """Fitted forecasters of each kind of outcome, and their forecasts in a log."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """Distributions of base PITs for tests of the sharp certificate, and their true group errors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product

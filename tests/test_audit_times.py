@@ -4,8 +4,6 @@ Times are lognormal given a feature, people enter over six years and drop out at
 of the people, "b", log times are larger by one standard deviation than forecast (outcomes: 5).
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import warnings

@@ -1,7 +1,5 @@
 """Errors of PITs with cells, averaged over the positions in the cells, against exact fractions."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import pairwise
 from typing import NamedTuple

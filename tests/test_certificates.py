@@ -1,7 +1,5 @@
 """Certificates against worlds of known truth (by quadrature) and unsuitable input."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

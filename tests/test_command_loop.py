@@ -1,7 +1,5 @@
 """The loop by command, without pandas in between: audit, repair, predict, compare, prove, serve."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Certificates of 0/1 forecasts against event rates and biases that are known from theory."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product

@@ -1,7 +1,5 @@
 """`evenhand randomize` of forecasts in columns: certificates, and the links that predict serves."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The recipe of a server: its answers, its refusals, what it keeps secret, and kills."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The least randomization that is certified: what is chosen, its cost, and refusals."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from typing import ClassVar

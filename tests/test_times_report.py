@@ -4,8 +4,6 @@ Times are lognormal given age, people enter over six years and drop out at rando
 are earlier than forecast by 0.8 standard deviations of log time.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from typing import NamedTuple
