@@ -162,9 +162,17 @@ def _quantity(audit: Audit, quantity: str, arguments: tuple[float, ...]) -> floa
         return _of_events(audit, proof, level, mass)
     if audit.outcome_kind == OutcomeKind.BINARY:
         raise InputError(f"0/1 outcomes have no {quantity}; use certified_bias({mass:g})")
+    # one interval has a floor without a draw, which is 0 for the true distribution at lower levels
+    is_plain = bool(level) and not proof.is_randomized
+    has_floor = is_plain and level[0] + mass > 1 + 1e-12
     # at size 1 the only group is all people, which one draw per person suffices to bound
-    if mass < 1 and not proof.bounds_every_group:
-        _refuse_unprovable(proof, level, mass)
+    if mass < 1 and not proof.bounds_every_group and not has_floor:
+        # a gate would not depend on the model; the last questions are on errors, on coverage, and
+        # on groups that depend on draws
+        error, coverage, _ = proof.questions["why"].to_list()[-3:]
+        why = coverage if level else error
+        why += f"; choose a level above {1 - mass:g}" if is_plain else ""
+        raise InputError(f"nothing is proven for every group of {in_full(mass)} of people: {why}")
     return proof.coverage(level[0], mass)[0] if level else proof.group_error(mass)
 
 
@@ -179,30 +187,3 @@ def _of_events(audit: Audit, proof: Certificate, below: Sequence[float], mass: f
         return proof.event_rate(below=below[0], mass=mass)
     low, high = proof.bias(mass)
     return max(-low, high)
-
-
-def _refuse_unprovable(proof: Certificate, level: Sequence[float], mass: float) -> None:
-    """Refuse a bound that even the true distribution would not have with one forecast per person.
-
-    A gate would not depend on the model.
-    """
-    every = f"every group of {in_full(mass)} of people"
-    if proof.follow_up is not None and (proof.is_randomized or not level):
-        rows = proof.questions.to_dict("records")
-        why = next(row["why"] for row in rows if not row["answered"])
-        raise InputError(f"nothing is proven for {every}: {why}")
-    if proof.is_randomized:
-        raise InputError(f"with only one draw per person, no data can bound the error in {every}")
-    if not level:
-        # the sharp floor (method.md, 11, Theorem 2)
-        raise InputError(
-            "with only one deterministic forecast per person, no bound below"
-            f" {(1 - mass) / 2:g} can be certified for {every}, even for the true distribution"
-        )
-    # for the true distribution P(miss) / mass is then at least 1, up to rounding
-    if level[0] + mass <= 1 + 1e-12:
-        raise InputError(
-            f"with only one deterministic forecast per person, no coverage of {level[0]:g}"
-            f" intervals can be certified for {every}, even for the true distribution: choose a"
-            f" level above {1 - mass:g}"
-        )

@@ -87,7 +87,7 @@ class Summed:
     def findings(
         self,
         family: tuple[int, float],
-        tests: tuple[Any, Any],
+        tests: Sequence[Any],
         whole: float,
         *,
         is_tested: bool = True,
@@ -101,7 +101,7 @@ class Summed:
         ----------
         family : (int, float)
             Number of groups whose intervals hold at once, and their error probability.
-        tests : (array-like, array-like) of shape (g,)
+        tests : two array-likes of shape (g,)
             P-values, and adjusted p-values.
         whole : float
             Error probability of the audit, with which adjusted p-values are compared.
@@ -336,25 +336,24 @@ def tested_groups(
         Summed([group], rows.weighted_sums(share)) for group, share in held.groups.probable()
     ]
     share = shares["groups"] or level
-    p_value, adjusted, scanned = _tests(named, probable, scanned, held, whole / share)
+    *tests, scanned = _tests(named, probable, scanned, held, whole / share)
     of_groups = [_everyone(everyone, given, shares["everyone"], whole)]
-    # too few rows for a test: not proven to be off
-    listed = [group for one in (named, *probable) for group in one.groups]
-    is_leak = np.array([held.is_leak(group.name) for group in listed], dtype=np.bool_)
-    proves = is_leak | ~np.isnan(p_value)
-    start, scanned_as = 0, scan_names(scanned, leaks)
-    for one in (named, *probable):
-        these = slice(start, start := start + len(one.groups))
+    scanned_as = scan_names(scanned, leaks)
+    listed = (named, *probable)
+    ends = np.cumsum([len(one.groups) for one in listed])
+    for one, *own_tests in zip(listed, *(np.split(each, ends[:-1]) for each in tests), strict=True):
         is_probable = one is not named
+        is_leak = np.array([held.is_leak(name) for name in one.names], dtype=np.bool_)
         of_groups += one.findings(
             (n_groups, share),
-            (p_value[these], adjusted[these]),
+            own_tests,
             whole,
             is_tested=not is_probable,
-            proves=proves[these],
+            # too few rows for a test: not proven to be off
+            proves=is_leak | ~np.isnan(own_tests[0]),
             by_trend=np.zeros(1, dtype=np.bool_) if is_probable else None,
             probable=[is_probable] * len(one.groups),
-            possible_leak=is_leak[these],
+            possible_leak=is_leak,
             scanned_as=[scanned_as.get(name) for name in one.names],
         )
     scan = _scan(scanned, leaks, (n_groups, share, whole))
@@ -369,13 +368,11 @@ def tested_groups(
     scan = as_named(scan, of_groups, SHARED)
     members: Members = {}
     if counted is None:  # members of a sample are not those of all rows
-        known: list[Any] = [*held.groups.pairs(), *own]
-        p_known = (*adjusted[: len(named.sums)], *by_own)
-        masks = [
-            (one.name, mask) for (one, mask), p in zip(known, p_known, strict=True) if p < whole
-        ]
-        members = {name: held.kept[mask] for name, mask in masks}
-        members |= {name: held.kept[mask] for name, _, mask in off if name not in members}
+        pairs: list[Any] = [*held.groups.pairs(), *own]
+        p_known = (*tests[1][: ends[0]], *by_own)
+        masks = {one.name: m for (one, m), p in zip(pairs, p_known, strict=True) if p < whole}
+        masks |= {name: mask for name, _, mask in off if name not in masks}
+        members = {name: held.kept[mask] for name, mask in masks.items()}
     return TestedGroups(
         of_groups,
         [replace(one, rule=rules[one.group]) if one.group in rules else one for one in scan],

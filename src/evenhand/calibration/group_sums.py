@@ -343,12 +343,6 @@ class GroupSums:
         # rounding errors in sums of weights may leave the share slightly outside [0, 1]
         return np.clip(self[f"covered {level}"] / self.weight, 0.0, 1.0)
 
-    @property
-    def estimates(self) -> dict[str, Floats]:
-        """Estimates of "error", "bias" and, by level, "coverage_80" and so on."""
-        covered = {coverage_name(level): self.coverage(level) for level in self.covered}
-        return {"error": self.error, "bias": self.bias} | covered
-
 
 def weighted_p_value(
     values: Floats, n_effective: float, least_variance: float = 0.0
@@ -515,13 +509,15 @@ def simultaneous_intervals(
     if is_tested:
         # tests are of one draw per person, and intervals of all
         low = np.where(sums.tests.p_value * n_groups < level, low, 0.0)
-    intervals = {"error": (low, high), "bias": bias_intervals(sums, tail)}
+    found = {"error": (sums.error, low, high), "bias": (sums.bias, *bias_intervals(sums, tail))}
     for share in sums.covered:
-        intervals[coverage_name(share)] = coverage_intervals(sums, share, tail)
-    columns = dict[str, Floats]()
-    for name, value in sums.estimates.items():
-        low, high = intervals[name]
-        columns |= {name: value, f"{name}_low": low, f"{name}_high": high}
+        ends = coverage_intervals(sums, share, tail)
+        found[coverage_name(share)] = sums.coverage(share), *ends
+    columns = {
+        f"{name}{end}": values
+        for name, three in found.items()
+        for end, values in zip(("", "_low", "_high"), three, strict=True)
+    }
     return columns | sums.rates
 
 
