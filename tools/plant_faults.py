@@ -708,8 +708,8 @@ FAULTS = (
     ),
     Fault(
         "biases of the two sides of a change swapped",
-        "change - half - other.bias, change + half + one.bias",
-        "change - half - one.bias, change + half + other.bias",
+        "change - half - other_bias, change + half + bias",
+        "change - half - bias, change + half + other_bias",
         ("test_compare.py",),
     ),
     Fault(

@@ -7,16 +7,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from evenhand._files import written
 from evenhand._format import and_more, number_in_full, one_line
-from evenhand._validate import Floats, InputError, Mask, bad_input
+from evenhand._validate import Floats, InputError, Ints, Mask, bad_input
 from evenhand.audits.forecasts import RowCells
 from evenhand.audits.result import Audit, Result
 from evenhand.audits.rows import STANDARD, Search
@@ -106,35 +106,26 @@ def paired_change(
     """
     tail = (1 - confidence) / (2 * n_intervals)
     rows = np.flatnonzero(mask)
-    one = _side(first, rows)
-    other = _side(second, rows)
-    n = min(one.n_effective, other.n_effective)
+    before, influences, bias = _side(first, rows)
+    after, others, other_bias = _side(second, rows)
+    change, n = after - before, n_effective(first.weight[rows])
     # reciprocals of equal shares may be a rounding error below their number
     if n < LEAST_ROWS - 1e-6:
-        return Interval(other.distance - one.distance, np.nan, np.nan)
+        return Interval(change)
     # the least favourable signs of means near their targets
-    variance = max(float(((v - u) ** 2).sum()) for u in one.influences for v in other.influences)
+    variance = max(float(((v - u) ** 2).sum()) for u in influences for v in others)
     t = -float(special.stdtrit(n - 1, tail))
     if first.is_share:
         variance = (variance * n**2 + t**2 / 2) / (n + t**2 / 2) ** 2
     half = t * float(np.sqrt(variance))
-    change = other.distance - one.distance
-    low, high = change - half - other.bias, change + half + one.bias
+    low, high = change - half - other_bias, change + half + bias
     if first.is_share:
         low, high = max(low, -1.0), min(high, 1.0)
     return Interval(change, low, high)
 
 
-class _Side(NamedTuple):
-    """Statistic of a group, its influence functions and the bound of its bias."""
-
-    distance: float
-    influences: tuple[Floats, ...]
-    bias: float
-    n_effective: float
-
-
-def _side(profile: Profile, rows: NDArray[np.intp]) -> _Side:
+def _side(profile: Profile, rows: Ints) -> tuple[float, tuple[Floats, Floats], float]:
+    """Return the statistic of a group, its influence functions and the bound of its bias."""
     values = profile.values[rows]
     weight = profile.weight[rows]
     share = weight / weight.sum()
@@ -150,7 +141,7 @@ def _side(profile: Profile, rows: NDArray[np.intp]) -> _Side:
     uncertain = centred @ np.where(is_certain, 0.0, sign)
     influences = (certain + uncertain, certain - uncertain)
     bias = float(np.where(is_certain, 0.0, error).mean() * np.sqrt(2 / np.pi))
-    return _Side(float((sign * off).mean()), influences, bias, n_effective(weight))
+    return float((sign * off).mean()), influences, bias
 
 
 # --- what is paired: values of each row of both audits
@@ -325,30 +316,16 @@ def scores_of(rows: AuditRows) -> dict[str, tuple[str | None, Interval]]:
 
 
 def change_of(
-    measure: str,
-    before: Interval,
-    after: Interval,
-    paired: Interval | None,
-    unit: str | None = None,
+    measure: str, before: Interval, after: Interval, paired: Interval, unit: str | None = None
 ) -> Change:
     """Return a measure before and after, and its change with the paired interval of the rows."""
-    first, second, shift = number(before.value), number(after.value), 0.0
-    change = Interval(second - first)
-    if paired is not None:
-        # tables have errors over all levels of PITs, so they differ slightly from those of the rows
-        if paired.value is not None:
-            shift = second - first - paired.value
-        low, high = number(paired.low) + shift, number(paired.high) + shift
-        change = Interval(
-            second - first, np.minimum(low, second - first), np.maximum(high, second - first)
-        )
-    columns = dict(zip(SIDES, (*before, *after, *change), strict=True))
+    first, second, value, low, high = np.array([before.value, after.value, *paired], np.float64)
+    # tables have errors over all levels of PITs, so they differ slightly from those of the rows
+    shift = np.nan_to_num(second - first - value)
+    change = second - first
+    ends = np.minimum(low + shift, change), np.maximum(high + shift, change)
+    columns = dict(zip(SIDES, (*before, *after, change, *ends), strict=True))
     return Change.of({"measure": measure, "unit": unit} | columns)
-
-
-def number(value: float | None) -> float:
-    """Return a number; NaN if it is not known."""
-    return np.nan if value is None else value
 
 
 def compared_group(
@@ -361,15 +338,15 @@ def compared_group(
     (one, estimates), (other, others) = before, after
     paired = changes or {}
     found = tuple(
-        change_of(measure, estimate, others[measure], paired.get((one.group, measure)))
+        change_of(measure, estimate, others[measure], paired.get((one.group, measure), Interval()))
         for measure, estimate in estimates.items()
     )
     outcome, is_important = OUTCOMES[one.problem, other.problem], one.problem != other.problem
     if changes is not None:
-        change, low, high = map(number, found[0].interval("change"))
+        change, low, high = np.array(found[0].interval("change"), np.float64)
         outcome = "better" if high < 0 else "worse" if low > 0 else "not significant"
         outcome = "unknown" if np.isnan(low) else outcome
-        is_important = outcome in ("better", "worse") and abs(change) > tolerance
+        is_important = outcome in ("better", "worse") and bool(abs(change) > tolerance)
     sizes = {"n": one.n, "n_after": other.n}
     return ComparedGroup(
         group=one.group, **sizes, outcome=outcome, important=is_important, changes=found
@@ -608,7 +585,7 @@ def _compared(
             compared_group(before[name], after[name], changes, other.tolerance) for name in shared
         ),
         scores=tuple(
-            change_of(name, value, others[name][1], of_scores.get(name), unit)
+            change_of(name, value, others[name][1], of_scores.get(name, Interval()), unit)
             for name, (unit, value) in scores.items()
             if name in others
         ),
