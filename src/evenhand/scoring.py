@@ -227,7 +227,7 @@ def log_score(forecast: Forecast, y: ArrayLike) -> Floats:
         If an outcome is outside the support of its forecast, where the score is infinite.
     """
     outcomes = check_finite("y", y)
-    scores = _over_draws(-forecast.log_density(outcomes))
+    scores = over_draws(-forecast.log_density(outcomes))
     outside = np.isposinf(scores)
     if outside.any():
         rule = "lie within the support of the forecasts"
@@ -248,7 +248,7 @@ def cell_log_score(
     """
     outcomes = check_finite("y", y)
     ends = (float(outcomes.min()), float(outcomes.max())) if span is None else span
-    return _over_draws(-forecast.log_cell(outcomes, step, ends))
+    return over_draws(-forecast.log_cell(outcomes, step, ends))
 
 
 def log_score_on(forecast: Forecast, y: ArrayLike, grid: Rounding | None) -> Floats:
@@ -287,7 +287,7 @@ def crps_and_spread(forecast: Forecast, y: ArrayLike) -> tuple[Floats, Floats]:
 def interval_width(forecast: Forecast, level: float = 0.9) -> Floats:
     """Return the width of each person's central intervals, mean over draws, in units of `y`."""
     low, high = forecast.interval(level)
-    return _over_draws(high - low)
+    return over_draws(high - low)
 
 
 def _in_blocks(
@@ -296,12 +296,12 @@ def _in_blocks(
     """Return the means over draws of some measures, computed in blocks of rows."""
     blocks = [measure(part, rows) for rows, part in forecast.blocks()]
     return [
-        np.concatenate([_over_draws(values) for values in each])
+        np.concatenate([over_draws(values) for values in each])
         for each in zip(*blocks, strict=True)
     ]
 
 
-def _over_draws(values: Floats) -> Floats:
+def over_draws(values: Floats) -> Floats:
     return np.asarray(values.mean(axis=-1) if values.ndim == 2 else values, dtype=np.float64)
 
 

@@ -111,7 +111,7 @@ def paired_change(
     change, n = after - before, n_effective(first.weight[rows])
     # reciprocals of equal shares may be a rounding error below their number
     if n < LEAST_ROWS - 1e-6:
-        return Interval(change)
+        return Interval(change, np.nan, np.nan)
     # the least favourable signs of means near their targets
     variance = max(float(((v - u) ** 2).sum()) for u in influences for v in others)
     t = -float(special.stdtrit(n - 1, tail))

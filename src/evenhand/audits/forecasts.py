@@ -32,7 +32,15 @@ from evenhand.draws import fresh, jittered
 from evenhand.forecast import Forecast, cells_of, check_forecast_of_times
 from evenhand.outcomes import Outcomes, Rounding
 from evenhand.report import Measure
-from evenhand.scoring import crps, crps_and_spread, interval_width, log_score, log_score_on, spread
+from evenhand.scoring import (
+    crps,
+    crps_and_spread,
+    interval_width,
+    log_score,
+    log_score_on,
+    over_draws,
+    spread,
+)
 from evenhand.tables import forecast_values, row_blocks, take_rows
 
 # --- cells of a block of rows
@@ -80,10 +88,8 @@ def _mean(forecast: Forecast, random: np.random.Generator, *, is_own: bool) -> F
     """
     distribution = forecast.distribution
     shape = distribution.batch_shape
-    if len(shape) == 1:
-        return forecast.mean()
-    if distribution.has_mean:
-        return np.asarray(distribution.mean().mean(axis=-1))
+    if len(shape) == 1 or distribution.has_mean:
+        return over_draws(distribution.mean())
     # n x 64 integrals would take longer than the rest of the audit
     if (
         is_own
@@ -125,7 +131,7 @@ def taken(value: Any, rows: Ints) -> Any:
         return value.take(rows)
     if isinstance(value, np.ndarray):
         return value[rows]
-    return value.of_rows(rows) if isinstance(value, PositivePart) else value
+    return value.among(rows) if isinstance(value, RowCells) else value
 
 
 # --- events, and the part off an atom
@@ -164,8 +170,8 @@ class RowCells:
         Cells under the deterministic forecaster inside a link, before the draw.
     events : Events or None
         Events and their probabilities.
-    positive : PositivePart or None
-        Cells of the people whose outcome is not the atom of a hurdle.
+    positive : RowCells or None
+        The continuous part of a hurdle, of the people whose outcome is not the atom.
     simulate : callable or None
         Draws outcomes of a sample of the rows, and returns their PITs.
     at_horizon : ndarray of shape (n,) or None
@@ -194,6 +200,10 @@ class RowCells:
     plain : ndarray of shape (k, 4)
         Widths of the intervals of the deterministic forecaster, for the scored rows; NaN if
         there is none.
+    rows : ndarray of int, shape (n,)
+        Of a continuous part, the numbers of its rows among all rows.
+    at : float
+        Of a continuous part, the atom.
     """
 
     cells: Cells
@@ -202,7 +212,7 @@ class RowCells:
     residual: Floats | None = None
     base: Cells | None = None
     events: Events | None = None
-    positive: PositivePart | None = None
+    positive: RowCells | None = None
     simulate: Simulate | None = None
     at_horizon: Floats | None = None
     by_horizon: Floats | None = None
@@ -214,6 +224,8 @@ class RowCells:
     scores: Mapping[Measure, Floats] = field(default_factory=dict)
     medians: Floats = field(default_factory=lambda: np.empty(0))
     plain: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    rows: Ints = field(default_factory=lambda: np.empty(0, np.intp))
+    at: float = np.nan
 
     @classmethod
     def of_pits(cls, cells: Cells, residual: Floats | None) -> RowCells:
@@ -228,6 +240,13 @@ class RowCells:
         """Return some rows without weights and scores, such as a sample of them."""
         known = {name: taken(getattr(self, name), rows) for name in OF_ROWS}
         return RowCells(kind=self.kind, **known)
+
+    def among(self, chosen: Ints) -> RowCells | None:
+        """Return a continuous part among some rows, numbered by their place among these."""
+        place = np.searchsorted(chosen, self.rows)
+        is_in = (place < chosen.size) & (chosen[np.minimum(place, chosen.size - 1)] == self.rows)
+        some = np.flatnonzero(is_in)
+        return replace(self.take(some), rows=place[some], at=self.at) if some.size else None
 
     @property
     def times(self) -> Outcomes | None:
@@ -268,38 +287,12 @@ OF_ROWS = (
 """Fields with a value of each row, and the part off an atom."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PositivePart(RowCells):
-    """Cells of the continuous part of a hurdle, of the people whose outcome is not the atom.
-
-    Parameters
-    ----------
-    rows : ndarray of int, shape (k,)
-        Numbers of their rows.
-    at : float
-        The atom.
-    """
-
-    rows: Ints
-    at: float
-
-    def of_rows(self, chosen: Ints) -> PositivePart | None:
-        """Return the people among some rows, numbered by their place among these, no weights."""
-        place = np.searchsorted(chosen, self.rows)
-        is_in = (place < chosen.size) & (chosen[np.minimum(place, chosen.size - 1)] == self.rows)
-        some = np.flatnonzero(is_in)
-        if not some.size:
-            return None
-        return PositivePart(**vars(self.take(some)), rows=place[some], at=self.at)
-
-
 def event_probability(forecast: Forecast) -> Floats:
     """Return each person's probability of the event, shape (n,).
 
     Only its mean over draws matters for the calibration of events (outcomes: Theorem 4.3).
     """
-    probability = forecast.event_probability()
-    return np.asarray(probability.mean(axis=-1) if probability.ndim == 2 else probability)
+    return over_draws(forecast.event_probability())
 
 
 # --- scores of each row
@@ -361,8 +354,7 @@ def censored_log_score(forecast: Forecast, times: Outcomes) -> Floats:
     if is_open.any():
         some = forecast[is_open]
         at = y[is_open] if len(some.distribution.batch_shape) == 1 else y[is_open, None]
-        tails = -some.distribution.logsf(at)
-        found[is_open] = tails.mean(axis=-1) if tails.ndim == 2 else tails
+        found[is_open] = over_draws(-some.distribution.logsf(at))
     return found
 
 
@@ -372,8 +364,7 @@ def _log_loss(forecast: Forecast, y: Floats) -> Floats:
     Classifiers often predict probabilities of exactly 0. That makes a log score useless, but not
     the audit.
     """
-    scores = -forecast.log_density(y)
-    return np.asarray(scores.mean(axis=-1) if scores.ndim == 2 else scores)
+    return over_draws(-forecast.log_density(y))
 
 
 # --- simulated outcomes, for the null distribution of searches
@@ -553,7 +544,13 @@ class RowReader:
                 people = np.arange(len(forecast))
                 moved = guess.moved(forecast, found.cells, people, guess.rows)
                 found = replace(found, cells=moved, time_base=guess.base)
-        at_horizon, by_horizon = _at_horizon(forecast, outcomes.horizon)
+        at_horizon = by_horizon = None
+        if outcomes.horizon is not None:
+            by_horizon = over_draws(forecast.cdf(outcomes.horizon, left=True))
+            inside = forecast.inside_link()
+            if inside is not None or not forecast.is_randomized:
+                known = forecast.distribution if inside is None else inside.base
+                at_horizon = known.cdf(outcomes.horizon, left=True).reshape(-1)
         return replace(
             found,
             kind=self.kind,
@@ -594,7 +591,7 @@ class RowReader:
         guess: Imputation | None,
         random: np.random.Generator,
         is_own: bool,
-    ) -> PositivePart | None:
+    ) -> RowCells | None:
         """Read the continuous part of a hurdle; None if every outcome is the atom."""
         if self.kind is not OutcomeKind.HURDLE:
             return None
@@ -607,21 +604,7 @@ class RowReader:
             is_before = forecast.is_off_atom(guess.times)
             moved = guess.moved(part, found.cells, off, (guess.rows & is_before)[off])
             found = replace(found, cells=moved)
-        at = as_hurdle(forecast.distribution).at
-        return PositivePart(**vars(found), rows=off + start, at=at)
-
-
-def _at_horizon(forecast: Forecast, horizon: float | None) -> tuple[Floats | None, Floats | None]:
-    """Return `at_horizon` and `by_horizon` of `RowCells`."""
-    if horizon is None:
-        return None, None
-    served = forecast.cdf(horizon, left=True)
-    inside = forecast.inside_link()
-    at = None
-    if inside is not None or not forecast.is_randomized:
-        known = forecast.distribution if inside is None else inside.base
-        at = known.cdf(horizon, left=True).reshape(-1)
-    return at, served.reshape(served.shape[0], -1).mean(axis=-1)
+        return replace(found, rows=off + start, at=as_hurdle(forecast.distribution).at)
 
 
 # --- PITs and scores
@@ -772,7 +755,7 @@ def _kept(
     # leaks are detected by ranks; every distribution has a median, but a mean may need an
     # integral
     is_binary = forecast.outcome_kind is OutcomeKind.BINARY
-    median = event_probability(some) if is_binary else some.ppf(0.5)
+    median = event_probability(some) if is_binary else over_draws(some.ppf(0.5))
     scores = forecast_scores(wide, some, outcomes.take(inside), read.grid)
     keys: dict[str, Floats] = {}
     names = _own_names(few, outcomes)
@@ -784,7 +767,7 @@ def _kept(
     keys |= {str(name): values.to_numpy() for name, values in others.items()}
     return {
         "scores": scores,
-        "medians": np.asarray(median.mean(axis=-1) if median.ndim == 2 else median),
+        "medians": median,
         "plain": _plain(some, scores),
         "keys": {name: keys[name] for name in names},
     }

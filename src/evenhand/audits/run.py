@@ -15,11 +15,7 @@ from evenhand import search as searches
 from evenhand._format import number_in_full
 from evenhand._validate import InputError, Ints, bad_input, check_finite
 from evenhand.audits.counted import RowCounts
-from evenhand.audits.forecasts import (
-    PositivePart,
-    RowCells,
-    read_subject,
-)
+from evenhand.audits.forecasts import RowCells, read_subject
 from evenhand.audits.group_tests import TestedGroups, tested_groups
 from evenhand.audits.result import Audit, check_people, provenance_of
 from evenhand.audits.rows import (
@@ -360,7 +356,7 @@ def _searched(held: HeldOut, tested: TestedGroups, unlearned: Notes, *, n_found:
 
 
 def _positive_groups(
-    part: PositivePart,
+    part: RowCells,
     held: HeldOut,
     random: np.random.Generator,
     level: float,
