@@ -172,7 +172,7 @@ def profiles_of(rows: RowCells) -> Profiles:
     if rows.binary is not None:
         return event_profiles(*rows.binary, cells.weights)
     assert rows.residual is not None
-    weight = np.ones(cells.n_samples) if cells.weights is None else cells.weights
+    weight = rows.weight
     below = ramps_at(EDGES, cells.low, cells.high) / cells.n_draws
     return {
         "error": Profile(below, EDGES, weight),
@@ -241,8 +241,7 @@ def score_changes(
     first: RowCells, second: RowCells, known: Collection[str], confidence: float
 ) -> dict[str, Interval]:
     """Return the changes of known mean scores of all rows with pointwise paired intervals."""
-    weights = first.cells.weights
-    weight = None if weights is None else weights[first.scored]
+    weight = first.weights_of(first.scored)
     z, found = -float(special.ndtri((1 - confidence) / 2)), {}
     for measure, values in first.scores.items():
         is_shown = measure.what != "interval width" or measure.level == 0.8

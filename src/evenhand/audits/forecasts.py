@@ -253,6 +253,16 @@ class RowCells:
         """Outcomes that are times that may be cut off; None for others."""
         return self.outcomes if self.outcomes is not None and self.outcomes.are_times else None
 
+    def weights_of(self, some: Mask | Ints) -> Floats | None:
+        """Weights of some rows; None if rows have none."""
+        return None if self.cells.weights is None else self.cells.weights[some]
+
+    @property
+    def weight(self) -> Floats:
+        """Weights of all rows; ones if rows have none."""
+        weights = self.cells.weights
+        return np.ones(self.cells.n_samples) if weights is None else weights
+
     @cached_property
     def tested(self) -> Cells:
         """Cells that tests use, and errors beside them.

@@ -368,15 +368,14 @@ def proof_rows(certificate: Certificate | None) -> Proof | None:
 # --- comparisons between groups
 
 
-def _of_pairs(matrix: Floats) -> Floats:
-    """Return what compares two different groups."""
-    return np.asarray(matrix[~np.eye(len(matrix), dtype=np.bool_)])
+def _pairs(n: int) -> Iterable[Ints]:
+    """Return the first and the second of all pairs of different groups, in both orders."""
+    return np.nonzero(~np.eye(n, dtype=np.bool_))
 
 
 def _ratios(above: Floats, below: Floats, otherwise: float) -> Floats:
-    shape = above.size, below.size
-    out = np.full(shape, otherwise)
-    return np.asarray(np.divide(above[:, None], below, out=out, where=below > 0))
+    out = np.full(above.size, otherwise)
+    return np.asarray(np.divide(above, below, out=out, where=below > 0))
 
 
 def _compared(rows: Mapping[str, tuple[float, float, float]]) -> pd.DataFrame:
@@ -533,33 +532,26 @@ class Audit(Result):
         >>> float(found.difference().loc["coverage_80", "value"].round(2))
         0.2
         """
-        return _compared(
-            {
-                name: (
-                    np.ptp(value),
-                    max(_of_pairs(low[:, None] - high).max(), 0.0),
-                    _of_pairs(high[:, None] - low).max(),
-                )
-                for name, (value, low, high) in self._known.items()
-            }
-        )
+        found = {}
+        for name, (value, low, high) in self._known.items():
+            i, j = _pairs(value.size)
+            ends = max((low[i] - high[j]).max(), 0.0), (high[i] - low[j]).max()
+            found[name] = np.ptp(value), *ends
+        return _compared(found)
 
     def ratio(self) -> pd.DataFrame:
         """Return the least ratio of each measure between named groups, as `difference` does.
 
         The bias has no ratio, as it may be negative.
         """
-        return _compared(
-            {
-                name: (
-                    value.min() / value.max() if value.max() > 0 else np.nan,
-                    _of_pairs(_ratios(low, high, 0.0)).min(),
-                    min(_of_pairs(_ratios(high, low, np.inf)).min(), 1.0),
-                )
-                for name, (value, low, high) in self._known.items()
-                if name != "bias"
-            }
-        )
+        found = {}
+        for name, (value, low, high) in self._known.items():
+            if name != "bias":
+                i, j = _pairs(value.size)
+                ratio = value.min() / value.max() if value.max() > 0 else np.nan
+                least = _ratios(low[i], high[j], 0.0).min()
+                found[name] = ratio, least, min(_ratios(high[i], low[j], np.inf).min(), 1.0)
+        return _compared(found)
 
     @property
     def _known(self) -> dict[str, Floats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
 import msgspec
@@ -73,9 +73,8 @@ def scores_of(rows: RowCells) -> dict[Measure, Interval]:
     part of each counts as covered, so that the coverage of calibrated forecasts is the level; the
     coverage of sets of whole values, which is at least the level, is a further measure.
     """
-    cells, weights = rows.tested, rows.cells.weights
-    of_scored = None if weights is None else weights[rows.scored]
-    found = {key: weighted_mean_band(values, of_scored) for key, values in rows.scores.items()}
+    cells, weights = rows.tested, rows.weights_of(rows.scored)
+    found = {key: weighted_mean_band(values, weights) for key, values in rows.scores.items()}
     if rows.kind is OutcomeKind.BINARY:
         return found
     kinds = {"coverage": covered}
@@ -123,13 +122,11 @@ def _probability_scores(rows: RowCells, held: HeldOut) -> Iterator[ProbabilitySc
     if rows.binary is None:
         return
     happened, probability = rows.binary
-    weights, confidence = rows.cells.weights, held.options.confidence
-    masks = {EVERYONE: np.ones(happened.size, dtype=np.bool_)}
-    masks |= {name: mask for name, mask in held.groups.items() if mask.sum() >= LEAST_EFFECTIVE}
-    for name, mask in masks.items():
-        some = None if weights is None else weights[mask]
-        scores = probability_scores(probability[mask], happened[mask], some, confidence)
-        yield ProbabilityScores.of(msgspec.structs.asdict(scores) | {"group": name})
+    for name, mask in known_masks(happened.size, held.groups):
+        if name == EVERYONE or mask.sum() >= LEAST_EFFECTIVE:
+            sides = probability[mask], happened[mask], rows.weights_of(mask)
+            scores = probability_scores(*sides, held.options.confidence)
+            yield replace(scores, group=name)
 
 
 def _calibration(rows: RowCells, by_forecast: Sequence[Finding]) -> tuple[CurvePoint, ...]:
@@ -310,14 +307,13 @@ def membership(rows: RowCells, held: HeldOut) -> Iterator[Membership]:
     none where times are cut off, whose coverage is not known.
     """
     cells = rows.cells
-    weights = np.ones(cells.n_samples) if cells.weights is None else cells.weights
     for group, shares in held.groups.probable() if not cells.unknown.any() else ():
         row: dict[str, str | float] = {"group": group.name, "members": float(shares.sum())}
         values = {coverage_name(level): covered(cells, level) for level in COVERED}
         if rows.residual is not None:
             values["bias"] = rows.residual
         for key, one in values.items():
-            low, high = mean_bounds(one, shares, weights, held.options.confidence)
+            low, high = mean_bounds(one, shares, rows.weight, held.options.confidence)
             is_share = key != "bias"
             row[f"{key}_least"] = max(low, 0.0) if is_share else low
             row[f"{key}_most"] = min(high, 1.0) if is_share else high
@@ -423,10 +419,8 @@ def reliability_rows(rows: RowCells, held: HeldOut, tested: TestedGroups) -> Ite
     elif rows.events is not None:
         happened, probability = rows.events
         for name, mask in known_masks(happened.size, held.groups):
-            some = None if rows.cells.weights is None else rows.cells.weights[mask]
-            table = scoring.reliability(
-                probability[mask], happened[mask], some, confidence=confidence
-            )
+            sides = probability[mask], happened[mask], rows.weights_of(mask)
+            table = scoring.reliability(*sides, confidence=confidence)
             yield from rows_from(Reliability, table.assign(group=name))
 
 
@@ -478,9 +472,8 @@ def _followed(rows: RowCells, groups: Groups) -> Iterator[tuple[str, Outcomes, F
     times, predicted = rows.times, rows.by_horizon
     if times is None or predicted is None or times.horizon is None:
         return
-    weights = np.ones(times.n_samples) if rows.cells.weights is None else rows.cells.weights
     for name, mask in known_masks(times.n_samples, groups):
-        yield name, times.take(mask), predicted[mask], weights[mask]
+        yield name, times.take(mask), predicted[mask], rows.weight[mask]
 
 
 LEAST_REACHED = 5
@@ -550,16 +543,18 @@ def with_sizes(
     family = tested.family
 
     def sized(pairs: Iterable[tuple[str, Members]], part: str, n: int) -> dict[str, Columns]:
-        level = 1 - family.shares[part]
-        return {name: _columns(_sized(rows, some, level, n, random)) for name, some in pairs}
+        found, level = dict[str, Columns](), 1 - family.shares[part]
+        for name, some in pairs:
+            found[name] = _columns(_sized(rows, some, level, n, random))
+            if some.dtype.kind == "f":
+                # members are not known, and the bounds are for the weighted rows
+                found[name] |= {"least_error": None, "most_error": None}
+        return found
 
     n_groups = max(family.n_groups, 1)
-    named = {EVERYONE: _columns(everyone)} | sized(held.groups.items(), "groups", n_groups)
-    # members are not known, and the bounds are for the weighted rows
-    unknown: Columns = {"least_error": None, "most_error": None}
     probable = ((group.name, shares) for group, shares in held.groups.probable())
-    found = sized(probable, "groups", n_groups).items()
-    named |= {name: columns | unknown for name, columns in found}
+    listed: Iterable[tuple[str, Members]] = chain(held.groups.items(), probable)
+    named = {EVERYONE: _columns(everyone)} | sized(listed, "groups", n_groups)
     significant = tested.scanned.least(MOST_SCANNED, 1 - family.confidence)
     scan = sized(((name, mask) for name, _, mask in significant), "groups", n_groups)
     own = sized(((one.name, mask) for one, mask in tested.own), "by_forecast", family.n_by_forecast)
@@ -586,10 +581,9 @@ def with_learned_sizes(
     """
     sized = []
     for row, group in zip(learned, found, strict=True):
-        one = _sized(rows, group.rows, confidence, len(found), random)
-        size = {"km_error": one.error, "km_error_low": one.low, "km_error_high": one.high}
-        covered = one.coverage[0.8].value
-        sized.append(replace(row, censored=True, **plain(size | {"coverage_80": covered})))
+        columns = _columns(_sized(rows, group.rows, confidence, len(found), random))
+        known = ("km_error", "km_error_low", "km_error_high", "coverage_80")
+        sized.append(replace(row, censored=True, **{name: columns[name] for name in known}))
     return sized
 
 
