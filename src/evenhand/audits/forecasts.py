@@ -778,31 +778,28 @@ def _kept(
     return {
         "scores": scores,
         "medians": median,
-        "plain": _plain(some, scores),
+        "plain": _plain(some),
         "keys": {name: keys[name] for name in names},
     }
 
 
-def _plain(forecast: Forecast, scores: Mapping[Measure, Floats]) -> Floats:
+def _plain(forecast: Forecast) -> Floats:
     """Return the widths of the intervals without a draw at each level, shape (n, 4).
 
-    They are NaN without a deterministic base. Scores of the forecasts may have some of them.
+    They are NaN without a deterministic base.
     """
-    n, base = len(forecast), forecast.distribution
-    measures = [Measure("interval width", level) for level in WIDER_LEVELS]
-    found = {key: scores[key] for key in measures if key in scores}
+    base = forecast.distribution
+    shape = len(forecast), len(WIDER_LEVELS)
     if forecast.is_randomized:
         link = forecast.inside_link()
         if link is None:
-            return np.full((n, len(measures)), np.nan)
+            return np.full(shape, np.nan)
         # one distribution per person, shape (n,) or (n, 1), or one for everybody
-        base, found = link.base, {}
-    others = [key for key in measures if key not in found]
-    tails = (1 - np.array([key.level for key in others])) / 2
-    ends = base.expand().ppf(np.concatenate((tails, 1 - tails)))
-    low, high = np.split(ends.reshape(-1, 2 * tails.size), 2, axis=-1)
-    found |= dict(zip(others, (high - low).T, strict=True))
-    return np.stack([np.broadcast_to(found[key], n) for key in measures], axis=-1)
+        base = link.base
+    tails = (1 - np.array(WIDER_LEVELS)) / 2
+    ends = base.expand().ppf(np.concatenate((tails, 1 - tails))).reshape(-1, 2 * tails.size)
+    low, high = np.split(ends, 2, axis=-1)
+    return np.broadcast_to(high - low, shape)
 
 
 def _block_of(model: Any, X: Any, block: slice) -> tuple[Any, Any]:
