@@ -362,8 +362,10 @@ def _upper_bound(values: Floats, shares: Floats, weights: Floats, confidence: fl
     total = float(weights @ shares)
     best = np.empty(values.size)
     for rows in _bins(shares):
-        size = float(weights[rows] @ shares[rows])
-        cut = _cut(values[rows], weights[rows], size)
+        # people with values above the cut have the total weight of the members
+        size = float(weights[rows] @ shares[rows] / weights[rows].sum())
+        falling = -values[rows], min(size, 1.0)
+        cut = -np.quantile(*falling, weights=weights[rows], method="inverted_cdf")
         # the largest sum of members' values is size * cut + sum of the excesses over the cut
         best[rows] = shares[rows] * cut + np.maximum(values[rows] - cut, 0.0)
     bound = float(weights @ best) / total
@@ -381,13 +383,6 @@ def _bins(shares: Floats) -> Iterable[np.ndarray[tuple[int], np.dtype[np.intp]]]
     ends = np.unique([0, *np.searchsorted(rising, cuts), shares.size])
     for start, stop in pairwise(ends):
         yield order[start:stop]
-
-
-def _cut(values: Floats, weights: Floats, size: float) -> float:
-    """Return the value above which people have a total weight of `size`."""
-    falling = np.argsort(-values, kind="stable")
-    at = int(np.searchsorted(np.cumsum(weights[falling]), size))
-    return float(values[falling[min(at, values.size - 1)]])
 
 
 # --- reliability

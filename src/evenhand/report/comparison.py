@@ -37,7 +37,7 @@ from evenhand.report.document import (
     short_text,
 )
 from evenhand.report.kinds import formatter_of, reach_of, signed
-from evenhand.results import Change, ComparedGroup, ComparisonRows, plain
+from evenhand.results import Change, ComparedGroup, ComparisonRows
 
 NAME = 60
 """Most characters of the name of an audit, or of a group in a sentence."""
@@ -181,32 +181,28 @@ class Shown:
             after = f" → {whole(row.n_after)}" if row.n_after != row.n else ""
             return Value(whole(row.n) + after, order=row.n)
 
-        def writer(name: str, show: Show) -> Callable[[ComparedGroup], Value]:
-            """Return what writes a measure before and after, with its interval."""
-
-            def written(row: ComparedGroup) -> Value:
-                one = row.change(name)
-                if name == "rate" and is_paired:
-                    return Value(show(one.after), order=one.after)
-                shown, ends = _to(one, show, " → "), UNKNOWN
-                if not is_paired and name not in LISTED:
-                    # the own intervals of both audits
-                    reach = reach_of if show is signed else partial(band, show)
-                    ends = " → ".join(
-                        reach(*one.interval(side)[1:]) for side in ("before", "after")
-                    )
-                elif is_paired and not is_short and name not in LISTED and is_known(one.change):
-                    within = reach_of(one.change_low, one.change_high)
-                    ends = signed(one.change) + (f", {within}" if within != UNKNOWN else "")
-                return Value(shown, ends, one.change)
-
-            return written
+        def written(row: ComparedGroup, name: str, show: Show) -> Value:
+            """Write a measure before and after, with its interval."""
+            one = row.change(name)
+            if name == "rate" and is_paired:
+                return Value(show(one.after), order=one.after)
+            shown, ends = _to(one, show, " → "), UNKNOWN
+            if not is_paired and name not in LISTED:
+                # the own intervals of both audits
+                reach = reach_of if show is signed else partial(band, show)
+                ends = " → ".join(reach(*one.interval(side)[1:]) for side in ("before", "after"))
+            elif is_paired and not is_short and name not in LISTED and is_known(one.change):
+                within = reach_of(one.change_low, one.change_high)
+                ends = signed(one.change) + (f", {within}" if within != UNKNOWN else "")
+            return Value(shown, ends, one.change)
 
         cells: Cells[ComparedGroup] = {
             Column("group"): lambda row: short(row.group, NAME) if is_short else row.group,
             numeric("rows"): size,
         }
-        cells |= {measures[name][0]: writer(name, measures[name][1]) for name in printed}
+        for name in printed:
+            column, show = measures[name]
+            cells[column] = partial(written, name=name, show=show)
         return Table.of("Groups", rows, cells | {Column("verdict"): verdict}, **options)
 
 
@@ -322,7 +318,7 @@ def comparison_document(rows: ComparisonRows) -> Document:
         opening=[Bullets.of(found.sentences)],
         sections=[section for section in sections if section.parts],
         footer="Works offline, without ids of people. The JSON of this comparison has all digits.",
-        data=embedded(plain({"": rows})[""]),
+        data=embedded(rows.to_dict()),
     )
 
 
@@ -342,14 +338,11 @@ def _sources(rows: ComparisonRows) -> Facts:
 def _scores(rows: ComparisonRows) -> list[Part]:
     """Show scores and certified bounds of all rows, with paired intervals where there are any."""
 
-    def writer(at: str) -> Callable[[Change], str]:
-        def written(one: Change) -> str:
-            show = formatter_of(one.unit)
-            toward = "up" if one.measure.startswith("certified") else "nearest"
-            text: str = show(getattr(one, at), toward)
-            return text + (" points" if show is points else "")
-
-        return written
+    def written(one: Change, at: str) -> str:
+        show = formatter_of(one.unit)
+        toward = "up" if one.measure.startswith("certified") else "nearest"
+        text: str = show(getattr(one, at), toward)
+        return text + (" points" if show is points else "")
 
     def change(one: Change) -> str | Value:
         if one.change_low is None:
@@ -359,8 +352,8 @@ def _scores(rows: ComparisonRows) -> list[Part]:
 
     cells: Cells[Change] = {
         Column("measure"): lambda one: one.measure,
-        numeric("before"): writer("before"),
-        numeric("after"): writer("after"),
+        numeric("before"): partial(written, at="before"),
+        numeric("after"): partial(written, at="after"),
     }
     text = "Of all rows. Smaller log scores and CRPS are better."
     if rows.is_paired:
