@@ -242,13 +242,15 @@ def test_quantiles_that_cross_are_sorted_and_those_that_do_not_fit_the_levels_re
         def predict(self, X):
             return mean_of(X)
 
-    refused(r"one column .* 3 levels, .*\(1,\) from Narrow; pass a function", plain, Narrow())
+    refused(
+        r"Narrow predicts shape \(1,\) for 1 row and 3 levels; pass a function", plain, Narrow()
+    )
 
 
 @pytest.mark.parametrize(
     ("law", "message"),
     [
-        (object(), "must return an object with ppf from pred_dist, got object from Odd"),
+        (object(), "Odd predicts an object without ppf by pred_dist, object; pass"),
         (Law(stats.norm(np.zeros(7)), (7,)), "Odd predicts 7 values .* 1 row"),
         (Law(stats.norm([np.nan]), (1,)), "Odd predicts .*not finite .* 1 row"),
     ],

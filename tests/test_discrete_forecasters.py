@@ -354,8 +354,11 @@ def test_wrong_probabilities_are_one_clear_line():
     model = ClassifierForecaster(LogisticRegression()).fit(X, as_events(Y))
     p = model.estimator_.predict_proba(X)
     for wrong, message in (
-        (p / 2, "LogisticRegression predicts probabilities that are negative, not"),
-        (p[:, 1:], r"one probability per class, shape \(150, 2\), got shape"),
+        (
+            p / 2,
+            "LogisticRegression predicts probabilities that are not at least 0 with sum 1; pass",
+        ),
+        (p[:, 1:], r"predicts shape \(150, 1\) for 150 rows and 2 classes; pass"),
     ):
         model.estimator_.predict_proba = lambda rows, wrong=wrong: wrong
         refused(message, model.forecast, X)

@@ -26,11 +26,13 @@ from evenhand._validate import (
     InputError,
     Ints,
     Mask,
+    Pair,
     as_floats,
     bad_input,
     check_finite,
     check_fraction,
     check_masses,
+    refuse_entry,
 )
 from evenhand.calibration import betting_cvar, cvar, local_levels_band, share_bound, share_interval
 from evenhand.draws import RandomState, check_own_draws, generator, one_row_each
@@ -86,44 +88,41 @@ class StepLoss:
     def __call__(self, y: ArrayLike) -> Floats:
         """Return the losses at outcomes of shape (...), or (n, ...) if the loss is per person."""
         outcomes = np.asarray(y, dtype=np.float64)
-        self._check_rows(outcomes.shape)
-        # cut by cut, because cuts may differ between people and a binary search takes one row
-        loss = np.broadcast_to(self._along(self.values[..., 0], outcomes.ndim), outcomes.shape)
-        for j in range(self.cuts.shape[-1]):
-            above = outcomes >= self._along(self.cuts[..., j], outcomes.ndim)
-            loss = np.where(above, self._along(self.values[..., j + 1], outcomes.ndim), loss)
-        return np.array(loss)
+        cuts, values = self._along(outcomes.shape)
+        place = (outcomes[..., None] >= cuts).sum(axis=-1)
+        every = np.broadcast_to(values, (*outcomes.shape, values.shape[-1]))
+        return np.take_along_axis(every, place[..., None], axis=-1)[..., 0]
 
     def expected(self, forecast: Forecast) -> Floats:
         """Return the expected loss under each forecast in closed form, shape of the batch."""
         shape = forecast.distribution.batch_shape
-        self._check_rows(shape)
-        jumps = np.diff(self.values, axis=-1)
+        cuts, values = self._along(shape)
+        jumps = np.diff(values, axis=-1)
         # upward jumps use sf and downward jumps cdf, so that monotone losses suffer no cancellation
-        mixed = self.values[..., 0] + np.minimum(jumps, 0.0).sum(axis=-1)
-        least = np.where((jumps <= 0).all(axis=-1), self.values[..., -1], mixed)
-        total = np.zeros(shape) + self._along(least, len(shape))
-        for j in range(self.cuts.shape[-1]):
-            cut = self._along(self.cuts[..., j], len(shape))
-            jump = self._along(jumps[..., j], len(shape))
+        mixed = values[..., 0] + np.minimum(jumps, 0.0).sum(axis=-1)
+        total = np.zeros(shape) + np.where((jumps <= 0).all(axis=-1), values[..., -1], mixed)
+        for j in range(cuts.shape[-1]):
+            cut, jump = cuts[..., j], jumps[..., j]
             if (jump > 0).any():
                 total += np.maximum(jump, 0.0) * forecast.distribution.sf(cut, left=True)
             if (jump < 0).any():
                 total += np.maximum(-jump, 0.0) * forecast.distribution.cdf(cut, left=True)
         # rounding errors must not make an expectation smaller than the least loss, or negative
-        return np.maximum(total, self._along(self.values.min(axis=-1), len(shape)))
+        return np.asarray(np.maximum(total, values.min(axis=-1)))
 
-    def _along(self, array: Floats, ndim: int) -> Floats:
-        """Reshape one number per person to broadcast against arrays of `ndim` axes."""
-        return array if array.ndim == 0 else array.reshape(-1, *(1,) * (ndim - 1))
-
-    def _check_rows(self, shape: tuple[int, ...]) -> None:
-        if self.n_rows is not None and (not shape or shape[0] != self.n_rows):
-            n = shape[0] if shape else "one"
+    def _along(self, shape: tuple[int, ...]) -> Pair:
+        """Return cuts and values that broadcast against outcomes, with one more axis."""
+        if self.n_rows is not None and shape[:1] != (self.n_rows,):
             raise InputError(
                 f"this StepLoss has one row for each of {self.n_rows} people, but is evaluated for"
-                f" {n}; pass as many"
+                f" {shape[0] if shape else 'one'}; pass as many"
             )
+        axes = (1,) * (len(shape) - 1)
+        cuts, values = (
+            array if array.ndim == 1 else array.reshape(len(array), *axes, array.shape[-1])
+            for array in (self.cuts, self.values)
+        )
+        return cuts, values
 
     def __repr__(self) -> str:
         if self.n_rows is not None:
@@ -135,8 +134,7 @@ def _array(name: str, values: ArrayLike) -> Floats:
     array = np.atleast_1d(as_floats(name, values))
     if array.ndim not in (1, 2):
         raise bad_input(name, "have shape (k,) or (n, k)", f"shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise bad_input(name, "be finite", float(array[~np.isfinite(array)].flat[0]))
+    refuse_entry(name, array, ~np.isfinite(array), "be finite")
     return array
 
 

@@ -1,6 +1,6 @@
 """Forecasters: scikit-learn regressors that predict a whole distribution, `h[x, r]`.
 
-A new forecaster needs one file and one line in `FORECASTERS`.
+A new forecaster needs one file and its name in `__all__`.
 """
 
 from __future__ import annotations
@@ -32,23 +32,6 @@ from evenhand.forecasters.kinds import SpreadTrees, is_held_out, kind_of
 from evenhand.forecasters.networks import MixtureMLPRegressor, PAICRegressor
 from evenhand.forecasters.recalibrated import RecalibratedClassifier, RecalibratedRegressor
 
-FORECASTERS: dict[str, type[Forecaster] | type[ForecastColumns]] = {
-    forecaster.__name__: forecaster
-    for forecaster in (
-        PAICRegressor,
-        MixtureMLPRegressor,
-        BoostedDistributionRegressor,
-        RandomizedRegressor,
-        RecalibratedRegressor,
-        RecalibratedClassifier,
-        HurdleRegressor,
-        CountRegressor,
-        ClassifierForecaster,
-        SurvivalModel,
-        ForecastColumns,
-    )
-}
-
 __all__ = [
     "FORECASTERS",
     "BoostedDistributionRegressor",
@@ -65,3 +48,8 @@ __all__ = [
     "State",
     "SurvivalModel",
 ]
+
+FORECASTERS: dict[str, type[Forecaster] | type[ForecastColumns]] = {
+    name: globals()[name] for name in __all__ if name not in ("FORECASTERS", "Forecaster", "State")
+}
+"""Forecasters by their names, which model folders store."""

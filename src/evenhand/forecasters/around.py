@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
@@ -28,6 +28,7 @@ from evenhand._validate import (
     check_count,
     check_outcomes,
     outcomes_checked,
+    refuse_entry,
 )
 from evenhand.distributions import Categorical, Distribution, End, OutcomeKind
 from evenhand.draws import RandomState
@@ -735,9 +736,8 @@ class CountRegressor(WrappingForecaster):
         rows = self._check_training(X, y, sample_weight)
         check_counts(rows.y)
         values = self._values()
-        if values is not None and rows.y.max() > values[-1]:
-            row = int(np.argmax(rows.y))
-            raise bad_input(f"y[{row}]", f"be at most largest={self.largest}", f"{rows.y[row]:g}")
+        if values is not None:
+            refuse_entry("y", rows.y, rows.y > values[-1], f"be at most largest={self.largest}")
         check_outcomes(rows.y, kind=None)
         estimator = self.estimator
         if estimator is None:
@@ -889,12 +889,12 @@ class HurdleRegressor(Forecaster):
     def _check_outcomes(self, y: Floats) -> Any:
         """Check the outcomes on both sides; return which are away from the atom."""
         at = float(self.at)
-        beyond = y < at if self.end == "low" else y > at
-        if beyond.any():
-            row = int(np.argmax(beyond))
-            side = "at least" if self.end == "low" else "at most"
-            rule = f"be {side} at={at:g} with end={self.end!r}"
-            raise bad_input(f"y[{row}]", rule, f"{y[row]:g}", "set at and end to those of the atom")
+        beyond, side = (y < at, "at least") if self.end == "low" else (y > at, "at most")
+        rule, remedy = (
+            f"be {side} at={at:g} with end={self.end!r}",
+            "set at and end to those of the atom",
+        )
+        refuse_entry("y", y, beyond, rule, remedy)
         is_away = y != at
         check_outcomes(y, kind="hurdle")
         if is_away.all():
@@ -929,7 +929,6 @@ class HurdleRegressor(Forecaster):
 # --- forecasts of fitted models of other libraries, without training rows
 
 
-@dataclass(eq=False, repr=False)
 class FittedForecaster(Forecaster):
     """Forecasts of a fitted model that determines its distributions by itself.
 
@@ -941,11 +940,8 @@ class FittedForecaster(Forecaster):
         The fitted model.
     """
 
-    model: Any
-
-    @cached_property
-    def _base(self) -> Base:
-        return Base.of_fitted(self.model)
+    def __init__(self, model: Any) -> None:
+        self.model, self._base = model, Base.of_fitted(model)
 
     def forecast(
         self, X: Any, r: ArrayLike | None = None, *, random_state: RandomState = None
@@ -992,6 +988,4 @@ def as_forecaster(model: Any) -> Any:
         return model
     if has_survival_curves(thawed(model)):
         return SurvivalModel(model)
-    found = FittedForecaster(thawed(model))
-    found._base  # noqa: B018 - raises for a model without a distribution
-    return found
+    return FittedForecaster(thawed(model))

@@ -30,6 +30,7 @@ from evenhand._validate import (
     bad_input,
     check_count,
     not_numbers,
+    refuse_entry,
     typed,
 )
 from evenhand.distributions import (
@@ -168,11 +169,8 @@ def check_support(
         return
     used = np.ones(outcomes.size, dtype=np.bool_) if weight is None else weight > 0
     outside = used & ((outcomes < bounds[0]) | (outcomes > bounds[1]))
-    if outside.any():
-        row = int(np.argmax(outside))
-        rule = f"lie within support={_named(bounds)}"
-        remedy = f"correct {count(int(outside.sum()), 'row')} outside, or widen the support"
-        raise bad_input(f"{name}[{row}]", rule, f"{outcomes[row]:g}", remedy)
+    remedy = f"correct {count(int(outside.sum()), 'row')} outside, or widen the support"
+    refuse_entry(name, outcomes, outside, f"lie within support={_named(bounds)}", remedy)
     kept = outcomes[used]
     for bound in filter(np.isfinite, bounds):
         distance = float(np.abs(kept - bound).min())

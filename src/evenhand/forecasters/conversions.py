@@ -22,7 +22,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from evenhand._format import count, number_in_full
-from evenhand._validate import Floats, InputError, Ints, bad_input, check_finite, check_horizon
+from evenhand._validate import (
+    Floats,
+    InputError,
+    Ints,
+    bad_input,
+    check_finite,
+    check_horizon,
+    refuse_entry,
+)
 from evenhand.distributions import (
     Bernoulli,
     Categorical,
@@ -42,6 +50,12 @@ from evenhand.tables import as_pandas, row_blocks, take_rows, unreported
 
 USE_A_FUNCTION = "pass a function from rows to a Forecast instead"
 """Remedy for models whose output cannot be used."""
+
+
+def unusable(model: Any, predicted: str) -> InputError:
+    """Return the error for a model by what it predicts."""
+    name = type(thawed(model)).__name__
+    return InputError(f"estimator {name} predicts {predicted}; {USE_A_FUNCTION}")
 
 
 def frozen(estimator: Any) -> Any:
@@ -225,15 +239,12 @@ def of_classifier(model: Any, X: Any, classes: Floats) -> Distribution:
     share = np.asarray(model.predict_proba(X), dtype=np.float64)
     n_classes = classes.size or share.shape[-1]
     if share.shape != (len(X), n_classes):
-        rule = f"predict one probability per class, shape {(len(X), n_classes)}"
-        got = f"shape {share.shape} from {type(model).__name__}"
-        raise bad_input("estimator", rule, got, USE_A_FUNCTION)
+        raise unusable(
+            model, f"shape {share.shape} for {count(len(X), 'row')} and {n_classes} classes"
+        )
     total = share.sum(axis=1, keepdims=True)
     if not ((share >= 0).all() and (np.abs(total - 1) <= SUM_TOLERANCE).all()):
-        raise InputError(
-            f"estimator {type(model).__name__} predicts probabilities that are negative, not finite"
-            f" or do not add up to 1; {USE_A_FUNCTION}"
-        )
+        raise unusable(model, "probabilities that are not at least 0 with sum 1")
     share = share / total
     values = classes if classes.size else np.arange(n_classes, dtype=np.float64)
     if values.size == 2 and is_event(values):
@@ -388,14 +399,12 @@ def are_counts(y: Floats) -> bool:
 
 def check_counts(y: Floats) -> None:
     """Raise InputError if an outcome is not a whole number of at least 0."""
+    remedy = (
+        "use ClassifierForecaster for ordered scores, HurdleRegressor for amounts with zeros, or a"
+        " regressor for continuous outcomes"
+    )
     wrong = (y < 0) | (y != np.round(y))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        remedy = (
-            "use ClassifierForecaster for ordered scores, HurdleRegressor for amounts with zeros,"
-            " or a regressor for continuous outcomes"
-        )
-        raise bad_input(f"y[{row}]", "be a count, 0, 1, 2, ...", f"{y[row]:g}", remedy)
+    refuse_entry("y", y, wrong, "be a count, 0, 1, 2, ...", remedy)
 
 
 # --- models that predict an object with `ppf`, as those of NGBoost and skpro do
@@ -409,12 +418,10 @@ def of_ppf(model: Any, X: Any) -> Distribution:
     rows = X if owner is model or len(model.steps) == 1 else model[:-1].transform(X)
     predicted = getattr(owner, method)(rows)
     if is_discrete(predicted):
-        return discrete_of(predicted, len(X), type(model).__name__)
+        return discrete_of(predicted, len(X), model)
     ppf = getattr(predicted, "ppf", None)
     if not callable(ppf):
-        rule = f"return an object with ppf from {method}"
-        got = f"{type(predicted).__name__} from {type(model).__name__}"
-        raise bad_input("estimator", rule, got, USE_A_FUNCTION)
+        raise unusable(model, f"an object without ppf by {method}, {type(predicted).__name__}")
     return from_ppf(lambda p: one_per_row(ppf(p), model, len(X)))
 
 
@@ -454,7 +461,7 @@ def is_discrete(predicted: Any) -> bool:
     return type(predicted).__name__ == "Poisson"
 
 
-def discrete_of(predicted: Any, n_samples: int, name: str) -> Distribution:
+def discrete_of(predicted: Any, n_samples: int, model: Any) -> Distribution:
     """Convert a discrete distribution: Poisson and negative binomial exactly, others by a table.
 
     Parameters
@@ -463,8 +470,8 @@ def discrete_of(predicted: Any, n_samples: int, name: str) -> Distribution:
         Output of a model of skpro or NGBoost, for `n_samples` rows.
     n_samples : int
         Number of rows.
-    name : str
-        Name of the model, for messages.
+    model : object
+        The model, for messages.
     """
     family = type(predicted).__name__
     if family in ("Poisson", "NegativeBinomial"):
@@ -481,10 +488,8 @@ def discrete_of(predicted: Any, n_samples: int, name: str) -> Distribution:
         mass = np.stack([_column(predicted.pmf(value), n_samples) for value in support], axis=-1)
         return Categorical(support, mass)
     except (AttributeError, NotImplementedError, TypeError, ValueError) as error:
-        raise InputError(
-            f"estimator {name} predicts discrete distributions without probabilities (pmf) for"
-            f" {count(n_samples, 'row')} ({error}); {USE_A_FUNCTION}"
-        ) from error
+        what = f"discrete distributions without probabilities (pmf) of values ({error})"
+        raise unusable(model, what) from error
 
 
 def _column(values: Any, n_samples: int) -> Floats:
@@ -558,9 +563,9 @@ def of_quantiles(model: Any, X: Any) -> Distribution:
     asked = {"quantiles": levels.tolist()} if "quantiles" in predict_options(model) else {}
     values = np.asarray(model.predict(X, **asked), dtype=np.float64)
     if values.shape != (len(X), levels.size):
-        rule = f"predict one column for each of its {levels.size} levels"
-        got = f"shape {values.shape} from {type(model).__name__}"
-        raise bad_input("estimator", rule, got, USE_A_FUNCTION)
+        raise unusable(
+            model, f"shape {values.shape} for {count(len(X), 'row')} and {levels.size} levels"
+        )
     # models store levels in the order given by the user
     order = np.argsort(levels)
     return Quantiles(levels[order], spaced(levels[order], values[:, order]))

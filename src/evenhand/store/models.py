@@ -34,6 +34,9 @@ from evenhand.forecast_columns import ForecastColumns
 from evenhand.forecasters import FORECASTERS, Forecaster, State, SurvivalModel, thawed
 from evenhand.store.estimators import dump_part, error_text, load_part
 
+Json = dict[str, Any]
+"""A JSON object."""
+
 CERTIFICATE = "certificate.json"
 REPORT = "report.html"
 
@@ -62,7 +65,7 @@ class PackedModel:
         Content of `model.json`.
     """
 
-    entry: dict[str, Any]
+    entry: Json
     contents: dict[str, bytes]
     manifest: bytes
 
@@ -103,7 +106,7 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def sealed(manifest: dict[str, Any]) -> bytes:
+def sealed(manifest: Json) -> bytes:
     """Return the manifest as JSON that contains its own hash."""
     try:
         # the hash is near the top, before any text that could look like its placeholder
@@ -117,13 +120,13 @@ def sealed(manifest: dict[str, Any]) -> bytes:
 
 
 def unpack(
-    entry: dict[str, Any], contents: Mapping[str, bytes], source: Path, attached: Iterator[Any]
+    entry: Json, contents: Mapping[str, bytes], source: Path, attached: Iterator[Any]
 ) -> Forecaster | ForecastColumns:
     """Rebuild a forecaster from its description and the contents of its files, by key."""
     from safetensors.numpy import load as from_bytes
 
     arrays = from_bytes(contents[entry["arrays"]]) if "arrays" in entry else {}
-    parts: dict[str, Any] = {}
+    parts: Json = {}
     for name, part in entry["parts"].items():
         if "forecaster" in part:
             parts[name] = unpack(part["forecaster"], contents, source, attached)
@@ -144,7 +147,7 @@ def unpack(
 
 def _pack(
     model: Forecaster | ForecastColumns, key: str, blobs: dict[str, tuple[str, bytes]]
-) -> dict[str, Any]:
+) -> Json:
     """Describe a forecaster as JSON values and add its arrays and parts to `blobs`.
 
     These are the endings and the contents of files.
@@ -161,7 +164,7 @@ def _pack(
     if isinstance(model, ForecastColumns):
         return {"kind": "ForecastColumns", "params": {"params": asdict(model)}, "parts": {}}
     state = model.to_state()
-    entry: dict[str, Any] = {"kind": state.kind, "params": state.params, "parts": {}}
+    entry: Json = {"kind": state.kind, "params": state.params, "parts": {}}
     if state.arrays:
         # safetensors writes the memory of an array regardless of its strides
         arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
@@ -181,7 +184,7 @@ def _pack(
     return entry
 
 
-def foreign_parts(entry: dict[str, Any], place: str = "model") -> Iterator[dict[str, str]]:
+def foreign_parts(entry: Json, place: str = "model") -> Iterator[dict[str, str]]:
     """Yield the parts of a model that are not stored, in the order in which they are attached.
 
     Each has the `name` of its class, the `reason` and the `place`, the attribute that contains it.
@@ -238,7 +241,7 @@ def mark(source: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def read_manifest(source: Path) -> dict[str, Any]:
+def read_manifest(source: Path) -> Json:
     """Read the manifest of a model folder, and check its format and hash."""
     if not (source / MANIFEST).exists():
         what = f" is not a model folder, as it has no {MANIFEST}"
@@ -319,7 +322,7 @@ def is_model_folder(folder: Path) -> bool:
 def write_model(
     packed: PackedModel,
     folder: str | os.PathLike[str],
-    certificate: dict[str, Any] | None = None,
+    certificate: Json | None = None,
     report: bytes | None = None,
 ) -> None:
     """Replace a model, its certificate and its report in one step.
@@ -359,7 +362,7 @@ def write_model(
             _settle(target, alone)
 
 
-def read_steadily(source: Path, read: Callable[[dict[str, Any]], Found]) -> Found:
+def read_steadily(source: Path, read: Callable[[Json], Found]) -> Found:
     """Read a model folder that another process may be saving to.
 
     `read` is called with the manifest, again if the manifest has been replaced in the meantime.
@@ -382,7 +385,7 @@ def _settle(folder: Path, alone: bool) -> None:
     """
     sweep_partials(folder)
     try:
-        nothing: dict[str, Any] = {"files": {}, "sha256": ""}
+        nothing: Json = {"files": {}, "sha256": ""}
         manifest = read_manifest(folder) if (folder / MANIFEST).exists() else nothing
         sha256 = str(manifest["sha256"])
         needed = {file["file"] for file in manifest["files"].values()}
@@ -448,7 +451,7 @@ def ids_digest(ids: Iterable[Any], salt: str) -> str:
     return digest(json.dumps([salt, *names], separators=(",", ":")).encode())
 
 
-def people_record(ids: Iterable[Any], named_by: str) -> dict[str, Any]:
+def people_record(ids: Iterable[Any], named_by: str) -> Json:
     """Return the number and the salted hash of people, for a certificate.
 
     Each record has a new salt, so that two certificates do not reveal whether they were computed on
@@ -470,7 +473,7 @@ def staged(folder: Path, sha256: str, name: str) -> Path:
     return folder / f".evenhand-{sha256[:16]}-{name}"
 
 
-def parsed(path: Path) -> dict[str, Any]:
+def parsed(path: Path) -> Json:
     """Read the JSON of a model folder; empty if it is missing, damaged or of another program."""
     try:
         return dict(json.loads(read_plain(path)))
@@ -567,7 +570,7 @@ def load_with_hash(folder: str | os.PathLike[str], estimator: Any = None) -> tup
     )
 
 
-def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def read_certificate(folder: str | os.PathLike[str]) -> Json:
     """Read the certificate of the model in a folder.
 
     Parameters
@@ -596,7 +599,7 @@ def read_certificate(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return read_steadily(source, lambda manifest: _certificate_of(manifest, source))
 
 
-def _certificate_of(manifest: dict[str, Any], source: Path) -> dict[str, Any]:
+def _certificate_of(manifest: Json, source: Path) -> Json:
     sha256 = str(manifest["sha256"])
     # a killed save leaves its certificate under the temporary name, and an older one may have the
     # final name
@@ -614,7 +617,7 @@ def _certificate_of(manifest: dict[str, Any], source: Path) -> dict[str, Any]:
     )
 
 
-def _rebuilt(manifest: dict[str, Any], source: Path, estimator: Any) -> Any:
+def _rebuilt(manifest: Json, source: Path, estimator: Any) -> Any:
     try:
         # read all files before using any, as a later save may remove them
         contents = {key: read_file(source, file) for key, file in manifest["files"].items()}
@@ -623,11 +626,6 @@ def _rebuilt(manifest: dict[str, Any], source: Path, estimator: Any) -> Any:
     # these messages already name cause and remedy
     except (InputError, MissingExtraError, MemoryError):
         raise
-    except ModuleNotFoundError as error:
-        remedy = "run: pip install 'evenhand[neural]'"
-        raise MissingExtraError(
-            f"{source}: the model needs {error.name}, which is not installed; {remedy}"
-        ) from error
     except Exception as error:  # rebuilding from untrusted bytes can raise anything
         reason = f"{type(error).__name__}: {error_text(error)}"
         raise InputError(
