@@ -12,6 +12,7 @@ from multiprocessing import forkserver
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from command_outcome import Outcome
 from evenhand.cli import main
@@ -19,6 +20,9 @@ from forked_command import Forks
 from in_browser import started
 from log_writers import Writers
 from postgresql_server import started as started_server
+
+settings.register_profile("tests", max_examples=50, deadline=None, derandomize=True)
+settings.load_profile("tests")
 
 
 def pytest_configure():

@@ -190,8 +190,7 @@ def certificates_of_kinds(folder):
     y = outcomes_of("cut times", table, 21, entered=36.0 - outcomes.y * (1 + outcomes.event))
     said["entered"] = answers(certify(forecast, table, y, random_state=1))
     rounded = kinds(21)["normal"][0], (2 * table["y"]).round() / 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rounded outcomes are remarked on
+    with warnings.catch_warnings(action="ignore"):  # rounded outcomes are remarked on
         proof = certify(served(rounded[0], 4), table, rounded[1], random_state=1)
     said["rounded"] = answers(proof)
     return said
@@ -263,8 +262,7 @@ def selections_of_kinds(folder):
         for goal, options in goals.items():
             if kind == "scores" and goal == "wider":
                 continue
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 said[f"{kind} {goal}"] = selected(
                     cost(kind), table, outcomes, **options, random_state=0
                 )
@@ -369,8 +367,7 @@ def repaired(kind):
     features = old[["age", "region", "member"]]
     outcomes = outcomes_of(kind, old, 24)
     options = {"search": Search(masses=(1.0,), learned_masses=(), tolerance=0.0)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found = audit(
             forecasts_of(kind, old),
             features,

@@ -248,8 +248,7 @@ def log_of_a_service(folder):
             service = Service(model, KeyedDraws(KEY, "2026-11"), log, groups=["region"], **options)
             ids = table["id"].to_list()
             rows = table[FEATURES] if name == "normal" else table[[*NUMERIC, "region"]]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of values that training never had
+            with warnings.catch_warnings(action="ignore"):  # of values that training never had
                 first = service.forecast(ids[0], rows[:1])
                 many = service.forecast_many(ids[:6], rows[:6])
                 revised = service.forecast(ids[0], rows[6:7])
@@ -399,8 +398,7 @@ def stored_models(folder):
     }
     said = {}
     for name, (make, column) in MODELS.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of models that are stored by their names
+        with warnings.catch_warnings(action="ignore"):  # of models that are stored by their names
             model = make().fit(table[NUMERIC], outcomes[column])
             save(model, folder / name)
             inner = {"around a function": known, "around ppf": getattr(model, "estimator_", None)}

@@ -88,8 +88,7 @@ def test_masks_have_no_rule_and_are_named():
     mask = (fresh["x"] > 0.3).to_numpy()
     with pytest.warns(UserWarning, match=r"not repaired, as no rule .*'club'.*groups=\{'club'"):
         found.repair(standard, fresh, outcomes + mask)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         names = [repair_name(group) for group in found.off if group.rule is None]
         masks = dict.fromkeys(names, mask)
         masks |= {"club": mask}
@@ -106,8 +105,7 @@ def test_a_repair_on_the_rows_of_the_audit_warns():
     with pytest.warns(UserWarning, match=r"rows of this audit.* pass other rows"):
         found.repair(standard, table, y)
     # other rows, a part of the rows, and an audit that does not know its outcomes
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         model = found.repair(standard, *people(800, 6, 0.0))
         found.repair(standard, table[:400], y[:400])
         found.with_rows(provenance={}).repair(standard, table, y)

@@ -287,8 +287,7 @@ def test_events_in_whole_units_have_cells_and_cuts_have_none():
     event = who.event & ~((who.time > 3) | (time > 3))
     time = np.where(event, time, np.minimum(time, 3.0))
     times = Outcomes(time, event)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         found = read_subject(who.forecast(), None, times, np.random.default_rng(5))
     low, high = found.cells.low[:, 0], found.cells.high[:, 0]
     assert (high[event] > low[event]).all()

@@ -222,8 +222,7 @@ def test_weights_are_repetitions_in_estimates():
     counts = np.random.default_rng(1).integers(0, 4, size=N)
     repeats = np.repeat(np.arange(N), counts)
     weighted = audit(Stub(), X, Outcomes(y, weight=counts), groups=["region"], random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DiscreteOutcomeWarning)
+    with warnings.catch_warnings(action="ignore", category=DiscreteOutcomeWarning):
         repeated = audit(Stub(), X.iloc[repeats], y[repeats], groups=["region"], random_state=0)
     for measure in weighted.scores["measure"]:
         assert weighted.score(measure) == pytest.approx(repeated.score(measure), rel=1e-9)

@@ -4,7 +4,7 @@ from math import factorial, prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import optimize, stats
@@ -52,7 +52,6 @@ def enumerated(ranks, bounds, n):
 
 
 @given(st.integers(1, 6), st.data())
-@settings(max_examples=60, deadline=None)
 def test_probability_equals_enumeration_of_all_counts(n, data):
     ranks = np.array(sorted(data.draw(st.sets(st.integers(1, n), min_size=1))))
     bounds = np.sort(data.draw(hnp.arrays(np.float64, ranks.size, elements=st.floats(0.01, 1))))
@@ -99,7 +98,6 @@ def at(band, t):
 
 
 @given(VALUES)
-@settings(max_examples=60, deadline=None)
 def test_local_levels_band_is_the_least_bound_of_the_values_passed(values):
     band = local_levels_band(values, 0.5, 0.9)
     ranks, bounds = local_levels(values.size, 0.9)
@@ -129,7 +127,6 @@ def test_bands_hold_with_ties_and_err_on_the_safe_side(n):
 
 
 @given(VALUES, MASSES)
-@settings(max_examples=40, deadline=None)
 def test_worst_mean_equals_a_linear_programme_and_two_integrals(values, mass):
     found = cvar(values, mass)
     n = values.size
@@ -226,7 +223,6 @@ def test_shares_agree_with_scipy(n, confidence):
 
 
 @given(PITS, st.floats(0.01, 0.99))
-@settings(max_examples=40, deadline=None)
 def test_error_interval_is_the_least_and_largest_distance_to_the_band(pit, confidence):
     low, high = error_interval(pit, confidence)
     c = (np.arange(40_000) + 0.5) / 40_000

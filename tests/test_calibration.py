@@ -39,7 +39,7 @@ def ece(values, weights=None):
     return total
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(MATRICES)
 def test_w1_is_the_expected_calibration_error(pit):
     error = calibration_error(pit)
@@ -48,7 +48,7 @@ def test_w1_is_the_expected_calibration_error(pit):
     assert 0 <= error <= 0.5 + 1e-15
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(MATRICES, st.data())
 def test_weights_are_repetitions_and_draws_of_a_person_share_them(pit, data):
     n, m = pit.shape
@@ -60,7 +60,7 @@ def test_weights_are_repetitions_and_draws_of_a_person_share_them(pit, data):
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(MATRICES)
 def test_pathwise_errors_are_exact(pit):
     errors = pathwise_errors(pit)

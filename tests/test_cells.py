@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -119,7 +119,6 @@ CELLS = st.integers(1, 6).flatmap(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(CELLS)
 def test_the_cell_error_bounds_the_error_from_both_sides(ends):
     # outcomes: 2. Links rise in the draw, so that both ends do
@@ -185,7 +184,6 @@ def cells_of(y, law):
     return law.cdf(y - 1), law.cdf(y)
 
 
-@settings(max_examples=50, deadline=None)
 @given(CELLS)
 def test_histograms_are_means_of_ramps(ends):
     low, high = np.array(ends).transpose(2, 0, 1)

@@ -104,8 +104,7 @@ def with_atom(n, share, value=7.0):
 
 def silent(y, **kwargs):
     """Check outcomes, and fail on any warning."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         check_outcomes(y, **kwargs)
 
 

@@ -87,8 +87,7 @@ def written(table, path):
 def served(model, table, folder):
     """Forecast the people of a file as the command does; without row order."""
     out = folder / "out.parquet"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UnseenValuesWarning)
+    with warnings.catch_warnings(action="error", category=UnseenValuesWarning):
         forecast_parts(model, table, out, id_column="id", key=KEY, context="test")
     return read_table(out).set_index("id").select_dtypes("number")
 

@@ -80,7 +80,6 @@ def same(one, other):
 
 
 @given(pits(), st.integers(0, 1000))
-@settings(max_examples=50, deadline=None)
 def test_counts_are_those_of_brute_force(pit, seed):
     n, m = pit.shape
     counts = count_pits(pit, levels=LEVELS, groups={"first": np.arange(n) < 1}, random_state=seed)
@@ -104,7 +103,6 @@ def test_counts_are_those_of_brute_force(pit, seed):
 
 
 @given(st.integers(1, 8), st.sampled_from([1, 3, 64]), st.integers(0, 1000))
-@settings(max_examples=50, deadline=None)
 def test_gaps_are_those_of_the_one_draw(n, m, seed):
     r = jittered(n, m, seed)
     pit = np.random.default_rng(seed).uniform(size=(n, m))
@@ -116,7 +114,6 @@ def test_gaps_are_those_of_the_one_draw(n, m, seed):
 
 
 @given(st.data())
-@settings(max_examples=30, deadline=None)
 def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data):
     pit = data.draw(pits(most_rows=30))
     n, m = pit.shape
@@ -143,7 +140,7 @@ def test_any_split_of_the_rows_gives_the_counts_of_the_whole(data):
 
 
 @given(pits(40))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit):
     error = binned_error(count_pits(pit).pit)
     assert abs(error - calibration_error(pit)) <= S / 2 + ROUNDING

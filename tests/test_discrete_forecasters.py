@@ -84,8 +84,7 @@ def fit(name, rows=X, weight=None, **params):
 @cache
 def fitted(name):
     """Return an example fitted to the same rows, once; tests leave it as it is."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DiscreteOutcomeWarning)
+    with warnings.catch_warnings(action="error", category=DiscreteOutcomeWarning):
         return fit(name)
 
 
@@ -135,8 +134,7 @@ def test_equal_weights_are_no_weights_and_weight_zero_is_no_row(name):
 def test_a_folder_holds_the_whole_forecaster(name, tmp_path):
     rows = TABLE
     model = fit(name, rows)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     assert same(again.forecast(rows, R), model.forecast(rows, R), name)

@@ -319,7 +319,7 @@ def batches(draw):
     return batch
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(batches())
 @example(Randomized(Hurdle([0.25], Normal([0.0], 1.0), -34.5), Gaussian(0.02), [0.7]))
 @example(Truncated(Samples([[0.0, 0.0, 0.0, 0.02, 1.02]]), Support(-0.11, 0.13)))

@@ -49,7 +49,7 @@ def by_hashlib(key, context, person):
     return math.ldexp(top + 0.5, -52)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(keys, st.text(st.characters(exclude_categories=["Cs"])), ids_of_people)
 def test_draw_is_the_keyed_hash_of_context_and_id(key, context, person):
     draw = KeyedDraws(key, context)([person])
@@ -57,7 +57,6 @@ def test_draw_is_the_keyed_hash_of_context_and_id(key, context, person):
     assert draw.tolist() == [by_hashlib(key, context, str(person))]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(ids_of_people, max_size=8), st.randoms(use_true_random=False))
 def test_a_draw_depends_on_its_id_and_not_on_order_or_batch(ids, random):
     draws = KeyedDraws(KEY, "spring")

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -182,7 +182,6 @@ def tables(draw):
     return pd.DataFrame({name: pd.Series(values, dtype=object) for name, values in cells.items()})
 
 
-@settings(max_examples=30, deadline=None)
 @given(tables(), tables())
 def test_a_state_that_went_through_json_gives_the_same_encoder(table, other):
     encoder = TableEncoder().fit(table)
@@ -196,7 +195,6 @@ def test_a_state_that_went_through_json_gives_the_same_encoder(table, other):
     np.testing.assert_array_equal(again.transform(new), matrix)
 
 
-@settings(max_examples=30, deadline=None)
 @given(tables(), st.randoms(use_true_random=False))
 def test_rows_and_columns_may_come_in_any_order(table, random):
     rows, columns = list(range(len(table))), list(table.columns)

@@ -157,8 +157,7 @@ def audit_masks_and_labels(folder):
     }
     groups["late"] = (y > y.median()).to_numpy()
     options = searching(QUICK, learned_masses=())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rounded outcomes are remarked on
+    with warnings.catch_warnings(action="ignore"):  # rounded outcomes are remarked on
         found = audit(
             forecaster(0.3, "laplace"),
             table[FEATURES],
@@ -628,8 +627,7 @@ def recalibrated(folder):
         model = RecalibratedRegressor(cheap(), by=by, random_state=0).fit(
             table[FEATURES], table["y"]
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of values that training never had
+        with warnings.catch_warnings(action="ignore"):  # of values that training never had
             said[name] = {"groups": model.groups_, "n_maps": len(model.levels_)}
             for kind, rows in (("rows", new), ("float32", narrow)):
                 forecast = model.forecast(rows)

@@ -424,7 +424,7 @@ def cells(page, label):
 FUZZ = 1e-12
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(low=SHARES, high=SHARES, covered=SHARES)
 def test_no_bound_of_a_report_is_rounded_in_its_favour(low, high, covered):
     audit = full_randomized()

@@ -63,7 +63,7 @@ def reading_complaint(parts):
     return message
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(st.integers(0, 40), min_size=1, max_size=3).filter(any),
     st.integers(1, 45),
@@ -91,7 +91,6 @@ def test_blocks_of_any_size_make_up_the_table_whatever_the_row_groups(
     )
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=8).filter(any), st.integers(1, 12))
 def test_row_groups_of_any_lengths_are_cut_anew(tmp_path_factory, lengths, size):
     """Small and large row groups give equal blocks; Arrow's own batches of categories do not."""

@@ -65,7 +65,7 @@ def test_ids_that_can_be_seen_are_taken(value):
     assert id_column(pd.DataFrame({"id": [value]}), "id", source="t.csv") == [value]
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(st.text(min_size=1))
 def test_an_id_is_taken_only_if_all_its_characters_are_seen(value):
     composed = unicodedata.normalize("NFC", value)
@@ -348,7 +348,7 @@ WRITTEN = {
 FORMULAS = [*WRITTEN]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(
     st.text(st.sampled_from("'=+-@\t\r5a "), max_size=5),
     st.text(st.sampled_from("'=+-@\t\r5a "), max_size=5),

@@ -338,8 +338,7 @@ def test_new_labels_in_most_rows_are_said_in_one_line():
     )
     with pytest.warns(UserWarning, match=r"by: 21 of 40 rows .*labels.*training.*\(no, yes\)"):
         by_function.forecast(table[:40].assign(own=["maybe"] * 21 + ["yes"] * 19))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+    with warnings.catch_warnings(action="error", category=UserWarning):
         warnings.simplefilter("ignore", UnseenValuesWarning)
         by_function.forecast(table[:19].assign(own="maybe"))  # few rows
         by_function.forecast(table[:40].assign(own=["maybe"] * 20 + ["yes"] * 20))  # half of them

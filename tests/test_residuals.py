@@ -131,8 +131,7 @@ def test_a_spread_by_category_is_learned_and_stored(tmp_path):
     model = RandomizedRegressor(linear(), random_state=0).fit(X, y)
     names = [column["name"] for column in model.spread_.columns_["columns"]]
     assert "kind" in names
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         save(model, tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_allclose(

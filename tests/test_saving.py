@@ -58,8 +58,7 @@ def put(model, number, folder):
 
 def whole(folder, packed):
     """Return which of the models is there, with its own certificate and report."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         number = round(np.log10(penalty_of(load(folder))))
     certificate = store.read_certificate(folder)
     assert certificate["number"] == number

@@ -86,7 +86,7 @@ def pieces_of(table, cuts):
     return [table[start:stop] for start, stop in zip((0, *cuts), (*cuts, len(table)), strict=True)]
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(st.sets(st.integers(1, 399), max_size=5).map(sorted), st.integers(0, 1000))
 def test_groups_of_pieces_are_those_of_the_whole_where_the_sample_is_the_whole(cuts, seed):
     table = awkward(400, seed)

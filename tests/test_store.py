@@ -163,8 +163,7 @@ def test_every_forecaster_has_an_example():
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_loaded_forecaster_is_the_one_that_was_saved(name, tmp_path):
     model, rows = fitted(name)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+    with warnings.catch_warnings(action="error", category=UserWarning):
         save(model, tmp_path / "first")
     again = load(tmp_path / "first")
     assert type(again) is type(model)

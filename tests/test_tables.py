@@ -157,7 +157,7 @@ def test_ids_that_could_be_confused_are_refused(values, facts):
         id_column(pd.DataFrame({"id": values}), "id", source="t.csv")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20),
     st.sampled_from(TABLE_ENDINGS),
@@ -321,7 +321,6 @@ def test_a_column_of_names_makes_no_thousand_groups():
         groups_of([f"n{i}" for i in range(101)])
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(
         st.one_of(st.none(), st.floats(), st.integers(-3, 3).map(float)), min_size=1, max_size=40

@@ -538,8 +538,7 @@ def test_a_training_that_still_improves_is_made_longer_or_warned_about():
         short = MixtureMLPRegressor(**params, max_steps=1000).fit(X, y)
     assert caught[0].filename == __file__
     assert short.n_steps_.max() <= 1000
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         long = MixtureMLPRegressor(**params).fit(X, y)
     assert 1000 < long.n_steps_.max() <= 5000
     # the CRPS of the true normal is 0.2 / sqrt(pi) = 0.113
@@ -547,8 +546,7 @@ def test_a_training_that_still_improves_is_made_longer_or_warned_about():
     assert scores[1] < 0.6 * scores[0]
     # where networks have learned enough by then, there are 2 steps of 64 rows in each of 200 passes
     X, y = linear_task(200)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConvergenceWarning)
+    with warnings.catch_warnings(action="error", category=ConvergenceWarning):
         assert MixtureMLPRegressor(**GIVEN).fit(X, y).n_steps_.max() <= 400
 
 
