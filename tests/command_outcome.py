@@ -1,6 +1,5 @@
 """What a call of the command did, and files, for tests of it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -26,8 +25,6 @@ class Outcome:
         assert self.err.rstrip("\n").isprintable()
         return self.err
 
-
-Command = Callable[..., Outcome]
 
 KEY = b"a secret of enough bytes"
 

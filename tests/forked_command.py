@@ -13,9 +13,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-Streams = tuple[str | None, str | None, str | None]
-"""Paths of standard input, output and error; None for a closed one."""
-
 NO_READER = "|"
 """In place of a path: a pipe that nobody reads."""
 

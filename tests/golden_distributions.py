@@ -1,8 +1,5 @@
 """Golden numbers of distributions, into far tails, and of forecasts."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 
 # every import from the package stands here: a refactor may edit these lines, and nothing below them
@@ -31,8 +28,6 @@ from evenhand.distributions import (
 from evenhand.links import Entropic, Gaussian, Laplace
 from evenhand.outcomes import Rounding
 from golden_files import case
-
-Make = Callable[[Any], Any]
 
 FAMILIES = {
     "normal": (Normal([0.5, -1.25], [1.0, 0.375]), [-9.0, -1.5, 0.25, 2.0, 12.0]),

@@ -10,9 +10,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,7 +34,6 @@ for) need none: they take the same steps on these data, and with another mathema
 less than 1e-11 apart.
 """
 
-Case = Callable[[Path], Any]
 CASES = {}
 
 

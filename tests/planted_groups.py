@@ -4,16 +4,9 @@ The forecast is N(0, 1) for all 3,000 rows. Features are uniform numbers x0 to x
 to c3 of 2 to 5 levels. Outcomes are N(0, 1) except in the planted group.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import special
-
-Floats = NDArray[np.float64]
-Planted = tuple[tuple[str, ...], Callable[[pd.DataFrame], Any], Callable[[Floats], Floats]]
 
 PLANTED = {
     # features, rows of the group, their outcomes by standard normal ones

@@ -1,11 +1,8 @@
 """Copies of rows: reported where equal rows are no coincidence, and nowhere else."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import special
 from sklearn.linear_model import BayesianRidge
 
@@ -13,8 +10,6 @@ from evenhand import Forecast, Outcomes, audit, certify, randomize
 from evenhand.audits import Search
 from evenhand.tables import copies_in_words
 
-Floats = NDArray[np.float64]
-Outcome = Callable[[Floats, np.random.Generator], Floats]
 N, TIMES = 200, 5
 COPIES = "80.0% of 1,000 rows are exact copies of other rows"
 QUICK = {"search": Search(masses=(1.0,), learned_masses=(), n_simulations=2)}

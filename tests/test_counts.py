@@ -8,7 +8,6 @@ counts. How far above is proven where it is tested. `W` is the width of a bin of
 
 import pickle
 import tracemalloc
-from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from operator import add
@@ -18,7 +17,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.special import ndtr
 
@@ -39,8 +37,6 @@ from evenhand.calibration import PIT_BINS as BINS
 from evenhand.certificates import certify_counts, certify_link, certify_pit
 from evenhand.draws import fresh, jittered
 from evenhand.links import Entropic, Gaussian, Laplace
-
-Floats = NDArray[np.float64]
 
 S, W, G = 1 / BINS, 0.5 / ERROR_BINS, 1 / GAP_BINS
 ROUNDING = 1e-12
@@ -145,9 +141,6 @@ def test_binned_error_is_within_half_a_bin_of_the_exact_one(pit):
     error = binned_error(count_pits(pit).pit)
     assert abs(error - calibration_error(pit)) <= S / 2 + ROUNDING
     assert 0 <= error <= 0.5
-
-
-Forecasts = Callable[[Floats, Floats], Floats]
 
 
 def shuffled(u, r):

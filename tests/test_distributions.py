@@ -1,7 +1,6 @@
 """Distributions: one suite over all examples, then each family and wrapper beside theory."""
 
 import inspect
-from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -291,7 +290,6 @@ def families(draw, kinds, largest):
 
 ALL_LINKS = [kind(alpha) for kind in LINKS.values() for alpha in (0.02, 0.1, 0.5, 1.0)]
 
-Wrap = Callable[[Distribution, float], Distribution]
 MAPS = (
     lambda base, u: Recalibrated(base, [0, u, 1], [0, 0.3, 1]),
     lambda base, u: Randomized(base, ALL_LINKS[int(u * len(ALL_LINKS))], [u]),

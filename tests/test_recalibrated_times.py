@@ -1,8 +1,5 @@
 """Recalibration of forecasts of times from outcomes of which some are cut off (outcomes: 5)."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,8 +16,6 @@ from evenhand.forecasters.samples import distribution_of, error_of, learn_map, p
 from forecaster_examples import error_by_chance
 from parts_examples import searching
 from repeats import most_failures, repeats, statistical
-
-Model = Callable[[Any], Forecast]
 
 GROUP = {"g": "g"}
 HORIZONS = (None, 2.0)

@@ -5,7 +5,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 from complaints import refused
@@ -15,8 +14,6 @@ from evenhand.tables import group_columns
 from planted_groups import mixed_table
 
 BINS = scan.BINS
-
-Masks = dict[str, NDArray[np.bool_]]
 
 
 def loop(pit, X, groups, min_size):

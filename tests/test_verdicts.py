@@ -7,7 +7,6 @@ import pytest
 from scipy import special, stats
 
 from evenhand import Forecast, audit, audit_pit
-from evenhand._validate import Floats
 from evenhand.audits import Search
 from evenhand.audits.group_tests import shares_of
 from evenhand.calibration import mid_ranks
@@ -15,9 +14,6 @@ from parts_examples import searching
 from repeats import most_failures, repeats, statistical
 
 QUICK = {"search": Search(learned_masses=(), masses=(1.0,), n_simulations=2)}
-
-Table = tuple[Forecast, Floats]
-Random = np.random.Generator
 
 
 def events(probability, true, rng):
